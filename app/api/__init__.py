@@ -1,0 +1,1 @@
+"""The HTTP room: with main, the only one that knows FastAPI."""

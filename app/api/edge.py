@@ -1,0 +1,178 @@
+"""What every request passes before any route sees it: an id, a log line, security headers, a bounded body."""
+
+import asyncio
+import contextlib
+import re
+import time
+import uuid
+
+import structlog
+from fastapi import FastAPI
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.api.problems import ErrorBoundary, error_response
+from app.errors import BadRequest, BodyTooLarge, BodyTooSlow, MalformedBody, UnsupportedBody
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
+_CONTENT_LENGTH = re.compile(r"0*([0-9]{1,15})")
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+_CLIENT_CLOSED = 499  # nginx's code for a caller who left before the answer
+# A socket closed with bytes unread is reset, and the reset can overtake the answer (RFC 9112, section 9.6).
+_LINGER_SECONDS = 1.0
+
+_LOG = structlog.get_logger()
+
+
+def install_edge(app: FastAPI, *, max_body_bytes: int, body_timeout_seconds: float) -> None:
+    """Puts the edge around the app; call it after every other `add_middleware`, so that it is outermost.
+
+    From the outside: `RequestContext` (so that failures carry the id and are logged), `ErrorBoundary`, `BodyLimits`.
+    """
+    app.add_middleware(BodyLimits, max_bytes=max_body_bytes, timeout_seconds=body_timeout_seconds)
+    app.add_middleware(ErrorBoundary)
+    app.add_middleware(RequestContext)
+
+
+class RequestContext:
+    """ASGI middleware: gives the request its id, the answer its headers, and the log one `request_completed`.
+
+    The event has the route's template, never the raw path, query, headers or body; 499 is a caller who left.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started_at = time.perf_counter()
+        status = _CLIENT_CLOSED
+        request_id = _request_id(scope)
+        scope.setdefault("state", {})["request_id"] = request_id
+        is_private = _is_private(scope)
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                headers["X-Request-ID"] = request_id
+                headers["X-Content-Type-Options"] = "nosniff"
+                headers["Referrer-Policy"] = "no-referrer"
+                if is_private:
+                    headers["Cache-Control"] = "no-store"
+            await send(message)
+
+        with structlog.contextvars.bound_contextvars(request_id=request_id):
+            try:
+                await self._app(scope, receive, send_with_headers)
+            finally:
+                _LOG.info(
+                    "request_completed",
+                    method=scope["method"] if scope["method"] in _METHODS else "other",
+                    route=_route_template(scope),
+                    status=status,
+                    milliseconds=round((time.perf_counter() - started_at) * 1000, 1),
+                )
+
+
+class BodyLimits:
+    """ASGI middleware: reads the whole body of POST, PUT and PATCH within limits, then hands it on in one piece.
+
+    A refused request is answered at once and its connection closed.
+    """
+
+    def __init__(self, app: ASGIApp, max_bytes: int, timeout_seconds: float) -> None:
+        self._app = app
+        self._max_bytes = max_bytes
+        self._timeout_seconds = timeout_seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] not in _METHODS_WITH_BODY:
+            await self._app(scope, receive, send)
+            return
+        try:
+            self._check_headers(Headers(scope=scope))
+            body = await self._read(receive)
+        except BadRequest as error:
+            await _refuse(error, scope, receive, send)
+            return
+        if body is not None:
+            await self._app(scope, _replay(body, receive), send)
+
+    def _check_headers(self, headers: Headers) -> None:
+        encodings = ",".join(headers.getlist("content-encoding")).lower().split(",")
+        if any(encoding.strip() not in ("", "identity") for encoding in encodings):
+            raise UnsupportedBody("a Content-Encoding is not read here; send the body uncompressed")
+        for length in headers.getlist("content-length"):
+            match = _CONTENT_LENGTH.fullmatch(length)
+            if match is None and not (length.isascii() and length.isdigit()):
+                raise MalformedBody("Content-Length is not a number of bytes")
+            if match is None or int(match[1]) > self._max_bytes:
+                raise self._too_large()
+
+    async def _read(self, receive: Receive) -> bytes | None:
+        """The body; None when the caller has left."""
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        return None
+                    body += message.get("body", b"")
+                    if len(body) > self._max_bytes:
+                        raise self._too_large()
+                    if not message.get("more_body", False):
+                        return bytes(body)
+        except TimeoutError:
+            raise BodyTooSlow(f"the body did not arrive within {self._timeout_seconds:g} seconds") from None
+
+    def _too_large(self) -> BodyTooLarge:
+        return BodyTooLarge(f"the body has more than {self._max_bytes} bytes, the most that is read here")
+
+
+async def _refuse(error: BadRequest, scope: Scope, receive: Receive, send: Send) -> None:
+    response = error_response(scope, error)
+    response.headers["Connection"] = "close"
+    await send({"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers})
+    await send({"type": "http.response.body", "body": response.body, "more_body": True})
+    # the caller has the whole answer (Content-Length); what is still under way is thrown away for a moment
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_LINGER_SECONDS):
+            while (await receive()).get("more_body", False):
+                pass
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    is_sent = False
+
+    async def replay() -> Message:
+        nonlocal is_sent
+        if is_sent:
+            return await receive()
+        is_sent = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay
+
+
+def _request_id(scope: Scope) -> str:
+    sent = Headers(scope=scope).get("x-request-id", "")
+    return sent if _REQUEST_ID.fullmatch(sent) else uuid.uuid4().hex
+
+
+def _is_private(scope: Scope) -> bool:
+    path = str(scope["path"]).removeprefix(scope.get("root_path", ""))
+    return path == "/v1" or path.startswith("/v1/")
+
+
+def _route_template(scope: Scope) -> str:
+    # A route of an included router knows its path without the prefix; FastAPI keeps the whole one beside it.
+    included = scope.get("fastapi", {}).get("effective_route_context")
+    path = getattr(included, "path", None) or getattr(scope.get("route"), "path", None)
+    return path if isinstance(path, str) else "unmatched"

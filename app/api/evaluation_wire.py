@@ -1,0 +1,140 @@
+"""Between the wire and the inside: a request becomes a sample, a result becomes what is sent."""
+
+from bisect import bisect_left
+from collections.abc import Callable
+
+from app.generation.sample import Sample
+from app.generation.scores import count_verdicts
+from app.generation.verdicts import Claim, Evidence, JudgeAccount
+from app.judges.cascade import Attempt
+from app.judges.tier import TierName
+from app.schemas.evaluation import (
+    AttemptItem,
+    ClaimItem,
+    EvaluationRequest,
+    EvaluationResult,
+    EvidenceItem,
+    JudgeItem,
+    SentenceItem,
+    Tokens,
+    VerdictCounts,
+)
+from app.scoring import Options, Result
+
+OffsetMap = Callable[[int], int]
+
+_LAST_BMP = 0xFFFF
+
+
+def to_sample(request: EvaluationRequest) -> Sample:
+    """The sample of a request."""
+    return Sample(request.question, tuple(request.contexts), request.answer, request.reference)
+
+
+def to_options(request: EvaluationRequest, *, threshold: float, deadline_seconds: float) -> Options:
+    """The request's choices, the service's settings where it made none; the setting bounds the deadline."""
+    return Options(
+        tiers=None if request.tiers is None else tuple(TierName(tier) for tier in request.tiers),
+        threshold=threshold if request.threshold is None else request.threshold,
+        deadline_seconds=min(request.deadline_seconds or deadline_seconds, deadline_seconds),
+    )
+
+
+def to_wire(request: EvaluationRequest, result: Result) -> EvaluationResult:
+    """The result as it is sent, offsets in the unit that the request asked for."""
+    in_answer = _offset_map(request.answer, request.offset_unit)
+    in_contexts = [_offset_map(context, request.offset_unit) for context in request.contexts]
+    scores = result.scores
+    return EvaluationResult(
+        id=request.id,
+        status=result.status.value,
+        tier=None if result.tier is None else result.tier.value,
+        faithfulness=scores and scores.faithfulness,
+        faithfulness_strict=scores and scores.faithfulness_strict,
+        hallucination_rate=scores and scores.hallucination_rate,
+        contradiction_rate=scores and scores.contradiction_rate,
+        unsupported_rate=scores and scores.unsupported_rate,
+        context_utilization=result.context_utilization,
+        contexts_used=list(result.contexts_used),
+        contexts_used_share=_used_share(result),
+        token_f1=result.token_f1,
+        exact_match=result.exact_match,
+        passed=result.passed,
+        threshold=result.threshold,
+        confidence=result.confidence,
+        sentences=[
+            SentenceItem(
+                index=index,
+                text=sentence.text,
+                start=in_answer(sentence.start),
+                end=in_answer(sentence.end),
+                kind=sentence.kind,
+            )
+            for index, sentence in enumerate(result.sentences)
+        ],
+        claims=[_claim(claim, in_answer, in_contexts) for claim in result.claims],
+        counts=VerdictCounts(**{verdict.value: count for verdict, count in count_verdicts(result.claims).items()}),
+        attempts=[_attempt(attempt) for attempt in result.attempts],
+        judge=result.judge and _judge(result.judge),
+        flags=list(result.flags),
+        warnings=list(result.warnings),
+    )
+
+
+def _used_share(result: Result) -> float | None:
+    if result.scores is None or not result.contexts_given:
+        return None
+    return len(result.contexts_used) / result.contexts_given
+
+
+def _claim(claim: Claim, in_answer: OffsetMap, in_contexts: list[OffsetMap]) -> ClaimItem:
+    return ClaimItem(
+        id=claim.id,
+        sentence=claim.sentence,
+        text=claim.text,
+        start=in_answer(claim.start),
+        end=in_answer(claim.end),
+        verdict=claim.verdict.value,
+        support=claim.support,
+        reason=claim.reason,
+        evidence=[_evidence(evidence, in_contexts) for evidence in claim.evidence],
+        flags=list(claim.flags),
+    )
+
+
+def _evidence(evidence: Evidence, in_contexts: list[OffsetMap]) -> EvidenceItem:
+    start, end = evidence.start, evidence.end
+    if evidence.context is not None and start is not None and end is not None:
+        to_unit = in_contexts[evidence.context]
+        start, end = to_unit(start), to_unit(end)
+    return EvidenceItem(
+        context=evidence.context, quote=evidence.quote, start=start, end=end, verified=evidence.verified
+    )
+
+
+def _attempt(attempt: Attempt) -> AttemptItem:
+    return AttemptItem(
+        tier=attempt.tier.value,
+        outcome="answered" if attempt.answered else "failed",
+        reason=attempt.reason,
+        detail=attempt.detail,
+        seconds=round(attempt.seconds, 4),
+    )
+
+
+def _judge(account: JudgeAccount) -> JudgeItem:
+    return JudgeItem(
+        model=account.model,
+        prompt=account.prompt,
+        prompt_digest=account.prompt_digest,
+        calls=account.calls,
+        tokens=Tokens(prompt=account.prompt_tokens, completion=account.completion_tokens),
+    )
+
+
+def _offset_map(text: str, unit: str) -> OffsetMap:
+    """From code points to the unit asked for: in UTF-16 characters beyond the BMP count twice."""
+    if unit == "code_point" or text.isascii():
+        return lambda offset: offset
+    wide = [position for position, character in enumerate(text) if ord(character) > _LAST_BMP]
+    return lambda offset: offset + bisect_left(wide, offset)

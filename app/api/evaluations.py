@@ -1,0 +1,40 @@
+"""POST /v1/evaluations: one sample in, one result out."""
+
+from collections.abc import Callable
+from typing import Annotated
+
+from fastapi import APIRouter, Body, Request
+
+from app.api.evaluation_examples import EXAMPLES
+from app.api.evaluation_wire import to_options, to_sample, to_wire
+from app.api.problems import PROBLEM_RESPONSES
+from app.api.strict_json import StrictRoute
+from app.schemas.evaluation import EvaluationRequest, EvaluationResult, bounded_request
+from app.scoring import Scorer
+from app.settings import Settings
+
+
+def evaluation_routes(settings: Settings, scorer_of: Callable[[Request], Scorer]) -> APIRouter:
+    """The routes of the main job, with the limits of these settings."""
+    router = APIRouter(route_class=StrictRoute, responses=PROBLEM_RESPONSES, tags=["evaluation"])
+    bounded = bounded_request(
+        max_contexts=settings.max_contexts,
+        max_context_characters=settings.max_context_characters,
+        max_answer_characters=settings.max_answer_characters,
+        max_question_characters=settings.max_question_characters,
+    )
+
+    async def evaluate(request: Request, sample: EvaluationRequest) -> EvaluationResult:
+        """Judge one answer: is it true to its contexts, which sentence is not, and where is the evidence.
+
+        The first tier that can answer does: an LLM judge, then sentence embeddings, then word overlap. A tier that
+        fails is named in `attempts` with the reason; it never becomes a score.
+        """
+        options = to_options(sample, threshold=settings.threshold, deadline_seconds=settings.deadline_seconds)
+        result = await scorer_of(request).score(to_sample(sample), options)
+        return to_wire(sample, result)
+
+    # The limits are settings, so the type of the body is known only now.
+    evaluate.__annotations__["sample"] = Annotated[bounded, Body(openapi_examples=EXAMPLES)]
+    router.add_api_route("/evaluations", evaluate, methods=["POST"], operation_id="evaluate")
+    return router

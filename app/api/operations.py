@@ -1,0 +1,46 @@
+"""Routes for whoever runs the service: health, readiness, version."""
+
+from collections.abc import Callable
+
+from fastapi import APIRouter, Request, Response
+
+from app.api.problems import problem_responses
+from app.judges.cascade import JudgeCascade
+from app.readiness import State
+from app.schemas.operations import Health, ReadinessReport, TierReadiness, VersionReport
+
+
+def operation_routes(version: VersionReport, cascade_of: Callable[[Request], JudgeCascade]) -> APIRouter:
+    """The routes; none needs a key, none shows a secret."""
+    router = APIRouter(tags=["operations"], responses=problem_responses(500))
+
+    @router.api_route("/healthz", methods=["GET", "HEAD"], operation_id="health")
+    async def healthz() -> Health:
+        """The process answers; no tier is asked."""
+        return Health()
+
+    @router.api_route(
+        "/readyz",
+        methods=["GET", "HEAD"],
+        operation_id="readiness",
+        responses={503: {"model": ReadinessReport, "description": "A tier is still loading its model."}},
+    )
+    async def readyz(request: Request, response: Response) -> ReadinessReport:
+        """The state of every tier. 503 while one is loading; one that is unavailable is stepped over, with 200."""
+        tiers = cascade_of(request).readiness()
+        is_loading = any(readiness.state is State.LOADING for readiness in tiers.values())
+        response.status_code = 503 if is_loading else 200
+        return ReadinessReport(
+            status="loading" if is_loading else "ready",
+            first_tier=next(name.value for name, each in tiers.items() if each.state is not State.UNAVAILABLE),
+            tiers={
+                name.value: TierReadiness(state=each.state.value, detail=each.detail) for name, each in tiers.items()
+            },
+        )
+
+    @router.api_route("/version", methods=["GET", "HEAD"], operation_id="version")
+    async def get_version() -> VersionReport:
+        """What answers here: the version, the prompts and the calibrations, all that moves scores."""
+        return version
+
+    return router

@@ -1,0 +1,174 @@
+"""A chat model behind an OpenAI-compatible API, through the `openai` SDK: one client for the process."""
+
+import re
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+import openai
+from openai import AsyncOpenAI
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from app.backends.providers import Endpoint
+from app.errors import FailureReason, TierFailure
+
+_CONNECT_SECONDS = 5.0
+# The SDK adds headers from OPENAI_* variables, which belong to another vendor's account, and facts about this machine.
+_HEADERS_SENT = frozenset(
+    {"host", "content-type", "content-length", "accept", "accept-encoding", "authorization", "connection", "user-agent"}
+)
+# An error code is shown to callers; anything else that a provider writes may hold their text or a piece of the key.
+_SAFE_CODE = re.compile(r"[A-Za-z0-9_.\-]{1,64}")
+_FILTER_CODES = frozenset(
+    {"data_inspection_failed", "datainspectionfailed", "content_filter", "content_policy_violation"}
+)
+
+if TYPE_CHECKING:
+    import httpx2
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A complete reply. Token counts are the provider's, None where it gave none."""
+
+    content: str
+    model: str
+    prompt_tokens: int | None
+    completion_tokens: int | None
+
+
+class OpenAIChatModel:
+    """One model at one endpoint."""
+
+    def __init__(self, endpoint: Endpoint, *, max_output_tokens: int, read_seconds: float) -> None:
+        self._endpoint = endpoint
+        self._max_output_tokens = max_output_tokens
+        # Retries are off: the SDK's own would run past the deadline of the sample. Redirects are off: a redirect
+        # would hand the key and the texts to a host that nobody configured.
+        self._client = AsyncOpenAI(
+            api_key=endpoint.api_key,
+            base_url=endpoint.base_url,
+            max_retries=0,
+            # Beats an Authorization line in OPENAI_CUSTOM_HEADERS, which would beat `api_key`.
+            default_headers={"Authorization": f"Bearer {endpoint.api_key}"},
+            http_client=openai.DefaultAsyncHttpxClient(
+                timeout=openai.Timeout(read_seconds, connect=_CONNECT_SECONDS),
+                follow_redirects=False,
+                event_hooks={"request": [_keep_known_headers]},
+            ),
+        )
+
+    @property
+    def model(self) -> str:
+        return self._endpoint.model
+
+    def describe(self) -> str:
+        """Provider, model and host in one line, without a key."""
+        return f"{self._endpoint.provider.name}: {self._endpoint.model} at {self._endpoint.host}"
+
+    async def complete(self, *, system: str, user: str) -> Completion:
+        """One complete, non-empty reply.
+
+        Raises:
+            TierFailure: the call failed, or its reply is cut, empty, filtered or refused.
+        """
+        try:
+            response = await self._client.chat.completions.with_raw_response.create(**self._parameters(system, user))
+            body = response.content
+        except openai.APITimeoutError as error:
+            raise TierFailure(FailureReason.TIMEOUT, "the provider did not answer in time") from error
+        except openai.APIConnectionError as error:
+            cause = type(error.__cause__ or error).__name__
+            raise TierFailure(FailureReason.CONNECTION, f"no connection to {self._endpoint.host} ({cause})") from error
+        except openai.APIStatusError as error:
+            raise _status_failure(error) from error
+        return _read(body, self._endpoint.model)
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._client.close()
+
+    def _parameters(self, system: str, user: str) -> dict[str, Any]:
+        provider = self._endpoint.provider
+        parameters: dict[str, Any] = {
+            "model": self._endpoint.model,
+            "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
+            provider.token_limit: self._max_output_tokens,
+        }
+        if provider.temperature is not None:
+            parameters["temperature"] = provider.temperature
+        if provider.json_mode:
+            parameters["response_format"] = {"type": "json_object"}
+        if provider.extra_body:
+            parameters["extra_body"] = dict(provider.extra_body)
+        return parameters
+
+
+async def _keep_known_headers(request: "httpx2.Request") -> None:
+    for name in list(request.headers):
+        if name.lower() not in _HEADERS_SENT:
+            del request.headers[name]
+
+
+class _Message(BaseModel):
+    content: str | None = None
+    refusal: str | None = None
+
+
+class _Choice(BaseModel):
+    message: _Message
+    finish_reason: str | None = None
+
+
+class _Usage(BaseModel):
+    prompt_tokens: int | None = Field(default=None, ge=0)
+    completion_tokens: int | None = Field(default=None, ge=0)
+
+
+class _Reply(BaseModel):
+    """What we read of a chat completion: the SDK's own models are built without validation."""
+
+    model_config = ConfigDict(extra="ignore")
+    choices: list[_Choice]
+    model: str | None = None
+    usage: _Usage | None = None
+
+
+def _read(body: bytes, asked_model: str) -> Completion:
+    try:
+        reply = _Reply.model_validate_json(body)
+    except ValidationError as error:
+        raise TierFailure(FailureReason.INVALID_REPLY, "the provider's reply is not a chat completion") from error
+    if not reply.choices:
+        raise TierFailure(FailureReason.EMPTY_REPLY, "the provider's reply has no choices")
+    choice = reply.choices[0]
+    if choice.message.refusal:
+        raise TierFailure(FailureReason.REFUSED, "the model refused to judge")
+    if choice.finish_reason == "content_filter":
+        raise TierFailure(FailureReason.CONTENT_FILTERED, "the provider's content filter stopped the reply")
+    if choice.finish_reason == "length":
+        raise TierFailure(FailureReason.TRUNCATED_REPLY, "the reply was cut at the limit of output tokens")
+    if not choice.message.content or not choice.message.content.strip():
+        raise TierFailure(FailureReason.EMPTY_REPLY, "the model's reply is empty")
+    usage = reply.usage or _Usage()
+    return Completion(choice.message.content, reply.model or asked_model, usage.prompt_tokens, usage.completion_tokens)
+
+
+def _status_failure(error: openai.APIStatusError) -> TierFailure:
+    code = error.code if isinstance(error.code, str) and _SAFE_CODE.fullmatch(error.code) else None
+    detail = f"HTTP {error.status_code}" + (f" ({code})" if code else "")
+    return TierFailure(_reason(error.status_code, code), detail)
+
+
+def _reason(status: int, code: str | None) -> FailureReason:
+    if code and code.lower() in _FILTER_CODES:
+        return FailureReason.CONTENT_FILTERED
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return FailureReason.UPSTREAM_ERROR
+    by_status = {
+        401: FailureReason.AUTHENTICATION,
+        403: FailureReason.AUTHENTICATION,
+        408: FailureReason.TIMEOUT,
+        429: FailureReason.RATE_LIMITED,
+    }
+    return by_status.get(status, FailureReason.REJECTED)

@@ -1,0 +1,106 @@
+"""Every failure Plumbline declares. Knows nothing of HTTP: the api room maps each class to a status.
+
+PlumblineError
+├── ConfigurationError      a setting is wrong; start-up stops with one line
+├── PromptError             a prompt file is missing, malformed or was changed
+├── CalibrationError        a calibration file is missing or malformed
+├── BadRequest              the caller sent something that cannot be read
+│   ├── MalformedBody       not JSON, or JSON that no field can take
+│   ├── UnsupportedBody     a content type or encoding that is not read here
+│   ├── BodyTooLarge        more bytes than the limit
+│   └── BodyTooSlow         the body did not arrive in time
+├── AccessDenied
+│   ├── KeyMissing          no key was sent
+│   ├── KeyUnknown          the key sent is not one of ours
+│   └── Locked              no key is configured and the caller is not on loopback
+└── TierFailure             a tier could not answer; the cascade goes on (a value, not a bug)
+"""
+
+from enum import StrEnum
+
+
+class PlumblineError(Exception):
+    """Root of the tree; `str(error)` is one line for the caller and holds no secret and no passage of theirs."""
+
+
+class ConfigurationError(PlumblineError):
+    """A setting is wrong; the message names it and says what would be right."""
+
+
+class PromptError(PlumblineError):
+    """A prompt file is missing or malformed."""
+
+
+class CalibrationError(PlumblineError):
+    """A calibration file is missing or malformed."""
+
+
+class BadRequest(PlumblineError):
+    """The caller sent something that cannot be read."""
+
+
+class MalformedBody(BadRequest):
+    """The body is not JSON, or JSON that no field can take."""
+
+
+class UnsupportedBody(BadRequest):
+    """The body has a content type or a content encoding that is not read here."""
+
+
+class BodyTooLarge(BadRequest):
+    """The body has more bytes than the limit."""
+
+
+class BodyTooSlow(BadRequest):
+    """The body did not arrive in time."""
+
+
+class AccessDenied(PlumblineError):
+    """The caller may not use this."""
+
+
+class KeyMissing(AccessDenied):
+    """A key is needed and none was sent."""
+
+
+class KeyUnknown(AccessDenied):
+    """The key that was sent is not one of ours."""
+
+
+class Locked(AccessDenied):
+    """No key is configured, and the service is reached from beyond loopback."""
+
+
+class FailureReason(StrEnum):
+    """Why a tier did not answer: a closed set, so that it can be counted."""
+
+    NOT_CONFIGURED = "not_configured"
+    NOT_INSTALLED = "not_installed"
+    TIMEOUT = "timeout"
+    CONNECTION = "connection"
+    RATE_LIMITED = "rate_limited"
+    AUTHENTICATION = "authentication"
+    REJECTED = "rejected"
+    UPSTREAM_ERROR = "upstream_error"
+    CONTENT_FILTERED = "content_filtered"
+    REFUSED = "refused"
+    EMPTY_REPLY = "empty_reply"
+    TRUNCATED_REPLY = "truncated_reply"
+    INVALID_REPLY = "invalid_reply"
+    UNSUPPORTED_LANGUAGE = "unsupported_language"
+    CROSS_LINGUAL = "cross_lingual"
+    TOO_LONG = "too_long"
+
+
+class TierFailure(PlumblineError):
+    """A tier could not answer. Expected and reported; anything else that a tier raises is a bug and stays one.
+
+    Args:
+        reason: one of a closed set.
+        detail: one line for the caller; no secret, no text of theirs.
+    """
+
+    def __init__(self, reason: FailureReason, detail: str) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+        self.detail = detail

@@ -1,0 +1,82 @@
+"""An index of the contexts' content words: which sentence of which context covers a sentence of the answer best."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from app.generation.segmentation import Sentence
+from app.generation.words import contains_verbatim, content_words
+
+# Bounds on the work for one answer sentence, so that hostile text cannot make it quadratic. A sentence whose words
+# stand in fewer places than the first is looked up exactly; beyond it the rarest words name the candidates.
+_MAX_POSTINGS_READ = 4_000
+_MAX_CANDIDATES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The context sentence that covers an answer sentence best.
+
+    `share` in [0, 1] of the answer sentence's content words; `is_verbatim`: it contains the whole answer sentence,
+    compared after normalisation.
+    """
+
+    context: int
+    sentence: Sentence
+    share: float
+    is_verbatim: bool
+
+
+class ContextIndex:
+    """Content words of every context sentence, indexed once per sample; read-only after that."""
+
+    def __init__(self, contexts: Sequence[Sequence[Sentence]]) -> None:
+        self._places: list[tuple[int, Sentence]] = []
+        self._words: list[frozenset[str]] = []
+        self._postings: dict[str, list[int]] = defaultdict(list)
+        for context, sentences in enumerate(contexts):
+            for sentence in sentences:
+                self._add(context, sentence)
+
+    def coverage(self, words: Collection[str]) -> float:
+        """Share of the words that stand anywhere in the contexts, in [0, 1]; 0 for no words."""
+        return sum(word in self._postings for word in words) / len(words) if words else 0.0
+
+    def best_match(self, text: str, words: Collection[str]) -> Match | None:
+        """The context sentence that covers most of the words; None when none has any of them.
+
+        A sentence that contains the text verbatim comes first, then the higher share, then the earlier place.
+        """
+        distinct = frozenset(words)
+        candidates = self._candidates(distinct)
+        if not candidates:
+            return None
+        top = max(candidates.values())
+        best = [row for row, count in sorted(candidates.items()) if count == top][:_MAX_CANDIDATES]
+        share = top / len(distinct)
+        verbatim = next(
+            (row for row in best if share == 1.0 and contains_verbatim(self._places[row][1].text, text)), None
+        )
+        context, sentence = self._places[best[0] if verbatim is None else verbatim]
+        return Match(context, sentence, share, verbatim is not None)
+
+    def _add(self, context: int, sentence: Sentence) -> None:
+        words = frozenset(content_words(sentence.text))
+        row = len(self._places)
+        self._places.append((context, sentence))
+        self._words.append(words)
+        for word in words:
+            self._postings[word].append(row)
+
+    def _candidates(self, words: frozenset[str]) -> dict[int, int]:
+        """Words shared with each candidate row, exact for every row returned."""
+        shared: Counter[int] = Counter()
+        read = 0
+        known = sorted((word for word in words if word in self._postings), key=lambda w: (len(self._postings[w]), w))
+        for word in known:
+            postings = self._postings[word]
+            if read and read + len(postings) > _MAX_POSTINGS_READ:
+                return {row: len(words & self._words[row]) for row, _ in shared.most_common(_MAX_CANDIDATES)}
+            shared.update(postings[:_MAX_POSTINGS_READ])
+            read += len(postings)
+        return shared

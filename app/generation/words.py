@@ -1,0 +1,102 @@
+"""Words of a text for comparison: normalised, in Chinese as character bigrams.
+
+Nothing here is downloaded: the tokenizer is one of NLTK's that need no data, the stopwords come with packages.
+No stemming: on the human labels it lowered agreement (macro AUROC .739 with, .743 without).
+"""
+
+import re
+import unicodedata
+from typing import Literal
+
+from nltk.tokenize import RegexpTokenizer
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+from stop_words import get_stop_words
+
+Language = Literal["en", "zh", "other"]
+
+_HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
+_HAN_RUN = re.compile(f"[{_HAN}]+")
+_KANA_OR_HANGUL = re.compile("[\u3040-\u30ff\uac00-\ud7af]")
+_LATIN = re.compile("[A-Za-z\u00c0-\u024f]")
+_LETTER = re.compile(r"[^\W\d_]")
+_PUNCTUATION = re.compile(r"[^\w\s]|_")
+_SPACE = re.compile(r"\s+")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+# Numbers keep their decimals; words keep inner apostrophes; Han comes in runs.
+_TOKEN = RegexpTokenizer(rf"\d+(?:\.\d+)*|[{_HAN}]+|[^\W\d_{_HAN}]+(?:['’][^\W\d_{_HAN}]+)*")
+
+# Negations carry the meaning that faithfulness is about; they are content, whatever the lists say.
+_NEGATIONS_EN = frozenset({"no", "nor", "not", "never", "none", "nobody", "nothing", "cannot", "cant", "without"})
+_NEGATIONS_ZH = frozenset("不无別别")
+_STOPWORDS_EN = frozenset(ENGLISH_STOP_WORDS) - _NEGATIONS_EN | frozenset({"'s", "s", "t", "re", "ve", "ll", "d", "m"})
+_STOPWORDS_ZH = frozenset(get_stop_words("chinese")) - _NEGATIONS_ZH
+
+# A text with this share of Han among its letters is read as Chinese; names and units in Latin letters are common in it.
+_HAN_SHARE_OF_CHINESE = 0.3
+
+
+def normalise(text: str) -> str:
+    """The text in NFKC, case-folded, with punctuation and runs of white space as single blanks."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return _SPACE.sub(" ", _PUNCTUATION.sub(" ", folded)).strip()
+
+
+def content_words(text: str) -> tuple[str, ...]:
+    """Content words in order, repeats kept: words without a possessive, numbers as written, bigrams for Han.
+
+    A text that consists of stopwords alone gives those, so that no sentence with a letter or digit is empty.
+    """
+    every = _all_words(text)
+    content = tuple(word for word, is_stopword in every if not is_stopword)
+    return content or tuple(word for word, _ in every)
+
+
+def language_of(text: str) -> Language:
+    """`zh` for mostly Han, `en` for mostly Latin letters (or none at all), `other` for the rest.
+
+    Latin stands for English: the languages that share its letters are not told apart here.
+    """
+    letters = len(_LETTER.findall(text))
+    if not letters:
+        return "en"
+    if len(_KANA_OR_HANGUL.findall(text)) > 0.1 * letters:
+        return "other"
+    if han_share(text) >= _HAN_SHARE_OF_CHINESE:
+        return "zh"
+    return "en" if len(_LATIN.findall(text)) >= 0.5 * letters else "other"
+
+
+def has_letters(text: str) -> bool:
+    """Whether the text holds a letter of any script."""
+    return _LETTER.search(text) is not None
+
+
+def contains_verbatim(whole: str, part: str) -> bool:
+    """Whether `part` stands in `whole` word for word, compared after normalisation."""
+    inner, outer = normalise(part), normalise(whole)
+    return bool(inner) and (f" {inner} " in f" {outer} " or (_HAN_RUN.search(inner) is not None and inner in outer))
+
+
+def han_share(text: str) -> float:
+    """Share of Han characters among the letters of the text, in [0, 1]; 0 without letters."""
+    letters = len(_LETTER.findall(text))
+    return sum(len(run) for run in _HAN_RUN.findall(text)) / letters if letters else 0.0
+
+
+def _all_words(text: str) -> list[tuple[str, bool]]:
+    folded = _THOUSANDS.sub("", unicodedata.normalize("NFKC", text).casefold())
+    found: list[tuple[str, bool]] = []
+    for token in _TOKEN.tokenize(folded):
+        if _HAN_RUN.match(token):
+            found.extend(_han_bigrams(token))
+        else:
+            word = token.removesuffix("'s").removesuffix("’s")
+            found.append((word, word in _STOPWORDS_EN))
+    return found
+
+
+def _han_bigrams(run: str) -> list[tuple[str, bool]]:
+    if len(run) == 1:
+        return [(run, run in _STOPWORDS_ZH)]
+    pairs = (run[i : i + 2] for i in range(len(run) - 1))
+    return [(pair, pair[0] in _STOPWORDS_ZH and pair[1] in _STOPWORDS_ZH) for pair in pairs]

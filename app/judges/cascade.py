@@ -1,0 +1,109 @@
+"""The cascade: the first tier that can answer, under one deadline, with an account of every attempt."""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from app.errors import FailureReason, TierFailure
+from app.generation.sample import SegmentedSample
+from app.generation.verdicts import Judgement
+from app.judges.tier import Tier, TierName
+from app.readiness import Readiness
+
+# Seconds that a tier leaves to those after it, by the tier that wants them: what one sample of 5 contexts takes on
+# two cores, with room. A short deadline is shared instead: no tier takes more than this part of what is left.
+_RESERVE_SECONDS = {TierName.LLM: 0.0, TierName.EMBEDDING: 3.0, TierName.LEXICAL: 0.5}
+_LARGEST_SHARE = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One tier's try: `reason` and `detail` are None when it answered."""
+
+    tier: TierName
+    reason: FailureReason | None
+    detail: str | None
+    seconds: float
+
+    @property
+    def answered(self) -> bool:
+        return self.reason is None
+
+
+@dataclass(frozen=True, slots=True)
+class CascadeResult:
+    """The judgement of the first tier that answered, or None when none did, and all attempts in order."""
+
+    judgement: Judgement | None
+    tier: TierName | None
+    attempts: tuple[Attempt, ...]
+
+
+class JudgeCascade:
+    """Asks tiers in order. Only `TierFailure` and the deadline fall through; any other exception is a bug and rises."""
+
+    def __init__(self, tiers: Sequence[Tier]) -> None:
+        self._tiers: Mapping[TierName, Tier] = {tier.name: tier for tier in tiers}
+
+    async def judge(
+        self, case: SegmentedSample, *, tiers: Sequence[TierName] | None, deadline_seconds: float
+    ) -> CascadeResult:
+        """The first judgement that a tier can give.
+
+        Args:
+            case: the segmented sample.
+            tiers: those to ask, in this order; None asks all in the default order.
+            deadline_seconds: for all of them together.
+        """
+        order = tuple(self._tiers) if tiers is None else tuple(tiers)
+        until = time.monotonic() + deadline_seconds
+        attempts: list[Attempt] = []
+        for position, name in enumerate(order):
+            budget = _budget(until - time.monotonic(), order[position + 1 :])
+            judgement, attempt = await self._attempt(self._tiers[name], case, budget)
+            attempts.append(attempt)
+            if judgement is not None:
+                return CascadeResult(judgement, name, tuple(attempts))
+        return CascadeResult(None, None, tuple(attempts))
+
+    def readiness(self) -> Mapping[TierName, Readiness]:
+        """The state of every tier, in order."""
+        return {name: tier.readiness() for name, tier in self._tiers.items()}
+
+    async def _attempt(self, tier: Tier, case: SegmentedSample, budget: float) -> tuple[Judgement | None, Attempt]:
+        started = time.monotonic()
+        try:
+            judgement = await _within(tier, case, budget)
+        except TierFailure as failure:
+            seconds = time.monotonic() - started
+            # A tier that was never set up is no event; /readyz says so.
+            if failure.reason is not FailureReason.NOT_CONFIGURED:
+                structlog.get_logger().warning(
+                    "tier_failed", tier=tier.name, reason=failure.reason, seconds=round(seconds, 3)
+                )
+            return None, Attempt(tier.name, failure.reason, failure.detail, seconds)
+        return judgement, Attempt(tier.name, None, None, time.monotonic() - started)
+
+
+async def _within(tier: Tier, case: SegmentedSample, budget: float) -> Judgement:
+    if budget <= 0:
+        raise TierFailure(FailureReason.TIMEOUT, "not asked: the deadline had passed")
+    try:
+        async with asyncio.timeout(budget) as scope:
+            return await tier.judge(case, seconds=budget)
+    except TimeoutError:
+        # A TimeoutError that is not this scope's own is a bug of the tier.
+        if not scope.expired():
+            raise
+        raise TierFailure(FailureReason.TIMEOUT, f"timed out after {budget:.1f} s") from None
+
+
+def _budget(left: float, later: Sequence[TierName]) -> float:
+    """Seconds for the next tier, so that those after it keep their reserve."""
+    if not later:
+        return left
+    reserve = sum(_RESERVE_SECONDS[name] for name in later)
+    return max(left - reserve, left * _LARGEST_SHARE)

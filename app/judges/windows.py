@@ -1,0 +1,59 @@
+"""Windows over the sentences of contexts, and pieces of long sentences: what tier embedding compares."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.generation.segmentation import Sentence
+
+# Single sentences and adjacent pairs: a claim often joins two neighbouring sentences of its source.
+_SENTENCES_PER_WINDOW = (1, 2)
+# MiniLM reads 256 tokens; English runs at 4 to 5 characters a token, so this stays inside with room for numbers.
+MAX_CHARACTERS = 800
+_BREAK = re.compile(r"[\s,;:，；：、]")
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A stretch of one context; `text` is `context[start:end]`."""
+
+    context: int
+    text: str
+    start: int
+    end: int
+
+
+def context_windows(contexts: Sequence[str], sentences: Sequence[Sequence[Sentence]]) -> list[Window]:
+    """Windows of one and of two adjacent sentences of each context, none longer than `MAX_CHARACTERS`.
+
+    A longer sentence is cut at white space or punctuation, so that nothing is dropped; a pair that would be too long
+    is left out, its sentences stand alone.
+    """
+    windows: list[Window] = []
+    for context, (text, spans) in enumerate(zip(contexts, sentences, strict=True)):
+        spoken = [sentence for sentence in spans if sentence.kind != "markup"]
+        for size in _SENTENCES_PER_WINDOW:
+            for first, last in zip(spoken, spoken[size - 1 :], strict=False):
+                if size > 1 and last.end - first.start > MAX_CHARACTERS:
+                    continue
+                windows.extend(
+                    Window(context, text[start:end], start, end) for start, end in pieces(text, first.start, last.end)
+                )
+    return windows
+
+
+def pieces(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """Offsets that cut `text[start:end]` into stretches of `MAX_CHARACTERS` at most, at a break where there is one."""
+    found: list[tuple[int, int]] = []
+    while end - start > MAX_CHARACTERS:
+        cut = _last_break(text, start + MAX_CHARACTERS // 2, start + MAX_CHARACTERS)
+        found.append((start, cut))
+        start = cut
+    return [*found, (start, end)]
+
+
+def _last_break(text: str, low: int, high: int) -> int:
+    last = high
+    for match in _BREAK.finditer(text, low, high):
+        last = match.end()
+    return last

@@ -1,0 +1,150 @@
+"""The composition root: builds every part once, wires them, and closes them again."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from fastapi import Depends, FastAPI, Request
+from fastapi_offline import FastAPIOffline
+
+import app as package
+from app import __version__
+from app.api.auth import make_key_check
+from app.api.edge import install_edge
+from app.api.evaluations import evaluation_routes
+from app.api.operations import operation_routes
+from app.api.problems import install_problem_handlers
+from app.backends.chat import OpenAIChatModel
+from app.backends.providers import Endpoint, resolve_endpoint
+from app.backends.sentence_encoder import TransformerEncoder
+from app.errors import FailureReason
+from app.judges.calibration import CalibrationTable, load_calibrations
+from app.judges.cascade import JudgeCascade
+from app.judges.embedding import EmbeddingTier
+from app.judges.lexical import LexicalTier
+from app.judges.llm import LlmTier
+from app.judges.prompts import PromptLibrary
+from app.judges.tier import AbsentTier, SentenceEncoder, Tier, TierName
+from app.schemas.operations import VersionReport
+from app.scoring import Scorer
+from app.settings import Settings, load_settings
+
+_PROMPT = ("verify_claims", "v1")
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What was read and checked before anything is built."""
+
+    settings: Settings
+    endpoint: Endpoint | None
+    prompts: PromptLibrary
+    calibrations: CalibrationTable
+    encoder: SentenceEncoder | None
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The running parts that routes reach."""
+
+    cascade: JudgeCascade
+    scorer: Scorer
+
+
+def create_app(settings: Settings | None = None, *, encoder: SentenceEncoder | None = None) -> FastAPI:
+    """The service as an ASGI app. Settings, prompts and calibrations are checked here, before anything is served.
+
+    Args:
+        settings: those of the environment when None.
+        encoder: in place of the sentence-transformers model.
+
+    Raises:
+        ConfigurationError, PromptError, CalibrationError: with one line that says what is wrong.
+    """
+    settings = settings or load_settings()
+    plan = _Plan(
+        settings=settings,
+        endpoint=resolve_endpoint(settings),
+        prompts=PromptLibrary(*_PROMPT, folder=settings.prompts_dir),
+        calibrations=load_calibrations(settings.calibration),
+        encoder=encoder,
+    )
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            app.state.service = _build(plan, stack)
+            yield
+
+    app = FastAPIOffline(
+        title="Plumbline",
+        description=package.__doc__ or "",
+        version=__version__,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=lifespan,
+    )
+    check_key = Depends(make_key_check(settings.api_keys, settings.allow_anonymous))
+    app.include_router(
+        evaluation_routes(settings, lambda request: _service(request).scorer), prefix="/v1", dependencies=[check_key]
+    )
+    app.include_router(operation_routes(_version(plan), lambda request: _service(request).cascade))
+    install_problem_handlers(app)
+    install_edge(app, max_body_bytes=settings.max_body_bytes, body_timeout_seconds=settings.body_timeout_seconds)
+    return app
+
+
+def _service(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+def _build(plan: _Plan, stack: AsyncExitStack) -> Service:
+    executor = ThreadPoolExecutor(max_workers=plan.settings.cpu_threads, thread_name_prefix="scoring")
+    stack.callback(executor.shutdown, wait=True, cancel_futures=True)
+    embedding = EmbeddingTier(
+        plan.encoder or _encoder(plan.settings, stack),
+        plan.calibrations,
+        max_windows=plan.settings.embedding_max_windows,
+    )
+    cascade = JudgeCascade([_llm_tier(plan, executor, stack), embedding, LexicalTier(plan.calibrations, executor)])
+    return Service(cascade, Scorer(cascade, executor))
+
+
+def _llm_tier(plan: _Plan, executor: Executor, stack: AsyncExitStack) -> Tier:
+    if plan.endpoint is None:
+        return AbsentTier(
+            TierName.LLM,
+            reason=FailureReason.NOT_CONFIGURED,
+            detail="no judge is configured; set DASHSCOPE_API_KEY, or PLUMBLINE_LLM_API_KEY with a provider",
+        )
+    chat = OpenAIChatModel(
+        plan.endpoint,
+        max_output_tokens=plan.settings.llm_max_output_tokens,
+        read_seconds=plan.settings.deadline_seconds,
+    )
+    stack.push_async_callback(chat.close)
+    return LlmTier(chat, plan.prompts, executor)
+
+
+def _encoder(settings: Settings, stack: AsyncExitStack) -> TransformerEncoder:
+    encoder = TransformerEncoder(settings.embedding_model)
+    stack.callback(encoder.close)
+    if settings.warm_up:
+        warming = asyncio.get_running_loop().create_task(encoder.warm_up())
+        stack.callback(warming.cancel)
+    return encoder
+
+
+def _version(plan: _Plan) -> VersionReport:
+    return VersionReport(
+        name="plumbline",
+        version=__version__,
+        prompts={prompt.label: prompt.digest for prompt in plan.prompts},
+        calibrations=[
+            f"{entry.tier} {entry.model} {entry.language}: {entry.source.data if entry.source else 'not fitted'}"
+            for entry in plan.calibrations.entries
+        ],
+    )

@@ -1,0 +1,196 @@
+"""The main job on the wire: a sample to judge, and everything that is said of it."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model, field_validator
+from pydantic_core import PydanticCustomError
+
+TierName = Literal["llm", "embedding", "lexical"]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+_MAX_ID_CHARACTERS = 200
+_MAX_DEADLINE_SECONDS = 600
+
+
+class _Wire(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class EvaluationRequest(_Wire):
+    """A question, the contexts retrieved for it and the answer to judge. Only contexts and answer are needed."""
+
+    id: str | None = Field(
+        default=None, max_length=_MAX_ID_CHARACTERS, description="Your name for the sample; repeated in the result."
+    )
+    question: str = Field(default="", description="What was asked. Read by tier `llm`; no evidence for any tier.")
+    contexts: list[str] = Field(description="The retrieved passages. `[]` says that nothing was retrieved.")
+    answer: str = Field(description="The answer to judge.")
+    reference: str | None = Field(
+        default=None, description="A right answer; with it `token_f1` and `exact_match` are computed (SQuAD)."
+    )
+    tiers: list[TierName] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=3,
+        description='The tiers to ask, in this order; default: llm, embedding, lexical. `["llm"]` allows no fallback.',
+    )
+    threshold: Share | None = Field(
+        default=None, description="Faithfulness from which `passed` is true; default: the service's setting."
+    )
+    deadline_seconds: float | None = Field(
+        default=None,
+        gt=0,
+        le=_MAX_DEADLINE_SECONDS,
+        allow_inf_nan=False,
+        description="Seconds for all tiers together; at most the service's setting, which is the default.",
+    )
+    offset_unit: Literal["code_point", "utf16"] = Field(
+        default="code_point", description="What `start` and `end` count: `utf16` suits JavaScript and Java."
+    )
+
+    @field_validator("tiers")
+    @classmethod
+    def _tiers_are_distinct(cls, tiers: list[TierName] | None) -> list[TierName] | None:
+        if tiers is not None and len(set(tiers)) < len(tiers):
+            raise PydanticCustomError("tiers_repeated", "each tier may be named once")
+        return tiers
+
+
+def bounded_request(
+    *, max_contexts: int, max_context_characters: int, max_answer_characters: int, max_question_characters: int
+) -> type[EvaluationRequest]:
+    """The request with the limits of one service, so that its OpenAPI document states them."""
+    field = EvaluationRequest.model_fields
+    context = Annotated[str, StringConstraints(max_length=max_context_characters)]
+    return create_model(
+        "EvaluationRequest",
+        __base__=EvaluationRequest,
+        __doc__=EvaluationRequest.__doc__,
+        question=(
+            str,
+            Field(default="", max_length=max_question_characters, description=field["question"].description),
+        ),
+        contexts=(list[context], Field(max_length=max_contexts, description=field["contexts"].description)),
+        answer=(str, Field(max_length=max_answer_characters, description=field["answer"].description)),
+        reference=(
+            str | None,
+            Field(default=None, max_length=max_answer_characters, description=field["reference"].description),
+        ),
+    )
+
+
+class SentenceItem(_Wire):
+    """A sentence of the answer: `answer[start:end] == text`."""
+
+    index: int = Field(ge=0)
+    text: str
+    start: int = Field(ge=0)
+    end: int = Field(ge=0)
+    kind: Literal["prose", "heading", "list_item", "table_row", "code", "markup"] = Field(
+        description="`markup` (rules, bullets without words) is never judged; a heading only when it stands alone."
+    )
+
+
+class EvidenceItem(_Wire):
+    """A passage of a context."""
+
+    context: int | None = Field(description="Index of the context; null when a judge quoted nothing that we found.")
+    quote: str = Field(description="The passage; when verified, `contexts[context][start:end]` to the letter.")
+    start: int | None
+    end: int | None
+    verified: bool = Field(description="Whether we found the passage in that context ourselves.")
+
+
+class ClaimItem(_Wire):
+    """A checkable assertion of one sentence. Tiers `embedding` and `lexical` take the whole sentence as one claim."""
+
+    id: str
+    sentence: int = Field(description="Index into `sentences`.")
+    text: str
+    start: int = Field(description="Where its sentence begins in the answer.")
+    end: int
+    verdict: Literal["supported", "partial", "contradicted", "not_mentioned", "not_a_claim"]
+    support: Share | None = Field(
+        description="llm: the verdict's weight (supported 1, partial 0.5, else 0). Other tiers: calibrated similarity, "
+        "`supported` from 0.5. Null for `not_a_claim`."
+    )
+    reason: str | None = Field(description="The judge's reason; null where a tier gives none.")
+    evidence: list[EvidenceItem]
+    flags: list[str]
+
+
+class VerdictCounts(_Wire):
+    """How many claims carry each verdict."""
+
+    supported: int
+    partial: int
+    contradicted: int
+    not_mentioned: int
+    not_a_claim: int
+
+
+class AttemptItem(_Wire):
+    """One tier's try, in the order in which they were made."""
+
+    tier: TierName
+    outcome: Literal["answered", "failed"]
+    reason: str | None = Field(description="Null when it answered; else one of a closed set, `timeout` for example.")
+    detail: str | None
+    seconds: float = Field(ge=0)
+
+
+class Tokens(_Wire):
+    """Tokens as the provider counted them; null where it did not say."""
+
+    prompt: int | None
+    completion: int | None
+
+
+class JudgeItem(_Wire):
+    """What answered: the model, and for an LLM the prompt by name, version, language and SHA-256."""
+
+    model: str
+    prompt: str | None
+    prompt_digest: str | None
+    calls: int
+    tokens: Tokens
+
+
+class EvaluationResult(_Wire):
+    """Everything that is said of one sample. A number that is not known is null, never NaN, -1 or 0."""
+
+    id: str | None
+    status: Literal["judged", "abstained", "empty_answer", "not_judged"] = Field(
+        description="`judged`: there is a score. `abstained`: the answer declines or asserts nothing to check."
+        " `empty_answer`: no letter or digit in it. `not_judged`: no tier could answer, see `attempts`."
+    )
+    tier: TierName | None = Field(description="The tier that answered; null when none was needed or none could.")
+    faithfulness: Share | None = Field(
+        description="Mean support of the checkable claims. Scores of different tiers are not comparable."
+    )
+    faithfulness_strict: Share | None = Field(description="llm: as faithfulness, partial counting 0. Else null.")
+    hallucination_rate: Share | None = Field(description="1 - faithfulness.")
+    contradiction_rate: Share | None = Field(description="llm: share of checkable claims contradicted. Else null.")
+    unsupported_rate: Share | None = Field(description="llm: share of checkable claims not mentioned. Else null.")
+    context_utilization: Share | None = Field(
+        description="Share of the answer's sentences that are related to the contexts: one context sentence holds at "
+        "least 60 % of their content words, after normalisation (NFKC, case, punctuation, stopwords)."
+    )
+    contexts_used: list[int] = Field(description="Indices of contexts with verified evidence for a supported claim.")
+    contexts_used_share: Share | None = Field(
+        description="Contexts used / contexts given: utilization as RAGChecker and Vertex mean it."
+    )
+    token_f1: Share | None = Field(description="Token F1 with the reference; null without one.")
+    exact_match: Share | None = Field(description="1 when equal to the reference after SQuAD normalisation, else 0.")
+    passed: bool | None = Field(description="faithfulness >= threshold; null without a score.")
+    threshold: Share
+    confidence: Share | None = Field(
+        description="Calibrated probability that a human agrees with `passed`; null where the tier has no table."
+    )
+    sentences: list[SentenceItem]
+    claims: list[ClaimItem]
+    counts: VerdictCounts
+    attempts: list[AttemptItem]
+    judge: JudgeItem | None
+    flags: list[str] = Field(description="`no_context`, `degraded`, `uncalibrated`, `no_checkable_claims`, ...")
+    warnings: list[str]

@@ -1,0 +1,32 @@
+"""What every failure looks like on the wire: RFC 9457 problem details."""
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class FieldProblem(BaseModel):
+    """One field of the request and what was wrong with it; never its value."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    pointer: str = Field(
+        description="JSON pointer (RFC 6901) into the body; empty: the whole body, or a parameter named in `detail`.",
+        examples=["/contexts/3"],
+    )
+    detail: str = Field(
+        description="What was wrong, and the limit if there is one.",
+        examples=["String should have at most 1000 characters"],
+    )
+
+
+class Problem(BaseModel):
+    """RFC 9457 problem details, sent as `application/problem+json`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    type: str = Field(description="URN of the kind of problem.", examples=["urn:plumbline:problem:validation"])
+    title: str = Field(description="The kind of problem in words.", examples=["The request does not validate"])
+    status: int = Field(description="The HTTP status, again.", examples=[422])
+    detail: str = Field(description="This problem in words.", examples=["1 problem in the request"])
+    instance: str = Field(description="Path of the request, percent-encoded.", examples=["/v1/evaluations"])
+    request_id: str | None = Field(description="The `X-Request-ID` of this answer; null when none was given out.")
+    errors: list[FieldProblem] = Field(default=[], description="The wrong fields, at most 20.")

@@ -1,0 +1,151 @@
+"""A small service behind the real edge, and ways to call it: in process, or over a socket."""
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Annotated, Any, Literal
+
+import httpx2
+import uvicorn
+from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic_core import PydanticCustomError
+
+from app.api.auth import make_key_check
+from app.api.edge import install_edge
+from app.api.problems import MAX_PROBLEM_BYTES, PROBLEM_MEDIA_TYPE, PROBLEM_RESPONSES, install_problem_handlers
+from app.api.strict_json import StrictRoute
+from app.errors import PlumblineError, PromptError
+from app.schemas.problem import Problem
+
+MAX_BODY_BYTES = 4_194_304
+LOOPBACK_URL = "http://127.0.0.1:8000"
+
+
+class Passage(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    text: str
+    source: str = ""
+
+
+class Sample(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    question: str = ""
+    contexts: list[Annotated[str, Field(max_length=1000)]] = Field(max_length=200)
+    answer: str
+    threshold: float | None = Field(default=None, ge=0, le=1)
+    tiers: list[Literal["llm", "embedding", "lexical"]] | None = Field(default=None, max_length=3)
+    passages: list[str | Passage] = Field(default=[], max_length=10)
+    notes: list[str] = []
+
+    @field_validator("question")
+    @classmethod
+    def _question_is_a_question(cls, question: str) -> str:
+        if question.startswith("tell:"):
+            raise ValueError(f"{question!r} is not a question")
+        if question.startswith("say:"):
+            raise PydanticCustomError("not_a_question", "a question asks")
+        return question
+
+
+def edge_app(
+    *,
+    max_body_bytes: int = MAX_BODY_BYTES,
+    body_timeout_seconds: float = 5.0,
+    keys: Sequence[str] = (),
+    allow_anonymous: bool = True,
+) -> FastAPI:
+    """A service with one scoring route and several that fail."""
+    app = FastAPI(title="edge", redirect_slashes=False)
+    check = make_key_check([SecretStr(key) for key in keys], allow_anonymous)
+    app.include_router(_router(), prefix="/v1", dependencies=[Depends(check)])
+    install_problem_handlers(app)
+    install_edge(app, max_body_bytes=max_body_bytes, body_timeout_seconds=body_timeout_seconds)
+    return app
+
+
+def client_of(app: FastAPI, *, base_url: str = LOOPBACK_URL, raise_app_exceptions: bool = True) -> httpx2.AsyncClient:
+    transport = httpx2.ASGITransport(app=app, raise_app_exceptions=raise_app_exceptions)
+    return httpx2.AsyncClient(transport=transport, base_url=base_url)
+
+
+def read_problem(response: httpx2.Response, status: int) -> Problem:
+    """The problem of a response, once its status, media type, size and shape are proven."""
+    assert response.status_code == status, response.text[:300]
+    assert response.headers["content-type"] == PROBLEM_MEDIA_TYPE
+    assert len(response.content) < MAX_PROBLEM_BYTES
+    problem = Problem.model_validate_json(response.content)
+    assert problem.status == status
+    assert problem.request_id == response.headers["x-request-id"]
+    return problem
+
+
+@contextlib.contextmanager
+def serve(app: FastAPI) -> Iterator[int]:
+    """The port of a real uvicorn on loopback, in a thread."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        while not server.started:
+            time.sleep(0.005)
+        yield listener.getsockname()[1]
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()
+
+
+def _router() -> APIRouter:
+    router = APIRouter(route_class=StrictRoute, responses=PROBLEM_RESPONSES)
+
+    @router.post("/evaluations")
+    async def evaluate(sample: Sample) -> dict[str, Any]:
+        return sample.model_dump()
+
+    @router.post("/crash")
+    async def crash(sample: Sample) -> None:
+        try:
+            raise KeyError(sample.question)
+        except KeyError as error:
+            raise RuntimeError(sample.answer) from error
+
+    @router.post("/fail")
+    async def fail(sample: Sample) -> None:
+        raise PromptError(sample.answer)
+
+    @router.post("/crash-late")
+    async def crash_late(sample: Sample) -> StreamingResponse:
+        async def parts() -> AsyncIterator[str]:
+            yield "first"
+            raise RuntimeError(sample.answer)
+
+        return StreamingResponse(parts())
+
+    @router.post("/wrong-answer", response_model=Passage)
+    async def wrong_answer(sample: Sample) -> dict[str, Any]:
+        return {"text": [sample.answer]}
+
+    @router.post("/raw")
+    async def read_raw(request: Request) -> dict[str, Any]:
+        return {"bytes": len(await request.body()), "is_disconnected": await request.is_disconnected()}
+
+    @router.get("/things/{number}")
+    async def read_thing(number: int, limit: int = 1) -> int:
+        return number * limit
+
+    return router
+
+
+def subclasses(error_class: type[PlumblineError]) -> Iterator[type[PlumblineError]]:
+    """The class and all below it, those of the app only."""
+    if error_class.__module__.startswith("app."):
+        yield error_class
+    for child in error_class.__subclasses__():
+        yield from subclasses(child)

@@ -1,0 +1,73 @@
+"""Whatever arrives, it is answered: by the route, or by a small problem that repeats no value."""
+
+import json
+from typing import Any
+
+import httpx2
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.api.strict_json import parse_strictly
+from tests.edge_app import Sample, client_of, edge_app, read_problem
+
+APP = edge_app()
+CANARY = "zq7canary"
+
+# every code point there is, lone surrogates and NUL included
+TEXTS = st.text(st.characters(exclude_categories=()), max_size=20)
+KEYS = st.sampled_from([*Sample.model_fields, "text", "contxts"]) | TEXTS
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | TEXTS.map(CANARY.__add__) | st.just(10**70)
+VALUES = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=5) | st.dictionaries(KEYS, inner, max_size=5), max_leaves=20
+)
+OBJECTS = st.fixed_dictionaries({}, optional=dict.fromkeys(Sample.model_fields, VALUES))
+SAMPLES = st.fixed_dictionaries(
+    {"contexts": st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"))), "answer": st.just("a")}
+)
+
+
+async def post(body: bytes) -> httpx2.Response:
+    headers = {"content-type": "application/json"}
+    return await client_of(APP).post("/v1/evaluations", content=body, headers=headers)
+
+
+def assert_served_or_told(response: httpx2.Response) -> None:
+    if response.status_code != 200:
+        assert response.status_code in (400, 422)
+        read_problem(response, response.status_code)
+
+
+@given(VALUES | OBJECTS)
+async def test_any_json_is_served_or_gets_a_small_problem(value: Any) -> None:
+    response = await post(json.dumps(value).encode())
+
+    assert_served_or_told(response)
+
+
+@given(OBJECTS)
+async def test_no_value_is_ever_repeated_in_a_problem(value: Any) -> None:
+    response = await post(json.dumps(value).encode())
+
+    assert response.status_code == 200 or CANARY not in response.text
+
+
+@given(st.binary(max_size=200) | VALUES.map(lambda value: json.dumps(value).encode()[:-3]))
+async def test_any_bytes_are_served_or_get_a_small_problem(body: bytes) -> None:
+    response = await post(body)
+
+    assert_served_or_told(response)
+
+
+@given(st.text(alphabet='[]{}",:\\u0dD8 1eEN.-', max_size=60))
+async def test_anything_like_json_is_served_or_gets_a_small_problem(text: str) -> None:
+    response = await post(text.encode())
+
+    assert_served_or_told(response)
+
+
+@settings(max_examples=50)
+@given(SAMPLES, st.booleans())
+async def test_what_is_good_json_is_read_as_json_reads_it(sample: dict[str, Any], is_ascii: bool) -> None:
+    body = json.dumps(sample, ensure_ascii=is_ascii).encode()
+
+    assert parse_strictly(body) == json.loads(body) == sample
