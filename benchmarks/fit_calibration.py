@@ -159,7 +159,7 @@ def macro_auroc(rows: Sequence[Measured], scores: FloatArray) -> float:
 
 
 def entry(
-    tier: str, model: str, language: Language, rows: Sequence[Measured], floor: float, data: str
+    tier: str, model: str, language: Language, rows: Sequence[Measured], *, floor: float, data: str
 ) -> dict[str, object]:
     midpoint, slope = (round(value, 4) for value in fit(rows))
     calibration = Calibration(

@@ -2,9 +2,10 @@
 
 from bisect import bisect_left
 from collections.abc import Callable
+from dataclasses import fields
 
 from app.generation.sample import Sample
-from app.generation.scores import count_verdicts
+from app.generation.scores import Scores, count_verdicts
 from app.generation.verdicts import Claim, Evidence, JudgeAccount
 from app.judges.cascade import Attempt
 from app.judges.tier import TierName
@@ -24,6 +25,8 @@ from app.scoring import Options, Result
 OffsetMap = Callable[[int], int]
 
 _LAST_BMP = 0xFFFF
+# Digits beyond these are noise of the machine's arithmetic.
+_DECIMALS = 6
 
 
 def to_sample(request: EvaluationRequest) -> Sample:
@@ -44,24 +47,19 @@ def to_wire(request: EvaluationRequest, result: Result) -> EvaluationResult:
     """The result as it is sent, offsets in the unit that the request asked for."""
     in_answer = _offset_map(request.answer, request.offset_unit)
     in_contexts = [_offset_map(context, request.offset_unit) for context in request.contexts]
-    scores = result.scores
     return EvaluationResult(
         id=request.id,
         status=result.status.value,
         tier=None if result.tier is None else result.tier.value,
-        faithfulness=scores and scores.faithfulness,
-        faithfulness_strict=scores and scores.faithfulness_strict,
-        hallucination_rate=scores and scores.hallucination_rate,
-        contradiction_rate=scores and scores.contradiction_rate,
-        unsupported_rate=scores and scores.unsupported_rate,
-        context_utilization=result.context_utilization,
+        **_rates(result.scores),
+        context_utilization=_rounded(result.context_utilization),
         contexts_used=list(result.contexts_used),
-        contexts_used_share=_used_share(result),
-        token_f1=result.token_f1,
+        contexts_used_share=_rounded(_used_share(result)),
+        token_f1=_rounded(result.token_f1),
         exact_match=result.exact_match,
         passed=result.passed,
         threshold=result.threshold,
-        confidence=result.confidence,
+        confidence=_rounded(result.confidence),
         sentences=[
             SentenceItem(
                 index=index,
@@ -81,6 +79,15 @@ def to_wire(request: EvaluationRequest, result: Result) -> EvaluationResult:
     )
 
 
+def _rates(scores: Scores | None) -> dict[str, float | None]:
+    """The scores by their names on the wire, all null when there are none."""
+    return {each.name: _rounded(None if scores is None else getattr(scores, each.name)) for each in fields(Scores)}
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None else round(number, _DECIMALS)
+
+
 def _used_share(result: Result) -> float | None:
     if result.scores is None or not result.contexts_given:
         return None
@@ -95,7 +102,7 @@ def _claim(claim: Claim, in_answer: OffsetMap, in_contexts: list[OffsetMap]) -> 
         start=in_answer(claim.start),
         end=in_answer(claim.end),
         verdict=claim.verdict.value,
-        support=claim.support,
+        support=_rounded(claim.support),
         reason=claim.reason,
         evidence=[_evidence(evidence, in_contexts) for evidence in claim.evidence],
         flags=list(claim.flags),

@@ -1,0 +1,148 @@
+"""The arrows of ARCHITECTURE.md and the fences around third parties, read off the imports themselves."""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+APP = Path(__file__).parents[2] / "app"
+
+# What each room may import of ours. A room that is not named here fails the test: give it its arrows first.
+FLOOR = {"errors", "readiness", "settings", "telemetry"}
+ARROWS: dict[str, set[str]] = {
+    "__init__": set(),
+    "errors": set(),
+    "readiness": set(),
+    "settings": {"errors"},
+    "telemetry": set(),
+    "generation": {"errors"},
+    "judges": {"errors", "readiness", "generation"},
+    "backends": {"errors", "readiness", "settings"},
+    "scoring": {"errors", "generation", "judges"},
+    "schemas": {"errors"},
+    "api": FLOOR | {"generation", "judges", "scoring", "schemas"},
+    "main": FLOOR | {"__init__", "generation", "judges", "backends", "scoring", "schemas", "api"},
+    "cli": FLOOR | {"__init__", "main"},
+}
+
+# Where each third party may be imported; None: anywhere in app. A package that is not named here is refused.
+FENCES: dict[str, set[str] | None] = {
+    "structlog": None,
+    "pydantic": None,
+    "pydantic_core": None,
+    "numpy": {"judges", "backends"},
+    "fastapi": {"api", "main"},
+    "starlette": {"api"},
+    "fastapi_offline": {"main"},
+    "uvicorn": {"cli"},
+    "openai": {"backends/chat.py"},
+    "httpx2": {"backends/chat.py"},
+    "torch": set(),
+    "sentence_transformers": {"backends/sentence_encoder.py"},
+    "transformers": {"backends/sentence_encoder.py"},
+    "pydantic_settings": {"settings"},
+    "rapidfuzz": {"judges/evidence.py"},
+    "nltk": {"generation/words.py"},
+    "sklearn": {"generation/words.py"},
+    "stop_words": {"generation/words.py"},
+}
+# Seconds of import each; a process that never asks the tier never pays.
+LAZY = {"sentence_transformers", "transformers", "torch"}
+
+
+def room_of(path: Path, app: Path = APP) -> str:
+    """The room of a file: its folder in app, or its own name."""
+    parts = path.relative_to(app).parts
+    return parts[0] if len(parts) > 1 else path.stem
+
+
+def target_of(names: list[str], app: Path) -> str:
+    """The room that `app.<names>` lies in; names of the package itself are `__init__`'s."""
+    is_room = bool(names) and ((app / names[0]).exists() or (app / f"{names[0]}.py").exists())
+    return names[0] if is_room else "__init__"
+
+
+def imports_of(tree: ast.AST) -> Iterator[tuple[str, bool]]:
+    """Each imported module, and whether it is imported when the file is."""
+    at_import = {id(node) for node in _at_import(tree)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, id(node) in at_import) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield node.module, id(node) in at_import
+            if node.module == "app":
+                yield from ((f"app.{alias.name}", id(node) in at_import) for alias in node.names)
+
+
+def _at_import(tree: ast.AST) -> Iterator[ast.AST]:
+    for node in ast.iter_child_nodes(tree):
+        is_typing = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        if not is_typing and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield node
+            yield from _at_import(node)
+
+
+def breaches(app: Path = APP) -> list[str]:
+    """Every import that turns an arrow, jumps a fence or is made too early."""
+    found = []
+    for path in sorted(app.rglob("*.py")):
+        room, place = room_of(path, app), path.relative_to(app).as_posix()
+        if room not in ARROWS:
+            found.append(f"{place}: room {room!r} has no arrows")
+            continue
+        for module, is_early in imports_of(ast.parse(path.read_text(encoding="utf-8"))):
+            top, *rest = module.split(".")
+            if top == "app":
+                target = target_of(rest, app)
+                if target not in ARROWS[room] | {room}:
+                    found.append(f"{place}: {room} -> {target}")
+            elif top not in sys.stdlib_module_names:
+                fence = FENCES.get(top, set())
+                if fence is not None and room not in fence and place not in fence:
+                    found.append(f"{place}: imports {top}")
+                if top in LAZY and is_early:
+                    found.append(f"{place}: imports {top} at import")
+    return found
+
+
+def test_every_import_follows_the_arrows_and_the_fences() -> None:
+    assert breaches() == []
+
+
+@pytest.mark.parametrize(
+    ("place", "line", "breach"),
+    [
+        ("generation/scores.py", "from app.judges.tier import Tier", "generation/scores.py: generation -> judges"),
+        ("judges/llm.py", "import app.backends.chat", "judges/llm.py: judges -> backends"),
+        ("scoring.py", "from app.api import problems", "scoring.py: scoring -> api"),
+        ("scoring.py", "import fastapi", "scoring.py: imports fastapi"),
+        ("judges/llm.py", "from openai import OpenAI", "judges/llm.py: imports openai"),
+        ("schemas/problem.py", "import numpy", "schemas/problem.py: imports numpy"),
+        ("backends/sentence_encoder.py", "import sentence_transformers", "imports sentence_transformers at import"),
+        ("leftovers.py", "import json", "leftovers.py: room 'leftovers' has no arrows"),
+    ],
+)
+def test_a_planted_breach_is_found(tmp_path: Path, place: str, line: str, breach: str) -> None:
+    for room in ARROWS:
+        (tmp_path / f"{room}.py").touch() if (APP / f"{room}.py").exists() else (tmp_path / room).mkdir()
+    (tmp_path / place).write_text(f"{line}\n", encoding="utf-8")
+
+    found = breaches(tmp_path)
+
+    assert any(breach in each for each in found), found
+
+
+def test_no_room_has_a_name_that_says_nothing() -> None:
+    nameless = {"utils", "util", "helpers", "helper", "common", "manager", "misc", "base"}
+
+    assert [path.name for path in APP.rglob("*.py") if path.stem in nameless] == []
+
+
+def test_no_file_has_outgrown_its_idea() -> None:
+    longest_reasonable = 300
+
+    lengths = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in APP.rglob("*.py")}
+
+    assert {name: lines for name, lines in lengths.items() if lines > longest_reasonable} == {}
