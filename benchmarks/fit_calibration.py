@@ -1,6 +1,6 @@
 """Fits the sigmoids of tiers embedding and lexical on labelled answers and writes a calibration file.
 
-    python benchmarks/fit_calibration.py LABELS.jsonl --name "dev labels" --out app/judges/calibration.json
+    python benchmarks/fit_calibration.py LABELS.jsonl --rows-per-label 40 --out app/judges/calibration.json
 
 LABELS holds one JSON object a line: dataset, lang, question, contexts, answer, label (1 faithful, 0 not). Each
 dataset weighs the same, and so does each label within it: 0.5 is the boundary on balanced data. Fitted is what the
@@ -11,7 +11,6 @@ similarity of sentences with the contexts of another dataset's answers.
 import argparse
 import asyncio
 import json
-import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -159,7 +158,7 @@ def macro_auroc(rows: Sequence[Measured], scores: FloatArray) -> float:
 
 
 def entry(
-    tier: str, model: str, language: Language, rows: Sequence[Measured], *, floor: float, data: str
+    tier: str, model: str, language: Language, rows: Sequence[Measured], *, floor: float, arguments: argparse.Namespace
 ) -> dict[str, object]:
     midpoint, slope = (round(value, 4) for value in fit(rows))
     calibration = Calibration(
@@ -175,10 +174,10 @@ def entry(
         **calibration.model_dump(mode="json", include={"tier", "model", "language", "midpoint", "slope", "floor"}),
         "reliability": reliability(rows, scores),
         "source": {
-            "data": data,
+            "data": f"{arguments.name} of {len({row.dataset for row in rows})} public data sets with human labels",
             "rows": len(rows),
             "date": datetime.now(UTC).date().isoformat(),
-            "command": "python " + " ".join(["benchmarks/fit_calibration.py", "LABELS.jsonl", *sys.argv[2:]]),
+            "command": f"python benchmarks/fit_calibration.py LABELS.jsonl --rows-per-label {arguments.rows_per_label}",
             "auroc": round(auroc, 4),
         },
     }
@@ -193,7 +192,7 @@ async def run(arguments: argparse.Namespace) -> list[dict[str, object]]:
         if chosen:
             floor = floor_of([measure_lexical(row) for row in mismatch(chosen, 200)])
             lexical = [measure_lexical(row) for row in chosen]
-            entries.append(entry("lexical", LEXICAL_MODEL, language, lexical, floor=floor, data=arguments.name))
+            entries.append(entry("lexical", LEXICAL_MODEL, language, lexical, floor=floor, arguments=arguments))
     encoder = TransformerEncoder()
     tier = EmbeddingTier(encoder, CalibrationTable(()), max_windows=100_000)
     english = [await measure_embedding(row, tier) for row in rows if row.language == "en"]
@@ -202,14 +201,14 @@ async def run(arguments: argparse.Namespace) -> list[dict[str, object]]:
     encoder.close()
     kept = [row for row in english if row is not None]
     print(f"embedding: {len(english) - len(kept)} of {len(english)} rows refused")
-    entries.append(entry("embedding", encoder.model, "en", kept, floor=floor_of(unrelated), data=arguments.name))
+    entries.append(entry("embedding", encoder.model, "en", kept, floor=floor_of(unrelated), arguments=arguments))
     return entries
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("labels", type=Path)
-    parser.add_argument("--name", required=True, help="how the data is called in the file")
+    parser.add_argument("--name", default="development part", help="how the data is called in the file")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--skip", default="frank_xsum,rank19,rgb_en_fact", help="datasets left out")
     parser.add_argument("--rows-per-label", type=int, default=None)

@@ -14,14 +14,15 @@ def operation_routes(version: VersionReport, cascade_of: Callable[[Request], Jud
     """The routes; none needs a key, none shows a secret."""
     router = APIRouter(tags=["operations"], responses=problem_responses(500))
 
-    @router.api_route("/healthz", methods=["GET", "HEAD"], operation_id="health")
+    @router.head("/healthz", include_in_schema=False)
+    @router.get("/healthz", operation_id="health")
     async def healthz() -> Health:
         """The process answers; no tier is asked."""
         return Health()
 
-    @router.api_route(
+    @router.head("/readyz", include_in_schema=False)
+    @router.get(
         "/readyz",
-        methods=["GET", "HEAD"],
         operation_id="readiness",
         responses={503: {"model": ReadinessReport, "description": "A tier is still loading its model."}},
     )
@@ -38,7 +39,8 @@ def operation_routes(version: VersionReport, cascade_of: Callable[[Request], Jud
             },
         )
 
-    @router.api_route("/version", methods=["GET", "HEAD"], operation_id="version")
+    @router.head("/version", include_in_schema=False)
+    @router.get("/version", operation_id="version")
     async def get_version() -> VersionReport:
         """What answers here: the version, the prompts and the calibrations, all that moves scores."""
         return version

@@ -7,8 +7,9 @@ from app.generation.segmentation import Sentence
 from app.generation.words import content_words
 
 # Seed 4 asks whether a context sentence `contains` the answer's sentence; on raw strings one changed word breaks that.
-# Three fifths of the content words is our reading of it: 1.0 would be containment, 0.5 is met by topic words alone.
-RELATED_SHARE = 0.6
+# Half of the content words is our reading of "related": 1.0 would be containment, and a sentence that joins two of its
+# source rarely has more than half of its words in either. Utilization asks what was used, not whether it is true.
+RELATED_SHARE = 0.5
 
 
 def context_utilization(sentences: Sequence[Sentence], index: ContextIndex) -> float | None:

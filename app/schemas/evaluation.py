@@ -87,7 +87,7 @@ class SentenceItem(_Wire):
     start: int = Field(ge=0)
     end: int = Field(ge=0)
     kind: Literal["prose", "heading", "list_item", "table_row", "code", "markup"] = Field(
-        description="`markup` (rules, bullets without words) is never judged; a heading only when it stands alone."
+        description="`markup` (rules, bullets without words) is never judged; a short heading only when it stands alone."
     )
 
 
@@ -174,7 +174,7 @@ class EvaluationResult(_Wire):
     unsupported_rate: Share | None = Field(description="llm: share of checkable claims not mentioned. Else null.")
     context_utilization: Share | None = Field(
         description="Share of the answer's sentences that are related to the contexts: one context sentence holds at "
-        "least 60 % of their content words, after normalisation (NFKC, case, punctuation, stopwords)."
+        "least half of their content words, after normalisation (NFKC, case, punctuation, stopwords)."
     )
     contexts_used: list[int] = Field(description="Indices of contexts with verified evidence for a supported claim.")
     contexts_used_share: Share | None = Field(

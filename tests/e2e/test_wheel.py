@@ -1,0 +1,54 @@
+"""What is installed from the built wheel has everything that the checkout has."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from app.judges.prompts import PromptLibrary
+
+ROOT = Path(__file__).parents[2]
+
+READ_PROMPTS = """
+import json, app
+from app.judges.calibration import load_calibrations
+from app.judges.prompts import PromptLibrary
+print(json.dumps({
+    "place": app.__file__,
+    "digests": {p.label: p.digest for p in PromptLibrary("verify_claims", "v1")},
+    "calibrations": len(load_calibrations(None).entries),
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that holds the unpacked wheel and nothing of the checkout."""
+    out, site = tmp_path_factory.mktemp("wheel"), tmp_path_factory.mktemp("site")
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(out)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)  # noqa: S603 - our own build
+    zipfile.ZipFile(next(out.glob("*.whl"))).extractall(site)
+    return site
+
+
+def test_prompts_and_calibrations_are_read_from_an_installed_wheel(installed: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+
+    run = subprocess.run(  # noqa: S603 - our own code
+        [sys.executable, "-P", "-c", READ_PROMPTS], cwd=installed, env=environment, check=True, capture_output=True
+    )
+
+    said = json.loads(run.stdout)
+    assert Path(said["place"]).is_relative_to(installed)
+    assert said["digests"] == {prompt.label: prompt.digest for prompt in PromptLibrary("verify_claims", "v1")}
+    assert said["calibrations"] == 3
+
+
+def test_the_wheel_holds_no_test_and_no_benchmark(installed: Path) -> None:
+    tops = {path.name for path in installed.iterdir() if not path.name.endswith(".dist-info")}
+
+    assert tops == {"app"}
