@@ -1,19 +1,23 @@
 """The command line: `plumbline serve`."""
 
 import argparse
+import os
+import socket
 import sys
 from collections.abc import Sequence
 
+import structlog
 import uvicorn
 
 from app import __version__
-from app.errors import PlumblineError
+from app.errors import ConfigurationError, PlumblineError
 from app.main import create_app
-from app.settings import load_settings
+from app.settings import load_settings, unknown_variables
 from app.telemetry import configure_logging
 
 _USAGE_ERROR = 2
 _DRAIN_SECONDS = 10
+_BACKLOG = 2048
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,20 +43,33 @@ def _parser() -> argparse.ArgumentParser:
 def _serve(host: str, port: int) -> int:
     settings = load_settings()
     configure_logging(settings.log_level)
-    # The access log of uvicorn prints query strings; ours has the route's template instead.
-    server = uvicorn.Server(
-        uvicorn.Config(
-            create_app(settings),
-            host=host,
-            port=port,
-            access_log=False,
-            log_config=None,
-            server_header=False,
-            timeout_graceful_shutdown=_DRAIN_SECONDS,
+    for line in unknown_variables(os.environ):
+        structlog.get_logger().warning("setting_unknown", detail=line)
+    app = create_app(settings)
+    with _listen(host, port) as listener:
+        # The access log of uvicorn prints query strings; ours has the route's template instead.
+        server = uvicorn.Server(
+            uvicorn.Config(
+                app,
+                access_log=False,
+                log_config=None,
+                server_header=False,
+                timeout_graceful_shutdown=_DRAIN_SECONDS,
+            )
         )
-    )
-    server.run()
+        bound_host, bound_port = listener.getsockname()[:2]
+        structlog.get_logger().info("listening", host=bound_host, port=bound_port)
+        server.run(sockets=[listener])
     return 0 if server.started else 1
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except (OSError, OverflowError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ConfigurationError(f"cannot listen on {host} port {port}: {reason}") from error
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
+import structlog
 from fastapi import Depends, FastAPI, Request
 from fastapi_offline import FastAPIOffline
 
@@ -76,6 +77,8 @@ def create_app(settings: Settings | None = None, *, encoder: SentenceEncoder | N
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
             app.state.service = _build(plan, stack)
+            for name, readiness in app.state.service.cascade.readiness().items():
+                structlog.get_logger().info("tier_built", tier=name, state=readiness.state, detail=readiness.detail)
             yield
 
     app = FastAPIOffline(

@@ -1,9 +1,12 @@
 """Every knob: name, default, unit and one line of help. Read from the environment, prefix `PLUMBLINE_`."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.errors import ConfigurationError
@@ -84,7 +87,7 @@ class Settings(BaseSettings):
     @classmethod
     def _keys_are_long(cls, keys: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
         if any(len(key.get_secret_value()) < _MIN_KEY_LENGTH for key in keys):
-            raise ValueError(f"every key needs {_MIN_KEY_LENGTH} characters or more")
+            raise PydanticCustomError("short_key", f"every key needs {_MIN_KEY_LENGTH} characters or more")
         return keys
 
 
@@ -104,6 +107,17 @@ def load_settings() -> Settings:
             f"{variable_name(_first(e['loc']))}: {e['msg']}" for e in error.errors(include_input=False)
         )
         raise ConfigurationError(problems) from None
+
+
+def unknown_variables(names: Iterable[str]) -> list[str]:
+    """One line for each name that looks like a setting and is none, with the nearest setting where one is close."""
+    known = [variable_name(field) for field in Settings.model_fields]
+    lines = []
+    for name in sorted(names):
+        if name.startswith(PREFIX) and name not in known:
+            close = get_close_matches(name, known, n=1)
+            lines.append(f"unknown setting {name}" + (f"; did you mean {close[0]}?" if close else ""))
+    return lines
 
 
 def variable_name(field: str) -> str:

@@ -87,7 +87,7 @@ class SentenceItem(_Wire):
     start: int = Field(ge=0)
     end: int = Field(ge=0)
     kind: Literal["prose", "heading", "list_item", "table_row", "code", "markup"] = Field(
-        description="`markup` (rules, bullets without words) is never judged; a short heading only when it stands alone."
+        description="`markup` (rules, bullets without words) is not judged; a short heading only when it stands alone."
     )
 
 
