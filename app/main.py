@@ -110,6 +110,7 @@ def _build(plan: _Plan, stack: AsyncExitStack) -> Service:
     embedding = EmbeddingTier(
         plan.encoder or _encoder(plan.settings, stack),
         plan.calibrations,
+        executor,
         max_windows=plan.settings.embedding_max_windows,
     )
     cascade = JudgeCascade([_llm_tier(plan, executor, stack), embedding, LexicalTier(plan.calibrations, executor)])

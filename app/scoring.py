@@ -2,10 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeVar
 
 from app.generation.reference import exact_match, token_f1
 from app.generation.sample import Sample, SegmentedSample, segment
@@ -15,6 +16,8 @@ from app.generation.utilization import context_utilization
 from app.generation.verdicts import Claim, JudgeAccount, Verdict, whole_sentence_claim
 from app.judges.cascade import Attempt, CascadeResult, JudgeCascade
 from app.judges.tier import TierName
+
+T = TypeVar("T")
 
 _NO_CONTEXT_SCORES = Scores(0.0, 1.0, 0.0, 0.0, 1.0)
 
@@ -70,15 +73,18 @@ class Scorer:
     async def score(self, sample: Sample, options: Options) -> Result:
         """The result; a bug in a tier raises, a tier that cannot answer does not."""
         until = time.monotonic() + options.deadline_seconds
-        run = asyncio.get_running_loop().run_in_executor
-        case = await run(self._executor, segment, sample)
-        decided = await run(self._executor, _decide_without_judge, case, options)
+        case = await self.in_worker(lambda: segment(sample))
+        decided = await self.in_worker(lambda: _decide_without_judge(case, options))
         if decided is not None:
             return decided
         cascade = await self._cascade.judge(
             case, tiers=options.tiers, deadline_seconds=max(0.0, until - time.monotonic())
         )
-        return await run(self._executor, _result, case, options, cascade)
+        return await self.in_worker(lambda: _result(case, options, cascade))
+
+    async def in_worker(self, work: Callable[[], T]) -> T:
+        """What `work` returns, computed off the event loop."""
+        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
 
 
 def _decide_without_judge(case: SegmentedSample, options: Options) -> Result | None:

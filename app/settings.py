@@ -19,7 +19,9 @@ ProviderName = Literal["dashscope", "dashscope-intl", "openai", "generic"]
 class Settings(BaseSettings):
     """The settings of one process. Frozen: a change takes a restart."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore", populate_by_name=True)
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, frozen=True, extra="ignore", populate_by_name=True, env_ignore_empty=True
+    )
 
     # --- who may call
     api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
@@ -32,9 +34,11 @@ class Settings(BaseSettings):
 
     # --- what a request may hold
     max_body_bytes: int = Field(default=4_194_304, ge=1024, description="Bytes of one request body.")
-    body_timeout_seconds: float = Field(default=15.0, gt=0, description="Seconds in which a body must have arrived.")
+    body_timeout_seconds: float = Field(
+        default=15.0, gt=0, le=600, description="Seconds in which a body must have arrived."
+    )
     max_contexts: int = Field(default=200, ge=1, description="Contexts of one sample.")
-    max_context_characters: int = Field(default=500_000, ge=1, description="Characters of one context.")
+    max_context_characters: int = Field(default=1_000_000, ge=1, description="Characters of all contexts together.")
     max_answer_characters: int = Field(
         default=50_000, ge=1, description="Characters of the answer (and of a reference)."
     )

@@ -13,6 +13,7 @@ import asyncio
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,7 +27,7 @@ from sklearn.metrics import roc_auc_score
 from app.backends.sentence_encoder import TransformerEncoder
 from app.errors import TierFailure
 from app.generation.sample import Sample, SegmentedSample, segment
-from app.generation.words import Language, contains_verbatim
+from app.generation.words import Language
 from app.judges.calibration import VERBATIM_SUPPORT, Calibration, CalibrationTable
 from app.judges.embedding import EmbeddingTier
 from app.judges.lexical import MODEL as LEXICAL_MODEL
@@ -77,13 +78,10 @@ def measure_lexical(row: Row) -> Measured:
 
 async def measure_embedding(row: Row, tier: EmbeddingTier) -> Measured | None:
     try:
-        matches = await tier.best_windows(row.case, seconds=600)
+        comparison = await tier.compare(row.case, seconds=600)
     except TierFailure:
         return None
-    raw = [
-        np.nan if contains_verbatim(window.text, row.case.sentences[position].text) else cosine
-        for position, (cosine, window) in matches.items()
-    ]
+    raw = [np.nan if match.is_verbatim else match.cosine for match in comparison.match_by_position.values()]
     return Measured(row.dataset, row.label, np.array(raw))
 
 
@@ -194,7 +192,7 @@ async def run(arguments: argparse.Namespace) -> list[dict[str, object]]:
             lexical = [measure_lexical(row) for row in chosen]
             entries.append(entry("lexical", LEXICAL_MODEL, language, lexical, floor=floor, arguments=arguments))
     encoder = TransformerEncoder()
-    tier = EmbeddingTier(encoder, CalibrationTable(()), max_windows=100_000)
+    tier = EmbeddingTier(encoder, CalibrationTable(()), ThreadPoolExecutor(1), max_windows=100_000)
     english = [await measure_embedding(row, tier) for row in rows if row.language == "en"]
     pairs = mismatch([row for row in rows if row.language == "en"], 100)
     unrelated = [measured for row in pairs if (measured := await measure_embedding(row, tier)) is not None]

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Annotated
 
-from fastapi import APIRouter, Body, Request
+from fastapi import APIRouter, Body, Request, Response
 
 from app.api.evaluation_examples import EXAMPLES
 from app.api.evaluation_wire import to_options, to_sample, to_wire
 from app.api.problems import PROBLEM_RESPONSES
 from app.api.strict_json import StrictRoute
-from app.schemas.evaluation import EvaluationRequest, EvaluationResult, bounded_request
+from app.schemas.evaluation import EvaluationRequest, EvaluationResult, RequestLimits, bounded_request
 from app.scoring import Scorer
 from app.settings import Settings
 
@@ -18,23 +18,30 @@ def evaluation_routes(settings: Settings, scorer_of: Callable[[Request], Scorer]
     """The routes of the main job, with the limits of these settings."""
     router = APIRouter(route_class=StrictRoute, responses=PROBLEM_RESPONSES, tags=["evaluation"])
     bounded = bounded_request(
-        max_contexts=settings.max_contexts,
-        max_context_characters=settings.max_context_characters,
-        max_answer_characters=settings.max_answer_characters,
-        max_question_characters=settings.max_question_characters,
+        RequestLimits(
+            contexts=settings.max_contexts,
+            context_characters=settings.max_context_characters,
+            answer_characters=settings.max_answer_characters,
+            question_characters=settings.max_question_characters,
+        )
     )
 
-    async def evaluate(request: Request, sample: EvaluationRequest) -> EvaluationResult:
+    async def evaluate(request: Request, sample: EvaluationRequest) -> Response:
         """Judge one answer: is it true to its contexts, which sentence is not, and where is the evidence.
 
         The first tier that can answer does: an LLM judge, then sentence embeddings, then word overlap. A tier that
         fails is named in `attempts` with the reason; it never becomes a score.
         """
         options = to_options(sample, threshold=settings.threshold, deadline_seconds=settings.deadline_seconds)
-        result = await scorer_of(request).score(to_sample(sample), options)
-        return to_wire(sample, result)
+        scorer = scorer_of(request)
+        result = await scorer.score(to_sample(sample), options)
+        # A result can have a megabyte; it is written where it holds up nobody.
+        body = await scorer.in_worker(lambda: to_wire(sample, result).model_dump_json())
+        return Response(body, media_type="application/json")
 
     # The limits are settings, so the type of the body is known only now.
     evaluate.__annotations__["sample"] = Annotated[bounded, Body(openapi_examples=EXAMPLES)]
-    router.add_api_route("/evaluations", evaluate, methods=["POST"], operation_id="evaluate")
+    router.add_api_route(
+        "/evaluations", evaluate, methods=["POST"], operation_id="evaluate", response_model=EvaluationResult
+    )
     return router

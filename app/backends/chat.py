@@ -3,11 +3,12 @@
 import re
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
+import httpx2
 import openai
 from openai import AsyncOpenAI
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from app.backends.providers import Endpoint
 from app.errors import FailureReason, TierFailure
@@ -17,14 +18,11 @@ _CONNECT_SECONDS = 5.0
 _HEADERS_SENT = frozenset(
     {"host", "content-type", "content-length", "accept", "accept-encoding", "authorization", "connection", "user-agent"}
 )
-# An error code is shown to callers; anything else that a provider writes may hold their text or a piece of the key.
-_SAFE_CODE = re.compile(r"[A-Za-z0-9_.\-]{1,64}")
+# Error codes and model names are shown to callers; what else a provider writes may hold their text or the key.
+_SAFE_WORD = re.compile(r"[A-Za-z0-9_.:/@\-]{1,128}")
 _FILTER_CODES = frozenset(
     {"data_inspection_failed", "datainspectionfailed", "content_filter", "content_policy_violation"}
 )
-
-if TYPE_CHECKING:
-    import httpx2
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +41,7 @@ class OpenAIChatModel:
     def __init__(self, endpoint: Endpoint, *, max_output_tokens: int, read_seconds: float) -> None:
         self._endpoint = endpoint
         self._max_output_tokens = max_output_tokens
+        timeout = openai.Timeout(read_seconds, connect=_CONNECT_SECONDS)
         # Retries are off: the SDK's own would run past the deadline of the sample. Redirects are off: a redirect
         # would hand the key and the texts to a host that nobody configured.
         self._client = AsyncOpenAI(
@@ -51,8 +50,9 @@ class OpenAIChatModel:
             max_retries=0,
             # Beats an Authorization line in OPENAI_CUSTOM_HEADERS, which would beat `api_key`.
             default_headers={"Authorization": f"Bearer {endpoint.api_key}"},
+            timeout=timeout,
             http_client=openai.DefaultAsyncHttpxClient(
-                timeout=openai.Timeout(read_seconds, connect=_CONNECT_SECONDS),
+                timeout=timeout,
                 follow_redirects=False,
                 event_hooks={"request": [_keep_known_headers]},
             ),
@@ -73,16 +73,18 @@ class OpenAIChatModel:
             TierFailure: the call failed, or its reply is cut, empty, filtered or refused.
         """
         try:
-            response = await self._client.chat.completions.with_raw_response.create(**self._parameters(system, user))
-            body = response.content
+            # The raw response: the SDK builds its models without validation, and its way to give both adds a header.
+            response = await self._client.post(
+                "/chat/completions", cast_to=httpx2.Response, body=self._parameters(system, user)
+            )
         except openai.APITimeoutError as error:
             raise TierFailure(FailureReason.TIMEOUT, "the provider did not answer in time") from error
         except openai.APIConnectionError as error:
             cause = type(error.__cause__ or error).__name__
             raise TierFailure(FailureReason.CONNECTION, f"no connection to {self._endpoint.host} ({cause})") from error
         except openai.APIStatusError as error:
-            raise _status_failure(error) from error
-        return _read(body, self._endpoint.model)
+            raise _status_failure(error, self._endpoint) from error
+        return _read(response.content, self._endpoint)
 
     async def close(self) -> None:
         """Closes the connections."""
@@ -99,12 +101,10 @@ class OpenAIChatModel:
             parameters["temperature"] = provider.temperature
         if provider.json_mode:
             parameters["response_format"] = {"type": "json_object"}
-        if provider.extra_body:
-            parameters["extra_body"] = dict(provider.extra_body)
-        return parameters
+        return {**parameters, **provider.extra_body}
 
 
-async def _keep_known_headers(request: "httpx2.Request") -> None:
+async def _keep_known_headers(request: httpx2.Request) -> None:
     for name in list(request.headers):
         if name.lower() not in _HEADERS_SENT:
             del request.headers[name]
@@ -120,21 +120,29 @@ class _Choice(BaseModel):
     finish_reason: str | None = None
 
 
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+# A count that is none is unknown; a verdict is not lost for it.
+_Count = Annotated[int | None, BeforeValidator(_count)]
+
+
 class _Usage(BaseModel):
-    prompt_tokens: int | None = Field(default=None, ge=0)
-    completion_tokens: int | None = Field(default=None, ge=0)
+    prompt_tokens: _Count = None
+    completion_tokens: _Count = None
 
 
 class _Reply(BaseModel):
-    """What we read of a chat completion: the SDK's own models are built without validation."""
+    """What we read of a chat completion."""
 
     model_config = ConfigDict(extra="ignore")
     choices: list[_Choice]
     model: str | None = None
-    usage: _Usage | None = None
+    usage: Annotated[_Usage | None, BeforeValidator(lambda value: value if isinstance(value, dict) else None)] = None
 
 
-def _read(body: bytes, asked_model: str) -> Completion:
+def _read(body: bytes, endpoint: Endpoint) -> Completion:
     try:
         reply = _Reply.model_validate_json(body)
     except ValidationError as error:
@@ -151,13 +159,21 @@ def _read(body: bytes, asked_model: str) -> Completion:
     if not choice.message.content or not choice.message.content.strip():
         raise TierFailure(FailureReason.EMPTY_REPLY, "the model's reply is empty")
     usage = reply.usage or _Usage()
-    return Completion(choice.message.content, reply.model or asked_model, usage.prompt_tokens, usage.completion_tokens)
+    model = _shown(reply.model, endpoint) or endpoint.model
+    return Completion(choice.message.content, model, usage.prompt_tokens, usage.completion_tokens)
 
 
-def _status_failure(error: openai.APIStatusError) -> TierFailure:
-    code = error.code if isinstance(error.code, str) and _SAFE_CODE.fullmatch(error.code) else None
+def _status_failure(error: openai.APIStatusError, endpoint: Endpoint) -> TierFailure:
+    code = _shown(error.code, endpoint)
     detail = f"HTTP {error.status_code}" + (f" ({code})" if code else "")
     return TierFailure(_reason(error.status_code, code), detail)
+
+
+def _shown(word: object, endpoint: Endpoint) -> str | None:
+    """A provider's own word when callers may see it: short, plain, and without our key."""
+    if not isinstance(word, str) or not _SAFE_WORD.fullmatch(word) or endpoint.api_key in word:
+        return None
+    return word
 
 
 def _reason(status: int, code: str | None) -> FailureReason:

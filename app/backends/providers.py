@@ -80,7 +80,7 @@ def resolve_endpoint(settings: Settings) -> Endpoint | None:
         key = _NO_KEY
     if base_url is None:
         raise ConfigurationError("PLUMBLINE_LLM_BASE_URL: needed with the provider 'generic'")
-    if urlsplit(base_url).scheme not in ("http", "https") or not urlsplit(base_url).netloc:
+    if not _is_http_url(base_url):
         raise ConfigurationError("PLUMBLINE_LLM_BASE_URL: expected a URL such as https://host/v1")
     model = settings.llm_model or provider.default_model
     if model is None:
@@ -90,9 +90,17 @@ def resolve_endpoint(settings: Settings) -> Endpoint | None:
     return Endpoint(provider, base_url, model, key)
 
 
+def _is_http_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
+
+
 def _key(settings: Settings) -> str | None:
     """The judge's own key, or DashScope's where the provider is DashScope: never one vendor's key to another."""
-    own = settings.llm_api_key
-    if own is None and settings.llm_provider.startswith("dashscope"):
-        own = settings.dashscope_api_key
-    return (own.get_secret_value().strip() or None) if own else None
+    keys = [settings.llm_api_key]
+    if settings.llm_provider.startswith("dashscope"):
+        keys.append(settings.dashscope_api_key)
+    return next((text for key in keys if key and (text := key.get_secret_value().strip())), None)

@@ -72,6 +72,11 @@ class TransformerEncoder:
         until = time.monotonic() + seconds
         return await asyncio.get_running_loop().run_in_executor(self._executor, self._unknown_share, texts, until)
 
+    async def overlong(self, texts: Sequence[str], *, seconds: float) -> int:
+        """How many of the texts are longer than the model reads; it does not see their ends."""
+        until = time.monotonic() + seconds
+        return await asyncio.get_running_loop().run_in_executor(self._executor, self._overlong, texts, until)
+
     def readiness(self) -> Readiness:
         detail = self._failure.detail if self._failure else self.model
         return Readiness(self._state, detail)
@@ -98,6 +103,14 @@ class TransformerEncoder:
             for i, vector in zip(batch, vectors, strict=True):
                 rows[i] = vector
         return np.asarray(rows, dtype=np.float32).reshape(len(texts), -1)
+
+    def _overlong(self, texts: Sequence[str], until: float) -> int:
+        _check_clock(until)
+        model = self._ready_model()
+        if model.max_seq_length is None or not texts:
+            return 0
+        ids = model.tokenizer(list(texts), verbose=False)["input_ids"]
+        return sum(len(row) > model.max_seq_length for row in ids)
 
     def _unknown_share(self, texts: Sequence[str], until: float) -> float:
         _check_clock(until)

@@ -172,7 +172,9 @@ def _paragraph_at(
     line = lines[position]
     marker = LIST_MARKER.match(text, line.body, line.end)
     if marker and not has_word(text, marker.end(), line.end):
-        return position, "markup"
+        # "42." with nothing after it is an answer, "1." above its item is not.
+        is_last = position + 1 == len(lines)
+        return position, "prose" if is_last and has_word(text, line.start, line.end) else "markup"
     is_under_item = previous_kind == "list_item" and not line.is_after_blank and line.indent >= _LIST_INDENT_CHARS
     kind: BlockKind = "list_item" if marker or (is_under_item and not is_cjk(text[line.body])) else "prose"
     last = position

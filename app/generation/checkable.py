@@ -19,10 +19,8 @@ def checkable_positions(sentences: Sequence[Sentence]) -> tuple[int, ...]:
     nothing else, for "**Paris**" alone is an answer.
     """
     spoken = [position for position, sentence in enumerate(sentences) if sentence.kind != "markup"]
-    asserting = [position for position in spoken if not _is_label(sentences[position])]
-    if not asserting:
-        return tuple(spoken)
-    return tuple(position for position in asserting if not abstains(sentences[position].text))
+    unlabelled = [position for position in spoken if not _is_label(sentences[position])]
+    return tuple(position for position in unlabelled or spoken if not abstains(sentences[position].text))
 
 
 def _is_label(sentence: Sentence) -> bool:

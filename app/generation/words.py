@@ -19,7 +19,13 @@ _HAN_RUN = re.compile(f"[{_HAN}]+")
 _KANA_OR_HANGUL = re.compile("[\u3040-\u30ff\uac00-\ud7af]")
 _LATIN = re.compile("[A-Za-z\u00c0-\u024f]")
 _LETTER = re.compile(r"[^\W\d_]")
-_PUNCTUATION = re.compile(r"[^\w\s]|_")
+# A full stop or comma inside a number is part of it.
+_PUNCTUATION = re.compile(r"[^\w\s.,]|_|(?<!\d)[.,]|[.,](?!\d)")
+# Citation marks and list markers belong to the page, not to what is said.
+_APPARATUS = re.compile(
+    r"\[\d{1,3}(?:\s?[,–-]\s?\d{1,3}){0,12}\]|【\d{1,3}[^】\n]{0,40}】"
+    r"|\A\s*(?:[-*+•·]\s+|\(?\d{1,2}(?:[.)]\s+|、))(?=\S)"
+)
 _SPACE = re.compile(r"\s+")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 # Numbers keep their decimals; words keep inner apostrophes; Han comes in runs.
@@ -27,7 +33,7 @@ _TOKEN = RegexpTokenizer(rf"\d+(?:\.\d+)*|[{_HAN}]+|[^\W\d_{_HAN}]+(?:['’][^\W
 
 # Negations carry the meaning that faithfulness is about; they are content, whatever the lists say.
 _NEGATIONS_EN = frozenset({"no", "nor", "not", "never", "none", "nobody", "nothing", "cannot", "cant", "without"})
-_NEGATIONS_ZH = frozenset("不无別别")
+_NEGATIONS_ZH = frozenset("不无没未非別别")
 _STOPWORDS_EN = frozenset(ENGLISH_STOP_WORDS) - _NEGATIONS_EN | frozenset({"'s", "s", "t", "re", "ve", "ll", "d", "m"})
 _STOPWORDS_ZH = frozenset(get_stop_words("chinese")) - _NEGATIONS_ZH
 
@@ -36,8 +42,8 @@ _HAN_SHARE_OF_CHINESE = 0.3
 
 
 def normalise(text: str) -> str:
-    """The text in NFKC, case-folded, with punctuation and runs of white space as single blanks."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
+    """The text in NFKC, case-folded, without citation and list marks; punctuation and white space are single blanks."""
+    folded = _fold(text)
     return _SPACE.sub(" ", _PUNCTUATION.sub(" ", folded)).strip()
 
 
@@ -72,9 +78,26 @@ def has_letters(text: str) -> bool:
 
 
 def contains_verbatim(whole: str, part: str) -> bool:
-    """Whether `part` stands in `whole` word for word, compared after normalisation."""
-    inner, outer = normalise(part), normalise(whole)
-    return bool(inner) and (f" {inner} " in f" {outer} " or (_HAN_RUN.search(inner) is not None and inner in outer))
+    """Whether `part` stands in `whole` word for word, compared after normalisation.
+
+    No word or number may be cut, and `whole` may not negate beyond it: "the drug works" is no copy of "there is no
+    evidence that the drug works".
+    """
+    inner, outer = normalise(part), f" {normalise(whole)} "
+    if _negations(inner) != _negations(outer):
+        return False
+    start = outer.find(inner) if inner else -1
+    while start >= 0:
+        end = start + len(inner)
+        if _is_between_words(outer[start - 1], inner[0]) and _is_between_words(inner[-1], outer[end]):
+            return True
+        start = outer.find(inner, start + 1)
+    return False
+
+
+def has_content(text: str) -> bool:
+    """Whether the text holds a word that is no stopword."""
+    return any(not is_stopword for _, is_stopword in _all_words(text))
 
 
 def han_share(text: str) -> float:
@@ -84,7 +107,7 @@ def han_share(text: str) -> float:
 
 
 def _all_words(text: str) -> list[tuple[str, bool]]:
-    folded = _THOUSANDS.sub("", unicodedata.normalize("NFKC", text).casefold())
+    folded = _fold(text)
     found: list[tuple[str, bool]] = []
     for token in _TOKEN.tokenize(folded):
         if _HAN_RUN.match(token):
@@ -93,6 +116,20 @@ def _all_words(text: str) -> list[tuple[str, bool]]:
             word = token.removesuffix("'s").removesuffix("’s")
             found.append((word, word in _STOPWORDS_EN))
     return found
+
+
+def _fold(text: str) -> str:
+    return _THOUSANDS.sub("", _APPARATUS.sub(" ", unicodedata.normalize("NFKC", text).casefold()))
+
+
+def _negations(normalised: str) -> int:
+    words = sum(word in _NEGATIONS_EN for word in normalised.split())
+    return words + sum(character in _NEGATIONS_ZH for character in normalised)
+
+
+def _is_between_words(left: str, right: str) -> bool:
+    """Whether a word may end between two characters: Chinese is written without blanks."""
+    return not (left.isalnum() and right.isalnum()) or any(map(_HAN_RUN.match, (left, right)))
 
 
 def _han_bigrams(run: str) -> list[tuple[str, bool]]:

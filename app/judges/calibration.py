@@ -4,10 +4,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic_core import PydanticCustomError
 
 from app.errors import CalibrationError
 from app.generation.words import Language
@@ -50,6 +52,15 @@ class Calibration(BaseModel):
     slope: float = Field(gt=0, allow_inf_nan=False)
     reliability: tuple[tuple[float, float], ...] = ()
     source: Source | None = None
+
+    @field_validator("reliability")
+    @classmethod
+    def _reliability_is_a_curve(cls, points: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
+        if not all(0 <= share <= 1 for _, share in points):
+            raise PydanticCustomError("not_shares", "the second number of each pair must be in [0, 1]")
+        if not all(x0 < x1 for (x0, _), (x1, _) in pairwise(points)):
+            raise PydanticCustomError("not_ascending", "the first numbers of the pairs must ascend")
+        return points
 
     @property
     def is_fitted(self) -> bool:
@@ -114,4 +125,5 @@ def sigmoid(x: float) -> float:
 
 def _first_problem(error: ValidationError) -> str:
     first: Any = error.errors(include_input=False, include_url=False)[0]
-    return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
+    place = ".".join(str(part) for part in first["loc"])
+    return f"{place}: {first['msg']}" if place else str(first["msg"])

@@ -13,9 +13,9 @@ from app.generation.verdicts import Judgement
 from app.judges.tier import Tier, TierName
 from app.readiness import Readiness
 
-# Seconds that a tier leaves to those after it, by the tier that wants them: what one sample of 5 contexts takes on
-# two cores, with room. A short deadline is shared instead: no tier takes more than this part of what is left.
-_RESERVE_SECONDS = {TierName.LLM: 0.0, TierName.EMBEDDING: 3.0, TierName.LEXICAL: 0.5}
+# Seconds that a tier leaves to those after it, by the tier that wants them: one call of a quick judge, one sample of 5
+# contexts on two cores, with room. A short deadline is shared instead: no tier takes more than this part of it.
+_RESERVE_SECONDS = {TierName.LLM: 5.0, TierName.EMBEDDING: 3.0, TierName.LEXICAL: 0.5}
 _LARGEST_SHARE = 0.6
 
 

@@ -4,13 +4,14 @@ worth nothing, whatever the judge called it.
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from rapidfuzz.fuzz import partial_ratio_alignment
+from rapidfuzz.fuzz import partial_ratio_alignment, ratio
 
 from app.generation.verdicts import SUPPORT_BY_VERDICT, Claim, Evidence, Verdict
+from app.generation.words import has_content
 
 # Of 100: a quote with a slip of the pen is still that quote (DESIGN 4.1). Below this length one letter is too much.
 _FUZZY_SCORE = 90.0
@@ -35,32 +36,39 @@ class SearchableContext:
     def find(self, quote: str) -> tuple[int, int] | None:
         """Offsets of the quote in the context, None when it is not there.
 
-        Exact first, then after folding (NFKC, case, quote marks, dashes, white space), then by alignment of at
-        least 0.9 with every number of the quote in place.
+        Exact first, then after folding (NFKD, case, quote marks, dashes, white space), then by alignment of at
+        least 0.9 with every number of the quote in place. A quote that cuts a number ("5 million" in "15 million") is
+        not there.
         """
-        start = self._text.find(quote)
-        if start >= 0:
-            return start, start + len(quote)
+        for start in _occurrences(quote, self._text):
+            if self._cuts_no_number(start, start + len(quote)):
+                return start, start + len(quote)
         wanted = _fold(quote)[0].strip()
-        if not wanted:
-            return None
         folded, origin = self._folded
-        start = folded.find(wanted)
-        if start >= 0:
-            return origin[start], origin[start + len(wanted) - 1] + 1
+        for start in _occurrences(wanted, folded):
+            place = origin[start], origin[start + len(wanted) - 1] + 1
+            if self._cuts_no_number(*place):
+                return place
         return self._find_fuzzily(wanted)
 
     def _find_fuzzily(self, wanted: str) -> tuple[int, int] | None:
         folded, origin = self._folded
-        if len(wanted) < _FUZZY_MIN_CHARACTERS or len(folded) < len(wanted) // 2:
+        if len(wanted) < _FUZZY_MIN_CHARACTERS:
             return None
-        alignment = partial_ratio_alignment(wanted, folded, score_cutoff=_FUZZY_SCORE)
-        if alignment is None or alignment.dest_end <= alignment.dest_start:
+        if len(wanted) > len(folded):
+            # Alignment would look for the shorter in the longer: for the context in the quote.
+            is_whole = ratio(wanted, folded, score_cutoff=_FUZZY_SCORE) > 0
+            first, last = (0, len(folded)) if is_whole else (0, 0)
+        else:
+            alignment = partial_ratio_alignment(wanted, folded, score_cutoff=_FUZZY_SCORE)
+            first, last = (alignment.dest_start, alignment.dest_end) if alignment else (0, 0)
+        if last <= first or not set(_NUMBER.findall(wanted)) <= set(_NUMBER.findall(folded[first:last])):
             return None
-        found = folded[alignment.dest_start : alignment.dest_end]
-        if not set(_NUMBER.findall(wanted)) <= set(_NUMBER.findall(found)):
-            return None
-        return origin[alignment.dest_start], origin[alignment.dest_end - 1] + 1
+        place = origin[first], origin[last - 1] + 1
+        return place if self._cuts_no_number(*place) else None
+
+    def _cuts_no_number(self, start: int, end: int) -> bool:
+        return not (_is_inside_number(self._text, start) or _is_inside_number(self._text, end))
 
 
 class EvidenceCheck:
@@ -115,16 +123,40 @@ def settle(claim: Claim) -> Claim:
 
 def _says_something(quote: str) -> bool:
     letters = [character for character in quote if character.isalnum()]
+    if not has_content(quote):
+        return False
     han = sum("\u3400" <= character <= "\u9fff" for character in letters)
     return len(letters) >= _MIN_CHARACTERS or han >= _MIN_HAN_CHARACTERS or any(c.isdigit() for c in letters)
 
 
+def _occurrences(wanted: str, text: str) -> Iterator[int]:
+    start = text.find(wanted) if wanted else -1
+    while start >= 0:
+        yield start
+        start = text.find(wanted, start + 1)
+
+
+def _is_inside_number(text: str, place: int) -> bool:
+    """Whether a number goes on over this place in the text, its decimals and thousands included."""
+    before, after = text[max(0, place - 2) : place], text[place : place + 2]
+    if not before or not after:
+        return False
+    if after[0] in ".,":
+        return before[-1].isdigit() and after[1:].isdigit()
+    if before[-1] in ".,":
+        return before[:-1].isdigit() and after[0].isdigit()
+    return before[-1].isdigit() and after[0].isdigit()
+
+
 def _fold(text: str) -> tuple[str, list[int]]:
-    """The text folded for comparison, and for each folded character the offset it came from."""
+    """The text folded for comparison, and for each folded character the offset it came from.
+
+    Decomposed (NFKD) character by character, so that composed and decomposed letters meet and each keeps its offset.
+    """
     folded: list[str] = []
     origin: list[int] = []
     for offset, character in enumerate(text):
-        for piece in unicodedata.normalize("NFKC", character).translate(_QUOTE_MARKS).casefold():
+        for piece in unicodedata.normalize("NFKD", character.translate(_QUOTE_MARKS).casefold()):
             if piece.isspace():
                 if folded and folded[-1] == " ":
                     continue

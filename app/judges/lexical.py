@@ -75,14 +75,16 @@ def sentence_overlap(text: str, index: ContextIndex) -> tuple[float, Match | Non
 
 def _judge_sentence(position: int, sentence: Sentence, index: ContextIndex, calibration: Calibration) -> Claim:
     overlap, match = sentence_overlap(sentence.text, index)
-    support = VERBATIM_SUPPORT if match and match.is_verbatim else calibration.support(overlap)
+    # No overlap counts for more than a copy.
+    is_copy = match is not None and match.is_verbatim
+    support = VERBATIM_SUPPORT if is_copy else min(VERBATIM_SUPPORT, calibration.support(overlap))
     return whole_sentence_claim(
         position,
         sentence,
         verdict=verdict_of(support),
         support=support,
         evidence=(_evidence(match),) if match else (),
-        flags=("verbatim",) if match and match.is_verbatim else (),
+        flags=("verbatim",) if is_copy else (),
     )
 
 

@@ -79,6 +79,8 @@ def _load(path: Traversable, name: str, version: str, language: str) -> Prompt:
     texts = {key: fields.get(key) for key in ("system", "user")}
     if set(fields) != set(texts) or not all(isinstance(text, str) and text.strip() for text in texts.values()):
         raise PromptError(f"{label}: expected exactly the texts 'system' and 'user'")
+    if found := _PLACEHOLDER.search(texts["system"] or ""):
+        raise PromptError(f"{label}: 'system' uses {found.group()}, but only 'user' is filled in")
     used = set(_PLACEHOLDER.findall(texts["user"] or ""))
     if used != _VARIABLES:
         raise PromptError(f"{label}: 'user' uses {sorted(used)}, expected {sorted(_VARIABLES)}")

@@ -88,6 +88,10 @@ class SentenceEncoder(Protocol):
         """Share of the texts' tokens that the model's vocabulary does not hold, in [0, 1]."""
         ...
 
+    async def overlong(self, texts: Sequence[str], *, seconds: float) -> int:
+        """How many of the texts are longer than the model reads; it does not see their ends."""
+        ...
+
     def readiness(self) -> Readiness: ...
 
 

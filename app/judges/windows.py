@@ -31,7 +31,7 @@ def context_windows(contexts: Sequence[str], sentences: Sequence[Sequence[Senten
     """
     windows: list[Window] = []
     for context, (text, spans) in enumerate(zip(contexts, sentences, strict=True)):
-        spoken = [sentence for sentence in spans if sentence.kind != "markup"]
+        spoken = [sentence for sentence in spans if any(map(str.isalnum, sentence.text))]
         for size in _SENTENCES_PER_WINDOW:
             for first, last in zip(spoken, spoken[size - 1 :], strict=False):
                 if size > 1 and last.end - first.start > MAX_CHARACTERS:

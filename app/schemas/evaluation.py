@@ -1,8 +1,9 @@
 """The main job on the wire: a sample to judge, and everything that is said of it."""
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, create_model, field_validator
 from pydantic_core import PydanticCustomError
 
 TierName = Literal["llm", "embedding", "lexical"]
@@ -19,8 +20,13 @@ class _Wire(BaseModel):
 class EvaluationRequest(_Wire):
     """A question, the contexts retrieved for it and the answer to judge. Only contexts and answer are needed."""
 
+    model_config = ConfigDict(strict=True)
+
     id: str | None = Field(
-        default=None, max_length=_MAX_ID_CHARACTERS, description="Your name for the sample; repeated in the result."
+        default=None,
+        min_length=1,
+        max_length=_MAX_ID_CHARACTERS,
+        description="Your name for the sample; repeated in the result.",
     )
     question: str = Field(default="", description="What was asked. Read by tier `llm`; no evidence for any tier.")
     contexts: list[str] = Field(description="The retrieved passages. `[]` says that nothing was retrieved.")
@@ -56,25 +62,47 @@ class EvaluationRequest(_Wire):
         return tiers
 
 
-def bounded_request(
-    *, max_contexts: int, max_context_characters: int, max_answer_characters: int, max_question_characters: int
-) -> type[EvaluationRequest]:
+@dataclass(frozen=True, slots=True)
+class RequestLimits:
+    """What one request may hold; characters are code points. `context_characters` is for all contexts together."""
+
+    contexts: int
+    context_characters: int
+    answer_characters: int
+    question_characters: int
+
+
+def bounded_request(limits: RequestLimits) -> type[EvaluationRequest]:
     """The request with the limits of one service, so that its OpenAPI document states them."""
     field = EvaluationRequest.model_fields
-    context = Annotated[str, StringConstraints(max_length=max_context_characters)]
+    context = Annotated[str, StringConstraints(max_length=limits.context_characters)]
+
+    def check_total(contexts: list[str]) -> list[str]:
+        total = sum(map(len, contexts))
+        if total > limits.context_characters:
+            raise PydanticCustomError(
+                "contexts_too_long",
+                "the contexts have {total} characters together; at most {limit} are read",
+                {"total": total, "limit": limits.context_characters},
+            )
+        return contexts
+
     return create_model(
         "EvaluationRequest",
         __base__=EvaluationRequest,
         __doc__=EvaluationRequest.__doc__,
         question=(
             str,
-            Field(default="", max_length=max_question_characters, description=field["question"].description),
+            Field(default="", max_length=limits.question_characters, description=field["question"].description),
         ),
-        contexts=(list[context], Field(max_length=max_contexts, description=field["contexts"].description)),
-        answer=(str, Field(max_length=max_answer_characters, description=field["answer"].description)),
+        contexts=(
+            Annotated[list[context], AfterValidator(check_total)],
+            Field(max_length=limits.contexts, description=field["contexts"].description),
+        ),
+        answer=(str, Field(max_length=limits.answer_characters, description=field["answer"].description)),
         reference=(
             str | None,
-            Field(default=None, max_length=max_answer_characters, description=field["reference"].description),
+            Field(default=None, max_length=limits.answer_characters, description=field["reference"].description),
         ),
     )
 

@@ -144,3 +144,7 @@ def test_a_small_letter_after_a_stop_starts_a_sentence_only_after_a_whole_word()
         "We met at the dept. of rivers.",
         "they were kind.",
     ]
+
+
+def test_an_answer_that_is_a_number_with_a_full_stop_is_no_list_marker() -> None:
+    assert _kinds("42.") == ["prose"]

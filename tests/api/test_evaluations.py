@@ -1,0 +1,245 @@
+"""POST /v1/evaluations: statuses, scores that code decides, choices of the caller, offsets."""
+
+import time
+from typing import Any
+
+import pytest
+
+from tests.edge_app import read_problem
+from tests.scripted_judge import ScriptedJudge
+from tests.scripted_replies import completion, openai_error
+from tests.service import URL, claim, evaluate, judge_settings, plain_settings, running, verdicts
+
+CONTEXT = "The Marlow Bridge was opened in 1931."
+COPY = CONTEXT
+FOREIGN = "Zebras enjoy quantum jazz."
+SCORES = (
+    "faithfulness", "faithfulness_strict", "hallucination_rate", "contradiction_rate", "unsupported_rate",
+    "context_utilization", "contexts_used_share", "token_f1", "exact_match", "passed", "confidence",
+)  # fmt: skip
+
+
+async def lexical(*, settings: dict[str, Any] | None = None, **sample: Any) -> dict[str, Any]:
+    """The result of a sample from tier lexical."""
+    async with running(plain_settings(**(settings or {}))) as client:
+        return await evaluate(client, **{"contexts": [CONTEXT], "tiers": ["lexical"], **sample})
+
+
+async def unjudged(judge: ScriptedJudge, **sample: Any) -> dict[str, Any]:
+    """The result of a sample that must cost no call."""
+    async with running(judge_settings(judge)) as client:
+        result = await evaluate(client, **sample)
+    assert judge.calls == judge.connections == 0
+    assert (result["tier"], result["judge"], result["attempts"]) == (None, None, [])
+    return result
+
+
+# --- statuses that code decides
+
+
+@pytest.mark.parametrize(
+    "answer", ["", "  ", "\n\t", "---", "**", "* * *", "😀", "🎉🎉!", "...", "。", "|---|---|", "\u200b"]
+)
+async def test_an_answer_without_a_letter_or_digit_is_empty_and_costs_no_call(
+    judge: ScriptedJudge, answer: str
+) -> None:
+    result = await unjudged(judge, contexts=[CONTEXT], answer=answer)
+
+    assert result["status"] == "empty_answer"
+    assert {name: result[name] for name in SCORES} == dict.fromkeys(SCORES)
+    assert result["claims"] == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "I don't know.",
+        "I'm sorry, but I cannot answer this question based on the provided context.",
+        "The documents do not mention who designed the bridge.",
+        "根据现有资料无法回答。",
+        "抱歉，文中没有提到这一点。",
+    ],
+)
+async def test_an_answer_that_declines_abstains_and_costs_no_call(judge: ScriptedJudge, answer: str) -> None:
+    result = await unjudged(judge, contexts=[CONTEXT], answer=answer)
+
+    assert result["status"] == "abstained"
+    assert {name: result[name] for name in SCORES} == dict.fromkeys(SCORES)
+    assert {made["verdict"] for made in result["claims"]} == {"not_a_claim"}
+
+
+@pytest.mark.parametrize("contexts", [[], [""], [" \n", "---"], ["**", "😀"]])
+async def test_an_assertion_without_a_context_is_judged_unfaithful_at_no_cost(
+    judge: ScriptedJudge, contexts: list[str]
+) -> None:
+    result = await unjudged(judge, contexts=contexts, answer=f"{COPY} It is red.")
+
+    assert (result["status"], result["faithfulness"], result["hallucination_rate"]) == ("judged", 0.0, 1.0)
+    assert (result["passed"], result["flags"]) == (False, ["no_context"])
+    assert result["counts"]["not_mentioned"] == 2
+    assert [made["support"] for made in result["claims"]] == [0.0, 0.0]
+
+
+async def test_declining_without_a_context_abstains(judge: ScriptedJudge) -> None:
+    result = await unjudged(judge, contexts=[], answer="I don't know.")
+
+    assert (result["status"], result["faithfulness"]) == ("abstained", None)
+
+
+async def test_an_answer_that_declines_and_goes_on_is_judged() -> None:
+    result = await lexical(answer=f"I don't know who designed it. {COPY}")
+
+    assert (result["status"], result["faithfulness"]) == ("judged", 0.98)
+    assert [made["verdict"] for made in result["claims"]] == ["not_a_claim", "supported"]
+
+
+# --- scores
+
+
+async def test_faithfulness_is_the_mean_over_the_sentences() -> None:
+    result = await lexical(answer=f"{COPY} {FOREIGN}")
+
+    # a copy counts 0.98, a sentence without a common word 0: (0.98 + 0) / 2
+    assert (result["faithfulness"], result["hallucination_rate"]) == (0.49, 0.51)
+    assert [(made["verdict"], made["support"]) for made in result["claims"]] == [
+        ("supported", 0.98), ("not_mentioned", 0.0),
+    ]  # fmt: skip
+    assert result["context_utilization"] == 0.5
+    assert (result["contexts_used"], result["contexts_used_share"]) == ([0], 1.0)
+
+
+@pytest.mark.parametrize(("threshold", "passed"), [(0, True), (0.49, True), (0.490001, False), (1, False)])
+async def test_an_answer_passes_from_the_threshold_on(threshold: float, passed: bool) -> None:
+    result = await lexical(answer=f"{COPY} {FOREIGN}", threshold=threshold)
+
+    assert (result["passed"], result["threshold"]) == (passed, threshold)
+
+
+async def test_the_threshold_of_the_service_holds_where_the_caller_names_none() -> None:
+    result = await lexical(settings={"threshold": 0.4}, answer=f"{COPY} {FOREIGN}")
+
+    assert (result["passed"], result["threshold"]) == (True, 0.4)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference", "f1", "exact"),
+    [
+        ("In 1931.", "1931", 0.666667, 0.0),  # 1 common token of 2 and 1: 2 * 1 / 3
+        ("The 1931!", "1931", 1.0, 1.0),  # SQuAD drops articles and punctuation
+        ("It was 1931.", "opened 1932", 0.0, 0.0),
+        ("1931年", "1931年", 1.0, 1.0),
+        ("于1987年建成", "1987年", 0.571429, 0.0),  # 于 1987 年 建 成 and 1987 年: 2 * 2 / 7
+    ],
+)
+async def test_a_reference_is_compared_as_squad_does(answer: str, reference: str, f1: float, exact: float) -> None:
+    result = await lexical(contexts=[CONTEXT, "1931年"], answer=answer, reference=reference)
+
+    assert (result["token_f1"], result["exact_match"]) == (f1, exact)
+
+
+async def test_a_reference_is_compared_even_where_there_is_no_score(judge: ScriptedJudge) -> None:
+    result = await unjudged(judge, contexts=[CONTEXT], answer="", reference="1931")
+
+    assert (result["status"], result["token_f1"], result["exact_match"]) == ("empty_answer", 0.0, 0.0)
+
+
+async def test_without_a_reference_nothing_is_compared() -> None:
+    result = await lexical(answer=COPY)
+
+    assert (result["token_f1"], result["exact_match"]) == (None, None)
+
+
+# --- what the caller chooses
+
+
+async def test_the_id_is_repeated_to_the_letter() -> None:
+    name = "样本 7 / <b> \U0001f600 " + "x" * 180
+
+    assert (await lexical(answer=COPY, id=name))["id"] == name
+    assert (await lexical(answer=COPY))["id"] is None
+
+
+@pytest.mark.parametrize(
+    ("tiers", "tried"),
+    [
+        (["lexical"], ["lexical"]),
+        (["embedding"], ["embedding"]),
+        (["lexical", "embedding", "llm"], ["lexical"]),
+        (["llm", "lexical"], ["llm", "lexical"]),
+        (["llm", "lexical", "embedding"], ["llm", "lexical"]),
+        (None, ["llm", "embedding"]),
+    ],
+)
+async def test_tiers_are_asked_in_the_order_of_the_caller(
+    judge: ScriptedJudge, tiers: list[str] | None, tried: list[str]
+) -> None:
+    judge.reply_with(openai_error(500, None))
+
+    async with running(judge_settings(judge)) as client:
+        result = await evaluate(client, contexts=[CONTEXT], answer=COPY, tiers=tiers)
+
+    assert [attempt["tier"] for attempt in result["attempts"]] == tried
+    assert result["tier"] == tried[-1]
+    assert judge.calls == tried.count("llm")
+
+
+async def test_a_tier_named_twice_is_refused() -> None:
+    async with running(plain_settings()) as client:
+        response = await client.post(URL, json={"contexts": [], "answer": "", "tiers": ["llm", "lexical", "llm"]})
+
+    problem = read_problem(response, 422)
+    assert [(each.pointer, each.detail) for each in problem.errors] == [("/tiers", "each tier may be named once")]
+
+
+@pytest.mark.parametrize("unit", ["code_point", "utf16"])
+async def test_offsets_count_in_the_unit_asked_for(judge: ScriptedJudge, unit: str) -> None:
+    context, answer = f"🎉𝒳 {CONTEXT}", "😀👍🏽 Hello there. It was opened in 1931 🎉. It is red."
+    judge.reply_with(
+        completion(
+            verdicts(
+                [claim("a", "not_a_claim")], [claim("b", "supported", "opened in 1931")], [claim("c", "not_mentioned")]
+            )
+        )
+    )
+
+    async with running(judge_settings(judge)) as client:
+        result = await evaluate(client, contexts=[context], answer=answer, offset_unit=unit)
+
+    def cut(text: str, start: int, end: int) -> str:
+        # JavaScript's slice: two bytes a unit
+        return (
+            text[start:end]
+            if unit == "code_point"
+            else text.encode("utf-16-le")[2 * start : 2 * end].decode("utf-16-le")
+        )
+
+    assert result["tier"] == "llm"
+    assert [cut(answer, each["start"], each["end"]) for each in result["sentences"]] == [
+        each["text"] for each in result["sentences"]
+    ]
+    (evidence,) = result["claims"][1]["evidence"]
+    assert cut(context, evidence["start"], evidence["end"]) == evidence["quote"] == "opened in 1931"
+    assert cut(answer, result["claims"][1]["start"], result["claims"][1]["end"]) == result["sentences"][1]["text"]
+
+
+async def test_the_same_sample_gives_the_same_result() -> None:
+    first, second = [await lexical(answer=f"{COPY} {FOREIGN}", id="a") for _ in range(2)]
+
+    for result in (first, second):
+        for attempt in result["attempts"]:
+            attempt.pop("seconds")
+    assert first == second
+
+
+async def test_an_answer_just_under_the_limit_without_a_full_stop_is_answered_in_time() -> None:
+    answer = " ".join(f"word{number}" for number in range(10_000))[:50_000].ljust(50_000, "x")
+    contexts = [" ".join(f"word{each} term{each}." for each in range(index, index + 100)) for index in range(200)]
+
+    async with running(plain_settings()) as client:
+        started = time.monotonic()
+        result = await evaluate(client, contexts=contexts, answer=answer, tiers=["lexical"])
+        elapsed = time.monotonic() - started
+
+    assert len(answer) == 50_000
+    assert result["tier"] == "lexical"
+    assert elapsed < 2

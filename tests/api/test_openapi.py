@@ -1,0 +1,137 @@
+"""The OpenAPI document: what it promises is what is answered."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from app.api.evaluation_examples import EXAMPLES
+from app.schemas.evaluation import EvaluationResult
+from app.settings import Settings
+from tests.service import URL, plain_settings, read_result, running
+
+LIMITS = {"max_contexts": 3, "max_context_characters": 40, "max_answer_characters": 30, "max_question_characters": 20}
+
+
+async def document_of(settings: Settings) -> dict[str, Any]:
+    async with running(settings) as client:
+        document: dict[str, Any] = (await client.get("/openapi.json")).json()
+    return document
+
+
+@pytest.fixture
+async def document() -> dict[str, Any]:
+    return await document_of(plain_settings())
+
+
+def operations(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every operation with its path."""
+    for path, item in document["paths"].items():
+        for operation in item.values():
+            yield path, operation
+
+
+def resolved(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema that a reference names."""
+    found: dict[str, Any] = document["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]
+    return found
+
+
+def test_the_shape_of_fastapis_own_errors_is_nowhere(document: dict[str, Any]) -> None:
+    assert not {"HTTPValidationError", "ValidationError"} & set(document["components"]["schemas"])
+    assert "HTTPValidationError" not in str(document["paths"])
+
+
+def test_every_failure_under_v1_is_documented_as_a_problem(document: dict[str, Any]) -> None:
+    failures = [
+        (path, code, response)
+        for path, operation in operations(document)
+        for code, response in operation["responses"].items()
+        if path.startswith("/v1/") and code >= "400"
+    ]
+
+    assert {code for _, code, _ in failures} == {"400", "401", "408", "413", "415", "422", "500"}
+    for path, code, response in failures:
+        assert set(response["content"]) == {"application/problem+json"}, (path, code)
+        schema = resolved(document, response["content"]["application/problem+json"]["schema"])
+        assert set(schema["required"]) >= {"type", "title", "status", "detail"}
+
+
+def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
+    def references(value: Any) -> Iterator[str]:
+        if isinstance(value, dict):
+            yield from (each for name, each in value.items() if name == "$ref")
+            value = list(value.values())
+        if isinstance(value, list):
+            for each in value:
+                yield from references(each)
+
+    names = {reference.removeprefix("#/components/schemas/") for reference in references(document)}
+    assert names <= set(document["components"]["schemas"])
+
+
+def test_every_operation_has_a_name_of_its_own(document: dict[str, Any]) -> None:
+    names = [operation["operationId"] for _, operation in operations(document)]
+
+    assert sorted(names) == ["evaluate", "health", "readiness", "version"]
+
+
+def test_the_result_is_documented_as_it_is_sent(document: dict[str, Any]) -> None:
+    response = document["paths"][URL]["post"]["responses"]["200"]["content"]["application/json"]["schema"]
+
+    documented = resolved(document, response)
+    assert set(documented["properties"]) == set(documented["required"]) == set(EvaluationResult.model_fields)
+    assert documented["additionalProperties"] is False
+
+
+async def test_the_limits_of_the_settings_stand_in_the_document() -> None:
+    document = await document_of(plain_settings(**LIMITS))
+
+    body = document["paths"][URL]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    fields = resolved(document, body)["properties"]
+    assert fields["contexts"]["maxItems"] == 3
+    assert fields["contexts"]["items"]["maxLength"] == 40
+    assert fields["answer"]["maxLength"] == 30
+    assert fields["reference"]["anyOf"][0]["maxLength"] == 30
+    assert fields["question"]["maxLength"] == 20
+    assert all(field.get("description") for field in fields.values())
+
+
+async def test_services_with_other_limits_in_one_process_keep_their_own() -> None:
+    small, large = await document_of(plain_settings(**LIMITS)), await document_of(plain_settings())
+
+    limits = [
+        each["components"]["schemas"]["EvaluationRequest"]["properties"]["answer"]["maxLength"]
+        for each in (small, large)
+    ]
+    assert limits == [30, 50_000]
+
+
+async def test_the_document_offers_every_example(document: dict[str, Any]) -> None:
+    offered = document["paths"][URL]["post"]["requestBody"]["content"]["application/json"]["examples"]
+
+    assert offered == EXAMPLES
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [
+        ("english", "judged"),
+        ("chinese", "judged"),
+        ("lexical", "judged"),
+        ("abstention", "abstained"),
+        ("reference", "judged"),
+    ],
+)
+async def test_every_example_works_when_posted(name: str, status: str) -> None:
+    async with running(plain_settings()) as client:
+        response: httpx2.Response = await client.post(URL, json=EXAMPLES[name]["value"])
+
+    assert read_result(response)["status"] == status
+    assert len(EXAMPLES) == 5
+
+
+def test_both_ways_to_send_a_key_are_documented(document: dict[str, Any]) -> None:
+    assert set(document["components"]["securitySchemes"]) == {"bearer", "api_key"}
+    assert document["paths"][URL]["post"]["security"] == [{"bearer": []}, {"api_key": []}]

@@ -1,0 +1,135 @@
+"""Health, readiness, version and the page of documentation: open to all, and nothing secret on them."""
+
+import hashlib
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from app.readiness import State
+from tests.edge_app import read_problem
+from tests.scripted_judge import ScriptedJudge
+from tests.service import FakeEncoder, judge_settings, plain_settings, running
+
+ROOT = Path(__file__).parents[2]
+OPERATIONS = ["/healthz", "/readyz", "/version"]
+_LOADED = re.compile(r"""(?:src|href|url)\s*[=:]\s*\(?["']([^"']+)["']""", re.IGNORECASE)
+
+
+async def test_the_process_says_that_it_is_there(judge: ScriptedJudge) -> None:
+    async with running(judge_settings(judge)) as client:
+        response = await client.get("/healthz")
+
+    assert (response.status_code, response.json()) == (200, {"status": "ok"})
+    assert judge.calls == 0
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "status", "first"),
+    [
+        (State.READY, 200, "ready", "embedding"),
+        (State.IDLE, 200, "ready", "embedding"),
+        (State.LOADING, 503, "loading", "embedding"),
+        (State.UNAVAILABLE, 200, "ready", "lexical"),
+    ],
+)
+async def test_readiness_follows_the_model(state: State, code: int, status: str, first: str) -> None:
+    async with running(plain_settings(), encoder=FakeEncoder(state=state)) as client:
+        response = await client.get("/readyz")
+
+    report = response.json()
+    assert (response.status_code, report["status"], report["first_tier"]) == (code, status, first)
+    assert list(report["tiers"]) == ["llm", "embedding", "lexical"]
+    assert report["tiers"]["embedding"]["state"] == state
+    assert report["tiers"]["lexical"]["state"] == "ready"
+
+
+async def test_the_judge_is_named_by_model_and_host_alone(judge: ScriptedJudge) -> None:
+    base_url = judge.base_url.replace("://", "://user:sk-password-in-url@") + "?key=sk-in-query"
+
+    async with running(judge_settings(judge, llm_base_url=base_url)) as client:
+        response = await client.get("/readyz")
+
+    host = judge.base_url.removeprefix("http://").removesuffix("/v1")
+    report = response.json()
+    assert report["first_tier"] == "llm"
+    assert report["tiers"]["llm"] == {"state": "ready", "detail": f"generic: judge-1 at {host}"}
+    assert "sk-" not in response.text
+
+
+async def test_the_version_names_what_moves_scores() -> None:
+    async with running(plain_settings()) as client:
+        report = (await client.get("/version")).json()
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    files = (ROOT / "prompts" / "verify_claims").glob("v1.*.toml")
+    assert (report["name"], report["version"]) == ("plumbline", project["version"])
+    assert report["prompts"] == {
+        f"verify_claims/{file.stem}": hashlib.sha256(file.read_bytes()).hexdigest() for file in files
+    }
+    assert len(report["prompts"]) == 2
+    assert len(report["calibrations"]) >= 1
+
+
+@pytest.mark.parametrize("path", OPERATIONS)
+async def test_head_is_get_without_a_body(path: str) -> None:
+    async with running(plain_settings()) as client:
+        got = await client.get(path)
+        head = await client.head(path)
+
+    assert head.status_code == got.status_code == 200
+    assert head.content == b""
+    assert head.headers["content-length"] == got.headers["content-length"]
+
+
+@pytest.mark.parametrize("path", OPERATIONS)
+async def test_operations_need_no_key(path: str) -> None:
+    async with running(plain_settings(api_keys=(SecretStr("k" * 16),))) as client:
+        response = await client.get(path)
+
+    assert response.status_code == 200
+
+
+@pytest.mark.parametrize("path", OPERATIONS)
+async def test_another_method_is_a_problem_that_names_those_there_are(path: str) -> None:
+    async with running(plain_settings()) as client:
+        response = await client.post(path, json={})
+
+    problem = read_problem(response, 405)
+    assert "GET" in problem.detail
+
+
+async def test_a_path_that_is_not_there_is_a_problem() -> None:
+    async with running(plain_settings()) as client:
+        response = await client.get("/v1/evaluation")
+
+    read_problem(response, 404)
+
+
+async def test_the_documentation_loads_nothing_from_elsewhere() -> None:
+    async with running(plain_settings()) as client:
+        page = await client.get("/docs")
+        loaded = [address for address in _LOADED.findall(page.text) if not address.startswith(("#", "data:"))]
+        codes = {address: (await client.get(address)).status_code for address in loaded}
+
+    assert page.status_code == 200
+    assert page.headers["content-type"].startswith("text/html")
+    assert "https://" not in page.text
+    assert "http://" not in page.text
+    assert "/openapi.json" in codes
+    assert len([address for address in loaded if address.endswith((".js", ".css"))]) >= 2
+    assert set(codes.values()) == {200}, codes
+
+
+async def test_operations_say_what_their_schemas_say() -> None:
+    async with running(plain_settings()) as client:
+        document: dict[str, Any] = (await client.get("/openapi.json")).json()
+        answers = {path: (await client.get(path)).json() for path in OPERATIONS}
+
+    for path, answer in answers.items():
+        schema = document["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+        properties = document["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]["properties"]
+        assert set(answer) == set(properties)

@@ -1,0 +1,200 @@
+"""Nothing that a caller or a judge wrote reaches a log, and no key reaches an answer, whatever goes wrong."""
+
+import logging
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import httpx2
+import numpy as np
+import pytest
+import structlog
+from numpy.typing import NDArray
+from pydantic import SecretStr
+
+from app.telemetry import configure_logging
+from tests.scripted_faults import hang, reset_mid_body
+from tests.scripted_judge import ScriptedJudge
+from tests.scripted_replies import Step, completion, html_error_page, openai_error, raw_body, status
+from tests.service import URL, FakeEncoder, claim, judge_settings, running, verdicts
+
+API_KEY = "PLANTED-api-key-000001"
+JUDGE_KEY = "sk-PLANTED-judge-key-000002"
+SAMPLE: dict[str, Any] = {
+    "id": "PLANTED-id",
+    "question": "Who is PLANTED-question?",
+    "contexts": ["The PLANTED-context was opened in 1931."],
+    "answer": "The PLANTED-answer was opened in 1931. It is PLANTED-second.",
+    "reference": "PLANTED-reference",
+}
+HEADERS = {
+    "Authorization": f"Bearer {API_KEY}",
+    "X-Request-ID": "PLANTED header with blanks",
+    "User-Agent": "PLANTED-agent",
+    "Cookie": "session=PLANTED-cookie",
+    "Referer": "http://127.0.0.1/PLANTED-referer",
+}
+GOOD = completion(
+    verdicts(
+        [claim("PLANTED-claim", "supported", "opened in 1931", reason="PLANTED-reason")],
+        [claim("PLANTED-claim", "supported", "PLANTED-invented quote")],
+    ),
+    model="PLANTED-model",
+)
+STEPS: dict[str, Step] = {
+    "good": GOOD,
+    "401": openai_error(401, "PLANTED_code", f"PLANTED Incorrect API key: {JUDGE_KEY}"),
+    "400": openai_error(400, "data_inspection_failed", "PLANTED-answer is not allowed"),
+    "500": status(500, {"error": {"message": "PLANTED", "stack": SAMPLE}}),
+    "503 html": html_error_page(503),
+    "broken JSON": raw_body(b'{"PLANTED": '),
+    "prose": completion("PLANTED-prose: all is well"),
+    "wrong form": completion('{"sentences": [{"id": 1, "claims": [{"verdict": "PLANTED-verdict"}]}]}'),
+    "broken verdicts": completion('{"sentences": [PLANTED'),
+    "refusal": completion(None, refusal="PLANTED-refusal"),
+    "reset": reset_mid_body(GOOD, 60),
+    "hangs": hang(),
+}
+REFUSED: dict[str, dict[str, Any]] = {
+    "unknown field": {"json": {**SAMPLE, "PLANTED-field": 1}},
+    "wrong value": {"json": {**SAMPLE, "tiers": ["PLANTED-tier"]}},
+    "not JSON": {"content": b"PLANTED", "headers": {"content-type": "application/json"}},
+    "media type": {"content": b"PLANTED", "headers": {"content-type": "text/PLANTED"}},
+    "too large": {"json": {**SAMPLE, "question": "PLANTED" * 1_000_000}},
+    "query": {"json": SAMPLE, "params": {"q": "PLANTED-query"}},
+    "wrong key": {"json": SAMPLE, "headers": {"Authorization": "Bearer PLANTED-wrong-key"}},
+}
+
+
+class PlantedEncoder(FakeEncoder):
+    """Has a bug whose message quotes a text."""
+
+    async def encode(self, texts: Sequence[str], *, seconds: float) -> NDArray[np.float32]:
+        try:
+            raise KeyError(texts[0])
+        except KeyError as error:
+            raise ZeroDivisionError(f"PLANTED {texts}") from error
+
+
+@contextmanager
+def loud_logs() -> Iterator[None]:
+    """Logs as `plumbline serve` sets them up with level DEBUG, every record of every library on standard error."""
+    root = logging.getLogger()
+    handlers, levels = list(root.handlers), {name: logging.getLogger(name).level for name in root.manager.loggerDict}
+    configure_logging("DEBUG")
+    loud = logging.StreamHandler(sys.stderr)
+    root.addHandler(loud)
+    root.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        root.handlers = handlers
+        root.setLevel(logging.WARNING)
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)
+        structlog.reset_defaults()
+
+
+@asynccontextmanager
+async def service(judge: ScriptedJudge, encoder: FakeEncoder | None = None) -> AsyncIterator[httpx2.AsyncClient]:
+    """A client of the service with keys of both kinds, everything logged."""
+    settings = judge_settings(
+        judge, llm_api_key=SecretStr(JUDGE_KEY), api_keys=(SecretStr(API_KEY),), deadline_seconds=0.5
+    )
+    with loud_logs():
+        async with running(settings, encoder=encoder) as client:
+            yield client
+
+
+def assert_silent(capfd: pytest.CaptureFixture[str], event: str = "request_completed") -> str:
+    """What was logged, once it is proven that something was and that nothing planted is in it."""
+    out, err = capfd.readouterr()
+    assert event in err
+    assert "PLANTED" not in out + err
+    return out + err
+
+
+@pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
+async def test_no_text_and_no_key_is_logged_whatever_the_judge_does(
+    judge: ScriptedJudge, capfd: pytest.CaptureFixture[str], step: Step
+) -> None:
+    judge.reply_with(step)
+
+    async with service(judge) as client:
+        response = await client.post(URL, json=SAMPLE, headers=HEADERS)
+
+    assert response.status_code == 200
+    assert_silent(capfd)
+    assert JUDGE_KEY not in response.text
+    assert API_KEY not in response.text
+    assert judge.requests[0].headers["authorization"] == f"Bearer {JUDGE_KEY}"
+
+
+@pytest.mark.parametrize("request_", REFUSED.values(), ids=REFUSED)
+async def test_nothing_of_a_refused_request_is_logged(
+    judge: ScriptedJudge, capfd: pytest.CaptureFixture[str], request_: dict[str, Any]
+) -> None:
+    judge.reply_with(GOOD)
+    headers = {**HEADERS, **request_.get("headers", {})}
+
+    async with service(judge) as client:
+        response = await client.post(URL, **{**request_, "headers": headers})
+
+    assert response.status_code in (200, 400, 401, 413, 415, 422)
+    assert_silent(capfd)
+    assert API_KEY not in response.text
+
+
+@pytest.mark.parametrize("path", ["/PLANTED", "/v1/PLANTED?key=PLANTED", "/v1/evaluations/PLANTED"])
+async def test_a_path_that_is_not_served_is_not_logged(
+    judge: ScriptedJudge, capfd: pytest.CaptureFixture[str], path: str
+) -> None:
+    async with service(judge) as client:
+        response = await client.get(path, headers=HEADERS)
+
+    assert response.status_code == 404
+    assert_silent(capfd)
+
+
+async def test_a_bug_is_logged_by_its_place_and_not_by_its_message(
+    judge: ScriptedJudge, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async with service(judge, PlantedEncoder()) as client:
+        response = await client.post(URL, json={**SAMPLE, "tiers": ["embedding"]}, headers=HEADERS)
+
+    assert response.status_code == 500
+    assert "PLANTED" not in response.text
+    logged = assert_silent(capfd, "request_failed")
+    assert "ZeroDivisionError" in logged
+    assert "KeyError" in logged
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        openai_error(401, JUDGE_KEY, JUDGE_KEY),
+        openai_error(500, f"key.{JUDGE_KEY}"),
+        completion(verdicts([claim("a", "not_mentioned")], [claim("b", "not_mentioned")]), model=JUDGE_KEY),
+        completion(None, refusal=JUDGE_KEY),
+        status(400, {"error": JUDGE_KEY}),
+    ],
+    ids=["error code", "part of an error code", "model", "refusal", "error"],
+)
+async def test_a_provider_that_repeats_our_key_does_not_get_it_into_an_answer(judge: ScriptedJudge, step: Step) -> None:
+    judge.reply_with(step)
+
+    async with service(judge) as client:
+        response = await client.post(URL, json=SAMPLE, headers=HEADERS)
+
+    assert response.status_code == 200
+    assert JUDGE_KEY not in response.text
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/version", "/openapi.json", "/docs"])
+async def test_no_key_is_on_the_pages_that_need_none(judge: ScriptedJudge, path: str) -> None:
+    async with service(judge) as client:
+        response = await client.get(path)
+
+    assert response.status_code == 200
+    assert "PLANTED" not in response.text

