@@ -16,7 +16,7 @@ serve: $(VENV)/serve.stamp  ## install what is needed and serve on port 8000
 	$(BIN)/plumbline serve --host $(HOST) --port $(PORT)
 
 test: $(VENV)/test.stamp lint  ## install what is needed and run every check, as CI does
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(VENV)/test.stamp  ## format, lint and strict types, without the tests
 	$(BIN)/ruff format --check .
