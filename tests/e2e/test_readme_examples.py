@@ -8,7 +8,6 @@ from typing import Any
 import httpx2
 import pytest
 
-
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"/v1/evaluations .*?-d '(\{.*?\})' \|.*?```json\n(.*?)\n```", README, re.DOTALL)
 

@@ -11,7 +11,6 @@ from app.errors import FailureReason, TierFailure
 from app.readiness import State
 from tests.service import evaluate, plain_settings, running
 
-
 CONTEXT = (
     "The Marlow Bridge was opened in 1931 and carries two railway tracks across the river Teal. "
     "About 9,000 people cross it on foot every day. The steel came from a mill in Sheffield."
