@@ -7,6 +7,7 @@ PlumblineError
 ├── BadRequest              the caller sent something that cannot be read
 │   ├── MalformedBody       not JSON, or JSON that no field can take
 │   ├── UnsupportedBody     a content type or encoding that is not read here
+│   ├── InvalidInput        judgments, runs or measures that cannot be evaluated; names the place
 │   ├── BodyTooLarge        more bytes than the limit
 │   └── BodyTooSlow         the body did not arrive in time
 ├── AccessDenied
@@ -45,6 +46,20 @@ class MalformedBody(BadRequest):
 
 class UnsupportedBody(BadRequest):
     """The body has a content type or a content encoding that is not read here."""
+
+
+class InvalidInput(BadRequest):
+    """Judgments, runs or measures that cannot be evaluated.
+
+    Args:
+        detail: what was seen and what was wanted; quotes ids and numbers shortened, never a passage.
+        place: where: `run.txt:14` for a line of a file, `/runs/0/results/q1` for a place in a body, or empty.
+    """
+
+    def __init__(self, detail: str, *, place: str = "") -> None:
+        super().__init__(f"{place}: {detail}" if place else detail)
+        self.detail = detail
+        self.place = place
 
 
 class BodyTooLarge(BadRequest):

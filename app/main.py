@@ -15,8 +15,10 @@ from app import __version__
 from app.api.auth import make_key_check
 from app.api.edge import install_edge
 from app.api.evaluations import evaluation_routes
+from app.api.msgspec_body import document
 from app.api.operations import operation_routes
 from app.api.problems import install_problem_handlers
+from app.api.retrieval import MESSAGES, retrieval_routes
 from app.backends.chat import OpenAIChatModel
 from app.backends.providers import Endpoint, resolve_endpoint
 from app.backends.sentence_encoder import TransformerEncoder
@@ -94,8 +96,17 @@ def create_app(settings: Settings | None = None, *, encoder: SentenceEncoder | N
         evaluation_routes(settings, lambda request: _service(request).scorer), prefix="/v1", dependencies=[check_key]
     )
     app.include_router(operation_routes(_version(plan), lambda request: _service(request).cascade))
+    app.include_router(
+        retrieval_routes(lambda request: _service(request).scorer), prefix="/v1", dependencies=[check_key]
+    )
+    document(app, MESSAGES)
     install_problem_handlers(app)
-    install_edge(app, max_body_bytes=settings.max_body_bytes, body_timeout_seconds=settings.body_timeout_seconds)
+    install_edge(
+        app,
+        max_body_bytes=settings.max_body_bytes,
+        body_timeout_seconds=settings.body_timeout_seconds,
+        max_body_bytes_by_prefix={"/v1/retrieval/": settings.max_retrieval_body_bytes},
+    )
     return app
 
 

@@ -34,6 +34,9 @@ class Settings(BaseSettings):
 
     # --- what a request may hold
     max_body_bytes: int = Field(default=4_194_304, ge=1024, description="Bytes of one request body.")
+    max_retrieval_body_bytes: int = Field(
+        default=157_286_400, ge=1024, description="Bytes of one body under /v1/retrieval."
+    )
     body_timeout_seconds: float = Field(
         default=15.0, gt=0, le=600, description="Seconds in which a body must have arrived."
     )

@@ -5,10 +5,15 @@ from collections.abc import AsyncIterator, Iterator
 
 import httpx2
 import pytest
+from hypothesis import settings
 
 from app.backends.sentence_encoder import TransformerEncoder
 from tests.scripted_judge import ScriptedJudge
 from tests.service import plain_settings, running
+
+# The same examples in every run, and no clock: a busy machine fails no test.
+settings.register_profile("plumbline", deadline=None, derandomize=True)
+settings.load_profile("plumbline")
 
 _CLEARED = ("PLUMBLINE_", "DASHSCOPE_", "OPENAI_", "AZURE_OPENAI_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 

@@ -5,6 +5,8 @@ import contextlib
 import re
 import time
 import uuid
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import structlog
 from fastapi import FastAPI
@@ -25,12 +27,24 @@ _LINGER_SECONDS = 1.0
 _LOG = structlog.get_logger()
 
 
-def install_edge(app: FastAPI, *, max_body_bytes: int, body_timeout_seconds: float) -> None:
+def install_edge(
+    app: FastAPI,
+    *,
+    max_body_bytes: int,
+    body_timeout_seconds: float,
+    max_body_bytes_by_prefix: Mapping[str, int] | None = None,
+) -> None:
     """Puts the edge around the app; call it after every other `add_middleware`, so that it is outermost.
 
     From the outside: `RequestContext` (so that failures carry the id and are logged), `ErrorBoundary`, `BodyLimits`.
+    Paths under a prefix have a limit of their own.
     """
-    app.add_middleware(BodyLimits, max_bytes=max_body_bytes, timeout_seconds=body_timeout_seconds)
+    app.add_middleware(
+        BodyLimits,
+        max_bytes=max_body_bytes,
+        timeout_seconds=body_timeout_seconds,
+        max_bytes_by_prefix=max_body_bytes_by_prefix or {},
+    )
     app.add_middleware(ErrorBoundary)
     app.add_middleware(RequestContext)
 
@@ -85,36 +99,37 @@ class BodyLimits:
     A refused request is answered at once and its connection closed.
     """
 
-    def __init__(self, app: ASGIApp, max_bytes: int, timeout_seconds: float) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        max_bytes: int,
+        timeout_seconds: float,
+        max_bytes_by_prefix: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
         self._app = app
         self._max_bytes = max_bytes
         self._timeout_seconds = timeout_seconds
+        self._max_bytes_by_prefix = max_bytes_by_prefix
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] not in _METHODS_WITH_BODY:
             await self._app(scope, receive, send)
             return
         try:
-            self._check_headers(Headers(scope=scope))
-            body = await self._read(receive)
+            max_bytes = self._limit(str(scope["path"]))
+            _check_headers(Headers(scope=scope), max_bytes)
+            body = await self._read(receive, max_bytes)
         except BadRequest as error:
             await _refuse(error, scope, receive, send)
             return
         if body is not None:
             await self._app(scope, _replay(body, receive), send)
 
-    def _check_headers(self, headers: Headers) -> None:
-        encodings = ",".join(headers.getlist("content-encoding")).lower().split(",")
-        if any(encoding.strip() not in ("", "identity") for encoding in encodings):
-            raise UnsupportedBody("a Content-Encoding is not read here; send the body uncompressed")
-        for length in headers.getlist("content-length"):
-            match = _CONTENT_LENGTH.fullmatch(length)
-            if match is None and not (length.isascii() and length.isdigit()):
-                raise MalformedBody("Content-Length is not a number of bytes")
-            if match is None or int(match[1]) > self._max_bytes:
-                raise self._too_large()
+    def _limit(self, path: str) -> int:
+        limits = (limit for prefix, limit in self._max_bytes_by_prefix.items() if path.startswith(prefix))
+        return next(limits, self._max_bytes)
 
-    async def _read(self, receive: Receive) -> bytes | None:
+    async def _read(self, receive: Receive, max_bytes: int) -> bytes | None:
         """The body; None when the caller has left."""
         body = bytearray()
         try:
@@ -124,15 +139,28 @@ class BodyLimits:
                     if message["type"] == "http.disconnect":
                         return None
                     body += message.get("body", b"")
-                    if len(body) > self._max_bytes:
-                        raise self._too_large()
+                    if len(body) > max_bytes:
+                        raise _too_large(max_bytes)
                     if not message.get("more_body", False):
                         return bytes(body)
         except TimeoutError:
             raise BodyTooSlow(f"the body did not arrive within {self._timeout_seconds:g} seconds") from None
 
-    def _too_large(self) -> BodyTooLarge:
-        return BodyTooLarge(f"the body has more than {self._max_bytes} bytes, the most that is read here")
+
+def _check_headers(headers: Headers, max_bytes: int) -> None:
+    encodings = ",".join(headers.getlist("content-encoding")).lower().split(",")
+    if any(encoding.strip() not in ("", "identity") for encoding in encodings):
+        raise UnsupportedBody("a Content-Encoding is not read here; send the body uncompressed")
+    for length in headers.getlist("content-length"):
+        match = _CONTENT_LENGTH.fullmatch(length)
+        if match is None and not (length.isascii() and length.isdigit()):
+            raise MalformedBody("Content-Length is not a number of bytes")
+        if match is None or int(match[1]) > max_bytes:
+            raise _too_large(max_bytes)
+
+
+def _too_large(max_bytes: int) -> BodyTooLarge:
+    return BodyTooLarge(f"the body has more than {max_bytes} bytes, the most that is read here")
 
 
 async def _refuse(error: BadRequest, scope: Scope, receive: Receive, send: Send) -> None:

@@ -103,7 +103,8 @@ def has_content(text: str) -> bool:
 def han_share(text: str) -> float:
     """Share of Han characters among the letters of the text, in [0, 1]; 0 without letters."""
     letters = len(_LETTER.findall(text))
-    return sum(len(run) for run in _HAN_RUN.findall(text)) / letters if letters else 0.0
+    # A code point of a Han block that is not assigned yet is no letter.
+    return min(1.0, sum(len(run) for run in _HAN_RUN.findall(text)) / letters) if letters else 0.0
 
 
 def _all_words(text: str) -> list[tuple[str, bool]]:

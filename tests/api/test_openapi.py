@@ -74,7 +74,16 @@ def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
 def test_every_operation_has_a_name_of_its_own(document: dict[str, Any]) -> None:
     names = [operation["operationId"] for _, operation in operations(document)]
 
-    assert sorted(names) == ["evaluate", "health", "readiness", "version"]
+    assert sorted(names) == [
+        "compare_retrieval",
+        "evaluate",
+        "evaluate_retrieval",
+        "fuse_retrieval",
+        "health",
+        "parse_rankings",
+        "readiness",
+        "version",
+    ]
 
 
 def test_the_result_is_documented_as_it_is_sent(document: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ import pytest
 import structlog
 
 from app import __version__
-from app.cli import main
+from app.cli.main import main
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,240 @@
+"""What the retrieval routes do with a body: from bytes to bytes, in a worker thread."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import msgspec
+
+from app.api.msgspec_body import decode
+from app.api.retrieval_wire import parse_outputs, ranking_out, run_out, to_conventions, to_run
+from app.errors import InvalidInput
+from app.retrieval.conventions import as_dict
+from app.retrieval.evaluate import evaluate
+from app.retrieval.fuse import fuse
+from app.retrieval.measure import parse_measures
+from app.retrieval.report import Resampling, RunReport, compare_reports, report_runs
+from app.retrieval.run import Qrels, Run
+from app.retrieval.tables import as_csv, as_latex, as_markdown, comparison_table
+from app.retrieval.text_file import ReadLimits
+from app.retrieval.trec import read_qrels, read_run
+from app.retrieval.tune import Tuning, tune_weights
+from app.schemas.retrieval import (
+    ComparisonOut,
+    ComparisonRequest,
+    ComparisonResult,
+    EvaluationOptions,
+    FusionRequest,
+    FusionResult,
+    RankingRequest,
+    RetrievalEvaluationRequest,
+    RetrievalEvaluationResult,
+    RunIn,
+    RunOut,
+    TuningOut,
+)
+from app.uncertainty import FloatArray
+
+# Enough for a p of two digits at 0.0001; more only costs time.
+_MAX_RESAMPLES = 100_000
+# Of one decompressed file; the body that brings it has a limit of its own.
+_MAX_FILE_BYTES = 1_000_000_000
+_MAX_FILE_ROWS = 20_000_000
+_TABLES = {"markdown": as_markdown, "csv": as_csv, "latex": as_latex}
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFile:
+    """A file that came with a request."""
+
+    name: str
+    content: bytes
+
+
+def evaluate_runs(body: bytes) -> bytes:
+    """The answer of /evaluations.
+
+    Raises:
+        MalformedBody, InvalidInput: naming the place.
+    """
+    message = decode(body, RetrievalEvaluationRequest)
+    reports, outs = _reported(message)
+    return msgspec.json.encode(RetrievalEvaluationResult(conventions=_conventions(reports), runs=outs))
+
+
+def evaluate_files(qrels: NamedFile, runs: Sequence[NamedFile], options: bytes) -> bytes:
+    """The answer of /evaluations to TREC files, plain or gzipped; `options` is the JSON part of that name.
+
+    Raises:
+        MalformedBody, InvalidInput: naming the file and line, or the place in the options.
+    """
+    message = decode(options or b"{}", EvaluationOptions)
+    limits = ReadLimits(max_bytes=_MAX_FILE_BYTES, max_rows=_MAX_FILE_ROWS)
+    judged = read_qrels(qrels.content, name=qrels.name, limits=limits)
+    read = [read_run(each.content, name=each.name, limits=limits) for each in runs]
+    reports = _reports(judged, read, message)
+    outs = [run_out(report, per_query=message.per_query) for report in reports]
+    return msgspec.json.encode(RetrievalEvaluationResult(conventions=_conventions(reports), runs=outs))
+
+
+def compare_runs(body: bytes) -> bytes:
+    """The answer of /comparisons.
+
+    Raises:
+        MalformedBody, InvalidInput: naming the place.
+    """
+    message = decode(body, ComparisonRequest)
+    reports, outs = _reported(message)
+    comparisons = compare_reports(
+        reports,
+        baseline=message.baseline,
+        test=message.test,
+        correction=message.correction,
+        alpha=message.alpha,
+        resamples=max(1, message.resamples),
+        seed=message.seed,
+    )
+    write = _TABLES.get(message.format)
+    return msgspec.json.encode(
+        ComparisonResult(
+            conventions=_conventions(reports),
+            runs=outs,
+            comparisons=[ComparisonOut(**asdict(each)) for each in comparisons],
+            table=write(comparison_table(comparisons)) if write else None,
+        )
+    )
+
+
+def fuse_runs(body: bytes) -> bytes:
+    """The answer of /fusions.
+
+    Raises:
+        MalformedBody, InvalidInput: naming the place.
+    """
+    message = decode(body, FusionRequest)
+    runs = [run for run, _ in _runs(message.runs)]
+    tuning = _tuned(message, runs)
+    fusion = fuse(
+        runs,
+        method=message.method,
+        norm=message.norm,
+        weights=tuning.weights if tuning else message.weights,
+        params=message.params,
+        missing=message.missing,
+        depth=message.depth,
+        name=message.name,
+    )
+    return msgspec.json.encode(
+        FusionResult(
+            name=fusion.run.name,
+            results={query: dict(scores) for query, scores in fusion.run.results.items() if isinstance(scores, dict)},
+            method=fusion.recipe.method,
+            norm=fusion.recipe.norm,
+            weights=list(fusion.recipe.weights),
+            params=dict(fusion.recipe.params),
+            tuning=None if tuning is None else _tuning_out(tuning),
+            report=_fused_report(message, fusion.run),
+            warnings=list(fusion.warnings),
+        )
+    )
+
+
+def parse_texts(body: bytes) -> bytes:
+    """The answer of /rankings.
+
+    Raises:
+        MalformedBody, InvalidInput: naming the place.
+    """
+    message = decode(body, RankingRequest)
+    parsed = parse_outputs(message.outputs, message.candidates)
+    return msgspec.json.encode({query: ranking_out(ranking) for query, ranking in parsed.items()})
+
+
+def _reported(message: RetrievalEvaluationRequest) -> tuple[tuple[RunReport, ...], list[RunOut]]:
+    runs = _runs(message.runs)
+    reports = _reports(message.qrels, [run for run, _ in runs], message)
+    outs = [
+        run_out(
+            report, per_query=message.per_query, latency_ms=given.latency_ms, system=given.system, unparsed=unparsed
+        )
+        for report, given, (_, unparsed) in zip(reports, message.runs, runs, strict=True)
+    ]
+    return reports, outs
+
+
+def _reports(qrels: Qrels, runs: Sequence[Run], options: EvaluationOptions) -> tuple[RunReport, ...]:
+    if not 0 <= options.resamples <= _MAX_RESAMPLES:
+        raise InvalidInput(f"expected 0 to {_MAX_RESAMPLES} resamples", place="/resamples")
+    conventions, normalise_id = to_conventions(options.conventions)
+    return report_runs(
+        qrels,
+        runs,
+        measures=parse_measures(options.measures),
+        conventions=conventions,
+        normalise_id=normalise_id,
+        resampling=Resampling(options.resamples, options.seed),
+    )
+
+
+def _conventions(reports: Sequence[RunReport]) -> dict[str, object]:
+    return as_dict(reports[0].evaluation.conventions)
+
+
+def _runs(messages: Sequence[RunIn]) -> list[tuple[Run, list[str]]]:
+    if not messages:
+        raise InvalidInput("expected at least one run", place="/runs")
+    return [to_run(run, place=f"/runs/{position}") for position, run in enumerate(messages)]
+
+
+def _tuned(message: FusionRequest, runs: Sequence[Run]) -> Tuning | None:
+    if message.tune is None:
+        return None
+    if message.qrels is None:
+        raise InvalidInput("tuning needs 'qrels'", place="/tune")
+    if message.weights is not None:
+        raise InvalidInput("give weights or tune them, not both", place="/weights")
+    qrels, (conventions, normalise_id) = message.qrels, to_conventions(message.conventions)
+    measure = str(parse_measures([message.tune.measure])[0])
+
+    def objective(run: Run, query_ids: Sequence[str]) -> FloatArray:
+        judged = {query: qrels[query] for query in query_ids}
+        return evaluate(judged, run, [measure], conventions=conventions, normalise_id=normalise_id).values[measure]
+
+    return tune_weights(
+        runs,
+        objective,
+        query_ids=list(qrels),
+        method=message.method,
+        norm=message.norm,
+        params=message.params,
+        missing=message.missing,
+        depth=message.depth,
+        folds=message.tune.folds,
+        step=message.tune.step,
+        seed=message.tune.seed,
+    )
+
+
+def _tuning_out(tuning: Tuning) -> TuningOut:
+    return TuningOut(
+        weights=list(tuning.weights),
+        in_sample_score=tuning.in_sample_score,
+        held_out_score=tuning.held_out_score,
+        equal_score=tuning.equal_score,
+        fold_weights=[list(weights) for weights in tuning.fold_weights],
+        point_count=tuning.point_count,
+    )
+
+
+def _fused_report(message: FusionRequest, run: Run) -> RunOut | None:
+    if message.qrels is None:
+        return None
+    conventions, normalise_id = to_conventions(message.conventions)
+    (report,) = report_runs(
+        message.qrels,
+        [run],
+        measures=parse_measures(message.measures),
+        conventions=conventions,
+        normalise_id=normalise_id,
+        resampling=Resampling(0, 0),
+    )
+    return run_out(report, per_query=False)

@@ -1,0 +1,57 @@
+"""The multipart form of a retrieval evaluation: TREC files and a part of options."""
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from fastapi import Request
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+
+from app.api.retrieval_answers import NamedFile
+from app.errors import InvalidInput, MalformedBody, UnsupportedBody
+
+_MAX_RUNS = 50
+_MAX_OPTIONS_BYTES = 100_000
+
+FORM_CONTENT: dict[str, Any] = {
+    "schema": {
+        "type": "object",
+        "required": ["qrels", "run"],
+        "properties": {
+            "qrels": {"type": "string", "format": "binary", "description": "Judgments as a TREC file."},
+            "run": {"type": "array", "items": {"type": "string", "format": "binary"}, "description": "TREC runs."},
+            "options": {"type": "string", "description": "JSON: measures, conventions, per_query, resamples, seed."},
+        },
+    }
+}
+
+
+async def read_form(request: Request) -> tuple[NamedFile, Sequence[NamedFile], bytes]:
+    """The judgments, the runs and the options of a form.
+
+    Raises:
+        UnsupportedBody: the form comes from a page of another origin; a browser sends forms without asking first.
+        MalformedBody: it is no such form.
+        InvalidInput: a part is missing, or is not a file.
+    """
+    origin = request.headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+        raise UnsupportedBody("a form from a page of another origin is not read")
+    try:
+        async with request.form(max_files=_MAX_RUNS + 1, max_fields=1, max_part_size=_MAX_OPTIONS_BYTES) as form:
+            files = {name: [await _read(each, name) for each in form.getlist(name)] for name in ("qrels", "run")}
+            options = form.get("options", "")
+    except HTTPException as error:
+        raise MalformedBody(f"the form cannot be read: {error.detail}") from None
+    if len(files["qrels"]) != 1 or not files["run"]:
+        raise InvalidInput("expected one file 'qrels' and one or more files 'run'")
+    if not isinstance(options, str):
+        raise InvalidInput("the part 'options' is JSON text, not a file", place="options")
+    return files["qrels"][0], files["run"], options.encode()
+
+
+async def _read(part: UploadFile | str, name: str) -> NamedFile:
+    if isinstance(part, str):
+        raise InvalidInput(f"the part {name!r} must be a file", place=name)
+    return NamedFile(part.filename or name, await part.read())

@@ -1,0 +1,223 @@
+"""Retrieval on the wire. msgspec in place of pydantic: a run of 1,000 documents for 7,000 queries is 135 MB of JSON."""
+
+from typing import Any, Literal
+
+import msgspec
+
+DEFAULT_MEASURES = ("ndcg@10", "recall@10", "precision@10", "map", "mrr")
+
+Preset = Literal["trec_eval", "pytrec_eval", "beir", "ragas_id", "seed-0", "seed-1", "seed-2", "seed-3", "seed-4"]
+
+
+class _Wire(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What every message of this room has: unknown fields are refused."""
+
+
+class ConventionsIn(_Wire, frozen=True, kw_only=True):
+    """The conventions that change numbers: a preset, and what differs from it. The response repeats all of them."""
+
+    preset: Preset = "trec_eval"
+    rel_level: int | None = None
+    ndcg_rel_level: Literal["ignore", "drop_below"] | None = None
+    gain_map: dict[int, float] | None = None
+    max_rel: int | None = None
+    map_normaliser: Literal["R", "min_R_k", "retrieved_relevant", "sum_of_weights"] | None = None
+    judged_only: bool | None = None
+    id_rule: Literal["none", "strip_chunk", "urn_uuid", "regex"] | None = None
+    id_pattern: str | None = None
+    duplicates: Literal["first", "max_score", "error"] | None = None
+    dedupe: Literal["before_cutoff", "after_cutoff"] | None = None
+    ties: Literal["docno_desc", "docno_asc", "input_order", "average"] | None = None
+    score_precision: Literal["float64", "float32"] | None = None
+    missing_queries: Literal["zero", "skip", "error"] | None = None
+    no_relevant: Literal["zero", "skip"] | None = None
+    ignore_identical_ids: bool | None = None
+
+
+class SystemFacts(_Wire, frozen=True, kw_only=True):
+    """What the caller measured of the system that made the run; what was not measured is null, never 0."""
+
+    build_seconds: float | None = None
+    index_chunks: int | None = None
+    index_bytes: int | None = None
+
+
+class RunIn(_Wire, frozen=True, kw_only=True):
+    """One run: `results` as ranked lists of ids (half the bytes) or scores by id, or raw texts of an LLM."""
+
+    name: str
+    results: dict[str, list[str] | dict[str, float]] | None = None
+    llm_outputs: dict[str, str] | None = None
+    candidates: dict[str, list[str]] | None = None
+    latency_ms: dict[str, float] | None = None
+    system: SystemFacts | None = None
+
+
+class EvaluationOptions(_Wire, frozen=True, kw_only=True):
+    """What to compute; the part `options` of a request with files."""
+
+    measures: tuple[str, ...] = DEFAULT_MEASURES
+    conventions: ConventionsIn = ConventionsIn()
+    per_query: bool = False
+    resamples: int = 1_000
+    seed: int = 0
+
+
+class RetrievalEvaluationRequest(EvaluationOptions, frozen=True, kw_only=True):
+    """Judgments, one or many runs, and the measures to compute. Ids and conventions as TREC has them."""
+
+    qrels: dict[str, dict[str, int]]
+    runs: list[RunIn]
+
+
+class ComparisonRequest(RetrievalEvaluationRequest, frozen=True, kw_only=True):
+    """The same with two runs or more: every pair, or each against a baseline."""
+
+    baseline: str | None = None
+    test: Literal["randomization", "t"] = "randomization"
+    correction: Literal["holm", "bonferroni", "bh", "none"] = "holm"
+    alpha: float = 0.05
+    format: Literal["json", "markdown", "csv", "latex"] = "json"
+
+
+class TuningIn(_Wire, frozen=True, kw_only=True):
+    """Weights by grid search, k-fold over queries; needs qrels."""
+
+    measure: str = "ndcg@10"
+    folds: int = 5
+    step: float = 0.1
+    seed: int = 0
+
+
+class FusionRequest(_Wire, frozen=True, kw_only=True):
+    """Two runs or more into one."""
+
+    runs: list[RunIn]
+    method: str = "rrf"
+    norm: str | None = None
+    weights: list[float] | None = None
+    params: dict[str, float] = {}
+    missing: Literal["zero", "min"] = "zero"
+    depth: int | None = None
+    name: str = "fused"
+    qrels: dict[str, dict[str, int]] | None = None
+    measures: tuple[str, ...] = DEFAULT_MEASURES
+    conventions: ConventionsIn = ConventionsIn()
+    tune: TuningIn | None = None
+
+
+class RankingRequest(_Wire, frozen=True, kw_only=True):
+    """Texts in which an LLM ranked documents, by query id, and the ids that it could choose from."""
+
+    outputs: dict[str, str]
+    candidates: dict[str, list[str]] | None = None
+
+
+class MeasureOut(_Wire, frozen=True, kw_only=True):
+    """Mean over `n` queries with its bootstrap interval; null where there is none."""
+
+    mean: float | None
+    ci95: tuple[float, float] | None
+    n: int
+
+
+class PerQueryOut(_Wire, frozen=True, kw_only=True):
+    """Values by measure, each list in the order of `query_ids`."""
+
+    query_ids: list[str]
+    values: dict[str, list[float]]
+
+
+class LatencyOut(_Wire, frozen=True, kw_only=True):
+    """Milliseconds."""
+
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+    n: int
+
+
+class RankingOut(_Wire, frozen=True, kw_only=True):
+    """Ids read out of one text. `parse_ok` false: none could be read, which is no ranking rather than a bad one."""
+
+    ids: list[str]
+    unknown: list[str]
+    duplicates_removed: int
+    parse_ok: bool
+    form: str
+
+
+class RunOut(_Wire, frozen=True, kw_only=True):
+    """What is said of one run."""
+
+    name: str
+    measures: dict[str, MeasureOut]
+    counts: dict[str, int | float | None]
+    per_query: PerQueryOut | None
+    latency_ms: LatencyOut | None
+    system: SystemFacts | None
+    unparsed: list[str]
+    warnings: list[str]
+
+
+class ComparisonOut(_Wire, frozen=True, kw_only=True):
+    """Run `a` against run `b` by one measure; `diff` above 0 says that a is better."""
+
+    a: str
+    b: str
+    measure: str
+    mean_a: float
+    mean_b: float
+    diff: float
+    ci95: tuple[float, float] | None
+    t: float | None
+    p: float
+    p_adjusted: float
+    significant: bool
+    effect_dz: float | None
+    win: int
+    tie: int
+    loss: int
+    n: int
+
+
+class ComparisonResult(_Wire, frozen=True, kw_only=True):
+    """Every comparison, the runs they compare, and the same as a table in the format asked for."""
+
+    conventions: dict[str, Any]
+    runs: list[RunOut]
+    comparisons: list[ComparisonOut]
+    table: str | None
+
+
+class TuningOut(_Wire, frozen=True, kw_only=True):
+    """Weights, what they score where they were found, and held out; `equal_score` is what no tuning gives."""
+
+    weights: list[float]
+    in_sample_score: float
+    held_out_score: float
+    equal_score: float
+    fold_weights: list[list[float]]
+    point_count: int
+
+
+class FusionResult(_Wire, frozen=True, kw_only=True):
+    """The fused run (scores by id, best first), how it was made, and its measures where judgments came with it."""
+
+    name: str
+    results: dict[str, dict[str, float]]
+    method: str
+    norm: str
+    weights: list[float]
+    params: dict[str, float]
+    tuning: TuningOut | None
+    report: RunOut | None
+    warnings: list[str]
+
+
+class RetrievalEvaluationResult(_Wire, frozen=True, kw_only=True):
+    """Every run, and the conventions that its numbers were made with, all of them resolved."""
+
+    conventions: dict[str, Any]
+    runs: list[RunOut]

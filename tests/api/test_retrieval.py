@@ -1,0 +1,268 @@
+"""The retrieval endpoints: numbers worked by hand, conventions repeated, bad input named by its place."""
+
+import math
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from app.api.retrieval_examples import COMPARISON_EXAMPLES, EVALUATION_EXAMPLES, FUSION_EXAMPLES, RANKING_EXAMPLES
+from app.main import create_app
+from tests.edge_app import read_problem
+from tests.service import plain_settings, running
+
+URL = "/v1/retrieval/evaluations"
+QRELS = {"q1": {"d1": 2, "d2": 1, "d3": 0}, "q2": {"d4": 1}}
+KEYWORD = {"name": "keyword", "results": {"q1": ["d1", "d3", "d2"], "q2": ["d9", "d4"]}}
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[httpx2.AsyncClient]:
+    async with running(plain_settings()) as client:
+        yield client
+
+
+async def evaluated(client: httpx2.AsyncClient, **fields: Any) -> dict[str, Any]:
+    response = await client.post(URL, json={"qrels": QRELS, "runs": [KEYWORD], **fields})
+    assert response.status_code == 200, response.text
+    result: dict[str, Any] = response.json()
+    return result
+
+
+async def test_means_are_those_of_a_hand_calculation(client: httpx2.AsyncClient) -> None:
+    result = await evaluated(client, measures=["ndcg@10", "recall@1", "mrr"])
+
+    # q1: DCG 2/1 + 1/log2(4) = 2.5 of 2/1 + 1/log2(3); q2: the one relevant document at rank 2.
+    q1, q2 = 2.5 / (2 + 1 / math.log2(3)), 1 / math.log2(3)
+    means = {measure: each["mean"] for measure, each in result["runs"][0]["measures"].items()}
+    assert means == pytest.approx({"ndcg@10": (q1 + q2) / 2, "recall@1": 0.25, "mrr": 0.75})
+
+
+async def test_per_query_values_stand_beside_their_ids(client: httpx2.AsyncClient) -> None:
+    result = await evaluated(client, measures=["mrr"], per_query=True)
+
+    per_query = result["runs"][0]["per_query"]
+    assert dict(zip(per_query["query_ids"], per_query["values"]["mrr"], strict=True)) == {"q1": 1.0, "q2": 0.5}
+
+
+async def test_every_resolved_convention_is_repeated(client: httpx2.AsyncClient) -> None:
+    result = await evaluated(client, measures=["mrr"], conventions={"preset": "beir", "rel_level": 2})
+
+    assert result["conventions"]["rel_level"] == 2
+    assert result["conventions"]["ignore_identical_ids"] is True
+    assert result["conventions"]["duplicates"]
+
+
+async def test_what_was_not_measured_is_null(client: httpx2.AsyncClient) -> None:
+    run = {**KEYWORD, "system": {"build_seconds": 1.5}}
+
+    result = await evaluated(client, runs=[run], measures=["mrr"])
+
+    assert result["runs"][0]["latency_ms"] is None
+    assert result["runs"][0]["system"] == {"build_seconds": 1.5, "index_chunks": None, "index_bytes": None}
+
+
+async def test_latencies_show_their_tail(client: httpx2.AsyncClient) -> None:
+    run = {**KEYWORD, "latency_ms": {"q1": 10.0, "q2": 30.0}}
+
+    result = await evaluated(client, runs=[run], measures=["mrr"])
+
+    assert result["runs"][0]["latency_ms"] == pytest.approx({"mean": 20, "p50": 20, "p95": 29, "p99": 29.8, "n": 2})
+
+
+async def test_an_llm_text_that_ranks_nothing_is_said_so(client: httpx2.AsyncClient) -> None:
+    run = {
+        "name": "reranker",
+        "llm_outputs": {"q1": "1. d2\n2. d1", "q2": "I cannot rank these."},
+        "candidates": {"q1": ["d1", "d2", "d3"], "q2": ["d4", "d9"]},
+    }
+
+    result = await evaluated(client, runs=[run], measures=["mrr"], per_query=True)
+
+    assert result["runs"][0]["unparsed"] == ["q2"]
+    assert result["runs"][0]["counts"]["missing"] == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"measures": ["ndgc@10"]}, "did you mean 'ndcg@10'"),
+        ({"runs": [{"name": "a"}]}, "/runs/0: a run has either 'results' or 'llm_outputs'"),
+        ({"runs": [KEYWORD, KEYWORD]}, "two runs are named 'keyword'"),
+        ({"runs": [{"name": "a", "results": {"q1": {"d1": "high"}}}]}, "Expected `float`, got `str`"),
+        ({"qrels": {"q1": {"d1": 0.5}}}, "Expected `int`, got `float`"),
+        ({"conventions": {"preset": "trec"}}, "/conventions/preset: Invalid enum value 'trec'"),
+        ({"conventions": {"id_pattern": "(x)"}}, "only the id_rule 'regex' has a pattern"),
+        ({"resamples": -1}, "/resamples: expected 0 to 100000 resamples"),
+        ({"metrics": ["mrr"]}, "unknown field `metrics`"),
+    ],
+)
+async def test_bad_input_is_refused_with_its_place(
+    client: httpx2.AsyncClient, fields: dict[str, Any], said: str
+) -> None:
+    response = await client.post(URL, json={"qrels": QRELS, "runs": [KEYWORD], **fields})
+
+    assert said in read_problem(response, 422).detail
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[" * 100_000, b'{"qrels": NaN}', b"\xff"])
+async def test_a_body_that_is_no_json_is_refused(client: httpx2.AsyncClient, body: bytes) -> None:
+    response = await client.post(URL, content=body, headers={"content-type": "application/json"})
+
+    assert response.status_code in (400, 422)
+    read_problem(response, response.status_code)
+
+
+async def test_another_content_type_is_refused(client: httpx2.AsyncClient) -> None:
+    response = await client.post(URL, content=b"{}", headers={"content-type": "text/plain"})
+
+    read_problem(response, 415)
+
+
+async def test_a_body_over_the_limit_of_retrieval_is_refused() -> None:
+    async with running(plain_settings(max_retrieval_body_bytes=2_000, max_body_bytes=1_024)) as client:
+        fits = await client.post(URL, json={"qrels": QRELS, "runs": [KEYWORD], "measures": ["mrr"] * 100})
+        refused = await client.post(URL, content=b"[" + b" " * 2_000, headers={"content-type": "application/json"})
+
+    assert fits.status_code == 200
+    assert "2000 bytes" in read_problem(refused, 413).detail
+
+
+async def test_rankings_are_read_out_of_texts(client: httpx2.AsyncClient) -> None:
+    response = await client.post("/v1/retrieval/rankings", json=RANKING_EXAMPLES["numbered"]["value"])
+
+    assert response.json()["q1"]["ids"] == ["d2", "d1"]
+    assert response.json()["q1"]["parse_ok"] is True
+
+
+@pytest.mark.parametrize("name", EVALUATION_EXAMPLES)
+async def test_every_example_works_when_posted(client: httpx2.AsyncClient, name: str) -> None:
+    response = await client.post(URL, json=EVALUATION_EXAMPLES[name]["value"])
+
+    assert response.status_code == 200
+
+
+def test_the_openapi_document_resolves_every_reference() -> None:
+    described = create_app(plain_settings()).openapi()
+
+    references = set(_references(described))
+    schemas = {f"#/components/schemas/{name}" for name in described["components"]["schemas"]}
+    assert "#/components/schemas/RetrievalEvaluationRequest" in references
+    assert references <= schemas
+
+
+def _references(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        own = [value["$ref"]] if isinstance(value.get("$ref"), str) else []
+        return own + [each for inner in value.values() for each in _references(inner)]
+    if isinstance(value, list):
+        return [each for inner in value for each in _references(inner)]
+    return []
+
+
+async def test_runs_are_compared_and_identical_ones_have_p_1(client: httpx2.AsyncClient) -> None:
+    twin = {**KEYWORD, "name": "twin"}
+
+    response = await client.post(
+        "/v1/retrieval/comparisons",
+        json={"qrels": QRELS, "runs": [KEYWORD, twin], "measures": ["mrr"], "format": "markdown"},
+    )
+
+    (comparison,) = response.json()["comparisons"]
+    assert (comparison["diff"], comparison["p"], comparison["significant"]) == (0.0, 1.0, False)
+    assert (comparison["win"], comparison["tie"], comparison["loss"]) == (0, 2, 0)
+    assert "| keyword |" in response.json()["table"]
+
+
+async def test_one_run_has_nothing_to_be_compared_with(client: httpx2.AsyncClient) -> None:
+    response = await client.post("/v1/retrieval/comparisons", json={"qrels": QRELS, "runs": [KEYWORD]})
+
+    assert "two runs or more" in read_problem(response, 422).detail
+
+
+async def test_reciprocal_rank_fusion_is_that_of_a_hand_calculation(client: httpx2.AsyncClient) -> None:
+    other = {"name": "dense", "results": {"q1": ["d2", "d1"]}}
+
+    response = await client.post(
+        "/v1/retrieval/fusions", json={"runs": [KEYWORD, other], "method": "rrf", "qrels": QRELS, "measures": ["mrr"]}
+    )
+
+    # d1: 1/61 + 1/62; d2: 1/63 + 1/61; d3: 1/62.
+    assert response.json()["results"]["q1"] == pytest.approx(
+        {"d1": 1 / 61 + 1 / 62, "d2": 1 / 63 + 1 / 61, "d3": 1 / 62}
+    )
+    assert response.json()["report"]["measures"]["mrr"]["mean"] == 0.75
+
+
+async def test_raw_scores_of_other_scales_are_summed_with_a_warning(client: httpx2.AsyncClient) -> None:
+    runs = [
+        {"name": "bm25", "results": {"q1": {"a": 21.0, "b": 18.0}}},
+        {"name": "cosine", "results": {"q1": {"b": 0.9, "a": 0.1}}},
+    ]
+
+    response = await client.post("/v1/retrieval/fusions", json={"runs": runs, "method": "wsum", "norm": "none"})
+
+    assert response.json()["warnings"]
+
+
+async def test_tuned_weights_come_with_their_held_out_score(client: httpx2.AsyncClient) -> None:
+    response = await client.post("/v1/retrieval/fusions", json=FUSION_EXAMPLES["tuned"]["value"])
+
+    tuning = response.json()["tuning"]
+    assert sum(tuning["weights"]) == pytest.approx(1.0)
+    assert 0 <= tuning["held_out_score"] <= 1
+    assert len(tuning["fold_weights"]) == 2
+
+
+async def test_tuning_without_judgments_is_refused(client: httpx2.AsyncClient) -> None:
+    body = {key: value for key, value in FUSION_EXAMPLES["tuned"]["value"].items() if key != "qrels"}
+
+    response = await client.post("/v1/retrieval/fusions", json=body)
+
+    assert "tuning needs 'qrels'" in read_problem(response, 422).detail
+
+
+@pytest.mark.parametrize(("path", "name"), [("comparisons", "markdown"), ("fusions", "rrf"), ("fusions", "tuned")])
+async def test_every_other_example_works_when_posted(client: httpx2.AsyncClient, path: str, name: str) -> None:
+    examples = {**COMPARISON_EXAMPLES, **FUSION_EXAMPLES}
+
+    response = await client.post(f"/v1/retrieval/{path}", json=examples[name]["value"])
+
+    assert response.status_code == 200
+
+
+FILES = {
+    "qrels": ("qrels.txt", b"q1 0 d1 2\nq1 0 d2 1\nq2 0 d4 1\n"),
+    "run": ("bm25.txt", b"q1 Q0 d1 1 9.0 t\nq1 Q0 d3 2 8.0 t\nq2 Q0 d9 1 5.0 t\nq2 Q0 d4 2 4.0 t\n"),
+}
+
+
+async def test_trec_files_are_measured_as_a_form(client: httpx2.AsyncClient) -> None:
+    response = await client.post(URL, files=FILES, data={"options": '{"measures": ["mrr"], "per_query": true}'})
+
+    assert response.status_code == 200
+    (run,) = response.json()["runs"]
+    assert (run["name"], run["measures"]["mrr"]["mean"]) == ("bm25.txt", 0.75)
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({**FILES, "run": ("bm25.txt", b"q1 Q0 d1 1 9.0 t\nq1 Q0 d3 2 high t\n")}, "bm25.txt:2: "),
+        ({"run": FILES["run"]}, "expected one file 'qrels'"),
+        ({"qrels": FILES["qrels"]}, "one or more files 'run'"),
+    ],
+)
+async def test_a_bad_file_of_a_form_is_named_with_its_line(
+    client: httpx2.AsyncClient, files: dict[str, tuple[str, bytes]], said: str
+) -> None:
+    response = await client.post(URL, files=files)
+
+    assert said in read_problem(response, 422).detail
+
+
+async def test_a_form_from_another_origin_is_refused(client: httpx2.AsyncClient) -> None:
+    response = await client.post(URL, files=FILES, headers={"origin": "https://elsewhere.example"})
+
+    read_problem(response, 415)

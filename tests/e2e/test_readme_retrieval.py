@@ -1,0 +1,43 @@
+"""The retrieval commands of the README work as they are printed."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from app.cli.main import main
+from tests.service import plain_settings, running
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+COMMANDS = re.findall(r"^plumbline ((?:evaluate|compare|fuse) [^\n]+)$", README, re.MULTILINE)
+
+
+async def test_the_curl_of_the_readme_is_answered() -> None:
+    (body,) = re.findall(r"/v1/retrieval/evaluations .*?-d '(\{.*?\})' \|", README, re.DOTALL)
+
+    async with running(plain_settings()) as client:
+        response = await client.post("/v1/retrieval/evaluations", json=json.loads(body))
+
+    # d1 first, d4 second.
+    assert response.json()["runs"][0]["measures"]["mrr"]["mean"] == 0.75
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_of_the_readme_runs(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("qrels.txt").write_text("q1 0 d1 1\nq2 0 d2 1\n", encoding="utf-8")
+    for name in ("bm25.txt", "dense.txt.gz"):
+        Path(name).write_text("q1 Q0 d1 1 2.0 t\nq1 Q0 d2 2 1.0 t\nq2 Q0 d2 1 3.0 t\n", encoding="utf-8")
+
+    code = main(shlex.split(command.split(">", maxsplit=1)[0]))
+
+    assert code == 0
+    assert capsys.readouterr().out
+
+
+def test_every_command_is_shown() -> None:
+    assert {command.split()[0] for command in COMMANDS} == {"evaluate", "compare", "fuse"}

@@ -1,0 +1,89 @@
+"""Whatever is uploaded is read as it was written, or refused in our own words."""
+
+import gzip
+from contextlib import suppress
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.errors import InvalidInput
+from app.retrieval.id_tables import read_reference_table, read_results_table
+from app.retrieval.ids import ID_RULES, id_rule
+from app.retrieval.llm_rankings import parse_ranking
+from app.retrieval.text_file import ReadLimits
+from app.retrieval.trec import read_qrels, read_run, read_run_lines
+from app.retrieval.trec_columns import read_run_columns
+
+LIMITS = ReadLimits(max_bytes=10_000, max_rows=100)
+IDS = st.text(st.characters(codec="utf-8", exclude_characters="\0 \t\r\n\v\f"), min_size=1, max_size=8).filter(
+    lambda text: text[0] not in "#\ufeff"
+)
+SCORES = st.floats(allow_nan=False, allow_infinity=False)
+# the alphabet of such files, so that most lines nearly are one
+NEARLY = st.lists(
+    st.sampled_from(["q", "d", "1", "-2.5", "nan", "0x1", " ", " ", "\t", "\n", "\n", "\r", "#", '"', "[", "]", "1_0"]),
+    max_size=60,
+).map(lambda parts: "".join(parts).encode())
+
+
+@given(st.dictionaries(IDS, st.dictionaries(IDS, SCORES, min_size=1, max_size=4), min_size=1, max_size=4))
+@settings(max_examples=60)
+def test_a_run_that_is_written_reads_back(results: dict[str, dict[str, float]]) -> None:
+    rows = [f"{query} Q0 {doc} 1 {score!r} t\n" for query, docs in results.items() for doc, score in docs.items()]
+    data = "".join(rows).encode()
+
+    assert read_run(data, name="run", limits=LIMITS).results == results
+    assert read_run_lines(data, name="run", limits=LIMITS) == results
+
+
+@given(st.dictionaries(IDS, st.dictionaries(IDS, st.integers(-2, 4), min_size=1), min_size=1, max_size=4))
+@settings(max_examples=60)
+def test_judgments_that_are_written_read_back(qrels: dict[str, dict[str, int]]) -> None:
+    rows = [f"{query}\t0\t{doc}\t{grade}\r\n" for query, docs in qrels.items() for doc, grade in docs.items()]
+
+    assert read_qrels(gzip.compress("".join(rows).encode()), name="qrels", limits=LIMITS) == qrels
+
+
+@given(st.binary(max_size=200) | NEARLY | st.binary(max_size=50).map(lambda tail: b"\x1f\x8b\x08\0" + tail))
+def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+    for read in (read_qrels, read_run, read_results_table, read_reference_table):
+        with suppress(InvalidInput):
+            read(data, name="f", limits=LIMITS)
+
+
+@given(
+    st.lists(
+        st.sampled_from([b"q Q0 d 1 2 t\n", b"q Q0 e 2 1 t\n", b"r Q0 d 1 +2 t\n", b"r  d 1 2 t\n", b"q d 1\n",
+                         b"q e 2\n", b"r d 0x1\n", b"\n", b"# c\n", b"q Q0 f 1 nan t\n", b"r d 7"]),
+        max_size=4,
+    ).map(b"".join)
+)  # fmt: skip
+def test_columns_never_read_what_lines_read_otherwise(data: bytes) -> None:
+    columns = read_run_columns(data, max_rows=100)
+
+    assert columns is None or columns == read_run_lines(data, name="f", limits=LIMITS)
+
+
+@given(st.text(max_size=60), st.text(max_size=40))
+def test_any_pattern_works_or_is_refused(pattern: str, doc_id: str) -> None:
+    with suppress(InvalidInput):
+        assert id_rule("regex", pattern=pattern)(doc_id) or not doc_id
+
+
+@given(st.sampled_from([rule for rule in ID_RULES if rule != "regex"]), st.text(min_size=1))
+def test_no_rule_empties_an_id(rule: str, doc_id: str) -> None:
+    with suppress(InvalidInput):
+        assert id_rule(rule)(doc_id)
+
+
+@given(
+    st.text()
+    | st.lists(st.sampled_from(["d1", "d2", "[", "]", ">", " ", "1.", "\n", ",", "{", '"', "<think>"])).map("".join),
+    st.none() | st.lists(IDS | st.sampled_from(["d1", "d2", "7"]), max_size=4),
+)
+def test_a_ranking_holds_candidates_once_or_says_that_it_failed(text: str, candidates: list[str] | None) -> None:
+    parsed = parse_ranking(text, candidates=candidates)
+
+    assert len(set(parsed.ids)) == len(parsed.ids)
+    assert candidates is None or set(parsed.ids) <= set(candidates)
+    assert parsed.parse_ok == bool(parsed.ids)

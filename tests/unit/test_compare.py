@@ -1,0 +1,119 @@
+"""Runs compared pair by pair over the same queries."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.errors import InvalidInput
+from app.retrieval.compare import Comparison, compare
+
+SIGNIFICANCE = json.loads((Path(__file__).parents[1] / "data" / "retrieval_fusion.json").read_text())["significance"]
+SCORES = {name: np.array(values) for name, values in SIGNIFICANCE["scores"].items()}
+QUERY_IDS = [f"q{place}" for place in range(10)]
+
+
+def compared(**arguments: Any) -> tuple[Comparison, ...]:
+    usual: dict[str, Any] = {"values_by_run": SCORES, "query_ids": QUERY_IDS, "measure": "ndcg@10", "resamples": 500}
+    return compare(**usual | arguments)
+
+
+@pytest.mark.parametrize("correction", ["holm", "bonferroni", "bh"])
+def test_the_reference_family_by_t(correction: str) -> None:
+    found = compared(test="t", correction=correction)
+
+    for each, expected in zip(found, SIGNIFICANCE["pairs"], strict=True):
+        assert (each.a, each.b, each.measure, each.n) == (expected["a"], expected["b"], "ndcg@10", 10)
+        assert each.diff == pytest.approx(expected["diff"], abs=1e-9)
+        assert each.t == pytest.approx(expected["t"], abs=1e-9)
+        assert each.p == pytest.approx(expected["p_t"], abs=1e-9)
+        assert each.p_adjusted == pytest.approx(expected[f"p_{correction}"], abs=1e-9)
+        assert [each.win, each.tie, each.loss] == expected["win_tie_loss"]
+
+
+def test_the_reference_family_by_sign_flips() -> None:
+    found = compared(test="randomization")
+
+    assert [each.p for each in found] == pytest.approx([pair["p_sign_flip"] for pair in SIGNIFICANCE["pairs"]])
+    # Holm: 0.03125 * 3, 0.0390625 * 2 raised to it, 0.880859375.
+    assert [each.p_adjusted for each in found] == pytest.approx([0.09375, 0.880859375, 0.09375])
+    assert all(each.t is None for each in found)
+
+
+def test_the_effect_size_is_t_over_the_root_of_the_queries() -> None:
+    for each in compared(test="t"):
+        assert each.t is not None
+        assert each.effect_dz == pytest.approx(each.t / math.sqrt(10))
+
+
+def test_an_adjusted_p_at_alpha_is_significant() -> None:
+    (found,) = compared(values_by_run={"x": np.ones(6), "y": np.zeros(6)}, query_ids=QUERY_IDS[:6], alpha=2 / 2**6)
+
+    assert found.p_adjusted == 2 / 2**6
+    assert found.significant
+
+
+def test_a_baseline_is_compared_with_each_other_run_and_comes_second() -> None:
+    found = compared(baseline="B")
+
+    assert [(each.a, each.b) for each in found] == [("A", "B"), ("C", "B")]
+    assert all(each.diff == pytest.approx(each.mean_a - each.mean_b) for each in found)
+
+
+def test_the_family_is_the_pairs_that_are_compared() -> None:
+    all_pairs, with_baseline = compared(correction="bonferroni"), compared(correction="bonferroni", baseline="B")
+
+    assert all_pairs[0].p_adjusted == pytest.approx(3 * all_pairs[0].p)
+    assert with_baseline[0].p_adjusted == pytest.approx(2 * with_baseline[0].p)
+
+
+def test_one_more_run_changes_no_p_of_the_others() -> None:
+    rng = np.random.default_rng(0)
+    values, query_ids = {name: rng.random(40) for name in "xyz"}, [str(place) for place in range(40)]
+
+    two = compared(values_by_run={name: values[name] for name in "xy"}, query_ids=query_ids)
+    three = compared(values_by_run=values, query_ids=query_ids)
+
+    assert (three[0].p, three[0].ci95) == (two[0].p, two[0].ci95)
+
+
+@pytest.mark.parametrize("test", ["randomization", "t"])
+def test_identical_runs_do_not_differ(test: str) -> None:
+    (found,) = compared(values_by_run={"A": SCORES["A"], "again": SCORES["A"].copy()}, test=test)
+
+    assert (found.p, found.p_adjusted, found.significant, found.t) == (1.0, 1.0, False, None)
+    assert (found.win, found.tie, found.loss) == (0, 10, 0)
+    assert found.ci95 == (0.0, 0.0)
+
+
+def test_the_interval_holds_the_difference() -> None:
+    for each in compared():
+        assert each.ci95 is not None
+        assert each.ci95[0] <= each.diff <= each.ci95[1]
+
+
+def test_one_query_has_no_interval_and_no_evidence() -> None:
+    (found,) = compared(values_by_run={"x": np.array([1.0]), "y": np.array([0.0])}, query_ids=["q"])
+
+    assert (found.ci95, found.effect_dz, found.p, found.n) == (None, None, 1.0, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"values_by_run": {"A": SCORES["A"]}}, "at least two runs, found 1"),
+        ({"query_ids": []}, "at least one query"),
+        ({"query_ids": ["q1"]}, r"run 'A': expected one value for each of 1 queries, found \(10,\)"),
+        ({"baseline": "D"}, "baseline 'D' is none of the runs"),
+        ({"test": "wilcoxon"}, "unknown test 'wilcoxon'; expected one of randomization, t"),
+        ({"correction": "tukey"}, "unknown correction 'tukey'; expected one of holm, bonferroni, bh, none"),
+        ({"alpha": 0.0}, "alpha must lie between 0 and 1"),
+        ({"resamples": 0}, "resamples"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        compared(**arguments)

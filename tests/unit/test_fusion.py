@@ -1,0 +1,322 @@
+"""Normalisation, fusion and tuning of runs: worked by hand, and the values of ranx kept in a file."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.errors import InvalidInput
+from app.retrieval.fuse import METHODS, fuse
+from app.retrieval.normalisation import FloatArray, Norm, normalise, ranked
+from app.retrieval.run import Results, Run
+from app.retrieval.tune import simplex_grid, tune_weights
+
+REFERENCE = json.loads((Path(__file__).parents[1] / "data" / "retrieval_fusion.json").read_text())
+
+
+def run_of(name: str = "run", **results: Results) -> Run:
+    return Run(name, results)
+
+
+def scores_of(run: Run, query_id: str = "q") -> dict[str, float]:
+    results = run.results[query_id]
+    assert isinstance(results, Mapping)
+    return dict(results)
+
+
+@pytest.mark.parametrize(
+    "case", REFERENCE["fusion"], ids=lambda case: f"{case['pool']}-{case['norm']}-{case['method']}"
+)
+def test_a_reference_case_has_its_reference_scores(case: dict[str, Any]) -> None:
+    runs = [Run(str(place), results) for place, results in enumerate(REFERENCE["pools"][case["pool"]])]
+
+    fused = fuse(
+        runs, method=case["method"], norm=case["norm"], weights=case.get("weights"), params=case.get("params")
+    ).run
+
+    assert set(fused.results) == set(case["expected"])
+    for query_id, expected in case["expected"].items():
+        assert scores_of(fused, query_id) == pytest.approx(expected, abs=1e-9)
+
+
+def test_every_method_has_a_reference_case() -> None:
+    assert {case["method"] for case in REFERENCE["fusion"]} == set(METHODS)
+
+
+def test_reciprocal_ranks_by_hand() -> None:
+    fused = fuse([run_of(q=["a", "b"]), run_of(q=["b", "c"])], method="rrf").run
+
+    assert scores_of(fused) == pytest.approx({"b": 1 / 62 + 1 / 61, "a": 1 / 61, "c": 1 / 62})
+    assert list(scores_of(fused)) == ["b", "a", "c"]
+
+
+def test_weights_of_reciprocal_ranks_by_hand() -> None:
+    fused = fuse([run_of(q=["a"]), run_of(q=["b"])], method="rrf", weights=[1, 3], params={"k": 0}).run
+
+    assert scores_of(fused) == {"b": 3.0, "a": 1.0}
+
+
+def test_queries_are_paired_by_id_and_not_by_position() -> None:
+    first, second = run_of(q1={"a": 2.0, "b": 1.0}, q2={"c": 2.0}), run_of(q2={"c": 9.0}, q1={"b": 5.0, "a": 4.0})
+
+    fused = fuse([first, second], method="combsum", norm="none").run
+
+    assert fused.results == {"q1": {"b": 6.0, "a": 6.0}, "q2": {"c": 11.0}}
+
+
+def test_a_query_of_one_run_alone_is_kept_and_said() -> None:
+    fusion = fuse([run_of("full", q1=["a"], q2=["b"]), run_of("part", q1=["a"])], method="rrf")
+
+    assert list(fusion.run.results) == ["q1", "q2"]
+    assert fusion.warnings == ("run 'part' has no results for 1 of 2 queries; the others decide them",)
+
+
+def test_a_query_without_any_document_stays_empty() -> None:
+    assert fuse([run_of(q={}), run_of(q=[])], method="wsum").run.results == {"q": {}}
+
+
+def test_equal_fused_scores_are_ordered_by_id_descending() -> None:
+    runs = [run_of(q=["m", "a", "z"]), run_of(q=["a", "z", "m"]), run_of(q=["z", "m", "a"])]
+
+    assert list(scores_of(fuse(runs, method="rrf").run)) == ["z", "m", "a"]
+    assert list(scores_of(fuse(runs, method="rrf", ties="docno_asc").run)) == ["a", "m", "z"]
+    assert list(scores_of(fuse(runs, method="rrf", ties="input_order").run)) == ["m", "a", "z"]
+
+
+def test_equal_scores_of_a_run_are_ranked_by_the_tie_rule() -> None:
+    results = {"a": 1.0, "c": 1.0, "b": 1.0, "d": 2.0}
+
+    assert ranked(results).doc_ids == ("d", "c", "b", "a")
+    assert ranked(results, ties="docno_asc").doc_ids == ("d", "a", "b", "c")
+    assert ranked(results, ties="input_order").doc_ids == ("d", "a", "c", "b")
+
+
+def test_documents_with_the_same_scores_in_other_runs_tie_exactly() -> None:
+    # 0.1 + 0.2 + 0.3 is 0.6000000000000001 and 0.3 + 0.2 + 0.1 is 0.6, unless they are put in order first.
+    runs = [run_of(q={"a": 0.1, "b": 0.3}), run_of(q={"a": 0.2, "b": 0.2}), run_of(q={"a": 0.3, "b": 0.1})]
+
+    fused = scores_of(fuse(runs, method="combsum", norm="none").run)
+
+    assert fused["a"] == fused["b"]
+    assert list(fused) == ["b", "a"]
+
+
+def test_many_documents_that_tie_keep_the_tie_order() -> None:
+    doc_ids = [f"d{place:03}" for place in range(300)]
+    run = run_of(q={doc_id: float(place % 2) for place, doc_id in enumerate(doc_ids)})
+
+    fused = scores_of(fuse([run], method="combsum", norm="none").run)
+
+    assert list(fused) == [*doc_ids[::-1][::2], *doc_ids[::-1][1::2]]
+
+
+def test_ids_without_scores_get_scores_from_their_ranks_and_it_is_said() -> None:
+    fusion = fuse(
+        [run_of("ids", q=["a", "b", "a", "c", "d"]), run_of("bm25", q={"b": 1.0})], method="combsum", norm="max"
+    )
+
+    assert scores_of(fusion.run) == {"b": 1.75, "a": 1.0, "c": 0.5, "d": 0.25}
+    assert fusion.warnings == ("run 'ids' lists ids without scores for 1 queries; took 1 - i/n by position",)
+
+
+def test_raw_scores_of_different_scales_are_said() -> None:
+    runs = [run_of("bm25", q={"a": 20.0, "b": 18.0}), run_of("dense", q={"b": 0.9, "a": 0.2})]
+
+    fusion = fuse(runs, method="wsum", norm="none")
+
+    assert fusion.warnings == (
+        "wsum mixes raw scores of different scales: run 'bm25' tops out near 20, run 'dense' near 0.9; "
+        "choose a normalisation",
+    )
+    assert fuse(runs, method="wsum").warnings == ()
+    assert fuse([runs[1], runs[1]], method="wsum", norm="none").warnings == ()
+
+
+def test_a_norm_that_has_no_effect_is_said() -> None:
+    fusion = fuse([run_of(q=["a"])], method="rrf", norm="max")
+
+    assert fusion.warnings == ("normalisation 'max' has no effect on rrf, which reads ranks alone",)
+    assert fusion.recipe.norm == "none"
+
+
+def test_a_document_that_a_run_missed_counts_nothing_or_as_its_lowest() -> None:
+    runs = [run_of(q={"a": 4.0, "b": 2.0}), run_of(q={"b": 8.0, "c": 6.0})]
+
+    nothing, lowest = (scores_of(fuse(runs, method="wsum", norm="none", missing=each).run) for each in ("zero", "min"))
+
+    assert nothing == {"a": 4.0, "b": 10.0, "c": 6.0}
+    assert lowest == {"a": 4.0 + 6.0, "b": 10.0, "c": 6.0 + 2.0}
+
+
+def test_the_minimum_is_over_the_runs_that_retrieved_the_document_unless_filled() -> None:
+    runs = [run_of(q={"a": 4.0, "b": 2.0}), run_of(q={"b": 8.0, "c": 6.0})]
+
+    assert scores_of(fuse(runs, method="combmin", norm="none").run) == {"a": 4.0, "b": 2.0, "c": 6.0}
+    assert scores_of(fuse(runs, method="combmin", norm="none", missing="min").run) == {"a": 4.0, "b": 2.0, "c": 2.0}
+
+
+def test_condorcet_counts_the_duels_that_a_document_wins() -> None:
+    # c beats a two to one and b two to one, a beats b two to one; d, which one run has last, draws with none.
+    runs = [run_of(q=["a", "b", "c"]), run_of(q=["c", "a", "b"]), run_of(q=["c", "b", "a", "d"])]
+
+    # Of a, b and c each is before d in all three runs.
+    assert scores_of(fuse(runs, method="condorcet").run) == {"c": 3.0, "a": 2.0, "b": 1.0, "d": 0.0}
+
+
+def test_weighted_votes_that_rounding_alone_tells_apart_are_a_draw() -> None:
+    runs = [run_of(q=["a", "b"]), run_of(q=["a", "b"]), run_of(q=["b", "a"])]
+
+    assert scores_of(fuse(runs, method="condorcet", weights=[0.1, 0.2, 0.3]).run) == {"b": 0.5, "a": 0.5}
+
+
+def test_depth_keeps_the_best() -> None:
+    assert scores_of(fuse([run_of(q={"a": 1.0, "b": 3.0, "c": 2.0})], method="combsum", norm="none", depth=2).run) == {
+        "b": 3.0,
+        "c": 2.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("norm", "expected"),
+    [
+        ("none", [4.0, 3.0, 1.0]),
+        ("min-max", [1.0, 2 / 3, 0.0]),
+        ("max", [1.0, 0.75, 0.25]),
+        ("sum", [0.6, 0.4, 0.0]),
+        # Mean 8/3, variance (16/9 + 1/9 + 25/9) / 3 = 14/9.
+        ("z-score", [4 / math.sqrt(14), 1 / math.sqrt(14), -5 / math.sqrt(14)]),
+        ("rank", [1.0, 2 / 3, 1 / 3]),
+    ],
+)
+def test_a_normalisation_by_hand(norm: Norm, expected: list[float]) -> None:
+    assert normalise(np.array([4.0, 3.0, 1.0]), norm=norm) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("norm", "expected"), [("min-max", 1.0), ("max", 1.0), ("sum", 0.5), ("z-score", 0.0), ("none", 7.0)]
+)
+def test_scores_that_are_all_equal_have_no_scale(norm: Norm, expected: float) -> None:
+    assert normalise(np.array([7.0, 7.0]), norm=norm).tolist() == [expected, expected]
+
+
+def test_the_maximum_norm_keeps_the_order_of_scores_below_zero() -> None:
+    assert normalise(np.array([-1.0, -4.0]), norm="max").tolist() == [-0.25, -1.0]
+    assert normalise(np.array([0.0, 0.0]), norm="max").tolist() == [0.0, 0.0]
+
+
+def test_the_largest_floats_are_normalised_without_overflow() -> None:
+    scores = np.array([1.7e308, 0.0, -1.7e308])
+
+    assert normalise(scores, norm="min-max").tolist() == [1.0, 0.5, 0.0]
+    assert np.isfinite(normalise(scores, norm="z-score")).all()
+
+
+def test_sums_that_overflow_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="query 'q' are too large"):
+        fuse([run_of(q={"a": 1.7e308}), run_of(q={"a": 1.7e308})], method="combsum", norm="none")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"method": "borders"}, "unknown fusion method 'borders'; expected one of wsum"),
+        ({"method": "wsum", "norm": "minmax"}, "unknown normalisation 'minmax'"),
+        ({"method": "wsum", "weights": [1.0]}, "one weight for each of 2 runs, found 1"),
+        ({"method": "wsum", "weights": [0.0, 0.0]}, "not all 0"),
+        ({"method": "wsum", "weights": [-1.0, 2.0]}, "not negative"),
+        ({"method": "wsum", "weights": [math.nan, 2.0]}, "finite"),
+        ({"method": "combmnz", "weights": [1.0, 2.0]}, "combmnz takes no weights"),
+        ({"method": "rrf", "params": {"phi": 0.5}}, "rrf has no parameter 'phi'; expected k"),
+        ({"method": "wsum", "params": {"k": 1}}, "it takes none"),
+        ({"method": "rbc", "params": {"phi": 1.5}}, "between 0 and 1, found 1.5"),
+        ({"method": "rrf", "missing": "mean"}, "unknown missing 'mean'; expected one of zero, min"),
+        ({"method": "rrf", "ties": "random"}, "unknown ties 'random'"),
+        ({"method": "rrf", "depth": 0}, "depth must be at least 1"),
+    ],
+)
+def test_what_cannot_be_fused_is_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        fuse([run_of(q=["a"]), run_of(q=["b"])], **arguments)
+
+
+def test_no_runs_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="at least one run"):
+        fuse([], method="rrf")
+
+
+def test_the_grid_loses_no_point_to_rounding() -> None:
+    grid = simplex_grid(3, step=0.1)
+
+    assert len(grid) == len(set(grid)) == 66
+    assert (0.7, 0.2, 0.1) in grid
+    assert all(sum(weights) == pytest.approx(1.0, abs=1e-12) for weights in grid)
+    assert [len(simplex_grid(count, step=0.05)) for count in (1, 2, 3)] == [1, 21, 231]
+
+
+@pytest.mark.parametrize(("step", "message"), [(0.3, "whole number"), (0.0, "whole number"), (0.001, "larger")])
+def test_a_step_that_makes_no_grid_is_refused(step: float, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        simplex_grid(3, step=step)
+
+
+# The right document of a query is "good"; the first run ranks it first for all queries, the second for none.
+QUERY_IDS = [f"q{place}" for place in range(10)]
+RIGHT = Run("right", {query_id: {"good": 1.0, "bad": 0.0} for query_id in QUERY_IDS})
+WRONG = Run("wrong", {query_id: {"bad": 1.0, "good": 0.0} for query_id in QUERY_IDS})
+
+
+def success_at_one(run: Run, query_ids: Sequence[str]) -> FloatArray:
+    return np.array([float(next(iter(scores_of(run, query_id))) == "good") for query_id in query_ids])
+
+
+def test_tuning_finds_the_run_that_is_right_and_stays_nearest_to_equal_weights() -> None:
+    tuned = tune_weights([RIGHT, WRONG], success_at_one, folds=5, step=0.1)
+
+    # "good" gets w, "bad" 1 - w; from w = 0.5 on "good" is first (by id where they tie), and 0.5 is nearest to equal.
+    assert tuned.weights == (0.5, 0.5)
+    assert (tuned.in_sample_score, tuned.held_out_score, tuned.equal_score) == (1.0, 1.0, 1.0)
+    assert tuned.point_count == 11
+    assert sorted(tuned.query_ids) == QUERY_IDS
+
+
+def test_weights_that_fit_chance_lose_on_queries_held_out() -> None:
+    # Two queries, each won by another run: what one fold teaches is wrong for the other.
+    first, second = RIGHT.results["q0"], WRONG.results["q0"]
+    runs = [Run("x", {"q1": first, "q2": second}), Run("y", {"q1": second, "q2": first})]
+
+    tuned = tune_weights(runs, success_at_one, folds=2, step=1.0, ties="docno_asc")
+
+    assert (tuned.in_sample_score, tuned.held_out_score) == (0.5, 0.0)
+    assert sorted(tuned.fold_weights) == [(0.0, 1.0), (1.0, 0.0)]
+
+
+def test_tuning_depends_on_the_seed_and_not_on_the_order_of_queries() -> None:
+    turned = Run("right", dict(reversed(list(RIGHT.results.items()))))
+
+    one, other = (tune_weights([run, WRONG], success_at_one, seed=3) for run in (RIGHT, turned))
+
+    assert one == other
+    assert one.query_ids != tune_weights([RIGHT, WRONG], success_at_one, seed=4).query_ids
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"folds": 1}, "folds must lie between 2 and the number of queries, 10; found 1"),
+        ({"folds": 11}, "found 11"),
+        ({"seed": -1}, "seed must not be negative"),
+        ({"method": "combsum"}, "combsum takes no weights"),
+    ],
+)
+def test_what_cannot_be_tuned_is_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        tune_weights([RIGHT, WRONG], success_at_one, **arguments)
+
+
+def test_an_objective_without_a_value_for_each_query_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="one finite value for each of 10 queries"):
+        tune_weights([RIGHT, WRONG], lambda _run, _query_ids: np.array([1.0]))

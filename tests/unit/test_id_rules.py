@@ -1,0 +1,63 @@
+"""Ids of chunks become ids of documents, and a pattern cannot hang the service."""
+
+import json
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.errors import InvalidInput
+from app.retrieval.ids import id_rule, uuids_in
+
+CASES = json.loads((Path(__file__).parents[1] / "data/retrieval_inputs.json").read_text("utf-8"))["ids"]
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["written"][:30] for case in CASES])
+def test_each_shared_case_is_met(case: dict[str, Any]) -> None:
+    written = case["written"]
+
+    compared = list(uuids_in(written)) if case["rule"] == "urn_uuid_all" else id_rule(case["rule"])(written)
+
+    assert compared == case["compared"]
+
+
+@pytest.mark.parametrize("written", ["doc-12::chunk-3", "doc-12#4", "doc-12_chunk_3", "doc-12"])
+def test_a_chunk_suffix_is_stripped(written: str) -> None:
+    assert id_rule("strip_chunk")(written) == "doc-12"
+
+
+def test_the_group_of_a_pattern_is_the_id_and_no_match_keeps_it() -> None:
+    rule = id_rule("regex", pattern=r"^(.+)/p\d+$")
+
+    assert (rule("文档/p3"), rule("doc")) == ("文档", "doc")
+
+
+def test_a_list_of_several_uuids_is_not_one_id() -> None:
+    first, second = "27c682dc-c97b-4c3e-b41c-999c65264a6d", "417fbc69-80f9-4b53-8b5c-1c9cdd2bb0e9"
+
+    with pytest.raises(InvalidInput, match="holds 2 UUIDs"):
+        id_rule("urn_uuid")(f"['{first}', '{second}']")
+
+
+@pytest.mark.parametrize(
+    "pattern", [None, "", "(", "a", "(a)(b)", r"(a)\1", "(?=a)(b)", "((a{100}){100}){100}", "(a" * 2000]
+)
+def test_a_bad_pattern_is_refused(pattern: str | None) -> None:
+    with pytest.raises(InvalidInput, match="pattern"):
+        id_rule("regex", pattern=pattern)
+
+
+def test_an_unknown_rule_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(InvalidInput, match="did you mean 'urn_uuid'"):
+        id_rule("urn_uid")
+
+
+@pytest.mark.parametrize("pattern", [r"(a+)+$", r"((?:a|a)*)b", r"^((?:a?){200}a{200})$"])
+def test_a_hostile_pattern_returns_promptly(pattern: str) -> None:
+    started = time.process_time()
+    with suppress(InvalidInput):
+        id_rule("regex", pattern=pattern)("a" * 5_000 + "!")
+
+    assert time.process_time() - started < 1

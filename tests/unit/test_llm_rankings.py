@@ -1,0 +1,74 @@
+"""Rankings parsed out of an LLM's text; the cases were worked out by hand."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.retrieval.llm_rankings import parse_ranking
+
+CASES = json.loads((Path(__file__).parents[1] / "data/retrieval_inputs.json").read_text("utf-8"))["rankings"]
+CANDIDATES = ["doc_1", "doc_5", "doc_3", "doc_10"]
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["behaviour"] for case in CASES])
+def test_each_shared_case_is_read(case: dict[str, Any]) -> None:
+    parsed = parse_ranking(case["text"], candidates=case["candidates"])
+
+    assert (list(parsed.ids), list(parsed.unknown), parsed.parse_ok) == (
+        case["ids"],
+        case["unknown"],
+        bool(case["ids"]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "ids", "form"),
+    [
+        ("1. **doc_5** - best\n2. `doc_1`: fine", ("doc_5", "doc_1"), "lines"),
+        ("Ranking: doc_5 > doc_1 > doc_3.", ("doc_5", "doc_1", "doc_3"), "chain"),
+        ('{"ranking": [3, 1]}', ("doc_3", "doc_1"), "json"),
+        ('{"1": "doc_5", "2": "doc_1"}', ("doc_5", "doc_1"), "json"),
+        ('{"id": "doc_5"}\n{"id": "doc_1"}', ("doc_5", "doc_1"), "json"),
+        ("['doc_3', 'doc_1']", ("doc_3", "doc_1"), "chain"),
+        ("1. [3]\n2. [1]", ("doc_3", "doc_1"), "lines"),
+        ("第1名：doc_5\n第2名：doc_3", ("doc_5", "doc_3"), "lines"),
+        ("no opening tag: doc_3</think>doc_1", ("doc_1",), "lines"),
+        ("doc_1.pdf and doc_10::x, but doc_5", ("doc_5",), "tokens"),
+    ],
+)
+def test_a_form_is_recognized(text: str, ids: tuple[str, ...], form: str) -> None:
+    parsed = parse_ranking(text, candidates=CANDIDATES)
+
+    assert (parsed.ids, parsed.form) == (ids, form)
+
+
+def test_later_mentions_are_counted_as_duplicates() -> None:
+    assert parse_ranking("doc_1, doc_5, doc_1", candidates=CANDIDATES).duplicates_removed == 1
+
+
+@pytest.mark.parametrize("text", ["", "<think>doc_1 is", "[]", '["doc_99"]'])
+def test_an_empty_ranking_is_never_silent(text: str) -> None:
+    parsed = parse_ranking(text, candidates=CANDIDATES)
+
+    assert (parsed.ids, parsed.parse_ok) == ((), False)
+
+
+def test_a_number_is_an_id_when_a_candidate_is_a_number() -> None:
+    assert parse_ranking("[2] > [7]", candidates=["7", "2", "a"]).ids == ("2", "7")
+
+
+def test_without_candidates_lists_are_read_and_prose_is_not() -> None:
+    assert parse_ranking("1. a-1\n2. b-2").ids == ("a-1", "b-2")
+    assert not parse_ranking("a-1 is better than b-2").parse_ok
+
+
+@pytest.mark.parametrize("unit", ["[", '["', "[a]", "[1,", '{"a":', "a > ", "1.\n", "<think>", "doc_1.", "其", "- "])
+def test_hostile_text_takes_linear_time(unit: str) -> None:
+    started = time.process_time()
+    parse_ranking(unit * (100_000 // len(unit)), candidates=CANDIDATES)
+
+    # 0.05 to 0.3 s here; quadratic readers take half a minute
+    assert time.process_time() - started < 3

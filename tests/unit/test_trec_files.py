@@ -1,0 +1,150 @@
+"""Files of judgments and runs: read whole, or refused with the line."""
+
+import gzip
+import io
+import tracemalloc
+
+import pytest
+
+from app.errors import InvalidInput
+from app.retrieval.id_tables import read_reference_table, read_results_table
+from app.retrieval.text_file import ReadLimits
+from app.retrieval.trec import read_qrels, read_run, read_run_lines
+from app.retrieval.trec_columns import read_run_columns
+
+LIMITS = ReadLimits(max_bytes=1_000_000, max_rows=1_000)
+RUN = b"q1 Q0 d1 1 2.5 bm25\nq1 Q0 d2 2 1.5 bm25\nq2 Q0 d1 1 3 bm25\n"
+SCORES = {"q1": {"d1": 2.5, "d2": 1.5}, "q2": {"d1": 3.0}}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        RUN,
+        RUN.replace(b" ", b"\t"),
+        RUN.replace(b"\n", b"\r\n"),
+        b"\xef\xbb\xbf" + RUN,
+        b"# a comment\n\n" + RUN,
+        RUN.replace(b" ", b"  \t"),
+        RUN.replace(b"bm25", b"bm25 ignored"),
+        gzip.compress(RUN[:20], mtime=0) + gzip.compress(RUN[20:], mtime=0),
+    ],
+)
+def test_a_run_is_read_however_it_is_spaced(data: bytes) -> None:
+    assert read_run(data, name="run", limits=LIMITS).results == SCORES
+    assert read_run(io.BytesIO(data), name="run", limits=LIMITS).results == SCORES
+
+
+def test_three_columns_are_ranked_lists_in_rank_order() -> None:
+    assert read_run(b"1\td2\t2\n1\td1\t1\n", name="run", limits=LIMITS).results == {"1": ("d1", "d2")}
+
+
+@pytest.mark.parametrize("data", [b"q1 0 d1 2\nq1 0 d2 -1\n", b"query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td2\t-1.0\n"])
+def test_judgments_are_read_in_either_form(data: bytes) -> None:
+    assert read_qrels(data, name="qrels", limits=LIMITS) == {"q1": {"d1": 2, "d2": -1}}
+
+
+def test_a_table_with_tabs_keeps_blanks_inside_of_ids() -> None:
+    data = b"query-id\tcorpus-id\tscore\n# note\nq 1\td 1\t1\n"
+
+    assert read_qrels(data, name="qrels", limits=LIMITS) == {"q 1": {"d 1": 1}}
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"q 0 d 1\nq 0 d\n", "f:2: expected 4 fields 'query_id 0 doc_id relevance', found 3"),
+        (b"q 0 d 1 1\n", "f:1: expected 4 fields"),
+        (b"q d 1\n", "needs the header 'query-id corpus-id score'"),
+        (b"q 0 d x\n", "f:1: relevance 'x' is not a finite number"),
+        (b"q 0 d nan\n", "not a finite number"),
+        (b"q 0 d 1_0\n", "not a finite number"),
+        (b"q 0 d 0.5\n", "relevance '0.5' is not an integer"),
+        (b"q 0 d 1\n\nq 0 d 2\n", "f:3: document 'd' is listed twice for query 'q'"),
+        (b"# only\n\n", "f: holds no judgment"),
+        (b"q 0 d 1\nq 0 \xff 1\n", "f:2: is not UTF-8"),
+        (b"q 0 d 1\nq 0 \0 1\n", "f:2: holds a NUL"),
+        (b"q 0 d 1\n" * 200_000, "larger than 1000000 bytes"),
+        (b"".join(b"q 0 %d 1\n" % n for n in range(1_001)), "f:1001: more than 1000 rows"),
+        (gzip.compress(b"q 0 d 1\n", mtime=0)[:-9], "ends too early"),
+        (gzip.compress(b"q 0 d 1\n", mtime=0) + b"junk", "gzip data is broken"),
+    ],
+)
+def test_bad_judgments_are_refused_with_the_line(data: bytes, message: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        read_qrels(data, name="f", limits=LIMITS)
+
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "f: holds no row"),
+        (b"q 0 d 1\n", "f:1: expected 6 fields 'query_id Q0 doc_id rank score tag' or 3 fields"),
+        (b"q 0 d 1 2 t\nq 0 e 1 2\n", "f:2: expected 6 fields"),
+        (b"q 0 d 1 2 t\nq  e 1 2 t\n", "f:2: expected 6 fields"),
+        (b"q 0 d 1 inf t\n", "f:1: score 'inf' is not a finite number"),
+        (b"q 0 d 1 1e999 t\n", "f:1: score '1e999' is not a finite number"),
+        (b"q 0 d 1 2 t\nq 0 d 2 1 t\n", "f:2: document 'd' is listed twice"),
+        (b"q d 1\nq e 1\n", "f:2: rank 1 is taken"),
+        (b"q d 0x1\n", "f:1: rank '0x1' is not an integer >= 0"),
+        (b"q d 1\nq e 2 9\n", "f:2: expected 3 fields"),
+    ],
+)
+def test_bad_runs_are_refused_with_the_line(data: bytes, message: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        read_run(data, name="f", limits=LIMITS)
+
+    assert message in str(caught.value)
+
+
+def test_columns_and_lines_read_the_same_run() -> None:
+    pytest.importorskip("pyarrow")
+
+    columns = read_run_columns(RUN, max_rows=10)
+
+    assert columns == read_run_lines(RUN, name="run", limits=LIMITS) == SCORES
+
+
+def test_a_gzip_bomb_is_refused_in_little_memory() -> None:
+    bomb = gzip.compress(bytes(50_000_000), 9)
+
+    tracemalloc.start()
+    with pytest.raises(InvalidInput, match="expands to more than 1000000 bytes"):
+        read_qrels(bomb, name="f", limits=LIMITS)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert peak < 8_000_000
+
+
+def test_tables_of_id_lists_become_a_run_and_judgments() -> None:
+    results = b'qid\tanswer\tdoc_ids\n7\t"two\nlines"\t"[""b"", ""a""]"\n8\tx\t[]\n'
+    reference = b"qid\tdocument_ids\n7\t['<urn:a>' '<urn:b>']\n8\t['c']\n"
+
+    run = read_results_table(results, name="results.tsv", limits=LIMITS)
+    qrels = read_reference_table(reference, name="reference.tsv", limits=LIMITS)
+
+    assert run.results == {"7": ("b", "a"), "8": ()}
+    assert qrels == {"7": {"<urn:a>": 1, "<urn:b>": 1}, "8": {"c": 1}}
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "should be a header"),
+        (b"id\tdoc_ids\n", "f:1: column 'qid' is missing; found 'id', 'doc_ids'"),
+        (b"qid\tdoc_ids\n", "holds no row"),
+        (b'qid\tdoc_ids\n"1\n"\t[]\n2\tdoc-1\n', "f:4: column 'doc_ids' should hold a list"),
+        (b"qid\tdoc_ids\n1\t__import__('os')\n", "should hold a list"),
+        (b"qid\tdoc_ids\n1\t[]\n1\t[]\n", "f:3: query '1' has a second row"),
+        (b"qid\tdoc_ids\n1\t[]\t2\n", "f:2: expected 2 tab-separated cells, found 3"),
+        (b'qid\tdoc_ids\n1\t"[]\n', "f:2: the row cannot be read"),
+    ],
+)
+def test_bad_tables_are_refused_with_the_line(data: bytes, message: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        read_results_table(data, name="f", limits=LIMITS)
+
+    assert message in str(caught.value)

@@ -1,0 +1,231 @@
+"""Intervals, paired tests and corrections: worked by hand, and against scipy where it is installed."""
+
+import json
+import math
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app.errors import InvalidInput
+from app.uncertainty import (
+    benjamini_hochberg,
+    bonferroni,
+    bootstrap_interval,
+    effect_size_dz,
+    holm,
+    paired_differences,
+    paired_t_test,
+    sign_flip_test,
+    student_t_two_sided,
+    win_tie_loss,
+)
+
+SIGNIFICANCE = json.loads((Path(__file__).parents[1] / "data" / "retrieval_fusion.json").read_text())["significance"]
+
+
+@pytest.mark.parametrize("case", SIGNIFICANCE["pairs"], ids=lambda case: f"{case['a']}-{case['b']}")
+def test_a_pair_of_the_reference_systems_has_the_reference_numbers(case: dict[str, object]) -> None:
+    scores = SIGNIFICANCE["scores"]
+
+    differences = paired_differences(scores[case["a"]], scores[case["b"]])
+
+    assert differences.mean() == pytest.approx(case["diff"], abs=1e-9)
+    assert paired_t_test(differences) == pytest.approx((case["t"], case["p_t"]), abs=1e-9)
+    assert sign_flip_test(differences).p == pytest.approx(case["p_sign_flip"], abs=1e-9)
+    assert list(win_tie_loss(differences)) == case["win_tie_loss"]
+
+
+@pytest.mark.parametrize(
+    ("adjust", "key"), [(holm, "p_holm"), (bonferroni, "p_bonferroni"), (benjamini_hochberg, "p_bh")]
+)
+def test_the_reference_family_is_adjusted_as_the_reference_says(adjust: object, key: str) -> None:
+    pairs = SIGNIFICANCE["pairs"]
+
+    adjusted = adjust([pair["p_t"] for pair in pairs])  # type: ignore[operator]
+
+    assert adjusted == pytest.approx([pair[key] for pair in pairs], abs=1e-9)
+
+
+def test_holm_bonferroni_and_benjamini_hochberg_of_four_by_hand() -> None:
+    p_values = [0.01, 0.04, 0.03, 0.005]
+
+    # Holm: 0.005 * 4, 0.01 * 3, 0.03 * 2, max(0.06, 0.04 * 1). BH: 0.005 * 4, 0.01 * 2, 0.03 * 4/3, 0.04.
+    assert holm(p_values) == pytest.approx((0.03, 0.06, 0.06, 0.02))
+    assert bonferroni(p_values) == pytest.approx((0.04, 0.16, 0.12, 0.02))
+    assert benjamini_hochberg(p_values) == pytest.approx((0.02, 0.04, 0.04, 0.02))
+
+
+def test_a_family_of_none_is_adjusted_to_none() -> None:
+    assert holm([]) == bonferroni([]) == benjamini_hochberg([]) == ()
+
+
+def test_students_t_has_its_closed_forms() -> None:
+    # One degree of freedom is Cauchy: P(|T| >= t) = 1 - 2/pi * atan t. Two: 1 - t / sqrt(2 + t²).
+    for t in (1e-8, 0.3, 1.0, 7.0, 1e6):
+        assert student_t_two_sided(t, 1) == pytest.approx(2 / math.pi * math.atan(1 / t), rel=1e-12)
+        assert student_t_two_sided(t, 2) == pytest.approx(2 / (2 + t * t + t * math.sqrt(2 + t * t)), rel=1e-9)
+    assert student_t_two_sided(0.0, 5) == 1.0
+    assert student_t_two_sided(1e200, 5) == 0.0
+
+
+def test_a_paired_t_test_by_hand() -> None:
+    # Mean 2, variance (4 + 1 + 0 + 1 + 4) / 4 = 5/2, n 5: t = 2 / sqrt(2.5 / 5) = sqrt 8, d_z = 2 / sqrt 2.5.
+    differences = [0.0, 1.0, 2.0, 3.0, 4.0]
+
+    assert paired_t_test(differences).t == pytest.approx(math.sqrt(8.0))
+    assert effect_size_dz(differences) == pytest.approx(2.0 / math.sqrt(2.5))
+
+
+def test_p_values_equal_scipys() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    rng = np.random.default_rng(3)
+
+    for n, shift in product((2, 3, 10, 57, 400, 3000), (0.0, 0.2, 2.0)):
+        differences = rng.normal(shift, 1.0, n)
+        expected = stats.ttest_1samp(differences, 0.0)
+        assert paired_t_test(differences) == pytest.approx((expected.statistic, expected.pvalue), rel=1e-9, abs=1e-9)
+
+
+def test_tail_probabilities_equal_scipys_relatively() -> None:
+    stats = pytest.importorskip("scipy.stats")
+
+    for degrees, t in product((1, 2, 9, 999, 1999, 2001, 100_000), (0.01, 1.0, 3.0, 12.0, 35.0)):
+        assert student_t_two_sided(t, degrees) == pytest.approx(2 * stats.t.sf(t, degrees), rel=1e-9)
+
+
+def test_adjustments_equal_scipys() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    p_values = np.random.default_rng(5).random(30)
+
+    assert benjamini_hochberg(p_values.tolist()) == pytest.approx(stats.false_discovery_control(p_values))
+
+
+def test_a_sampled_sign_flip_test_comes_near_scipys() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    differences = np.random.default_rng(7).normal(0.3, 1.0, 40)
+
+    ours = sign_flip_test(differences, resamples=20_000, seed=1)
+    theirs = stats.permutation_test(
+        (differences,), np.mean, permutation_type="samples", n_resamples=20_000, vectorized=True, rng=2
+    )
+
+    assert not ours.is_exact
+    # Four standard errors of the difference of two such estimates.
+    assert ours.p == pytest.approx(theirs.pvalue, abs=4 * math.sqrt(2 * theirs.pvalue / 20_000))
+
+
+def test_identical_runs_have_p_one_and_no_t() -> None:
+    differences = paired_differences([0.3, 0.5, 0.7], [0.3, 0.5, 0.7])
+
+    assert paired_t_test(differences) == (None, 1.0)
+    assert sign_flip_test(differences).p == 1.0
+    assert effect_size_dz(differences) == 0.0
+    assert win_tie_loss(differences) == (0, 3, 0)
+
+
+@pytest.mark.parametrize("differences", [[], [0.4]])
+def test_too_few_differences_say_nothing_against_equality(differences: list[float]) -> None:
+    assert paired_t_test(differences) == (None, 1.0)
+    assert sign_flip_test(differences).p == 1.0
+    assert effect_size_dz(differences) is None
+    assert bootstrap_interval(differences) is None
+
+
+def test_an_unvarying_difference_is_certain_to_t_but_not_to_sign_flips() -> None:
+    differences = paired_differences([0.3, 0.5, 0.8, 0.9], [0.2, 0.4, 0.7, 0.8])
+
+    assert paired_t_test(differences) == (None, 0.0)
+    assert effect_size_dz(differences) is None
+    assert sign_flip_test(differences).p == 2 ** (1 - 4)
+
+
+def test_a_difference_that_rounding_makes_is_a_tie() -> None:
+    differences = paired_differences([0.1 + 0.2, 0.5], [0.3, 0.4])
+
+    assert win_tie_loss(differences) == (1, 1, 0)
+
+
+def test_sign_flips_count_sums_that_only_rounding_tells_apart() -> None:
+    differences = [0.1, 0.2, 0.3]
+
+    # |±0.1 ± 0.2 ± 0.3| >= 0.6 in two of eight; of -0.3 + 0.1 + 0.2, the sum is 0 and all eight are as far out.
+    assert sign_flip_test(differences).p == 2 / 8
+    assert sign_flip_test([0.1, 0.2, -0.3]).p == 1.0
+
+
+def test_exact_sign_flips_equal_their_enumeration() -> None:
+    differences = np.array([3.0, -1.0, 2.0, 5.0, -4.0, 2.0, 7.0])
+    sums = [abs(sum(s * d for s, d in zip(signs, differences, strict=True))) for signs in product((1, -1), repeat=7)]
+
+    share = sum(each >= 14.0 for each in sums) / len(sums)
+
+    assert sign_flip_test(differences).p == share
+
+
+def test_a_sampled_p_is_never_zero() -> None:
+    found = sign_flip_test(np.ones(200), resamples=99, seed=0)
+
+    assert found.p == 1 / 100
+    assert not found.is_exact
+
+
+def test_the_interval_of_two_values_has_its_three_possible_means() -> None:
+    # Means 0, 1/2, 1 with probability 1/4, 1/2, 1/4: the 10th percentile is 0 and the 90th 1; the 30th to 70th 1/2.
+    assert bootstrap_interval([0.0, 1.0], level=0.8, seed=1) == (0.0, 1.0)
+    assert bootstrap_interval([0.0, 1.0], level=0.4, seed=1) == (0.5, 0.5)
+
+
+def test_the_interval_is_near_the_normal_one_for_many_values() -> None:
+    values = np.random.default_rng(0).normal(5.0, 2.0, 2000)
+    half = 1.96 * values.std() / math.sqrt(2000)
+
+    low, high = bootstrap_interval(values, resamples=4000) or (0.0, 0.0)
+
+    assert low == pytest.approx(values.mean() - half, abs=0.1 * half)
+    assert high == pytest.approx(values.mean() + half, abs=0.1 * half)
+
+
+def test_the_same_seed_gives_the_same_interval() -> None:
+    values = np.random.default_rng(0).random(30)
+
+    assert bootstrap_interval(values, seed=4) == bootstrap_interval(values, seed=4)
+    assert bootstrap_interval(values, seed=4) != bootstrap_interval(values, seed=5)
+
+
+def test_values_that_go_together_widen_the_interval() -> None:
+    # Four clusters of 25 equal values: as much is known as from four values.
+    values, clusters = np.repeat([0.0, 0.2, 0.6, 1.0], 25), np.repeat(["p", "q", "r", "s"], 25)
+
+    alone, together = bootstrap_interval(values), bootstrap_interval(values, clusters=clusters)
+
+    assert alone is not None
+    assert together is not None
+    assert together == pytest.approx(bootstrap_interval([0.0, 0.2, 0.6, 1.0]))
+    assert together[1] - together[0] > 3 * (alone[1] - alone[0])
+
+
+def test_one_cluster_has_no_interval() -> None:
+    assert bootstrap_interval([0.1, 0.4, 0.5], clusters=["p", "p", "p"]) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"values": [0.1, math.nan]}, "value 1 is nan"),
+        ({"values": [[0.1], [0.2]]}, "flat list"),
+        ({"values": [0.1, 0.2], "level": 1.0}, "confidence level"),
+        ({"values": [0.1, 0.2], "resamples": 0}, "resamples"),
+        ({"values": [0.1, 0.2], "seed": -1}, "seed"),
+        ({"values": [0.1, 0.2], "clusters": ["p"]}, "one cluster per value"),
+    ],
+)
+def test_what_cannot_be_resampled_is_refused(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        bootstrap_interval(**arguments)  # type: ignore[arg-type]
+
+
+def test_values_of_two_lengths_are_not_paired() -> None:
+    with pytest.raises(InvalidInput, match="one length, found 2 and 1"):
+        paired_differences([0.1, 0.2], [0.1])
