@@ -1,5 +1,6 @@
 """What is installed from the built wheel has everything that the checkout has."""
 
+import importlib
 import json
 import os
 import subprocess
@@ -52,3 +53,10 @@ def test_the_wheel_holds_no_test_and_no_benchmark(installed: Path) -> None:
     tops = {path.name for path in installed.iterdir() if not path.name.endswith(".dist-info")}
 
     assert tops == {"app"}
+
+
+def test_the_console_script_names_a_function_that_is_there(installed: Path) -> None:
+    (declared,) = installed.glob("*.dist-info/entry_points.txt")
+    module, _, function = declared.read_text(encoding="utf-8").partition("plumbline = ")[2].strip().partition(":")
+
+    assert callable(getattr(importlib.import_module(module), function))
