@@ -73,8 +73,7 @@ class Scorer:
     async def score(self, sample: Sample, options: Options) -> Result:
         """The result; a bug in a tier raises, a tier that cannot answer does not."""
         until = time.monotonic() + options.deadline_seconds
-        case = await self.in_worker(lambda: segment(sample))
-        decided = await self.in_worker(lambda: _decide_without_judge(case, options))
+        case, decided = await self.in_worker(lambda: _prepare(sample, options))
         if decided is not None:
             return decided
         cascade = await self._cascade.judge(
@@ -85,6 +84,11 @@ class Scorer:
     async def in_worker(self, work: Callable[[], T]) -> T:
         """What `work` returns, computed off the event loop."""
         return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+
+
+def _prepare(sample: Sample, options: Options) -> tuple[SegmentedSample, Result | None]:
+    case = segment(sample)
+    return case, _decide_without_judge(case, options)
 
 
 def _decide_without_judge(case: SegmentedSample, options: Options) -> Result | None:

@@ -88,14 +88,14 @@ def read_problem(response: httpx2.Response, status: int) -> Problem:
 
 
 @contextlib.contextmanager
-def serve(app: FastAPI) -> Iterator[int]:
+def serve(app: FastAPI, *, lifespan: Literal["on", "off"] = "off") -> Iterator[int]:
     """The port of a real uvicorn on loopback, in a thread."""
     listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan=lifespan))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:
-        while not server.started:
+        while not server.started and thread.is_alive():
             time.sleep(0.005)
         yield listener.getsockname()[1]
     finally:

@@ -3,16 +3,12 @@
 import contextlib
 import json
 import re
-import socket
-import threading
-import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 from zlib import crc32
 
 import httpx2
 import numpy as np
-import uvicorn
 from fastapi import FastAPI
 from numpy.typing import NDArray
 
@@ -21,7 +17,7 @@ from app.main import create_app
 from app.readiness import Readiness, State
 from app.schemas.evaluation import EvaluationResult
 from app.settings import Settings
-from tests.edge_app import client_of
+from tests.edge_app import client_of, serve
 from tests.scripted_judge import ScriptedJudge
 from tests.scripted_replies import RecordedRequest
 
@@ -88,18 +84,8 @@ async def running(settings: Settings, *, encoder: SentenceEncoder | None = None)
 @contextlib.contextmanager
 def served(app: FastAPI) -> Iterator[str]:
     """The base URL of a real uvicorn on loopback, in a thread, with the app's lifespan."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="on"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    try:
-        while not server.started and thread.is_alive():
-            time.sleep(0.005)
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
-        listener.close()
+    with serve(app, lifespan="on") as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 async def evaluate(client: httpx2.AsyncClient, **sample: Any) -> dict[str, Any]:

@@ -5,26 +5,15 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import msgspec
-from fastapi import FastAPI, Request
+from fastapi import FastAPI
 
-from app.errors import InvalidInput, MalformedBody, UnsupportedBody
+from app.api.openapi_schemas import add_schemas
+from app.errors import InvalidInput, MalformedBody
 
 T = TypeVar("T")
 
-_JSON = re.compile(r"application/(?:[a-z0-9.+_-]+\+)?json", re.IGNORECASE)
 _REFERENCE = "#/components/schemas/{name}"
 _PLACE = re.compile(r" - at `(?:key in )?\$(.*)`$")
-
-
-def check_json(request: Request) -> None:
-    """Refuses a body that is not sent as JSON; this keeps out forms of other origins too.
-
-    Raises:
-        UnsupportedBody: the Content-Type is another one.
-    """
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip()
-    if not _JSON.fullmatch(media_type):
-        raise UnsupportedBody("the Content-Type must be application/json")
 
 
 def decode(body: bytes, message: type[T]) -> T:
@@ -52,15 +41,8 @@ def decode(body: bytes, message: type[T]) -> T:
 
 def document(app: FastAPI, messages: Sequence[type[Any]]) -> None:
     """Adds the schemas of the messages to the OpenAPI document of the app."""
-    plain_openapi = app.openapi
     _, components = msgspec.json.schema_components(messages, ref_template=_REFERENCE)
-
-    def openapi() -> dict[str, Any]:
-        described = plain_openapi()
-        described.setdefault("components", {}).setdefault("schemas", {}).update(components)
-        return described
-
-    app.openapi = openapi  # type: ignore[method-assign]
+    add_schemas(app, components)
 
 
 def json_content(message: type[Any], examples: dict[str, Any] | None = None) -> dict[str, Any]:

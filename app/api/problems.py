@@ -20,6 +20,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.field_problems import MAX_FIELD_PROBLEMS, field_problems
+from app.api.openapi_schemas import add_schemas
 from app.errors import (
     AccessDenied,
     BadRequest,
@@ -217,17 +218,8 @@ async def _on_exception(request: Request, error: Exception) -> Response:
 
 
 def _document_problems(app: FastAPI) -> None:
-    plain_openapi = app.openapi
     problem_schema = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
-    schemas = {**problem_schema.pop("$defs"), "Problem": problem_schema}
-
-    def openapi() -> dict[str, Any]:
-        document = plain_openapi()
-        document.setdefault("components", {}).setdefault("schemas", {}).update(schemas)
-        return document
-
-    # FastAPI's documented way to extend the document: https://fastapi.tiangolo.com/how-to/extending-openapi/
-    app.openapi = openapi  # type: ignore[method-assign]
+    add_schemas(app, {**problem_schema.pop("$defs"), "Problem": problem_schema})
 
 
 def _class_name(error: BaseException) -> str:

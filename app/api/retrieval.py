@@ -5,7 +5,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from app.api.msgspec_body import check_json, json_content
+from app.api.msgspec_body import json_content
 from app.api.problems import PROBLEM_RESPONSES
 from app.api.retrieval_answers import compare_runs, evaluate_files, evaluate_runs, fuse_runs, parse_texts
 from app.api.retrieval_examples import (
@@ -15,6 +15,7 @@ from app.api.retrieval_examples import (
     RANKING_EXAMPLES,
 )
 from app.api.retrieval_form import FORM_CONTENT, read_form
+from app.api.strict_json import check_media_type
 from app.schemas.retrieval import (
     ComparisonRequest,
     ComparisonResult,
@@ -48,7 +49,7 @@ def retrieval_routes(scorer_of: Callable[[Request], Scorer]) -> APIRouter:
     router = APIRouter(prefix="/retrieval", tags=["retrieval"], responses=PROBLEM_RESPONSES)
 
     async def answer(request: Request, work: Callable[[bytes], bytes]) -> Response:
-        check_json(request)
+        check_media_type(request.headers.getlist("content-type"))
         body = await request.body()
         return Response(await scorer_of(request).in_worker(lambda: work(body)), media_type="application/json")
 

@@ -11,10 +11,11 @@ from app.errors import InvalidInput
 from app.retrieval.conventions import as_dict
 from app.retrieval.evaluate import evaluate
 from app.retrieval.fuse import fuse
+from app.retrieval.ids import rule_of
 from app.retrieval.measure import parse_measures
 from app.retrieval.report import Resampling, RunReport, compare_reports, report_runs
 from app.retrieval.run import Qrels, Run
-from app.retrieval.tables import as_csv, as_latex, as_markdown, comparison_table
+from app.retrieval.tables import TABLE_WRITERS, comparison_table
 from app.retrieval.text_file import ReadLimits
 from app.retrieval.trec import read_qrels, read_run
 from app.retrieval.tune import Tuning, tune_weights
@@ -39,7 +40,6 @@ _MAX_RESAMPLES = 100_000
 # Of one decompressed file; the body that brings it has a limit of its own.
 _MAX_FILE_BYTES = 1_000_000_000
 _MAX_FILE_ROWS = 20_000_000
-_TABLES = {"markdown": as_markdown, "csv": as_csv, "latex": as_latex}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def compare_runs(body: bytes) -> bytes:
         resamples=max(1, message.resamples),
         seed=message.seed,
     )
-    write = _TABLES.get(message.format)
+    write = TABLE_WRITERS.get(message.format)
     return msgspec.json.encode(
         ComparisonResult(
             conventions=_conventions(reports),
@@ -164,13 +164,11 @@ def _reported(message: RetrievalEvaluationRequest) -> tuple[tuple[RunReport, ...
 def _reports(qrels: Qrels, runs: Sequence[Run], options: EvaluationOptions) -> tuple[RunReport, ...]:
     if not 0 <= options.resamples <= _MAX_RESAMPLES:
         raise InvalidInput(f"expected 0 to {_MAX_RESAMPLES} resamples", place="/resamples")
-    conventions, normalise_id = to_conventions(options.conventions)
     return report_runs(
         qrels,
         runs,
         measures=parse_measures(options.measures),
-        conventions=conventions,
-        normalise_id=normalise_id,
+        conventions=to_conventions(options.conventions),
         resampling=Resampling(options.resamples, options.seed),
     )
 
@@ -192,7 +190,8 @@ def _tuned(message: FusionRequest, runs: Sequence[Run]) -> Tuning | None:
         raise InvalidInput("tuning needs 'qrels'", place="/tune")
     if message.weights is not None:
         raise InvalidInput("give weights or tune them, not both", place="/weights")
-    qrels, (conventions, normalise_id) = message.qrels, to_conventions(message.conventions)
+    qrels, conventions = message.qrels, to_conventions(message.conventions)
+    normalise_id = rule_of(conventions)
     measure = str(parse_measures([message.tune.measure])[0])
 
     def objective(run: Run, query_ids: Sequence[str]) -> FloatArray:
@@ -228,13 +227,11 @@ def _tuning_out(tuning: Tuning) -> TuningOut:
 def _fused_report(message: FusionRequest, run: Run) -> RunOut | None:
     if message.qrels is None:
         return None
-    conventions, normalise_id = to_conventions(message.conventions)
     (report,) = report_runs(
         message.qrels,
         [run],
         measures=parse_measures(message.measures),
-        conventions=conventions,
-        normalise_id=normalise_id,
+        conventions=to_conventions(message.conventions),
         resampling=Resampling(0, 0),
     )
     return run_out(report, per_query=False)

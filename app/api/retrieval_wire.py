@@ -1,11 +1,10 @@
 """Between the wire and the retrieval room: messages become judgments, runs and conventions; reports become messages."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from app.errors import InvalidInput
 from app.retrieval.conventions import Conventions, conventions_of
-from app.retrieval.ids import id_rule
 from app.retrieval.llm_rankings import ParsedRanking, parse_ranking
 from app.retrieval.report import RunReport, Summary, summarise_latency
 from app.retrieval.run import Results, Run
@@ -21,17 +20,14 @@ from app.schemas.retrieval import (
 )
 
 
-def to_conventions(message: ConventionsIn) -> tuple[Conventions, Callable[[str], str] | None]:
-    """The resolved conventions, and the id rule as a function.
+def to_conventions(message: ConventionsIn) -> Conventions:
+    """The preset with what the message changes.
 
     Raises:
-        InvalidInput: an id pattern that cannot be used, or one without the rule `regex`.
+        InvalidInput: an id pattern without the rule `regex` or the reverse, or a value out of its range.
     """
     given = {name: getattr(message, name) for name in message.__struct_fields__ if name != "preset"}
-    conventions = conventions_of(message.preset, **{name: value for name, value in given.items() if value is not None})
-    if conventions.id_rule == "none":
-        return conventions, None
-    return conventions, id_rule(conventions.id_rule, pattern=conventions.id_pattern)
+    return conventions_of(message.preset, **{name: value for name, value in given.items() if value is not None})
 
 
 def to_run(message: RunIn, *, place: str) -> tuple[Run, list[str]]:

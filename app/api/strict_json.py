@@ -46,7 +46,7 @@ class StrictRequest(Request):
         if not hasattr(self, "_strict_json"):
             body = await self.body()
             if body:
-                _check_media_type(self.headers.getlist("content-type"))
+                check_media_type(self.headers.getlist("content-type"))
             self._strict_json = parse_strictly(body)
         return self._strict_json
 
@@ -97,7 +97,12 @@ class _FlawedObject(dict[str, Any]):
     flaw: str
 
 
-def _check_media_type(content_types: list[str]) -> None:
+def check_media_type(content_types: list[str]) -> None:
+    """Refuses a body that is not sent as JSON in UTF-8; this also keeps out forms of other origins.
+
+    Raises:
+        UnsupportedBody: the Content-Type headers say another thing, or there are several.
+    """
     media_type = content_types[0].partition(";")[0].strip() if len(content_types) == 1 else ""
     if not _JSON_MEDIA_TYPE.fullmatch(media_type):
         raise UnsupportedBody("the Content-Type must be application/json")

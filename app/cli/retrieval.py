@@ -13,12 +13,11 @@ from app.errors import InvalidInput
 from app.retrieval.compare import CORRECTIONS, TESTS
 from app.retrieval.conventions import PRESETS, as_dict, conventions_of
 from app.retrieval.fuse import METHODS, fuse
-from app.retrieval.ids import id_rule
 from app.retrieval.measure import parse_measures
 from app.retrieval.normalisation import NORMS
 from app.retrieval.report import Resampling, RunReport, compare_reports, report_runs
 from app.retrieval.run import Qrels, Run
-from app.retrieval.tables import as_csv, as_latex, as_markdown, comparison_table, pair_table
+from app.retrieval.tables import TABLE_WRITERS, comparison_table, pair_table
 from app.retrieval.text_file import ReadLimits
 from app.retrieval.trec import read_qrels, read_run
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 _MEASURES = ["ndcg@10", "recall@10", "precision@10", "map", "mrr"]
 _RESAMPLES = 1_000
 _PERMUTATIONS = 10_000
-_TABLES = {"markdown": as_markdown, "csv": as_csv, "latex": as_latex}
 # A file of one's own on one's own machine: a bound against a bomb, not against size.
 _LIMITS = ReadLimits(max_bytes=8_000_000_000, max_rows=200_000_000)
 
@@ -61,7 +59,7 @@ def _add_compare(commands: "Commands") -> None:
     compare_.add_argument("--test", choices=TESTS, default="randomization")
     compare_.add_argument("--correction", choices=sorted(CORRECTIONS), default="holm")
     compare_.add_argument("--alpha", type=float, default=0.05)
-    compare_.add_argument("--format", choices=sorted(_TABLES), default="markdown")
+    compare_.add_argument("--format", choices=sorted(TABLE_WRITERS), default="markdown")
     compare_.set_defaults(run=_compare)
 
 
@@ -76,16 +74,7 @@ def _add_fuse(commands: "Commands") -> None:
 
 
 def _evaluate(options: argparse.Namespace) -> int:
-    conventions = conventions_of(options.preset)
-    measures = parse_measures(options.measure or _MEASURES)
-    reports = report_runs(
-        _qrels(options.qrels),
-        [_run(path) for path in options.runs],
-        measures=measures,
-        conventions=conventions,
-        normalise_id=None if conventions.id_rule == "none" else id_rule(conventions.id_rule),
-        resampling=Resampling(_RESAMPLES, seed=0),
-    )
+    reports = _reports(options, Resampling(_RESAMPLES, seed=0))
     if options.json:
         sys.stdout.write(_as_json(reports, as_dict(reports[0].evaluation.conventions), by_query=options.by_query))
     else:
@@ -94,16 +83,20 @@ def _evaluate(options: argparse.Namespace) -> int:
     return 0
 
 
-def _compare(options: argparse.Namespace) -> int:
-    conventions = conventions_of(options.preset)
-    reports = report_runs(
+def _reports(options: argparse.Namespace, resampling: Resampling) -> tuple[RunReport, ...]:
+    # What was mistyped is said before files of gigabytes are read.
+    conventions, measures = conventions_of(options.preset), parse_measures(options.measure or _MEASURES)
+    return report_runs(
         _qrels(options.qrels),
         [_run(path) for path in options.runs],
-        measures=parse_measures(options.measure or _MEASURES),
+        measures=measures,
         conventions=conventions,
-        normalise_id=None if conventions.id_rule == "none" else id_rule(conventions.id_rule),
-        resampling=Resampling(0, seed=0),
+        resampling=resampling,
     )
+
+
+def _compare(options: argparse.Namespace) -> int:
+    reports = _reports(options, Resampling(0, seed=0))
     comparisons = compare_reports(
         reports,
         baseline=options.baseline,
@@ -114,7 +107,7 @@ def _compare(options: argparse.Namespace) -> int:
         seed=0,
     )
     tables = (comparison_table(comparisons), pair_table(comparisons))
-    sys.stdout.write("\n".join(_TABLES[options.format](table).rstrip("\n") + "\n" for table in tables))
+    sys.stdout.write("\n".join(TABLE_WRITERS[options.format](table).rstrip("\n") + "\n" for table in tables))
     return 0
 
 

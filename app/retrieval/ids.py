@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from app.errors import InvalidInput
+from app.retrieval.conventions import Conventions
 
 IdRule = Callable[[str], str]
 
@@ -44,6 +45,17 @@ def id_rule(name: str, *, pattern: str | None = None) -> IdRule:
     if pattern is not None:
         raise InvalidInput(f"the id rule {name!r} takes no pattern; use the rule 'regex'")
     return {"none": _as_is, "strip_chunk": _strip_chunk, "urn_uuid": _urn_uuid}[name]
+
+
+def rule_of(conventions: Conventions) -> IdRule | None:
+    """The rule that the conventions name; None for `none`, which `evaluate` passes over.
+
+    Raises:
+        InvalidInput: as `id_rule`.
+    """
+    if conventions.id_rule == "none":
+        return None
+    return id_rule(conventions.id_rule, pattern=conventions.id_pattern)
 
 
 def uuids_in(text: str) -> tuple[str, ...]:

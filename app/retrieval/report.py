@@ -1,6 +1,6 @@
 """Several runs against one set of judgments: means with intervals, counts, and the latencies that the caller timed."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +9,7 @@ from app.errors import InvalidInput
 from app.retrieval.compare import Comparison, compare
 from app.retrieval.conventions import Conventions
 from app.retrieval.evaluate import Evaluation, evaluate
+from app.retrieval.ids import rule_of
 from app.retrieval.measure import Measure
 from app.retrieval.run import Qrels, Run
 from app.uncertainty import bootstrap_interval
@@ -60,7 +61,6 @@ def report_runs(
     *,
     measures: Sequence[Measure],
     conventions: Conventions,
-    normalise_id: Callable[[str], str] | None,
     resampling: Resampling,
 ) -> tuple[RunReport, ...]:
     """A report for each run, in order.
@@ -71,6 +71,7 @@ def report_runs(
     names = [run.name for run in runs]
     if len(set(names)) < len(names):
         raise InvalidInput(f"two runs are named {_first_repeated(names)!r}; each needs a name of its own")
+    normalise_id = rule_of(conventions)
     reports = []
     for run in runs:
         evaluation = evaluate(qrels, run, measures, conventions=conventions, normalise_id=normalise_id)

@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_lowercase
 from types import MappingProxyType
@@ -128,6 +128,12 @@ def as_latex(table: Table, *, digits: int = 4) -> str:
     lines += [" & ".join(map(_latex_text, table.columns)) + r" \\", r"\hline"]
     lines += [line + r" \\" for line in body]
     return "\n".join([*lines, r"\hline", r"\end{tabular}", ""])
+
+
+# By the name under which a caller asks for the format.
+TABLE_WRITERS: Mapping[str, Callable[[Table], str]] = MappingProxyType(
+    {"markdown": as_markdown, "csv": as_csv, "latex": as_latex}
+)
 
 
 def _run_names(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
