@@ -6,6 +6,9 @@ PORT ?= 8000
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint requirements.lock
 
+# Says how long /healthz takes beside work, so nothing else may work meanwhile.
+ALONE := tests/e2e/test_concurrency.py
+
 .DEFAULT_GOAL := help
 .PHONY: help serve test lint lock clean
 
@@ -16,7 +19,8 @@ serve: $(VENV)/serve.stamp  ## install what is needed and serve on port 8000
 	$(BIN)/plumbline serve --host $(HOST) --port $(PORT)
 
 test: $(VENV)/test.stamp lint  ## install what is needed and run every check, as CI does
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest $(ALONE)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --ignore=$(ALONE)
 
 lint: $(VENV)/test.stamp  ## format, lint and strict types, without the tests
 	$(BIN)/ruff format --check .
