@@ -29,8 +29,10 @@ from app.retrieval.conventions import conventions_of
 from app.retrieval.evaluate import evaluate
 from app.retrieval.measure import parse_measures
 from app.retrieval.run import Run
-from app.retrieval.text_file import ReadLimits
+from app.retrieval.text_file import ReadLimits, read_text_bytes
 from app.retrieval.trec import read_qrels, read_run
+from app.retrieval.trec_columns import read_run_columns
+from app.retrieval.trec_layout import regular_text
 from app.settings import Settings
 
 CUTOFFS = (1, 3, 5, 10, 20, 100)
@@ -101,6 +103,15 @@ def ours_from_text(judged: Path, ranked: Path) -> None:
     with judged.open("rb") as qrels, ranked.open("rb") as run:
         read = read_qrels(qrels, name="qrels", limits=LIMITS), read_run(run, name="run", limits=LIMITS)
     evaluate(*read, MEASURES, conventions=conventions_of("trec_eval"))
+
+
+def ours_without_pyarrow(judged: Path, ranked: Path) -> None:
+    with judged.open("rb") as qrels, ranked.open("rb") as run:
+        grades = read_qrels(qrels, name="qrels", limits=LIMITS)
+        text = regular_text(read_text_bytes(run, name="run", limits=LIMITS))
+    results = text and read_run_columns(text, with_arrow=False)
+    assert results
+    evaluate(grades, Run("run", results), MEASURES, conventions=conventions_of("trec_eval"))
 
 
 def pytrec_from_text(judged: Path, ranked: Path) -> None:
@@ -199,11 +210,16 @@ def main() -> None:
             files = write_trec(qrels, run, Path(folder))
             sizes["run_text_mb"] = round(files[1].stat().st_size / 1e6)
             measured = race(
-                {"ours": lambda: ours_from_text(*files), "pytrec_eval": lambda: pytrec_from_text(*files)},
+                {
+                    "ours": lambda: ours_from_text(*files),
+                    "ours without pyarrow": lambda: ours_without_pyarrow(*files),
+                    "pytrec_eval": lambda: pytrec_from_text(*files),
+                },
                 options.rounds,
             )
         seconds |= {f"text: {name}": value for name, value in measured.items()}
         ratios["text, pytrec_eval"] = measured["pytrec_eval"] / measured["ours"]
+        ratios["text without pyarrow, pytrec_eval"] = measured["pytrec_eval"] / measured["ours without pyarrow"]
 
     if "http" not in skipped:
         own, default, size = http_paths(qrels, run)

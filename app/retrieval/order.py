@@ -15,6 +15,7 @@ from app.errors import InvalidInput
 from app.retrieval.conventions import Conventions
 from app.retrieval.measure import quoted
 from app.retrieval.run import Results
+from app.retrieval.score_column import ScoreColumn
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 FloatArray: TypeAlias = npt.NDArray[np.float64]
@@ -135,13 +136,13 @@ def _order_scored(
     query_id: str, scores: Mapping[str, float], grades: Mapping[str, int], conventions: Conventions
 ) -> Order:
     negated = _negated(_checked_scores(query_id, scores), conventions)
-    found = [document for document in grades if document in scores]
+    found, found_scores = _found(scores, grades)
     found_grades = [grades[document] for document in found]
     if not found:
         return Order(found_grades, np.empty(0, dtype=np.int64), len(scores))
     is_sorted = bool((negated[1:] >= negated[:-1]).all())
     ascending = negated if is_sorted else np.sort(negated)
-    sought = _negated(np.array([scores[document] for document in found], dtype=np.float64), conventions)
+    sought = _negated(found_scores, conventions)
     first = ascending.searchsorted(sought) + 1
     sizes = ascending.searchsorted(sought, side="right") - first + 1
     if not (sizes > 1).any():
@@ -149,9 +150,26 @@ def _order_scored(
     if conventions.ties == "average":
         return Order(found_grades, first, len(scores), sizes=sizes)
     tied = {value for value, size in zip(sought.tolist(), sizes.tolist(), strict=True) if size > 1}
-    offsets = _offsets(zip(scores, negated.tolist(), strict=True), tied, conventions)
+    offsets = _offsets(_tied_rows(scores, negated, tied), tied, conventions)
     before = np.array([offsets.get(document, 0) for document in found], dtype=np.int64)
     return Order(found_grades, first + before, len(scores))
+
+
+def _found(scores: Mapping[str, float], grades: Mapping[str, int]) -> tuple[list[str], FloatArray]:
+    """The judged documents that were retrieved, and their scores."""
+    if isinstance(scores, ScoreColumn):
+        rows = scores.rows_of(list(grades))
+        return list(rows), scores.scores[list(rows.values())]
+    found = [document for document in grades if document in scores]
+    return found, np.array([scores[document] for document in found], dtype=np.float64)
+
+
+def _tied_rows(scores: Mapping[str, float], negated: _Negated, tied: set[float]) -> Iterable[tuple[str, float]]:
+    """Documents and negated scores, in the order retrieved; at least those whose score is in `tied`."""
+    if isinstance(scores, ScoreColumn):
+        rows = np.flatnonzero(np.isin(negated, list(tied)))
+        return zip(scores.documents_at(rows), negated[rows].tolist(), strict=True)
+    return zip(scores, negated.tolist(), strict=True)
 
 
 def _offsets(rows: Iterable[tuple[str, float]], tied: set[float], conventions: Conventions) -> dict[str, int]:
@@ -195,6 +213,8 @@ def _order_listed(
 
 
 def _checked_scores(query_id: str, scores: Mapping[str, float]) -> FloatArray:
+    if isinstance(scores, ScoreColumn):
+        return scores.scores
     try:
         values = np.fromiter(scores.values(), dtype=np.float64, count=len(scores))
     except (TypeError, ValueError, OverflowError):

@@ -11,6 +11,7 @@ from app.errors import InvalidInput
 from app.retrieval.run import Qrels, Results, Run
 from app.retrieval.text_file import ReadLimits, numbered_lines, place_of, read_text_bytes, shown
 from app.retrieval.trec_columns import read_run_columns
+from app.retrieval.trec_layout import regular_text
 
 _QRELS_FORM: Final = "'query_id 0 doc_id relevance'"
 _RUN_FORM: Final = "'query_id Q0 doc_id rank score tag'"
@@ -59,19 +60,22 @@ def read_run(source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> Run:
 
     Six columns give scores: the columns Q0, rank and tag are not read, and a seventh is ignored, as in trec_eval.
     Three columns give ranked lists in the order of their ranks: ranks are distinct and >= 0, gaps are closed.
-    The first row decides which it is. The run is named `name`. With pyarrow installed, a regular file is read in
-    blocks of columns, with the same result; any irregularity is left to the line reader, which names the line.
+    The first row decides which it is. The run is named `name`. A regular file is read in blocks, as columns where
+    pyarrow is installed, with the same result; any irregularity is left to the line reader, which names the line.
 
     Raises:
         InvalidInput: names the file and the line; also when the file holds no row.
     """
     data = read_text_bytes(source, name=name, limits=limits)
-    results = read_run_columns(data, max_rows=limits.max_rows)
+    text = regular_text(data)
+    results = None
+    if text is not None and text.rows <= limits.max_rows:
+        results = read_run_columns(text)
     return Run(name, results if results is not None else read_run_lines(data, name=name, limits=limits))
 
 
 def read_run_lines(data: bytes, *, name: str, limits: ReadLimits) -> dict[str, Results]:
-    """The results of a run from checked UTF-8 bytes, without pyarrow; otherwise as `read_run`."""
+    """The results of a run from checked UTF-8 bytes, each line by itself; otherwise as `read_run`."""
     rows = _rows(data, name, limits)
     first = next(rows, None)
     if first is None:

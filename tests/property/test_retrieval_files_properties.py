@@ -3,6 +3,7 @@
 import gzip
 from contextlib import suppress
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,8 @@ from app.retrieval.llm_rankings import parse_ranking
 from app.retrieval.text_file import ReadLimits
 from app.retrieval.trec import read_qrels, read_run, read_run_lines
 from app.retrieval.trec_columns import read_run_columns
+from app.retrieval.trec_layout import regular_text
+from tests.columns import score_column, text_column
 
 LIMITS = ReadLimits(max_bytes=10_000, max_rows=100)
 IDS = st.text(st.characters(codec="utf-8", exclude_characters="\0 \t\r\n\v\f"), min_size=1, max_size=8).filter(
@@ -59,9 +62,28 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     ).map(b"".join)
 )  # fmt: skip
 def test_columns_never_read_what_lines_read_otherwise(data: bytes) -> None:
-    columns = read_run_columns(data, max_rows=100)
+    text = regular_text(data)
+    for with_arrow in (True, False):
+        columns = None if text is None else read_run_columns(text, with_arrow=with_arrow)
+        assert columns is None or columns == read_run_lines(data, name="f", limits=LIMITS)
 
-    assert columns is None or columns == read_run_lines(data, name="f", limits=LIMITS)
+
+@given(st.lists(st.text(min_size=1, max_size=30), min_size=1, unique=True), st.lists(st.text(), unique=True))
+def test_a_column_finds_the_texts_that_it_holds(held: list[str], sought: list[str]) -> None:
+    column = score_column({text: float(row) for row, text in enumerate(held)})
+
+    for documents in (sought, held, held[::2] + sought):
+        unique = list(dict.fromkeys(documents))
+        assert column.rows_of(unique) == {text: held.index(text) for text in unique if text in held}
+    assert dict(column) == {text: float(row) for row, text in enumerate(held)}
+    assert column.documents_at(np.arange(len(held))) == held
+
+
+@given(st.lists(st.sampled_from(["a", "b", "ab", "an-id-of-many-words", "an-id-of-many-wordz", "文", ""]), min_size=1))
+def test_a_column_changes_where_neighbours_differ(texts: list[str]) -> None:
+    expected = [row for row in range(1, len(texts)) if texts[row] != texts[row - 1]]
+
+    assert text_column(texts).changes().tolist() == expected
 
 
 @given(st.text(max_size=60), st.text(max_size=40))

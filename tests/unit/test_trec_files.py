@@ -7,10 +7,13 @@ import tracemalloc
 import pytest
 
 from app.errors import InvalidInput
+from app.retrieval import trec_blocks
 from app.retrieval.id_tables import read_reference_table, read_results_table
+from app.retrieval.score_column import ScoreColumn
 from app.retrieval.text_file import ReadLimits
 from app.retrieval.trec import read_qrels, read_run, read_run_lines
 from app.retrieval.trec_columns import read_run_columns
+from app.retrieval.trec_layout import regular_text
 
 LIMITS = ReadLimits(max_bytes=1_000_000, max_rows=1_000)
 RUN = b"q1 Q0 d1 1 2.5 bm25\nq1 Q0 d2 2 1.5 bm25\nq2 Q0 d1 1 3 bm25\n"
@@ -99,12 +102,73 @@ def test_bad_runs_are_refused_with_the_line(data: bytes, message: str) -> None:
     assert message in str(caught.value)
 
 
-def test_columns_and_lines_read_the_same_run() -> None:
-    pytest.importorskip("pyarrow")
+ROWS = 40
+LONG = "".join(
+    f"{query} Q0 {'文' * (row % 3)}doc-{row:0{1 + row % 12}} {row} {100 - row / 7!r} bm25\n"
+    for query in ("q1", "q1", "a-query-whose-name-is-long", "q2")
+    for row in range(ROWS)
+).replace("q1 Q0", "q3 Q0", ROWS)
 
-    columns = read_run_columns(RUN, max_rows=10)
 
-    assert columns == read_run_lines(RUN, name="run", limits=LIMITS) == SCORES
+@pytest.mark.parametrize("with_arrow", [True, False])
+def test_columns_and_lines_read_the_same_run(monkeypatch: pytest.MonkeyPatch, *, with_arrow: bool) -> None:
+    if with_arrow:
+        pytest.importorskip("pyarrow")
+    monkeypatch.setattr(trec_blocks, "_BLOCK_BYTES", 999)  # so that queries lie in several blocks
+    lines = LONG.splitlines(keepends=True)
+    scattered = "".join(lines[::2] + lines[1::2])
+
+    for data in (RUN, LONG.encode(), scattered.encode(), scattered.encode().removesuffix(b"\n")):
+        text = regular_text(data)
+        assert text is not None
+        columns = read_run_columns(text, with_arrow=with_arrow)
+        expected = read_run_lines(data, name="run", limits=LIMITS)
+        assert columns is not None
+        assert columns == expected
+        assert [list(columns[query]) for query in columns] == [list(expected[query]) for query in expected]
+        assert isinstance(columns.get("q2"), dict if data == RUN else ScoreColumn)
+
+
+@pytest.mark.parametrize("with_arrow", [True, False])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "# Q0 doc 1 2 bm25",
+        "q2 Q0\tnew 1 2 bm25",
+        "q2 Q0 doc-0 1 2 bm25",
+        "q2 Q0 new 1 2",
+        "q2 Q0 new 1 2 bm25 x",
+        "q2 Q0 new 1 2,3 bm25",
+        "q2 Q0 new 1 nan bm25",
+        "q2 Q0 new 1 1e999 bm25",
+        "q2 Q0 new 1 1_0 bm25",
+        "q2 Q0 new 1 null bm25",
+        "q2 Q0 new 1 0x10 bm25",
+        "q2 Q0 new 1 １２ bm25",
+        f"q2 Q0 new 1 {'1' * 40} bm25",
+    ],
+)
+def test_columns_leave_what_is_not_regular_to_the_lines(line: str, *, with_arrow: bool) -> None:
+    data = f"{LONG}{line}\n".encode()
+    text = regular_text(data)
+    columns = None if text is None else read_run_columns(text, with_arrow=with_arrow)
+
+    if columns is not None:
+        assert columns == read_run_lines(data, name="run", limits=LIMITS)
+        assert line.endswith("1 bm25")  # only the long number is one that some reader takes
+
+
+@pytest.mark.parametrize("line", ["q2  doc 1 2 bm25", "q2 Q0 doc 1 2 ", "q2 Q0 d\rc 1 2 bm25", ""])
+def test_blanks_side_by_side_are_not_regular(line: str) -> None:
+    assert regular_text(f"{LONG}{line}\n".encode()) is None
+
+
+def test_a_run_of_many_queries_with_one_document_is_left_to_the_lines() -> None:
+    data = "".join(f"q{query} Q0 d 1 1.5 t\n" for query in range(2_000)).encode()
+    text = regular_text(data)
+
+    assert text is not None
+    assert read_run_columns(text) is None
 
 
 def test_a_gzip_bomb_is_refused_in_little_memory() -> None:

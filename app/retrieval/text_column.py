@@ -1,0 +1,103 @@
+"""Many short texts in one buffer, compared eight bytes at a time and made into Python texts only where needed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+_Integers: TypeAlias = npt.NDArray[np.int64] | npt.NDArray[np.int32]
+_Words: TypeAlias = npt.NDArray[np.uint64]
+
+WORD_BYTES: Final = 8
+# by the number of bytes that count
+WORD_MASKS: Final = np.array([(1 << (8 * kept)) - 1 for kept in range(WORD_BYTES + 1)], dtype=np.uint64)
+_MIX: Final = 0x9E3779B97F4A7C15  # 2^64 / golden ratio, odd: Knuth, TAOCP 3, 6.4
+_SHIFT: Final = 29
+_ALL_BITS: Final = 2**64 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class TextColumn:
+    """Texts as UTF-8 within `buffer`, at `starts`, `lengths` bytes long (one entry each text).
+
+    The buffer is at least 8 bytes longer than the last text's end.
+    """
+
+    buffer: npt.NDArray[np.uint8]
+    starts: _Integers
+    lengths: _Integers
+
+    def __len__(self) -> int:
+        """How many texts."""
+        return len(self.starts)
+
+    def __getitem__(self, row: int) -> str:
+        """One text."""
+        start = int(self.starts[row])
+        return self.buffer[start : start + int(self.lengths[row])].tobytes().decode()
+
+    def between(self, start: int, end: int) -> "TextColumn":
+        """The texts from `start` up to `end`; the buffer is shared."""
+        return TextColumn(self.buffer, self.starts[start:end], self.lengths[start:end])
+
+    def texts(self, rows: _Integers | slice = slice(None)) -> list[str]:
+        """The texts of the rows, in their order."""
+        starts = self.starts[rows]
+        ends = (starts + self.lengths[rows]).tolist()
+        data = self.buffer.data
+        return [str(data[start:end], "utf-8") for start, end in zip(starts.tolist(), ends, strict=True)]
+
+    def words(self, skipped: int, rows: _Integers | slice = slice(None)) -> _Words:
+        """Eight bytes of each text after the first `skipped`, as little-endian numbers; bytes beyond the end are 0."""
+        last = len(self.buffer) - WORD_BYTES
+        at_each_byte: _Words = np.ndarray((last + 1,), dtype="<u8", buffer=self.buffer, strides=(1,))
+        starts, lengths = self.starts[rows], self.lengths[rows]
+        if skipped:
+            starts, lengths = np.minimum(starts + skipped, last), np.maximum(lengths - skipped, 0)
+        return at_each_byte[starts] & WORD_MASKS[np.minimum(lengths, WORD_BYTES)]
+
+    def changes(self) -> _Integers:
+        """The rows whose text differs from that of the row before; the first is not among them."""
+        differs = self.lengths[1:] != self.lengths[:-1]
+        for skipped in range(0, int(self.lengths.max(initial=0)), WORD_BYTES):
+            words = self.words(skipped)
+            differs |= words[1:] != words[:-1]
+        return np.flatnonzero(differs) + 1
+
+    def fingerprints(self) -> _Words:
+        """A number for each text: the same for equal texts, as `fingerprint_of`, and seldom for others."""
+        mixed = self.lengths.astype(np.uint64)
+        rows: _Integers | slice = slice(None)
+        for skipped in range(0, int(self.lengths.max(initial=0)), WORD_BYTES):
+            if skipped:
+                rows = np.flatnonzero(self.lengths > skipped)
+            product = (mixed[rows] ^ self.words(skipped, rows)) * np.uint64(_MIX)
+            mixed[rows] = product ^ (product >> np.uint64(_SHIFT))
+        return mixed
+
+
+def fingerprint_of(text: str) -> int:
+    """The fingerprint of one text, in [0, 2^64)."""
+    # a half surrogate pair becomes bytes that no UTF-8 text has
+    data = text.encode("utf-8", "surrogatepass")
+    mixed = len(data)
+    for skipped in range(0, len(data), WORD_BYTES):
+        product = (mixed ^ int.from_bytes(data[skipped : skipped + WORD_BYTES], "little")) * _MIX & _ALL_BITS
+        mixed = product ^ (product >> _SHIFT)
+    return mixed
+
+
+def joined(columns: Sequence[TextColumn]) -> TextColumn:
+    """The texts of all columns in turn; of each buffer only what its texts span is kept."""
+    if len(columns) == 1:
+        return columns[0]
+    parts, starts, moved = [], [], 0
+    for column in columns:
+        first, end = int(column.starts.min()), int((column.starts + column.lengths).max())
+        parts.append(column.buffer[first:end])
+        starts.append(column.starts.astype(np.int64) + (moved - first))
+        moved += end - first
+    buffer = np.concatenate([*parts, np.zeros(WORD_BYTES, dtype=np.uint8)])
+    return TextColumn(buffer, np.concatenate(starts), np.concatenate([column.lengths for column in columns]))
