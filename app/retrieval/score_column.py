@@ -32,10 +32,10 @@ class ScoreColumn(Mapping[str, float]):
         self.scores = scores
 
     def rows_of(self, documents: Sequence[str]) -> dict[str, int]:
-        """The row of each document that was retrieved, in the order of the rows."""
+        """The row of each document that was retrieved, in no particular order."""
         sought = np.array([fingerprint_of(document) for document in documents], dtype=np.uint64)
         if len(sought) <= _FEW:
-            candidates = np.flatnonzero((self._fingerprints == sought[:, None]).any(axis=0))
+            candidates = np.flatnonzero(self._fingerprints == sought[:, None]) % len(self)
         else:
             candidates = np.flatnonzero(np.isin(self._fingerprints, sought))
         wanted = frozenset(documents)

@@ -20,6 +20,7 @@ _MIN_ROWS_PER_STRETCH: Final = 16
 _FREE_STRETCHES: Final = 1_000
 # Below, a dictionary is smaller and quicker.
 _MIN_COLUMN: Final = 32
+_HALF: Final = np.uint64(32)
 
 
 class _Stretch(NamedTuple):
@@ -77,7 +78,8 @@ def _scores(stretches: list[_Stretch]) -> Results:
         if len(by_document) < len(numbers):
             raise IrregularRun
         return by_document
-    if _repeats(np.sort(fingerprints)) and len(set(documents.texts())) < len(documents):
+    # half of a fingerprint says nearly as much and is sorted in half the time
+    if _repeats(np.sort((fingerprints >> _HALF).astype(np.uint32))) and len(set(documents.texts())) < len(documents):
         raise IrregularRun
     return ScoreColumn(documents, fingerprints, numbers)
 
@@ -91,5 +93,5 @@ def _ranked_list(stretches: list[_Stretch]) -> Results:
     return tuple(ranked)
 
 
-def _repeats(ordered: npt.NDArray[np.uint64] | npt.NDArray[np.float64]) -> bool:
+def _repeats(ordered: npt.NDArray[np.uint32] | npt.NDArray[np.float64]) -> bool:
     return bool((ordered[1:] == ordered[:-1]).any())
