@@ -57,7 +57,7 @@ def retrieval_routes(scorer_of: Callable[[Request], Scorer]) -> APIRouter:
     async def evaluate_retrieval(request: Request) -> Response:
         """Measures of one or many runs against judgments, with every convention that changes a number stated.
 
-        Send JSON, or a multipart form of TREC files (plain or gzipped): `qrels`, one or more `run`, and `options`.
+        Send JSON, or a multipart form of files (TREC's or tables, plain or gzipped): `qrels`, `run`s, and `options`.
         """
         if not request.headers.get("content-type", "").startswith(_FORM):
             return await answer(request, evaluate_runs)

@@ -1,29 +1,31 @@
 """What the retrieval routes do with a body: from bytes to bytes, in a worker thread."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 import msgspec
 
 from app.api.msgspec_body import decode
+from app.api.retrieval_limits import check_comparison, check_evaluation, check_fusion, check_run_count, check_texts
 from app.api.retrieval_wire import parse_outputs, ranking_out, run_out, to_conventions, to_run
 from app.errors import InvalidInput
 from app.retrieval.conventions import as_dict
 from app.retrieval.evaluate import evaluate
+from app.retrieval.file_formats import FILE_FORMATS
 from app.retrieval.fuse import fuse
 from app.retrieval.ids import rule_of
 from app.retrieval.measure import parse_measures
 from app.retrieval.report import Resampling, RunReport, compare_reports, report_runs
 from app.retrieval.run import Qrels, Run
 from app.retrieval.tables import TABLE_WRITERS, comparison_table
-from app.retrieval.text_file import ReadLimits
-from app.retrieval.trec import read_qrels, read_run
-from app.retrieval.tune import Tuning, tune_weights
+from app.retrieval.text_file import ReadLimits, place_of, read_text_bytes
+from app.retrieval.tune import Tuning, simplex_grid, tune_weights
 from app.schemas.retrieval import (
     ComparisonOut,
     ComparisonRequest,
     ComparisonResult,
     EvaluationOptions,
+    FormOptions,
     FusionRequest,
     FusionResult,
     RankingRequest,
@@ -35,10 +37,8 @@ from app.schemas.retrieval import (
 )
 from app.uncertainty import FloatArray
 
-# Enough for a p of two digits at 0.0001; more only costs time.
-_MAX_RESAMPLES = 100_000
-# Of one decompressed file; the body that brings it has a limit of its own.
-_MAX_FILE_BYTES = 1_000_000_000
+# Of all files of a request, decompressed; the body that brings them has a limit of its own.
+_MAX_FILES_BYTES = 1_000_000_000
 _MAX_FILE_ROWS = 20_000_000
 
 
@@ -62,15 +62,17 @@ def evaluate_runs(body: bytes) -> bytes:
 
 
 def evaluate_files(qrels: NamedFile, runs: Sequence[NamedFile], options: bytes) -> bytes:
-    """The answer of /evaluations to TREC files, plain or gzipped; `options` is the JSON part of that name.
+    """The answer of /evaluations to files, plain or gzipped; `options` is the JSON part of that name.
 
     Raises:
         MalformedBody, InvalidInput: naming the file and line, or the place in the options.
     """
-    message = decode(options or b"{}", EvaluationOptions)
-    limits = ReadLimits(max_bytes=_MAX_FILE_BYTES, max_rows=_MAX_FILE_ROWS)
-    judged = read_qrels(qrels.content, name=qrels.name, limits=limits)
-    read = [read_run(each.content, name=each.name, limits=limits) for each in runs]
+    message = decode(options or b"{}", FormOptions)
+    files = FILE_FORMATS[message.format]
+    limits = ReadLimits(max_bytes=_MAX_FILES_BYTES, max_rows=_MAX_FILE_ROWS)
+    unpacked = _unpacked([qrels, *runs], limits)
+    judged = files.read_qrels(next(unpacked), name=qrels.name, limits=limits)
+    read = [files.read_run(data, name=each.name, limits=limits) for each, data in zip(runs, unpacked, strict=True)]
     reports = _reports(judged, read, message)
     outs = [run_out(report, per_query=message.per_query) for report in reports]
     return msgspec.json.encode(RetrievalEvaluationResult(conventions=_conventions(reports), runs=outs))
@@ -83,6 +85,14 @@ def compare_runs(body: bytes) -> bytes:
         MalformedBody, InvalidInput: naming the place.
     """
     message = decode(body, ComparisonRequest)
+    check_comparison(
+        runs=len(message.runs),
+        measures=len(parse_measures(message.measures)),
+        queries=len(message.qrels),
+        resamples=message.resamples,
+        has_baseline=message.baseline is not None,
+        is_exact_possible=message.test == "randomization",
+    )
     reports, outs = _reported(message)
     comparisons = compare_reports(
         reports,
@@ -112,6 +122,7 @@ def fuse_runs(body: bytes) -> bytes:
     """
     message = decode(body, FusionRequest)
     runs = [run for run, _ in _runs(message.runs)]
+    check_fusion(runs, is_condorcet=message.method == "condorcet")
     tuning = _tuned(message, runs)
     fusion = fuse(
         runs,
@@ -145,8 +156,21 @@ def parse_texts(body: bytes) -> bytes:
         MalformedBody, InvalidInput: naming the place.
     """
     message = decode(body, RankingRequest)
+    check_texts({"/outputs": message.outputs})
     parsed = parse_outputs(message.outputs, message.candidates)
     return msgspec.json.encode({query: ranking_out(ranking) for query, ranking in parsed.items()})
+
+
+def _unpacked(files: Sequence[NamedFile], limits: ReadLimits) -> Iterator[bytes]:
+    """Each file decompressed, one after another, until they are too large together."""
+    total = 0
+    for file in files:
+        data = read_text_bytes(file.content, name=file.name, limits=limits)
+        total += len(data)
+        if total > limits.max_bytes:
+            detail = f"the files up to this one hold {total} bytes, decompressed; at most {limits.max_bytes} are read"
+            raise InvalidInput(f"{detail} in one request", place=place_of(file.name))
+        yield data
 
 
 def _reported(message: RetrievalEvaluationRequest) -> tuple[tuple[RunReport, ...], list[RunOut]]:
@@ -162,12 +186,12 @@ def _reported(message: RetrievalEvaluationRequest) -> tuple[tuple[RunReport, ...
 
 
 def _reports(qrels: Qrels, runs: Sequence[Run], options: EvaluationOptions) -> tuple[RunReport, ...]:
-    if not 0 <= options.resamples <= _MAX_RESAMPLES:
-        raise InvalidInput(f"expected 0 to {_MAX_RESAMPLES} resamples", place="/resamples")
+    measures = parse_measures(options.measures)
+    check_evaluation(qrels, runs=len(runs), measures=len(measures), resamples=options.resamples)
     return report_runs(
         qrels,
         runs,
-        measures=parse_measures(options.measures),
+        measures=measures,
         conventions=to_conventions(options.conventions),
         resampling=Resampling(options.resamples, options.seed),
     )
@@ -178,8 +202,8 @@ def _conventions(reports: Sequence[RunReport]) -> dict[str, object]:
 
 
 def _runs(messages: Sequence[RunIn]) -> list[tuple[Run, list[str]]]:
-    if not messages:
-        raise InvalidInput("expected at least one run", place="/runs")
+    check_run_count(len(messages))
+    check_texts({f"/runs/{position}/llm_outputs": run.llm_outputs or {} for position, run in enumerate(messages)})
     return [to_run(run, place=f"/runs/{position}") for position, run in enumerate(messages)]
 
 
@@ -193,6 +217,9 @@ def _tuned(message: FusionRequest, runs: Sequence[Run]) -> Tuning | None:
     qrels, conventions = message.qrels, to_conventions(message.conventions)
     normalise_id = rule_of(conventions)
     measure = str(parse_measures([message.tune.measure])[0])
+    points = len(simplex_grid(len(runs), step=message.tune.step))
+    check_fusion(runs, is_condorcet=message.method == "condorcet", points=points)
+    check_evaluation(qrels, runs=points, measures=1, resamples=0)
 
     def objective(run: Run, query_ids: Sequence[str]) -> FloatArray:
         judged = {query: qrels[query] for query in query_ids}
@@ -227,10 +254,12 @@ def _tuning_out(tuning: Tuning) -> TuningOut:
 def _fused_report(message: FusionRequest, run: Run) -> RunOut | None:
     if message.qrels is None:
         return None
+    measures = parse_measures(message.measures)
+    check_evaluation(message.qrels, runs=1, measures=len(measures), resamples=0)
     (report,) = report_runs(
         message.qrels,
         [run],
-        measures=parse_measures(message.measures),
+        measures=measures,
         conventions=to_conventions(message.conventions),
         resampling=Resampling(0, 0),
     )

@@ -9,19 +9,28 @@ from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
 from app.api.retrieval_answers import NamedFile
+from app.api.retrieval_limits import MAX_RUNS
 from app.errors import InvalidInput, MalformedBody, UnsupportedBody
 
-_MAX_RUNS = 50
 _MAX_OPTIONS_BYTES = 100_000
 
+_OPTIONS = (
+    "JSON: measures, conventions, per_query, resamples, seed, and format: `trec` (default), or `tables`, tab-separated "
+    "with a header, judgments in the columns qid and document_ids, runs in qid and doc_ids."
+)
 FORM_CONTENT: dict[str, Any] = {
     "schema": {
         "type": "object",
         "required": ["qrels", "run"],
         "properties": {
-            "qrels": {"type": "string", "format": "binary", "description": "Judgments as a TREC file."},
-            "run": {"type": "array", "items": {"type": "string", "format": "binary"}, "description": "TREC runs."},
-            "options": {"type": "string", "description": "JSON: measures, conventions, per_query, resamples, seed."},
+            "qrels": {"type": "string", "format": "binary", "description": "Judgments, in the format of the options."},
+            "run": {
+                "type": "array",
+                "items": {"type": "string", "format": "binary"},
+                "maxItems": MAX_RUNS,
+                "description": "Runs, in the format of the options.",
+            },
+            "options": {"type": "string", "description": _OPTIONS},
         },
     }
 }
@@ -39,7 +48,7 @@ async def read_form(request: Request) -> tuple[NamedFile, Sequence[NamedFile], b
     if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
         raise UnsupportedBody("a form from a page of another origin is not read")
     try:
-        async with request.form(max_files=_MAX_RUNS + 1, max_fields=1, max_part_size=_MAX_OPTIONS_BYTES) as form:
+        async with request.form(max_files=MAX_RUNS + 1, max_fields=1, max_part_size=_MAX_OPTIONS_BYTES) as form:
             files = {name: [await _read(each, name) for each in form.getlist(name)] for name in ("qrels", "run")}
             options = form.get("options", "")
     except HTTPException as error:

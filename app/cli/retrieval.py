@@ -1,4 +1,4 @@
-"""`plumbline evaluate`: measures of runs against judgments, from TREC files."""
+"""`plumbline evaluate`, `compare` and `fuse`: measures of runs against judgments, from TREC files or tables."""
 
 import argparse
 import sys
@@ -12,14 +12,14 @@ import msgspec
 from app.errors import InvalidInput
 from app.retrieval.compare import CORRECTIONS, TESTS
 from app.retrieval.conventions import PRESETS, as_dict, conventions_of
+from app.retrieval.file_formats import FILE_FORMATS, FileFormat
 from app.retrieval.fuse import METHODS, fuse
 from app.retrieval.measure import parse_measures
 from app.retrieval.normalisation import NORMS
 from app.retrieval.report import Resampling, RunReport, compare_reports, report_runs
-from app.retrieval.run import Qrels, Run
+from app.retrieval.run import Run
 from app.retrieval.tables import TABLE_WRITERS, comparison_table, pair_table
-from app.retrieval.text_file import ReadLimits
-from app.retrieval.trec import read_qrels, read_run
+from app.retrieval.text_file import ReadLimits, place_of
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -42,11 +42,24 @@ def add_commands(commands: "Commands") -> None:
     evaluate.add_argument(
         "--preset", default="trec_eval", help=f"conventions: {', '.join(PRESETS)} (default: %(default)s)"
     )
+    _add_tables(evaluate)
     evaluate.add_argument("--by-query", action="store_true", help="the values of every query too")
     evaluate.add_argument("--json", action="store_true", help="JSON on standard output in place of a table")
     evaluate.set_defaults(run=_evaluate)
     _add_compare(commands)
     _add_fuse(commands)
+
+
+def _add_tables(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--tables",
+        action="store_const",
+        const="tables",
+        default="trec",
+        dest="format_name",
+        help="read tab-separated tables with a header in place of TREC files: judgments in the columns qid and "
+        "document_ids, runs in qid and doc_ids, each with a list of ids",
+    )
 
 
 def _add_compare(commands: "Commands") -> None:
@@ -55,6 +68,7 @@ def _add_compare(commands: "Commands") -> None:
     compare_.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="two or more")
     compare_.add_argument("-m", "--measure", action="append", metavar="MEASURE")
     compare_.add_argument("--preset", default="trec_eval")
+    _add_tables(compare_)
     compare_.add_argument("--baseline", metavar="NAME", help="file name of the run to compare with; default: all pairs")
     compare_.add_argument("--test", choices=TESTS, default="randomization")
     compare_.add_argument("--correction", choices=sorted(CORRECTIONS), default="holm")
@@ -86,9 +100,12 @@ def _evaluate(options: argparse.Namespace) -> int:
 def _reports(options: argparse.Namespace, resampling: Resampling) -> tuple[RunReport, ...]:
     # What was mistyped is said before files of gigabytes are read.
     conventions, measures = conventions_of(options.preset), parse_measures(options.measure or _MEASURES)
+    files = FILE_FORMATS[options.format_name]
+    with _open(options.qrels) as file:
+        qrels = files.read_qrels(file, name=options.qrels.name, limits=_LIMITS)
     return report_runs(
-        _qrels(options.qrels),
-        [_run(path) for path in options.runs],
+        qrels,
+        [_run(path, files) for path in options.runs],
         measures=measures,
         conventions=conventions,
         resampling=resampling,
@@ -113,7 +130,7 @@ def _compare(options: argparse.Namespace) -> int:
 
 def _fuse(options: argparse.Namespace) -> int:
     fusion = fuse(
-        [_run(path) for path in options.runs],
+        [_run(path, FILE_FORMATS["trec"]) for path in options.runs],
         method=options.method,
         norm=options.norm,
         weights=options.weights,
@@ -129,21 +146,16 @@ def _fuse(options: argparse.Namespace) -> int:
     return 0
 
 
-def _qrels(path: Path) -> Qrels:
+def _run(path: Path, files: FileFormat) -> Run:
     with _open(path) as file:
-        return read_qrels(file, name=path.name, limits=_LIMITS)
-
-
-def _run(path: Path) -> Run:
-    with _open(path) as file:
-        return read_run(file, name=path.name, limits=_LIMITS)
+        return files.read_run(file, name=path.name, limits=_LIMITS)
 
 
 def _open(path: Path) -> BinaryIO:
     try:
         return path.open("rb")
     except OSError as error:
-        raise InvalidInput(f"cannot be read ({error.strerror})", place=str(path)) from error
+        raise InvalidInput(f"cannot be read ({error.strerror})", place=place_of(str(path))) from error
 
 
 def _as_table(reports: Sequence[RunReport], *, by_query: bool) -> list[str]:

@@ -1,7 +1,7 @@
 """Several runs made into one."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median_low
 from typing import Literal, TypeVar, get_args
@@ -9,7 +9,8 @@ from typing import Literal, TypeVar, get_args
 import numpy as np
 
 from app.errors import InvalidInput
-from app.retrieval.combination import FORMULAS, PARAMS, RANK_BASED, WEIGHTED, Pool, combine, pooled
+from app.retrieval.combination import FORMULAS, MAX_DUELISTS, PARAMS, RANK_BASED, WEIGHTED, Pool, combine, pooled
+from app.retrieval.measure import quoted
 from app.retrieval.normalisation import TIE_ORDERS, FloatArray, Norm, Ranked, TieOrder, checked_norm, ranked
 from app.retrieval.run import Results, Run
 
@@ -84,13 +85,15 @@ def fuse(
         name: of the fused run; the method's when not given.
 
     Raises:
-        InvalidInput: an argument is out of its range, or scores too large to be added up.
+        InvalidInput: an argument is out of its range, scores too large to be added up, or more than 2,000 documents for
+            one query with condorcet.
     """
     recipe = resolve(
         len(runs), method=method, norm=norm, weights=weights, params=params, missing=missing, ties=ties, depth=depth
     )
-    pools = pool_queries(runs, recipe)
-    fused = Run(name if name is not None else method, combine_queries(pools, recipe))
+    # One pool at a time: all of them together are larger than the runs.
+    results = _combined_all(_pools(runs, recipe), recipe)
+    fused = Run(name if name is not None else method, results)
     return Fusion(fused, recipe, tuple(_warnings(runs, recipe, norm)))
 
 
@@ -126,27 +129,36 @@ def resolve(
 
 def pool_queries(runs: Sequence[Run], recipe: Recipe) -> Mapping[str, Pool]:
     """What the runs say, side by side, by query_id; the part of a fusion that does not depend on the weights."""
-    nothing = Ranked((), np.empty(0))
     with np.errstate(over="ignore", invalid="ignore"):
-        return {
-            query_id: pooled(
-                [
-                    ranked(run.results[query_id], ties=recipe.ties) if query_id in run.results else nothing
-                    for run in runs
-                ],
-                norm=recipe.norm,
-                fills_missing=recipe.missing == "min",
-                ties=recipe.ties,
+        return dict(_pools(runs, recipe))
+
+
+def _pools(runs: Sequence[Run], recipe: Recipe) -> Iterator[tuple[str, Pool]]:
+    nothing = Ranked((), np.empty(0))
+    for query_id in dict.fromkeys(query_id for run in runs for query_id in run.results):
+        pool = pooled(
+            [ranked(run.results[query_id], ties=recipe.ties) if query_id in run.results else nothing for run in runs],
+            norm=recipe.norm,
+            fills_missing=recipe.missing == "min",
+            ties=recipe.ties,
+        )
+        if recipe.method == "condorcet" and len(pool.doc_ids) > MAX_DUELISTS:
+            raise InvalidInput(
+                f"condorcet takes at most {MAX_DUELISTS} documents for a query, the runs have {len(pool.doc_ids)} for "
+                f"{quoted(query_id)}; cut the runs first, or choose rrf"
             )
-            for query_id in dict.fromkeys(query_id for run in runs for query_id in run.results)
-        }
+        yield query_id, pool
 
 
 def combine_queries(pools: Mapping[str, Pool], recipe: Recipe) -> dict[str, dict[str, float]]:
     """Fused scores by doc_id, best first, by query_id."""
+    return _combined_all(pools.items(), recipe)
+
+
+def _combined_all(pools: Iterable[tuple[str, Pool]], recipe: Recipe) -> dict[str, dict[str, float]]:
     weights = np.array(recipe.weights, dtype=np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
-        return {query_id: _combined(query_id, pool, weights, recipe) for query_id, pool in pools.items()}
+        return {query_id: _combined(query_id, pool, weights, recipe) for query_id, pool in pools}
 
 
 def _combined(query_id: str, pool: Pool, weights: FloatArray, recipe: Recipe) -> dict[str, float]:

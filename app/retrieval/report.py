@@ -146,4 +146,6 @@ def _summary(evaluation: Evaluation, measure: str, resampling: Resampling) -> Su
 
 
 def _first_repeated(names: Sequence[str]) -> str:
-    return next(name for position, name in enumerate(names) if name in names[:position])
+    seen: set[str] = set()
+    # set.add returns None, so this is the first name met twice.
+    return next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]

@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_lowercase
@@ -48,7 +49,7 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
     label_by_name = {name: label(place) for place, name in enumerate(names)}
     means = {(each.a, each.measure): each.mean_a for each in comparisons}
     means |= {(each.b, each.measure): each.mean_b for each in comparisons}
-    beats = {key: _beaten(*key, comparisons, label_by_name) for key in means}
+    beats = _beaten(comparisons, label_by_name)
     rows = tuple(
         (label_by_name[name], name, *(_marked(means.get((name, each)), beats.get((name, each))) for each in measures))
         for name in names
@@ -143,12 +144,15 @@ def _run_names(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
 
 
 def _beaten(
-    name: str, measure: str, comparisons: Sequence[Comparison], label_by_name: Mapping[str, str]
-) -> tuple[str, ...]:
-    won = [each for each in comparisons if each.measure == measure and each.significant]
-    beaten = [each.b for each in won if each.a == name and each.diff > 0.0]
-    beaten += [each.a for each in won if each.b == name and each.diff < 0.0]
-    return tuple(sorted((label_by_name[each] for each in beaten), key=lambda text: (len(text), text)))
+    comparisons: Sequence[Comparison], label_by_name: Mapping[str, str]
+) -> dict[tuple[str, str], tuple[str, ...]]:
+    """The labels that each run beats by each measure; without an entry, none."""
+    labels: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for each in comparisons:
+        if each.significant and each.diff != 0.0:
+            winner, loser = (each.a, each.b) if each.diff > 0.0 else (each.b, each.a)
+            labels[winner, each.measure].append(label_by_name[loser])
+    return {key: tuple(sorted(found, key=lambda text: (len(text), text))) for key, found in labels.items()}
 
 
 def _marked(mean: float | None, beats: tuple[str, ...] | None) -> Cell:

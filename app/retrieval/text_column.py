@@ -60,10 +60,16 @@ class TextColumn:
 
     def changes(self) -> _Integers:
         """The rows whose text differs from that of the row before; the first is not among them."""
-        differs = self.lengths[1:] != self.lengths[:-1]
-        for skipped in range(0, int(self.lengths.max(initial=0)), WORD_BYTES):
-            words = self.words(skipped)
-            differs |= words[1:] != words[:-1]
+        words = self.words(0)
+        differs = (self.lengths[1:] != self.lengths[:-1]) | (words[1:] != words[:-1])
+        # Only rows that are still equal and go on: one long text must not make all the short ones be read again.
+        rows = np.flatnonzero(~differs & (self.lengths[1:] > WORD_BYTES)) + 1
+        skipped = WORD_BYTES
+        while len(rows):
+            is_equal = self.words(skipped, rows) == self.words(skipped, rows - 1)
+            differs[rows[~is_equal] - 1] = True
+            skipped += WORD_BYTES
+            rows = rows[is_equal & (self.lengths[rows] > skipped)]
         return np.flatnonzero(differs) + 1
 
     def fingerprints(self) -> _Words:
@@ -72,7 +78,8 @@ class TextColumn:
         rows: _Integers | slice = slice(None)
         for skipped in range(0, int(self.lengths.max(initial=0)), WORD_BYTES):
             if skipped:
-                rows = np.flatnonzero(self.lengths > skipped)
+                longer = self.lengths[rows] > skipped
+                rows = np.flatnonzero(longer) if isinstance(rows, slice) else rows[longer]
             product = (mixed[rows] ^ self.words(skipped, rows)) * np.uint64(_MIX)
             mixed[rows] = product ^ (product >> np.uint64(_SHIFT))
         return mixed

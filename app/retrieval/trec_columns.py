@@ -20,6 +20,8 @@ _MIN_ROWS_PER_STRETCH: Final = 16
 _FREE_STRETCHES: Final = 1_000
 # Below, a dictionary is smaller and quicker.
 _MIN_COLUMN: Final = 32
+# Ids are read eight bytes at a time, all rows at once; nobody's are longer than a web address.
+_MAX_ID_BYTES: Final = 1_024
 _HALF: Final = np.uint64(32)
 
 
@@ -50,6 +52,8 @@ def read_run_columns(text: RegularText, *, with_arrow: bool = True) -> dict[str,
 
 def _stretches(block: Block) -> Iterator[tuple[str, _Stretch]]:
     rows = len(block.documents)
+    if max(block.query_ids.lengths.max(initial=0), block.documents.lengths.max(initial=0)) > _MAX_ID_BYTES:
+        raise IrregularRun
     starts = [0, *block.query_ids.changes().tolist()]
     if not np.isfinite(block.numbers).all() or (len(starts) - _FREE_STRETCHES) * _MIN_ROWS_PER_STRETCH > rows:
         raise IrregularRun

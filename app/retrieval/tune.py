@@ -20,6 +20,7 @@ Objective = Callable[[Run, Sequence[str]], FloatArray]
 _MOST_POINTS = 2_000
 # Two means this close differ by rounding.
 _SCORE_NOISE = 1e-12
+_SMALLEST_STEP = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ def simplex_grid(run_count: int, *, step: float) -> tuple[tuple[float, ...], ...
     Raises:
         InvalidInput: 1 / step is not a whole number, or the grid is too large.
     """
-    if not (math.isfinite(step) and 0.0 < step <= 1.0 and abs(1.0 / step - round(1.0 / step)) <= _SCORE_NOISE / step):
+    if not (_SMALLEST_STEP <= step <= 1.0 and abs(1.0 / step - round(1.0 / step)) <= _SCORE_NOISE / step):
         raise InvalidInput(f"step must be 1 divided by a whole number, such as 0.1, found {step!r}")
     parts = round(1.0 / step)
     point_count = math.comb(parts + run_count - 1, run_count - 1)

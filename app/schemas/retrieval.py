@@ -54,13 +54,19 @@ class RunIn(_Wire, frozen=True, kw_only=True):
 
 
 class EvaluationOptions(_Wire, frozen=True, kw_only=True):
-    """What to compute; the part `options` of a request with files."""
+    """What to compute."""
 
     measures: tuple[str, ...] = DEFAULT_MEASURES
     conventions: ConventionsIn = ConventionsIn()
     per_query: bool = False
     resamples: int = 1_000
     seed: int = 0
+
+
+class FormOptions(EvaluationOptions, frozen=True, kw_only=True):
+    """The part `options` of a request with files: what to compute, and what the files are."""
+
+    format: Literal["trec", "tables"] = "trec"
 
 
 class RetrievalEvaluationRequest(EvaluationOptions, frozen=True, kw_only=True):

@@ -32,6 +32,8 @@ def test_a_command_of_the_readme_runs(
     Path("qrels.txt").write_text("q1 0 d1 1\nq2 0 d2 1\n", encoding="utf-8")
     for name in ("bm25.txt", "dense.txt.gz"):
         Path(name).write_text("q1 Q0 d1 1 2.0 t\nq1 Q0 d2 2 1.0 t\nq2 Q0 d2 1 3.0 t\n", encoding="utf-8")
+    Path("questions.tsv").write_text("qid\tdocument_ids\nq1\t['d1']\n", encoding="utf-8")
+    Path("answers.tsv").write_text("qid\tdoc_ids\nq1\t['d1', 'd2']\n", encoding="utf-8")
 
     code = main(shlex.split(command.split(">", maxsplit=1)[0]))
 

@@ -159,6 +159,15 @@ def test_the_minimum_is_over_the_runs_that_retrieved_the_document_unless_filled(
     assert scores_of(fuse(runs, method="combmin", norm="none", missing="min").run) == {"a": 4.0, "b": 2.0, "c": 2.0}
 
 
+def test_condorcet_refuses_a_pool_that_takes_too_many_duels() -> None:
+    deep = run_of(q=[f"d{rank}" for rank in range(2_001)])
+
+    assert len(scores_of(fuse([run_of(q=[f"d{rank}" for rank in range(2_000)])], method="condorcet").run)) == 2_000
+    with pytest.raises(InvalidInput, match="at most 2000 documents for a query, the runs have 2001 for 'q'; cut the"):
+        fuse([deep], method="condorcet")
+    assert len(scores_of(fuse([deep], method="rrf").run)) == 2_001
+
+
 def test_condorcet_counts_the_duels_that_a_document_wins() -> None:
     # c beats a two to one and b two to one, a beats b two to one; d, which one run has last, draws with none.
     runs = [run_of(q=["a", "b", "c"]), run_of(q=["c", "a", "b"]), run_of(q=["c", "b", "a", "d"])]

@@ -212,3 +212,14 @@ def test_bad_tables_are_refused_with_the_line(data: bytes, message: str) -> None
         read_results_table(data, name="f", limits=LIMITS)
 
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("line", [b"%b Q0 d 1 1 t\n", b"q Q0 %b 1 1 t\n"])
+def test_an_id_of_kilobytes_is_left_to_the_line_reader(line: bytes) -> None:
+    data = line % (b"x" * 2_000) + b"".join(b"q Q0 d%d 1 1 t\n" % place for place in range(100))
+    text = regular_text(data)
+
+    assert text is not None
+    assert read_run_columns(text, with_arrow=True) is None
+    assert read_run_columns(text, with_arrow=False) is None
+    assert "x" * 2_000 in str(read_run(data, name="f", limits=LIMITS).results)

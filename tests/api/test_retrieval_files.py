@@ -1,0 +1,112 @@
+"""Files over HTTP: TREC's and tables, good ones measured, bad ones refused with file and line."""
+
+from collections.abc import AsyncIterator
+
+import httpx2
+import pytest
+
+from app.api import retrieval_answers
+from tests.bad_files import BAD_FILES, BAD_TABLES, BOMB, GOOD_GOLD, GOOD_QRELS, GOOD_RETRIEVED, GOOD_RUN
+from tests.edge_app import read_problem
+from tests.service import plain_settings, running
+
+URL = "/v1/retrieval/evaluations"
+Files = list[tuple[str, tuple[str, bytes]]]
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[httpx2.AsyncClient]:
+    async with running(plain_settings()) as client:
+        yield client
+
+
+def form(*, qrels: bytes = GOOD_QRELS, run: bytes = GOOD_RUN) -> Files:
+    return [("qrels", ("qrels.txt", qrels)), ("run", ("run.txt", run))]
+
+
+@pytest.mark.parametrize("fault", BAD_FILES)
+async def test_a_bad_file_is_refused_with_its_line(client: httpx2.AsyncClient, fault: str) -> None:
+    part, content, line, said = BAD_FILES[fault]
+
+    response = await client.post(URL, files=form(**{part: content}))
+
+    detail = read_problem(response, 422).detail
+    assert detail.startswith(f"{part}.txt{line}: ")
+    assert said in detail
+
+
+async def test_tables_are_measured_as_a_form(client: httpx2.AsyncClient) -> None:
+    options = '{"format": "tables", "measures": ["context_recall", "mrr"], "conventions": {"preset": "seed-3"}}'
+
+    response = await client.post(URL, files=form(qrels=GOOD_GOLD, run=GOOD_RETRIEVED), data={"options": options})
+
+    assert response.status_code == 200, response.text
+    means = {measure: each["mean"] for measure, each in response.json()["runs"][0]["measures"].items()}
+    # q1: d1 of d1 and d2, first; q2: d4, second.
+    assert means == {"context_recall": 0.75, "mrr": 0.75}
+
+
+@pytest.mark.parametrize("fault", BAD_TABLES)
+async def test_a_bad_table_is_refused_with_its_line(client: httpx2.AsyncClient, fault: str) -> None:
+    part, content, line, said = BAD_TABLES[fault]
+    files = form(**{"qrels": GOOD_GOLD, "run": GOOD_RETRIEVED, part: content})
+
+    response = await client.post(URL, files=files, data={"options": '{"format": "tables"}'})
+
+    detail = read_problem(response, 422).detail
+    assert detail.startswith(f"{part}.txt{line}: ")
+    assert said in detail
+
+
+async def test_an_unknown_format_is_refused(client: httpx2.AsyncClient) -> None:
+    response = await client.post(URL, files=form(), data={"options": '{"format": "parquet"}'})
+
+    assert "/format: Invalid enum value 'parquet'" in read_problem(response, 422).detail
+
+
+async def test_a_format_is_of_files_alone(client: httpx2.AsyncClient) -> None:
+    response = await client.post(URL, json={"qrels": {"q": {"d": 1}}, "runs": [], "format": "trec"})
+
+    assert "unknown field `format`" in read_problem(response, 422).detail
+
+
+async def test_a_gzip_bomb_is_refused(client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retrieval_answers, "_MAX_FILES_BYTES", 20_000_000)
+
+    response = await client.post(URL, files=form(run=BOMB))
+
+    assert "run.txt: the gzip data expands to more than 20000000 bytes" in read_problem(response, 422).detail
+
+
+async def test_files_are_bounded_together(client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retrieval_answers, "_MAX_FILES_BYTES", len(GOOD_QRELS) + len(GOOD_RUN) + 10)
+    second = ("run", ("second.txt", GOOD_RUN))
+
+    one = await client.post(URL, files=form())
+    two = await client.post(URL, files=[*form(), second])
+
+    assert one.status_code == 200
+    assert "second.txt: the files up to this one hold 166 bytes" in read_problem(two, 422).detail
+
+
+async def test_rows_are_bounded(client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retrieval_answers, "_MAX_FILE_ROWS", 3)
+
+    response = await client.post(URL, files=form())
+
+    assert "run.txt:4: more than 3 rows" in read_problem(response, 422).detail
+
+
+async def test_a_form_over_the_limit_of_bytes_is_refused() -> None:
+    async with running(plain_settings(max_retrieval_body_bytes=10_000, max_body_bytes=1_024)) as client:
+        response = await client.post(URL, files=form(run=GOOD_RUN * 1_000))
+
+    assert "10000 bytes" in read_problem(response, 413).detail
+
+
+async def test_fifty_one_runs_are_refused(client: httpx2.AsyncClient) -> None:
+    runs: Files = [("run", (f"{place}.txt", GOOD_RUN)) for place in range(51)]
+
+    response = await client.post(URL, files=[form()[0], *runs])
+
+    assert "Too many files" in read_problem(response, 400).detail

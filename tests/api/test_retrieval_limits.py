@@ -1,0 +1,197 @@
+"""Requests that are small in bytes and large in work are refused at once, and told what to lower."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import httpx2
+import pytest
+
+from app.api import retrieval_limits
+from app.api.retrieval_limits import (
+    MAX_MEASURES,
+    MAX_RUNS,
+    check_comparison,
+    check_evaluation,
+    check_fusion,
+    check_texts,
+)
+from app.errors import InvalidInput
+from app.retrieval.run import Run
+from tests.edge_app import read_problem
+from tests.service import plain_settings, running
+
+URL = "/v1/retrieval"
+QRELS = {"q1": {"d1": 1}}
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[httpx2.AsyncClient]:
+    async with running(plain_settings()) as client:
+        yield client
+
+
+async def refused(client: httpx2.AsyncClient, path: str, body: Mapping[str, Any]) -> str:
+    response = await client.post(f"{URL}/{path}", json=body)
+    return read_problem(response, 422).detail
+
+
+def runs_of(count: int) -> list[dict[str, Any]]:
+    return [{"name": f"run-{place}", "results": {"q1": ["d1"]}} for place in range(count)]
+
+
+@pytest.mark.parametrize("path", ["evaluations", "comparisons", "fusions"])
+@pytest.mark.parametrize("count", [0, MAX_RUNS + 1])
+async def test_the_number_of_runs_is_bounded(client: httpx2.AsyncClient, path: str, count: int) -> None:
+    said = await refused(client, path, {"qrels": QRELS, "runs": runs_of(count)})
+
+    assert said == f"/runs: expected 1 to 50 runs, found {count}"
+
+
+async def test_as_many_runs_as_allowed_are_compared(client: httpx2.AsyncClient) -> None:
+    body = {"qrels": QRELS, "runs": runs_of(MAX_RUNS), "measures": ["mrr"]}
+
+    response = await client.post(f"{URL}/comparisons", json=body)
+
+    assert len(response.json()["comparisons"]) == 50 * 49 / 2
+
+
+async def test_a_long_text_of_a_run_is_named_by_its_query(client: httpx2.AsyncClient) -> None:
+    run = {"name": "a", "llm_outputs": {"q0": "d1", "q1": "x" * 200_001}}
+
+    said = await refused(client, "evaluations", {"qrels": QRELS, "runs": [run]})
+
+    assert said == "/runs/0/llm_outputs/q1: the text has 200001 characters; at most 200000 are read"
+
+
+async def test_a_long_text_of_a_ranking_is_named_by_its_query(client: httpx2.AsyncClient) -> None:
+    said = await refused(client, "rankings", {"outputs": {"q1": "x" * 200_001}})
+
+    assert said == "/outputs/q1: the text has 200001 characters; at most 200000 are read"
+
+
+async def test_the_longest_text_is_read(client: httpx2.AsyncClient) -> None:
+    response = await client.post(f"{URL}/rankings", json={"outputs": {"q1": "[" * 200_000}})
+
+    assert response.json()["q1"]["parse_ok"] is False
+
+
+def test_texts_of_all_runs_are_bounded_together() -> None:
+    texts = {f"q{place}": "x" * 200_000 for place in range(60)}
+
+    check_texts({"/runs/0/llm_outputs": texts})
+    with pytest.raises(InvalidInput, match=r"^/runs/1/llm_outputs/q40: the texts up to this one have 20200000 char"):
+        check_texts({"/runs/0/llm_outputs": texts, "/runs/1/llm_outputs": texts})
+
+
+async def test_the_number_of_measures_is_bounded(client: httpx2.AsyncClient) -> None:
+    cutoffs = ",".join(map(str, range(1, MAX_MEASURES + 2)))
+
+    said = await refused(client, "evaluations", {"qrels": QRELS, "runs": runs_of(1), "measures": [f"recall@{cutoffs}"]})
+
+    assert said == "/measures: expected at most 200 measures, found 201"
+
+
+def test_a_large_evaluation_of_everyday_is_allowed() -> None:
+    qrels = {f"q{place}": {"d1": 1} for place in range(6_980)}
+
+    check_evaluation(qrels, runs=50, measures=22, resamples=1_000)
+
+
+def test_too_much_evaluation_says_what_to_lower() -> None:
+    qrels = {f"q{place}": {"d1": 1} for place in range(6_980)}
+
+    with pytest.raises(InvalidInput, match=r"10000 resamples are 9\.6 times .*; lower resamples \(0: no intervals\)"):
+        check_evaluation(qrels, runs=50, measures=22, resamples=10_000)
+    with pytest.raises(InvalidInput, match=r"^50 runs by 200 measures .* send fewer runs, measures or queries"):
+        check_evaluation(qrels, runs=50, measures=200, resamples=0)
+
+
+def test_too_much_comparison_says_what_to_lower() -> None:
+    limits: dict[str, Any] = {"runs": 50, "measures": 5, "queries": 6_980, "is_exact_possible": False}
+
+    check_comparison(**limits, resamples=1_000, has_baseline=True)
+    with pytest.raises(InvalidInput, match=r"^/resamples: 1225 pairs .*lower resamples, .* or give a baseline$"):
+        check_comparison(**limits, resamples=1_000, has_baseline=False)
+    with pytest.raises(InvalidInput, match=r"^/resamples: 49 pairs .*send fewer runs or measures$"):
+        check_comparison(**limits, resamples=10_000, has_baseline=True)
+
+
+def test_exact_tests_of_few_queries_count_as_what_they_take() -> None:
+    limits: dict[str, Any] = {"runs": 50, "measures": 4, "queries": 20, "resamples": 0, "has_baseline": False}
+
+    check_comparison(**limits, is_exact_possible=False)
+    with pytest.raises(InvalidInput, match="fewer runs or measures"):
+        check_comparison(**limits, is_exact_possible=True)
+
+
+async def test_a_comparison_is_refused_over_http(client: httpx2.AsyncClient) -> None:
+    qrels = {f"q{place}": {"d1": 1} for place in range(1_000)}
+
+    said = await refused(client, "comparisons", {"qrels": qrels, "runs": runs_of(50), "resamples": 10_000})
+
+    assert "or give a baseline" in said
+
+
+async def test_condorcet_of_a_deep_pool_names_the_query(client: httpx2.AsyncClient) -> None:
+    runs = [{"name": name, "results": {"q1": [f"{name}{rank}" for rank in range(1_001)]}} for name in "ab"]
+
+    said = await refused(client, "fusions", {"runs": runs, "method": "condorcet"})
+
+    assert "the runs have 2002 for 'q1'; cut the runs first, or choose rrf" in said
+
+
+def test_fusion_is_bounded_by_what_it_pools() -> None:
+    queries = [f"q{place}" for place in range(200)]
+    runs = [Run(name, {query: [name + str(rank) for rank in range(1_000)] for query in queries}) for name in "ab"]
+
+    check_fusion(runs, is_condorcet=False, points=11)
+    with pytest.raises(InvalidInput, match=r"fusing 20 runs is 1\.4 times .*, or choose rrf"):
+        check_fusion(runs * 10, is_condorcet=True)
+    with pytest.raises(
+        InvalidInput, match=r"fusing 2 runs at 1001 weights is 8\.\d times .*; send a larger step, fewer"
+    ):
+        check_fusion(runs, is_condorcet=False, points=1_001)
+
+
+def test_runs_by_documents_of_one_query_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retrieval_limits, "_MAX_POOL_CELLS", 9)
+    runs = [Run("a", {"q1": {"d1": 1.0, "d2": 0.5}}), Run("b", {"q1": ["d3", "d4", "d5"]})]
+
+    with pytest.raises(InvalidInput, match=r"^/runs: 2 runs have 5 documents for 'q1'; send fewer"):
+        check_fusion(runs, is_condorcet=False)
+
+
+@pytest.mark.parametrize("step", [5e-324, 1e-9, 0.3, 2.0, -0.1])
+async def test_a_step_that_is_no_share_is_refused(client: httpx2.AsyncClient, step: float) -> None:
+    body = {"runs": runs_of(2), "method": "wsum", "qrels": {"q1": {"d1": 1}, "q2": {"d1": 1}}, "tune": {"step": step}}
+
+    assert "step must be 1 divided by a whole number" in await refused(client, "fusions", body)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        (b'{"q":{"d":NaN}}', 400, "JSON is malformed: invalid character"),
+        (b'{"q":{"d":1e999}}', 422, "/runs/0/results/.../...: Number out of range"),
+        (b'{"q":{"d":-1e999}}', 422, "Number out of range"),
+        (b'{"q":{"d":1' + b"0" * 400 + b"}}", 422, "Number out of range"),
+        (b'{"q":{"caf\xe9":1}}', 400, "the body cannot be read as JSON"),
+    ],
+)
+async def test_numbers_and_bytes_that_json_has_not_are_refused(
+    client: httpx2.AsyncClient, body: bytes, status: int, said: str
+) -> None:
+    content = b'{"qrels":{"q":{"d":1}},"runs":[{"name":"a","results":' + body + b"}]}"
+
+    response = await client.post(f"{URL}/evaluations", content=content, headers={"content-type": "application/json"})
+
+    assert said in read_problem(response, status).detail
+
+
+async def test_the_last_of_two_equal_keys_counts(client: httpx2.AsyncClient) -> None:
+    content = b"""{"qrels": {"q": {"d": 0, "d": 1}}, "measures": ["mrr"], "resamples": 0,
+        "runs": [{"name": "a", "results": {"q": {"d": 1}, "q": {"e": 2, "d": 1}}}]}"""
+
+    response = await client.post(f"{URL}/evaluations", content=content, headers={"content-type": "application/json"})
+
+    assert response.json()["runs"][0]["measures"]["mrr"]["mean"] == 0.5

@@ -1,0 +1,73 @@
+"""docs/retrieval.md says what the code does: a row for every measure and preset, and values that `evaluate` gives."""
+
+import json
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from app.retrieval.conventions import PRESETS, Conventions, conventions_of
+from app.retrieval.evaluate import evaluate
+from app.retrieval.measure import CUTOFF_BY_NAME, parse_measure
+from app.retrieval.run import Run
+
+DOCS = (Path(__file__).parents[2] / "docs" / "retrieval.md").read_text(encoding="utf-8")
+
+
+def rows_below(header: str) -> list[list[str]]:
+    """The cells of the table whose first columns have these names."""
+    (lines,) = re.findall(rf"^\| {re.escape(header)} .*\n\|[-:|]+\n((?:\|.*\n)+)", DOCS, re.MULTILINE)
+    return [[cell.strip() for cell in line.strip().strip("|").split(" | ")] for line in lines.splitlines()]
+
+
+FORMULAS = rows_below("measure | formula")
+EXAMPLES = rows_below("measure | arithmetic")
+PRESET_ROWS = {re.findall("`([^`]+)`", row[0])[0]: row[2] for row in rows_below("preset | numbers of")}
+
+
+def test_every_measure_has_one_row_of_formula_source_and_convention() -> None:
+    spans = [re.findall("`([^`]+)`", row[0]) for row in FORMULAS]
+    names = [parse_measure(row[0].replace("@k", "@1")).name for row in spans]
+
+    assert sorted(names) == sorted(CUTOFF_BY_NAME)
+    assert all(len(row) == 4 and all(row) for row in FORMULAS)
+
+
+def test_every_convention_that_is_named_exists() -> None:
+    known = {field.name for field in fields(Conventions)}
+
+    assert {re.findall("`([^`]+)`", row[3])[0] for row in FORMULAS} <= known
+
+
+def test_every_measure_has_one_worked_value() -> None:
+    names = [parse_measure(row[0].strip("`")).name for row in EXAMPLES]
+
+    assert sorted(names) == sorted(CUTOFF_BY_NAME)
+
+
+@pytest.mark.parametrize("row", EXAMPLES, ids=lambda row: row[0].strip("`"))
+def test_a_worked_value_is_what_is_computed(row: list[str]) -> None:
+    (example,) = re.findall(r"```json\n(\{\"judged\".*\})\n```", DOCS)
+    (gains,) = re.findall(r"`gain_map` (\{.*?\})", DOCS)
+    (max_rel,) = re.findall(r"with `max_rel` (\d+) and", DOCS)
+    given = json.loads(example)
+    conventions = conventions_of("trec_eval", gain_map=json.loads(gains), max_rel=int(max_rel))
+    measure = row[0].strip("`")
+
+    run = Run("example", {"q1": given["retrieved"]})
+    value = evaluate({"q1": given["judged"]}, run, [measure], conventions=conventions).values[measure][0]
+
+    assert f"{value:.4f}" == row[2]
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_has_a_row_that_names_what_it_changes(preset: str) -> None:
+    default, own = PRESETS["trec_eval"], PRESETS[preset]
+    changed = {field.name for field in fields(Conventions) if getattr(default, field.name) != getattr(own, field.name)}
+
+    assert changed == set(re.findall("`([a-z_]+)`", PRESET_ROWS[preset])) - PRESETS.keys()
+
+
+def test_no_preset_is_invented() -> None:
+    assert PRESET_ROWS.keys() == PRESETS.keys()
