@@ -94,6 +94,8 @@ class FailureReason(StrEnum):
     TIMEOUT = "timeout"
     CONNECTION = "connection"
     RATE_LIMITED = "rate_limited"
+    CIRCUIT_OPEN = "circuit_open"
+    OVER_BUDGET = "over_budget"
     AUTHENTICATION = "authentication"
     REJECTED = "rejected"
     UPSTREAM_ERROR = "upstream_error"

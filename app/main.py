@@ -19,22 +19,25 @@ from app.api.msgspec_body import document
 from app.api.operations import operation_routes
 from app.api.problems import install_problem_handlers
 from app.api.retrieval import MESSAGES, retrieval_routes
-from app.backends.chat import OpenAIChatModel
-from app.backends.providers import Endpoint, resolve_endpoint
+from app.backends.chat_models import build_chat_models
+from app.backends.endpoints import resolve_judges
 from app.backends.sentence_encoder import TransformerEncoder
+from app.backends.verdict_store import make_verdict_store
 from app.errors import FailureReason
 from app.judges.calibration import CalibrationTable, load_calibrations
 from app.judges.cascade import JudgeCascade
 from app.judges.embedding import EmbeddingTier
 from app.judges.lexical import LexicalTier
-from app.judges.llm import LlmTier
+from app.judges.llm import LlmTier, PromptSet
 from app.judges.prompts import PromptLibrary
 from app.judges.tier import AbsentTier, SentenceEncoder, Tier, TierName
+from app.judges.verdict_cache import CachedTier
 from app.schemas.operations import VersionReport
 from app.scoring import Scorer
 from app.settings import Settings, load_settings
 
-_PROMPT = ("verify_claims", "v1")
+_VERIFY = ("verify_claims", "v2")
+_CHECK = ("check_claims", "v1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +45,8 @@ class _Plan:
     """What was read and checked before anything is built."""
 
     settings: Settings
-    endpoint: Endpoint | None
-    prompts: PromptLibrary
+    judge_names: tuple[str, ...]
+    prompts: PromptSet
     calibrations: CalibrationTable
     encoder: SentenceEncoder | None
 
@@ -69,8 +72,10 @@ def create_app(settings: Settings | None = None, *, encoder: SentenceEncoder | N
     settings = settings or load_settings()
     plan = _Plan(
         settings=settings,
-        endpoint=resolve_endpoint(settings),
-        prompts=PromptLibrary(*_PROMPT, folder=settings.prompts_dir),
+        judge_names=tuple(resolve_judges(settings)),
+        prompts=PromptSet(
+            PromptLibrary(*_VERIFY, folder=settings.prompts_dir), PromptLibrary(*_CHECK, folder=settings.prompts_dir)
+        ),
         calibrations=load_calibrations(settings.calibration),
         encoder=encoder,
     )
@@ -93,7 +98,9 @@ def create_app(settings: Settings | None = None, *, encoder: SentenceEncoder | N
     )
     check_key = Depends(make_key_check(settings.api_keys, settings.allow_anonymous))
     app.include_router(
-        evaluation_routes(settings, lambda request: _service(request).scorer), prefix="/v1", dependencies=[check_key]
+        evaluation_routes(settings, lambda request: _service(request).scorer, judge_names=plan.judge_names),
+        prefix="/v1",
+        dependencies=[check_key],
     )
     app.include_router(operation_routes(_version(plan), lambda request: _service(request).cascade))
     app.include_router(
@@ -129,19 +136,23 @@ def _build(plan: _Plan, stack: AsyncExitStack) -> Service:
 
 
 def _llm_tier(plan: _Plan, executor: Executor, stack: AsyncExitStack) -> Tier:
-    if plan.endpoint is None:
+    if not plan.judge_names:
         return AbsentTier(
             TierName.LLM,
             reason=FailureReason.NOT_CONFIGURED,
             detail="no judge is configured; set DASHSCOPE_API_KEY, or PLUMBLINE_LLM_API_KEY with a provider",
         )
-    chat = OpenAIChatModel(
-        plan.endpoint,
-        max_output_tokens=plan.settings.llm_max_output_tokens,
-        read_seconds=plan.settings.deadline_seconds,
-    )
-    stack.push_async_callback(chat.close)
-    return LlmTier(chat, plan.prompts, executor)
+    chats = build_chat_models(plan.settings)
+    for chat in chats.values():
+        stack.push_async_callback(chat.close)
+    tier = LlmTier(chats, plan.prompts, executor, max_output_tokens=plan.settings.llm_max_output_tokens)
+    store = make_verdict_store(plan.settings)
+    if store is None:
+        return tier
+    stack.push_async_callback(store.close)
+    cached = CachedTier(tier, store, identity=lambda case, ask: f"{__version__}\n{tier.identity(case, ask)}")
+    stack.push_async_callback(cached.close)
+    return cached
 
 
 def _encoder(settings: Settings, stack: AsyncExitStack) -> TransformerEncoder:
@@ -157,7 +168,7 @@ def _version(plan: _Plan) -> VersionReport:
     return VersionReport(
         name="plumbline",
         version=__version__,
-        prompts={prompt.label: prompt.digest for prompt in plan.prompts},
+        prompts={prompt.label: prompt.digest for prompt in (*plan.prompts.verify, *plan.prompts.check)},
         calibrations=[
             f"{entry.tier} {entry.model} {entry.language}: {entry.source.data if entry.source else 'not fitted'}"
             for entry in plan.calibrations.entries

@@ -6,19 +6,21 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeVar
+from typing import Literal, TypeVar
 
+from app.exchange import Ledger, Usage
 from app.generation.reference import exact_match, token_f1
 from app.generation.sample import Sample, SegmentedSample, segment
-from app.generation.scores import Scores, confidence, contexts_used, score
+from app.generation.scores import Scores, agreement, confidence, contexts_used, score
 from app.generation.segmentation import Sentence
 from app.generation.utilization import context_utilization
-from app.generation.verdicts import Claim, JudgeAccount, Verdict, whole_sentence_claim
+from app.generation.verdicts import Claim, JudgeAccount, Judgement, Verdict, whole_sentence_claim
 from app.judges.cascade import Attempt, CascadeResult, JudgeCascade
-from app.judges.tier import TierName
+from app.judges.tier import Ask, TierName
 
 T = TypeVar("T")
 
+_NOTHING_USED = Usage()
 _NO_CONTEXT_SCORES = Scores(0.0, 1.0, 0.0, 0.0, 1.0)
 
 
@@ -38,6 +40,12 @@ class Options:
     tiers: tuple[TierName, ...] | None
     threshold: float
     deadline_seconds: float
+    tenant: str = ""
+    judges: tuple[str, ...] = ()
+    samples: int = 1
+    escalation: str | None = None
+    cache: Literal["use", "bypass"] = "use"
+    max_cost: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,8 @@ class Result:
     contexts_given: int
     attempts: tuple[Attempt, ...]
     judge: JudgeAccount | None
+    usage: Usage
+    windows: int
     flags: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -76,10 +86,19 @@ class Scorer:
         case, decided = await self.in_worker(lambda: _prepare(sample, options))
         if decided is not None:
             return decided
-        cascade = await self._cascade.judge(
-            case, tiers=options.tiers, deadline_seconds=max(0.0, until - time.monotonic())
+        ask = Ask(
+            ledger=Ledger(max_cost=options.max_cost),
+            threshold=options.threshold,
+            tenant=options.tenant,
+            judges=options.judges,
+            samples=options.samples,
+            escalation=options.escalation,
+            cache=options.cache,
         )
-        return await self.in_worker(lambda: _result(case, options, cascade))
+        cascade = await self._cascade.judge(
+            case, ask, tiers=options.tiers, deadline_seconds=max(0.0, until - time.monotonic())
+        )
+        return await self.in_worker(lambda: _result(case, options, cascade, ask.ledger.usage))
 
     async def in_worker(self, work: Callable[[], T]) -> T:
         """What `work` returns, computed off the event loop."""
@@ -104,7 +123,7 @@ def _decide_without_judge(case: SegmentedSample, options: Options) -> Result | N
     return None
 
 
-def _result(case: SegmentedSample, options: Options, cascade: CascadeResult) -> Result:
+def _result(case: SegmentedSample, options: Options, cascade: CascadeResult, usage: Usage) -> Result:
     judgement = cascade.judgement
     if judgement is None:
         return _build(
@@ -112,6 +131,7 @@ def _result(case: SegmentedSample, options: Options, cascade: CascadeResult) -> 
             options,
             Status.NOT_JUDGED,
             cascade=cascade,
+            usage=usage,
             warnings=("no tier could answer; see attempts",),
         )
     scores = score(judgement)
@@ -122,6 +142,7 @@ def _result(case: SegmentedSample, options: Options, cascade: CascadeResult) -> 
         scores=scores,
         claims=judgement.claims,
         cascade=cascade,
+        usage=usage,
         flags=(
             *judgement.flags,
             *(() if cascade.attempts[0].answered else ("degraded",)),
@@ -139,6 +160,7 @@ def _build(
     scores: Scores | None = None,
     claims: Sequence[Claim] = (),
     cascade: CascadeResult | None = None,
+    usage: Usage = _NOTHING_USED,
     flags: tuple[str, ...] = (),
     warnings: tuple[str, ...] = (),
 ) -> Result:
@@ -151,9 +173,7 @@ def _build(
         scores=scores,
         passed=passed,
         threshold=options.threshold,
-        confidence=confidence(scores.faithfulness, passed=bool(passed), reliability=judgement.reliability)
-        if scores and judgement
-        else None,
+        confidence=_confidence(scores, judgement, options.threshold),
         context_utilization=context_utilization(case.sentences, case.index)
         if status in (Status.JUDGED, Status.NOT_JUDGED)
         else None,
@@ -165,9 +185,20 @@ def _build(
         contexts_given=len(case.sample.contexts),
         attempts=cascade.attempts if cascade else (),
         judge=judgement.account if judgement else None,
+        usage=usage,
+        windows=judgement.windows if judgement else 1,
         flags=flags,
         warnings=warnings,
     )
+
+
+def _confidence(scores: Scores | None, judgement: Judgement | None, threshold: float) -> float | None:
+    if scores is None or judgement is None:
+        return None
+    passed = scores.faithfulness >= threshold
+    if judgement.votes:
+        return agreement(judgement.votes, passed=passed, threshold=threshold)
+    return confidence(scores.faithfulness, passed=passed, reliability=judgement.reliability)
 
 
 def _unjudged_claims(case: SegmentedSample, verdict: Verdict, *, support: float | None) -> tuple[Claim, ...]:

@@ -1,11 +1,13 @@
 """Every knob: name, default, unit and one line of help. Read from the environment, prefix `PLUMBLINE_`."""
 
-from collections.abc import Iterable
+import json
+import re
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
@@ -13,7 +15,41 @@ from app.errors import ConfigurationError
 
 PREFIX = "PLUMBLINE_"
 
-ProviderName = Literal["dashscope", "dashscope-intl", "openai", "generic"]
+ProviderName = Literal["dashscope", "dashscope-intl", "openai", "azure", "vllm", "llamacpp", "ollama", "generic"]
+DEFAULT_JUDGE = "default"
+_JUDGE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+class LlmEndpoint(BaseModel):
+    """One address of a chat model; what is left out is the provider's own, where it has one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    provider: ProviderName
+    base_url: str | None = None
+    api_key: SecretStr | None = None
+    model: str | None = None
+    context_tokens: int | None = Field(default=None, ge=1_024)
+
+
+class ModelPrice(BaseModel):
+    """What a million tokens cost, in any one currency; cached ones cost as much as others unless told."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    input: float = Field(ge=0, allow_inf_nan=False)
+    output: float = Field(ge=0, allow_inf_nan=False)
+    cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+
+
+def _from_json(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        raise PydanticCustomError("not_json", "expected JSON") from None
+
+
+_Json = BeforeValidator(_from_json)
 
 
 class Settings(BaseSettings):
@@ -56,7 +92,9 @@ class Settings(BaseSettings):
 
     # --- tier llm
     llm_provider: ProviderName = Field(
-        default="dashscope", description="`dashscope`, `dashscope-intl`, `openai`, or `generic` with a base URL."
+        default="dashscope",
+        description="`dashscope`, `dashscope-intl`, `openai`; with a base URL `azure`, `vllm`, `llamacpp`, `ollama`, "
+        "`generic`.",
     )
     llm_api_key: SecretStr | None = Field(default=None, description="Key of the judge's provider.")
     dashscope_api_key: SecretStr | None = Field(
@@ -67,6 +105,35 @@ class Settings(BaseSettings):
     llm_base_url: str | None = Field(default=None, description="Base URL in place of the provider's own.")
     llm_model: str | None = Field(default=None, description="Model in place of the provider's default.")
     llm_max_output_tokens: int = Field(default=4096, ge=64, description="Tokens that one reply may have.")
+    llm_context_tokens: int | None = Field(
+        default=None, ge=1_024, description="Tokens of a request and its reply together; empty: the provider's usual."
+    )
+    llm_fallbacks: Annotated[tuple[LlmEndpoint, ...], NoDecode, _Json] = Field(
+        default=(),
+        description="JSON list of `{provider, base_url, api_key, model, context_tokens}`: asked in order when the "
+        "judge cannot answer.",
+    )
+    llm_judges: Annotated[Mapping[str, tuple[LlmEndpoint, ...]] | None, NoDecode, _Json] = Field(
+        default=None, description="JSON object of further judges that requests may name, each with such a list."
+    )
+    llm_max_concurrency: int = Field(
+        default=64, ge=1, le=10_000, description="Calls under way at one time, for each address, model and key."
+    )
+    llm_backoff_seconds: float = Field(
+        default=0.5, gt=0, le=60, description="Longest wait before the first retry; it doubles for each further one."
+    )
+    llm_rpm: int | None = Field(
+        default=None, ge=1, description="Requests a minute, for each address, model and key; empty: no budget."
+    )
+    llm_tpm: int | None = Field(
+        default=None, ge=1, description="Tokens a minute, for each address, model and key; empty: no budget."
+    )
+    llm_prices: Annotated[Mapping[str, ModelPrice] | None, NoDecode, _Json] = Field(
+        default=None, description="JSON object: model to `{input, output, cached}`, the prices of a million tokens."
+    )
+    llm_max_cost: float | None = Field(
+        default=None, gt=0, description="What the judges of one sample may cost, in the currency of the prices."
+    )
     prompts_dir: Path | None = Field(default=None, description="Folder of prompts in place of the built-in ones.")
 
     # --- tier embedding
@@ -79,6 +146,15 @@ class Settings(BaseSettings):
     )
     warm_up: bool = Field(default=True, description="Load the embedding model in the background at start-up.")
     cpu_threads: int = Field(default=2, ge=1, description="Threads for segmentation and the lexical tier.")
+
+    # --- cache
+    cache_path: Path | None = Field(
+        default=None, description="File that keeps verdicts of tier llm, with quotes, mode 0600; empty: memory."
+    )
+    cache_max_bytes: int = Field(default=268_435_456, ge=1_048_576, description="Bytes of kept verdicts.")
+    cache_ttl_seconds: int = Field(
+        default=604_800, ge=0, description="Seconds for which a verdict is kept; 0 keeps none."
+    )
 
     # --- logs
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(default="INFO", description="Lowest level logged.")
@@ -97,6 +173,20 @@ class Settings(BaseSettings):
             raise PydanticCustomError("short_key", f"every key needs {_MIN_KEY_LENGTH} characters or more")
         return keys
 
+    @field_validator("llm_judges")
+    @classmethod
+    def _judges_have_names(
+        cls, judges: Mapping[str, tuple[LlmEndpoint, ...]] | None
+    ) -> Mapping[str, tuple[LlmEndpoint, ...]] | None:
+        for name, endpoints in (judges or {}).items():
+            if name == DEFAULT_JUDGE or not _JUDGE_NAME.fullmatch(name):
+                raise PydanticCustomError(
+                    "judge_name", f"a judge's name has letters, digits and ._- and is not {DEFAULT_JUDGE!r}"
+                )
+            if not endpoints:
+                raise PydanticCustomError("no_endpoint", "a judge needs one endpoint or more")
+        return judges
+
 
 _MIN_KEY_LENGTH = 16
 
@@ -111,7 +201,8 @@ def load_settings() -> Settings:
         return Settings()
     except ValidationError as error:
         problems = "; ".join(
-            f"{variable_name(_first(e['loc']))}: {e['msg']}" for e in error.errors(include_input=False)
+            f"{variable_name(_first(e['loc']))}: {_inside(e['loc'])}{e['msg']}"
+            for e in error.errors(include_input=False)
         )
         raise ConfigurationError(problems) from None
 
@@ -135,3 +226,10 @@ def variable_name(field: str) -> str:
 
 def _first(location: tuple[int | str, ...]) -> str:
     return str(location[0]) if location else "settings"
+
+
+def _inside(location: tuple[int | str, ...]) -> str:
+    """The place inside a variable's JSON; names that the user wrote there are left out, one may be a key."""
+    ours = LlmEndpoint.model_fields.keys() | ModelPrice.model_fields.keys()
+    places = [str(part) for part in location[1:] if isinstance(part, int) or part in ours]
+    return f"{'.'.join(places)}: " if places else ""

@@ -2,18 +2,19 @@
 
 import asyncio
 import re
+from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import TierFailure
+from app.exchange import ChatReply, ChatRequest, Ledger
 from app.generation.sample import Sample, SegmentedSample, segment
 from app.generation.verdicts import Claim, JudgeAccount, Judgement, Verdict
-from app.judges.tier import TierName
+from app.judges.tier import Ask, TierName
 from app.readiness import Readiness, State
 
 P = ParamSpec("P")
@@ -94,7 +95,7 @@ class AnsweringTier:
         self.judgement = judgement_of(claim_of(Verdict.SUPPORTED, 1.0))
         self.budgets: list[float] = []
 
-    async def judge(self, case: SegmentedSample, *, seconds: float) -> Judgement:
+    async def judge(self, case: SegmentedSample, ask: Ask, *, seconds: float) -> Judgement:
         self.budgets.append(seconds)
         return self.judgement
 
@@ -109,7 +110,7 @@ class FailingTier(AnsweringTier):
         super().__init__(name)
         self._error = error
 
-    async def judge(self, case: SegmentedSample, *, seconds: float) -> Judgement:
+    async def judge(self, case: SegmentedSample, ask: Ask, *, seconds: float) -> Judgement:
         self.budgets.append(seconds)
         raise self._error
 
@@ -117,37 +118,39 @@ class FailingTier(AnsweringTier):
 class SlowTier(AnsweringTier):
     """A tier that takes all the time it is given, and more."""
 
-    async def judge(self, case: SegmentedSample, *, seconds: float) -> Judgement:
+    async def judge(self, case: SegmentedSample, ask: Ask, *, seconds: float) -> Judgement:
         self.budgets.append(seconds)
         await asyncio.sleep(3_600)
         return self.judgement
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptedReply:
-    """What a ScriptedChat says."""
-
-    content: str
-    model: str = "scripted-1"
-    prompt_tokens: int | None = 11
-    completion_tokens: int | None = 7
-
-
 class ScriptedChat:
-    """A ChatModel that gives the same reply to every request and keeps them as `(system, user)`."""
+    """A ChatModel that gives its replies in turn, the last one for ever, and keeps the requests.
+
+    Args:
+        replies: texts, whole replies, or failures to raise.
+    """
 
     model = "scripted"
 
-    def __init__(self, content: str) -> None:
-        self.requests: list[tuple[str, str]] = []
-        self._reply = ScriptedReply(content)
+    def __init__(
+        self, *replies: str | ChatReply | TierFailure, name: str = "default", context_tokens: int = 32_768
+    ) -> None:
+        self.name = name
+        self.context_tokens = context_tokens
+        self.requests: list[ChatRequest] = []
+        self._replies = deque(replies)
 
-    async def complete(self, *, system: str, user: str) -> ScriptedReply:
-        self.requests.append((system, user))
-        return self._reply
+    async def complete(self, request: ChatRequest, *, seconds: float, ledger: Ledger) -> ChatReply:
+        self.requests.append(request)
+        ledger.add_call(prompt_tokens=11, completion_tokens=7, cached_tokens=None, cost=None)
+        reply = self._replies.popleft() if len(self._replies) > 1 else self._replies[0]
+        if isinstance(reply, TierFailure):
+            raise reply
+        return reply if isinstance(reply, ChatReply) else ChatReply(reply, "scripted-1")
 
-    def describe(self) -> str:
-        return "scripted: nowhere"
+    def readiness(self) -> Readiness:
+        return Readiness(State.READY, "scripted: nowhere")
 
 
 def _words(text: str) -> frozenset[str]:

@@ -39,7 +39,9 @@ def make_key_check(keys: Sequence[SecretStr], allow_anonymous: bool) -> KeyCheck
         api_key: Annotated[str | None, Security(_API_KEY)],
     ) -> None:
         if digests:
-            _check_keys([key for key in (bearer and bearer.credentials, api_key) if key], digests)
+            request.state.tenant = _check_keys(
+                [key for key in (bearer and bearer.credentials, api_key) if key], digests
+            )
         elif not allow_anonymous and not _is_on_loopback(request):
             raise Locked(
                 "no key is configured, so only callers on this machine are served: "
@@ -49,14 +51,21 @@ def make_key_check(keys: Sequence[SecretStr], allow_anonymous: bool) -> KeyCheck
     return require_key
 
 
-def _check_keys(sent: Sequence[str], digests: Sequence[bytes]) -> None:
+def _check_keys(sent: Sequence[str], digests: Sequence[bytes]) -> str:
+    """Whose key it is, as the key's digest."""
     if not sent:
         raise KeyMissing("a key is needed; send 'Authorization: Bearer <key>' or 'X-API-Key: <key>'")
     # Headers arrive decoded as latin-1. Digests have one length, and none is skipped: time tells nothing.
     sent_digests = [hashlib.sha256(key.encode("latin-1", "replace")).digest() for key in sent]
-    matches = [hmac.compare_digest(sent_digest, digest) for sent_digest in sent_digests for digest in digests]
-    if not any(matches):
+    matches = [digest for sent_digest in sent_digests for digest in digests if hmac.compare_digest(sent_digest, digest)]
+    if not matches:
         raise KeyUnknown("the key that was sent is not one of those configured")
+    return matches[0].hex()
+
+
+def tenant_of(request: Request) -> str:
+    """Whose request it is: the digest of its key, empty where none is needed. After the key was checked."""
+    return str(getattr(request.state, "tenant", ""))
 
 
 def _is_on_loopback(request: Request) -> bool:

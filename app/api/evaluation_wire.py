@@ -1,9 +1,11 @@
 """Between the wire and the inside: a request becomes a sample, a result becomes what is sent."""
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import fields
 
+from app.errors import InvalidInput
+from app.exchange import Usage
 from app.generation.sample import Sample
 from app.generation.scores import Scores, count_verdicts
 from app.generation.verdicts import Claim, Evidence, JudgeAccount
@@ -18,6 +20,7 @@ from app.schemas.evaluation import (
     JudgeItem,
     SentenceItem,
     Tokens,
+    UsageItem,
     VerdictCounts,
 )
 from app.scoring import Options, Result
@@ -34,9 +37,33 @@ def to_sample(request: EvaluationRequest) -> Sample:
     return Sample(request.question, tuple(request.contexts), request.answer, request.reference)
 
 
-def to_options(request: EvaluationRequest, *, threshold: float, deadline_seconds: float) -> Options:
-    """The request's choices, the service's settings where it made none; the setting bounds the deadline."""
+def to_options(
+    request: EvaluationRequest,
+    *,
+    threshold: float,
+    deadline_seconds: float,
+    judge_names: Collection[str],
+    tenant: str,
+    max_cost: float | None,
+) -> Options:
+    """The request's choices, the service's settings where it made none; the settings bound deadline and cost.
+
+    Raises:
+        InvalidInput: a judge of a name that the service does not have.
+    """
+    for field, names in (("judges", request.judges or ()), ("escalation", (request.escalation,))):
+        unknown = [name for name in names if name is not None and name not in judge_names]
+        if unknown:
+            known = f"known are {', '.join(judge_names)}" if judge_names else "no judge is configured"
+            raise InvalidInput(f"no judge is named {unknown[0][:64]!r}; {known}", place=f"/{field}")
+    costs = [cost for cost in (request.max_cost, max_cost) if cost is not None]
     return Options(
+        tenant=tenant,
+        judges=tuple(dict.fromkeys(request.judges or ())),
+        samples=request.samples,
+        escalation=request.escalation,
+        cache=request.cache,
+        max_cost=min(costs, default=None),
         tiers=None if request.tiers is None else tuple(TierName(tier) for tier in request.tiers),
         threshold=threshold if request.threshold is None else request.threshold,
         deadline_seconds=min(request.deadline_seconds or deadline_seconds, deadline_seconds),
@@ -74,6 +101,8 @@ def to_wire(request: EvaluationRequest, result: Result) -> EvaluationResult:
         counts=VerdictCounts(**{verdict.value: count for verdict, count in count_verdicts(result.claims).items()}),
         attempts=[_attempt(attempt) for attempt in result.attempts],
         judge=result.judge and _judge(result.judge),
+        usage=UsageItem(**{each.name: getattr(result.usage, each.name) for each in fields(Usage)}),
+        windows=result.windows,
         flags=list(result.flags),
         warnings=list(result.warnings),
     )
@@ -126,6 +155,7 @@ def _attempt(attempt: Attempt) -> AttemptItem:
         reason=attempt.reason,
         detail=attempt.detail,
         seconds=round(attempt.seconds, 4),
+        calls=attempt.calls,
     )
 
 
@@ -136,6 +166,7 @@ def _judge(account: JudgeAccount) -> JudgeItem:
         prompt_digest=account.prompt_digest,
         calls=account.calls,
         tokens=Tokens(prompt=account.prompt_tokens, completion=account.completion_tokens),
+        cache=account.cache,
     )
 
 

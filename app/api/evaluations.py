@@ -1,10 +1,11 @@
 """POST /v1/evaluations: one sample in, one result out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Request, Response
 
+from app.api.auth import tenant_of
 from app.api.evaluation_examples import EXAMPLES
 from app.api.evaluation_wire import to_options, to_sample, to_wire
 from app.api.problems import PROBLEM_RESPONSES
@@ -14,8 +15,10 @@ from app.scoring import Scorer
 from app.settings import Settings
 
 
-def evaluation_routes(settings: Settings, scorer_of: Callable[[Request], Scorer]) -> APIRouter:
-    """The routes of the main job, with the limits of these settings."""
+def evaluation_routes(
+    settings: Settings, scorer_of: Callable[[Request], Scorer], *, judge_names: Collection[str] = ()
+) -> APIRouter:
+    """The routes of the main job, with the limits of these settings; `judge_names`: those that a request may name."""
     router = APIRouter(route_class=StrictRoute, responses=PROBLEM_RESPONSES, tags=["evaluation"])
     bounded = bounded_request(
         RequestLimits(
@@ -32,7 +35,14 @@ def evaluation_routes(settings: Settings, scorer_of: Callable[[Request], Scorer]
         The first tier that can answer does: an LLM judge, then sentence embeddings, then word overlap. A tier that
         fails is named in `attempts` with the reason; it never becomes a score.
         """
-        options = to_options(sample, threshold=settings.threshold, deadline_seconds=settings.deadline_seconds)
+        options = to_options(
+            sample,
+            threshold=settings.threshold,
+            deadline_seconds=settings.deadline_seconds,
+            judge_names=judge_names,
+            tenant=tenant_of(request),
+            max_cost=settings.llm_max_cost,
+        )
         scorer = scorer_of(request)
         result = await scorer.score(to_sample(sample), options)
         # A result can have a megabyte; it is written where it holds up nobody.

@@ -1,6 +1,7 @@
 """`plumbline serve`: the HTTP API on one address."""
 
 import argparse
+import gc
 import os
 import socket
 from typing import TYPE_CHECKING
@@ -36,6 +37,9 @@ def _serve(options: argparse.Namespace) -> int:
     for line in unknown_variables(os.environ):
         structlog.get_logger().warning("setting_unknown", detail=line)
     app = create_app(settings)
+    # What was loaded lives as long as the process. Walking it would stop every request for 0.1 to 0.2 s at times.
+    gc.collect()
+    gc.freeze()
     with _listen(options.host, options.port) as listener:
         # The access log of uvicorn prints query strings; ours has the route's template instead.
         server = uvicorn.Server(

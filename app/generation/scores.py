@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from app.generation.duplicates import is_duplicate
 from app.generation.verdicts import Claim, Judgement, Verdict
 
 
@@ -25,9 +26,10 @@ def score(judgement: Judgement) -> Scores | None:
     """Scores of a judgement; None when no claim in it can be checked.
 
     faithfulness = sum of support / number of checkable claims (seed 4's mean over sentences; with one claim a
-    sentence both are the same). hallucination_rate = 1 - faithfulness (seed 4).
+    sentence both are the same). hallucination_rate = 1 - faithfulness (seed 4). A claim marked as a duplicate is in no
+    count.
     """
-    checkable = [claim for claim in judgement.claims if claim.is_checkable]
+    checkable = [claim for claim in judgement.claims if claim.is_checkable and not is_duplicate(claim)]
     if not checkable:
         return None
     total = len(checkable)
@@ -45,16 +47,21 @@ def score(judgement: Judgement) -> Scores | None:
 
 
 def count_verdicts(claims: Sequence[Claim]) -> Mapping[Verdict, int]:
-    """How many claims carry each verdict, every verdict named."""
+    """How many claims carry each verdict, every verdict named; duplicates are not counted."""
     counts = dict.fromkeys(Verdict, 0)
     for claim in claims:
-        counts[claim.verdict] += 1
+        if not is_duplicate(claim):
+            counts[claim.verdict] += 1
     return counts
 
 
 def contexts_used(claims: Sequence[Claim]) -> tuple[int, ...]:
-    """Indices of the contexts in which verified evidence of a supported or partial claim lies, ascending."""
-    backed = (claim for claim in claims if claim.verdict in (Verdict.SUPPORTED, Verdict.PARTIAL))
+    """Indices of the contexts in which verified evidence of a supported or partial claim lies, ascending; a duplicate's
+    evidence counts for nothing.
+    """
+    backed = (
+        claim for claim in claims if claim.verdict in (Verdict.SUPPORTED, Verdict.PARTIAL) and not is_duplicate(claim)
+    )
     return tuple(
         sorted({e.context for claim in backed for e in claim.evidence if e.verified and e.context is not None})
     )
@@ -72,6 +79,18 @@ def confidence(faithfulness: float, *, passed: bool, reliability: Sequence[tuple
         return None
     faithful_share = _interpolate(faithfulness, reliability)
     return faithful_share if passed else 1.0 - faithful_share
+
+
+def agreement(votes: Sequence[float], *, passed: bool, threshold: float) -> float:
+    """How far the votes agree with the verdict, in (0, 1): (agreeing + 1) / (votes + 2), Laplace's rule of succession.
+
+    Not calibrated on people: two of two votes give 0.75, five of five 0.86, one of two 0.5.
+
+    Args:
+        votes: the faithfulness that each vote alone would give.
+    """
+    agreeing = sum((vote >= threshold) == passed for vote in votes)
+    return (agreeing + 1) / (len(votes) + 2)
 
 
 def _interpolate(x: float, points: Sequence[tuple[float, float]]) -> float:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Literal
 
 from app.generation.segmentation import Sentence
 
@@ -64,7 +65,10 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class JudgeAccount:
-    """What the judge was and what it cost. Tokens are the provider's own count, None where it gave none."""
+    """What the judge was and what it cost. Tokens are the provider's own count, None where it gave none.
+
+    `model`: several are joined by ", ". `cache`: None for tiers without one; a hit cost nothing.
+    """
 
     model: str
     prompt: str | None = None
@@ -72,6 +76,7 @@ class JudgeAccount:
     calls: int = 0
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    cache: Literal["hit", "miss", "bypass"] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +85,8 @@ class Judgement:
 
     `has_verdict_kinds` is True when the tier tells contradicted from not mentioned and partial from whole
     (tier llm); the other tiers only measure support. `reliability` maps a score to the observed share of faithful
-    answers around it, in the data the tier was calibrated on.
+    answers around it, in the data the tier was calibrated on. `votes`: the faithfulness by each of several votes
+    alone; empty for one. `windows`: parts into which the contexts were cut to be read.
     """
 
     claims: tuple[Claim, ...]
@@ -89,6 +95,8 @@ class Judgement:
     reliability: tuple[tuple[float, float], ...] = ()
     flags: tuple[str, ...] = ()
     warnings: tuple[str, ...] = field(default=())
+    votes: tuple[float, ...] = ()
+    windows: int = 1
 
 
 def whole_sentence_claim(

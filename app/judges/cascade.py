@@ -10,7 +10,7 @@ import structlog
 from app.errors import FailureReason, TierFailure
 from app.generation.sample import SegmentedSample
 from app.generation.verdicts import Judgement
-from app.judges.tier import Tier, TierName
+from app.judges.tier import Ask, Tier, TierName
 from app.readiness import Readiness
 
 # Seconds that a tier leaves to those after it, by the tier that wants them: one call of a quick judge, one sample of 5
@@ -21,12 +21,13 @@ _LARGEST_SHARE = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One tier's try: `reason` and `detail` are None when it answered."""
+    """One tier's try: `reason` and `detail` are None when it answered. `calls`: requests that it made to a provider."""
 
     tier: TierName
     reason: FailureReason | None
     detail: str | None
     seconds: float
+    calls: int = 0
 
     @property
     def answered(self) -> bool:
@@ -49,12 +50,13 @@ class JudgeCascade:
         self._tiers: Mapping[TierName, Tier] = {tier.name: tier for tier in tiers}
 
     async def judge(
-        self, case: SegmentedSample, *, tiers: Sequence[TierName] | None, deadline_seconds: float
+        self, case: SegmentedSample, ask: Ask, *, tiers: Sequence[TierName] | None, deadline_seconds: float
     ) -> CascadeResult:
         """The first judgement that a tier can give.
 
         Args:
             case: the segmented sample.
+            ask: what the caller wants of the tiers.
             tiers: those to ask, in this order; None asks all in the default order.
             deadline_seconds: for all of them together.
         """
@@ -63,7 +65,7 @@ class JudgeCascade:
         attempts: list[Attempt] = []
         for position, name in enumerate(order):
             budget = _budget(until - time.monotonic(), order[position + 1 :])
-            judgement, attempt = await self._attempt(self._tiers[name], case, budget)
+            judgement, attempt = await self._attempt(self._tiers[name], case, ask, budget)
             attempts.append(attempt)
             if judgement is not None:
                 return CascadeResult(judgement, name, tuple(attempts))
@@ -73,27 +75,30 @@ class JudgeCascade:
         """The state of every tier, in order."""
         return {name: tier.readiness() for name, tier in self._tiers.items()}
 
-    async def _attempt(self, tier: Tier, case: SegmentedSample, budget: float) -> tuple[Judgement | None, Attempt]:
-        started = time.monotonic()
+    async def _attempt(
+        self, tier: Tier, case: SegmentedSample, ask: Ask, budget: float
+    ) -> tuple[Judgement | None, Attempt]:
+        started, before = time.monotonic(), ask.ledger.usage
         try:
-            judgement = await _within(tier, case, budget)
+            judgement = await _within(tier, case, ask, budget)
         except TierFailure as failure:
-            seconds = time.monotonic() - started
+            seconds, calls = time.monotonic() - started, ask.ledger.usage.calls - before.calls
             # A tier that was never set up is no event; /readyz says so.
             if failure.reason is not FailureReason.NOT_CONFIGURED:
                 structlog.get_logger().warning(
                     "tier_failed", tier=tier.name, reason=failure.reason, seconds=round(seconds, 3)
                 )
-            return None, Attempt(tier.name, failure.reason, failure.detail, seconds)
-        return judgement, Attempt(tier.name, None, None, time.monotonic() - started)
+            return None, Attempt(tier.name, failure.reason, failure.detail, seconds, calls)
+        calls = ask.ledger.usage.calls - before.calls
+        return judgement, Attempt(tier.name, None, None, time.monotonic() - started, calls)
 
 
-async def _within(tier: Tier, case: SegmentedSample, budget: float) -> Judgement:
+async def _within(tier: Tier, case: SegmentedSample, ask: Ask, budget: float) -> Judgement:
     if budget <= 0:
         raise TierFailure(FailureReason.TIMEOUT, "not asked: the deadline had passed")
     try:
         async with asyncio.timeout(budget) as scope:
-            return await tier.judge(case, seconds=budget)
+            return await tier.judge(case, ask, seconds=budget)
     except TimeoutError:
         # A TimeoutError that is not this scope's own is a bug of the tier.
         if not scope.expired():

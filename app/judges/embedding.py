@@ -11,7 +11,7 @@ from app.generation.segmentation import Sentence
 from app.generation.verdicts import Claim, Evidence, JudgeAccount, Judgement, Verdict, whole_sentence_claim
 from app.judges.calibration import VERBATIM_SUPPORT, Calibration, CalibrationTable
 from app.judges.lexical import verdict_of
-from app.judges.tier import SentenceEncoder, TierName
+from app.judges.tier import Ask, SentenceEncoder, TierName
 from app.judges.window_match import WindowMatch, match_sentences, plan_comparison
 from app.readiness import Readiness
 
@@ -47,7 +47,7 @@ class EmbeddingTier:
         self._executor = executor
         self._max_windows = max_windows
 
-    async def judge(self, case: SegmentedSample, *, seconds: float) -> Judgement:
+    async def judge(self, case: SegmentedSample, ask: Ask, *, seconds: float) -> Judgement:
         """The judgement.
 
         Raises:

@@ -10,7 +10,7 @@ from app.generation.segmentation import Sentence
 from app.generation.verdicts import Claim, Evidence, JudgeAccount, Judgement, Verdict, whole_sentence_claim
 from app.generation.words import content_words, han_share, language_of
 from app.judges.calibration import VERBATIM_SUPPORT, Calibration, CalibrationTable
-from app.judges.tier import TierName
+from app.judges.tier import Ask, TierName
 from app.readiness import Readiness, State
 
 MODEL = "content-word-overlap-1"
@@ -30,7 +30,7 @@ class LexicalTier:
         self._calibrations = calibrations
         self._executor = executor
 
-    async def judge(self, case: SegmentedSample, *, seconds: float) -> Judgement:
+    async def judge(self, case: SegmentedSample, ask: Ask, *, seconds: float) -> Judgement:
         """The judgement, made off the event loop.
 
         Raises:

@@ -1,183 +1,208 @@
-"""Tier 1: one call to a chat model, a claim-by-claim reply that is validated, evidence that is checked."""
+"""Tier 1: chat models that judge claim by claim, with evidence that is checked here and counts that are made here."""
 
 import asyncio
-import json
-import secrets
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from typing import Annotated
-
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError
-from pydantic_core import from_json
+from dataclasses import dataclass, replace
+from typing import Final
 
 from app.errors import FailureReason, TierFailure
+from app.exchange import Usage
+from app.generation.duplicates import mark_duplicates
+from app.generation.injection import Inspection, inspect
 from app.generation.sample import SegmentedSample
-from app.generation.verdicts import (
-    SUPPORT_BY_VERDICT,
-    Claim,
-    JudgeAccount,
-    Judgement,
-    Verdict,
-    whole_sentence_claim,
-)
-from app.judges.evidence import EvidenceCheck, settle
-from app.judges.prompts import Prompt, PromptLibrary
-from app.judges.tier import ChatModel, ChatReply, TierName
-from app.readiness import Readiness, State
+from app.generation.verdicts import Claim, JudgeAccount, Judgement, Verdict, whole_sentence_claim
+from app.judges.context_windows import context_windows, token_estimate
+from app.judges.evidence.search import EvidenceSearch
+from app.judges.hearing import Case, Hearing, Prompts
+from app.judges.panel import escalated, faithfulness_by_vote, majority, worth_escalating
+from app.judges.prompts import PromptLibrary
+from app.judges.tier import Ask, ChatModel, TierName
+from app.readiness import Readiness
 
-_MARKER_BYTES = 8
-# Far above any honest reply to an answer within the limits; beyond it parsing would only cost time.
-_MAX_REPLY_CHARACTERS = 1_000_000
+# Votes of one model differ only where it is unsure; at 0 they would be copies.
+_SAMPLING_TEMPERATURE: Final = 0.7
+_INCOMPLETE: Final = "incomplete"
+
+
+@dataclass(frozen=True, slots=True)
+class PromptSet:
+    """The prompts of the tier: one that makes claims and judges them, one that judges claims made already."""
+
+    verify: PromptLibrary
+    check: PromptLibrary
+
+    def for_case(self, case: SegmentedSample) -> Prompts:
+        """Those in the language of the answer."""
+        return Prompts(self.verify.for_language(case.language), self.check.for_language(case.language))
 
 
 class LlmTier:
-    """An LLM judge: sentences and contexts go in as numbered data, claims with verdicts and quotes come out."""
+    """LLM judges: sentences and contexts go in as numbered data, claims with verdicts and quotes come out."""
 
     name = TierName.LLM
 
-    def __init__(self, chat: ChatModel, prompts: PromptLibrary, executor: Executor) -> None:
-        self._chat = chat
+    def __init__(
+        self, chats: Mapping[str, ChatModel], prompts: PromptSet, executor: Executor, *, max_output_tokens: int = 4096
+    ) -> None:
+        """Args:
+        chats: by name; the first is asked when a sample names none.
+        """
+        self._chats = chats
         self._prompts = prompts
         self._executor = executor
+        self._max_output_tokens = max_output_tokens
 
-    async def judge(self, case: SegmentedSample, *, seconds: float) -> Judgement:
-        """The judgement from one call.
+    async def judge(self, case: SegmentedSample, ask: Ask, *, seconds: float) -> Judgement:
+        """The judgement, from one call as a rule.
 
         Raises:
-            TierFailure: the call failed, or the reply is not a verdict on every sentence.
+            TierFailure: the first judge did not answer, or not with a verdict on every sentence.
         """
-        prompt = self._prompts.for_language(case.language)
-        reply = await self._chat.complete(
-            system=prompt.system,
-            user=prompt.render_user(marker=secrets.token_hex(_MARKER_BYTES), data=_data(case)),
+        until, before = time.monotonic() + seconds, ask.ledger.usage
+        chats = self._asked(ask.judges)
+        second = self._asked((ask.escalation,))[0] if ask.escalation else None
+        loop = asyncio.get_running_loop()
+        smallest = min(chat.context_tokens for chat in (*chats, *((second,) if second else ())))
+        inspection, prepared = await loop.run_in_executor(self._executor, self._prepare, case, smallest)
+
+        def hearing(chat: ChatModel) -> Hearing:
+            return Hearing(prepared, chat, ask.ledger, until, self._executor)
+
+        lead = hearing(chats[0])
+        claims = await lead.claims()
+        hearings = [lead]
+        votes, missing = await self._votes(claims, [hearing(chat) for chat in chats[1:]], lead, ask.samples, hearings)
+        ballots = faithfulness_by_vote(claims, votes)
+        claims = majority(claims, votes)
+        flags = [*inspection.flags, *([_INCOMPLETE] if missing else [])]
+        if second is not None:
+            doubtful = worth_escalating(claims, threshold=ask.threshold, is_suspect=bool(inspection.flags))
+            if doubtful:
+                hearings.append(hearing(second))
+                claims, ballots, failed = await self._escalate(claims, ballots, doubtful, hearings[-1])
+                flags += ["escalated", *([_INCOMPLETE] if failed else [])]
+                missing += failed
+        return Judgement(
+            claims=_with_headings(case, mark_duplicates(claims)),
+            account=self._account(prepared, hearings, before, ask.ledger.usage),
+            has_verdict_kinds=True,
+            flags=tuple(dict.fromkeys((*flags, *(flag for each in hearings for flag in each.flags)))),
+            warnings=tuple(missing),
+            votes=ballots,
+            windows=len(prepared.windows),
         )
-        run = asyncio.get_running_loop().run_in_executor
-        return await run(self._executor, _read_judgement, case, reply, prompt)
+
+    def identity(self, case: SegmentedSample, ask: Ask) -> str:
+        """What a judgement depends on besides the texts, for a cache."""
+        chats = [*self._asked(ask.judges), *(self._asked((ask.escalation,)) if ask.escalation else ())]
+        prompts = self._prompts.for_case(case)
+        parts = [
+            *(f"{chat.name}={chat.model}" for chat in chats),
+            prompts.verify.digest,
+            prompts.check.digest,
+            str(self._max_output_tokens),
+            str(ask.samples),
+            f"{ask.escalation} {ask.threshold}" if ask.escalation else "",
+        ]
+        return "\n".join(parts)
 
     def readiness(self) -> Readiness:
-        return Readiness(State.READY, self._chat.describe())
+        """The state of the first judge, and a line on each of the others."""
+        first, *others = [chat.readiness() for chat in self._chats.values()]
+        return replace(first, detail="; ".join(each.detail for each in (first, *others)))
 
+    def _asked(self, names: Sequence[str | None]) -> list[ChatModel]:
+        """The chat models of these names; the first of all when there are none.
 
-class _ClaimReply(BaseModel):
-    claim: str
-    context_ids: Annotated[list[int], BeforeValidator(lambda value: [] if value is None else value)] = Field(
-        default_factory=list
-    )
-    quote: Annotated[str, BeforeValidator(lambda value: "" if value is None else value)] = ""
-    reason: Annotated[str, BeforeValidator(lambda value: "" if value is None else value)] = ""
-    verdict: Annotated[
-        Verdict, BeforeValidator(lambda value: value.strip().lower() if isinstance(value, str) else value)
-    ]
+        Raises:
+            TierFailure: `not_configured`, for a name that nobody has.
+        """
+        if not names:
+            return [next(iter(self._chats.values()))]
+        unknown = [name for name in names if name not in self._chats]
+        if unknown:
+            raise TierFailure(
+                FailureReason.NOT_CONFIGURED, f"no judge is named {unknown[0]!r}; there are {', '.join(self._chats)}"
+            )
+        return [self._chats[name] for name in names if name is not None]
 
+    def _prepare(self, case: SegmentedSample, context_tokens: int) -> tuple[Inspection, Case]:
+        inspection = inspect(case.sample)
+        prompts = self._prompts.for_case(case)
+        instructions = max(token_estimate(prompt.system + prompt.user) for prompt in (prompts.verify, prompts.check))
+        # The longest batch of sentences is not known yet: room for the whole answer, up to half of what there is.
+        room = context_tokens - instructions - self._max_output_tokens - token_estimate(case.sample.question)
+        tokens = room - min(token_estimate(case.sample.answer) * 2, room // 2)
+        if tokens <= 0:
+            raise TierFailure(
+                FailureReason.TOO_LONG, f"question and instructions leave no room in {context_tokens} tokens"
+            )
+        windows = context_windows(case.sample.contexts, case.context_sentences, tokens=tokens)
+        search = EvidenceSearch(case.sample.contexts, excluded=inspection.excluded, index=case.index)
+        return inspection, Case(case, windows, search, prompts, self._max_output_tokens)
 
-class _SentenceReply(BaseModel):
-    id: int
-    claims: list[_ClaimReply] = Field(min_length=1)
-
-
-class _Reply(BaseModel):
-    sentences: list[_SentenceReply]
-
-
-def _data(case: SegmentedSample) -> str:
-    """The sample as one JSON object: numbered contexts, the question, and the sentences with the checkable numbered."""
-    id_by_position = {position: number for number, position in enumerate(case.checkable, start=1)}
-    answer: list[Mapping[str, object]] = []
-    for position, sentence in enumerate(case.sentences):
-        if position in id_by_position:
-            answer.append({"id": id_by_position[position], "text": sentence.text})
-        elif sentence.kind != "markup":
-            answer.append({"text": sentence.text})
-    contexts = [{"id": number, "text": text} for number, text in enumerate(case.sample.contexts, start=1)]
-    return json.dumps(
-        {"contexts": contexts, "question": case.sample.question, "answer": answer}, ensure_ascii=False, allow_nan=False
-    )
-
-
-def _read_judgement(case: SegmentedSample, reply: ChatReply, prompt: Prompt) -> Judgement:
-    sentences, flags = _match_ids(_parse(reply.content).sentences, expected=len(case.checkable))
-    check = EvidenceCheck(case.sample.contexts)
-    number_by_position = {position: number for number, position in enumerate(case.checkable, start=1)}
-    claims: list[Claim] = []
-    for position, sentence in enumerate(case.sentences):
-        if position not in number_by_position:
-            claims.append(whole_sentence_claim(position, sentence, verdict=Verdict.NOT_A_CLAIM))
-            continue
-        replies = sentences[number_by_position[position]].claims
-        claims.extend(_claim(case, position, order, claim, check) for order, claim in enumerate(replies))
-    account = JudgeAccount(
-        model=reply.model,
-        prompt=prompt.label,
-        prompt_digest=prompt.digest,
-        calls=1,
-        prompt_tokens=reply.prompt_tokens,
-        completion_tokens=reply.completion_tokens,
-    )
-    return Judgement(claims=tuple(claims), account=account, has_verdict_kinds=True, flags=flags)
-
-
-def _claim(case: SegmentedSample, position: int, order: int, reply: _ClaimReply, check: EvidenceCheck) -> Claim:
-    sentence = case.sentences[position]
-    cited = [number - 1 for number in reply.context_ids]
-    evidence = check.locate(reply.quote, cited)
-    moved = evidence is not None and evidence.verified and bool(cited) and evidence.context not in cited
-    return settle(
-        Claim(
-            id=f"{position}.{order}",
-            sentence=position,
-            text=reply.claim,
-            start=sentence.start,
-            end=sentence.end,
-            verdict=reply.verdict,
-            support=SUPPORT_BY_VERDICT.get(reply.verdict),
-            reason=reply.reason or None,
-            evidence=(evidence,) if evidence else (),
-            flags=("context_id_repaired",) if moved else (),
+    async def _votes(
+        self, claims: Sequence[Claim], others: Sequence[Hearing], lead: Hearing, samples: int, hearings: list[Hearing]
+    ) -> tuple[list[Mapping[str, Claim]], list[str]]:
+        """The verdicts of every other vote that came, and a warning for each that did not."""
+        checkable = [claim for claim in claims if claim.is_checkable]
+        if not checkable:
+            return [], []
+        asked: list[tuple[Hearing, float | None]] = [(each, None) for each in others]
+        asked += [(each, _SAMPLING_TEMPERATURE) for each in (lead, *others) for _ in range(samples - 1)]
+        hearings.extend(others)
+        answers = await asyncio.gather(
+            *(each.verdicts(checkable, temperature=temperature) for each, temperature in asked), return_exceptions=True
         )
-    )
+        return _sorted_out([each for each, _ in asked], answers)
 
+    async def _escalate(
+        self, claims: tuple[Claim, ...], ballots: tuple[float, ...], doubtful: Sequence[Claim], hearing: Hearing
+    ) -> tuple[tuple[Claim, ...], tuple[float, ...], list[str]]:
+        answers = await asyncio.gather(hearing.verdicts(doubtful), return_exceptions=True)
+        votes, failed = _sorted_out([hearing], answers)
+        if not votes:
+            return claims, ballots, failed
+        both = faithfulness_by_vote(claims, votes)
+        return escalated(claims, votes[0]), (*(ballots or both[:1]), *both[1:]), failed
 
-def _parse(content: str) -> _Reply:
-    """The reply as validated values: the JSON object in the text, alone, in a fence or after prose.
-
-    Raises:
-        TierFailure: `invalid_reply`; the message says what was wrong and quotes nothing.
-    """
-    start, end = content.find("{"), content.rfind("}")
-    if start < 0 or end < start:
-        raise TierFailure(FailureReason.INVALID_REPLY, "the model's reply holds no JSON object")
-    if len(content) > _MAX_REPLY_CHARACTERS:
-        raise TierFailure(FailureReason.INVALID_REPLY, f"the model's reply has over {_MAX_REPLY_CHARACTERS} characters")
-    try:
-        # pydantic's parser bounds the nesting and evaluates nothing.
-        value = from_json(content[start : end + 1], allow_inf_nan=False)
-    except ValueError as error:
-        raise TierFailure(FailureReason.INVALID_REPLY, "the model's reply is not valid JSON") from error
-    try:
-        return _Reply.model_validate(value)
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(part if isinstance(part, str) else str(part) for part in first["loc"])
-        raise TierFailure(
-            FailureReason.INVALID_REPLY,
-            f"the model's reply does not have the form asked for ({where}: {first['type']})",
-        ) from error
-
-
-def _match_ids(
-    replies: Sequence[_SentenceReply], *, expected: int
-) -> tuple[Mapping[int, _SentenceReply], tuple[str, ...]]:
-    """The replies by sentence id, every id of 1..expected exactly once, and a flag when others were dropped."""
-    wanted = frozenset(range(1, expected + 1))
-    found: dict[int, _SentenceReply] = {}
-    for reply in replies:
-        if reply.id in found:
-            raise TierFailure(FailureReason.INVALID_REPLY, f"the model's reply judges sentence {reply.id} twice")
-        if reply.id in wanted:
-            found[reply.id] = reply
-    missing = sorted(wanted - found.keys())
-    if missing:
-        raise TierFailure(
-            FailureReason.INVALID_REPLY, f"the model's reply leaves out {len(missing)} of {expected} sentences"
+    def _account(self, case: Case, hearings: Sequence[Hearing], before: Usage, after: Usage) -> JudgeAccount:
+        metered = (after.calls - before.calls) > (after.unmetered_calls - before.unmetered_calls)
+        return JudgeAccount(
+            model=", ".join(dict.fromkeys(model for each in hearings for model in each.models)),
+            prompt=case.prompts.verify.label,
+            prompt_digest=case.prompts.verify.digest,
+            calls=after.calls - before.calls,
+            prompt_tokens=after.prompt_tokens - before.prompt_tokens if metered else None,
+            completion_tokens=after.completion_tokens - before.completion_tokens if metered else None,
         )
-    return found, ("unknown_ids_dropped",) if len(replies) > expected else ()
+
+
+def _sorted_out(
+    hearings: Sequence[Hearing], answers: Sequence[Mapping[str, Claim] | BaseException]
+) -> tuple[list[Mapping[str, Claim]], list[str]]:
+    """The votes, and a line for each judge that failed; any other exception is a bug and rises."""
+    votes: list[Mapping[str, Claim]] = []
+    failed: list[str] = []
+    for hearing, answer in zip(hearings, answers, strict=True):
+        if isinstance(answer, TierFailure):
+            failed.append(f"judge {hearing.chat.name} did not vote ({answer.reason})")
+        elif isinstance(answer, BaseException):
+            raise answer
+        else:
+            votes.append(answer)
+    return votes, failed
+
+
+def _with_headings(case: SegmentedSample, claims: Sequence[Claim]) -> tuple[Claim, ...]:
+    """The claims in the order of the answer, and between them the sentences that nobody judges."""
+    by_position: dict[int, list[Claim]] = {}
+    for claim in claims:
+        by_position.setdefault(claim.sentence, []).append(claim)
+    found: list[Claim] = []
+    for position, sentence in enumerate(case.sentences):
+        blank = whole_sentence_claim(position, sentence, verdict=Verdict.NOT_A_CLAIM)
+        found.extend(by_position.get(position, [blank]))
+    return tuple(found)

@@ -1,13 +1,15 @@
 """What a tier is, and what it needs from the world: protocols that backends fulfil without importing this room."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import FailureReason, TierFailure
+from app.exchange import ChatReply, ChatRequest, Ledger
 from app.generation.sample import SegmentedSample
 from app.generation.verdicts import Judgement
 from app.readiness import Readiness, State
@@ -21,13 +23,36 @@ class TierName(StrEnum):
     LEXICAL = "lexical"
 
 
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What the caller of one sample wants of the tiers, and what they may spend.
+
+    Args:
+        ledger: where every call is written down.
+        threshold: the faithfulness at which the caller's verdict turns.
+        tenant: whose sample it is; nothing is shared between two of them. Empty when keys are not used.
+        judges: names of chat models of which each decides on every claim; empty for the default one.
+        samples: how often each of them is asked.
+        escalation: name of a second chat model that looks at what can change the outcome.
+        cache: whether a verdict of before may be taken.
+    """
+
+    ledger: Ledger = field(default_factory=Ledger)
+    threshold: float = 0.5
+    tenant: str = ""
+    judges: tuple[str, ...] = ()
+    samples: int = 1
+    escalation: str | None = None
+    cache: Literal["use", "bypass"] = "use"
+
+
 class Tier(Protocol):
     """One way to judge an answer."""
 
     @property
     def name(self) -> TierName: ...
 
-    async def judge(self, case: SegmentedSample, *, seconds: float) -> Judgement:
+    async def judge(self, case: SegmentedSample, ask: Ask, *, seconds: float) -> Judgement:
         """The tier's judgement within `seconds`.
 
         Raises:
@@ -38,35 +63,36 @@ class Tier(Protocol):
     def readiness(self) -> Readiness: ...
 
 
-class ChatReply(Protocol):
-    """What a chat model said. Token counts are the provider's, None where it gave none."""
-
-    @property
-    def content(self) -> str: ...
-    @property
-    def model(self) -> str: ...
-    @property
-    def prompt_tokens(self) -> int | None: ...
-    @property
-    def completion_tokens(self) -> int | None: ...
-
-
 class ChatModel(Protocol):
-    """A chat model behind any provider."""
+    """A chat model behind any provider, with whatever retries, pauses and second addresses it takes to reach it."""
 
     @property
-    def model(self) -> str: ...
+    def name(self) -> str:
+        """What requests call this judge; `default` for the one that is asked when nobody is named."""
+        ...
 
-    async def complete(self, *, system: str, user: str) -> ChatReply:
-        """One complete, non-empty reply in JSON mode where the provider has it.
+    @property
+    def model(self) -> str:
+        """The model as its provider calls it."""
+        ...
+
+    @property
+    def context_tokens(self) -> int:
+        """How many tokens a request and its reply may have together."""
+        ...
+
+    async def complete(self, request: ChatRequest, *, seconds: float, ledger: Ledger) -> ChatReply:
+        """One reply within `seconds`, in the form asked for where the provider can be held to it.
+
+        Every request that reaches a provider is written into the ledger, whatever comes of it.
 
         Raises:
-            TierFailure: with the reason; a cut, empty, filtered or refused reply is a failure, never a reply.
+            TierFailure: with the reason; an empty, filtered or refused reply is a failure, a cut one is a reply.
         """
         ...
 
-    def describe(self) -> str:
-        """Provider, model and host in one line, without a key."""
+    def readiness(self) -> Readiness:
+        """Whether it can be asked, and in the detail: provider, model, host and what was learnt of them; no key."""
         ...
 
 
@@ -107,7 +133,7 @@ class AbsentTier:
     def name(self) -> TierName:
         return self._name
 
-    async def judge(self, case: SegmentedSample, *, seconds: float) -> Judgement:
+    async def judge(self, case: SegmentedSample, ask: Ask, *, seconds: float) -> Judgement:
         """Never judges.
 
         Raises:

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from pydantic_core import PydanticCustomError
 
 TierName = Literal["llm", "embedding", "lexical"]
+JudgeName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 _MAX_ID_CHARACTERS = 200
@@ -49,6 +50,26 @@ class EvaluationRequest(_Wire):
         le=_MAX_DEADLINE_SECONDS,
         allow_inf_nan=False,
         description="Seconds for all tiers together; at most the service's setting, which is the default.",
+    )
+    judges: list[JudgeName] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=5,
+        description="Names of judges from the service's settings: each decides on every claim, most votes win, and "
+        "`confidence` says how far they agree. Default: the one judge `default`.",
+    )
+    samples: int = Field(default=1, ge=1, le=9, description="How often each judge votes (self-consistency).")
+    escalation: JudgeName | None = Field(
+        default=None, description="Name of a second judge that looks only at claims that could turn `passed`."
+    )
+    cache: Literal["use", "bypass"] = Field(
+        default="use", description="`bypass` has a judge look again, whatever was said of the same sample before."
+    )
+    max_cost: float | None = Field(
+        default=None,
+        ge=0,
+        allow_inf_nan=False,
+        description="What this sample may cost at most, in the currency of the service's price table.",
     )
     offset_unit: Literal["code_point", "utf16"] = Field(
         default="code_point", description="What `start` and `end` count: `utf16` suits JavaScript and Java."
@@ -165,6 +186,7 @@ class AttemptItem(_Wire):
     reason: str | None = Field(description="Null when it answered; else one of a closed set, `timeout` for example.")
     detail: str | None
     seconds: float = Field(ge=0)
+    calls: int = Field(ge=0, description="Requests that reached a provider, retries included.")
 
 
 class Tokens(_Wire):
@@ -182,6 +204,20 @@ class JudgeItem(_Wire):
     prompt_digest: str | None
     calls: int
     tokens: Tokens
+    cache: Literal["hit", "miss", "bypass"] | None = Field(
+        description="Whether the judgement was taken from the cache; null for tiers without one."
+    )
+
+
+class UsageItem(_Wire):
+    """What all tiers together used, those included that failed. Tokens are the providers' counts."""
+
+    calls: int
+    unmetered_calls: int = Field(description="Calls for which the provider gave no count of tokens.")
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int = Field(description="Of the prompt tokens, those that the provider had cached.")
+    cost: float | None = Field(description="In the currency of the price table; null when a call's price is not known.")
 
 
 class EvaluationResult(_Wire):
@@ -213,12 +249,15 @@ class EvaluationResult(_Wire):
     passed: bool | None = Field(description="faithfulness >= threshold; null without a score.")
     threshold: Share
     confidence: Share | None = Field(
-        description="Calibrated probability that a human agrees with `passed`; null where the tier has no table."
+        description="Calibrated probability that a human agrees with `passed`; with several votes of LLM judges "
+        "instead (agreeing + 1) / (votes + 2). Null where there is neither."
     )
     sentences: list[SentenceItem]
     claims: list[ClaimItem]
     counts: VerdictCounts
     attempts: list[AttemptItem]
     judge: JudgeItem | None
+    usage: UsageItem
+    windows: int = Field(ge=1, description="Parts into which the contexts were cut for a judge to read them all.")
     flags: list[str] = Field(description="`no_context`, `degraded`, `uncalibrated`, `no_checkable_claims`, ...")
     warnings: list[str]

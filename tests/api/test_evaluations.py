@@ -173,7 +173,7 @@ async def test_the_id_is_repeated_to_the_letter() -> None:
 async def test_tiers_are_asked_in_the_order_of_the_caller(
     judge: ScriptedJudge, tiers: list[str] | None, tried: list[str]
 ) -> None:
-    judge.reply_with(openai_error(500, None))
+    judge.reply_with(openai_error(400, None))
 
     async with running(judge_settings(judge)) as client:
         result = await evaluate(client, contexts=[CONTEXT], answer=COPY, tiers=tiers)

@@ -56,7 +56,7 @@ async def test_the_judge_is_named_by_model_and_host_alone(judge: ScriptedJudge) 
     host = judge.base_url.removeprefix("http://").removesuffix("/v1")
     report = response.json()
     assert report["first_tier"] == "llm"
-    assert report["tiers"]["llm"] == {"state": "ready", "detail": f"generic: judge-1 at {host}"}
+    assert report["tiers"]["llm"] == {"state": "ready", "detail": f"generic: judge-1 at {host} (plain)"}
     assert "sk-" not in response.text
 
 
@@ -65,12 +65,15 @@ async def test_the_version_names_what_moves_scores() -> None:
         report = (await client.get("/version")).json()
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    files = (ROOT / "prompts" / "verify_claims").glob("v1.*.toml")
+    files = [
+        *(ROOT / "prompts" / "verify_claims").glob("v2.*.toml"),
+        *(ROOT / "prompts" / "check_claims").glob("*.toml"),
+    ]
     assert (report["name"], report["version"]) == ("plumbline", project["version"])
     assert report["prompts"] == {
-        f"verify_claims/{file.stem}": hashlib.sha256(file.read_bytes()).hexdigest() for file in files
+        f"{file.parent.name}/{file.stem}": hashlib.sha256(file.read_bytes()).hexdigest() for file in files
     }
-    assert len(report["prompts"]) == 2
+    assert len(report["prompts"]) == 4
     assert len(report["calibrations"]) >= 1
 
 

@@ -24,6 +24,7 @@ from tests.scripted_replies import (
     Step,
     completion,
     completion_payload,
+    gzip_bomb,
     html_error_page,
     openai_error,
     raw_body,
@@ -58,20 +59,25 @@ def with_ids(*ids: object) -> str:
     return json.dumps({"sentences": [{**sentence, "id": each} for each in ids]})
 
 
-STATUSES: dict[str, tuple[Step, str]] = {
-    "429": (openai_error(429, "rate_limit_exceeded"), "rate_limited"),
-    "429 with a day to wait": (openai_error(429, None, headers={"retry-after": "86400"}), "rate_limited"),
-    "500": (openai_error(500, "internal_error"), "upstream_error"),
-    "503 html": (html_error_page(503), "upstream_error"),
-    "504 empty": (status(504), "upstream_error"),
-    "401": (openai_error(401, "invalid_api_key"), "authentication"),
-    "403": (openai_error(403, "forbidden"), "authentication"),
-    "404": (openai_error(404, "model_not_found"), "rejected"),
-    "400": (openai_error(400, "invalid_request"), "rejected"),
-    "400 data_inspection_failed": (openai_error(400, "data_inspection_failed"), "content_filtered"),
-    "400 with a list": (status(400, ["no"]), "rejected"),
-    "408": (openai_error(408, None), "timeout"),
-    "422": (openai_error(422, None), "rejected"),
+# What fails with each status, and how many calls were made: what may pass is tried three times.
+STATUSES: dict[str, tuple[Step, str, int]] = {
+    "429": (openai_error(429, "rate_limit_exceeded"), "rate_limited", 3),
+    "429 with a day to wait": (openai_error(429, None, headers={"retry-after": "86400"}), "rate_limited", 1),
+    "500": (openai_error(500, "internal_error"), "upstream_error", 3),
+    "502": (status(502, "no"), "upstream_error", 3),
+    "503 html": (html_error_page(503), "upstream_error", 3),
+    "504 empty": (status(504), "upstream_error", 3),
+    "401": (openai_error(401, "invalid_api_key"), "authentication", 1),
+    "402": (openai_error(402, "insufficient_credits"), "rejected", 1),
+    "403": (openai_error(403, "forbidden"), "authentication", 1),
+    "404": (openai_error(404, "model_not_found"), "rejected", 1),
+    "400": (openai_error(400, "invalid_request"), "rejected", 1),
+    "400 data_inspection_failed": (openai_error(400, "data_inspection_failed"), "content_filtered", 1),
+    "400 with a list": (status(400, ["no"]), "rejected", 1),
+    "408": (openai_error(408, None), "timeout", 3),
+    "409": (openai_error(409, None), "rejected", 3),
+    "413": (openai_error(413, None), "too_long", 1),
+    "422": (openai_error(422, None), "rejected", 1),
 }
 WIRE: dict[str, tuple[Step, str]] = {
     "reset before a byte": (reset(), "connection"),
@@ -105,16 +111,15 @@ BODIES: dict[str, tuple[Step, str]] = {
     "content a list": (status(200, completion_payload([{"message": {"content": ["x"]}}])), "invalid_reply"),
     "refusal": (completion(None, refusal="I cannot help with that."), "refused"),
     "refusal beside content": (completion(GOOD, refusal="I cannot help with that."), "refused"),
-    "finish_reason length": (completion(GOOD, finish_reason="length"), "truncated_reply"),
     "finish_reason content_filter": (completion(GOOD, finish_reason="content_filter"), "content_filtered"),
-    "10 MB of blanks": (huge(10_485_760), "empty_reply"),
-    "10 MB, chunked": (huge(10_485_760, declares_length=False), "empty_reply"),
+    "thought alone": (completion(f"<think>{GOOD}"), "empty_reply"),
+    "gzip bomb": (gzip_bomb(50_000_000), "invalid_reply"),
+    "10 MB of blanks": (huge(10_485_760), "invalid_reply"),
+    "10 MB, chunked": (huge(10_485_760, declares_length=False), "invalid_reply"),
     "2 MB of content": (completion(GOOD.removesuffix("}") + " " * 2_000_000 + "}"), "invalid_reply"),
 }
 CONTENTS: dict[str, str] = {
     "prose": "Both sentences look fine to me!",
-    "cut with stop": GOOD[: len(GOOD) // 2],
-    "cut after a brace": GOOD[: GOOD.rindex("}")],
     "a list": json.dumps(json.loads(GOOD)["sentences"]),
     "no sentences": "{}",
     "sentences empty": '{"sentences": []}',
@@ -123,21 +128,15 @@ CONTENTS: dict[str, str] = {
     "verdict null": altered(verdict=None),
     "verdict a number": altered(verdict=1),
     "verdict a list": altered(verdict=["supported"]),
-    "quote a list": altered(quote=["opened in 1931"]),
-    "context_ids of words": altered(context_ids=["first"]),
     "missing sentence": with_ids(1),
-    "repeated sentence": with_ids(1, 1, 2),
     "ids of others": with_ids(7, 8),
     "ids beyond integers": with_ids(1, 10**400),
     "ids not whole": with_ids(1, 1.5),
     "no claims": '{"sentences": [{"id": 1, "claims": []}, {"id": 2, "claims": []}]}',
     "claims null": '{"sentences": [{"id": 1, "claims": null}, {"id": 2, "claims": null}]}',
     "deeply nested": '{"sentences": ' + '[{"a":' * 50_000 + "1" + "}]" * 50_000 + "}",
-    "NaN beside the verdicts": GOOD.replace('"id": 1', '"score": NaN, "id": 1'),
-    "Infinity beside the verdicts": GOOD.replace('"id": 1', '"score": -Infinity, "id": 1'),
     "NaN for a verdict": GOOD.replace('"supported"', "NaN"),
     "lone surrogate": altered(reason="\ud800"),
-    "two objects": f"{GOOD}\n{GOOD}",
 }
 FINE: dict[str, str] = {
     "plain": GOOD,
@@ -149,6 +148,13 @@ FINE: dict[str, str] = {
     "fields nobody asked for": altered(confidence=0.9, note={"a": [None]}),
     "context_ids null": altered(context_ids=None),
     "reason null": altered(reason=None),
+    "after a thought": f"<think>{altered(verdict='contradicted')}</think>{GOOD}",
+    "cut after a brace": GOOD[: GOOD.rindex("}")],
+    "quote a list": altered(quote=["opened in 1931"]),
+    "context_ids of words": altered(context_ids=["first"]),
+    "NaN beside the verdicts": GOOD.replace('"id": 1', '"score": NaN, "id": 1'),
+    "Infinity beside the verdicts": GOOD.replace('"id": 1', '"score": -Infinity, "id": 1'),
+    "two objects": f"{GOOD}\n{GOOD}",
 }
 
 
@@ -179,12 +185,12 @@ async def result_of(judge: ScriptedJudge, step: Step, *, seconds: float = PATIEN
     return result
 
 
-@pytest.mark.parametrize(("step", "reason"), STATUSES.values(), ids=STATUSES)
-async def test_an_error_status_falls_through_after_one_call(judge: ScriptedJudge, step: Step, reason: str) -> None:
+@pytest.mark.parametrize(("step", "reason", "calls"), STATUSES.values(), ids=STATUSES)
+async def test_an_error_status_falls_through(judge: ScriptedJudge, step: Step, reason: str, calls: int) -> None:
     result = await result_of(judge, step)
 
     assert_next_tier_answered(result, reason)
-    assert judge.calls == 1
+    assert judge.calls == calls
 
 
 @pytest.mark.parametrize(("step", "reason"), WIRE.values(), ids=WIRE)
@@ -250,7 +256,12 @@ def closed_port() -> Iterator[int]:
 
 
 async def test_a_refused_connection_falls_through(closed_port: int) -> None:
-    settings = plain_settings(llm_provider="generic", llm_base_url=f"http://127.0.0.1:{closed_port}/v1", llm_model="m")
+    settings = plain_settings(
+        llm_provider="generic",
+        llm_base_url=f"http://127.0.0.1:{closed_port}/v1",
+        llm_model="m",
+        llm_backoff_seconds=0.001,
+    )
 
     async with running(settings) as client:
         result = await evaluate(client, contexts=[CONTEXT], answer=ANSWER)
@@ -260,7 +271,9 @@ async def test_a_refused_connection_falls_through(closed_port: int) -> None:
 
 async def test_a_name_that_does_not_exist_falls_through() -> None:
     # RFC 6761, section 6.4: no resolver knows a name under .invalid
-    settings = plain_settings(llm_provider="generic", llm_base_url="http://judge.invalid/v1", llm_model="m")
+    settings = plain_settings(
+        llm_provider="generic", llm_base_url="http://judge.invalid/v1", llm_model="m", llm_backoff_seconds=0.001
+    )
 
     async with running(settings) as client:
         result = await evaluate(client, contexts=[CONTEXT], answer=ANSWER)
@@ -272,9 +285,34 @@ async def test_the_call_after_a_failure_is_made_and_counts(judge: ScriptedJudge)
     judge.reply_with(reset_mid_body(completion(GOOD), 50), openai_error(500, None), completion(GOOD))
 
     async with running(judge_settings(judge)) as client:
-        tiers = [(await evaluate(client, contexts=[CONTEXT], answer=ANSWER))["tier"] for _ in range(3)]
+        result = await evaluate(client, contexts=[CONTEXT], answer=ANSWER)
 
-    assert tiers == ["embedding", "embedding", "llm"]
+    assert (result["tier"], result["faithfulness"], judge.calls) == ("llm", BY_JUDGE, 3)
+
+
+async def test_a_judge_that_failed_is_asked_for_the_next_sample(judge: ScriptedJudge) -> None:
+    judge.reply_with(openai_error(400, None), completion(GOOD))
+
+    async with running(judge_settings(judge)) as client:
+        tiers = [(await evaluate(client, contexts=[CONTEXT], answer=ANSWER))["tier"] for _ in range(2)]
+
+    assert tiers == ["embedding", "llm"]
+
+
+async def test_a_judge_with_a_wrong_key_is_not_asked_for_the_next_sample(judge: ScriptedJudge) -> None:
+    judge.reply_with(openai_error(401, "invalid_api_key"))
+
+    async with running(judge_settings(judge)) as client:
+        results = [await evaluate(client, contexts=[CONTEXT], answer=ANSWER) for _ in range(3)]
+
+    assert [result["attempts"][0]["reason"] for result in results] == ["authentication", "circuit_open", "circuit_open"]
+    assert judge.calls == 1
+
+
+async def test_a_cut_reply_whose_items_are_whole_is_read(judge: ScriptedJudge) -> None:
+    result = await result_of(judge, completion(GOOD, finish_reason="length"))
+
+    assert (result["tier"], result["faithfulness"]) == ("llm", BY_JUDGE)
 
 
 async def test_the_deadline_of_the_request_is_kept(judge: ScriptedJudge) -> None:

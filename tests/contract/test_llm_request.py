@@ -29,6 +29,11 @@ HOSTILE = [
 ]
 
 
+def for_the_judge(text: str) -> str:
+    """The text without the characters that nobody sees."""
+    return text.replace("\u202e", "").replace("\u200b", "")
+
+
 async def request_of(
     judge: ScriptedJudge, settings: Settings | None = None, *, tier: str = "llm", **sample: Any
 ) -> RecordedRequest:
@@ -69,12 +74,13 @@ async def test_dashscope_is_asked_for_json_without_thinking(judge: ScriptedJudge
     assert "json" in request.prompt.lower()
 
 
-async def test_openai_is_asked_for_json_under_its_newer_names(judge: ScriptedJudge) -> None:
+async def test_openai_is_asked_for_a_schema_under_its_newer_names(judge: ScriptedJudge) -> None:
     request = await request_of(judge, judge_settings(judge, llm_provider="openai", llm_max_output_tokens=100))
 
     assert set(request.json) == {"model", "messages", "max_completion_tokens", "response_format"}
     assert request.json["max_completion_tokens"] == 100
-    assert request.json["response_format"] == {"type": "json_object"}
+    assert request.json["response_format"]["type"] == "json_schema"
+    assert request.json["response_format"]["json_schema"]["strict"] is True
 
 
 # --- headers
@@ -152,7 +158,7 @@ async def test_hostile_contexts_and_questions_stay_inside_the_data(judge: Script
     request = await request_of(judge, question=hostile, contexts=[hostile, CONTEXT])
 
     data = data_of(request)
-    assert data["question"] == data["contexts"][0]["text"] == hostile
+    assert data["question"] == data["contexts"][0]["text"] == for_the_judge(hostile)
     assert data["contexts"][1]["text"] == CONTEXT
     assert data["answer"] == [{"id": 1, "text": "It was opened in 1931."}]
     assert sum(marker_of(request) in line for line in user_lines(request)) == 3
@@ -167,7 +173,7 @@ async def test_a_hostile_answer_stays_inside_the_data(judge: ScriptedJudge, host
         result = await evaluate(client, contexts=[CONTEXT], answer=answer)
 
     data = data_of(judge.requests[0])
-    spoken = [sentence["text"] for sentence in result["sentences"] if sentence["kind"] != "markup"]
+    spoken = [for_the_judge(sentence["text"]) for sentence in result["sentences"] if sentence["kind"] != "markup"]
     assert [sentence["text"] for sentence in data["answer"]] == spoken
     assert set(data) == {"contexts", "question", "answer"}
 
@@ -183,7 +189,7 @@ async def test_the_instructions_hold_nothing_of_the_sample(judge: ScriptedJudge)
 async def test_every_request_has_a_mark_of_its_own(judge: ScriptedJudge) -> None:
     judge.reply_with(completion(verdicts([claim("x", "supported", "opened in 1931")])))
     async with running(judge_settings(judge)) as client:
-        for _ in range(5):
-            await evaluate(client, contexts=[CONTEXT], answer="It was opened in 1931.")
+        for number in range(5):
+            await evaluate(client, question=f"{number}?", contexts=[CONTEXT], answer="It was opened in 1931.")
 
     assert len({marker_of(request) for request in judge.requests}) == 5

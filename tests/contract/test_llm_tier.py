@@ -39,6 +39,8 @@ REPLY = verdicts(
     [claim("I hope this helps!", "not_a_claim", context_ids=[])],
 )
 
+OPENED = "The bridge was opened in 1931."
+
 
 async def judged(judge: ScriptedJudge, reply: str = REPLY, **sample: Any) -> dict[str, Any]:
     """The result of the bridge sample, or of another one, for this reply."""
@@ -144,7 +146,7 @@ async def test_a_quote_in_other_case_marks_and_blanks_is_given_back_as_the_conte
     judge: ScriptedJudge,
 ) -> None:
     context = "It’s said: “The Bridge  was\nopened in 1931”."
-    made = claim("x", "supported", '"the bridge was OPENED in 1931"')
+    made = claim(OPENED, "supported", '"the bridge was OPENED in 1931"')
 
     found = await judged_claim(judge, made, [context])
 
@@ -154,7 +156,7 @@ async def test_a_quote_in_other_case_marks_and_blanks_is_given_back_as_the_conte
 
 @pytest.mark.parametrize("context_ids", [[1], [0], [-1], [99], [10**30]])
 async def test_a_quote_is_found_in_whichever_context_holds_it(judge: ScriptedJudge, context_ids: list[int]) -> None:
-    made = claim("x", "supported", "opened in 1931", context_ids=context_ids)
+    made = claim(OPENED, "supported", "opened in 1931", context_ids=context_ids)
 
     found = await judged_claim(judge, made, ["Nothing here.", "It was opened in 1931."])
 
@@ -168,7 +170,7 @@ async def test_a_quote_is_found_in_whichever_context_holds_it(judge: ScriptedJud
     "quote", ["inaugurated by the queen in the year 1931", "opened in 1932", "e", "...", "opened in 1931 by force"]
 )
 async def test_a_quote_that_stands_nowhere_is_worth_nothing(judge: ScriptedJudge, verdict: str, quote: str) -> None:
-    found = await judged_claim(judge, claim("x", verdict, quote), ["The bridge was opened in 1931."])
+    found = await judged_claim(judge, claim(OPENED, verdict, quote), ["The bridge was opened in 1931."])
 
     assert (found["verdict"], found["support"]) == ("not_mentioned", 0.0)
     assert found["flags"] == ["evidence_unverified", f"judge_said_{verdict}"]
@@ -177,14 +179,18 @@ async def test_a_quote_that_stands_nowhere_is_worth_nothing(judge: ScriptedJudge
 
 @pytest.mark.parametrize("quote", ["", " \n", None])
 async def test_support_without_a_quote_is_worth_nothing(judge: ScriptedJudge, quote: str | None) -> None:
-    found = await judged_claim(judge, claim("x", "supported") | {"quote": quote}, ["Opened in 1931."])
+    found = await judged_claim(judge, claim(OPENED, "supported") | {"quote": quote}, ["Opened in 1931."])
 
     assert (found["verdict"], found["support"], found["evidence"]) == ("not_mentioned", 0.0, [])
     assert found["flags"] == ["evidence_missing", "judge_said_supported"]
 
 
 async def test_a_contradiction_with_an_invented_quote_stands_and_is_flagged(judge: ScriptedJudge) -> None:
-    found = await judged_claim(judge, claim("x", "contradicted", "it was never opened at all"), ["Opened in 1931."])
+    found = await judged_claim(
+        judge,
+        claim(OPENED, "contradicted", "it was never opened at all"),
+        ["Opened in 1931."],
+    )
 
     assert (found["verdict"], found["support"]) == ("contradicted", 0.0)
     assert found["flags"] == ["evidence_unverified"]
@@ -250,12 +256,12 @@ ZH_CONTEXT = "青川水库于1987年建成，主要用于灌溉和防洪。"
 async def test_the_prompt_is_in_the_language_of_the_answer_and_named_with_its_digest(
     judge: ScriptedJudge, language: str, answer: str, contexts: list[str]
 ) -> None:
-    reply = verdicts([claim("x", "not_mentioned")])
+    reply = verdicts([claim(OPENED, "not_mentioned")])
 
     result = await judged(judge, reply, answer=answer, contexts=contexts)
 
-    file = PROMPTS / f"v1.{language}.toml"
-    assert result["judge"]["prompt"] == f"verify_claims/v1.{language}"
+    file = PROMPTS / f"v2.{language}.toml"
+    assert result["judge"]["prompt"] == f"verify_claims/v2.{language}"
     assert result["judge"]["prompt_digest"] == hashlib.sha256(file.read_bytes()).hexdigest()
     system = judge.requests[0].json["messages"][0]["content"]
     assert len(system) > 1000
@@ -263,7 +269,7 @@ async def test_the_prompt_is_in_the_language_of_the_answer_and_named_with_its_di
 
 
 async def test_an_english_answer_is_backed_by_a_quote_from_a_chinese_context(judge: ScriptedJudge) -> None:
-    reply = verdicts([claim("x", "supported", "于1987年建成")])
+    reply = verdicts([claim(OPENED, "supported", "于1987年建成")])
 
     result = await judged(judge, reply, contexts=[ZH_CONTEXT], answer="The reservoir was finished in 1987.")
 

@@ -1,6 +1,7 @@
 """Many callers at once over a real socket: every result is its caller's own, and health answers meanwhile."""
 
 import asyncio
+import gc
 import http.client
 import threading
 import time
@@ -47,6 +48,15 @@ def _burn() -> None:
     matrix, until = np.ones((300, 300), dtype=np.float32), time.monotonic() + _BURN_SECONDS
     while time.monotonic() < until:
         matrix @ matrix
+
+
+@pytest.fixture(scope="module", autouse=True)
+def frozen() -> Iterator[None]:
+    """As `plumbline serve` does: what the test run has loaded is not walked by the garbage collector."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +153,7 @@ async def test_32_callers_at_once_get_the_verdicts_on_their_own_answers() -> Non
     def verdict(request: RecordedRequest) -> Reply:
         context = data_of(request)["contexts"][0]["text"]
         answer = data_of(request)["answer"][0]["text"]
-        made = claim(answer, "supported", context) if answer == context else claim(answer, "contradicted")
+        made = claim(answer, "supported", context) if answer == context else claim(answer, "contradicted", context)
         return completion(verdicts([made]), delay_seconds=0.05)
 
     with running_judge() as judge:

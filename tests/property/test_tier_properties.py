@@ -12,6 +12,7 @@ from app.generation.verdicts import Evidence, Judgement
 from app.judges.calibration import load_calibrations
 from app.judges.embedding import EmbeddingTier
 from app.judges.lexical import LexicalTier
+from app.judges.tier import Ask
 from tests.fakes import BagOfWordsEncoder, InlineExecutor, case_of
 
 CALIBRATIONS = load_calibrations(None)
@@ -77,8 +78,8 @@ async def test_the_order_of_the_contexts_does_not_change_the_embedding_score(ans
     case, reversed_case = case_of(answer, *contexts), case_of(answer, *contexts[::-1])
     assume(case.has_context)
 
-    forth = await _encoder_tier().judge(case, seconds=5.0)
-    back = await _encoder_tier().judge(reversed_case, seconds=5.0)
+    forth = await _encoder_tier().judge(case, Ask(), seconds=5.0)
+    back = await _encoder_tier().judge(reversed_case, Ask(), seconds=5.0)
 
     assert _supports(forth) == pytest.approx(_supports(back), abs=1e-5)
 
@@ -99,7 +100,7 @@ def test_a_copied_sentence_is_supported_lexically(sentences: list[str], data: st
 async def test_a_copied_sentence_is_supported_by_embedding(sentences: list[str], data: st.DataObject) -> None:
     answer = data.draw(st.sampled_from(sentences))
 
-    judgement = await _encoder_tier().judge(case_of(answer, "It is dark.", " ".join(sentences)), seconds=5.0)
+    judgement = await _encoder_tier().judge(case_of(answer, "It is dark.", " ".join(sentences)), Ask(), seconds=5.0)
 
     assert _supports(judgement)
     assert all(support >= 0.95 for support in _supports(judgement))
@@ -126,7 +127,7 @@ def test_a_sentence_without_a_word_of_the_contexts_has_no_lexical_support(texts:
 async def test_a_sentence_without_a_word_of_the_contexts_has_no_embedding_support(texts: tuple[str, list[str]]) -> None:
     answer, contexts = texts
 
-    judgement = await _encoder_tier().judge(case_of(answer, *contexts), seconds=5.0)
+    judgement = await _encoder_tier().judge(case_of(answer, *contexts), Ask(), seconds=5.0)
 
     assert _supports(judgement)
     assert all(support <= 0.1 for support in _supports(judgement))
@@ -158,7 +159,7 @@ async def test_embedding_evidence_is_what_lies_at_its_offsets(answer: str, conte
     case = case_of(answer, *contexts)
     assume(case.has_context)
 
-    judgement = await _encoder_tier().judge(case, seconds=5.0)
+    judgement = await _encoder_tier().judge(case, Ask(), seconds=5.0)
 
     for claim in judgement.claims:
         assert claim.support is None or 0.0 <= claim.support <= 1.0

@@ -7,7 +7,7 @@ import pytest
 
 from app.errors import FailureReason, TierFailure
 from app.judges.cascade import CascadeResult, JudgeCascade
-from app.judges.tier import AbsentTier, Tier, TierName
+from app.judges.tier import AbsentTier, Ask, Tier, TierName
 from app.readiness import State
 from tests.fakes import AnsweringTier, FailingTier, SlowTier, case_of
 
@@ -17,7 +17,7 @@ LLM, EMBEDDING, LEXICAL = TierName.LLM, TierName.EMBEDDING, TierName.LEXICAL
 
 
 async def _judge(*tiers: Tier, order: list[TierName] | None = None, seconds: float = 20.0) -> CascadeResult:
-    return await JudgeCascade(tiers).judge(CASE, tiers=order, deadline_seconds=seconds)
+    return await JudgeCascade(tiers).judge(CASE, Ask(), tiers=order, deadline_seconds=seconds)
 
 
 def _reasons(result: CascadeResult) -> list[tuple[TierName, FailureReason | None]]:

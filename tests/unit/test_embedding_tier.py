@@ -6,6 +6,7 @@ from app.errors import FailureReason, TierFailure
 from app.generation.verdicts import Judgement, Verdict
 from app.judges.calibration import CalibrationTable, load_calibrations
 from app.judges.embedding import EmbeddingTier
+from app.judges.tier import Ask
 from tests.fakes import BagOfWordsEncoder, InlineExecutor, case_of
 
 MINILM = "all-MiniLM-L6-v2"
@@ -18,14 +19,14 @@ def _tier(encoder: BagOfWordsEncoder | None = None, *, max_windows: int = 100) -
 
 
 async def _judge(answer: str, *contexts: str, tier: EmbeddingTier | None = None) -> Judgement:
-    return await (tier or _tier()).judge(case_of(answer, *contexts), seconds=5.0)
+    return await (tier or _tier()).judge(case_of(answer, *contexts), Ask(), seconds=5.0)
 
 
 async def test_the_cosine_with_the_best_window_goes_through_the_calibration() -> None:
     case = case_of("Burns lamp.", "Lamp burns red bright.", "Orwin fishes.")
 
     comparison = await _tier().compare(case, seconds=5.0)
-    (claim,) = (await _tier().judge(case, seconds=5.0)).claims
+    (claim,) = (await _tier().judge(case, Ask(), seconds=5.0)).claims
 
     # 2 words in common, sqrt(2 * 4) = 2.828: cosine 0.70711. Default curve: 1 / (1 + e^(-8 * 0.20711)) = 0.83984.
     assert comparison.match_by_position[0].cosine == pytest.approx(0.70711, abs=1e-5)

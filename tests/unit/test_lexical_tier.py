@@ -6,7 +6,7 @@ from app.errors import FailureReason, TierFailure
 from app.generation.verdicts import Claim, Judgement, Verdict
 from app.judges.calibration import Calibration, CalibrationTable, Source
 from app.judges.lexical import MODEL, LexicalTier, sentence_overlap, verdict_of
-from app.judges.tier import TierName
+from app.judges.tier import Ask, TierName
 from tests.fakes import InlineExecutor, case_of
 
 NO_CALIBRATION = CalibrationTable(())
@@ -101,7 +101,7 @@ async def test_the_tier_judges_as_it_does_at_once() -> None:
     case = case_of("The lamp burns.", "The lamp burns.")
     tier = LexicalTier(NO_CALIBRATION, InlineExecutor())
 
-    assert await tier.judge(case, seconds=1.0) == tier.judge_now(case)
+    assert await tier.judge(case, Ask(), seconds=1.0) == tier.judge_now(case)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from app.backends.providers import PROVIDERS, Endpoint, resolve_endpoint
+from app.backends.chat_models import build_chat_models
+from app.backends.endpoints import Endpoint, resolve_endpoint, resolve_judges
+from app.backends.providers import PROVIDERS
 from app.errors import ConfigurationError
 from app.settings import Settings, load_settings
 
@@ -132,12 +134,139 @@ def test_an_endpoint_shows_neither_its_key_nor_a_password_in_its_address() -> No
     assert endpoint.host == "proxy.example:8443"
 
 
-def test_thinking_is_switched_off_at_dashscope_alone() -> None:
-    assert {name for name, provider in PROVIDERS.items() if provider.extra_body} == {"dashscope", "dashscope-intl"}
-    assert PROVIDERS["dashscope"].extra_body == {"enable_thinking": False}
+def test_thinking_is_switched_off_where_it_is_known_how() -> None:
+    assert {name: dict(provider.thinking_off) for name, provider in PROVIDERS.items() if provider.thinking_off} == {
+        "dashscope": {"enable_thinking": False},
+        "dashscope-intl": {"enable_thinking": False},
+        "vllm": {"chat_template_kwargs": {"enable_thinking": False}},
+        "llamacpp": {"chat_template_kwargs": {"enable_thinking": False}},
+        "ollama": {"reasoning_effort": "none"},
+    }
 
 
 def test_nothing_is_assumed_of_a_generic_server() -> None:
     generic = PROVIDERS["generic"]
 
-    assert (generic.json_mode, generic.token_limit, dict(generic.extra_body)) == (False, "max_tokens", {})
+    assert (generic.structure, generic.token_limit, dict(generic.thinking_off)) == ("plain", "max_tokens", {})
+
+
+@pytest.mark.parametrize("provider", ["vllm", "llamacpp", "ollama", "generic"])
+def test_a_server_of_ones_own_needs_no_key(provider: str) -> None:
+    assert _key(llm_provider=provider, llm_base_url="http://localhost:8000/v1", llm_model="m") == "none"
+
+
+def test_azure_needs_an_address() -> None:
+    with pytest.raises(ConfigurationError, match=r"^PLUMBLINE_LLM_BASE_URL: needed with the provider 'azure'"):
+        _resolve(llm_provider="azure", llm_api_key=SecretStr(OWN), llm_model="m")
+
+
+@pytest.mark.parametrize(("own", "tokens"), [({}, 131_072), ({"llm_context_tokens": 9_000}, 9_000)])
+def test_the_length_that_a_model_reads_is_its_provider_s_usual_one_or_ours(own: dict[str, Any], tokens: int) -> None:
+    endpoint = _resolve(llm_api_key=SecretStr(OWN), **own)
+
+    assert endpoint is not None
+    assert endpoint.context_tokens == tokens
+
+
+# --- several
+
+LIST = """[
+    {"provider": "dashscope-intl", "api_key": "first-key-0123456789"},
+    {"provider": "vllm", "base_url": "http://localhost:8000/v1", "model": "qwen3", "context_tokens": 4096}
+]"""
+
+
+def test_fallbacks_follow_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DASHSCOPE_API_KEY", DASHSCOPE)
+    monkeypatch.setenv("PLUMBLINE_LLM_FALLBACKS", LIST)
+
+    judges = resolve_judges(load_settings())
+
+    assert list(judges) == ["default"]
+    assert [(each.provider.name, each.model, each.api_key, each.context_tokens) for each in judges["default"]] == [
+        ("dashscope", "qwen-plus", DASHSCOPE, 131_072),
+        ("dashscope-intl", "qwen-plus", "first-key-0123456789", 131_072),
+        ("vllm", "qwen3", "none", 4_096),
+    ]
+
+
+def test_further_judges_have_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLUMBLINE_LLM_JUDGES", f'{{"strict": {LIST}, "quick-1": {LIST}}}')
+
+    judges = resolve_judges(load_settings())
+
+    assert {name: [each.provider.name for each in endpoints] for name, endpoints in judges.items()} == {
+        "strict": ["dashscope-intl", "vllm"],
+        "quick-1": ["dashscope-intl", "vllm"],
+    }
+
+
+def test_without_a_judge_there_are_no_chat_models() -> None:
+    assert build_chat_models(Settings()) == {}
+
+
+@pytest.mark.parametrize("name", ["default", "", "a b", "-a", "é", "x" * 65, "a/b"])
+def test_a_name_that_no_request_can_write_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv("PLUMBLINE_LLM_JUDGES", f'{{"{name}": {LIST}}}')
+
+    with pytest.raises(ConfigurationError, match=r"^PLUMBLINE_LLM_JUDGES: a judge's name"):
+        load_settings()
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("FALLBACKS", "sk-secret-0123456789", "expected JSON"),
+        ("FALLBACKS", '[{"provider": "openai", "api_key": "sk-secret-0123456789", "modle": "m"}]', "0: Extra inputs"),
+        ("FALLBACKS", '[{"provider": "sk-secret-0123456789"}]', "0.provider: Input should be 'dashscope'"),
+        ("FALLBACKS", '[{"sk-secret-0123456789": 1, "provider": "openai"}]', "0: Extra inputs"),
+        ("FALLBACKS", "[" * 100_000, "expected JSON"),
+        ("JUDGES", '{"sk-secret-0123456789": 7}', "Input should be"),
+        ("JUDGES", '{"a": []}', "a judge needs one endpoint or more"),
+        ("PRICES", '{"m": {"input": -1, "output": 1}}', "input: Input should be greater than or equal to 0"),
+        ("PRICES", '{"m": {"input": NaN, "output": 1}}', "input: Input should be"),
+        ("PRICES", '{"m": {"input": 1}}', "output: Field required"),
+        ("MAX_COST", "0", "Input should be greater than 0"),
+        ("RPM", "0", "Input should be greater than or equal to 1"),
+    ],
+)
+def test_a_wrong_list_is_named_by_its_place_and_not_shown(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, said: str
+) -> None:
+    monkeypatch.setenv(f"PLUMBLINE_LLM_{variable}", value)
+
+    with pytest.raises(ConfigurationError) as refused:
+        load_settings()
+
+    assert str(refused.value).startswith(f"PLUMBLINE_LLM_{variable}: ")
+    assert said in str(refused.value)
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        (
+            '{"provider": "openai", "model": "m"}',
+            "PLUMBLINE_LLM_FALLBACKS: 0.api_key: needed with the provider 'openai'",
+        ),
+        ('{"provider": "generic", "model": "m"}', "PLUMBLINE_LLM_FALLBACKS: 0.base_url: needed"),
+        ('{"provider": "vllm", "base_url": "http://a/v1"}', "PLUMBLINE_LLM_FALLBACKS: 0.model: needed"),
+        ('{"provider": "vllm", "base_url": "a", "model": "m"}', "PLUMBLINE_LLM_FALLBACKS: 0.base_url: expected a URL"),
+    ],
+)
+def test_an_endpoint_that_lacks_something_is_named(monkeypatch: pytest.MonkeyPatch, entry: str, said: str) -> None:
+    monkeypatch.setenv("PLUMBLINE_LLM_FALLBACKS", f"[{entry}]")
+
+    with pytest.raises(ConfigurationError) as refused:
+        resolve_judges(load_settings())
+
+    assert str(refused.value).startswith(said)
+
+
+def test_keys_of_lists_are_not_shown_by_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLUMBLINE_LLM_FALLBACKS", LIST)
+    monkeypatch.setenv("PLUMBLINE_LLM_JUDGES", f'{{"a": {LIST}}}')
+    settings = load_settings()
+
+    assert "first-key" not in f"{settings!r} {settings.model_dump_json()} {resolve_judges(settings)!r}"

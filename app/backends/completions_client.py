@@ -1,0 +1,228 @@
+"""One POST to a provider through the `openai` SDK, with our headers and our bound on the reply: bytes in, bytes out."""
+
+import asyncio
+import ssl
+from collections.abc import Mapping
+from contextlib import aclosing
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache
+from http import HTTPStatus
+from typing import Any
+
+import httpx2
+import openai
+from openai import AsyncOpenAI
+
+from app.backends.call_failures import Blame, CallFailure, status_failure
+from app.backends.endpoints import Endpoint
+from app.errors import FailureReason
+
+MAX_REPLY_BYTES = 8_388_608
+_MAX_ERROR_BYTES = 65_536
+_CONNECT_SECONDS = 5.0
+# A pool looks at each of its idle sockets for every request that it takes and ends: of one pool of 64 connections that
+# is a third of all our work for a call.
+_CALLS_OF_A_LANE = 8
+_MADE_READY_TOGETHER = 1
+# What the HTTP client says that it does. The gate opens before anything that another machine can hold up.
+_LEFT = ".send_request_body.complete"
+_IS_READY = (".send_request_headers.complete", ".connect_tcp.started")
+# The SDK adds headers from OPENAI_* variables, which belong to another vendor's account, and facts about this machine.
+_HEADERS_SENT = frozenset(
+    {
+        b"host", b"content-type", b"content-length", b"accept", b"accept-encoding", b"authorization", b"connection",
+        b"user-agent",
+    }
+)  # fmt: skip
+_FRAMING_HEADERS = frozenset({b"content-encoding", b"content-length", b"transfer-encoding"})
+
+
+@dataclass(slots=True)
+class Departure:
+    """Whether a request has left: from then on a provider may have read it, whatever comes back."""
+
+    has_left: bool = False
+    gate: "_Gate | None" = None
+
+    def note(self, event: str) -> None:
+        """Takes in what the HTTP client says that it does."""
+        if event.endswith(_LEFT):
+            self.has_left = True
+        elif event.endswith(_IS_READY):
+            self.pass_gate()
+
+    def pass_gate(self) -> None:
+        """Lets the next one through the gate, once."""
+        if self.gate is not None:
+            self.gate.release()
+            self.gate = None
+
+
+class _Gate(asyncio.Semaphore):
+    """Requests are made ready one after another. Were all that are due made ready together, turn by turn, all would
+    leave late together, and come back together: with 64 under way that costs a tenth of the time."""
+
+
+# The task that posts is the one in which the HTTP client runs its hooks.
+_DEPARTURE: ContextVar[Departure] = ContextVar("departure")
+
+
+class CompletionsClient:
+    """The connections to one endpoint. It waits as long as its caller lets it: the deadline is not here."""
+
+    def __init__(self, endpoint: Endpoint, *, max_reply_bytes: int = MAX_REPLY_BYTES) -> None:
+        self._endpoint = endpoint
+        self._max_reply_bytes = max_reply_bytes
+        self._lanes = [self._new_lane()]
+        self._gate = _Gate(_MADE_READY_TOGETHER)
+
+    async def post(self, parameters: Mapping[str, object], departure: Departure) -> bytes:
+        """The body of a reply with a good status.
+
+        Args:
+            parameters: the body of the request.
+            departure: told when the request has left, also when this is cancelled.
+
+        Raises:
+            CallFailure: no connection, an error status, or a reply beyond the bound.
+        """
+        await self._gate.acquire()
+        departure.gate = self._gate
+        lane = self._free_lane()
+        lane.in_flight += 1
+        token = _DEPARTURE.set(departure)
+        try:
+            # The raw response: the SDK builds its models without validation, and its way to give both adds a header.
+            response = await lane.client.post("/chat/completions", cast_to=httpx2.Response, body=parameters)
+        except openai.APITimeoutError as error:
+            raise CallFailure(
+                FailureReason.TIMEOUT,
+                f"no connection to {self._endpoint.host} in time",
+                is_retryable=True,
+                blame=Blame.TRANSPORT,
+            ) from error
+        except openai.APIConnectionError as error:
+            raise _connection_failure(error, self._endpoint) from error
+        except openai.APIStatusError as error:
+            reply = error.response
+            raise status_failure(reply.status_code, reply.headers, reply.content, self._endpoint) from error
+        finally:
+            _DEPARTURE.reset(token)
+            departure.pass_gate()
+            lane.in_flight -= 1
+        return response.content
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        for lane in self._lanes:
+            await lane.client.close()
+
+    def _free_lane(self) -> "_Lane":
+        for lane in self._lanes:
+            if lane.in_flight < _CALLS_OF_A_LANE:
+                return lane
+        self._lanes.append(self._new_lane())
+        return self._lanes[-1]
+
+    def _new_lane(self) -> "_Lane":
+        timeout = openai.Timeout(None, connect=_CONNECT_SECONDS)
+        # Retries are off: the SDK's own would run past the deadline of the sample. Redirects are off: a redirect
+        # would hand the key and the texts to a host that nobody configured.
+        client = AsyncOpenAI(
+            api_key=self._endpoint.api_key,
+            base_url=self._endpoint.base_url,
+            max_retries=0,
+            # Beats an Authorization line in OPENAI_CUSTOM_HEADERS, which would beat `api_key`.
+            default_headers={"Authorization": f"Bearer {self._endpoint.api_key}"},
+            timeout=timeout,
+            http_client=_BoundedHttpClient(
+                self._max_reply_bytes,
+                timeout=timeout,
+                verify=_tls_context(),
+                follow_redirects=False,
+                event_hooks={"request": [_keep_known_headers]},
+            ),
+        )
+        return _Lane(client)
+
+
+@dataclass(slots=True)
+class _Lane:
+    """One client with a pool of its own, and how many calls it is making."""
+
+    client: AsyncOpenAI
+    in_flight: int = 0
+
+
+class _BoundedHttpClient(openai.DefaultAsyncHttpxClient):
+    """Reads every reply itself, so that no more of it is kept than the bound, whatever it inflates to."""
+
+    def __init__(self, max_reply_bytes: int, **options: Any) -> None:
+        super().__init__(**options)
+        self._max_reply_bytes = max_reply_bytes
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        request.extensions = {**request.extensions, "trace": _note_departure}
+        response = await super().send(request, **{**options, "stream": True})
+        try:
+            content = await self._read(response)
+        finally:
+            await response.aclose()
+        headers = [(name, value) for name, value in response.headers.raw if name.lower() not in _FRAMING_HEADERS]
+        return httpx2.Response(response.status_code, headers=headers, content=content, request=request)
+
+    async def _read(self, response: httpx2.Response) -> bytes:
+        is_error = response.status_code >= HTTPStatus.BAD_REQUEST
+        limit = _MAX_ERROR_BYTES if is_error else self._max_reply_bytes
+        parts, size = [], 0
+        async with aclosing(response.aiter_bytes()) as stream:
+            async for part in stream:
+                parts.append(part)
+                size += len(part)
+                if size > limit:
+                    if is_error:
+                        break
+                    raise CallFailure(
+                        FailureReason.INVALID_REPLY, f"the provider's reply is too large: over {limit} bytes"
+                    )
+        return b"".join(parts)[:limit]
+
+
+async def _note_departure(event: str, info: Mapping[str, object]) -> None:
+    if (departure := _DEPARTURE.get(None)) is not None:
+        departure.note(event)
+
+
+async def _keep_known_headers(request: httpx2.Request) -> None:
+    request.headers = httpx2.Headers(
+        [(name, value) for name, value in request.headers.raw if name.lower() in _HEADERS_SENT]
+    )
+
+
+@cache
+def _tls_context() -> ssl.SSLContext:
+    """The machine's certificates, read once for the process: it takes 20 ms."""
+    return httpx2.create_ssl_context()
+
+
+def _connection_failure(error: openai.APIConnectionError, endpoint: Endpoint) -> CallFailure:
+    causes = list(_causes(error))
+    is_untrusted = any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes)
+    name = "certificate not trusted" if is_untrusted else type(causes[min(1, len(causes) - 1)]).__name__
+    return CallFailure(
+        FailureReason.CONNECTION,
+        f"no connection to {endpoint.host} ({name})",
+        # A certificate does not get better within the deadline.
+        is_retryable=not is_untrusted,
+        blame=Blame.CONFIGURATION if is_untrusted else Blame.TRANSPORT,
+    )
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    causes: list[BaseException] = []
+    at: BaseException | None = error
+    while at is not None and at not in causes:
+        causes.append(at)
+        at = at.__cause__ or at.__context__
+    return causes

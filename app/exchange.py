@@ -1,0 +1,102 @@
+"""One exchange with a chat model: what is asked, what comes back, and what it costs."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One question to a chat model.
+
+    Args:
+        system: the instructions.
+        user: the data, between its markers, and the task.
+        schema_name: a short name of the form asked for, letters and underscores.
+        schema: JSON schema of the reply, sent where the provider takes one; `system` says it in words too.
+        max_output_tokens: bound on the reply, thinking included where the provider counts it so.
+        temperature: None for the provider's own default of this service, which is 0 where it takes one.
+    """
+
+    system: str
+    user: str
+    schema_name: str
+    schema: Mapping[str, object]
+    max_output_tokens: int
+    temperature: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """What a chat model said: never empty, thinking taken out. `is_truncated`: it was cut before its end."""
+
+    content: str
+    model: str
+    is_truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What calls to chat models have used.
+
+    calls: requests that reached a provider, retries included. unmetered_calls: of these, those for which it gave no
+    count of tokens. Tokens are the provider's counts, summed. cost: in the currency of the price table; None while a
+    call was made whose price is not known.
+    """
+
+    calls: int = 0
+    unmetered_calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    cost: float | None = 0.0
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What one sample has spent, written down call by call, so that it is known also when the sample fails.
+
+    Args:
+        max_cost: a call that could take the cost above it is not made; None for no bound.
+    """
+
+    max_cost: float | None = None
+    _usage: Usage = field(default=Usage())
+    _reserved: float = field(default=0.0)
+
+    @property
+    def usage(self) -> Usage:
+        """What was spent up to now."""
+        return self._usage
+
+    @contextmanager
+    def reserve(self, worst_case: float | None) -> Iterator[bool]:
+        """Sets the worst case of a call aside while it is under way; False when the bound has no room for it.
+
+        Where there is a bound, a call whose price is not known (None) has no room in it.
+        """
+        known = worst_case or 0.0
+        spent = self._usage.cost
+        is_affordable = self.max_cost is None or (
+            worst_case is not None and spent is not None and spent + self._reserved + known <= self.max_cost
+        )
+        self._reserved += known if is_affordable else 0.0
+        try:
+            yield is_affordable
+        finally:
+            self._reserved -= known if is_affordable else 0.0
+
+    def add_call(
+        self, *, prompt_tokens: int | None, completion_tokens: int | None, cached_tokens: int | None, cost: float | None
+    ) -> None:
+        """Writes down one call; `cost` None says that its price is not known, tokens None that they were not given."""
+        is_metered = prompt_tokens is not None or completion_tokens is not None
+        before = self._usage
+        self._usage = Usage(
+            calls=before.calls + 1,
+            unmetered_calls=before.unmetered_calls + (not is_metered),
+            prompt_tokens=before.prompt_tokens + (prompt_tokens or 0),
+            completion_tokens=before.completion_tokens + (completion_tokens or 0),
+            cached_tokens=before.cached_tokens + (cached_tokens or 0),
+            cost=None if before.cost is None or cost is None else before.cost + cost,
+        )

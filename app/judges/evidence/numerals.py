@@ -1,0 +1,133 @@
+"""Numerals written as words, English and Chinese, and what they are worth."""
+
+import re
+from collections.abc import Iterator
+
+_UNITS_WORDS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen"
+    " eighteen nineteen"
+)
+_TENS_WORDS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_ORDINAL_WORDS = (
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth"
+    " sixteenth seventeenth eighteenth nineteenth twentieth"
+)
+_ONES = {word: value for value, word in enumerate(_UNITS_WORDS.split())}
+_TENS = {word: 10 * value for value, word in enumerate(_TENS_WORDS.split(), start=2)}
+_SCALES = {"hundred": 100, "thousand": 1_000, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+ORDINALS = {word: value for value, word in enumerate(_ORDINAL_WORDS.split(), start=1)} | {
+    "thirtieth": 30,
+    "fortieth": 40,
+    "fiftieth": 50,
+    "sixtieth": 60,
+    "hundredth": 100,
+}
+_PARTS = {
+    "half": 2,
+    "halves": 2,
+    "third": 3,
+    "quarter": 4,
+    "fourth": 4,
+    "fifth": 5,
+    "sixth": 6,
+    "eighth": 8,
+    "tenth": 10,
+}
+# Words that stand for a number in a passage; an answer that uses one is not held to it.
+MULTIPLES = {
+    "once": 1.0, "twice": 2.0, "thrice": 3.0, "double": 2.0, "doubled": 2.0, "doubling": 2.0, "triple": 3.0,
+    "tripled": 3.0, "tripling": 3.0, "quadruple": 4.0, "quadrupled": 4.0, "couple": 2.0, "pair": 2.0, "both": 2.0,
+    "duo": 2.0, "twins": 2.0,
+    "trio": 3.0, "quartet": 4.0, "dozen": 12.0, "decade": 10.0, "century": 100.0, "single": 1.0, "sole": 1.0,
+    "hat-trick": 3.0, "fortnight": 14.0, "biweekly": 2.0, "teens": 13.0, "score": 20.0, "solo": 1.0, "brace": 2.0,
+}  # fmt: skip
+_CARDINAL = "|".join(sorted([*_ONES, *_TENS, *_SCALES], key=len, reverse=True))
+ENGLISH_NUMERAL = re.compile(
+    rf"\b(?:an?[ -](?=hundred|thousand|million|billion|trillion))?(?:{_CARDINAL})\b"
+    rf"(?:(?:(?:(?<=hundred)|(?<=thousand)|(?<=million)|(?<=billion))(?: and |, )|[ -])(?:{_CARDINAL})\b){{0,12}}"
+    rf"(?:[ -](?P<ordinal>{'|'.join(ORDINALS)})\b)?"
+)
+ENGLISH_PART = re.compile(
+    r"\b(?P<count>an?|one|two|three|four|five|seven|\d{1,2})[ -]"
+    r"(?P<part>halves|half|thirds?|quarters?|fourths?|fifths?|sixths?|eighths?|tenths?)\b"
+)
+
+_HAN_DIGITS = {
+    **{digit: value for value, digit in enumerate("零一二三四五六七八九")},
+    **{digit: value for value, digit in enumerate("零壹贰叁肆伍陆柒捌玖")},
+    "〇": 0, "两": 2, "兩": 2, "贰": 2, "參": 3, "陸": 6,
+}  # fmt: skip
+_HAN_SCALES = {"十": 10, "拾": 10, "百": 100, "佰": 100, "千": 1_000, "仟": 1_000}
+_HAN_MYRIADS = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8, "兆": 10**12}
+HAN_SCALE_VALUES = {**_HAN_SCALES, **_HAN_MYRIADS}
+HAN_NUMERAL = re.compile(
+    f"[{''.join([*_HAN_DIGITS, *_HAN_SCALES, *_HAN_MYRIADS])}]{{1,20}}(?:点[零〇一二三四五六七八九]{{1,8}})?"
+)
+_ROMAN = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
+
+
+def english_value(numeral: str) -> float:
+    """What a match of `ENGLISH_NUMERAL` is worth: "two hundred and five thousand" 205,000, "nineteen eighty" 1980."""
+    total = current = 0
+    last = 0
+    for word in re.split(r"[ ,-]+", numeral):
+        if word in _SCALES:
+            scale = _SCALES[word]
+            if scale == _SCALES["hundred"]:
+                current = (current or 1) * scale
+            else:
+                total, current = total + (current or 1) * scale, 0
+            last = 0
+            continue
+        value = _ONES.get(word, _TENS.get(word, ORDINALS.get(word)))
+        if value is None:
+            continue
+        # "nineteen eighty-four" counts hundreds.
+        if last >= 10 and value >= 10:  # noqa: PLR2004
+            current *= 100
+        current, last = current + value, value
+    return float(total + current)
+
+
+def english_part(count: str, part: str) -> float:
+    """What "two thirds" is worth."""
+    named = {"a": 1, "an": 1}
+    divisor = _PARTS[part] if part in _PARTS else _PARTS[part.rstrip("s")]
+    return (named.get(count) or _ONES.get(count) or int(count)) / divisor
+
+
+def han_value(numeral: str) -> float:
+    """What a match of `HAN_NUMERAL` is worth: 三亿二千万 320,000,000, 二〇二〇 2020."""
+    whole, _, decimals = numeral.partition("点")
+    if all(character in _HAN_DIGITS for character in whole):
+        value = float("".join(str(_HAN_DIGITS[character]) for character in whole))
+    else:
+        value = _positional(whole)
+    if decimals:
+        value += float("0." + "".join(str(_HAN_DIGITS[character]) for character in decimals))
+    return value
+
+
+def _positional(numeral: str) -> float:
+    total = section = digit = 0
+    myriad = 10**16
+    for character in numeral:
+        if character in _HAN_DIGITS:
+            digit = _HAN_DIGITS[character]
+        elif character in _HAN_SCALES:
+            section += (digit or 1) * _HAN_SCALES[character]
+            digit = 0
+        else:
+            part, last, myriad = section + digit, myriad, _HAN_MYRIADS[character]
+            # 三万五千亿: a greater myriad counts all that stands before it.
+            total = (total + part) * myriad if last < myriad else total + (part or 1) * myriad
+            section = digit = 0
+    return float(total + section + digit)
+
+
+def roman_values(text: str) -> Iterator[float]:
+    """The values of Roman numerals of two letters or more, and of single V and X: "World War II"."""
+    for match in re.finditer(r"\b(?:[IVXLC]{2,8}|[VX])\b", text):
+        digits = [_ROMAN[letter] for letter in match.group()]
+        pairs = zip(digits, [*digits[1:], 0], strict=True)
+        yield float(sum(-this if this < following else this for this, following in pairs))

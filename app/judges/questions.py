@@ -1,0 +1,83 @@
+"""What a judge is asked: the sample as numbered data between marks, and the instructions around it."""
+
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+
+from app.exchange import ChatRequest
+from app.generation.injection import cleaned
+from app.generation.sample import SegmentedSample
+from app.generation.verdicts import Claim
+from app.judges.context_windows import Window
+from app.judges.prompts import Prompt
+from app.judges.reply_schemas import CHECK_SCHEMA, VERIFY_SCHEMA
+
+_MARKER_BYTES = 8
+# Sentences before the first that is judged, for the pronouns in it.
+_LEAD_SENTENCES = 2
+
+
+def sentences_question(
+    prompt: Prompt,
+    case: SegmentedSample,
+    *,
+    window: Window,
+    batch: Mapping[int, int],
+    max_output_tokens: int,
+) -> ChatRequest:
+    """Asks for the claims of sentences and the verdicts on them.
+
+    Args:
+        batch: the number that a sentence goes by, by its position in the answer; ascending.
+    """
+    first, last = min(batch), max(batch)
+    answer: list[Mapping[str, object]] = []
+    for position in range(max(0, first - _LEAD_SENTENCES), last + 1):
+        sentence = case.sentences[position]
+        if position in batch:
+            answer.append({"id": batch[position], "text": cleaned(sentence.text)})
+        elif sentence.kind != "markup":
+            answer.append({"text": cleaned(sentence.text)})
+    data = {**_surroundings(case, window), "answer": answer}
+    return _question(prompt, data, "verify_claims", VERIFY_SCHEMA, max_output_tokens)
+
+
+def claims_question(
+    prompt: Prompt,
+    case: SegmentedSample,
+    *,
+    window: Window,
+    claims: Sequence[Claim],
+    max_output_tokens: int,
+    temperature: float | None = None,
+) -> ChatRequest:
+    """Asks for verdicts on claims that are made already."""
+    listed = [{"id": claim.id, "text": cleaned(claim.text)} for claim in claims]
+    data = {**_surroundings(case, window), "claims": listed}
+    return _question(prompt, data, "check_claims", CHECK_SCHEMA, max_output_tokens, temperature=temperature)
+
+
+def _surroundings(case: SegmentedSample, window: Window) -> dict[str, object]:
+    """Contexts first: they are what two requests of one sample have in common, and providers cache what comes first."""
+    contexts = [{"id": piece.number, "text": cleaned(piece.text)} for piece in window]
+    return {"contexts": contexts, "question": cleaned(case.sample.question)}
+
+
+def _question(
+    prompt: Prompt,
+    data: Mapping[str, object],
+    schema_name: str,
+    schema: Mapping[str, object],
+    max_output_tokens: int,
+    *,
+    temperature: float | None = None,
+) -> ChatRequest:
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False)
+    return ChatRequest(
+        system=prompt.system,
+        user=prompt.render_user(marker=secrets.token_hex(_MARKER_BYTES), data=text),
+        schema_name=schema_name,
+        schema=schema,
+        max_output_tokens=max_output_tokens,
+        temperature=temperature,
+    )

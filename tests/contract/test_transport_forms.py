@@ -1,0 +1,317 @@
+"""What is sent to each kind of provider, proven against the published schema, and what a refusal of a field teaches."""
+
+import json
+from dataclasses import replace
+from typing import Any, get_args
+
+import pytest
+from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
+from pydantic import TypeAdapter
+
+from app.backends.providers import PROVIDERS
+from app.settings import ProviderName
+from tests.scripted_judge import ScriptedJudge
+from tests.scripted_replies import RecordedRequest, Step, completion, openai_error, status
+from tests.scripted_transport import REQUEST, SCHEMA, ask, entry, failure_of, transport
+
+GOOD = completion('{"ok": true}')
+PUBLISHED: TypeAdapter[Any] = TypeAdapter(CompletionCreateParamsNonStreaming)
+OLDEST_FIELDS = {"model", "messages", "max_tokens", "temperature"}
+SCHEMA_FORMAT = {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": SCHEMA}}
+OBJECT_FORMAT = {"type": "json_object"}
+# Fields that one provider takes and OpenAI does not publish.
+OWN_FIELDS: dict[str, dict[str, object]] = {
+    "dashscope": {"enable_thinking": False},
+    "dashscope-intl": {"enable_thinking": False},
+    "vllm": {"chat_template_kwargs": {"enable_thinking": False}},
+    "llamacpp": {"chat_template_kwargs": {"enable_thinking": False}},
+}
+
+
+def published_part(request: RecordedRequest, provider: str) -> dict[str, Any]:
+    """The fields of the request that OpenAI publishes, once they are proven to be as published, and no other."""
+    own = OWN_FIELDS.get(provider, {})
+    assert {name: request.json[name] for name in own} == own
+    fields = {name: value for name, value in request.json.items() if name not in own}
+    PUBLISHED.validate_json(json.dumps(fields), extra="forbid")
+    return fields
+
+
+def formats(judge: ScriptedJudge) -> list[str]:
+    return [request.json.get("response_format", {}).get("type", "plain") for request in judge.requests]
+
+
+@pytest.mark.parametrize("provider", get_args(ProviderName))
+async def test_every_request_is_as_published(judge: ScriptedJudge, provider: str) -> None:
+    judge.reply_with(GOOD)
+
+    async with transport(judge, llm_provider=provider) as chat:
+        await ask(chat)
+
+    (request,) = judge.requests
+    fields = published_part(request, provider)
+    assert (fields["model"], request.path) == ("judge-1", "/v1/chat/completions")
+    assert [message["role"] for message in fields["messages"]] == ["system", "user"]
+    assert "stream" not in fields
+
+
+async def test_a_generic_provider_is_sent_the_oldest_fields_alone(judge: ScriptedJudge) -> None:
+    judge.reply_with(GOOD)
+
+    async with transport(judge) as chat:
+        await ask(chat)
+        await ask(chat, request=replace(REQUEST, temperature=0.7))
+
+    assert [set(request.json) for request in judge.requests] == [OLDEST_FIELDS] * 2
+    assert [request.json["temperature"] for request in judge.requests] == [0.0, 0.7]
+
+
+@pytest.mark.parametrize(
+    ("provider", "form"),
+    [
+        ("dashscope", OBJECT_FORMAT),
+        ("dashscope-intl", OBJECT_FORMAT),
+        ("openai", SCHEMA_FORMAT),
+        ("azure", SCHEMA_FORMAT),
+        ("vllm", SCHEMA_FORMAT),
+        ("llamacpp", SCHEMA_FORMAT),
+        ("ollama", OBJECT_FORMAT),
+        ("generic", None),
+    ],
+)
+async def test_each_provider_starts_with_the_strictest_form_it_is_known_for(
+    judge: ScriptedJudge, provider: str, form: dict[str, Any] | None
+) -> None:
+    judge.reply_with(GOOD)
+
+    async with transport(judge, llm_provider=provider) as chat:
+        await ask(chat)
+
+    assert judge.requests[0].json.get("response_format") == form
+
+
+@pytest.mark.parametrize("provider", ["openai", "azure"])
+async def test_openais_models_get_the_newer_limit_and_a_temperature_only_when_asked(
+    judge: ScriptedJudge, provider: str
+) -> None:
+    judge.reply_with(GOOD)
+
+    async with transport(judge, llm_provider=provider) as chat:
+        await ask(chat)
+        await ask(chat, request=replace(REQUEST, temperature=0.7))
+
+    first, second = (request.json for request in judge.requests)
+    assert set(first) == {"model", "messages", "max_completion_tokens", "response_format"}
+    assert second["temperature"] == 0.7
+
+
+async def test_ollama_is_told_not_to_think_as_its_documentation_has_it(judge: ScriptedJudge) -> None:
+    judge.reply_with(GOOD)
+
+    async with transport(judge, llm_provider="ollama") as chat:
+        await ask(chat)
+
+    assert judge.requests[0].json["reasoning_effort"] == "none"
+
+
+async def test_json_mode_never_goes_without_the_word(judge: ScriptedJudge) -> None:
+    judge.reply_with(GOOD)
+
+    async with transport(judge, llm_provider="dashscope") as chat:
+        await ask(chat, request=replace(REQUEST, system="Judge."))
+
+    assert "json" in judge.requests[0].prompt.lower()
+
+
+# --- what refusals teach
+
+
+def refusing(*fields: str, message: str = "Unsupported parameter: '{}'", code: int = 400) -> Any:
+    """A step that refuses requests with one of these fields, and names it; `response_format.type` for a kind of it."""
+
+    def step(request: RecordedRequest) -> Step:
+        kind = request.json.get("response_format", {}).get("type")
+        for field in fields:
+            if field in request.json or field == kind:
+                return openai_error(code, None, message.format(field))
+        return GOOD
+
+    return step
+
+
+@pytest.mark.parametrize("code", [400, 422])
+async def test_the_form_of_a_reply_is_stepped_down_once_and_remembered(judge: ScriptedJudge, code: int) -> None:
+    judge.reply_with(refusing("json_schema", "json_object", message="{} is not supported", code=code))
+
+    async with transport(judge, llm_provider="openai") as chat:
+        before = chat.readiness().detail
+        await ask(chat)
+        await ask(chat)
+        after = chat.readiness().detail
+
+    assert formats(judge) == ["json_schema", "json_object", "plain", "plain"]
+    assert before.endswith("(json_schema)")
+    assert after.endswith("(plain)")
+
+
+async def test_a_model_without_schemas_is_asked_for_an_object(judge: ScriptedJudge) -> None:
+    judge.reply_with(refusing("json_schema", message="Invalid parameter: 'response_format' of type '{}'"))
+
+    async with transport(judge, llm_provider="vllm") as chat:
+        await ask(chat)
+        assert chat.readiness().detail.endswith("(json_object)")
+
+    assert formats(judge) == ["json_schema", "json_object"]
+
+
+async def test_many_calls_at_once_learn_it_together(judge: ScriptedJudge) -> None:
+    import asyncio
+
+    judge.reply_with(refusing("json_schema", message="{} is not supported"))
+
+    async with transport(judge, llm_provider="openai") as chat:
+        await asyncio.gather(*(ask(chat) for _ in range(20)))
+
+    assert formats(judge).count("json_object") == 20
+    assert "plain" not in formats(judge)
+
+
+@pytest.mark.parametrize(
+    ("provider", "field", "message"),
+    [
+        ("openai", "temperature", "Unsupported value: '{}' does not support 0.7 with this model."),
+        ("dashscope", "enable_thinking", "parameter.{} must be set to true for this model"),
+        ("vllm", "chat_template_kwargs", "Extra inputs are not permitted: {}"),
+        ("ollama", "reasoning_effort", "{} is not supported"),
+    ],
+)
+async def test_a_field_that_is_refused_is_left_out_from_then_on(
+    judge: ScriptedJudge, provider: str, field: str, message: str
+) -> None:
+    judge.reply_with(refusing(field, message=message))
+    warm = replace(REQUEST, temperature=0.7)
+
+    async with transport(judge, llm_provider=provider) as chat:
+        await ask(chat, request=warm)
+        await ask(chat, request=warm)
+
+    assert [field in request.json for request in judge.requests] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("provider", "refused", "message", "taken"),
+    [
+        (
+            "generic",
+            "max_tokens",
+            "'{}' is not supported. Use 'max_completion_tokens' instead.",
+            "max_completion_tokens",
+        ),
+        ("openai", "max_completion_tokens", "Unrecognized request argument supplied: {}", "max_tokens"),
+    ],
+)
+async def test_the_limit_on_tokens_goes_under_its_other_name(
+    judge: ScriptedJudge, provider: str, refused: str, message: str, taken: str
+) -> None:
+    judge.reply_with(refusing(refused, message=message))
+
+    async with transport(judge, llm_provider=provider) as chat:
+        await ask(chat)
+
+    assert [taken in request.json for request in judge.requests] == [False, True]
+
+
+async def test_dashscopes_want_of_the_word_json_is_met_without_json_mode(judge: ScriptedJudge) -> None:
+    complaint = "'messages' must contain the word 'json' in some form, to use 'response_format' of type '{}'."
+    judge.reply_with(refusing("json_object", message=complaint))
+
+    async with transport(judge, llm_provider="dashscope") as chat:
+        await ask(chat)
+
+    assert formats(judge) == ["json_object", "plain"]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        openai_error(400, None, "temperature and response_format and max_tokens are unsupported, use instead"),
+        status(422, {"detail": [{"loc": ["body", "enable_thinking"], "msg": "Extra inputs are not permitted"}]}),
+    ],
+)
+async def test_a_provider_that_refuses_whatever_is_left_out_is_not_asked_for_ever(
+    judge: ScriptedJudge, fault: Step
+) -> None:
+    judge.reply_with(fault)
+
+    async with transport(judge, llm_provider="dashscope") as chat:
+        assert (await failure_of(chat)).reason == "rejected"
+        first = judge.calls
+        assert (await failure_of(chat)).reason == "rejected"
+
+    assert first <= 5
+    assert judge.calls <= first + 2
+
+
+async def test_a_refusal_that_names_no_field_teaches_nothing(judge: ScriptedJudge) -> None:
+    judge.reply_with(openai_error(400, None, "max_tokens is too large: 256"))
+
+    async with transport(judge, llm_provider="vllm") as chat:
+        assert (await failure_of(chat)).reason == "rejected"
+        assert judge.calls == 1
+        assert chat.readiness().detail.endswith("(json_schema)")
+
+
+async def test_what_one_model_refuses_says_nothing_of_another(judge: ScriptedJudge) -> None:
+    judge.reply_with(refusing("json_schema", message="{} is not supported"))
+    judge.reply_when(lambda request: request.json["model"] == "judge-2", GOOD)
+    judge.reply_when(lambda request: request.json["model"] == "judge-3", status(500))
+
+    async with transport(
+        judge,
+        llm_provider="openai",
+        llm_model="judge-3",
+        llm_fallbacks=(entry(judge, provider="openai"), entry(judge, provider="openai", model="judge-2")),
+    ) as chat:
+        await ask(chat)
+        detail = chat.readiness().detail
+
+    assert "judge-1" in detail
+    assert [part.rpartition("(")[2] for part in detail.split("; then ")] == [
+        "json_schema)",
+        "json_object)",
+        "json_schema)",
+    ]
+
+
+# --- DashScope
+
+
+async def test_dashscopes_quota_passes(judge: ScriptedJudge) -> None:
+    judge.reply_with(openai_error(429, "insufficient_quota", "You exceeded your current quota"), GOOD)
+
+    async with transport(judge, llm_provider="dashscope") as chat:
+        await ask(chat)
+
+    assert judge.calls == 2
+
+
+async def test_openais_quota_does_not(judge: ScriptedJudge) -> None:
+    judge.reply_with(openai_error(429, "insufficient_quota", "You exceeded your current quota"), GOOD)
+
+    async with transport(judge, llm_provider="openai") as chat:
+        assert (await failure_of(chat)).reason == "rate_limited"
+        assert (await failure_of(chat)).reason == "circuit_open"
+
+    assert judge.calls == 1
+
+
+async def test_dashscopes_unpaid_account_is_not_asked_again(judge: ScriptedJudge) -> None:
+    judge.reply_with(status(400, {"code": "Arrearage", "message": "Access denied, please make sure your account"}))
+
+    async with transport(judge, llm_provider="dashscope") as chat:
+        assert (await failure_of(chat)).detail == "HTTP 400 (Arrearage)"
+        assert (await failure_of(chat)).reason == "circuit_open"
+
+
+def test_every_provider_of_the_settings_has_its_manners() -> None:
+    assert set(PROVIDERS) == set(get_args(ProviderName))

@@ -1,0 +1,135 @@
+"""Hostile samples through the whole service, before a judge that obeys what it reads and one that does not."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from app.generation.injection import KINDS, SUSPECTED
+from app.generation.words import normalise
+from tests.redteam.hostile_samples import HOSTILE_SAMPLES, HostileSample
+from tests.scripted_judge import ScriptedJudge
+from tests.scripted_replies import RecordedRequest, Reply, completion
+from tests.service import data_of, evaluate, judge_settings, running
+
+FAMILIES = sorted({sample.family for sample in HOSTILE_SAMPLES})
+_INJECTION_FLAGS = {SUSPECTED, *KINDS}
+# What must not move with the hostile text. `claims` are compared apart: the hostile sentences are among them.
+_SCORES = (
+    "status", "tier", "faithfulness", "hallucination_rate", "faithfulness_strict", "contradiction_rate",
+    "unsupported_rate", "passed",
+)  # fmt: skip
+
+Judge = Callable[[str], dict[str, Any]]
+
+
+def _replying(judge_one: Judge) -> Callable[[RecordedRequest], Reply]:
+    """A script that gives what `judge_one` says on each text that the request asks about, sentences or claims."""
+
+    def reply(request: RecordedRequest) -> Reply:
+        data = data_of(request)
+        if "claims" in data:
+            claims = [{"id": each["id"], **judge_one(each["text"])} for each in data["claims"]]
+            return completion(json.dumps({"claims": claims}))
+        asked = [each for each in data["answer"] if "id" in each]
+        sentences = [
+            {"id": each["id"], "claims": [{"claim": each["text"], **judge_one(each["text"])}]} for each in asked
+        ]
+        return completion(json.dumps({"sentences": sentences}))
+
+    return reply
+
+
+def _verdict(verdict: str, quote: str) -> dict[str, Any]:
+    quotes = [quote] if quote else []
+    return {"context_ids": [1], "quotes": quotes, "derived": False, "reason": "because", "verdict": verdict}
+
+
+def _obedient(sample: HostileSample, quote_of: Callable[[str], str]) -> Judge:
+    """Everything is supported; what really is comes with its true quote."""
+
+    def judge_one(text: str) -> dict[str, Any]:
+        said = sample.truths.get(normalise(text))
+        is_true = said is not None and said.verdict == "supported"
+        return _verdict("supported", said.quote if said and is_true else quote_of(text))
+
+    return judge_one
+
+
+def _honest(sample: HostileSample) -> Judge:
+    def judge_one(text: str) -> dict[str, Any]:
+        said = sample.truths.get(normalise(text))
+        return _verdict(said.verdict, said.quote) if said else _verdict("not_a_claim", "")
+
+    return judge_one
+
+
+def _quotes(sample: HostileSample) -> Mapping[str, Callable[[str], str]]:
+    """The kinds of quotes that a judge may bring who was won over."""
+    return {
+        "none": lambda text: "",
+        "the answer itself": lambda text: text,
+        "the hostile text": lambda text: sample.hostile[:400],
+        "a line of it": lambda text: max(sample.hostile.split("\n"), key=len)[:400],
+        "its end": lambda text: sample.hostile[-60:],
+        "the sentence in it": lambda text: next(
+            (s.text for s in sample.plain.answer if s.text in sample.hostile), text
+        ),
+        "invented": lambda text: "Experts of the ministry confirmed this in every detail last week.",
+        "invented in Chinese": lambda text: "专家组上周已经逐项确认了这一说法的真实性。",
+    }
+
+
+def _of(family: str) -> list[HostileSample]:
+    return [sample for sample in HOSTILE_SAMPLES if sample.family == family]
+
+
+def test_there_are_enough_samples_in_both_languages() -> None:
+    chinese = [sample for sample in HOSTILE_SAMPLES if not sample.question.isascii()]
+
+    assert len(HOSTILE_SAMPLES) >= 60
+    assert len(chinese) >= 20
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+async def test_a_judge_that_obeys_raises_no_score_above_what_evidence_allows(judge: ScriptedJudge, family: str) -> None:
+    async with running(judge_settings(judge)) as client:
+        for sample in _of(family):
+            for name, quote_of in _quotes(sample).items():
+                judge.reply_with(_replying(_obedient(sample, quote_of)))
+
+                result = await evaluate(client, **sample.sample())
+
+                told = f"{name}: {sample.hostile[:100]!r}: {result['claims']}"
+                assert (result["faithfulness"] or 0.0) <= sample.max_faithfulness, told
+                assert sample.flags <= set(result["flags"]), (result["flags"], told)
+                assert (SUSPECTED in result["flags"]) == bool(sample.flags), (result["flags"], told)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+async def test_before_a_judge_that_does_not_obey_hostile_text_changes_nothing_but_flags(
+    judge: ScriptedJudge, family: str
+) -> None:
+    async with running(judge_settings(judge)) as client:
+        for sample in _of(family):
+            judge.reply_with(_replying(_honest(sample)))
+
+            hostile = await evaluate(client, **sample.sample())
+            plain = await evaluate(client, **sample.plain.sample())
+
+            told = f"{sample.hostile[:100]!r}: {hostile['claims']}"
+            assert {name: hostile[name] for name in _SCORES} == {name: plain[name] for name in _SCORES}, told
+            assert plain["faithfulness"] == pytest.approx(sample.plain.faithfulness), plain["claims"]
+            assert _judged(hostile) == _judged(plain), told
+            assert set(plain["flags"]) == set(hostile["flags"]) - _INJECTION_FLAGS, told
+            assert sample.flags <= set(hostile["flags"]), told
+
+
+def _judged(result: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """Verdict, support and flags of everything that is a claim, in order; what the hostile text repeats counts once."""
+    return [
+        (normalise(claim["text"]), claim["verdict"], claim["support"], claim["flags"])
+        for claim in result["claims"]
+        if claim["verdict"] != "not_a_claim" and "duplicate" not in claim["flags"]
+    ]

@@ -1,0 +1,360 @@
+"""The store of verdicts: what it keeps, what it lets go, and that no trouble with a disk reaches a sample."""
+
+import asyncio
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from structlog.testing import capture_logs
+
+from app.backends import verdict_store
+from app.backends.verdict_store import SqliteVerdictStore, make_verdict_store
+from app.readiness import State
+from app.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+MEBIBYTE = 1024 * 1024
+
+Open = Callable[..., SqliteVerdictStore]
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest_asyncio.fixture
+async def open_store(clock: Clock) -> AsyncIterator[Open]:
+    stores: list[SqliteVerdictStore] = []
+
+    def open_one(path: Path | None, *, max_bytes: int = MEBIBYTE, ttl_seconds: float = 100.0) -> SqliteVerdictStore:
+        stores.append(SqliteVerdictStore(path, max_bytes=max_bytes, ttl_seconds=ttl_seconds, clock=clock))
+        return stores[-1]
+
+    yield open_one
+    for store in stores:
+        await store.close()
+
+
+@pytest.fixture(params=["memory", "disk"])
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
+    return None if request.param == "memory" else tmp_path / "cache" / "verdicts.db"
+
+
+async def test_what_was_put_is_got_and_nothing_else(open_store: Open, path: Path | None) -> None:
+    store = open_store(path)
+    await store.put("a", b"\x00one")
+    await store.put("a", b"\x00two")
+
+    assert await store.get("a") == b"\x00two"
+    assert await store.get("b") is None
+    assert store.readiness().state is State.READY
+
+
+async def test_an_entry_ends_with_its_time_whether_it_is_read_or_not(
+    open_store: Open, path: Path | None, clock: Clock
+) -> None:
+    store = open_store(path, ttl_seconds=100.0)
+    await store.put("a", b"one")
+    clock.now += 99.0
+    assert await store.get("a") == b"one"
+    clock.now += 1.0
+
+    assert await store.get("a") is None
+
+
+async def test_expired_entries_leave_the_file_with_the_next_write(
+    open_store: Open, tmp_path: Path, clock: Clock
+) -> None:
+    store = open_store(tmp_path / "verdicts.db")
+    for number in range(10):
+        await store.put(str(number), b"old")
+    clock.now += 200.0
+    await store.put("new", b"new")
+
+    with sqlite3.connect(tmp_path / "verdicts.db") as connection:
+        assert connection.execute("SELECT key FROM verdicts").fetchall() == [("new",)]
+    connection.close()
+
+
+async def test_the_entries_used_longest_ago_go_first(open_store: Open, path: Path | None, clock: Clock) -> None:
+    store = open_store(path, max_bytes=MEBIBYTE, ttl_seconds=1e9)
+    value = bytes(5_000)
+    for number in range(50):
+        clock.now += 1.0
+        await store.put(str(number), value)
+    clock.now += 100.0
+    assert await store.get("0") == value
+    for number in range(50, 200):
+        clock.now += 1.0
+        await store.put(str(number), value)
+
+    kept = [number for number in range(200) if await store.get(str(number)) is not None]
+    assert kept[0] == 0
+    assert kept[1:] == list(range(kept[1], 200))
+    assert 180 <= len(kept) <= MEBIBYTE // len(value)
+
+
+async def test_the_file_stays_within_its_bytes(open_store: Open, tmp_path: Path, clock: Clock) -> None:
+    store = open_store(tmp_path / "verdicts.db", max_bytes=MEBIBYTE)
+    for number in range(300):
+        clock.now += 0.01
+        await store.put(str(number), os.urandom(200 + 97 * number))
+    await store.close()
+
+    assert (tmp_path / "verdicts.db").stat().st_size <= MEBIBYTE
+    assert await open_store(tmp_path / "verdicts.db").get("299") is not None
+
+
+async def test_a_value_that_would_push_all_others_out_is_not_kept(open_store: Open, path: Path | None) -> None:
+    store = open_store(path)
+    await store.put("small", b"one")
+    await store.put("large", bytes(MEBIBYTE // 4 + 1))
+
+    assert await store.get("large") is None
+    assert await store.get("small") == b"one"
+
+
+async def test_entries_outlive_the_process(open_store: Open, tmp_path: Path) -> None:
+    before = open_store(tmp_path / "verdicts.db")
+    await before.put("a", b"one")
+    await before.close()
+
+    assert await open_store(tmp_path / "verdicts.db").get("a") == b"one"
+
+
+async def test_a_closed_store_holds_nothing_and_raises_nothing(open_store: Open, path: Path | None) -> None:
+    store = open_store(path)
+    await store.put("a", b"one")
+    await store.close()
+    await store.close()
+    await store.put("b", b"two")
+
+    assert await store.get("a") is None
+
+
+async def test_only_the_owner_can_read_the_files(open_store: Open, tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "verdicts.db").touch(mode=0o644)
+    store = open_store(tmp_path / "cache" / "verdicts.db")
+    await store.put("a", b"one")
+
+    files = sorted((tmp_path / "cache").iterdir())
+    assert [file.name for file in files] == ["verdicts.db", "verdicts.db-shm", "verdicts.db-wal"]
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+
+
+_WRITER = """
+import asyncio, sys
+from pathlib import Path
+from app.backends.verdict_store import SqliteVerdictStore
+
+async def main(path, mine):
+    store = SqliteVerdictStore(Path(path), max_bytes=64 * 1024 * 1024, ttl_seconds=1e9)
+    for number in range(200):
+        await store.put(f"{mine}{number}", f"{mine}{number}".encode() * 500)
+    await store.close()
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+async def test_two_processes_share_one_file(open_store: Open, tmp_path: Path, clock: Clock) -> None:
+    clock.now = 2e9
+    path = tmp_path / "verdicts.db"
+    writers = [
+        await asyncio.create_subprocess_exec(
+            sys.executable, "-c", _WRITER, str(path), mine, cwd=ROOT, stderr=subprocess.PIPE
+        )
+        for mine in "ab"
+    ]
+    complaints = [(await writer.communicate())[1] for writer in writers]
+
+    assert complaints == [b"", b""]
+    store = open_store(path, max_bytes=64 * MEBIBYTE, ttl_seconds=1e9)
+    for name in "ab":
+        for number in range(200):
+            assert await store.get(f"{name}{number}") == f"{name}{number}".encode() * 500
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection.close()
+
+
+@pytest.mark.parametrize("damage", ["noise", "header", "pages"])
+async def test_a_damaged_file_is_put_aside_and_a_new_one_begun(open_store: Open, tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "verdicts.db"
+    before = open_store(path)
+    for number in range(20):
+        await before.put(str(number), bytes(5_000))
+    await before.close()
+    data = path.read_bytes()
+    noise = b"\xa5" * len(data)
+    path.write_bytes(
+        {"noise": noise, "header": b"\xff" * 100 + data[100:], "pages": data[:4096] + noise[4096:]}[damage]
+    )
+    store = open_store(path)
+
+    with capture_logs() as logs:
+        assert await store.get("3") is None
+        # At once: there is nothing to wait for in a new file.
+        await store.put("a", b"one")
+    assert await store.get("a") == b"one"
+    assert [line["event"] for line in logs] == ["verdict_store_failed"]
+    assert (tmp_path / "verdicts.db.corrupt").exists()
+    assert store.readiness().state is State.READY
+
+
+async def test_a_damaged_file_that_another_process_has_replaced_stays(open_store: Open, tmp_path: Path) -> None:
+    path = tmp_path / "verdicts.db"
+    path.write_bytes(b"\xa5" * 8192)
+    late = open_store(path)
+    # As it stands when `late` has opened the damaged file and the other has put it aside since.
+    late._inode = path.stat().st_ino
+    other = open_store(path)
+    await other.get("a")
+    await other.put("a", b"one")
+
+    late._put_aside()
+
+    assert await other.get("a") == b"one"
+    assert await late.get("a") == b"one"
+
+
+async def test_a_database_of_somebody_else_is_left_alone(open_store: Open, tmp_path: Path) -> None:
+    path = tmp_path / "theirs.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE theirs (x)")
+    connection.close()
+    path.chmod(0o640)
+    before = path.read_bytes()
+    store = open_store(path)
+    await store.put("a", b"one")
+
+    assert await store.get("a") is None
+    assert store.readiness().state is State.UNAVAILABLE
+    assert path.read_bytes() == before
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def _file_for_folder(folder: Path) -> Path:
+    (folder / "file").touch()
+    return folder / "file" / "verdicts.db"
+
+
+def _folder_for_file(folder: Path) -> Path:
+    (folder / "verdicts.db").mkdir()
+    return folder / "verdicts.db"
+
+
+def _read_only_folder(folder: Path) -> Path:
+    if os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
+    (folder / "closed").mkdir(mode=0o500)
+    return folder / "closed" / "verdicts.db"
+
+
+@pytest.mark.parametrize("broken", [_file_for_folder, _folder_for_file, _read_only_folder])
+async def test_a_path_that_cannot_be_written_is_a_miss_and_one_line(
+    open_store: Open, tmp_path: Path, broken: Callable[[Path], Path]
+) -> None:
+    store = open_store(broken(tmp_path))
+
+    with capture_logs() as logs:
+        for _ in range(5):
+            await store.put("a", b"one")
+            assert await store.get("a") is None
+    assert [line["event"] for line in logs] == ["verdict_store_failed"]
+    assert store.readiness().state is State.UNAVAILABLE
+
+
+async def test_a_locked_file_can_be_read_and_is_not_waited_for_twice(
+    open_store: Open, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verdict_store, "_BUSY_SECONDS", 0.1)
+    store = open_store(tmp_path / "verdicts.db", ttl_seconds=1e9)
+    await store.put("a", b"one")
+    other = sqlite3.connect(tmp_path / "verdicts.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    clock.now += 1_000.0
+
+    assert await store.get("a") == b"one"
+    monkeypatch.setattr(store, "_rest_until", 0.0)
+    async with asyncio.timeout(2.0):
+        for number in range(100):
+            await store.put(str(number), b"two")
+    assert await store.get("a") == b"one"
+    assert store.readiness().state is State.UNAVAILABLE
+
+    other.execute("ROLLBACK")
+    other.close()
+    monkeypatch.setattr(store, "_rest_until", 0.0)
+    await store.put("b", b"two")
+    assert await store.get("b") == b"two"
+    assert store.readiness().state is State.READY
+
+
+_ON_A_FULL_DISK = """
+import asyncio, resource, sys
+from pathlib import Path
+from app.backends.verdict_store import SqliteVerdictStore
+
+async def main(path):
+    store = SqliteVerdictStore(Path(path), max_bytes=1 << 24, ttl_seconds=1e9)
+    await store.put("before", b"one")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+    for number in range(50):
+        store._rest_until = 0.0
+        await store.put(str(number), bytes(50_000))
+    print(await store.get("before"), await store.get("49"), store.readiness().state)
+    await store.close()
+
+asyncio.run(main(sys.argv[1]))
+"""
+
+
+async def test_a_full_disk_can_still_be_read(tmp_path: Path) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", _ON_A_FULL_DISK, str(tmp_path / "verdicts.db"), cwd=ROOT,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    output, _ = await process.communicate()
+
+    assert output.decode().count("verdict_store_failed") == 1
+    assert output.decode().endswith("b'one' None unavailable\n")
+
+
+async def test_writes_beyond_what_may_wait_are_dropped(open_store: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verdict_store, "_MAX_WAITING", 5)
+    store = open_store(None)
+    await asyncio.gather(*(store.put(str(number), b"one") for number in range(20)))
+
+    kept = [number for number in range(20) if await store.get(str(number))]
+    assert kept == [0, 1, 2, 3, 4]
+
+
+async def test_the_settings_choose_the_store_or_none(tmp_path: Path) -> None:
+    assert make_verdict_store(Settings(cache_ttl_seconds=0)) is None
+    on_disk = make_verdict_store(Settings(cache_path=tmp_path / "verdicts.db", cache_ttl_seconds=60))
+    in_memory = make_verdict_store(Settings())
+    assert on_disk is not None
+    assert in_memory is not None
+    assert on_disk.readiness().detail == "on disk, 268435456 bytes, 60 s"
+    assert in_memory.readiness().detail == "in memory, 268435456 bytes, 604800 s"
+    await on_disk.close()
+    await in_memory.close()
