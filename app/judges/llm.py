@@ -140,7 +140,12 @@ class LlmTier:
                 FailureReason.TOO_LONG, f"question and instructions leave no room in {context_tokens} tokens"
             )
         windows = context_windows(case.sample.contexts, case.context_sentences, tokens=tokens)
-        search = EvidenceSearch(case.sample.contexts, excluded=inspection.excluded, index=case.index)
+        search = EvidenceSearch(
+            case.sample.contexts,
+            excluded=inspection.excluded,
+            sentences=case.context_sentences,
+            index=case.index,
+        )
         return inspection, Case(case, windows, search, prompts, self._max_output_tokens)
 
     async def _votes(

@@ -1,7 +1,7 @@
 """Every quote of a judge is searched in the contexts by us."""
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
@@ -36,8 +36,11 @@ _Place = tuple[int, int]
 class SearchableContext:
     """A context, its folded forms, and the stretches of it that prove nothing."""
 
-    def __init__(self, text: str, excluded: Sequence[_Place] = ()) -> None:
+    def __init__(
+        self, text: str, excluded: Sequence[_Place] = (), sentences: Sequence[Sentence] | None = None
+    ) -> None:
         self.text = text
+        self._given_sentences = sentences
         self._excluded = sorted(excluded)
         self._excluded_ends = [end for _, end in self._excluded]
 
@@ -94,15 +97,19 @@ class SearchableContext:
 
     def sentences_around(self, place: _Place, *, reach: int) -> str:
         """The sentences that the place touches, and `reach` more on either side."""
-        first = max(0, place[0] - _NEIGHBOURHOOD_CHARACTERS)
-        last = place[1] + _NEIGHBOURHOOD_CHARACTERS
-        near = split_sentences(self.text[first:last])
-        touched = [i for i, each in enumerate(near) if each.start + first < place[1] and each.end + first > place[0]]
-        if not touched:
+        sentences = self._sentences
+        first = bisect_right(sentences, place[0], key=lambda sentence: sentence.end)
+        after = bisect_left(sentences, place[1], key=lambda sentence: sentence.start)
+        if first >= after:
             return self.text[place[0] : place[1]]
-        begin = near[max(0, touched[0] - reach)].start + first
-        end = near[min(len(near) - 1, touched[-1] + reach)].end + first
+        # a text without stops is one long sentence
+        begin = max(sentences[max(0, first - reach)].start, place[0] - _NEIGHBOURHOOD_CHARACTERS)
+        end = min(sentences[min(len(sentences), after + reach) - 1].end, place[1] + _NEIGHBOURHOOD_CHARACTERS)
         return self.text[min(begin, place[0]) : max(end, place[1])]
+
+    @cached_property
+    def _sentences(self) -> Sequence[Sentence]:
+        return split_sentences(self.text) if self._given_sentences is None else self._given_sentences
 
     @cached_property
     def _folded(self) -> View:
@@ -156,7 +163,7 @@ class EvidenceSearch:
         contexts: the texts as they were given.
         excluded: (context, start, end) of stretches that are instructions to a judge: a quote from them proves nothing.
             Those of one context do not overlap.
-        index: the contexts' sentences where they are split already; split when first needed otherwise.
+        sentences, index: of each context, and their words, where they are known; made when first needed otherwise.
     """
 
     def __init__(
@@ -164,13 +171,17 @@ class EvidenceSearch:
         contexts: Sequence[str],
         *,
         excluded: Sequence[tuple[int, int, int]] = (),
+        sentences: Sequence[Sequence[Sentence]] | None = None,
         index: ContextIndex | None = None,
     ) -> None:
         self.texts = tuple(contexts)
         self._excluded: dict[int, list[_Place]] = {}
         for context, start, end in excluded:
             self._excluded.setdefault(context, []).append((start, end))
-        self._contexts = [SearchableContext(text, self._excluded.get(i, ())) for i, text in enumerate(contexts)]
+        self._contexts = [
+            SearchableContext(text, self._excluded.get(i, ()), None if sentences is None else sentences[i])
+            for i, text in enumerate(contexts)
+        ]
         self._given_index = index
 
     def locate(self, quote: str, cited: Sequence[int]) -> Evidence | None:

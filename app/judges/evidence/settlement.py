@@ -68,6 +68,8 @@ def _compared(claim: Claim, found: list[Evidence], search: EvidenceSearch, *, is
     """The claim after its numbers and its negation were compared with the evidence found."""
     if is_derived and len(found) == len(claim.evidence):
         claim = _flagged(claim, DERIVED)
+    if any(_agrees(claim, evidence, search) for evidence in found):
+        return claim
     lowers = False
     stated = stated_in_claim(claim.text)
     if stated:
@@ -76,9 +78,7 @@ def _compared(claim: Claim, found: list[Evidence], search: EvidenceSearch, *, is
             claim = _flagged(claim, NUMBER)
             # Elsewhere in the contexts: the judge quoted too little, which is no fault of the answer.
             lowers = bool(missing(stated, search.facts, is_derived=is_derived))
-    if any(negation.differs(claim.text, search.around(evidence, reach=0)) for evidence in found) and not any(
-        _agrees(claim, evidence, search) for evidence in found
-    ):
+    if any(negation.differs(claim.text, search.around(evidence, reach=0)) for evidence in found):
         claim = _flagged(claim, NEGATION)
         lowers = True
     return _lowered(claim, Verdict.PARTIAL) if lowers and claim.verdict is Verdict.SUPPORTED else claim
