@@ -36,9 +36,7 @@ _Place = tuple[int, int]
 class SearchableContext:
     """A context, its folded forms, and the stretches of it that prove nothing."""
 
-    def __init__(
-        self, text: str, excluded: Sequence[_Place] = (), sentences: Sequence[Sentence] | None = None
-    ) -> None:
+    def __init__(self, text: str, excluded: Sequence[_Place] = (), sentences: Sequence[Sentence] | None = None) -> None:
         self.text = text
         self._given_sentences = sentences
         self._excluded = sorted(excluded)
