@@ -26,6 +26,8 @@ T = TypeVar("T")
 # A sentence takes about 90 tokens of a reply: this many are far from filling one of 4,096.
 _TOKENS_PER_SENTENCE: Final = 100
 _UNANSWERED: Final = "unanswered"
+# A judgement that a call which failed might have made better; it is not kept.
+INCOMPLETE: Final = "incomplete"
 # Best first when windows disagree: whoever saw the passage is right.
 _RANK: Final = {
     Verdict.SUPPORTED: 4,
@@ -157,7 +159,7 @@ class Hearing:
         except TierFailure:
             if any(_UNANSWERED in claim.flags for claim in asked):
                 raise
-            self.flags["second_look_failed"] = None
+            self.flags |= {"second_look_failed": None, INCOMPLETE: None}
             return tuple(claims)
         settled = [_after_second_look(claim, looked.get(claim.id)) for claim in claims]
         missing = sum(_UNANSWERED in claim.flags for claim in settled)

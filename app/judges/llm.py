@@ -15,7 +15,7 @@ from app.generation.sample import SegmentedSample
 from app.generation.verdicts import Claim, JudgeAccount, Judgement, Verdict, whole_sentence_claim
 from app.judges.context_windows import context_windows, token_estimate
 from app.judges.evidence.search import EvidenceSearch
-from app.judges.hearing import Case, Hearing, Prompts
+from app.judges.hearing import INCOMPLETE, Case, Hearing, Prompts
 from app.judges.panel import escalated, faithfulness_by_vote, majority, worth_escalating
 from app.judges.prompts import PromptLibrary
 from app.judges.tier import Ask, ChatModel, TierName
@@ -23,7 +23,6 @@ from app.readiness import Readiness
 
 # Votes of one model differ only where it is unsure; at 0 they would be copies.
 _SAMPLING_TEMPERATURE: Final = 0.7
-_INCOMPLETE: Final = "incomplete"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +75,13 @@ class LlmTier:
         votes, missing = await self._votes(claims, [hearing(chat) for chat in chats[1:]], lead, ask.samples, hearings)
         ballots = faithfulness_by_vote(claims, votes)
         claims = majority(claims, votes)
-        flags = [*inspection.flags, *([_INCOMPLETE] if missing else [])]
+        flags = [*inspection.flags, *([INCOMPLETE] if missing else [])]
         if second is not None:
             doubtful = worth_escalating(claims, threshold=ask.threshold, is_suspect=bool(inspection.flags))
             if doubtful:
                 hearings.append(hearing(second))
                 claims, ballots, failed = await self._escalate(claims, ballots, doubtful, hearings[-1])
-                flags += ["escalated", *([_INCOMPLETE] if failed else [])]
+                flags += ["escalated", *([INCOMPLETE] if failed else [])]
                 missing += failed
         return Judgement(
             claims=_with_headings(case, mark_duplicates(claims)),

@@ -139,7 +139,7 @@ async def test_a_second_look_that_fails_costs_no_verdict() -> None:
     judgement = await judge(chat)
 
     assert judgement.claims[1].verdict is Verdict.NOT_MENTIONED
-    assert judgement.flags == ("second_look_failed",)
+    assert judgement.flags == ("second_look_failed", "incomplete")
 
 
 @pytest.mark.parametrize("content", ["", "I cannot do that.", '{"sentences": []}', sentences(1, 2, verdict="maybe")])
