@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+_ASCII_CHARACTERS_PER_TOKEN = 3
+
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
@@ -24,6 +26,12 @@ class ChatRequest:
     schema: Mapping[str, object]
     max_output_tokens: int
     temperature: float | None = None
+
+
+def estimated_tokens(text: str) -> int:
+    """Tokens of a text, rather too many than too few: three ASCII characters each, one of any other script."""
+    ascii_count = len(text) if text.isascii() else len(text.encode("ascii", errors="ignore"))
+    return ascii_count // _ASCII_CHARACTERS_PER_TOKEN + (len(text) - ascii_count) + 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ class AttendedEndpoint:
         Raises:
             TierFailure: with the reason.
         """
-        self._check_length(request)
+        prompt = self._checked_length(request)
         until = time.monotonic() + seconds
         is_enough = stop_any(stop_after_attempt(self._care.attempts), stop_before_delay(seconds))
         retrying = AsyncRetrying(
@@ -94,7 +94,7 @@ class AttendedEndpoint:
         )
         try:
             async with asyncio.timeout(seconds) as scope:
-                return await retrying(self._attempt, request, until, ledger)
+                return await retrying(self._attempt, request, prompt, until, ledger)
         except TimeoutError:
             if not scope.expired():
                 raise
@@ -106,13 +106,15 @@ class AttendedEndpoint:
         """Closes the connections."""
         await self._client.close()
 
-    def _check_length(self, request: ChatRequest) -> None:
+    def _checked_length(self, request: ChatRequest) -> int:
+        """The estimated tokens of the request, which the model can read."""
         needed = prompt_tokens(request)
         if needed > self.endpoint.context_tokens:
             raise TierFailure(
                 FailureReason.TOO_LONG,
                 f"about {needed} tokens, and {self.endpoint.model} reads {self.endpoint.context_tokens}",
             )
+        return needed
 
     def _backoff(self, state: RetryCallState) -> float:
         failure = state.outcome.exception() if state.outcome else None
@@ -120,22 +122,23 @@ class AttendedEndpoint:
         asked = failure.wait_seconds if isinstance(failure, CallFailure) else None
         return (asked or 0.0) + self._care.jitter(longest)
 
-    async def _attempt(self, request: ChatRequest, until: float, ledger: Ledger) -> ChatReply:
+    async def _attempt(self, request: ChatRequest, prompt: int, until: float, ledger: Ledger) -> ChatReply:
         """One call, made again at once in a plainer form as long as the provider refuses a field."""
         while True:
             form = self._learnt.form
             sent = form.parameters(request, self.endpoint.provider, self.endpoint.model)
             try:
-                return await self._call(request, sent, until, ledger)
+                return await self._call(sent, prompt, request.max_output_tokens, until, ledger)
             except CallFailure as failure:
                 if not failure.complaint or not self._learnt.learn(form, failure.complaint, sent):
                     raise
                 structlog.get_logger().info("judge_form_changed", endpoint=self.describe())
 
-    async def _call(self, request: ChatRequest, sent: Mapping[str, object], until: float, ledger: Ledger) -> ChatReply:
-        prompt = prompt_tokens(request)
-        worst = self._tariff.worst_case(prompt, request.max_output_tokens)
-        expected = prompt + min(request.max_output_tokens, _EXPECTED_OUTPUT_TOKENS)
+    async def _call(
+        self, sent: Mapping[str, object], prompt: int, max_output: int, until: float, ledger: Ledger
+    ) -> ChatReply:
+        worst = self._tariff.worst_case(prompt, max_output)
+        expected = prompt + min(max_output, _EXPECTED_OUTPUT_TOKENS)
         self._guard.check(until)
         with ledger.reserve(worst) as is_affordable:
             if not is_affordable:

@@ -141,7 +141,7 @@ def _classified(
     if _is_filter(code, complaint):
         return CallFailure(FailureReason.CONTENT_FILTERED, detail, is_free=True)
     is_refusal = status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
-    if is_refusal and _holds(complaint, _TOO_LONG_WORDS):
+    if is_refusal and holds_any(complaint, _TOO_LONG_WORDS):
         return CallFailure(FailureReason.TOO_LONG, detail, is_free=True)
     is_unpaid = _is_unpaid(code, endpoint)
     return CallFailure(
@@ -191,8 +191,9 @@ def _status_in(code: str | None) -> int | None:
 
 
 def _is_filter(code: str | None, complaint: str) -> bool:
-    return (code or "").lower() in _FILTER_CODES or _holds(complaint, _FILTER_WORDS)
+    return (code or "").lower() in _FILTER_CODES or holds_any(complaint, _FILTER_WORDS)
 
 
-def _holds(text: str, words: tuple[str, ...]) -> bool:
+def holds_any(text: str, words: tuple[str, ...]) -> bool:
+    """Whether one of the words stands in the text."""
     return any(word in text for word in words)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from app.backends.call_failures import holds_any
 from app.backends.providers import Provider, Structure, TokenLimit
 from app.exchange import ChatRequest
 
@@ -32,7 +33,7 @@ class RequestForm:
     def parameters(self, request: ChatRequest, provider: Provider, model: str) -> dict[str, object]:
         """The body of the request."""
         system = request.system
-        if self.structure == "json_object" and "json" not in (request.system + request.user).lower():
+        if self.structure == "json_object" and not any("json" in text.lower() for text in (system, request.user)):
             # DashScope refuses JSON mode unless a message has the word.
             system += "\n\nReply with one JSON object."
         parameters: dict[str, object] = {
@@ -60,15 +61,15 @@ class RequestForm:
             sent: the body that it refused.
             provider: whose manners these are.
         """
-        if self.sends_thinking_off and provider.thinking_off and _holds(complaint, _THINKING_WORDS):
+        if self.sends_thinking_off and provider.thinking_off and holds_any(complaint, _THINKING_WORDS):
             return replace(self, sends_thinking_off=False)
-        if self.structure != "plain" and _holds(complaint, _STRUCTURE_WORDS):
+        if self.structure != "plain" and holds_any(complaint, _STRUCTURE_WORDS):
             return replace(self, structure=_LOOSER[self.structure])
         if "temperature" in sent and "temperature" in complaint:
             return replace(self, sends_temperature=False)
         other = _OTHER_LIMIT[self.token_limit]
         is_about_limit = (
-            not self.is_limit_renamed and self.token_limit in complaint and _holds(complaint, _REFUSAL_WORDS)
+            not self.is_limit_renamed and self.token_limit in complaint and holds_any(complaint, _REFUSAL_WORDS)
         )
         # The newer name goes only to servers that asked for it.
         if is_about_limit and (other == "max_tokens" or other in complaint):
@@ -95,7 +96,3 @@ class LearntForm:
         if used == self._form:
             self._form = used.without_what_is_refused(complaint, sent, self._provider)
         return used != self._form
-
-
-def _holds(text: str, words: tuple[str, ...]) -> bool:
-    return any(word in text for word in words)

@@ -4,21 +4,12 @@ from dataclasses import dataclass, field
 
 from app.backends.completions import TokenCounts
 from app.backends.completions_client import Departure
-from app.exchange import ChatRequest, Ledger
+from app.exchange import ChatRequest, Ledger, estimated_tokens
 from app.settings import ModelPrice
 
 _MILLION = 1_000_000
-_ASCII_CHARACTERS_PER_TOKEN = 3
 # What roles and separators of two messages take.
 _FRAME_TOKENS = 16
-
-
-def estimated_tokens(text: str) -> int:
-    """Tokens of a text, rather too many than too few: three ASCII characters each, one of any other script."""
-    if text.isascii():
-        return len(text) // _ASCII_CHARACTERS_PER_TOKEN + 1
-    ascii_count = len(text.encode("ascii", errors="ignore"))
-    return ascii_count // _ASCII_CHARACTERS_PER_TOKEN + (len(text) - ascii_count) + 1
 
 
 def prompt_tokens(request: ChatRequest) -> int:

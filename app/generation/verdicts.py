@@ -24,6 +24,8 @@ SUPPORT_BY_VERDICT = {
     Verdict.CONTRADICTED: 0.0,
     Verdict.NOT_MENTIONED: 0.0,
 }
+# Flag of a judgement that a call which failed might have made better; it is not kept.
+INCOMPLETE = "incomplete"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,8 @@ _LETTER = re.compile(r"[^\W\d_]")
 # A full stop or comma inside a number is part of it.
 _PUNCTUATION = re.compile(r"[^\w\s.,]|_|(?<!\d)[.,]|[.,](?!\d)")
 # Citation marks and list markers belong to the page, not to what is said.
-_APPARATUS = re.compile(
-    r"\[\d{1,3}(?:\s?[,–-]\s?\d{1,3}){0,12}\]|【\d{1,3}[^】\n]{0,40}】"
-    r"|\A\s*(?:[-*+•·]\s+|\(?\d{1,2}(?:[.)]\s+|、))(?=\S)"
-)
+CITATION_MARK = r"\[\d{1,3}(?:\s?[,–-]\s?\d{1,3}){0,12}\]|【\d{1,3}[^】\n]{0,40}】"
+_APPARATUS = re.compile(CITATION_MARK + r"|\A\s*(?:[-*+•·]\s+|\(?\d{1,2}(?:[.)]\s+|、))(?=\S)")
 _SPACE = re.compile(r"\s+")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 # Numbers keep their decimals; words keep inner apostrophes; Han comes in runs.

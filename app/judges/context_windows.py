@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.errors import FailureReason, TierFailure
+from app.exchange import estimated_tokens
 from app.generation.segmentation import Sentence
 
-# Upper bounds over the tokenizers in use: three Latin characters a token, one character of any other script.
-_ASCII_CHARACTERS_PER_TOKEN: Final = 3
 # Braces, keys and numbers around each piece.
 _TOKENS_AROUND: Final = 16
 _MAX_WINDOWS: Final = 64
@@ -23,12 +22,6 @@ class Piece:
 
 
 Window = tuple[Piece, ...]
-
-
-def token_estimate(text: str) -> int:
-    """At least as many tokens as a model in use makes of the text, as a rule."""
-    plain = len(text) if text.isascii() else len(text.encode("ascii", "ignore"))
-    return plain // _ASCII_CHARACTERS_PER_TOKEN + len(text) - plain + 1
 
 
 def context_windows(
@@ -46,14 +39,14 @@ def context_windows(
     Raises:
         TierFailure: `too_long`, when it would take more than 64 windows or a window holds next to nothing.
     """
-    if sum(token_estimate(text) + _TOKENS_AROUND for text in contexts) <= tokens:
+    if sum(estimated_tokens(text) + _TOKENS_AROUND for text in contexts) <= tokens:
         return (tuple(Piece(number, text) for number, text in enumerate(contexts, start=1)),)
     windows: list[Window] = []
     current: list[Piece] = []
     used = 0
     for number, (text, cuts) in enumerate(zip(contexts, sentences, strict=True), start=1):
         for piece in _pieces(text, cuts, tokens - _TOKENS_AROUND):
-            size = token_estimate(piece) + _TOKENS_AROUND
+            size = estimated_tokens(piece) + _TOKENS_AROUND
             if used + size > tokens and current:
                 windows.append(tuple(current))
                 current, used = [], 0
@@ -68,12 +61,12 @@ def context_windows(
 
 def _pieces(text: str, sentences: Sequence[Sentence], tokens: int) -> Iterator[str]:
     """The context whole, or in runs of sentences of at most so many tokens."""
-    if token_estimate(text) <= tokens:
+    if estimated_tokens(text) <= tokens:
         yield text
         return
     start = used = before = last = last_size = 0
     for stop in _stops(text, sentences, tokens):
-        size = token_estimate(text[before:stop])
+        size = estimated_tokens(text[before:stop])
         if used + size > tokens and before > start:
             yield text[start:before]
             start, used = (last, last_size) if last_size + size <= tokens and last > start else (before, 0)
@@ -87,7 +80,7 @@ def _stops(text: str, sentences: Sequence[Sentence], tokens: int) -> Iterator[in
     before = 0
     # One character is at most one token.
     for end in [*(sentence.end for sentence in sentences), len(text)]:
-        while token_estimate(text[before:end]) > tokens:
+        while estimated_tokens(text[before:end]) > tokens:
             before += tokens
             yield before
         if end > before:

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from app.errors import FailureReason, TierFailure
 from app.exchange import ChatReply, ChatRequest, Ledger
 from app.generation.sample import SegmentedSample
-from app.generation.verdicts import SUPPORT_BY_VERDICT, Claim, Verdict, whole_sentence_claim
+from app.generation.verdicts import INCOMPLETE, SUPPORT_BY_VERDICT, Claim, Verdict, whole_sentence_claim
 from app.generation.words import content_words
 from app.judges.context_windows import Window
 from app.judges.evidence.search import EvidenceSearch
@@ -26,8 +26,6 @@ T = TypeVar("T")
 # A sentence takes about 90 tokens of a reply: this many are far from filling one of 4,096.
 _TOKENS_PER_SENTENCE: Final = 100
 _UNANSWERED: Final = "unanswered"
-# A judgement that a call which failed might have made better; it is not kept.
-INCOMPLETE: Final = "incomplete"
 # Best first when windows disagree: whoever saw the passage is right.
 _RANK: Final = {
     Verdict.SUPPORTED: 4,
@@ -55,6 +53,11 @@ class Case:
     search: EvidenceSearch
     prompts: Prompts
     max_output_tokens: int
+
+    @property
+    def verdicts_a_reply(self) -> int:
+        """How many sentences or claims one reply has room for."""
+        return max(1, self.max_output_tokens // _TOKENS_PER_SENTENCE)
 
 
 @dataclass(slots=True)
@@ -171,7 +174,7 @@ class Hearing:
         self, claims: Sequence[Claim], window: Window, temperature: float | None = None
     ) -> dict[str, Claim]:
         """The claims that this model gave a verdict on, by id, with that verdict."""
-        size = max(1, self.case.max_output_tokens // _TOKENS_PER_SENTENCE)
+        size = self.case.verdicts_a_reply
         parts = [claims[start : start + size] for start in range(0, len(claims), size)]
         found = await _all(self._check_some(part, window, temperature) for part in parts)
         return {claim_id: claim for some in found for claim_id, claim in some.items()}
@@ -249,8 +252,7 @@ async def _all(calls: Iterable[Coroutine[None, None, T]]) -> list[T]:
 def _batches(case: Case) -> Iterator[dict[int, int]]:
     """The checkable sentences in runs whose verdicts fit into one reply: numbers from 1 by position."""
     numbered = iter({position: number for number, position in enumerate(case.segmented.checkable, start=1)}.items())
-    size = max(1, case.max_output_tokens // _TOKENS_PER_SENTENCE)
-    while batch := dict(islice(numbered, size)):
+    while batch := dict(islice(numbered, case.verdicts_a_reply)):
         yield batch
 
 

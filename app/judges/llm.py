@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from app.errors import FailureReason, TierFailure
-from app.exchange import Usage
+from app.exchange import Usage, estimated_tokens
 from app.generation.duplicates import mark_duplicates
 from app.generation.injection import Inspection, inspect
 from app.generation.sample import SegmentedSample
-from app.generation.verdicts import Claim, JudgeAccount, Judgement, Verdict, whole_sentence_claim
-from app.judges.context_windows import context_windows, token_estimate
+from app.generation.verdicts import INCOMPLETE, Claim, JudgeAccount, Judgement, Verdict, whole_sentence_claim
+from app.judges.context_windows import context_windows
 from app.judges.evidence.search import EvidenceSearch
-from app.judges.hearing import INCOMPLETE, Case, Hearing, Prompts
+from app.judges.hearing import Case, Hearing, Prompts
 from app.judges.panel import escalated, faithfulness_by_vote, majority, worth_escalating
 from app.judges.prompts import PromptLibrary
 from app.judges.tier import Ask, ChatModel, TierName
@@ -130,10 +130,10 @@ class LlmTier:
     def _prepare(self, case: SegmentedSample, context_tokens: int) -> tuple[Inspection, Case]:
         inspection = inspect(case.sample)
         prompts = self._prompts.for_case(case)
-        instructions = max(token_estimate(prompt.system + prompt.user) for prompt in (prompts.verify, prompts.check))
+        instructions = max(estimated_tokens(prompt.system + prompt.user) for prompt in (prompts.verify, prompts.check))
         # The longest batch of sentences is not known yet: room for the whole answer, up to half of what there is.
-        room = context_tokens - instructions - self._max_output_tokens - token_estimate(case.sample.question)
-        tokens = room - min(token_estimate(case.sample.answer) * 2, room // 2)
+        room = context_tokens - instructions - self._max_output_tokens - estimated_tokens(case.sample.question)
+        tokens = room - min(estimated_tokens(case.sample.answer) * 2, room // 2)
         if tokens <= 0:
             raise TierFailure(
                 FailureReason.TOO_LONG, f"question and instructions leave no room in {context_tokens} tokens"

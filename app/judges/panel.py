@@ -5,11 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from app.generation.scores import score
-from app.generation.verdicts import Claim, JudgeAccount, Judgement, Verdict
+from app.generation.verdicts import SUPPORT_BY_VERDICT, Claim, JudgeAccount, Judgement, Verdict
 from app.judges.evidence.settlement import doubts
 
-# Votes that tell apart what counts differently.
-_SUPPORT = {Verdict.SUPPORTED: 1.0, Verdict.PARTIAL: 0.5}
 _ACCUSATIONS = (Verdict.CONTRADICTED, Verdict.NOT_MENTIONED)
 
 
@@ -27,7 +25,7 @@ def _majority_of(votes: Sequence[Claim]) -> Claim:
         return votes[0]
     most = max(counts.values())
     leading = [vote for vote in votes if counts[vote.verdict] == most]
-    chosen = min(leading, key=lambda vote: _SUPPORT.get(vote.verdict, 0.0))
+    chosen = min(leading, key=lambda vote: SUPPORT_BY_VERDICT.get(vote.verdict, 0.0))
     return replace(chosen, text=votes[0].text, flags=(*chosen.flags, "disputed"))
 
 
@@ -69,7 +67,7 @@ def _escalated(first: Claim, second: Claim) -> Claim:
     if first.verdict is second.verdict:
         return replace(first, flags=(*first.flags, "escalated"))
     acquits = _has_evidence(second) and not doubts(second) and not _has_evidence(first)
-    chosen = second if acquits else min(first, second, key=lambda claim: _SUPPORT.get(claim.verdict, 0.0))
+    chosen = second if acquits else min(first, second, key=lambda claim: SUPPORT_BY_VERDICT.get(claim.verdict, 0.0))
     return replace(chosen, flags=(*chosen.flags, "escalated", "disputed"))
 
 
@@ -78,7 +76,7 @@ def _has_evidence(claim: Claim) -> bool:
 
 
 def _with(claim: Claim, verdict: Verdict) -> Claim:
-    return replace(claim, verdict=verdict, support=_SUPPORT.get(verdict, 0.0))
+    return replace(claim, verdict=verdict, support=SUPPORT_BY_VERDICT.get(verdict, 0.0))
 
 
 def _faithfulness(claims: Sequence[Claim]) -> float | None:

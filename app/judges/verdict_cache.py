@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from app.errors import FailureReason, TierFailure
 from app.generation.sample import SegmentedSample
-from app.generation.verdicts import Judgement
+from app.generation.verdicts import INCOMPLETE, Judgement
 from app.judges.judgement_record import RECORD_SHAPE, judgement_from_record, judgement_to_record
 from app.judges.tier import Ask, Tier, TierName
 from app.readiness import Readiness
@@ -212,7 +212,7 @@ def verdict_key(case: SegmentedSample, *, tenant: str, identity: str) -> str:
 
 def is_complete(judgement: Judgement) -> bool:
     """Whether another request may be given this judgement later on."""
-    return "incomplete" not in judgement.flags
+    return INCOMPLETE not in judgement.flags
 
 
 def _accounted(judgement: Judgement, cache: Literal["hit", "miss", "bypass"]) -> Judgement:

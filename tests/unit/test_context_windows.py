@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import FailureReason, TierFailure
+from app.exchange import estimated_tokens
 from app.generation.segmentation import split_sentences
-from app.judges.context_windows import Window, context_windows, token_estimate
+from app.judges.context_windows import Window, context_windows
 
 
 def windows_of(*contexts: str, tokens: int) -> tuple[Window, ...]:
@@ -39,7 +40,7 @@ def test_every_character_is_in_some_window_and_none_is_too_full(parts: list[list
             end = max(end, start + len(piece))
         assert end == len(context)
     for window in windows:
-        assert sum(token_estimate(piece.text) + 16 for piece in window) <= tokens + 16
+        assert sum(estimated_tokens(piece.text) + 16 for piece in window) <= tokens + 16
 
 
 def test_a_cut_piece_begins_with_the_last_sentence_of_the_one_before() -> None:

@@ -3,7 +3,8 @@
 import pytest
 
 from app.backends.completions import TokenCounts
-from app.backends.spending import Tariff, estimated_tokens
+from app.backends.spending import Tariff
+from app.exchange import estimated_tokens
 from app.settings import ModelPrice
 
 

@@ -2,7 +2,6 @@
 
 import re
 import unicodedata
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -36,10 +35,6 @@ class View:
     def place(self, start: int, end: int) -> tuple[int, int]:
         """The offsets in the original of the non-empty stretch [start:end) of the view."""
         return int(self.origin[start]), int(self.origin[end - 1]) + 1
-
-    def first_at(self, offset: int) -> int:
-        """Where in the view the original's `offset` lies, or the next place that the view kept."""
-        return bisect_left(self.origin, offset)
 
 
 def plain(text: str) -> View:

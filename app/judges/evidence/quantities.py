@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Iterator
 from itertools import chain
 
+from app.generation.words import CITATION_MARK
 from app.judges.evidence.amounts import Facts, Hedge, Quantity, Stated
 from app.judges.evidence.dates import find_dates, find_times
 from app.judges.evidence.numerals import (
@@ -58,7 +59,7 @@ _ABOUT_AFTER = re.compile(r" ?(?:or so\b|左右|上下)")
 _OVER_AFTER = re.compile(r" ?(?:or more\b|plus\b|\+|[多余來来](?!自)|以上)")
 _HEDGE_REACH_CHARACTERS = 20
 _APPARATUS = re.compile(
-    r"\[\d{1,3}(?:\s?[,–-]\s?\d{1,3}){0,12}\]|【\d{1,3}[^】\n]{0,40}】|(?:https?://|www\.)[^\s<>()]{1,500}"
+    CITATION_MARK + r"|(?:https?://|www\.)[^\s<>()]{1,500}"
     r"|[¹²³⁰⁴-⁹]{1,4}"
 )
 _LIST_MARK = re.compile(r"\A\s*\(?\d{1,2}(?:[.)]\s+|、)")
