@@ -19,6 +19,7 @@ ARROWS: dict[str, set[str]] = {
     "settings": {"errors"},
     "uncertainty": {"errors"},
     "retrieval": {"errors", "uncertainty"},
+    "agreement": {"errors", "uncertainty", "generation"},
     "telemetry": set(),
     "generation": {"errors"},
     "judges": {"errors", "exchange", "readiness", "generation"},
@@ -35,7 +36,7 @@ FENCES: dict[str, set[str] | None] = {
     "structlog": None,
     "pydantic": None,
     "pydantic_core": None,
-    "numpy": {"judges", "backends", "retrieval", "uncertainty"},
+    "numpy": {"judges", "backends", "retrieval", "agreement", "uncertainty"},
     "msgspec": {"retrieval", "schemas", "api", "cli", "judges/judgement_record.py"},
     "re2": {"retrieval/ids.py"},
     "pyarrow": {"retrieval"},
@@ -51,10 +52,10 @@ FENCES: dict[str, set[str] | None] = {
     "transformers": {"backends/sentence_encoder.py"},
     "pydantic_settings": {"settings"},
     "json_repair": {"judges/reply_reading.py"},
-    "rapidfuzz": {"judges/evidence/alignment.py"},
+    "rapidfuzz": {"judges/evidence/alignment.py", "agreement/baselines.py"},
     "nltk": {"generation/words.py"},
-    "sklearn": {"generation/words.py"},
-    "stop_words": {"generation/words.py"},
+    "sklearn": {"generation/words.py", "agreement/baselines.py"},
+    "stop_words": {"generation/words.py", "agreement/baselines.py"},
 }
 # Seconds of import each; a process that never asks the tier never pays.
 LAZY = {"sentence_transformers", "transformers", "torch", "pyarrow"}

@@ -1,0 +1,1 @@
+"""How far scores agree with what people said of the same answers."""

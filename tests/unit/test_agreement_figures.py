@@ -1,0 +1,414 @@
+"""Figures of agreement: by hand, against scikit-learn, and against slow obvious ways."""
+
+import json
+from dataclasses import asdict, fields
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import balanced_accuracy_score, brier_score_loss, cohen_kappa_score, roc_auc_score
+
+from app.agreement import weighted
+from app.agreement.figures import Agreement, Figure, Figures, Scale, auroc_difference, measure_agreement
+from app.agreement.resampling import ScoredRows, by_dataset, draw_weights
+from app.errors import InvalidInput
+
+SCORES = st.integers(0, 8).map(lambda eighth: eighth / 8)
+FEW = settings(max_examples=40)
+# At least one row of each label; ties are frequent.
+ROWS = st.lists(st.tuples(SCORES, st.integers(0, 1)), max_size=30).flatmap(
+    lambda rows: st.tuples(SCORES, SCORES).map(lambda two: [*rows, (two[0], 0), (two[1], 1)])
+)
+
+
+def scored(rows: list[tuple[float, int]], *, dataset: str = "a", clusters: list[str] | None = None) -> ScoredRows:
+    return ScoredRows(
+        scores=np.array([score for score, _ in rows]),
+        labels=np.array([label for _, label in rows], dtype=np.int64),
+        datasets=[dataset] * len(rows),
+        clusters=clusters or [str(place) for place in range(len(rows))],
+    )
+
+
+def joined(*parts: ScoredRows) -> ScoredRows:
+    return ScoredRows(
+        scores=np.concatenate([each.scores for each in parts]),
+        labels=np.concatenate([each.labels for each in parts]),
+        datasets=[name for each in parts for name in each.datasets],
+        clusters=[name for each in parts for name in each.clusters],
+    )
+
+
+def noisy(seed: int, rows: int, *, dataset: str = "a", rows_per_cluster: int = 4) -> ScoredRows:
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 2, rows)
+    labels[:2] = 0, 1
+    return ScoredRows(
+        scores=np.asarray(np.round(np.clip(rng.normal(0.4 + 0.2 * labels, 0.25), 0, 1), 2), dtype=np.float64),
+        labels=labels,
+        datasets=[dataset] * rows,
+        clusters=[f"doc {place // rows_per_cluster}" for place in range(rows)],
+    )
+
+
+def one(rows: list[tuple[float, int]], weighing: str = "natural") -> Figures:
+    agreement = measure_agreement(scored(rows), weighing=weighing, draws=1)  # type: ignore[arg-type]
+    return agreement.by_dataset["a"]
+
+
+def sorted_and_weighed(
+    rows: list[tuple[float, int, int]],
+) -> tuple[weighted.SortedRows, npt.NDArray[np.float64], list[tuple[float, int]]]:
+    """Rows with a weight, and the same rows as many times as they weigh."""
+    rows = sorted(rows)
+    scores, labels = np.array([row[0] for row in rows]), np.array([row[1] == 1 for row in rows])
+    repeated = [(score, label) for score, label, weight in rows for _ in range(weight)]
+    return weighted.sorted_rows(scores, labels), np.array([[float(row[2]) for row in rows]]), repeated
+
+
+@FEW
+@given(ROWS)
+def test_figures_equal_scikit_learns(rows: list[tuple[float, int]]) -> None:
+    scores, labels = [row[0] for row in rows], [row[1] for row in rows]
+    passed = [score >= 0.5 for score in scores]
+
+    figures = one(rows)
+
+    assert figures.auroc.value == pytest.approx(roc_auc_score(labels, scores))
+    assert figures.balanced_accuracy.value == pytest.approx(balanced_accuracy_score(labels, passed))
+    assert figures.kappa.value == pytest.approx(cohen_kappa_score(labels, passed))
+    assert figures.brier.value == pytest.approx(brier_score_loss(labels, scores))
+    assert figures.brier_base_rate.value == pytest.approx(np.mean(labels) * (1 - np.mean(labels)))
+
+
+@FEW
+@given(ROWS)
+def test_the_best_threshold_is_the_lowest_of_the_best(rows: list[tuple[float, int]]) -> None:
+    labels = [label for _, label in rows]
+    at_each = {t: balanced_accuracy_score(labels, [score >= t for score, _ in rows]) for t, _ in rows}
+    best = max(at_each.values())
+
+    figures = one(rows)
+
+    assert figures.best_balanced_accuracy.value == pytest.approx(best)
+    assert figures.best_threshold == min(t for t, value in at_each.items() if value > best - 1e-9)
+
+
+@FEW
+@given(st.lists(st.tuples(SCORES, st.integers(0, 1), st.integers(0, 3)), min_size=1, max_size=20))
+def test_a_row_of_weight_three_counts_as_three_rows(rows: list[tuple[float, int, int]]) -> None:
+    rows = [*rows, (0.25, 0, 1), (0.75, 1, 2)]
+    ordered, weights, repeated = sorted_and_weighed(rows)
+    figures = one(repeated)
+
+    assert weighted.auroc(ordered, weights)[0] == pytest.approx(figures.auroc.value)
+    assert weighted.best_balanced_accuracy(ordered, weights)[0][0] == pytest.approx(
+        figures.best_balanced_accuracy.value
+    )
+    assert weighted.balanced_accuracy(ordered, weights, 0.5)[0] == pytest.approx(figures.balanced_accuracy.value)
+    assert weighted.cohen_kappa(ordered, weights, 0.5)[0] == pytest.approx(figures.kappa.value)
+    assert weighted.brier(ordered, weights)[0] == pytest.approx(figures.brier.value)
+    bins = weighted.equal_mass_bins(ordered, weights[0], 10)
+    assert weighted.calibration_error(ordered, weights, bins)[0] == pytest.approx(figures.ece.value)
+
+
+@FEW
+@given(ROWS)
+def test_auroc_stays_when_scores_are_mapped_monotonically(rows: list[tuple[float, int]]) -> None:
+    mapped = [(1 / (1 + np.exp(-6 * score)), label) for score, label in rows]
+
+    found, expected = one(mapped), one(rows)
+
+    assert found.auroc == expected.auroc
+    assert found.best_balanced_accuracy == expected.best_balanced_accuracy
+
+
+@FEW
+@given(ROWS)
+def test_auroc_of_the_opposite_scores_is_the_rest_to_one(rows: list[tuple[float, int]]) -> None:
+    opposite = one([(1 - score, label) for score, label in rows]).auroc.value
+
+    assert opposite == pytest.approx(1 - (one(rows).auroc.value or 0.0))
+
+
+@FEW
+@given(ROWS, st.randoms(use_true_random=False))
+def test_the_order_of_rows_says_nothing(rows: list[tuple[float, int]], random: object) -> None:
+    shuffled = sorted(rows, key=lambda _: random.random())  # type: ignore[attr-defined]
+
+    found, expected = one(shuffled), one(rows)
+
+    for figure in ("auroc", "best_balanced_accuracy", "balanced_accuracy", "kappa", "brier", "ece"):
+        assert getattr(found, figure).value == pytest.approx(getattr(expected, figure).value)
+
+
+def test_calibration_error_by_hand() -> None:
+    # Two rows of score 0.1, one of them faithful: a gap of .4. The other eighteen are scored as labelled.
+    rows = [(0.1, 0), (0.1, 1)] + [(0.0, 0)] * 8 + [(1.0, 1)] * 10
+
+    # Ties stay together: the eight of score 0, the two of 0.1 and the ten of 1 are one bin each.
+    assert one(rows).ece.value == pytest.approx(2 / 20 * 0.4)
+
+
+@pytest.mark.parametrize("weighing", ["natural", "balanced"])
+def test_calibration_error_is_zero_for_perfect_scores(weighing: str) -> None:
+    exact = [(0.0, 0), (1.0, 1), (0.0, 0), (1.0, 1), (1.0, 1)]
+
+    assert one(exact, weighing).ece.value == 0.0
+    assert one(exact, weighing).brier.value == 0.0
+
+
+def test_a_constant_score_at_the_base_rate_is_calibrated_and_as_good_as_the_base_rate() -> None:
+    figures = one([(0.25, 1), (0.25, 0), (0.25, 0), (0.25, 0)])
+
+    assert figures.ece.value == 0.0
+    assert figures.brier.value == figures.brier_base_rate.value == 0.1875
+    assert figures.auroc.value == 0.5
+    assert figures.kappa.value == 0.0
+
+
+def test_equal_mass_bins_hold_equal_numbers_of_distinct_scores() -> None:
+    rows = weighted.sorted_rows(np.arange(50) / 50, np.arange(50) % 2 == 0)
+
+    assert weighted.equal_mass_bins(rows, np.ones(50), 10).tolist() == list(range(0, 50, 5))
+
+
+def test_the_reliability_table_adds_up_to_the_calibration_error() -> None:
+    agreement = measure_agreement(joined(noisy(1, 120), noisy(2, 80, dataset="b")), draws=5)
+
+    gaps = sum(each.weight * abs(each.share_faithful - each.mean_score) for each in agreement.reliability)
+    assert gaps == pytest.approx(agreement.pooled.ece.value)
+    assert sum(each.weight for each in agreement.reliability) == pytest.approx(1.0)
+    assert sum(each.rows for each in agreement.reliability) == 200
+
+
+def test_balanced_each_data_set_and_each_label_weighs_the_same() -> None:
+    # a: faithful .9 (error .01) twice, not .4 (.16): .085. b: faithful .5 (.25), not .0 three times (0): .125.
+    a = scored([(0.9, 1), (0.9, 1), (0.4, 0)])
+    b = scored([(0.5, 1), (0.0, 0), (0.0, 0), (0.0, 0)], dataset="b")
+
+    balanced = measure_agreement(joined(a, b), weighing="balanced", draws=1)
+    natural = measure_agreement(joined(a, b), weighing="natural", draws=1)
+
+    assert balanced.by_dataset["a"].brier.value == pytest.approx(0.085)
+    assert balanced.pooled.brier.value == balanced.macro.brier.value == pytest.approx((0.085 + 0.125) / 2)
+    assert balanced.pooled.brier_base_rate.value == pytest.approx(0.25)
+    assert natural.pooled.brier.value == pytest.approx((0.01 + 0.01 + 0.16 + 0.25) / 7)
+    assert natural.pooled.brier_base_rate.value == pytest.approx(3 / 7 * 4 / 7)
+    # What does not depend on how many rows a label has.
+    assert balanced.macro.auroc == natural.macro.auroc
+    assert balanced.pooled.balanced_accuracy.value == pytest.approx(natural.macro.balanced_accuracy.value)
+
+
+def test_the_macro_is_the_mean_over_data_sets_with_both_labels() -> None:
+    parts = [noisy(1, 30), noisy(2, 60, dataset="b"), scored([(0.3, 1), (0.9, 1)], dataset="c")]
+
+    agreement = measure_agreement(joined(*parts), groups={"first": ["a", "unknown"], "none": ["c"]}, draws=20)
+
+    values = [agreement.by_dataset[name].auroc.value or 0.0 for name in "ab"]
+    assert agreement.macro.auroc.value == pytest.approx(np.mean(values))
+    assert agreement.one_label == ("c",)
+    assert agreement.macro.rows == 90
+    assert list(agreement.by_group) == ["first"]
+    assert agreement.by_group["first"].auroc == agreement.by_dataset["a"].auroc
+
+
+def numbers_of(value: object) -> list[object]:
+    if isinstance(value, dict):
+        return [number for item in value.values() for number in numbers_of(item)]
+    if isinstance(value, list | tuple):
+        return [number for item in value for number in numbers_of(item)]
+    return [value]
+
+
+@pytest.mark.parametrize(
+    ("weighing", "scale", "label"), list(product(["natural", "balanced"], ["probability", "rank"], [0, 1]))
+)
+def test_one_label_gives_none_and_never_nan(weighing: str, scale: Scale, label: int) -> None:
+    rows = scored([(0.2, label), (0.7, label), (0.7, label)])
+
+    agreement = measure_agreement(rows, weighing=weighing, scale=scale, draws=10)  # type: ignore[arg-type]
+
+    figures = agreement.by_dataset["a"]
+    assert figures.auroc == figures.kappa == figures.balanced_accuracy == Figure(None, None, None)
+    assert figures.best_balanced_accuracy == Figure(None, None, None)
+    assert figures.best_threshold is None
+    assert agreement.macro.auroc == agreement.pooled.auroc == Figure(None, None, None)
+    json.dumps(asdict(agreement), allow_nan=False)
+    if weighing == "balanced":
+        assert {getattr(figures, each.name) for each in fields(Figures)[2:]} == {Figure(None, None, None), None}
+    elif scale == "probability":
+        assert figures.brier.value == pytest.approx(((0.2 - label) ** 2 + 2 * (0.7 - label) ** 2) / 3)
+
+
+@FEW
+@given(ROWS, st.sampled_from(["natural", "balanced"]))
+def test_no_figure_is_nan_and_every_share_is_in_its_range(rows: list[tuple[float, int]], weighing: str) -> None:
+    few = [str(place % 3) for place in range(len(rows))]
+
+    agreement = measure_agreement(scored(rows, clusters=few), weighing=weighing, draws=30)  # type: ignore[arg-type]
+
+    numbers = [number for number in numbers_of(asdict(agreement)) if isinstance(number, float)]
+    assert all(-1.0 <= number <= 1.0 + 1e-9 for number in numbers)
+
+
+def test_the_same_seed_draws_the_same_and_another_does_not() -> None:
+    rows = noisy(3, 80)
+
+    first, again, other = (measure_agreement(rows, draws=50, seed=seed).macro.auroc for seed in (1, 1, 2))
+
+    assert first == again != other
+    assert first.value == other.value
+
+
+def test_the_interval_of_a_data_set_does_not_depend_on_the_others() -> None:
+    alone = measure_agreement(noisy(3, 80), draws=60).by_dataset["a"]
+
+    beside = measure_agreement(joined(noisy(4, 50, dataset="b"), noisy(3, 80)), draws=60).by_dataset["a"]
+
+    assert beside == alone
+
+
+def test_the_interval_is_that_of_a_slow_bootstrap_over_clusters() -> None:
+    rows = noisy(5, 60)
+    (dataset,) = by_dataset(rows)
+    order = np.argsort(rows.scores, kind="stable")
+    resampled = []
+    for weights in draw_weights([dataset], draws=200, seed=9):
+        for draw in weights[int(len(weights) == 1) :]:
+            places = np.repeat(order, draw.astype(int))
+            resampled.append(roc_auc_score(rows.labels[places], rows.scores[places]))
+    low, high = np.quantile(resampled, [0.025, 0.975])
+
+    found = measure_agreement(rows, draws=200, seed=9).by_dataset["a"].auroc
+
+    assert len(resampled) == 200
+    assert (found.low, found.high) == pytest.approx((low, high))
+
+
+def test_rows_of_a_cluster_are_drawn_together_and_as_often_as_there_are_clusters() -> None:
+    rows = noisy(6, 40, rows_per_cluster=4)
+    (dataset,) = by_dataset(rows)
+
+    first, drawn = list(draw_weights([dataset], draws=300, seed=0))
+
+    assert (first == 1.0).all()
+    assert drawn.shape == (300, 40)
+    for cluster in range(10):
+        of_cluster = drawn[:, dataset.cluster_of == cluster]
+        assert (of_cluster == of_cluster[:, :1]).all()
+    assert (drawn.sum(axis=1) == 40.0).all()
+    assert drawn.mean() == pytest.approx(1.0)
+    assert drawn[:, 0].var() == pytest.approx(0.9, abs=0.2)
+
+
+def test_clusters_widen_the_interval_of_rows_that_go_together() -> None:
+    labels = [place % 2 for place in range(20)]
+    base = [(0.3 + 0.3 * label + 0.02 * (place % 7) * (-1) ** place, label) for place, label in enumerate(labels)]
+    rows = [(min(1.0, max(0.0, score)), label) for score, label in base for _ in range(10)]
+    together = [str(place // 10) for place in range(200)]
+
+    apart = measure_agreement(scored(rows), draws=400).macro.brier
+    clustered = measure_agreement(scored(rows, clusters=together), draws=400).macro.brier
+
+    assert clustered.value == apart.value
+    assert width(clustered) > 2 * width(apart)
+
+
+def width(figure: Figure) -> float:
+    assert figure.low is not None
+    assert figure.high is not None
+    return figure.high - figure.low
+
+
+def test_the_interval_holds_the_value_where_every_cluster_is_alike() -> None:
+    # Each document has the same four rows, so that every draw has the figures of one document.
+    rows = [(0.2, 0), (0.6, 1), (0.8, 0), (0.9, 1)] * 6
+    clusters = [str(place // 4) for place in range(24)]
+
+    figures = measure_agreement(scored(rows, clusters=clusters), draws=50).by_dataset["a"]
+
+    for name in ("auroc", "balanced_accuracy", "best_balanced_accuracy", "kappa", "brier", "brier_base_rate", "ece"):
+        figure = getattr(figures, name)
+        assert (figure.low, figure.high) == pytest.approx((figure.value, figure.value)), name
+
+
+def test_the_interval_of_the_macro_holds_the_value() -> None:
+    agreement = measure_agreement(joined(noisy(1, 200), noisy(2, 200, dataset="b")), draws=300)
+
+    for figure in (agreement.macro.auroc, agreement.macro.balanced_accuracy, agreement.macro.brier):
+        assert figure.value is not None
+        assert (figure.low or 0.0) < figure.value < (figure.high or 0.0)
+
+
+def test_one_cluster_has_no_interval() -> None:
+    figures = measure_agreement(scored([(0.2, 0), (0.6, 1)], clusters=["d", "d"]), draws=10).by_dataset["a"]
+
+    assert figures.auroc == Figure(1.0, None, None)
+
+
+def test_a_rank_score_has_its_order_alone() -> None:
+    rows = scored([(-40.0, 1), (-10.0, 0), (-90.0, 0), (-15.0, 1)])
+
+    agreement = measure_agreement(rows, scale="rank", draws=10)
+
+    assert agreement.macro.auroc.value == 0.5
+    assert agreement.by_dataset["a"].best_threshold == -40.0
+    assert agreement.macro.brier == agreement.macro.kappa == Figure(None, None, None)
+    assert agreement.reliability == ()
+
+
+def test_the_difference_of_two_scores_of_the_same_rows_is_paired() -> None:
+    first = joined(noisy(1, 120), noisy(2, 120, dataset="b"))
+    second = ScoredRows(1.0 - first.scores, first.labels, first.datasets, first.clusters)
+    value = measure_agreement(first, draws=1).macro.auroc.value
+
+    same = auroc_difference(first, first, draws=40)
+    opposite = auroc_difference(first, second, draws=40)
+
+    assert same == Figure(0.0, 0.0, 0.0)
+    assert opposite.value == pytest.approx(2 * (value or 0.0) - 1)
+    assert auroc_difference(scored([(0.5, 1)]), scored([(0.1, 1)]), draws=5) == Figure(None, None, None)
+
+
+def test_the_difference_of_two_scores_of_other_rows_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="expected two scores of the same rows in one order, found rows that differ"):
+        auroc_difference(noisy(1, 20), noisy(2, 20))
+
+
+def changed(**fields_: object) -> ScoredRows:
+    parts: dict[str, object] = {
+        "scores": np.array([0.1, 0.9]),
+        "labels": np.array([0, 1]),
+        "datasets": ["a", "a"],
+        "clusters": ["1", "2"],
+    }
+    return ScoredRows(**{**parts, **fields_})  # type: ignore[arg-type]
+
+
+def measured(**options: object) -> Agreement:
+    return measure_agreement(changed(), **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("attempt", "said"),
+    [
+        (lambda: changed(scores=np.array([0.1, np.nan])), "score 1 is nan; expected finite numbers"),
+        (lambda: changed(labels=np.array([2, 1])), "label 0 is 2; expected 1 (faithful) or 0 (not)"),
+        (lambda: changed(clusters=["1"]), "expected as many scores as labels, data sets and clusters"),
+        (lambda: scored([]), "one at least, found (0, 0, 0, 0)"),
+        (lambda: measure_agreement(changed(scores=np.array([0.1, 1.5]))), "score 1 is 1.5; expected numbers in [0, 1]"),
+        (lambda: measured(threshold=float("nan")), "threshold is nan; expected a number in [0, 1]"),
+        (lambda: measured(draws=0), "expected draws of at least 1 and a seed of at least 0, found 0, 0"),
+        (lambda: measured(seed=-1), "found 1000, -1"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_in_one_line(attempt: object, said: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        attempt()  # type: ignore[operator]
+
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
