@@ -1,0 +1,108 @@
+"""Scores of labelled rows: from the running service, and from the baselines."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.agreement.baselines import rouge_l_precision, seed_embedding_similarity, seed_word_overlap, shortness
+from app.agreement.figures import Scale
+from app.agreement.labels import LabelledRow
+from app.backends.sentence_encoder import TransformerEncoder
+from app.exchange import Usage
+from app.generation.sample import Sample
+from app.judges.tier import TierName
+from app.main import Service, create_app
+from app.scoring import Options, Result, Status
+from app.settings import Settings
+
+_ROWS_BETWEEN_NOTES = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a tier said of a row: a score in [0, 1], or None and the reason."""
+
+    score: float | None
+    reason: str
+    model: str
+    flags: tuple[str, ...]
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """One score a row, in order."""
+
+    scores: list[float]
+    scale: Scale
+    seconds: float
+
+
+async def score_rows(
+    rows: Sequence[LabelledRow], tier: TierName, settings: Settings, *, concurrency: int, deadline_seconds: float
+) -> list[Outcome]:
+    """An outcome for each row, in order, from the service as it is served, asked for this tier alone."""
+    app = create_app(settings)
+    options = Options(tiers=(tier,), threshold=settings.threshold, deadline_seconds=deadline_seconds)
+    outcomes: dict[int, Outcome] = {}
+    waiting = iter(enumerate(rows))
+
+    async def work(service: Service) -> None:
+        for place, row in waiting:
+            try:
+                result = await service.scorer.score(row.sample, options)
+            except Exception as bug:
+                bug.add_note(f"while line {row.line} was scored")
+                raise
+            outcomes[place] = _outcome(result)
+            if len(outcomes) % _ROWS_BETWEEN_NOTES == 0:
+                print(f"{tier}: {len(outcomes)} of {len(rows)} rows", file=sys.stderr)
+
+    async with app.router.lifespan_context(app), asyncio.TaskGroup() as group:
+        for _ in range(concurrency):
+            group.create_task(work(app.state.service))
+    return [outcomes[place] for place in range(len(rows))]
+
+
+def baseline_scores(samples: Sequence[Sample], which: str) -> dict[str, Baseline]:
+    """The baselines by name: none, those that cost nothing (`cheap`), or `all`, with the one that needs a model."""
+    if which == "none":
+        return {}
+    found = {
+        "shortness": _timed(lambda: [shortness(sample) for sample in samples], "rank"),
+        "rouge_l_precision": _timed(lambda: [rouge_l_precision(sample) for sample in samples], "probability"),
+        "seed_word_overlap": _timed(lambda: [seed_word_overlap(sample) for sample in samples], "probability"),
+    }
+    if which == "all":
+        encoder = TransformerEncoder()
+        try:
+            found["seed_embedding"] = _timed(
+                lambda: seed_embedding_similarity(samples, lambda texts: _encode(encoder, texts)), "probability"
+            )
+        finally:
+            encoder.close()
+    return found
+
+
+def _timed(work: Callable[[], list[float]], scale: Scale) -> Baseline:
+    started = time.perf_counter()
+    scores = work()
+    return Baseline(scores, scale, round(time.perf_counter() - started, 1))
+
+
+def _encode(encoder: TransformerEncoder, texts: Sequence[str]) -> NDArray[np.float32]:
+    return asyncio.run(encoder.encode(texts, seconds=float("inf")))
+
+
+def _outcome(result: Result) -> Outcome:
+    score = result.scores.faithfulness if result.scores and result.status is Status.JUDGED else None
+    reason = ""
+    if score is None:
+        failures = [str(attempt.reason) for attempt in result.attempts if attempt.reason]
+        reason = failures[-1] if result.status is Status.NOT_JUDGED and failures else result.status.value
+    return Outcome(score, reason, result.judge.model if result.judge else "", result.flags, result.usage)
