@@ -84,6 +84,10 @@ def _run(arguments: argparse.Namespace) -> dict[str, object]:
         )
         for name, baseline in baselines.items()
     }
+    for name, agreement in measured.items():
+        print(
+            f"baseline {name}: {baselines[name].seconds} s, macro AUROC {agreement.macro.auroc.value}", file=sys.stderr
+        )
     report["baselines"] = {
         name: {"seconds": baselines[name].seconds, **asdict(agreement)} for name, agreement in measured.items()
     }
