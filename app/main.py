@@ -155,8 +155,13 @@ def _llm_tier(plan: _Plan, executor: Executor, stack: AsyncExitStack) -> Tier:
     return cached
 
 
+def encoder_of(settings: Settings) -> TransformerEncoder:
+    """The encoder that the settings name; nothing is loaded before it is asked. `close` ends its thread."""
+    return TransformerEncoder(settings.embedding_model)
+
+
 def _encoder(settings: Settings, stack: AsyncExitStack) -> TransformerEncoder:
-    encoder = TransformerEncoder(settings.embedding_model)
+    encoder = encoder_of(settings)
     stack.callback(encoder.close)
     if settings.warm_up:
         warming = asyncio.get_running_loop().create_task(encoder.warm_up())

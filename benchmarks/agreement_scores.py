@@ -4,6 +4,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,11 +13,12 @@ from numpy.typing import NDArray
 from app.agreement.baselines import rouge_l_precision, seed_embedding_similarity, seed_word_overlap, shortness
 from app.agreement.figures import Scale
 from app.agreement.labels import LabelledRow
-from app.backends.sentence_encoder import TransformerEncoder
+from app.agreement.measuring import RememberingEncoder
+from app.backends.sentence_encoder import load_model
 from app.exchange import Usage
 from app.generation.sample import Sample
 from app.judges.tier import TierName
-from app.main import Service, create_app
+from app.main import Service, create_app, encoder_of
 from app.scoring import Options, Result, Status
 from app.settings import Settings
 
@@ -47,7 +49,8 @@ async def score_rows(
     rows: Sequence[LabelledRow], tier: TierName, settings: Settings, *, concurrency: int, deadline_seconds: float
 ) -> list[Outcome]:
     """An outcome for each row, in order, from the service as it is served, asked for this tier alone."""
-    app = create_app(settings)
+    encoder = encoder_of(settings)
+    app = create_app(settings, encoder=RememberingEncoder(encoder))
     options = Options(tiers=(tier,), threshold=settings.threshold, deadline_seconds=deadline_seconds)
     outcomes: dict[int, Outcome] = {}
     waiting = iter(enumerate(rows))
@@ -63,9 +66,10 @@ async def score_rows(
             if len(outcomes) % _ROWS_BETWEEN_NOTES == 0:
                 print(f"{tier}: {len(outcomes)} of {len(rows)} rows", file=sys.stderr)
 
-    async with app.router.lifespan_context(app), asyncio.TaskGroup() as group:
-        for _ in range(concurrency):
-            group.create_task(work(app.state.service))
+    with closing(encoder):
+        async with app.router.lifespan_context(app), asyncio.TaskGroup() as group:
+            for _ in range(concurrency):
+                group.create_task(work(app.state.service))
     return [outcomes[place] for place in range(len(rows))]
 
 
@@ -79,13 +83,7 @@ def baseline_scores(samples: Sequence[Sample], which: str) -> dict[str, Baseline
         "seed_word_overlap": _timed(lambda: [seed_word_overlap(sample) for sample in samples], "probability"),
     }
     if which == "all":
-        encoder = TransformerEncoder()
-        try:
-            found["seed_embedding"] = _timed(
-                lambda: seed_embedding_similarity(samples, lambda texts: _encode(encoder, texts)), "probability"
-            )
-        finally:
-            encoder.close()
+        found["seed_embedding"] = _timed(lambda: seed_embedding_similarity(samples, _encode), "probability")
     return found
 
 
@@ -95,8 +93,10 @@ def _timed(work: Callable[[], list[float]], scale: Scale) -> Baseline:
     return Baseline(scores, scale, round(time.perf_counter() - started, 1))
 
 
-def _encode(encoder: TransformerEncoder, texts: Sequence[str]) -> NDArray[np.float32]:
-    return asyncio.run(encoder.encode(texts, seconds=float("inf")))
+def _encode(texts: Sequence[str]) -> NDArray[np.float32]:
+    """A vector a text, as the seed has it."""
+    vectors = load_model(None).encode(list(texts), normalize_embeddings=True, convert_to_numpy=True)
+    return np.asarray(vectors, dtype=np.float32)
 
 
 def _outcome(result: Result) -> Outcome:

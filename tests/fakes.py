@@ -8,7 +8,6 @@ from concurrent.futures import Executor, Future
 from typing import ParamSpec, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.errors import TierFailure
 from app.exchange import ChatReply, ChatRequest, Ledger
@@ -16,13 +15,14 @@ from app.generation.sample import Sample, SegmentedSample, segment
 from app.generation.verdicts import Claim, JudgeAccount, Judgement, Verdict
 from app.judges.tier import Ask, TierName
 from app.readiness import Readiness, State
+from app.token_vectors import Reading, TokenVectors
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 # A Han character is a word of its own; the rest are runs of letters and digits.
 _WORD = re.compile("[\u3400-\u9fff]|[^\\W_\u3400-\u9fff]+")
-_DIMENSION = 8_192
+_DIMENSION = 1_024
 
 
 def case_of(answer: str, *contexts: str, question: str = "") -> SegmentedSample:
@@ -52,39 +52,61 @@ class InlineExecutor(Executor):
         return future
 
 
-class BagOfWordsEncoder:
-    """A SentenceEncoder whose vectors say which words a text holds, whatever their order and number.
+class WordEncoder:
+    """A SentenceEncoder with a token for each word, and for each word a direction of its own.
 
-    The cosine of two texts with A and B as their sets of words is |A ∩ B| / sqrt(|A| |B|): 1 for the same words, 0 for
-    disjoint ones. Each word has a dimension of its own, so that none collide.
+    The cosine of two tokens is 1 for one word and 0 for two, so that a sentence's alignment is the share of its words
+    that stand in any context. A text without words has one token of its own. Words share directions after 1,023.
+
+    Args:
+        model: its name.
+        state: what `readiness` says.
+        unknown_words: casefolded words that it counts as unknown.
+        max_words: of a text, those that it reads.
     """
 
-    def __init__(self, *, model: str = "bag-of-words", unknown_words: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        model: str = "words",
+        *,
+        state: State = State.READY,
+        unknown_words: Collection[str] = (),
+        max_words: int = 100_000,
+    ) -> None:
         self.model = model
         self.encoded: list[list[str]] = []
-        self.max_characters = 100_000
+        self._state = state
         self._unknown_words = frozenset(unknown_words)
-        # Texts without any word share the first dimension.
-        self._dimension_by_word: dict[str, int] = {"": 0}
+        self._max_words = max_words
+        self._words = [""]
+        self._id_by_word = {"": 0}
 
-    async def encode(self, texts: Sequence[str], *, seconds: float) -> NDArray[np.float32]:
-        self.encoded.append(list(texts))
-        vectors = np.zeros((len(texts), _DIMENSION), dtype=np.float32)
-        for row, text in enumerate(texts):
-            for word in _words(text) or {""}:
-                vectors[row, self._dimension_by_word.setdefault(word, len(self._dimension_by_word))] = 1.0
-        unit: NDArray[np.float32] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-        return unit
+    async def read(self, texts: Sequence[str], *, seconds: float) -> Reading:
+        words = [_WORD.findall(text.casefold()) for text in texts]
+        return Reading(
+            tokens=[[self._id(word) for word in of_text[: self._max_words] or [""]] for of_text in words],
+            counts=[len(of_text) for of_text in words],
+            unknown=[sum(word in self._unknown_words for word in of_text) for of_text in words],
+            is_overlong=[len(of_text) > self._max_words for of_text in words],
+        )
 
-    async def overlong(self, texts: Sequence[str], *, seconds: float) -> int:
-        return sum(len(text) > self.max_characters for text in texts)
-
-    async def unknown_share(self, texts: Sequence[str], *, seconds: float) -> float:
-        words = [word for text in texts for word in _WORD.findall(text.casefold())]
-        return sum(word in self._unknown_words for word in words) / len(words) if words else 0.0
+    async def encode(self, reading: Reading, *, seconds: float) -> TokenVectors:
+        """As a model does; `encoded` keeps the words of each text, call by call, joined by blanks."""
+        self.encoded.append([" ".join(self._words[token] for token in row) for row in reading.tokens])
+        lengths = [len(row) for row in reading.tokens]
+        vectors = np.zeros((sum(lengths), _DIMENSION), dtype=np.float32)
+        directions = [token and (token - 1) % (_DIMENSION - 1) + 1 for row in reading.tokens for token in row]
+        vectors[np.arange(len(directions)), directions] = 1.0
+        return TokenVectors(vectors, np.cumsum([0, *lengths]))
 
     def readiness(self) -> Readiness:
-        return Readiness(State.READY, self.model)
+        return Readiness(self._state, self.model)
+
+    def _id(self, word: str) -> int:
+        if word not in self._id_by_word:
+            self._id_by_word[word] = len(self._words)
+            self._words.append(word)
+        return self._id_by_word[word]
 
 
 class AnsweringTier:
@@ -151,7 +173,3 @@ class ScriptedChat:
 
     def readiness(self) -> Readiness:
         return Readiness(State.READY, "scripted: nowhere")
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(text.casefold()))

@@ -5,56 +5,23 @@ import json
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
-from zlib import crc32
 
 import httpx2
-import numpy as np
 from fastapi import FastAPI
-from numpy.typing import NDArray
 
 from app.judges.tier import SentenceEncoder
 from app.main import create_app
-from app.readiness import Readiness, State
 from app.schemas.evaluation import EvaluationResult
 from app.settings import Settings
 from tests.edge_app import client_of, serve
+from tests.fakes import WordEncoder
 from tests.scripted_judge import ScriptedJudge
 from tests.scripted_replies import RecordedRequest
 
 URL = "/v1/evaluations"
 JUDGE_KEY = "sk-judge-key-0001"
 
-_WORD = re.compile(r"\w+")
 _BEGIN = re.compile(r"BEGIN ([0-9a-f]{16})")
-
-
-class FakeEncoder:
-    """Bags of words as unit vectors: equal texts have cosine 1, texts without a common word 0."""
-
-    def __init__(self, model: str = "fake-encoder", *, state: State = State.READY, dimension: int = 4096) -> None:
-        self.model = model
-        self._state = state
-        self._dimension = dimension
-
-    async def encode(self, texts: Sequence[str], *, seconds: float) -> NDArray[np.float32]:
-        return np.stack([bag_of_words(text, self._dimension) for text in texts])
-
-    async def overlong(self, texts: Sequence[str], *, seconds: float) -> int:
-        return 0
-
-    async def unknown_share(self, texts: Sequence[str], *, seconds: float) -> float:
-        return 0.0
-
-    def readiness(self) -> Readiness:
-        return Readiness(self._state, self.model)
-
-
-def bag_of_words(text: str, dimension: int) -> NDArray[np.float32]:
-    """Shape (dimension,), the text's words counted by their checksum, length 1."""
-    vector = np.zeros(dimension, dtype=np.float32)
-    for word in _WORD.findall(text.lower()) or [text]:
-        vector[crc32(word.encode()) % dimension] += 1
-    return vector / np.linalg.norm(vector)
 
 
 def plain_settings(**knobs: Any) -> Settings:
@@ -78,7 +45,7 @@ def judge_settings(judge: ScriptedJudge, **knobs: Any) -> Settings:
 @contextlib.asynccontextmanager
 async def running(settings: Settings, *, encoder: SentenceEncoder | None = None) -> AsyncIterator[httpx2.AsyncClient]:
     """A client of the service, in process, for as long as the service lives."""
-    app = create_app(settings, encoder=encoder or FakeEncoder())
+    app = create_app(settings, encoder=encoder or WordEncoder())
     async with app.router.lifespan_context(app), client_of(app) as client:
         yield client
 

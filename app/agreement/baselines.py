@@ -1,12 +1,12 @@
 """What costs nothing and knows nothing: scores that any judge of faithfulness has to beat, from their definitions."""
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from nltk.tokenize import RegexpTokenizer
 from rapidfuzz.distance import LCSseq
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from stop_words import get_stop_words
@@ -18,7 +18,7 @@ from app.generation.segmentation import split_sentences
 Encode = Callable[[Sequence[str]], npt.NDArray[np.floating]]
 
 _HAN: Final = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
-_WORD: Final = re.compile(rf"[{_HAN}]|[^\W_{_HAN}]+")
+_WORDS: Final = RegexpTokenizer(rf"[{_HAN}]|[^\W_{_HAN}]+")
 # The seed names no list; these are those that the service has at hand.
 _STOPWORDS: Final = frozenset(ENGLISH_STOP_WORDS) | frozenset(get_stop_words("chinese"))
 
@@ -71,7 +71,8 @@ def seed_embedding_similarity(samples: Sequence[Sample], encode: Encode) -> list
 
 def words_of(text: str) -> list[str]:
     """The text's words in order, lower-cased, without punctuation; each Han character is one."""
-    return _WORD.findall(text.lower())
+    words: list[str] = _WORDS.tokenize(text.lower())
+    return words
 
 
 def _texts(sample: Sample) -> list[str]:

@@ -132,6 +132,7 @@ def _claim(claim: Claim, in_answer: OffsetMap, in_contexts: list[OffsetMap]) -> 
         end=in_answer(claim.end),
         verdict=claim.verdict.value,
         support=_rounded(claim.support),
+        weight=claim.weight,
         reason=claim.reason,
         evidence=[_evidence(evidence, in_contexts) for evidence in claim.evidence],
         flags=list(claim.flags),

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from app.errors import FailureReason, TierFailure
 from app.readiness import Readiness, State
+from app.token_vectors import Reading, TokenVectors
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -34,7 +34,7 @@ _BATCH = 16
 
 
 class TransformerEncoder:
-    """Unit vectors from a sentence-transformers model; one at a time, in its own thread."""
+    """Token vectors of a sentence-transformers model; one call at a time, in its own thread."""
 
     def __init__(self, model: str | None = None) -> None:
         """Args:
@@ -45,7 +45,6 @@ class TransformerEncoder:
         self._loaded: SentenceTransformer | None = None
         self._failure: TierFailure | None = None
         self._state = State.IDLE
-        self._state_lock = Lock()
 
     @property
     def model(self) -> str:
@@ -54,28 +53,27 @@ class TransformerEncoder:
     async def warm_up(self) -> None:
         """Loads the model now; a failure is kept for `readiness` and for whoever asks next."""
         try:
-            await self.encode(["warm"], seconds=float("inf"))
+            await self.encode(await self.read(["warm"], seconds=float("inf")), seconds=float("inf"))
         except TierFailure as failure:
             structlog.get_logger().warning("encoder_warm_up_failed", reason=failure.reason, detail=failure.detail)
 
-    async def encode(self, texts: Sequence[str], *, seconds: float) -> NDArray[np.float32]:
-        """Shape (len(texts), dimension), rows of length 1; the same text always gives the same row in one call.
+    async def read(self, texts: Sequence[str], *, seconds: float) -> Reading:
+        """The texts as the model's tokens.
 
         Raises:
             TierFailure: `not_installed`, `timeout`.
         """
         until = time.monotonic() + seconds
-        return await asyncio.get_running_loop().run_in_executor(self._executor, self._encode, texts, until)
+        return await asyncio.get_running_loop().run_in_executor(self._executor, self._read, texts, until)
 
-    async def unknown_share(self, texts: Sequence[str], *, seconds: float) -> float:
-        """Share of the texts' tokens that are unknown to the model's vocabulary, in [0, 1]; 0 without tokens."""
-        until = time.monotonic() + seconds
-        return await asyncio.get_running_loop().run_in_executor(self._executor, self._unknown_share, texts, until)
+    async def encode(self, reading: Reading, *, seconds: float) -> TokenVectors:
+        """Vectors of the last layer's tokens; texts of like length run together, whatever their order.
 
-    async def overlong(self, texts: Sequence[str], *, seconds: float) -> int:
-        """How many of the texts are longer than the model reads; it does not see their ends."""
+        Raises:
+            TierFailure: `not_installed`, `timeout`.
+        """
         until = time.monotonic() + seconds
-        return await asyncio.get_running_loop().run_in_executor(self._executor, self._overlong, texts, until)
+        return await asyncio.get_running_loop().run_in_executor(self._executor, self._encode, reading, until)
 
     def readiness(self) -> Readiness:
         detail = self._failure.detail if self._failure else self.model
@@ -85,41 +83,44 @@ class TransformerEncoder:
         """Ends the thread after what it is doing; queued work is dropped."""
         self._executor.shutdown(wait=True, cancel_futures=True)
 
-    def _encode(self, texts: Sequence[str], until: float) -> NDArray[np.float32]:
+    def _read(self, texts: Sequence[str], until: float) -> Reading:
         _check_clock(until)
         model = self._ready_model()
-        order = sorted(range(len(texts)), key=lambda i: (len(texts[i]), texts[i]))
-        rows: list[NDArray[np.float32] | None] = [None] * len(texts)
+        tokenizer, most = model.tokenizer, model.max_seq_length
+        tokens = tokenizer(list(texts), verbose=False)["input_ids"] if texts else []
+        special = frozenset(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
+        counts = [sum(token not in special for token in row) for row in tokens]
+        unknown = [row.count(tokenizer.unk_token_id) for row in tokens]
+        is_overlong = [most is not None and len(row) > most for row in tokens]
+        if any(is_overlong):
+            cut = tokenizer(list(texts), verbose=False, truncation=True, max_length=most)["input_ids"]
+            tokens = [short if long else row for row, short, long in zip(tokens, cut, is_overlong, strict=True)]
+        return Reading(tokens, counts, unknown, is_overlong)
+
+    def _encode(self, reading: Reading, until: float) -> TokenVectors:
+        _check_clock(until)
+        # Seconds of import, paid on first use; the model is there, so torch is.
+        model = self._ready_model()
+        import torch  # noqa: PLC0415
+
+        tokenizer, tokens = model.tokenizer, reading.tokens
+        special = sorted(frozenset(tokenizer.all_special_ids) - {tokenizer.unk_token_id})
+        kept = [_spoken(row, special) for row in tokens]
+        rows: list[NDArray[np.float32]] = [np.empty((0, 0), dtype=np.float32)] * len(tokens)
+        order = sorted(range(len(tokens)), key=lambda i: (len(tokens[i]), tokens[i]))
         for start in range(0, len(order), _BATCH):
             _check_clock(until)
             batch = order[start : start + _BATCH]
-            vectors = model.encode(
-                [texts[i] for i in batch],
-                batch_size=_BATCH,
-                normalize_embeddings=True,
-                convert_to_numpy=True,
-                show_progress_bar=False,
-            )
-            for i, vector in zip(batch, vectors, strict=True):
-                rows[i] = vector
-        return np.asarray(rows, dtype=np.float32).reshape(len(texts), -1)
-
-    def _overlong(self, texts: Sequence[str], until: float) -> int:
-        _check_clock(until)
-        model = self._ready_model()
-        if model.max_seq_length is None or not texts:
-            return 0
-        ids = model.tokenizer(list(texts), verbose=False)["input_ids"]
-        return sum(len(row) > model.max_seq_length for row in ids)
-
-    def _unknown_share(self, texts: Sequence[str], until: float) -> float:
-        _check_clock(until)
-        tokenizer = self._ready_model().tokenizer
-        if tokenizer.unk_token_id is None or not texts:
-            return 0.0
-        ids = tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
-        total = sum(len(row) for row in ids)
-        return sum(row.count(tokenizer.unk_token_id) for row in ids) / total if total else 0.0
+            padded = tokenizer.pad({"input_ids": [list(tokens[i]) for i in batch]}, return_tensors="pt")
+            with torch.inference_mode():
+                found = model(dict(padded))["token_embeddings"]
+                unit = torch.nn.functional.normalize(found, dim=-1).cpu().numpy()
+            for row, i in enumerate(batch):
+                rows[i] = unit[row, kept[i]]
+        return TokenVectors(
+            vectors=np.concatenate(rows) if rows else np.empty((0, 0), dtype=np.float32),
+            bounds=np.cumsum([0, *(len(places) for places in kept)]),
+        )
 
     def _ready_model(self) -> "SentenceTransformer":
         if self._failure is not None:
@@ -134,7 +135,7 @@ class TransformerEncoder:
         self._state = State.LOADING
         started = time.monotonic()
         try:
-            self._loaded = _load_model(self._requested)
+            self._loaded = load_model(self._requested)
         except TierFailure as failure:
             self._failure, self._state = failure, State.UNAVAILABLE
             return
@@ -142,7 +143,12 @@ class TransformerEncoder:
         structlog.get_logger().info("encoder_loaded", model=self.model, seconds=round(time.monotonic() - started, 2))
 
 
-def _load_model(requested: str | None) -> "SentenceTransformer":
+def load_model(requested: str | None) -> "SentenceTransformer":
+    """The model at a path or of a hub id; None takes the bundled weights of all-MiniLM-L6-v2, then the hub.
+
+    Raises:
+        TierFailure: `not_installed`.
+    """
     try:
         # Seconds of import, paid on first use.
         from sentence_transformers import SentenceTransformer  # noqa: PLC0415
@@ -184,6 +190,12 @@ def _bundled_model() -> Path | None:
             f"bundled weights have SHA-256 {digest[:12]}…, expected {_BUNDLE_SHA256[:12]}…: not loaded",
         )
     return folder
+
+
+def _spoken(tokens: Sequence[int], special: Sequence[int]) -> list[int]:
+    """Places of the tokens that are not special; of all, where there are no others."""
+    places = [place for place, token in enumerate(tokens) if token not in special]
+    return places or list(range(len(tokens)))
 
 
 def _check_clock(until: float) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from app.generation.segmentation import Sentence
-from app.generation.words import contains_verbatim, content_words
+from app.generation.words import Words, contains_verbatim, words_of
 
 # Bounds on the work for one answer sentence, so that hostile text cannot make it quadratic. A sentence whose words
 # stand in fewer places than the first is looked up exactly; beyond it the rarest words name the candidates.
@@ -28,19 +28,23 @@ class Match:
 
 
 class ContextIndex:
-    """Content words of every context sentence, indexed once per sample; read-only after that."""
+    """The words of every context sentence, indexed once per sample; read-only after that.
+
+    `places[row]` is a sentence with the number of its context, `words[row]` its words.
+    """
 
     def __init__(self, contexts: Sequence[Sequence[Sentence]]) -> None:
-        self._places: list[tuple[int, Sentence]] = []
-        self._words: list[frozenset[str]] = []
+        self.places: list[tuple[int, Sentence]] = []
+        self.words: list[Words] = []
+        self._distinct: list[frozenset[str]] = []
         self._postings: dict[str, list[int]] = defaultdict(list)
         for context, sentences in enumerate(contexts):
             for sentence in sentences:
                 self._add(context, sentence)
 
-    def coverage(self, words: Collection[str]) -> float:
-        """Share of the words that stand anywhere in the contexts, in [0, 1]; 0 for no words."""
-        return sum(word in self._postings for word in words) / len(words) if words else 0.0
+    def __contains__(self, word: str) -> bool:
+        """Whether the word is among the content words of the contexts."""
+        return word in self._postings
 
     def best_match(self, text: str, words: Collection[str]) -> Match | None:
         """The context sentence that covers most of the words; None when none has any of them.
@@ -55,17 +59,19 @@ class ContextIndex:
         best = [row for row, count in sorted(candidates.items()) if count == top][:_MAX_CANDIDATES]
         share = top / len(distinct)
         verbatim = next(
-            (row for row in best if share == 1.0 and contains_verbatim(self._places[row][1].text, text)), None
+            (row for row in best if share == 1.0 and contains_verbatim(self.places[row][1].text, text)), None
         )
-        context, sentence = self._places[best[0] if verbatim is None else verbatim]
+        context, sentence = self.places[best[0] if verbatim is None else verbatim]
         return Match(context, sentence, share, verbatim is not None)
 
     def _add(self, context: int, sentence: Sentence) -> None:
-        words = frozenset(content_words(sentence.text))
-        row = len(self._places)
-        self._places.append((context, sentence))
-        self._words.append(words)
-        for word in words:
+        words = words_of(sentence.text)
+        distinct = frozenset(words.content)
+        row = len(self.places)
+        self.places.append((context, sentence))
+        self.words.append(words)
+        self._distinct.append(distinct)
+        for word in distinct:
             self._postings[word].append(row)
 
     def _candidates(self, words: frozenset[str]) -> dict[int, int]:
@@ -76,7 +82,7 @@ class ContextIndex:
         for word in known:
             postings = self._postings[word]
             if read and read + len(postings) > _MAX_POSTINGS_READ:
-                return {row: len(words & self._words[row]) for row, _ in shared.most_common(_MAX_CANDIDATES)}
+                return {row: len(words & self._distinct[row]) for row, _ in shared.most_common(_MAX_CANDIDATES)}
             shared.update(postings[:_MAX_POSTINGS_READ])
             read += len(postings)
         return shared

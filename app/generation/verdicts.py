@@ -47,6 +47,8 @@ class Claim:
     """A checkable assertion of one sentence of the answer, with what was decided on it.
 
     `start`/`end` are the offsets of its sentence in the answer; `support` is in [0, 1], None when it is not a claim.
+    `weight` says how much it counts beside the others, above 0: the same for all in tier llm; in the other tiers, where
+    a sentence is one claim, however much it says, its length in characters.
     """
 
     id: str
@@ -59,6 +61,7 @@ class Claim:
     reason: str | None = None
     evidence: tuple[Evidence, ...] = ()
     flags: tuple[str, ...] = ()
+    weight: float = 1.0
 
     @property
     def is_checkable(self) -> bool:
@@ -107,8 +110,10 @@ def whole_sentence_claim(
     *,
     verdict: Verdict,
     support: float | None = None,
+    reason: str | None = None,
     evidence: tuple[Evidence, ...] = (),
     flags: tuple[str, ...] = (),
+    weight: float = 1.0,
 ) -> Claim:
     """The claim of a tier that takes the whole sentence as one claim."""
     return Claim(
@@ -119,6 +124,8 @@ def whole_sentence_claim(
         end=sentence.end,
         verdict=verdict,
         support=support,
+        reason=reason,
         evidence=evidence,
         flags=flags,
+        weight=weight,
     )

@@ -1,19 +1,23 @@
-"""Tier 2: each sentence of the answer against the best window of context sentences, by cosine similarity."""
+"""Tier 2: how well each word of a sentence, in its place, is matched by words of the contexts: cosines, and wording."""
 
 import asyncio
+import math
 import time
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from app.errors import FailureReason, TierFailure
 from app.generation.sample import SegmentedSample
-from app.generation.segmentation import Sentence
-from app.generation.verdicts import Claim, Evidence, JudgeAccount, Judgement, Verdict, whole_sentence_claim
-from app.judges.calibration import VERBATIM_SUPPORT, Calibration, CalibrationTable
-from app.judges.lexical import verdict_of
+from app.generation.verdicts import Evidence, JudgeAccount, Judgement
+from app.judges.calibration import CalibrationTable
+from app.judges.lexical import find_wording
+from app.judges.sentence_claims import Finding, claims_of
+from app.judges.support.alignment import Alignment
 from app.judges.tier import Ask, SentenceEncoder, TierName
-from app.judges.window_match import WindowMatch, match_sentences, plan_comparison
+from app.judges.window_match import ComparisonPlan, WindowMatch, match_sentences, plan_comparison
 from app.readiness import Readiness
+from app.token_vectors import Reading
 
 # Share of unknown tokens in the answer, or in the contexts, beyond which the model does not read the language.
 # docs/decisions/0002: an English sentence made of foreign names has 5 %, Chinese ones have 20 to 58 %.
@@ -23,16 +27,20 @@ MAX_UNKNOWN_SHARE = 0.15
 _ENGLISH_ONLY = frozenset({"all-MiniLM-L6-v2", "all-MiniLM-L12-v2", "all-mpnet-base-v2", "all-distilroberta-v1"})
 
 
+# Windows whose vectors are in memory together.
+_WINDOWS_AT_ONCE = 128
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The matches of the checkable sentences by position, and how many texts the model could not read to their end."""
+    """What was found for each checkable sentence, by position; and how many texts were longer than the model reads."""
 
-    match_by_position: dict[int, WindowMatch]
+    finding_by_position: dict[int, Finding]
     overlong: int
 
 
 class EmbeddingTier:
-    """Seed 4's method 2 with the best window in place of the whole context, through a fitted sigmoid.
+    """Seed 4's method 2, token by token in place of one vector for the whole context, through a fitted sigmoid.
 
     The model runs in the encoder's own thread, what is computed around it in `executor`.
     """
@@ -66,22 +74,20 @@ class EmbeddingTier:
         run = asyncio.get_running_loop().run_in_executor
         self._refuse_other_languages(case)
         plan = await run(self._executor, plan_comparison, case)
-        self._refuse_too_long(len(plan.texts))
-        await self._refuse_unread(case, until)
-        overlong = await self._encoder.overlong(plan.texts, seconds=until - time.monotonic())
-        vectors = await self._encoder.encode(plan.texts, seconds=until - time.monotonic())
-        matches = await run(self._executor, lambda: match_sentences(plan, vectors, until=until))
-        return Comparison(matches, overlong)
+        self._refuse_too_long(len(plan.parts) + len(plan.windows))
+        reading = await self._encoder.read(plan.texts, seconds=until - time.monotonic())
+        self._refuse_unread(plan, reading)
+        matches = await self._match(plan, reading, until)
+        words = await run(self._executor, find_wording, case)
+        findings = {position: _joined(words[position], match) for position, match in matches.items()}
+        return Comparison(findings, sum(reading.is_overlong))
 
     def readiness(self) -> Readiness:
         return self._encoder.readiness()
 
     def _judgement(self, case: SegmentedSample, comparison: Comparison) -> Judgement:
         calibration = self._calibrations.find(tier=self.name, model=self._encoder.model, language=case.language)
-        claims = tuple(
-            _claim(position, sentence, comparison.match_by_position.get(position), calibration)
-            for position, sentence in enumerate(case.sentences)
-        )
+        claims = claims_of(case, comparison.finding_by_position, calibration)
         return Judgement(
             claims=claims,
             account=JudgeAccount(model=self._encoder.model),
@@ -105,9 +111,10 @@ class EmbeddingTier:
                 f"{texts} windows and sentences to encode; PLUMBLINE_EMBEDDING_MAX_WINDOWS is {self._max_windows}",
             )
 
-    async def _refuse_unread(self, case: SegmentedSample, until: float) -> None:
-        for where, texts in (("answer", [case.sample.answer]), ("contexts", case.sample.contexts)):
-            share = await self._encoder.unknown_share(texts, seconds=until - time.monotonic())
+    def _refuse_unread(self, plan: ComparisonPlan, reading: Reading) -> None:
+        parts, windows = range(len(plan.parts)), range(len(plan.parts), len(reading.tokens))
+        for where, rows in (("answer", parts), ("contexts", windows)):
+            share = reading.unknown_share(rows)
             if share > MAX_UNKNOWN_SHARE:
                 raise TierFailure(
                     FailureReason.UNSUPPORTED_LANGUAGE,
@@ -115,24 +122,35 @@ class EmbeddingTier:
                     f"(more than {MAX_UNKNOWN_SHARE:.0%})",
                 )
 
+    async def _match(self, plan: ComparisonPlan, reading: Reading, until: float) -> dict[int, WindowMatch]:
+        run = asyncio.get_running_loop().run_in_executor
+        count = len(plan.parts)
+        parts = await self._encoder.encode(reading.pick(range(count)), seconds=until - time.monotonic())
+        alignment = Alignment(parts)
+        # Windows of like length together, so that little is padded.
+        order = sorted(range(len(plan.windows)), key=lambda window: len(reading.tokens[count + window]))
+        for start in range(0, len(order), _WINDOWS_AT_ONCE):
+            some = [count + window for window in order[start : start + _WINDOWS_AT_ONCE]]
+            vectors = await self._encoder.encode(reading.pick(some), seconds=until - time.monotonic())
+            await run(self._executor, partial(alignment.add, vectors, until=until))
+        matches = await run(self._executor, match_sentences, plan, order, alignment)
+        if not all(math.isfinite(match.alignment) for match in matches.values()):
+            raise TierFailure(FailureReason.INVALID_REPLY, f"{self._encoder.model} gave vectors that are no numbers")
+        return matches
+
+
+def _joined(words: Finding, match: WindowMatch) -> Finding:
+    """The finding of the words with that of the vectors: of a copy, the place that holds it is the evidence."""
+    window = match.window
+    nearest = Evidence(window.context, window.text, window.start, window.end, verified=True)
+    return replace(
+        words,
+        measures={"alignment": match.alignment, **words.measures},
+        evidence=words.evidence if words.is_copy else nearest,
+    )
+
 
 def _overlong_warning(overlong: int) -> tuple[str, ...]:
     if not overlong:
         return ()
     return (f"{overlong} sentences or windows are longer than the model reads; their ends did not count",)
-
-
-def _claim(position: int, sentence: Sentence, match: WindowMatch | None, calibration: Calibration) -> Claim:
-    if match is None:
-        return whole_sentence_claim(position, sentence, verdict=Verdict.NOT_A_CLAIM)
-    # No likeness counts for more than a copy.
-    support = VERBATIM_SUPPORT if match.is_verbatim else min(VERBATIM_SUPPORT, calibration.support(match.cosine))
-    window = match.window
-    return whole_sentence_claim(
-        position,
-        sentence,
-        verdict=verdict_of(support),
-        support=support,
-        evidence=(Evidence(window.context, window.text, window.start, window.end, verified=True),),
-        flags=("verbatim",) if match.is_verbatim else (),
-    )

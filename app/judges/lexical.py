@@ -1,28 +1,26 @@
-"""Tier 3: the share of the answer's content words that stand in the contexts. No model, no network."""
+"""Tier 3: how far the wording of the answer stands in the contexts, sentence by sentence. No model, no network."""
 
 import asyncio
 from concurrent.futures import Executor
 
 from app.errors import FailureReason, TierFailure
-from app.generation.overlap import ContextIndex, Match
 from app.generation.sample import SegmentedSample
-from app.generation.segmentation import Sentence
-from app.generation.verdicts import Claim, Evidence, JudgeAccount, Judgement, Verdict, whole_sentence_claim
-from app.generation.words import content_words, han_share, language_of
-from app.judges.calibration import VERBATIM_SUPPORT, Calibration, CalibrationTable
+from app.generation.verdicts import Evidence, JudgeAccount, Judgement
+from app.generation.words import contains_verbatim, han_share, language_of
+from app.judges.calibration import CalibrationTable
+from app.judges.sentence_claims import Finding, claims_of
+from app.judges.support.wording import Wording, measure_wording
 from app.judges.tier import Ask, TierName
 from app.readiness import Readiness, State
 
-MODEL = "content-word-overlap-1"
+MODEL = "wording-2"
 
-# Of support, for the verdict of a sentence: calibration puts its decision boundary here.
-SUPPORTED_FROM = 0.5
 # "GPT-4 是 OpenAI 的模型" is mostly Latin by its letters and still comparable with a Chinese context.
 _HAN_SHARE_IN_MIXED_TEXT = 0.1
 
 
 class LexicalTier:
-    """Seed 4's method 3: stopword-filtered overlap, sentence by sentence, through a fitted sigmoid."""
+    """Seed 4's method 3: overlap of words, sentence by sentence, through a fitted sigmoid."""
 
     name = TierName.LEXICAL
 
@@ -42,13 +40,7 @@ class LexicalTier:
         """The same, at once and in this thread."""
         _refuse_cross_lingual(case)
         calibration = self._calibrations.find(tier=self.name, model=MODEL, language=case.language)
-        checkable = frozenset(case.checkable)
-        claims = tuple(
-            _judge_sentence(position, sentence, case.index, calibration)
-            if position in checkable
-            else whole_sentence_claim(position, sentence, verdict=Verdict.NOT_A_CLAIM)
-            for position, sentence in enumerate(case.sentences)
-        )
+        claims = claims_of(case, find_wording(case), calibration)
         return Judgement(
             claims=claims,
             account=JudgeAccount(model=MODEL),
@@ -61,53 +53,34 @@ class LexicalTier:
         return Readiness(State.READY, MODEL)
 
 
-def sentence_overlap(text: str, index: ContextIndex) -> tuple[float, Match | None]:
-    """The raw overlap of a sentence with the contexts in [0, 1], and the context sentence that covers it best.
-
-    The mean of two shares of its distinct content words: those found anywhere in the contexts (seed 4), and those
-    found together in one context sentence. On the human labels either alone agrees less (macro AUROC .716 and .732,
-    their mean .742).
-    """
-    words = frozenset(content_words(text))
-    match = index.best_match(text, words)
-    return 0.5 * (index.coverage(words) + (match.share if match else 0.0)), match
+def find_wording(case: SegmentedSample) -> dict[int, Finding]:
+    """What the wording of each checkable sentence says, by position, with the context sentence that has most of it."""
+    return {position: _finding(case, position, wording) for position, wording in measure_wording(case).items()}
 
 
-def _judge_sentence(position: int, sentence: Sentence, index: ContextIndex, calibration: Calibration) -> Claim:
-    overlap, match = sentence_overlap(sentence.text, index)
-    # No overlap counts for more than a copy.
-    is_copy = match is not None and match.is_verbatim
-    support = VERBATIM_SUPPORT if is_copy else min(VERBATIM_SUPPORT, calibration.support(overlap))
-    return whole_sentence_claim(
-        position,
-        sentence,
-        verdict=verdict_of(support),
-        support=support,
-        evidence=(_evidence(match),) if match else (),
-        flags=("verbatim",) if is_copy else (),
+def _finding(case: SegmentedSample, position: int, wording: Wording) -> Finding:
+    text = case.sentences[position].text
+    places = [case.index.places[row] for row in wording.rows]
+    copy = next((place for place in places if wording.is_whole and contains_verbatim(place[1].text, text)), None)
+    best = copy or next(iter(places), None)
+    return Finding(
+        measures=wording.measures,
+        evidence=Evidence(best[0], best[1].text, best[1].start, best[1].end, verified=True) if best else None,
+        is_copy=copy is not None,
+        unknown=wording.unknown,
     )
-
-
-def verdict_of(support: float) -> Verdict:
-    """What a measured support says: these tiers cannot tell a contradiction from an omission."""
-    return Verdict.SUPPORTED if support >= SUPPORTED_FROM else Verdict.NOT_MENTIONED
-
-
-def _evidence(match: Match) -> Evidence:
-    sentence = match.sentence
-    return Evidence(match.context, sentence.text, sentence.start, sentence.end, verified=True)
 
 
 def _refuse_cross_lingual(case: SegmentedSample) -> None:
     contexts = [context for context in case.sample.contexts if context.strip()]
-    languages = {language_of(context) for context in contexts}
-    if not languages or case.language in languages:
+    if not contexts or any(language_of(context) == case.language for context in contexts):
         return
     if _has_han(case.sample.answer) and any(_has_han(context) for context in contexts):
         return
     raise TierFailure(
         FailureReason.CROSS_LINGUAL,
-        f"answer in {case.language!r}, contexts in {sorted(languages)}: words cannot be compared across scripts",
+        f"answer in {case.language!r}, contexts in {sorted(map(language_of, contexts))}: "
+        "words cannot be compared across scripts",
     )
 
 

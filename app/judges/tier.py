@@ -5,14 +5,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from app.errors import FailureReason, TierFailure
 from app.exchange import ChatReply, ChatRequest, Ledger
 from app.generation.sample import SegmentedSample
 from app.generation.verdicts import Judgement
 from app.readiness import Readiness, State
+from app.token_vectors import Reading, TokenVectors
 
 
 class TierName(StrEnum):
@@ -97,25 +95,25 @@ class ChatModel(Protocol):
 
 
 class SentenceEncoder(Protocol):
-    """A model that turns short texts into unit vectors."""
+    """A model that turns each token of a short text into a unit vector."""
 
     @property
     def model(self) -> str: ...
 
-    async def encode(self, texts: Sequence[str], *, seconds: float) -> NDArray[np.float32]:
-        """Shape (len(texts), dimension), rows of length 1.
+    async def read(self, texts: Sequence[str], *, seconds: float) -> Reading:
+        """The texts as the model's tokens, at little cost.
 
         Raises:
             TierFailure: the model is not there, cannot be loaded, or did not finish in time.
         """
         ...
 
-    async def unknown_share(self, texts: Sequence[str], *, seconds: float) -> float:
-        """Share of the texts' tokens that the model's vocabulary does not hold, in [0, 1]."""
-        ...
+    async def encode(self, reading: Reading, *, seconds: float) -> TokenVectors:
+        """The vectors of texts that were read; the same text always gives the same ones in one call.
 
-    async def overlong(self, texts: Sequence[str], *, seconds: float) -> int:
-        """How many of the texts are longer than the model reads; it does not see their ends."""
+        Raises:
+            TierFailure: as `read`.
+        """
         ...
 
     def readiness(self) -> Readiness: ...

@@ -1,4 +1,4 @@
-"""Windows over the sentences of contexts, and pieces of long sentences: what tier embedding compares."""
+"""The sentences of contexts as windows, long ones in pieces: what tier embedding compares."""
 
 import re
 from collections.abc import Sequence
@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from app.generation.segmentation import Sentence
 
-# Single sentences and adjacent pairs: a claim often joins two neighbouring sentences of its source.
-_SENTENCES_PER_WINDOW = (1, 2)
 # MiniLM reads 256 tokens; English runs at 4 to 5 characters a token, so this stays inside with room for numbers.
 MAX_CHARACTERS = 800
 _BREAK = re.compile(r"[\s,;:，；：、]")
@@ -24,22 +22,18 @@ class Window:
 
 
 def context_windows(contexts: Sequence[str], sentences: Sequence[Sequence[Sentence]]) -> list[Window]:
-    """Windows of one and of two adjacent sentences of each context, none longer than `MAX_CHARACTERS`.
+    """One window for each sentence of each context that has a letter or digit, none longer than `MAX_CHARACTERS`.
 
-    A longer sentence is cut at white space or punctuation, so that nothing is dropped; a pair that would be too long
-    is left out, its sentences stand alone.
+    A longer sentence is cut at white space or punctuation, so that nothing is dropped. No window of several sentences:
+    each word looks for its counterpart everywhere, and what a model reads twice costs twice.
     """
-    windows: list[Window] = []
-    for context, (text, spans) in enumerate(zip(contexts, sentences, strict=True)):
-        spoken = [sentence for sentence in spans if any(map(str.isalnum, sentence.text))]
-        for size in _SENTENCES_PER_WINDOW:
-            for first, last in zip(spoken, spoken[size - 1 :], strict=False):
-                if size > 1 and last.end - first.start > MAX_CHARACTERS:
-                    continue
-                windows.extend(
-                    Window(context, text[start:end], start, end) for start, end in pieces(text, first.start, last.end)
-                )
-    return windows
+    return [
+        Window(context, text[start:end], start, end)
+        for context, (text, spans) in enumerate(zip(contexts, sentences, strict=True))
+        for sentence in spans
+        if any(map(str.isalnum, sentence.text))
+        for start, end in pieces(text, sentence.start, sentence.end)
+    ]
 
 
 def pieces(text: str, start: int, end: int) -> list[tuple[int, int]]:

@@ -163,7 +163,14 @@ class ClaimItem(_Wire):
         description="llm: the verdict's weight (supported 1, partial 0.5, else 0). Other tiers: calibrated similarity, "
         "`supported` from 0.5. Null for `not_a_claim`."
     )
-    reason: str | None = Field(description="The judge's reason; null where a tier gives none.")
+    weight: float = Field(
+        gt=0,
+        description="How much it counts in `faithfulness`, the weighted mean of support. llm: 1. Other tiers: the "
+        "length of its sentence in characters.",
+    )
+    reason: str | None = Field(
+        description="llm: the judge's reason. Other tiers: names and numbers of the sentence that no context has."
+    )
     evidence: list[EvidenceItem]
     flags: list[str]
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from app.judges.calibration import VERBATIM_SUPPORT
 from tests.edge_app import read_problem
 from tests.scripted_judge import ScriptedJudge
 from tests.scripted_replies import completion, openai_error
@@ -13,6 +14,8 @@ from tests.service import URL, claim, evaluate, judge_settings, plain_settings, 
 CONTEXT = "The Marlow Bridge was opened in 1931."
 COPY = CONTEXT
 FOREIGN = "Zebras enjoy quantum jazz."
+# 0.499206 with the 0.85 of today.
+HALF_COPIED = round(VERBATIM_SUPPORT * 37 / (37 + 26), 6)
 SCORES = (
     "faithfulness", "faithfulness_strict", "hallucination_rate", "contradiction_rate", "unsupported_rate",
     "context_utilization", "contexts_used_share", "token_f1", "exact_match", "passed", "confidence",
@@ -89,26 +92,26 @@ async def test_declining_without_a_context_abstains(judge: ScriptedJudge) -> Non
 async def test_an_answer_that_declines_and_goes_on_is_judged() -> None:
     result = await lexical(answer=f"I don't know who designed it. {COPY}")
 
-    assert (result["status"], result["faithfulness"]) == ("judged", 0.98)
+    assert (result["status"], result["faithfulness"]) == ("judged", VERBATIM_SUPPORT)
     assert [made["verdict"] for made in result["claims"]] == ["not_a_claim", "supported"]
 
 
 # --- scores
 
 
-async def test_faithfulness_is_the_mean_over_the_sentences() -> None:
+async def test_faithfulness_is_the_mean_over_the_sentences_by_length() -> None:
     result = await lexical(answer=f"{COPY} {FOREIGN}")
 
-    # a copy counts 0.98, a sentence without a common word 0: (0.98 + 0) / 2
-    assert (result["faithfulness"], result["hallucination_rate"]) == (0.49, 0.51)
-    assert [(made["verdict"], made["support"]) for made in result["claims"]] == [
-        ("supported", 0.98), ("not_mentioned", 0.0),
+    # A copy of 37 characters, and 26 without a common word, which count 0.
+    assert (result["faithfulness"], result["hallucination_rate"]) == (HALF_COPIED, round(1 - HALF_COPIED, 6))
+    assert [(made["verdict"], made["support"], made["weight"]) for made in result["claims"]] == [
+        ("supported", VERBATIM_SUPPORT, 37), ("not_mentioned", 0.0, 26),
     ]  # fmt: skip
     assert result["context_utilization"] == 0.5
     assert (result["contexts_used"], result["contexts_used_share"]) == ([0], 1.0)
 
 
-@pytest.mark.parametrize(("threshold", "passed"), [(0, True), (0.49, True), (0.490001, False), (1, False)])
+@pytest.mark.parametrize(("threshold", "passed"), [(0, True), (0.4992, True), (0.4993, False), (1, False)])
 async def test_an_answer_passes_from_the_threshold_on(threshold: float, passed: bool) -> None:
     result = await lexical(answer=f"{COPY} {FOREIGN}", threshold=threshold)
 

@@ -11,8 +11,9 @@ from pydantic import SecretStr
 
 from app.readiness import State
 from tests.edge_app import read_problem
+from tests.fakes import WordEncoder
 from tests.scripted_judge import ScriptedJudge
-from tests.service import FakeEncoder, judge_settings, plain_settings, running
+from tests.service import judge_settings, plain_settings, running
 
 ROOT = Path(__file__).parents[2]
 OPERATIONS = ["/healthz", "/readyz", "/version"]
@@ -37,7 +38,7 @@ async def test_the_process_says_that_it_is_there(judge: ScriptedJudge) -> None:
     ],
 )
 async def test_readiness_follows_the_model(state: State, code: int, status: str, first: str) -> None:
-    async with running(plain_settings(), encoder=FakeEncoder(state=state)) as client:
+    async with running(plain_settings(), encoder=WordEncoder(state=state)) as client:
         response = await client.get("/readyz")
 
     report = response.json()

@@ -7,17 +7,17 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import httpx2
-import numpy as np
 import pytest
 import structlog
-from numpy.typing import NDArray
 from pydantic import SecretStr
 
 from app.telemetry import configure_logging
+from app.token_vectors import Reading
+from tests.fakes import WordEncoder
 from tests.scripted_faults import hang, reset_mid_body
 from tests.scripted_judge import ScriptedJudge
 from tests.scripted_replies import Step, completion, html_error_page, openai_error, raw_body, status
-from tests.service import URL, FakeEncoder, claim, judge_settings, running, verdicts
+from tests.service import URL, claim, judge_settings, running, verdicts
 
 API_KEY = "PLANTED-api-key-000001"
 JUDGE_KEY = "sk-PLANTED-judge-key-000002"
@@ -67,10 +67,10 @@ REFUSED: dict[str, dict[str, Any]] = {
 }
 
 
-class PlantedEncoder(FakeEncoder):
+class PlantedEncoder(WordEncoder):
     """Has a bug whose message quotes a text."""
 
-    async def encode(self, texts: Sequence[str], *, seconds: float) -> NDArray[np.float32]:
+    async def read(self, texts: Sequence[str], *, seconds: float) -> Reading:
         try:
             raise KeyError(texts[0])
         except KeyError as error:
@@ -97,7 +97,7 @@ def loud_logs() -> Iterator[None]:
 
 
 @asynccontextmanager
-async def service(judge: ScriptedJudge, encoder: FakeEncoder | None = None) -> AsyncIterator[httpx2.AsyncClient]:
+async def service(judge: ScriptedJudge, encoder: WordEncoder | None = None) -> AsyncIterator[httpx2.AsyncClient]:
     """A client of the service with keys of both kinds, everything logged."""
     settings = judge_settings(
         judge, llm_api_key=SecretStr(JUDGE_KEY), api_keys=(SecretStr(API_KEY),), deadline_seconds=0.5

@@ -3,17 +3,20 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from app.errors import FailureReason, TierFailure
+from app.judges.calibration import VERBATIM_SUPPORT
+from app.token_vectors import Reading, TokenVectors
 from tests.edge_app import read_problem
+from tests.fakes import WordEncoder
 from tests.scripted_judge import ScriptedJudge
 from tests.scripted_replies import completion, openai_error
-from tests.service import URL, FakeEncoder, evaluate, judge_settings, plain_settings, running
+from tests.service import URL, evaluate, judge_settings, plain_settings, running
 
 SAMPLE: dict[str, Any] = {
     "contexts": ["The Marlow Bridge was opened in 1931."],
@@ -25,21 +28,21 @@ SCORES = (
 )  # fmt: skip
 
 
-class BrokenEncoder(FakeEncoder):
+class BrokenEncoder(WordEncoder):
     """Raises what it is given."""
 
-    def __init__(self, error: Exception, model: str = "fake-encoder") -> None:
+    def __init__(self, error: Exception, model: str = "words") -> None:
         super().__init__(model)
         self._error = error
 
-    async def encode(self, texts: Sequence[str], *, seconds: float) -> NDArray[np.float32]:
+    async def read(self, texts: Sequence[str], *, seconds: float) -> Reading:
         raise self._error
 
 
-class SlowEncoder(FakeEncoder):
+class SlowEncoder(WordEncoder):
     """Takes for ever."""
 
-    async def encode(self, texts: Sequence[str], *, seconds: float) -> NDArray[np.float32]:
+    async def encode(self, reading: Reading, *, seconds: float) -> TokenVectors:
         await asyncio.sleep(3600)
         raise AssertionError
 
@@ -77,7 +80,7 @@ async def test_without_a_judge_and_a_model_words_are_compared() -> None:
     async with running(plain_settings(), encoder=missing) as client:
         result = await evaluate(client, **SAMPLE)
 
-    assert (result["tier"], result["faithfulness"]) == ("lexical", 0.98)
+    assert (result["tier"], result["faithfulness"]) == ("lexical", VERBATIM_SUPPORT)
     assert reasons(result) == [("llm", "not_configured"), ("embedding", "not_installed"), ("lexical", None)]
 
 
@@ -108,7 +111,7 @@ async def test_a_failing_judge_without_a_fallback_gives_no_score(judge: Scripted
 
 
 async def test_when_every_tier_fails_every_reason_is_given() -> None:
-    english_only = FakeEncoder("all-MiniLM-L6-v2")
+    english_only = WordEncoder("all-MiniLM-L6-v2")
 
     async with running(plain_settings(), encoder=english_only) as client:
         result = await evaluate(
@@ -143,7 +146,7 @@ async def test_a_slow_tier_leaves_time_for_the_last_one() -> None:
 async def test_the_chosen_order_is_kept(judge: ScriptedJudge) -> None:
     judge.reply_with(openai_error(500, None))
 
-    async with running(judge_settings(judge), encoder=FakeEncoder("all-MiniLM-L6-v2")) as client:
+    async with running(judge_settings(judge), encoder=WordEncoder("all-MiniLM-L6-v2")) as client:
         result = await evaluate(
             client, contexts=SAMPLE["contexts"], answer="大桥于1931年通车。", tiers=["lexical", "llm", "embedding"]
         )
@@ -166,14 +169,19 @@ async def test_a_bug_in_a_tier_is_a_500_and_not_an_answer_of_the_next(error: Exc
 
 
 async def test_a_model_that_gives_numbers_that_are_none_never_makes_a_score() -> None:
-    class Nan(FakeEncoder):
-        async def encode(self, texts: Sequence[str], *, seconds: float) -> NDArray[np.float32]:
-            return np.full((len(texts), 4), np.nan, dtype=np.float32)
+    class Nan(WordEncoder):
+        async def encode(self, reading: Reading, *, seconds: float) -> TokenVectors:
+            found = await super().encode(reading, seconds=seconds)
+            return replace(found, vectors=np.full_like(found.vectors, np.nan))
 
     async with running(plain_settings(), encoder=Nan()) as client:
         response = await client.post(URL, json={**SAMPLE, "answer": "Zebras enjoy quantum jazz."})
 
-    read_problem(response, 500)
+    result = response.json()
+    assert [(attempt["tier"], attempt["reason"]) for attempt in result["attempts"]][-2:] == [
+        ("embedding", "invalid_reply"),
+        ("lexical", None),
+    ]
 
 
 async def test_the_service_answers_after_a_bug() -> None:

@@ -1,6 +1,7 @@
 """Whatever a judge does wrong, the next tier answers alone, in time, and the result says what failed before it."""
 
 import json
+import math
 import socket
 import time
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from app.judges.calibration import VERBATIM_SUPPORT
 from tests.scripted_faults import (
     bad_chunked,
     close_mid_body,
@@ -37,9 +39,9 @@ from tests.service import claim, evaluate, judge_settings, plain_settings, runni
 CONTEXT = "The Marlow Bridge was opened in 1931."
 ANSWER = f"{CONTEXT} Zebras enjoy quantum jazz."
 GOOD = verdicts([claim("a", "supported", "opened in 1931")], [claim("b", "partial", "The Marlow Bridge")])
-# Tier embedding: the first sentence is a copy (0.98 by convention), the second shares no word (0). The judge's word,
-# had it counted, would give (1 + 0.5) / 2.
-BY_EMBEDDING = 0.49
+# Tier embedding without a calibration: the first sentence, 37 characters, is a copy; the second, 26, shares no word,
+# for which the default curve has 1 / (1 + e^4). The judge's word, had it counted, would give (1 + 0.5) / 2.
+BY_EMBEDDING = round((VERBATIM_SUPPORT * 37 + 26 / (1 + math.exp(4))) / (37 + 26), 6)
 BY_JUDGE = 0.75
 
 PATIENCE_SECONDS = 3.0
@@ -165,9 +167,9 @@ def assert_next_tier_answered(result: dict[str, Any], reason: str) -> None:
     assert llm["detail"]
     assert (embedding["tier"], embedding["outcome"], embedding["reason"]) == ("embedding", "answered", None)
     assert (result["status"], result["tier"]) == ("judged", "embedding")
-    assert (result["faithfulness"], result["hallucination_rate"]) == (BY_EMBEDDING, 0.51)
+    assert (result["faithfulness"], result["hallucination_rate"]) == (BY_EMBEDDING, round(1 - BY_EMBEDDING, 6))
     assert (result["faithfulness_strict"], result["contradiction_rate"], result["unsupported_rate"]) == (None,) * 3
-    assert result["judge"]["model"] == "fake-encoder"
+    assert result["judge"]["model"] == "words"
     assert result["judge"]["tokens"] == {"prompt": None, "completion": None}
     assert [made["reason"] for made in result["claims"]] == [None, None]
     assert "degraded" in result["flags"]

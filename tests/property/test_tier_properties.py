@@ -7,13 +7,15 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from app.errors import TierFailure
+from app.generation.sample import SegmentedSample
 from app.generation.scores import score
 from app.generation.verdicts import Evidence, Judgement
-from app.judges.calibration import load_calibrations
+from app.generation.words import words_of
+from app.judges.calibration import VERBATIM_SUPPORT, load_calibrations
 from app.judges.embedding import EmbeddingTier
 from app.judges.lexical import LexicalTier
 from app.judges.tier import Ask
-from tests.fakes import BagOfWordsEncoder, InlineExecutor, case_of
+from tests.fakes import InlineExecutor, WordEncoder, case_of
 
 CALIBRATIONS = load_calibrations(None)
 LEXICAL = LexicalTier(CALIBRATIONS, InlineExecutor())
@@ -49,8 +51,13 @@ _PASSAGES_EN = st.lists(_sentences(_KNOWN_EN), min_size=1, max_size=5)
 _PASSAGES_ZH = st.lists(_sentences_zh(_KNOWN_ZH), min_size=1, max_size=5)
 
 
-def _encoder_tier() -> EmbeddingTier:
-    return EmbeddingTier(BagOfWordsEncoder(), CALIBRATIONS, InlineExecutor(), max_windows=10_000)
+def _encoder_tier(model: str = "words") -> EmbeddingTier:
+    return EmbeddingTier(WordEncoder(model), CALIBRATIONS, InlineExecutor(), max_windows=10_000)
+
+
+def _has_grams(case: SegmentedSample) -> bool:
+    """Whether each checkable sentence has two characters of words."""
+    return all(len(" ".join(words_of(case.sentences[at].text).every)) > 1 for at in case.checkable)
 
 
 def _supports(judgement: Judgement) -> list[float]:
@@ -65,10 +72,64 @@ def _lexical_faithfulness(answer: str, contexts: Sequence[str]) -> float | None:
     return scores.faithfulness if scores else None
 
 
-@given(_TEXTS, st.lists(_TEXTS, max_size=5))
+@given(_TEXTS, st.lists(_TEXTS, max_size=5), st.data())
 @settings(max_examples=200)
-def test_the_order_of_the_contexts_does_not_change_the_lexical_score(answer: str, contexts: list[str]) -> None:
-    assert _lexical_faithfulness(answer, contexts) == _lexical_faithfulness(answer, contexts[::-1])
+def test_the_order_of_the_contexts_does_not_change_the_lexical_score(
+    answer: str, contexts: list[str], data: st.DataObject
+) -> None:
+    other = data.draw(st.permutations(contexts))
+
+    assert _lexical_faithfulness(answer, contexts) == _lexical_faithfulness(answer, other)
+
+
+@given(_TEXTS, st.lists(_TEXTS, max_size=3), st.integers(0, 3))
+@settings(max_examples=200)
+def test_with_the_answer_among_the_contexts_every_sentence_of_it_is_verbatim(
+    answer: str, contexts: list[str], place: int
+) -> None:
+    contexts.insert(place, answer)
+
+    case = case_of(answer, *contexts)
+    assume(_has_grams(case))
+
+    judgement = LEXICAL.judge_now(case)
+
+    for claim in judgement.claims:
+        assert claim.flags == (("verbatim",) if claim.is_checkable else ())
+        assert claim.support == (VERBATIM_SUPPORT if claim.is_checkable else None)
+
+
+@given(_TEXTS.filter(bool), st.lists(_TEXTS, max_size=3), st.integers(0, 3))
+@settings(max_examples=100)
+async def test_with_the_answer_among_the_contexts_every_sentence_is_verbatim_by_embedding(
+    answer: str, contexts: list[str], place: int
+) -> None:
+    contexts.insert(place, answer)
+    case = case_of(answer, *contexts)
+    assume(case.has_context and _has_grams(case))
+
+    judgement = await _encoder_tier().judge(case, Ask(), seconds=5.0)
+
+    assert all(claim.flags == (("verbatim",) if claim.is_checkable else ()) for claim in judgement.claims)
+
+
+@given(_TEXTS, st.lists(_TEXTS, max_size=4))
+@settings(max_examples=150)
+def test_a_lexical_score_is_a_share(answer: str, contexts: list[str]) -> None:
+    faithfulness = _lexical_faithfulness(answer, contexts)
+
+    assert faithfulness is None or 0.0 <= faithfulness <= VERBATIM_SUPPORT + 1e-12
+
+
+@given(_TEXTS, st.lists(_TEXTS, min_size=1, max_size=4), st.sampled_from(["words", "all-MiniLM-L6-v2"]))
+@settings(max_examples=100)
+async def test_an_embedding_score_is_a_share(answer: str, contexts: list[str], model: str) -> None:
+    case = case_of(answer, *contexts)
+    assume(case.has_context and (case.language == "en" or model == "words"))
+
+    scores = score(await _encoder_tier(model).judge(case, Ask(), seconds=5.0))
+
+    assert scores is None or 0.0 <= scores.faithfulness <= VERBATIM_SUPPORT + 1e-12
 
 
 @given(_TEXTS, st.lists(_TEXTS, min_size=1, max_size=5))
@@ -92,7 +153,7 @@ def test_a_copied_sentence_is_supported_lexically(sentences: list[str], data: st
     supports = _supports(LEXICAL.judge_now(case_of(answer, "湖面很宽。The sea is wide.", " ".join(sentences))))
 
     assert supports
-    assert all(support >= 0.95 for support in supports)
+    assert set(supports) == {VERBATIM_SUPPORT}
 
 
 @given(st.one_of(_PASSAGES_EN, _PASSAGES_ZH), st.data())
@@ -103,10 +164,10 @@ async def test_a_copied_sentence_is_supported_by_embedding(sentences: list[str],
     judgement = await _encoder_tier().judge(case_of(answer, "It is dark.", " ".join(sentences)), Ask(), seconds=5.0)
 
     assert _supports(judgement)
-    assert all(support >= 0.95 for support in _supports(judgement))
+    assert set(_supports(judgement)) == {VERBATIM_SUPPORT}
 
 
-@given(st.one_of(st.tuples(_sentences(_OTHER_EN), _PASSAGES_EN), st.tuples(_sentences_zh(_OTHER_ZH), _PASSAGES_ZH)))
+@given(st.one_of(st.tuples(_words(_OTHER_EN), _PASSAGES_EN), st.tuples(_sentences_zh(_OTHER_ZH), _PASSAGES_ZH)))
 @settings(max_examples=150)
 def test_a_sentence_without_a_word_of_the_contexts_has_no_lexical_support(texts: tuple[str, list[str]]) -> None:
     answer, contexts = texts

@@ -1,4 +1,4 @@
-"""Calibration: the file, the table and the curve."""
+"""Calibration: the file, the table and the sigmoid behind its gate."""
 
 import json
 import math
@@ -8,24 +8,38 @@ from typing import Any
 import pytest
 
 from app.errors import CalibrationError
-from app.judges.calibration import Calibration, CalibrationTable, load_calibrations, sigmoid
+from app.judges.calibration import (
+    Calibration,
+    CalibrationFile,
+    CalibrationTable,
+    Gate,
+    load_calibrations,
+    measures_of,
+    sigmoid,
+)
 from app.judges.tier import TierName
 
 SOURCE = {"data": "labels", "rows": 10, "date": "2026-01-01", "command": "fit"}
+GATE = {"measure": "character_coverage", "closed": 0.2, "open": 0.6}
 ENTRY: dict[str, Any] = {
-    "tier": "lexical", "model": "m", "language": "en", "midpoint": 0.6, "floor": 0.2, "slope": 5.0, "source": SOURCE,
-}  # fmt: skip
+    "tier": "lexical",
+    "model": "m",
+    "language": "en",
+    "weights": {"character_coverage": 5.0, "unknown_names": -1.0},
+    "intercept": -3.0,
+    "gate": GATE,
+    "source": SOURCE,
+}
 
 
-def _write(path: Path, *entries: dict[str, Any], version: int = 1) -> Path:
+def _write(path: Path, *entries: dict[str, Any], version: int = 2) -> Path:
     path.write_text(json.dumps({"version": version, "entries": entries}), encoding="utf-8")
     return path
 
 
-def _curve(*, midpoint: float = 0.6, floor: float = 0.2, slope: float = 5.0) -> Calibration:
-    return Calibration(
-        tier=TierName.LEXICAL, model="m", language="en", midpoint=midpoint, floor=floor, slope=slope
-    )  # fmt: skip
+def _support(coverage: float, names: float = 0.0, **change: Any) -> float:
+    calibration = Calibration.model_validate({**ENTRY, **change})
+    return calibration.support({"character_coverage": coverage, "unknown_names": names, "near_pairs": 9.0})
 
 
 def test_a_file_gives_its_entries(tmp_path: Path) -> None:
@@ -34,56 +48,89 @@ def test_a_file_gives_its_entries(tmp_path: Path) -> None:
     entry = table.find(tier=TierName.LEXICAL, model="m", language="en")
 
     assert entry.is_fitted
-    assert (entry.midpoint, entry.floor, entry.slope) == (0.6, 0.2, 5.0)
+    assert (entry.weights, entry.intercept) == (ENTRY["weights"], -3.0)
+    assert entry.gate == Gate(measure="character_coverage", closed=0.2, open=0.6)
 
 
-def test_the_built_in_file_loads() -> None:
-    assert load_calibrations(None).entries
+def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
+    file = CalibrationFile(version=2, entries=(Calibration.model_validate(ENTRY),))
+    path = tmp_path / "c.json"
+    path.write_text(file.model_dump_json(), encoding="utf-8")
+
+    assert load_calibrations(path).entries == file.entries
+
+
+def test_the_built_in_file_has_an_entry_for_what_every_process_can_ask() -> None:
+    table = load_calibrations(None)
+
+    assert {(entry.tier, entry.language) for entry in table.entries} == {
+        (TierName.LEXICAL, "en"),
+        (TierName.LEXICAL, "zh"),
+        (TierName.EMBEDDING, "en"),
+    }
+    assert all(entry.is_fitted and entry.gate and entry.reliability for entry in table.entries)
+
+
+@pytest.mark.parametrize("entry", load_calibrations(None).entries, ids=lambda entry: f"{entry.tier}-{entry.language}")
+def test_in_the_built_in_file_all_is_better_than_nothing(entry: Calibration) -> None:
+    names = measures_of(entry.tier, entry.language)
+    bad = dict.fromkeys(names, 0.0) | {"unknown_names": 3.0, "unknown_numbers": 2.0}
+    good = dict.fromkeys(names, 1.0) | {"near_pairs": 3.0, "unknown_names": 0.0, "unknown_numbers": 0.0}
+
+    assert entry.support(bad) < 0.1
+    assert entry.support(good) > 0.6
 
 
 @pytest.mark.parametrize(
-    ("tier", "model", "language"),
-    [(TierName.EMBEDDING, "m", "en"), (TierName.LEXICAL, "other", "en"), (TierName.LEXICAL, "m", "zh")],
+    ("tier", "model", "language", "first"),
+    [
+        (TierName.EMBEDDING, "m", "en", "alignment"),
+        (TierName.EMBEDDING, "m", "zh", "alignment"),
+        (TierName.LEXICAL, "other", "en", "character_coverage"),
+        (TierName.LEXICAL, "m", "other", "character_coverage"),
+        (TierName.LEXICAL, "m", "zh", "characters"),
+    ],
 )
 def test_another_tier_model_or_language_gets_defaults_that_are_not_fitted(
-    tmp_path: Path, tier: TierName, model: str, language: Any
+    tmp_path: Path, tier: TierName, model: str, language: Any, first: str
 ) -> None:
     table = load_calibrations(_write(tmp_path / "c.json", ENTRY))
 
     entry = table.find(tier=tier, model=model, language=language)
 
     assert not entry.is_fitted
-    assert entry.reliability == ()
-    assert entry.support(0.5) == 0.5
+    assert (entry.reliability, entry.gate) == ((), None)
+    assert entry.support({first: 0.5}) == 0.5
 
 
 def test_the_default_reaches_two_and_ninety_eight_hundredths_at_its_ends() -> None:
     default = CalibrationTable(()).find(tier=TierName.LEXICAL, model="m", language="en")
 
-    # 1 / (1 + e^-4) = 0.98201; at 0 the gate is closed.
-    assert default.support(1.0) == pytest.approx(0.98201, abs=1e-5)
-    assert default.support(0.0) == 0.0
+    # 1 / (1 + e^4) and 1 / (1 + e^-4)
+    assert default.support({"character_coverage": 0.0}) == pytest.approx(0.017986, abs=1e-6)
+    assert default.support({"character_coverage": 1.0}) == pytest.approx(0.982014, abs=1e-6)
 
 
 @pytest.mark.parametrize(
-    ("raw", "support"),
+    ("coverage", "names", "support"),
     [
-        (0.6, 0.5),  # the midpoint
-        (1.0, 0.880797),  # 1 / (1 + e^-2)
-        (0.4, 0.268941),  # the gate is just open: 1 / (1 + e^1)
-        (0.3, 0.0912130),  # half open: 0.5 / (1 + e^1.5)
-        (0.2, 0.0),  # the floor
-        (0.0, 0.0),
-        (-1.0, 0.0),
+        (0.6, 0.0, 0.5),  # the gate is just open, and the logit 5 * .6 - 3 is 0
+        (1.0, 0.0, 0.880797),  # 1 / (1 + e^-2)
+        (1.0, 2.0, 0.5),  # two names that no context has take it back
+        (0.4, 0.0, 0.134471),  # half open: 0.5 / (1 + e^1)
+        (0.3, 1.0, 0.018965),  # a quarter: 0.25 / (1 + e^2.5)
+        (0.2, 0.0, 0.0),  # closed
+        (0.0, 0.0, 0.0),
+        (-1.0, 0.0, 0.0),
     ],
 )
-def test_support_is_a_sigmoid_behind_a_gate(raw: float, support: float) -> None:
-    assert _curve().support(raw) == pytest.approx(support, abs=1e-6)
+def test_support_is_a_sigmoid_of_the_measures_behind_a_gate(coverage: float, names: float, support: float) -> None:
+    assert _support(coverage, names) == pytest.approx(support, abs=1e-6)
 
 
-def test_a_floor_above_the_midpoint_divides_by_nothing() -> None:
-    assert 0.0 <= _curve(midpoint=0.2, floor=0.6).support(0.3) <= 1.0
-    assert 0.0 <= _curve(midpoint=0.2, floor=0.2).support(0.2) <= 1.0
+def test_without_a_gate_support_is_the_sigmoid_alone() -> None:
+    # 1 / (1 + e^3)
+    assert _support(0.0, gate=None) == pytest.approx(0.047426, abs=1e-6)
 
 
 @pytest.mark.parametrize(("x", "y"), [(0.0, 0.5), (1e9, 1.0), (-1e9, 0.0), (math.log(3), 0.75), (-math.log(3), 0.25)])
@@ -94,11 +141,20 @@ def test_the_sigmoid_does_not_overflow(x: float, y: float) -> None:
 @pytest.mark.parametrize(
     ("change", "field"),
     [
-        ({"slope": 0}, "entries.0.slope"),
-        ({"slope": "steep"}, "entries.0.slope"),
+        ({"weights": {}}, "entries.0.weights"),
+        ({"weights": {"character_coverage": "much"}}, "entries.0.weights.character_coverage"),
+        ({"weights": {"character_coverage": math.inf}}, "entries.0.weights.character_coverage"),
+        ({"weights": {"colour": 1.0}}, "entries.0: tier lexical measures no colour for language en; it measures"),
+        ({"weights": {"alignment": 1.0}}, "entries.0: tier lexical measures no alignment"),
+        ({"language": "zh"}, "entries.0: tier lexical measures no character_coverage, unknown_names for language zh"),
+        ({"tier": "llm"}, "entries.0: tier llm measures no"),
         ({"tier": "oracle"}, "entries.0.tier"),
         ({"language": "de"}, "entries.0.language"),
-        ({"midpoint": None}, "entries.0.midpoint"),
+        ({"intercept": None}, "entries.0.intercept"),
+        ({"intercept": math.nan}, "entries.0.intercept"),
+        ({"gate": {**GATE, "measure": "colour"}}, "entries.0: tier lexical measures no colour"),
+        ({"gate": {**GATE, "closed": 0.6}}, "entries.0.gate: `open` must be above `closed`"),
+        ({"gate": {**GATE, "open": math.inf}}, "entries.0.gate.open"),
         ({"colour": "red"}, "entries.0.colour"),
         ({"source": {**SOURCE, "rows": 0}}, "entries.0.source.rows"),
         ({"reliability": [[0.1]]}, "entries.0.reliability"),
@@ -118,10 +174,21 @@ def test_a_malformed_entry_is_refused_with_file_and_field(tmp_path: Path, change
     assert str(refused.value).startswith(f"{path}: {field}")
 
 
-def test_another_version_of_the_file_is_refused(tmp_path: Path) -> None:
-    path = _write(tmp_path / "mine.json", ENTRY, version=2)
+@pytest.mark.parametrize("version", [1, 3])
+def test_another_version_of_the_file_is_refused_with_what_writes_a_new_one(tmp_path: Path, version: int) -> None:
+    path = _write(tmp_path / "mine.json", ENTRY, version=version)
 
-    with pytest.raises(CalibrationError, match="version"):
+    with pytest.raises(CalibrationError) as refused:
+        load_calibrations(path)
+
+    assert str(refused.value) == (f"{path}: `version` must be 2, is {version}; `plumbline calibrate` writes a new file")
+
+
+def test_a_file_without_a_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text('{"entries": []}', encoding="utf-8")
+
+    with pytest.raises(CalibrationError, match="`version` must be 2, is None"):
         load_calibrations(path)
 
 

@@ -1,50 +1,69 @@
-"""Tier embedding with bags of words for vectors, so that every cosine can be calculated by hand."""
+"""Tier embedding with a direction for each word, so that every alignment can be calculated by hand."""
 
 import pytest
 
 from app.errors import FailureReason, TierFailure
 from app.generation.verdicts import Judgement, Verdict
-from app.judges.calibration import CalibrationTable, load_calibrations
+from app.judges import embedding
+from app.judges.calibration import VERBATIM_SUPPORT, Calibration, CalibrationTable, Source, load_calibrations
 from app.judges.embedding import EmbeddingTier
-from app.judges.tier import Ask
-from tests.fakes import BagOfWordsEncoder, InlineExecutor, case_of
+from app.judges.tier import Ask, TierName
+from tests.fakes import InlineExecutor, WordEncoder, case_of
 
 MINILM = "all-MiniLM-L6-v2"
+NO_CALIBRATION = CalibrationTable(())
 
 
-def _tier(encoder: BagOfWordsEncoder | None = None, *, max_windows: int = 100) -> EmbeddingTier:
-    return EmbeddingTier(
-        encoder or BagOfWordsEncoder(), CalibrationTable(()), InlineExecutor(), max_windows=max_windows
-    )
+def _tier(
+    encoder: WordEncoder | None = None, *, table: CalibrationTable = NO_CALIBRATION, max_windows: int = 100
+) -> EmbeddingTier:
+    return EmbeddingTier(encoder or WordEncoder(), table, InlineExecutor(), max_windows=max_windows)
 
 
 async def _judge(answer: str, *contexts: str, tier: EmbeddingTier | None = None) -> Judgement:
     return await (tier or _tier()).judge(case_of(answer, *contexts), Ask(), seconds=5.0)
 
 
-async def test_the_cosine_with_the_best_window_goes_through_the_calibration() -> None:
-    case = case_of("Burns lamp.", "Lamp burns red bright.", "Orwin fishes.")
+async def _alignment(answer: str, *contexts: str) -> float:
+    comparison = await _tier().compare(case_of(answer, *contexts), seconds=5.0)
+    (finding,) = comparison.finding_by_position.values()
+    return finding.measures["alignment"]
 
-    comparison = await _tier().compare(case, seconds=5.0)
-    (claim,) = (await _tier().judge(case, Ask(), seconds=5.0)).claims
 
-    # 2 words in common, sqrt(2 * 4) = 2.828: cosine 0.70711. Default curve: 1 / (1 + e^(-8 * 0.20711)) = 0.83984.
-    assert comparison.match_by_position[0].cosine == pytest.approx(0.70711, abs=1e-5)
-    assert claim.support == pytest.approx(0.83984, abs=1e-4)
+async def test_the_share_of_words_in_the_contexts_goes_through_the_calibration() -> None:
+    texts = ("Burns lamp red.", "Lamp burns bright.", "Orwin fishes.")
+
+    (claim,) = (await _judge(*texts)).claims
+
+    # burns and lamp of three words; the default curve gives 1 / (1 + e^-(8 * 2/3 - 4)) = 0.791392.
+    assert await _alignment(*texts) == pytest.approx(2 / 3)
+    assert claim.support == pytest.approx(0.791392, abs=1e-6)
     assert claim.verdict is Verdict.SUPPORTED
 
 
-async def test_two_neighbouring_sentences_support_a_claim_that_joins_them() -> None:
-    case = case_of("Lamp burns keeper sleeps.", "Lamp burns. Keeper sleeps.")
+async def test_the_measures_of_the_wording_count_beside_the_alignment() -> None:
+    entry = Calibration(
+        tier=TierName.EMBEDDING,
+        model="words",
+        language="en",
+        weights={"alignment": 1.0, "unknown_numbers": -2.0},
+        intercept=0.5,
+        source=Source(data="d", rows=1, date="2026-01-01", command="fit"),
+    )
 
-    comparison = await _tier().compare(case, seconds=5.0)
+    judgement = await _judge("Lamps burn 14 years.", "Lamps burn.", tier=_tier(table=CalibrationTable([entry])))
 
-    # Either sentence alone: 2 / sqrt(4 * 2) = 0.707; both together hold the same four words.
-    assert comparison.match_by_position[0].cosine == pytest.approx(1.0)
-    assert comparison.match_by_position[0].window.text == "Lamp burns. Keeper sleeps."
+    # Two of four words, one number that no context has: 1 / (1 + e^-(0.5 - 2 + 0.5)) = 0.268941.
+    assert judgement.claims[0].support == pytest.approx(0.268941, abs=1e-6)
+    assert judgement.claims[0].reason == "in no context: 14"
+    assert judgement.flags == ()
 
 
-async def test_the_evidence_is_the_best_window_at_its_offsets() -> None:
+async def test_words_may_have_their_counterparts_in_several_sentences_and_contexts() -> None:
+    assert await _alignment("Lamp burns keeper sleeps.", "Lamp shines. A fire burns.", "Keeper sleeps.") == 1.0
+
+
+async def test_the_evidence_is_the_nearest_window_at_its_offsets() -> None:
     contexts = ("😀 Orwin fishes.", "We sleep. The lamp burns bright.")
 
     (claim,) = (await _judge("Lamp burns bright red.", *contexts)).claims
@@ -57,15 +76,15 @@ async def test_the_evidence_is_the_best_window_at_its_offsets() -> None:
 async def test_a_copied_sentence_is_verbatim() -> None:
     (claim,) = (await _judge("The lamp burns.", "Orwin fishes. The lamp burns.")).claims
 
-    assert (claim.support, claim.flags) == (0.98, ("verbatim",))
+    assert (claim.support, claim.flags) == (VERBATIM_SUPPORT, ("verbatim",))
 
 
 async def test_the_same_words_in_another_order_are_not_verbatim() -> None:
     (claim,) = (await _judge("Orwin beats Keld.", "Keld beats Orwin.")).claims
 
-    # Cosine 1: 1 / (1 + e^-4).
+    # Alignment 1 would give 1 / (1 + e^-4) = 0.982; no likeness counts for more than a copy.
     assert claim.flags == ()
-    assert claim.support == 0.98
+    assert claim.support == VERBATIM_SUPPORT
 
 
 @pytest.mark.parametrize(
@@ -75,50 +94,88 @@ async def test_of_two_windows_as_near_the_verbatim_one_counts_in_any_order(conte
     (claim,) = (await _judge("Orwin beats Keld.", *contexts)).claims
 
     assert claim.flags == ("verbatim",)
-    assert claim.support == 0.98
+    assert claim.support == VERBATIM_SUPPORT
+    assert [evidence.quote for evidence in claim.evidence] == ["Orwin beats Keld."]
 
 
 async def test_a_copied_sentence_longer_than_a_window_is_verbatim() -> None:
     sentence = "The keeper " + "walks the long grey wall and " * 40 + "sleeps."
-    tier = EmbeddingTier(BagOfWordsEncoder(model=MINILM), load_calibrations(None), InlineExecutor(), max_windows=100)
+    tier = _tier(WordEncoder(MINILM), table=load_calibrations(None))
 
     (claim,) = (await _judge(sentence, f"It is dark. {sentence}", tier=tier)).claims
 
     assert claim.flags == ("verbatim",)
-    assert claim.support == 0.98
+    assert claim.support == VERBATIM_SUPPORT
+    assert [evidence.quote for evidence in claim.evidence] == [sentence]
 
 
 async def test_a_long_sentence_counts_in_all_its_parts() -> None:
     known, unknown = "lamp " * 180, "fishes " * 120
-    case = case_of(f"{known}{unknown}", "Lamp.")
 
-    comparison = await _tier().compare(case, seconds=5.0)
-
-    # 1,740 characters, cut behind the last blank before 800 and 1,600: "lamp" (1), "lamp fishes" (1 / sqrt 2),
-    # "fishes" (0). Mean 0.56904.
-    assert comparison.match_by_position[0].cosine == pytest.approx(0.56904, abs=1e-4)
+    # 1,740 characters, cut behind the last blank before 800 and 1,600: 160 times "lamp" (1), 20 times "lamp" and 100
+    # times "fishes" (1/6), 20 times "fishes" (0). Mean 7/18.
+    assert await _alignment(f"{known}{unknown}", "Lamp.") == pytest.approx(7 / 18)
 
 
 async def test_sentences_not_checked_are_no_claims_and_are_not_encoded() -> None:
-    encoder = BagOfWordsEncoder()
+    encoder = WordEncoder()
 
     judgement = await _judge("# Lamps\n\nThe lamp burns.", "Orwin fishes.", tier=_tier(encoder))
 
     assert [claim.verdict for claim in judgement.claims] == [Verdict.NOT_A_CLAIM, Verdict.NOT_MENTIONED]
-    assert encoder.encoded == [["Orwin fishes.", "The lamp burns."]]
+    assert encoder.encoded == [["the lamp burns"], ["orwin fishes"]]
 
 
-async def test_a_text_that_occurs_twice_is_encoded_once() -> None:
-    encoder = BagOfWordsEncoder()
+async def test_a_text_that_occurs_twice_is_encoded_once_on_each_side() -> None:
+    encoder = WordEncoder()
 
     await _judge("The lamp burns. The lamp burns.", "The lamp burns.", "The lamp burns.", tier=_tier(encoder))
 
-    assert encoder.encoded == [["The lamp burns."]]
+    assert encoder.encoded == [["the lamp burns"], ["the lamp burns"]]
+
+
+async def test_names_of_relations_are_read_as_words() -> None:
+    encoder = WordEncoder()
+
+    await _judge("The lampColour is red.", "lamp_colour: red.", tier=_tier(encoder))
+
+    assert encoder.encoded == [["the lamp colour is red"], ["lamp colour red"]]
+
+
+async def test_windows_encoded_a_few_at_a_time_give_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ("The red lamp burns. Keeper sleeps.", "A lamp. The keeper of it sleeps.", "The lamp burns red tonight.")
+    together = await _judge(*texts)
+    monkeypatch.setattr(embedding, "_WINDOWS_AT_ONCE", 1)
+    encoder = WordEncoder()
+
+    apart = await _judge(*texts, tier=_tier(encoder))
+
+    assert apart == together
+    # The sentences together, then the windows one by one, short ones first.
+    assert [len(texts) for texts in encoder.encoded] == [2, 1, 1, 1]
+    assert [len(texts[0].split()) for texts in encoder.encoded[1:]] == [2, 5, 5]
+
+
+async def test_a_text_longer_than_the_model_reads_is_warned_of() -> None:
+    judgement = await _judge(
+        "Lamp burns red bright.", "Lamp burns. Lamp burns red.", tier=_tier(WordEncoder(max_words=2))
+    )
+
+    # "Lamp burns" of both the sentence and the windows is all that is compared.
+    assert judgement.warnings == ("2 sentences or windows are longer than the model reads; their ends did not count",)
+    assert judgement.claims[0].support == VERBATIM_SUPPORT
+
+
+async def test_a_deadline_that_passes_is_a_timeout() -> None:
+    with pytest.raises(TierFailure) as failed:
+        await _tier().judge(case_of("The lamp burns.", "The lamp burns."), Ask(), seconds=0.0)
+
+    assert failed.value.reason is FailureReason.TIMEOUT
 
 
 async def test_an_english_model_refuses_another_language() -> None:
     with pytest.raises(TierFailure) as refused:
-        await _judge("大坝很安全。", "大坝很安全。", tier=_tier(BagOfWordsEncoder(model=MINILM)))
+        await _judge("大坝很安全。", "大坝很安全。", tier=_tier(WordEncoder(MINILM)))
 
     assert refused.value.reason is FailureReason.UNSUPPORTED_LANGUAGE
 
@@ -126,14 +183,14 @@ async def test_an_english_model_refuses_another_language() -> None:
 async def test_a_model_not_known_as_english_reads_chinese() -> None:
     (claim,) = (await _judge("大坝很安全。", "大坝很安全。")).claims
 
-    assert claim.support == 0.98
+    assert claim.support == VERBATIM_SUPPORT
 
 
 @pytest.mark.parametrize(
     ("answer", "context", "where"), [("xx yy lamp.", "Lamp.", "answer"), ("Lamp.", "xx yy lamp.", "contexts")]
 )
 async def test_text_that_the_model_does_not_know_is_refused(answer: str, context: str, where: str) -> None:
-    encoder = BagOfWordsEncoder(unknown_words={"xx", "yy"})
+    encoder = WordEncoder(unknown_words={"xx", "yy"})
 
     with pytest.raises(TierFailure, match=f"67% of the tokens of the {where}") as refused:
         await _judge(answer, context, tier=_tier(encoder))
@@ -142,7 +199,7 @@ async def test_text_that_the_model_does_not_know_is_refused(answer: str, context
 
 
 async def test_a_few_unknown_words_are_read_over() -> None:
-    encoder = BagOfWordsEncoder(unknown_words={"xx"})
+    encoder = WordEncoder(unknown_words={"xx"})
 
     # One word of seven is 14 %, under the 15 % from which a text counts as unread.
     judgement = await _judge("xx lamp rope wall gate mill tower.", "Lamp.", tier=_tier(encoder))
@@ -151,11 +208,11 @@ async def test_a_few_unknown_words_are_read_over() -> None:
 
 
 async def test_more_windows_than_the_setting_allows_are_refused_before_anything_is_encoded() -> None:
-    encoder = BagOfWordsEncoder()
+    encoder = WordEncoder()
 
-    # Three sentences make three single windows and two pairs, one of them the answer's own: 5 texts.
-    with pytest.raises(TierFailure, match=r"5 windows and sentences .* is 4") as refused:
-        await _judge("One lamp.", "One lamp. Two ropes. Red mills.", tier=_tier(encoder, max_windows=4))
+    # Three windows and the sentence of the answer.
+    with pytest.raises(TierFailure, match=r"4 windows and sentences .* is 3") as refused:
+        await _judge("One lamp.", "One lamp. Two ropes. Red mills.", tier=_tier(encoder, max_windows=3))
 
     assert refused.value.reason is FailureReason.TOO_LONG
     assert encoder.encoded == []
@@ -165,4 +222,4 @@ async def test_a_model_without_a_calibration_is_flagged() -> None:
     judgement = await _judge("The lamp burns.", "The lamp burns.")
 
     assert judgement.flags == ("uncalibrated",)
-    assert judgement.account.model == "bag-of-words"
+    assert judgement.account.model == "words"

@@ -1,51 +1,105 @@
-"""Tier lexical: overlap of content words, by hand calculation, and the samples that it refuses."""
+"""Tier lexical: what the wording says, by hand calculation, and the samples that it refuses."""
 
 import pytest
 
 from app.errors import FailureReason, TierFailure
 from app.generation.verdicts import Claim, Judgement, Verdict
-from app.judges.calibration import Calibration, CalibrationTable, Source
-from app.judges.lexical import MODEL, LexicalTier, sentence_overlap, verdict_of
+from app.generation.words import Language
+from app.judges.calibration import VERBATIM_SUPPORT, Calibration, CalibrationTable, Gate, Source
+from app.judges.lexical import MODEL, LexicalTier
 from app.judges.tier import Ask, TierName
 from tests.fakes import InlineExecutor, case_of
 
 NO_CALIBRATION = CalibrationTable(())
+# 1 / (1 + e^4): the default curve where nothing is found.
+LEAST = 0.017986
+
+
+def _table(
+    weights: dict[str, float], intercept: float, *, gate: Gate | None = None, language: Language = "en"
+) -> CalibrationTable:
+    entry = Calibration(
+        tier=TierName.LEXICAL,
+        model=MODEL,
+        language=language,
+        weights=weights,
+        intercept=intercept,
+        gate=gate,
+        reliability=((0.5, 0.5),),
+        source=Source(data="d", rows=1, date="2026-01-01", command="fit"),
+    )
+    return CalibrationTable([entry])
 
 
 def _judge(answer: str, *contexts: str, table: CalibrationTable = NO_CALIBRATION) -> Judgement:
     return LexicalTier(table, InlineExecutor()).judge_now(case_of(answer, *contexts))
 
 
-def _claim(answer: str, *contexts: str) -> Claim:
-    (claim,) = _judge(answer, *contexts).claims
+def _claim(answer: str, *contexts: str, table: CalibrationTable = NO_CALIBRATION) -> Claim:
+    (claim,) = _judge(answer, *contexts, table=table).claims
     return claim
 
 
-def test_overlap_is_the_mean_of_the_share_found_anywhere_and_the_share_found_together() -> None:
-    index = case_of("", "The keeper sleeps. The lamp burns bright.").index
+def test_the_measures_of_a_sentence_go_through_its_calibration() -> None:
+    table = _table({"character_coverage": 2.0, "near_pairs": 1.0}, -1.0)
 
-    overlap, match = sentence_overlap("Keeper lamp burns nightly.", index)
+    claim = _claim("Keeper lamp.", "Keeper sleeps. Lamp burns.", table=table)
 
-    # keeper, lamp, burns of 4 stand somewhere: .75. lamp, burns of 4 stand together: .5. Mean .625.
-    assert overlap == 0.625
-    assert match is not None
-    assert match.sentence.text == "The lamp burns bright."
+    # " keeper lamp " has ten runs of four. " keeper sleeps " holds five of them, " lamp burns " three others: .8 found
+    # anywhere, .5 together, mean .65. The two words stand together nowhere: -ln 1.05 = -0.048790.
+    # 1 / (1 + e^-(2 * .65 - 0.048790 - 1)) = 0.562474
+    assert claim.support == pytest.approx(0.562474, abs=1e-6)
+    assert claim.verdict is Verdict.SUPPORTED
 
 
-def test_overlap_with_nothing_in_common_is_zero() -> None:
-    assert sentence_overlap("Orwin fishes.", case_of("", "The lamp burns.").index) == (0.0, None)
+def test_behind_a_gate_a_sentence_without_anything_in_common_has_no_support() -> None:
+    gate = Gate(measure="character_coverage", closed=0.1, open=0.5)
+
+    claim = _claim("Orwin fishes cod.", "The lamp burns.", table=_table({"character_coverage": 1.0}, 2.0, gate=gate))
+
+    assert (claim.verdict, claim.support) == (Verdict.NOT_MENTIONED, 0.0)
 
 
 def test_a_copied_sentence_is_verbatim_and_supported() -> None:
     claim = _claim("The lamp burns.", "It is dark. The lamp burns. We sleep.")
 
-    assert (claim.verdict, claim.support, claim.flags) == (Verdict.SUPPORTED, 0.98, ("verbatim",))
+    assert (claim.verdict, claim.support, claim.flags) == (Verdict.SUPPORTED, VERBATIM_SUPPORT, ("verbatim",))
 
 
-def test_unrelated_words_have_no_support_and_no_evidence() -> None:
+def test_the_same_words_in_another_order_are_not_verbatim_and_count_no_more() -> None:
+    claim = _claim("Orwin beats Keld.", "Keld beats Orwin.")
+
+    assert claim.flags == ()
+    assert claim.support is not None
+    assert claim.support <= VERBATIM_SUPPORT
+
+
+def test_a_copy_behind_many_sentences_with_its_words_is_found_as_in_any_order() -> None:
+    contexts = [*["No lamp burns."] * 16, "Lamp burns."]
+
+    claims = [_claim("Lamp burns.", *contexts), _claim("Lamp burns.", *contexts[::-1])]
+
+    assert [claim.flags for claim in claims] == [("verbatim",), ("verbatim",)]
+
+
+def test_unrelated_words_have_the_least_support_and_no_evidence() -> None:
     claim = _claim("Orwin fishes cod.", "The lamp burns.")
 
-    assert (claim.verdict, claim.support, claim.evidence) == (Verdict.NOT_MENTIONED, 0.0, ())
+    assert claim.support == pytest.approx(LEAST, abs=1e-6)
+    assert (claim.verdict, claim.evidence) == (Verdict.NOT_MENTIONED, ())
+
+
+def test_a_sentence_weighs_its_length_in_characters() -> None:
+    judgement = _judge("The lamp burns. Orwin fishes cod daily.", "The lamp burns.")
+
+    assert [claim.weight for claim in judgement.claims] == [15.0, 23.0]
+
+
+def test_the_reason_names_what_no_context_has() -> None:
+    claim = _claim("The keeper Orwin lit 14 lamps.", "The keeper lit the lamps.")
+
+    assert claim.reason == "in no context: Orwin, 14"
+    assert _claim("The keeper lit lamps.", "The keeper lit the lamps.").reason is None
 
 
 def test_the_evidence_is_the_best_context_sentence_at_its_offsets() -> None:
@@ -66,21 +120,11 @@ def test_every_sentence_has_a_claim_and_those_not_checked_are_no_claims() -> Non
         Verdict.SUPPORTED,
         Verdict.NOT_A_CLAIM,
     ]
-    assert [claim.support for claim in judgement.claims] == [None, 0.98, None]
+    assert [claim.support for claim in judgement.claims] == [None, VERBATIM_SUPPORT, None]
 
 
 def test_the_calibration_of_the_answers_language_is_used() -> None:
-    source = Source(data="d", rows=1, date="2026-01-01", command="fit")
-    entry = Calibration(
-        tier=TierName.LEXICAL,
-        model=MODEL,
-        language="zh",
-        midpoint=0.5,
-        slope=4.0,
-        reliability=((0.5, 0.5),),
-        source=source,
-    )
-    table = CalibrationTable([entry])
+    table = _table({"characters": 4.0}, -2.0, language="zh")
 
     in_chinese = _judge("大坝结冰", "大坝", table=table)
     in_english = _judge("Lamp burns", "Lamp", table=table)
@@ -139,8 +183,7 @@ def test_an_answer_that_shares_a_script_with_a_context_is_judged(answer: str, co
 def test_an_answer_of_one_number_is_found_in_chinese_contexts() -> None:
     claim = _claim("42", "大坝有42米高。", "湖很深。")
 
-    # One word, found anywhere and together: overlap 1. In Chinese "42" is verbatim in 大坝有42米高 only beside blanks.
-    assert claim.verdict is Verdict.SUPPORTED
+    assert (claim.verdict, claim.flags) == (Verdict.SUPPORTED, ("verbatim",))
 
 
 def test_an_answer_of_another_number_is_not_found() -> None:
@@ -151,9 +194,4 @@ def test_an_answer_of_another_number_is_not_found() -> None:
     "answer", ["The lamp burns bright [1].", "The lamp burns bright. [1]", "1. The lamp burns bright."]
 )
 def test_a_citation_or_a_list_number_does_not_lower_the_support_of_a_copy(answer: str) -> None:
-    assert _claim(answer, "It is dark. The lamp burns bright.").support == 0.98
-
-
-@pytest.mark.parametrize(("support", "verdict"), [(0.5, Verdict.SUPPORTED), (0.499, Verdict.NOT_MENTIONED)])
-def test_a_sentence_is_supported_from_one_half(support: float, verdict: Verdict) -> None:
-    assert verdict_of(support) is verdict
+    assert _claim(answer, "It is dark. The lamp burns bright.").support == VERBATIM_SUPPORT

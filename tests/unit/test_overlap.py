@@ -76,12 +76,28 @@ def test_no_contexts_match_nothing() -> None:
     assert _index().best_match("lamp", ["lamp"]) is None
 
 
-def test_coverage_counts_words_found_anywhere_in_the_contexts() -> None:
+def test_a_word_is_in_the_index_when_any_context_has_it_as_a_content_word() -> None:
     index = _index("Orwin fishes.", "The lamp burns.")
 
-    # orwin and lamp of three.
-    assert index.coverage(["orwin", "lamp", "trout"]) == 2 / 3
-    assert index.coverage([]) == 0.0
+    assert "orwin" in index
+    assert "lamp" in index
+    assert "the" not in index
+    assert "trout" not in index
+
+
+def test_places_and_words_are_those_of_the_sentences_in_order() -> None:
+    index = _index("Orwin fishes. The sea.", "The lamp burns.")
+
+    assert [(context, sentence.text) for context, sentence in index.places] == [
+        (0, "Orwin fishes."),
+        (0, "The sea."),
+        (1, "The lamp burns."),
+    ]
+    assert [(words.every, words.content) for words in index.words] == [
+        (("orwin", "fishes"), ("orwin", "fishes")),
+        (("the", "sea"), ("sea",)),
+        (("the", "lamp", "burns"), ("lamp", "burns")),
+    ]
 
 
 def test_contexts_of_two_hundred_thousand_repeated_words_stay_fast() -> None:

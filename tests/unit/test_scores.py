@@ -1,5 +1,7 @@
 """From claims to numbers, by hand calculation."""
 
+from dataclasses import replace
+
 import pytest
 
 from app.generation.scores import confidence, contexts_used, count_verdicts, score
@@ -49,6 +51,31 @@ def test_a_tier_that_measures_similarity_gives_the_mean_and_no_rates_by_kind() -
     assert scores.faithfulness == pytest.approx(0.6)
     assert scores.hallucination_rate == pytest.approx(0.4)
     assert (scores.faithfulness_strict, scores.contradiction_rate, scores.unsupported_rate) == (None, None, None)
+
+
+def test_a_claim_counts_with_its_weight() -> None:
+    claims = [
+        replace(claim_of(Verdict.SUPPORTED, 0.8), weight=30.0),
+        replace(claim_of(Verdict.NOT_MENTIONED, 0.2), weight=10.0),
+        replace(claim_of(Verdict.NOT_A_CLAIM, None), weight=60.0),
+    ]
+
+    scores = score(judgement_of(*claims, has_verdict_kinds=False))
+
+    # (30 * 0.8 + 10 * 0.2) / 40
+    assert scores is not None
+    assert scores.faithfulness == pytest.approx(0.65)
+    assert scores.hallucination_rate == pytest.approx(0.35)
+
+
+@pytest.mark.parametrize("weights", [(13.0,), (2.0, 11.0)], ids=str)
+def test_claims_of_the_same_support_have_it_together_whatever_their_weights(weights: tuple[float, ...]) -> None:
+    claims = [replace(claim_of(Verdict.SUPPORTED, 0.85), weight=weight) for weight in weights]
+
+    scores = score(judgement_of(*claims, has_verdict_kinds=False))
+
+    assert scores is not None
+    assert scores.faithfulness == 0.85
 
 
 @pytest.mark.parametrize("claims", [(), (GREETING,)])

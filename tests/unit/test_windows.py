@@ -10,16 +10,10 @@ def _windows(*contexts: str) -> list[Window]:
     return context_windows(contexts, [split_sentences(context) for context in contexts])
 
 
-def test_windows_are_single_sentences_and_adjacent_pairs() -> None:
+def test_each_sentence_is_a_window() -> None:
     texts = [window.text for window in _windows("The dam is old. It holds. The lake is full.")]
 
-    assert texts == [
-        "The dam is old.",
-        "It holds.",
-        "The lake is full.",
-        "The dam is old. It holds.",
-        "It holds. The lake is full.",
-    ]
+    assert texts == ["The dam is old.", "It holds.", "The lake is full."]
 
 
 def test_a_window_lies_at_its_offsets_in_its_context() -> None:
@@ -31,28 +25,25 @@ def test_a_window_lies_at_its_offsets_in_its_context() -> None:
     assert all(contexts[window.context][window.start : window.end] == window.text for window in windows)
 
 
-def test_no_window_spans_two_contexts() -> None:
-    assert [window.text for window in _windows("The dam is old.", "It holds.")] == ["The dam is old.", "It holds."]
+def test_windows_follow_the_order_of_the_contexts() -> None:
+    windows = _windows("The dam is old. It holds.", "The dam is old.")
+
+    assert [(window.context, window.text) for window in windows] == [
+        (0, "The dam is old."),
+        (0, "It holds."),
+        (1, "The dam is old."),
+    ]
 
 
-def test_markup_has_no_window_and_lies_between_the_sentences_of_a_pair() -> None:
+def test_markup_has_no_window() -> None:
     texts = [window.text for window in _windows("The dam is old.\n\n---\n\nIt holds.")]
 
-    assert texts == ["The dam is old.", "It holds.", "The dam is old.\n\n---\n\nIt holds."]
+    assert texts == ["The dam is old.", "It holds."]
 
 
 def test_without_contexts_or_words_there_are_no_windows() -> None:
     assert _windows() == []
     assert _windows("", "---") == []
-
-
-def test_a_pair_that_would_be_too_long_is_left_out() -> None:
-    first, second = "Dam " * 120 + "holds.", "Lake " * 90 + "fills."
-
-    texts = [window.text for window in _windows(f"{first} {second}")]
-
-    # 486 and 456 characters: either fits, both together do not.
-    assert texts == [first, second]
 
 
 def test_a_long_sentence_is_cut_at_white_space_and_nothing_is_dropped() -> None:

@@ -2,7 +2,18 @@
 
 import pytest
 
-from app.generation.words import contains_verbatim, content_words, han_share, has_letters, language_of, normalise
+from app.generation.words import (
+    characters_of,
+    contains_verbatim,
+    content_words,
+    han_share,
+    has_content,
+    has_letters,
+    language_of,
+    normalise,
+    spaced,
+    words_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -26,6 +37,52 @@ def test_content_words_leave_out_stopwords_and_keep_order_and_repeats() -> None:
     words = content_words("The dam of the river is a dam in Keld.")
 
     assert words == ("dam", "river", "dam", "keld")
+
+
+def test_the_words_of_a_text_are_all_of_them_and_those_with_content() -> None:
+    words = words_of("The dam of the river.")
+
+    assert words.every == ("the", "dam", "of", "the", "river")
+    assert words.content == ("dam", "river")
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "apart"),
+    [
+        ("cityServed", ("city", "served"), "city Served"),
+        ("yearOfConstruction: 1932", ("year", "of", "construction", "1932"), "year Of Construction: 1932"),
+        ("city_served", ("city", "served"), "city served"),
+        ("NASA", ("nasa",), "NASA"),
+        ("Keld", ("keld",), "Keld"),
+        ("", (), ""),
+    ],
+)
+def test_names_of_relations_are_words(text: str, words: tuple[str, ...], apart: str) -> None:
+    assert words_of(text).every == words
+    assert spaced(text) == apart
+
+
+@pytest.mark.parametrize(
+    ("text", "characters"),
+    [
+        ("大坝，建成。", ("大", "坝", "建", "成")),
+        ("GPT-4 支持128千字", ("gpt", "4", "支", "持", "128", "千", "字")),
+        ("１，０００ 米", ("1000", "米")),
+        ("The dam", ("the", "dam")),
+        ("。！", ()),
+        ("𠀀𠀁", ("𠀀", "𠀁")),
+    ],
+)
+def test_characters_are_han_one_by_one_and_other_words_whole(text: str, characters: tuple[str, ...]) -> None:
+    assert characters_of(text) == characters
+
+
+@pytest.mark.parametrize(
+    ("text", "has"),
+    [("lamp", True), ("The", False), ("the of", False), ("not", True), ("大坝", True), ("的", False), ("", False)],
+)
+def test_a_word_that_is_no_stopword_is_content(text: str, has: bool) -> None:
+    assert has_content(text) is has
 
 
 @pytest.mark.parametrize("negation", ["not", "never", "no", "without", "nobody", "cannot"])

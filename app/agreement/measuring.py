@@ -1,0 +1,177 @@
+"""Labelled answers as a tier measures them, and the same answers beside contexts that have nothing to do with them."""
+
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from app.agreement.fitting import MeasuredAnswers
+from app.agreement.labels import LabelledRow
+from app.errors import TierFailure
+from app.generation.sample import SegmentedSample, segment
+from app.generation.words import Language
+from app.judges.calibration import CalibrationTable, measures_of
+from app.judges.embedding import EmbeddingTier
+from app.judges.lexical import MODEL as LEXICAL_MODEL
+from app.judges.lexical import find_wording
+from app.judges.sentence_claims import Finding
+from app.judges.tier import SentenceEncoder, TierName
+from app.readiness import Readiness
+from app.token_vectors import Reading, TokenVectors
+
+# Texts whose vectors are kept: those of the contexts that the next answers share.
+_TEXTS_KEPT = 4_000
+# Answers set beside contexts of other subjects.
+_UNRELATED_PAIRS = 300
+
+
+class Measure(Protocol):
+    """How one tier measures the sentences of a sample, by position."""
+
+    async def __call__(self, case: SegmentedSample) -> Mapping[int, Finding]:
+        """Raises:
+        TierFailure: the tier does not measure this sample.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The answers that a tier measures in one language, and how many it refused."""
+
+    answers: MeasuredAnswers
+    unrelated: MeasuredAnswers
+    refused: int
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuringTier:
+    """A tier's name and model, and how it measures."""
+
+    name: TierName
+    model: str
+    measure: Measure
+
+
+def measuring_tier(name: TierName, encoder: SentenceEncoder) -> MeasuringTier:
+    """Tier lexical or tier embedding, without its limit on windows."""
+    if name is TierName.LEXICAL:
+        return MeasuringTier(name, LEXICAL_MODEL, _measure_wording)
+    tier = EmbeddingTier(RememberingEncoder(encoder), CalibrationTable(()), _InLine(), max_windows=sys.maxsize)
+
+    async def measure(case: SegmentedSample) -> Mapping[int, Finding]:
+        return (await tier.compare(case, seconds=float("inf"))).finding_by_position
+
+    return MeasuringTier(name, encoder.model, measure)
+
+
+async def _measure_wording(case: SegmentedSample) -> Mapping[int, Finding]:
+    return find_wording(case)
+
+
+class _InLine(Executor):
+    """Runs what it is given at once: nothing else waits for this thread."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+async def measure_rows(rows: Sequence[LabelledRow], tier: MeasuringTier, *, language: Language) -> Measured | None:
+    """The rows in the language, measured; None when there is none with something to judge and contexts to judge by.
+
+    A row that says that it is in another language than its answer is found to be in is left out.
+    """
+    ordered = sorted(rows, key=lambda row: (row.cluster, row.sample.contexts))
+    cases = [(row, segment(row.sample)) for row in ordered if row.lang in ("", language)]
+    judged = [(row, case) for row, case in cases if case.language == language and case.checkable and case.has_context]
+    names = measures_of(tier.name, language)
+    answers, refused = await _measure(judged, tier.measure, names)
+    if not len(answers):
+        return None
+    unrelated, _ = await _measure(_unrelated(judged), tier.measure, names)
+    return Measured(answers, unrelated, refused)
+
+
+class RememberingEncoder:
+    """An encoder that keeps the vectors of the texts it has just encoded: labelled answers often share contexts."""
+
+    def __init__(self, encoder: SentenceEncoder) -> None:
+        self._encoder = encoder
+        self._kept: OrderedDict[tuple[int, ...], np.ndarray[tuple[int, int], np.dtype[np.float32]]] = OrderedDict()
+
+    @property
+    def model(self) -> str:
+        return self._encoder.model
+
+    async def read(self, texts: Sequence[str], *, seconds: float) -> Reading:
+        """As the encoder reads them."""
+        return await self._encoder.read(texts, seconds=seconds)
+
+    async def encode(self, reading: Reading, *, seconds: float) -> TokenVectors:
+        """As the encoder encodes them, those that are kept excepted."""
+        keys = [tuple(tokens) for tokens in reading.tokens]
+        new = [row for row, key in enumerate(keys) if key not in self._kept]
+        if new:
+            found = await self._encoder.encode(reading.pick(new), seconds=seconds)
+            for place, row in enumerate(new):
+                self._kept[keys[row]] = found.vectors[found.bounds[place] : found.bounds[place + 1]]
+        vectors = [self._kept[key] for key in keys]
+        while len(self._kept) > _TEXTS_KEPT:
+            self._kept.popitem(last=False)
+        bounds = np.cumsum([0, *map(len, vectors)])
+        return TokenVectors(np.concatenate(vectors), bounds)
+
+    def readiness(self) -> Readiness:
+        return self._encoder.readiness()
+
+
+async def _measure(
+    rows: Sequence[tuple[LabelledRow, SegmentedSample]], measure: Measure, names: tuple[str, ...]
+) -> tuple[MeasuredAnswers, int]:
+    measured: list[tuple[LabelledRow, list[tuple[float, Finding]]]] = []
+    for row, case in rows:
+        try:
+            findings = await measure(case)
+        except TierFailure:
+            continue
+        measured.append((row, [(float(len(case.sentences[at].text)), found) for at, found in findings.items()]))
+    sentences = [sentence for _, found in measured for sentence in found]
+    answers = MeasuredAnswers(
+        names=names,
+        measures=np.array([[found.measures[name] for name in names] for _, found in sentences], dtype=np.float64),
+        owners=np.repeat(np.arange(len(measured)), [len(found) for _, found in measured]),
+        lengths=np.array([length for length, _ in sentences], dtype=np.float64),
+        is_copy=np.array([found.is_copy for _, found in sentences], dtype=bool),
+        labels=np.array([row.label for row, _ in measured], dtype=np.float64),
+        datasets=np.array([row.dataset for row, _ in measured], dtype=np.str_),
+        clusters=np.array([row.cluster for row, _ in measured], dtype=np.str_),
+    )
+    return answers, len(rows) - len(measured)
+
+
+def _unrelated(rows: Sequence[tuple[LabelledRow, SegmentedSample]]) -> list[tuple[LabelledRow, SegmentedSample]]:
+    """Answers with the contexts of another dataset; where there is one dataset, of another document. Deterministic."""
+    several = len({row.dataset for row, _ in rows}) > 1
+    found = []
+    for at in range(0, len(rows), max(1, len(rows) // _UNRELATED_PAIRS)):
+        row = rows[at][0]
+        others = (rows[(at + len(rows) // 2 + step) % len(rows)][0] for step in range(len(rows)))
+        other = next((other for other in others if _is_strange(row, other, several=several)), None)
+        if other:
+            case = segment(replace(other.sample, answer=row.sample.answer, question=""))
+            if case.checkable:
+                found.append((row, case))
+    return found
+
+
+def _is_strange(row: LabelledRow, other: LabelledRow, *, several: bool) -> bool:
+    return row.dataset != other.dataset if several else row.cluster != other.cluster

@@ -1,0 +1,1 @@
+"""What the contexts give to a sentence of the answer, measured in words, characters and vectors; weighed elsewhere."""

@@ -1,0 +1,142 @@
+"""Which share of a text's n-grams other texts hold: all together, and the best one alone. Many at once, in numpy."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+Units = NDArray[np.uint64]
+IntArray = NDArray[np.int64]
+
+# A unit is one of 16 bits, so that four of them fit in one number.
+_BITS = 16
+_LARGEST = np.uint64(0xFFFF)
+MAX_GRAM = 4
+# Bounds on the work for one text, so that hostile ones cannot make it quadratic: beyond the first its rarest grams
+# name the candidates, and the second many of those are counted exactly.
+_MAX_PLACES_READ = 20_000
+_MAX_CANDIDATES = 32
+_MAX_EQUALS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """What other texts hold of a text's distinct grams, shares in [0, 1].
+
+    `anywhere`: in any of them; `best`: in the one that holds most; `rows`: those that hold as many, ascending, few.
+    """
+
+    anywhere: float
+    best: float
+    rows: tuple[int, ...]
+
+
+def characters(texts: Sequence[str]) -> Units:
+    """The texts' characters as units, one array for all, a zero between two texts.
+
+    Characters beyond the basic plane are folded into it: rare, and no reason for wider numbers.
+    """
+    codes = np.frombuffer("\0".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(np.uint64)
+    return np.where(codes > _LARGEST, codes % _LARGEST + np.uint64(1), codes)
+
+
+def unit_of(character: str) -> int:
+    """The same for one character."""
+    code = ord(character)
+    return code % int(_LARGEST) + 1 if code > _LARGEST else code
+
+
+def cover(texts: Units, others: Units, *, size: int, left_out: Units | None = None) -> list[Cover]:
+    """How the others cover each of the texts, by grams of `size` units (at most `MAX_GRAM`).
+
+    Args:
+        texts: units of one or more texts, a zero between two.
+        others: units of those that may cover them, likewise.
+        left_out: grams that count for nothing, unless a text has no others.
+    """
+    codes, owners = _grams(texts, size)
+    count = int((texts == 0).sum()) + 1
+    bounds = np.searchsorted(owners, np.arange(count + 1))
+    wanted = [_distinct(codes[start:end], left_out) for start, end in pairwise(bounds)]
+    places = _Places(np.unique(codes), others, size)
+    return [places.cover(grams) for grams in wanted]
+
+
+class _Places:
+    """In which of the others each gram of a vocabulary stands."""
+
+    def __init__(self, vocabulary: Units, others: Units, size: int) -> None:
+        codes, owners = _grams(others, size)
+        self._vocabulary = vocabulary
+        self._others = int((others == 0).sum()) + 1
+        at = np.searchsorted(vocabulary, codes)
+        at[at == len(vocabulary)] = 0
+        known = vocabulary[at] == codes if len(vocabulary) else np.zeros(len(codes), dtype=bool)
+        # One number for a gram and a text that holds it, ascending.
+        self._pairs = np.unique(at[known] * self._others + owners[known])
+        grams, self._rows = np.divmod(self._pairs, self._others)
+        self._bounds = np.searchsorted(grams, np.arange(len(vocabulary) + 1))
+
+    def cover(self, grams: Units) -> Cover:
+        if not len(grams):
+            return Cover(0.0, 0.0, ())
+        ids = np.searchsorted(self._vocabulary, grams)
+        starts, ends = self._bounds[ids], self._bounds[ids + 1]
+        lengths = ends - starts
+        anywhere = int((lengths > 0).sum())
+        if not anywhere:
+            return Cover(0.0, 0.0, ())
+        rows, counts = self._count(ids, starts, lengths)
+        best = int(counts.max())
+        equals = rows[counts == best][:_MAX_EQUALS]
+        return Cover(anywhere / len(grams), best / len(grams), tuple(int(row) for row in equals))
+
+    def _count(self, ids: IntArray, starts: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
+        """Rows that hold any of the grams, ascending, and how many each holds."""
+        if lengths.sum() <= _MAX_PLACES_READ:
+            return self._tally(self._rows[_ranges(starts, lengths)])
+        order = np.flatnonzero(lengths)[np.argsort(lengths[lengths > 0], kind="stable")]
+        kept = order[: max(1, int(np.searchsorted(np.cumsum(lengths[order]), _MAX_PLACES_READ)))]
+        rows, counts = self._tally(self._rows[_ranges(starts[kept], np.minimum(lengths[kept], _MAX_PLACES_READ))])
+        candidates = np.sort(rows[np.argsort(-counts, kind="stable")[:_MAX_CANDIDATES]])
+        keys = ids[None, :] * self._others + candidates[:, None]
+        found = np.minimum(np.searchsorted(self._pairs, keys), len(self._pairs) - 1)
+        return candidates, (self._pairs[found] == keys).sum(axis=1)
+
+    def _tally(self, rows: IntArray) -> tuple[IntArray, IntArray]:
+        if len(rows) * 8 < self._others:
+            return np.unique(rows, return_counts=True)
+        counts = np.bincount(rows)
+        found = np.flatnonzero(counts)
+        return found, counts[found]
+
+
+def _grams(units: Units, size: int) -> tuple[Units, IntArray]:
+    """Every gram that lies within one text, packed into one number each, and the number of its text, ascending."""
+    if len(units) < size:
+        return np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64)
+    length = len(units) - size + 1
+    codes = np.zeros(length, dtype=np.uint64)
+    inside = np.ones(length, dtype=bool)
+    for offset in range(size):
+        part = units[offset : offset + length]
+        codes |= part << np.uint64(_BITS * offset)
+        inside &= part != 0
+    owners = np.cumsum(units == 0)[:length]
+    return codes[inside], owners[inside]
+
+
+def _distinct(grams: Units, left_out: Units | None) -> Units:
+    distinct = np.unique(grams)
+    if left_out is None:
+        return distinct
+    kept = distinct[~np.isin(distinct, left_out)]
+    return kept if len(kept) else distinct
+
+
+def _ranges(starts: IntArray, lengths: IntArray) -> IntArray:
+    """The numbers of [start, start + length) of each pair, one after the other."""
+    ends = np.cumsum(lengths)
+    return np.asarray(np.arange(ends[-1]) + np.repeat(starts - (ends - lengths), lengths))

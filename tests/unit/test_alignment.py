@@ -1,0 +1,107 @@
+"""Alignment of token vectors, against a double loop over all of them."""
+
+import time
+from collections.abc import Sequence
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from app.errors import FailureReason, TierFailure
+from app.judges.support import alignment
+from app.judges.support.alignment import Alignment
+from app.token_vectors import TokenVectors
+
+_LENGTHS = st.lists(st.integers(1, 6), min_size=1, max_size=6)
+EAST, NORTH, WEST = (1.0, 0.0), (0.0, 1.0), (-1.0, 0.0)
+
+
+def _vectors(*texts: Sequence[tuple[float, float]]) -> TokenVectors:
+    rows = np.array([row for text in texts for row in text], dtype=np.float32)
+    return TokenVectors(rows, np.cumsum([0, *map(len, texts)]))
+
+
+def _drawn(lengths: Sequence[int], generator: np.random.Generator) -> TokenVectors:
+    rows = generator.normal(size=(sum(lengths), 3)).astype(np.float32)
+    return TokenVectors(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.cumsum([0, *lengths]))
+
+
+def _texts(vectors: TokenVectors) -> list[NDArray[np.float32]]:
+    return [vectors.vectors[start:end] for start, end in zip(vectors.bounds[:-1], vectors.bounds[1:], strict=True)]
+
+
+def _naive_share(sentence: NDArray[np.float32], texts: Sequence[NDArray[np.float32]]) -> float:
+    best = [max(float(token @ other) for text in texts for other in text) for token in sentence]
+    return sum(best) / len(best)
+
+
+def _align(sentences: TokenVectors, *contexts: TokenVectors) -> Alignment:
+    found = Alignment(sentences)
+    for each in contexts:
+        found.add(each, until=time.monotonic() + 60)
+    return found
+
+
+def test_each_token_looks_for_its_counterpart_in_all_texts() -> None:
+    sentences = _vectors([EAST, NORTH], [WEST], [EAST, WEST])
+
+    found = _align(sentences, _vectors([EAST], [(0.6, 0.8)]))
+
+    # East finds itself, north has .8 with the second text, west at best -.6.
+    assert found.shares() == pytest.approx([0.9, -0.6, 0.2])
+
+
+def test_the_nearest_text_is_the_one_that_alone_matches_best() -> None:
+    found = _align(_vectors([EAST, NORTH], [NORTH]), _vectors([EAST], [(0.6, 0.8)]))
+
+    # First sentence: (1 + 0) / 2 against (.6 + .8) / 2.
+    assert found.nearest().tolist() == [1, 1]
+
+
+def test_of_texts_as_near_the_first_is_the_nearest() -> None:
+    found = _align(_vectors([EAST]), _vectors([NORTH], [EAST]), _vectors([EAST]))
+
+    assert found.nearest().tolist() == [1]
+
+
+def test_a_deadline_that_has_passed_is_a_timeout() -> None:
+    found = Alignment(_vectors([EAST]))
+
+    with pytest.raises(TierFailure) as failed:
+        found.add(_vectors([EAST]), until=time.monotonic() - 1)
+
+    assert failed.value.reason is FailureReason.TIMEOUT
+
+
+def test_the_clock_is_looked_at_between_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alignment, "_BLOCK", 1)
+    ticks = iter(range(100))
+    monkeypatch.setattr(alignment, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
+    found = Alignment(_vectors([EAST], [EAST], [EAST], [EAST]))
+
+    with pytest.raises(TierFailure):
+        found.add(_vectors([EAST]), until=2)
+
+    assert next(ticks) == 3
+
+
+@given(_LENGTHS, st.lists(_LENGTHS, min_size=1, max_size=3), st.integers(0, 1_000), st.integers(1, 12))
+@settings(max_examples=150)
+def test_shares_and_nearest_are_those_of_a_double_loop_whatever_the_blocks(
+    lengths: list[int], parts: list[list[int]], seed: int, block: int
+) -> None:
+    generator = np.random.default_rng(seed)
+    sentences, contexts = _drawn(lengths, generator), [_drawn(part, generator) for part in parts]
+    texts = [text for part in contexts for text in _texts(part)]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(alignment, "_BLOCK", block)
+        found = _align(sentences, *contexts)
+
+    assert found.shares() == pytest.approx([_naive_share(each, texts) for each in _texts(sentences)], abs=1e-5)
+    for sentence, nearest in zip(_texts(sentences), found.nearest(), strict=True):
+        alone = [_naive_share(sentence, [text]) for text in texts]
+        assert alone[nearest] == pytest.approx(max(alone), abs=1e-5)

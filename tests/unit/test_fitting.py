@@ -1,0 +1,307 @@
+"""Parameters fitted on labelled answers: the gradient, the path of the service, and what is recovered."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime
+
+from app.agreement.fitting import (
+    FloatArray,
+    MeasuredAnswers,
+    _Path,
+    balanced_weights,
+    cross_predict,
+    fit_gate,
+    fit_scale,
+    fit_weights,
+    folds_of,
+    predict,
+)
+from app.errors import CalibrationError
+from app.generation.sample import Sample
+from app.generation.scores import score
+from app.judges.calibration import VERBATIM_SUPPORT, Calibration, CalibrationTable, Gate
+from app.judges.lexical import MODEL, LexicalTier, find_wording
+from app.judges.support.wording import WORD_MEASURES
+from app.judges.tier import TierName
+from tests.fakes import InlineExecutor, case_of
+
+NAMES = ("character_coverage", "near_pairs")
+GATE = Gate(measure="character_coverage", closed=0.1, open=0.4)
+SAMPLES = (
+    Sample("", ("The keeper lit the lamp in 1932. It was dark.",), "The keeper lit a lamp. Orwin lit 14 lamps."),
+    Sample("", ("The dam of Keld is old.", "It feeds two mills."), "The dam is old. It feeds two mills. It is red."),
+    Sample("", ("Anna sells rope.",), "Photosynthesis needs light."),
+)
+
+
+def _calibration(weights: dict[str, float], intercept: float, *, gate: Gate | None = None) -> Calibration:
+    return Calibration(
+        tier=TierName.LEXICAL, model=MODEL, language="en", weights=weights, intercept=intercept, gate=gate
+    )
+
+
+def _answers(
+    coverage: Sequence[float],
+    labels: Sequence[int],
+    *,
+    datasets: Sequence[str] = (),
+    clusters: Sequence[str] = (),
+) -> MeasuredAnswers:
+    """Answers of one sentence each, with that coverage."""
+    count = len(labels)
+    return MeasuredAnswers(
+        names=("character_coverage",),
+        measures=np.array(coverage, dtype=np.float64)[:, None],
+        owners=np.arange(count),
+        lengths=np.full(count, 20.0),
+        is_copy=np.zeros(count, dtype=bool),
+        labels=np.array(labels, dtype=np.float64),
+        datasets=np.array(datasets or ["a"] * count),
+        clusters=np.array(clusters or [str(number) for number in range(count)]),
+    )
+
+
+def _drawn(answers: int = 60, *, seed: int = 0) -> MeasuredAnswers:
+    """Answers of one to four sentences in three datasets; a label follows the mean of the first measure."""
+    generator = np.random.default_rng(seed)
+    owners = np.repeat(np.arange(answers), generator.integers(1, 5, answers))
+    measures = generator.uniform(0.0, 1.0, (len(owners), 2))
+    lengths = generator.integers(10, 90, len(owners)).astype(np.float64)
+    means = np.bincount(owners, measures[:, 0] * lengths) / np.bincount(owners, lengths)
+    return MeasuredAnswers(
+        names=NAMES,
+        measures=measures,
+        owners=owners,
+        lengths=lengths,
+        is_copy=generator.uniform(size=len(owners)) < 0.1,
+        labels=(means + generator.normal(0.0, 0.1, answers) > 0.5).astype(np.float64),
+        datasets=np.array([f"set-{number % 3}" for number in range(answers)]),
+        clusters=np.array([str(number // 2) for number in range(answers)]),
+    )
+
+
+def _even(answers: MeasuredAnswers) -> FloatArray:
+    return np.full(len(answers), 1.0 / len(answers))
+
+
+@pytest.mark.parametrize("gate", [None, GATE], ids=["open", "gated"])
+@pytest.mark.parametrize("intercept", [-1.0, 0.0, 3.0])
+def test_the_gradient_of_the_log_loss_is_that_of_finite_differences(gate: Gate | None, intercept: float) -> None:
+    answers = _drawn(12, seed=1)
+    path, row_weights = _Path(answers, gate), balanced_weights(answers)
+    logits = answers.measures @ np.array([2.0, -1.0]) + intercept
+
+    _, gradient = path.log_loss(logits, row_weights)
+
+    numeric = approx_fprime(logits, lambda at: path.log_loss(at, row_weights)[0], 1e-7)
+    assert gradient == pytest.approx(numeric, abs=1e-6)
+
+
+def test_the_log_loss_is_that_of_the_scores_by_hand() -> None:
+    answers = _answers([0.0, 0.0], [1, 0])
+
+    value, gradient = _Path(answers, None).log_loss(np.array([0.0, 0.0]), np.array([0.75, 0.25]))
+
+    # Both scores are 0.5: -(.75 ln .5 + .25 ln .5) = ln 2, and each gradient is its weight times (0.5 - label).
+    assert value == pytest.approx(np.log(2))
+    assert gradient == pytest.approx([-0.375, 0.125])
+
+
+@pytest.mark.parametrize("gate", [None, GATE], ids=["open", "gated"])
+@pytest.mark.parametrize("sample", SAMPLES, ids=["partly", "copies", "foreign"])
+def test_what_is_predicted_is_what_the_service_answers(sample: Sample, gate: Gate | None) -> None:
+    weights = {"character_coverage": 2.5, "near_pairs": 0.3, "unknown_names": -0.4, "unknown_numbers": -0.9}
+    calibration = _calibration(weights, -1.2, gate=gate)
+    case = case_of(sample.answer, *sample.contexts)
+    findings = find_wording(case)
+    answers = MeasuredAnswers(
+        names=WORD_MEASURES,
+        measures=np.array([[found.measures[name] for name in WORD_MEASURES] for found in findings.values()]),
+        owners=np.zeros(len(findings), dtype=np.int64),
+        lengths=np.array([len(case.sentences[at].text) for at in findings], dtype=np.float64),
+        is_copy=np.array([found.is_copy for found in findings.values()]),
+        labels=np.array([1.0]),
+        datasets=np.array(["a"]),
+        clusters=np.array(["a"]),
+    )
+
+    scores = score(LexicalTier(CalibrationTable([calibration]), InlineExecutor()).judge_now(case))
+
+    assert scores is not None
+    assert predict(answers, calibration) == pytest.approx([scores.faithfulness], abs=1e-9)
+
+
+def test_a_score_is_the_mean_of_supports_by_length_and_a_copy_counts_as_one() -> None:
+    answers = replace(
+        _answers([0.5, 0.5], [1]),
+        owners=np.array([0, 0]),
+        lengths=np.array([30.0, 10.0]),
+        is_copy=np.array([True, False]),
+        datasets=np.array(["a"]),
+        clusters=np.array(["a"]),
+    )
+
+    # (30 * 0.85 + 10 * 0.5) / 40
+    predicted = predict(answers, _calibration({"character_coverage": 1.0}, -0.5))
+
+    assert predicted == pytest.approx([(30 * VERBATIM_SUPPORT + 10 * 0.5) / 40])
+
+
+def test_the_weights_have_the_sign_of_what_was_planted() -> None:
+    answers = _drawn(200)
+
+    weights, intercept = fit_weights(answers, None, row_weights=balanced_weights(answers))
+
+    # The second measure is noise.
+    assert weights["character_coverage"] > 3 * abs(weights["near_pairs"])
+    assert intercept < 0.0
+
+
+def test_no_measure_counts_against_its_sense() -> None:
+    answers = _drawn(200)
+
+    weights, _ = fit_weights(replace(answers, labels=1.0 - answers.labels), None, row_weights=balanced_weights(answers))
+
+    assert weights["character_coverage"] == 0.0
+
+
+def test_fitted_weights_are_likelier_than_what_was_before() -> None:
+    answers = _drawn(200)
+    even, before = _even(answers), _calibration(dict.fromkeys(NAMES, 0.5), 0.0, gate=GATE)
+
+    weights, intercept = fit_weights(answers, GATE, row_weights=even)
+
+    def loss(calibration: Calibration) -> float:
+        scores = predict(answers, calibration)
+        return float(-np.log(np.where(answers.labels == 1, scores, 1.0 - scores)).mean())
+
+    assert loss(_calibration(weights, intercept, gate=GATE)) < 0.9 * loss(before)
+
+
+def test_a_measure_that_tells_datasets_apart_gets_no_weight_for_it() -> None:
+    # Answers of dataset a are faithful from a coverage of 0.75, those of b from 0.25; the second measure is low in a
+    # and high in b.
+    generator = np.random.default_rng(0)
+    is_b = np.arange(200) % 2
+    coverage = generator.uniform(0.0, 1.0, 200)
+    answers = replace(
+        _answers(list(coverage), [int(value) for value in coverage >= 0.75 - 0.5 * is_b]),
+        names=NAMES,
+        measures=np.stack([coverage, is_b + generator.normal(0.0, 0.2, 200)], axis=1),
+        datasets=np.array(["a", "b"])[is_b],
+    )
+    merged = replace(answers, datasets=np.array(["a"] * 200))
+
+    apart, _ = fit_weights(answers, None, row_weights=_even(answers))
+    together, _ = fit_weights(merged, None, row_weights=_even(answers))
+
+    assert (
+        apart["near_pairs"] / apart["character_coverage"]
+        < 0.5 * together["near_pairs"] / together["character_coverage"]
+    )
+
+
+def test_a_scale_keeps_the_order_of_weights_and_moves_the_boundary() -> None:
+    # Answers are faithful from a coverage of 0.7; the calibration in force puts the boundary at 0.3.
+    coverage = np.linspace(0.0, 1.0, 41)
+    labels = [int(value >= 0.7) for value in coverage]
+    labels[20], labels[35] = 1, 0
+    answers = _answers(list(coverage), labels)
+    in_force = _calibration({"character_coverage": 4.0}, -1.2)
+
+    weights, intercept = fit_scale(answers, in_force, row_weights=balanced_weights(answers))
+
+    assert weights["character_coverage"] > 4.0
+    assert 0.6 < -intercept / weights["character_coverage"] < 0.8
+
+
+def test_a_scale_multiplies_every_weight_by_the_same() -> None:
+    answers = _drawn(100)
+    in_force = _calibration({"character_coverage": 4.0, "near_pairs": -1.0}, -1.2)
+
+    weights, _ = fit_scale(answers, in_force, row_weights=balanced_weights(answers))
+
+    assert weights["character_coverage"] / weights["near_pairs"] == pytest.approx(-4.0)
+
+
+def test_labels_that_fall_with_the_scores_are_refused() -> None:
+    coverage = np.linspace(0.0, 1.0, 40)
+    answers = _answers(list(coverage), [int(value < 0.5) for value in coverage])
+
+    with pytest.raises(CalibrationError, match=r"scores do not rise with these labels"):
+        fit_scale(answers, _calibration({"character_coverage": 4.0}, -2.0), row_weights=balanced_weights(answers))
+
+
+def test_the_gate_opens_between_percentiles_of_unrelated_sentences() -> None:
+    gate = fit_gate(_answers(list(np.linspace(0.0, 1.0, 101)), [0] * 101), "character_coverage")
+
+    assert (gate.measure, gate.closed, gate.open) == ("character_coverage", 0.05, 0.99)
+
+
+def test_each_dataset_counts_the_same_and_so_does_each_label_in_it() -> None:
+    answers = _answers([0.0] * 6, [1, 1, 1, 0, 1, 0], datasets=["a", "a", "a", "a", "b", "b"])
+
+    assert balanced_weights(answers) == pytest.approx([1 / 12, 1 / 12, 1 / 12, 1 / 4, 1 / 4, 1 / 4])
+
+
+def test_of_several_datasets_each_is_a_fold() -> None:
+    answers = _answers([0.0] * 6, [1, 0] * 3, datasets=["a", "b", "c", "a", "b", "c"])
+
+    assert [fold.tolist() for fold in folds_of(answers, parts=5)] == [
+        [True, False, False, True, False, False],
+        [False, True, False, False, True, False],
+        [False, False, True, False, False, True],
+    ]
+
+
+@pytest.mark.parametrize(("clusters", "folds"), [(40, 5), (3, 3)])
+def test_of_one_dataset_the_folds_split_no_cluster_and_leave_each_answer_out_once(clusters: int, folds: int) -> None:
+    names = [f"doc-{number % clusters}" for number in range(80)]
+    answers = _answers([0.0] * 80, [1, 0] * 40, clusters=names)
+
+    found = folds_of(answers, parts=5)
+
+    assert len(found) == folds
+    assert np.sum(found, axis=0).tolist() == [1] * 80
+    for name in set(names):
+        assert (
+            len({tuple(fold[answers.clusters == name]) for fold in found if fold[answers.clusters == name].any()}) == 1
+        )
+        assert sum(fold[answers.clusters == name].any() for fold in found) == 1
+
+
+def test_answers_about_one_document_are_parted_as_they_are() -> None:
+    found = folds_of(_answers([0.0] * 80, [1, 0] * 40, clusters=["doc"] * 80), parts=5)
+
+    assert len(found) == 5
+    assert np.sum(found, axis=0).tolist() == [1] * 80
+
+
+def test_a_picked_answer_keeps_its_sentences() -> None:
+    answers = _drawn(10)
+    rows = np.arange(10) % 3 == 1
+
+    picked = answers.pick(rows)
+
+    calibration = _calibration({"character_coverage": 2.0}, -1.0)
+    assert len(picked) == 3
+    assert predict(picked, calibration) == pytest.approx(predict(answers, calibration)[rows])
+    assert picked.clusters.tolist() == answers.clusters[rows].tolist()
+
+
+def test_each_answer_is_scored_by_a_fit_that_did_not_see_it() -> None:
+    answers = _answers([0.1, 0.2, 0.3, 0.4, 0.4, 0.5], [1, 0] * 3, datasets=["a", "a", "b", "b", "c", "c"])
+    seen: list[tuple[set[str], int]] = []
+
+    def fit(part: MeasuredAnswers) -> Calibration:
+        seen.append((set(part.datasets.tolist()), len(part)))
+        return _calibration({"character_coverage": float(len(seen))}, 0.0)
+
+    scores = cross_predict(answers, folds_of(answers, parts=5), fit)
+
+    assert seen == [({"b", "c"}, 4), ({"a", "c"}, 4), ({"a", "b"}, 4)]
+    # 1 / (1 + e^-(fold * coverage))
+    assert scores == pytest.approx(1 / (1 + np.exp(-np.array([0.1, 0.2, 0.6, 0.8, 1.2, 1.5]))))

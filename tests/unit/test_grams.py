@@ -1,0 +1,158 @@
+"""Coverage by n-grams, against sets of substrings; and that its bounds on the work change no count it reports."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from app.judges.support import grams
+from app.judges.support.grams import Cover, Units, characters, cover
+
+_FEW_LETTERS = st.text("ab ", max_size=12)
+_TEXTS = st.one_of(_FEW_LETTERS, st.text("abcdefgh大坝😀", max_size=12))
+_OTHERS = st.lists(_TEXTS, min_size=1, max_size=30)
+_SIZES = st.integers(1, grams.MAX_GRAM)
+
+
+def _grams(text: str, size: int) -> frozenset[str]:
+    return frozenset(text[at : at + size] for at in range(len(text) - size + 1))
+
+
+def _naive(text: str, others: Sequence[str], size: int, left_out: frozenset[str] = frozenset()) -> Cover:
+    wanted = (_grams(text, size) - left_out) or _grams(text, size)
+    found = [wanted & _grams(other, size) for other in others]
+    anywhere = frozenset[str]().union(*found)
+    if not anywhere:
+        return Cover(0.0, 0.0, ())
+    best = max(map(len, found))
+    rows = [row for row, each in enumerate(found) if len(each) == best]
+    return Cover(len(anywhere) / len(wanted), best / len(wanted), tuple(rows[: grams._MAX_EQUALS]))
+
+
+def _codes(letters: str) -> Units:
+    return np.array(sorted(map(ord, letters)), dtype=np.uint64)
+
+
+def test_what_several_texts_hold_together_and_what_one_holds_alone() -> None:
+    (found,) = cover(characters(["lamps"]), characters(["a lamp", "maps", "gate"]), size=2)
+
+    # la, am, mp, ps: three stand in "a lamp", ps alone in "maps", which has no am.
+    assert found == Cover(anywhere=1.0, best=0.75, rows=(0,))
+
+
+def test_a_gram_that_occurs_twice_counts_once() -> None:
+    (found,) = cover(characters(["ababab"]), characters(["abba", "xab"]), size=2)
+
+    # ab and ba; the second text has ab alone.
+    assert found == Cover(1.0, 1.0, (0,))
+
+
+def test_no_gram_crosses_from_one_text_into_the_next() -> None:
+    (found,) = cover(characters(["ab"]), characters(["a", "b"]), size=2)
+
+    assert found == Cover(0.0, 0.0, ())
+
+
+def test_texts_that_hold_as_many_are_all_named_in_order_up_to_a_bound() -> None:
+    (found,) = cover(characters(["lamp"]), characters(["lamp", "rope", *["lamp"] * 40]), size=4)
+
+    assert found.rows == (0, *range(2, 17))
+
+
+def test_grams_that_are_left_out_count_only_where_a_text_has_no_others() -> None:
+    function = _codes("的了")
+
+    both, alone = cover(characters(["灯的", "的"]), characters(["灯", "的"]), size=1, left_out=function)
+
+    assert both == Cover(1.0, 1.0, (0,))
+    assert alone == Cover(1.0, 1.0, (1,))
+
+
+@pytest.mark.parametrize("text", ["", "a", "abc"])
+def test_a_text_shorter_than_a_gram_is_covered_by_nothing(text: str) -> None:
+    assert cover(characters([text]), characters(["abc", "abcd"]), size=4) == [Cover(0.0, 0.0, ())]
+
+
+def test_texts_without_anything_to_cover_them_are_not_covered() -> None:
+    nothing = Cover(0.0, 0.0, ())
+
+    assert cover(characters(["lamp", "gate"]), characters([]), size=2) == [nothing, nothing]
+    assert cover(characters(["lamp", "gate"]), characters(["", "x"]), size=2) == [nothing, nothing]
+
+
+def test_each_text_has_its_cover_and_empty_ones_have_one_too() -> None:
+    found = cover(characters(["", "lamp", "", "gate"]), characters(["gate", "", "lamp"]), size=3)
+
+    nothing = Cover(0.0, 0.0, ())
+    assert found == [nothing, Cover(1.0, 1.0, (2,)), nothing, Cover(1.0, 1.0, (0,))]
+
+
+def test_characters_beyond_the_basic_plane_are_characters() -> None:
+    found = cover(characters(["😀b", "𠀁"]), characters(["😀", "a😀b", "𠀁𠀂"]), size=1)
+
+    assert found == [Cover(1.0, 1.0, (1,)), Cover(1.0, 1.0, (2,))]
+
+
+def test_the_first_character_of_a_plane_separates_no_texts() -> None:
+    assert len(cover(characters(["ab𠀀cd"]), characters(["ab"]), size=2)) == 1
+
+
+@given(st.lists(_TEXTS, min_size=1, max_size=6), _OTHERS, _SIZES)
+@settings(max_examples=300)
+def test_coverage_is_that_of_sets_of_substrings(texts: list[str], others: list[str], size: int) -> None:
+    found = cover(characters(texts), characters(others), size=size)
+
+    assert found == [_naive(text, others, size) for text in texts]
+
+
+@given(_FEW_LETTERS, _OTHERS)
+@settings(max_examples=100)
+def test_coverage_without_some_grams_is_that_of_sets_without_them(text: str, others: list[str]) -> None:
+    (found,) = cover(characters([text]), characters(others), size=1, left_out=_codes("a "))
+
+    assert found == _naive(text, others, 1, frozenset("a "))
+
+
+@given(_TEXTS, _OTHERS, _SIZES, st.integers(2, 12), st.integers(1, 4))
+@settings(max_examples=300)
+def test_beyond_the_bounds_the_share_found_anywhere_is_exact_and_the_best_is_the_count_of_its_rows(
+    text: str, others: list[str], size: int, places: int, candidates: int
+) -> None:
+    exact = _naive(text, others, size)
+    assume(_rarest(text, others, size) < places)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grams, "_MAX_PLACES_READ", places)
+        patch.setattr(grams, "_MAX_CANDIDATES", candidates)
+        (found,) = cover(characters([text]), characters(others), size=size)
+
+    assert found.anywhere == exact.anywhere
+    assert 0.0 < found.best <= exact.best or found == exact == Cover(0.0, 0.0, ())
+    wanted = _grams(text, size)
+    assert all(len(wanted & _grams(others[row], size)) / len(wanted) == found.best for row in found.rows)
+    assert list(found.rows) == sorted(set(found.rows))
+
+
+def test_beyond_the_bounds_a_rare_gram_finds_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grams, "_MAX_PLACES_READ", 10)
+    others = [*["the gate"] * 50, "the lamp", *["the gate"] * 50]
+
+    (found,) = cover(characters(["the lamp"]), characters(others), size=4)
+
+    assert found == Cover(1.0, 1.0, (50,))
+
+
+def test_beyond_the_bounds_grams_found_nowhere_leave_those_found_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grams, "_MAX_PLACES_READ", 10)
+
+    (found,) = cover(characters(["lamp zebra"]), characters(["lamp"] * 50), size=4)
+
+    # One of seven runs, in every text.
+    assert (found.anywhere, found.best) == (1 / 7, 1 / 7)
+
+
+def _rarest(text: str, others: Sequence[str], size: int) -> int:
+    """In how many texts the rarest known gram stands; 0 without one."""
+    return min((count for gram in _grams(text, size) if (count := sum(gram in other for other in others))), default=0)

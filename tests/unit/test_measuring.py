@@ -1,0 +1,124 @@
+"""Labelled answers as a tier measures them, and the encoder that keeps what it has just encoded."""
+
+import numpy as np
+import pytest
+
+from app.agreement import measuring
+from app.agreement.labels import LabelledRow
+from app.agreement.measuring import RememberingEncoder, measure_rows, measuring_tier
+from app.generation.sample import Sample
+from app.judges.lexical import MODEL
+from app.judges.support.wording import CHARACTER_MEASURES, WORD_MEASURES
+from app.judges.tier import TierName
+from tests.fakes import WordEncoder
+
+LAMP, DAM, ROPE = "The keeper lit the lamp.", "The dam of Keld is old.", "Anna sells red rope."
+
+
+def _row(
+    answer: str, *contexts: str, label: int = 1, dataset: str = "a", cluster: str = "1", lang: str = ""
+) -> LabelledRow:
+    return LabelledRow(Sample("", contexts, answer), label, dataset, cluster, 1, lang=lang)
+
+
+async def test_sentences_of_the_answers_are_measured_in_the_order_of_their_documents() -> None:
+    rows = [_row(f"{DAM} It is grey.", DAM, label=0, cluster="2"), _row(LAMP, LAMP)]
+
+    measured = await measure_rows(rows, measuring_tier(TierName.LEXICAL, WordEncoder()), language="en")
+
+    assert measured is not None
+    answers = measured.answers
+    assert (answers.names, measured.refused) == (WORD_MEASURES, 0)
+    assert (answers.owners.tolist(), answers.labels.tolist()) == ([0, 1, 1], [1.0, 0.0])
+    assert answers.lengths.tolist() == [24.0, 23.0, 11.0]
+    assert answers.is_copy.tolist() == [True, True, False]
+    assert answers.clusters.tolist() == ["1", "2"]
+
+
+async def test_unrelated_contexts_are_those_of_another_document() -> None:
+    rows = [_row(LAMP, LAMP), _row(ROPE, ROPE, cluster="2"), _row(LAMP, LAMP)]
+
+    measured = await measure_rows(rows, measuring_tier(TierName.LEXICAL, WordEncoder()), language="en")
+
+    assert measured is not None
+    assert not measured.unrelated.is_copy.any()
+    assert len(measured.unrelated) == 3
+    assert measured.unrelated.column("character_coverage").max() < 0.2
+
+
+async def test_of_several_datasets_unrelated_contexts_are_those_of_another_one() -> None:
+    # Two documents of dataset a are about the same lamp.
+    rows = [_row(LAMP, LAMP), _row(LAMP, LAMP, cluster="2"), _row(ROPE, ROPE, dataset="b", cluster="3")]
+
+    measured = await measure_rows(rows, measuring_tier(TierName.LEXICAL, WordEncoder()), language="en")
+
+    assert measured is not None
+    assert not measured.unrelated.is_copy.any()
+
+
+async def test_only_answers_in_the_language_are_measured() -> None:
+    rows = [
+        _row(LAMP, LAMP),
+        _row("大坝建成。", "大坝建成。", cluster="2"),
+        _row(DAM, DAM, lang="zh", cluster="3"),  # the row contradicts its text
+        _row(ROPE, ROPE, lang="en", cluster="4"),
+    ]
+    tier = measuring_tier(TierName.LEXICAL, WordEncoder())
+
+    english, chinese = [await measure_rows(rows, tier, language=language) for language in ("en", "zh")]
+
+    assert english is not None
+    assert chinese is not None
+    assert english.answers.clusters.tolist() == ["1", "4"]
+    assert (chinese.answers.clusters.tolist(), chinese.answers.names) == (["2"], CHARACTER_MEASURES)
+    assert await measure_rows(rows, tier, language="other") is None
+
+
+@pytest.mark.parametrize(("answer", "contexts"), [("---", (LAMP,)), (LAMP, ()), (LAMP, ("---",))])
+async def test_what_the_service_decides_without_a_tier_is_not_measured(answer: str, contexts: tuple[str, ...]) -> None:
+    tier = measuring_tier(TierName.LEXICAL, WordEncoder())
+
+    assert await measure_rows([_row(answer, *contexts)], tier, language="en") is None
+
+
+async def test_answers_that_a_tier_refuses_are_counted() -> None:
+    rows = [_row(LAMP, LAMP), _row("xx yy lamp.", LAMP, cluster="2")]
+    tier = measuring_tier(TierName.EMBEDDING, WordEncoder("m", unknown_words={"xx", "yy"}))
+
+    measured = await measure_rows(rows, tier, language="en")
+
+    assert measured is not None
+    assert (tier.model, measured.refused, len(measured.answers)) == ("m", 1, 1)
+    assert measured.answers.names == ("alignment", *WORD_MEASURES)
+    assert measured.answers.column("alignment").tolist() == [1.0]
+
+
+def test_the_lexical_tier_is_measured_under_its_own_model() -> None:
+    assert measuring_tier(TierName.LEXICAL, WordEncoder("m")).model == MODEL
+
+
+async def test_what_was_encoded_is_not_encoded_again() -> None:
+    encoder = WordEncoder()
+    remembering = RememberingEncoder(encoder)
+    reading = await remembering.read([LAMP, DAM], seconds=5.0)
+
+    first = await remembering.encode(reading, seconds=5.0)
+    second = await remembering.encode(reading.pick([1, 0, 1]), seconds=5.0)
+
+    assert [len(texts) for texts in encoder.encoded] == [2]
+    assert first.bounds.tolist() == [0, 5, 11]
+    assert second.bounds.tolist() == [0, 6, 11, 17]
+    assert np.array_equal(second.vectors[6:11], first.vectors[:5])
+
+
+async def test_of_many_texts_the_first_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "_TEXTS_KEPT", 2)
+    encoder = WordEncoder()
+    remembering = RememberingEncoder(encoder)
+
+    for text in (LAMP, DAM, ROPE, ROPE, LAMP):
+        vectors = await remembering.encode(await remembering.read([text], seconds=5.0), seconds=5.0)
+        assert len(vectors.bounds) == 2
+
+    assert encoder.encoded == [["the keeper lit the lamp"], ["the dam of keld is old"], ["anna sells red rope"],
+                               ["the keeper lit the lamp"]]  # fmt: skip

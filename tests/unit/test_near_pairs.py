@@ -1,0 +1,82 @@
+"""Which neighbours of a sentence are near each other in the contexts."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.judges.support.near_pairs import NearPairs
+
+_WORDS = st.lists(st.sampled_from(["lamp", "keeper", "gate", "rope", "harbour", "harbours"]), max_size=8)
+
+
+def _share(asked: str, *sentences: str) -> float:
+    words = asked.split()
+    return NearPairs([sentence.split() for sentence in sentences], [words]).share(words)
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence", "share"),
+    [
+        ("keeper lights lamp", "keeper lights lamp", 1.0),
+        ("keeper lights lamp", "lamp lights keeper", 1.0),  # in either order
+        ("keeper lamp", "keeper lights red lamp", 1.0),  # three words on
+        ("keeper lamp", "keeper lights big red lamp", 0.0),  # four words on
+        ("keeper lights rope", "keeper lights lamp", 0.5),
+        ("keeper lit lamps", "keeper lit lamp", 0.5),  # "lamps" and "lamp" differ in their first five letters
+        ("keeper watches harbours", "keeper watching harbour", 1.0),  # "watch" and "harbo"
+    ],
+)
+def test_neighbours_count_when_a_sentence_has_them_at_most_three_words_apart(
+    asked: str, sentence: str, share: float
+) -> None:
+    assert _share(asked, sentence) == share
+
+
+def test_words_of_two_sentences_are_not_near() -> None:
+    assert _share("keeper lamp", "old keeper", "lamp burns") == 0.0
+
+
+def test_words_that_nobody_asks_for_still_keep_others_apart() -> None:
+    pairs = NearPairs([["keeper", "a", "b", "c", "lamp"]], [["keeper", "lamp"]])
+
+    assert pairs.share(["keeper", "lamp"]) == 0.0
+
+
+@pytest.mark.parametrize(("asked", "share"), [("lamp", 1.0), ("rope", 0.0), ("", 0.0)])
+def test_a_word_without_neighbours_counts_when_the_contexts_have_it(asked: str, share: float) -> None:
+    assert _share(asked, "keeper lights lamp") == share
+
+
+def test_a_known_word_is_near_itself() -> None:
+    assert _share("lamp lamp", "keeper lights lamp") == 1.0
+
+
+def test_a_word_that_no_context_has_is_not_near_itself() -> None:
+    assert _share("rope rope", "keeper lights lamp") == 0.0
+
+
+@given(st.lists(_WORDS, max_size=4), _WORDS)
+@settings(max_examples=200)
+def test_the_share_is_that_of_a_search_of_every_pair_of_places(sentences: list[list[str]], asked: list[str]) -> None:
+    share = NearPairs(sentences, [asked, ["other"]]).share(asked)
+
+    assert share == _naive(sentences, asked)
+
+
+def _naive(sentences: Sequence[Sequence[str]], asked: Sequence[str]) -> float:
+    cut = [[word[:5] for word in words] for words in sentences]
+    near = {
+        frozenset((words[i], words[j]))
+        for words in cut
+        for i in range(len(words))
+        for j in range(i + 1, min(i + 4, len(words)))
+    }
+    pairs = list(pairwise(word[:5] for word in asked))
+    if not pairs:
+        return float(any(asked[0][:5] in words for words in cut)) if asked else 0.0
+    known = {word for words in cut for word in words}
+    near |= {frozenset((word,)) for word in known}
+    return sum(frozenset(pair) in near for pair in pairs) / len(pairs)

@@ -1,0 +1,169 @@
+"""What the wording of the contexts covers of a sentence, each measure by hand."""
+
+import math
+
+import pytest
+
+from app.judges.support.wording import CHARACTER_MEASURES, WORD_MEASURES, Wording, measure_wording
+from tests.fakes import case_of
+
+# -ln(1.05 - share) of no pair, of one half, of all.
+NO_PAIR, HALF, ALL = -math.log(1.05), -math.log(0.55), -math.log(0.05)
+
+
+def _wording(answer: str, *contexts: str) -> Wording:
+    (wording,) = measure_wording(case_of(answer, *contexts)).values()
+    return wording
+
+
+def test_runs_of_four_characters_found_anywhere_and_in_the_best_sentence() -> None:
+    wording = _wording("Keeper lamp.", "Keeper sleeps. Lamp burns.")
+
+    # " keeper lamp " has ten runs. " keeper sleeps " holds five (" kee" to "per "), " lamp burns " three (" lam" to
+    # "amp "): (8/10 + 5/10) / 2.
+    assert wording.measures["character_coverage"] == pytest.approx(0.65)
+    assert (wording.rows, wording.is_whole) == ((0,), False)
+
+
+def test_every_measure_of_an_english_sentence() -> None:
+    wording = _wording("Keeper Orwin lit 14 lamps.", "The keeper lit the lamps.")
+
+    # " keeper orwin lit 14 lamps " has 24 runs; found are five of " keeper ", two of " lit ", four of " lamps ".
+    # Neighbours are keeper and Orwin, Orwin and lit, lit and 14, 14 and lamps: none stands in the context.
+    assert wording.measures == pytest.approx(
+        {"character_coverage": 11 / 24, "near_pairs": NO_PAIR, "unknown_names": 1.0, "unknown_numbers": 1.0}
+    )
+    assert tuple(wording.measures) == WORD_MEASURES
+    assert wording.unknown == ("Orwin", "14")
+
+
+def test_a_sentence_that_stands_in_the_contexts_has_all_of_everything() -> None:
+    wording = _wording("The keeper lit 14 lamps.", "It was dark. The keeper lit 14 lamps.", "The gate.")
+
+    assert wording.measures == pytest.approx(
+        {"character_coverage": 1.0, "near_pairs": ALL, "unknown_names": 0.0, "unknown_numbers": 0.0}
+    )
+    assert (wording.rows, wording.is_whole, wording.unknown) == ((1,), True, ())
+
+
+def test_a_sentence_without_anything_in_common_has_nothing() -> None:
+    wording = _wording("Orwin fishes cod.", "The lamp burns.")
+
+    assert wording.measures == pytest.approx(
+        {"character_coverage": 0.0, "near_pairs": NO_PAIR, "unknown_names": 0.0, "unknown_numbers": 0.0}
+    )
+    assert (wording.rows, wording.is_whole) == ((), False)
+
+
+def test_the_last_pairs_weigh_more_than_the_first() -> None:
+    assert _wording("Keeper lights rope.", "Keeper lights lamp.").measures["near_pairs"] == pytest.approx(HALF)
+
+
+def test_relations_written_as_one_word_are_words() -> None:
+    wording = _wording("Keld cityServed Harrow.", "Keld: city served, Harrow.")
+
+    assert wording.measures["character_coverage"] == 1.0
+    assert wording.measures["near_pairs"] == pytest.approx(ALL)
+    assert wording.unknown == ()
+
+
+def test_beyond_a_few_one_more_name_or_number_says_nothing_new() -> None:
+    wording = _wording("It fed Keld, Orwin, Harrow, Dunmere and 14, 15, 16 mills.", "The dam fed mills.")
+
+    assert (wording.measures["unknown_names"], wording.measures["unknown_numbers"]) == (3.0, 2.0)
+    assert wording.unknown == ("Keld", "Orwin", "Harrow", "Dunmere", "14", "15", "16")
+
+
+def test_each_checkable_sentence_is_measured() -> None:
+    measured = measure_wording(case_of("# Lamps\n\nThe lamp burns. I don't know. Orwin fishes.", "The lamp burns."))
+
+    assert [measured[at].measures["character_coverage"] for at in sorted(measured)] == [1.0, 0.0]
+    assert len(measured) == 2
+
+
+def test_an_answer_without_a_checkable_sentence_has_no_wording() -> None:
+    assert measure_wording(case_of("---", "The lamp burns.")) == {}
+
+
+def test_without_contexts_nothing_is_covered() -> None:
+    wording = _wording("The keeper met Orwin 14 times.")
+
+    assert wording.measures == pytest.approx(
+        {"character_coverage": 0.0, "near_pairs": NO_PAIR, "unknown_names": 1.0, "unknown_numbers": 1.0}
+    )
+
+
+@pytest.mark.parametrize("context", ["7", "The dam has 7 gates."])
+def test_an_answer_of_one_character_is_found(context: str) -> None:
+    assert _wording("7", context).measures["character_coverage"] == 1.0
+
+
+# --- Chinese
+
+
+def test_every_measure_of_a_chinese_sentence() -> None:
+    wording = _wording("大坝于1987年建成。", "大坝建成。", "1988年完工。")
+
+    # Without 于, the characters are 大坝, 1987, 年, 建, 成: four of six in the first context, 年 alone in the second.
+    # The pairs are 大坝, 坝于, 于1987, 1987年, 年建, 建成: two of six in the first context, none in the second.
+    assert wording.measures == pytest.approx({"characters": 4 / 6, "character_pairs": 2 / 6, "unknown_numbers": 1.0})
+    assert tuple(wording.measures) == CHARACTER_MEASURES
+    assert (wording.rows, wording.is_whole, wording.unknown) == ((0,), False, ("1987",))
+
+
+def test_chinese_pairs_are_counted_anywhere_and_in_the_best_sentence() -> None:
+    wording = _wording("大坝于1987年建成。", "大坝建成。", "1987年完工。")
+
+    # 大坝, 建成 and 1987年 of six stand somewhere, 大坝 and 建成 together: (3/6 + 2/6) / 2.
+    assert wording.measures == pytest.approx({"characters": 4 / 6, "character_pairs": 5 / 12, "unknown_numbers": 0.0})
+
+
+def test_a_chinese_copy_has_all_of_everything() -> None:
+    wording = _wording("大坝于1987年建成。", "成建年1987于坝大。", "据说，大坝于1987年建成。")
+
+    # The first context has the same characters; the second the same pairs, and comes first in `rows`.
+    assert wording.measures == {"characters": 1.0, "character_pairs": 1.0, "unknown_numbers": 0.0}
+    assert (wording.rows, wording.is_whole) == ((1,), True)
+
+
+def test_one_chinese_character_has_no_pair_and_counts_by_itself() -> None:
+    assert _wording("坝。", "大坝建成。").measures == {
+        "characters": 1.0,
+        "character_pairs": 1.0,
+        "unknown_numbers": 0.0,
+    }
+    assert _wording("湖。", "大坝建成。").measures == {
+        "characters": 0.0,
+        "character_pairs": 0.0,
+        "unknown_numbers": 0.0,
+    }
+
+
+def test_words_of_other_scripts_are_units_among_characters() -> None:
+    wording = _wording("大坝由Keld公司建成。", "大坝由Orwin公司建成。")
+
+    # Eight units, Keld is not found; nor are 由Keld and Keld公 of the pairs 大坝 坝由 由Keld Keld公 公司 司建 建成.
+    assert wording.measures == pytest.approx({"characters": 7 / 8, "character_pairs": 5 / 7, "unknown_numbers": 0.0})
+
+
+@pytest.mark.parametrize(
+    ("answer", "contexts"),
+    [
+        pytest.param(
+            "大坝名为𠀀山。",
+            ("大坝名为𠀀山。",),
+        ),
+        pytest.param(
+            "Its sign is 𐀀 now.",
+            ("Its sign is 𐀀 now.",),
+        ),
+        ("大坝名为𠀁山。", ("大坝名为𠀁山。",)),
+        ("Its sign is 😀x now.", ("Its sign is 😀x now.",)),
+    ],
+)
+def test_characters_beyond_the_basic_plane_are_found(answer: str, contexts: tuple[str, ...]) -> None:
+    assert _wording(answer, *contexts).is_whole
+
+
+def test_a_rare_character_in_one_context_moves_no_other() -> None:
+    assert _wording("大坝很大。", "𠀀山。", "大坝很大。", "山。").rows == (1,)
