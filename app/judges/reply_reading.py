@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, NoReturn
 
@@ -65,6 +65,11 @@ class SentenceReading:
     claims: Mapping[int, tuple[ClaimReply, ...]]
     flags: tuple[str, ...] = ()
 
+    @property
+    def quotes(self) -> Iterator[str]:
+        """All of them, in no order."""
+        return (quote for claims in self.claims.values() for claim in claims for quote in claim.quotes)
+
 
 @dataclass(frozen=True, slots=True)
 class ClaimReading:
@@ -72,6 +77,11 @@ class ClaimReading:
 
     claims: Mapping[str, ClaimReply]
     flags: tuple[str, ...] = ()
+
+    @property
+    def quotes(self) -> Iterator[str]:
+        """All of them, in no order."""
+        return (quote for claim in self.claims.values() for quote in claim.quotes)
 
 
 def read_sentences(content: str, wanted: Collection[int], *, is_truncated: bool = False) -> SentenceReading:
