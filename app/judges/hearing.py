@@ -216,9 +216,13 @@ class Hearing:
 
 async def _all(calls: Iterable[Coroutine[None, None, T]]) -> list[T]:
     """What the calls return; when one fails the others are stopped, and its failure rises."""
+    coroutines = list(calls)
+    if len(coroutines) == 1:
+        # As a rule: it needs no task.
+        return [await coroutines[0]]
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(call) for call in calls]
+            tasks = [group.create_task(call) for call in coroutines]
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from None
     return [task.result() for task in tasks]

@@ -209,6 +209,6 @@ def _with_headings(case: SegmentedSample, claims: Sequence[Claim]) -> tuple[Clai
         by_position.setdefault(claim.sentence, []).append(claim)
     found: list[Claim] = []
     for position, sentence in enumerate(case.sentences):
-        blank = whole_sentence_claim(position, sentence, verdict=Verdict.NOT_A_CLAIM)
-        found.extend(by_position.get(position, [blank]))
+        made = by_position.get(position)
+        found.extend(made or [whole_sentence_claim(position, sentence, verdict=Verdict.NOT_A_CLAIM)])
     return tuple(found)
