@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from http import HTTPStatus
 from typing import Any
+from urllib.request import getproxies
 
 import httpx2
 import openai
@@ -16,6 +17,7 @@ from openai import AsyncOpenAI
 
 from app.backends.call_failures import Blame, CallFailure, status_failure
 from app.backends.endpoints import Endpoint
+from app.backends.judge_connections import JudgeConnections
 from app.errors import FailureReason
 
 MAX_REPLY_BYTES = 8_388_608
@@ -27,6 +29,7 @@ _LEFT = ".send_request_body.complete"
 _IS_READY = (".send_request_headers.complete", ".connect_tcp.started")
 # The SDK adds headers from OPENAI_* variables, which belong to another vendor's account, and facts about this machine.
 _HEADERS_TAKEN = frozenset({"content-type", "accept", "authorization", "user-agent"})
+_PROXIED = frozenset({"http", "https", "all"})
 _FRAMING_HEADERS = frozenset({b"content-encoding", b"content-length", b"transfer-encoding"})
 
 
@@ -66,10 +69,7 @@ class CompletionsClient:
     def __init__(self, endpoint: Endpoint, *, max_reply_bytes: int = MAX_REPLY_BYTES) -> None:
         self._endpoint = endpoint
         self._max_reply_bytes = max_reply_bytes
-        # One call each: a pool looks at all of its idle sockets for every request that it takes and ends, which for 64
-        # connections is a third of all our work for a call. Another client is 0.1 ms once.
-        self._clients: list[AsyncOpenAI] = []
-        self._idle: list[AsyncOpenAI] = []
+        self._client = self._new_client()
         self._gate = _Gate(_MADE_READY_TOGETHER)
 
     async def post(self, parameters: Mapping[str, object], departure: Departure) -> bytes:
@@ -84,12 +84,10 @@ class CompletionsClient:
         """
         await self._gate.acquire()
         departure.gate = self._gate
-        # The one used last: its connection is the least likely to have been closed meanwhile.
-        client = self._idle.pop() if self._idle else self._new_client()
         token = _DEPARTURE.set(departure)
         try:
             # The raw response: the SDK builds its models without validation, and its way to give both adds a header.
-            response = await client.post("/chat/completions", cast_to=httpx2.Response, body=parameters)
+            response = await self._client.post("/chat/completions", cast_to=httpx2.Response, body=parameters)
         except openai.APITimeoutError as error:
             raise CallFailure(
                 FailureReason.TIMEOUT,
@@ -105,19 +103,17 @@ class CompletionsClient:
         finally:
             _DEPARTURE.reset(token)
             departure.pass_gate()
-            self._idle.append(client)
         return response.content
 
     async def close(self) -> None:
         """Closes the connections."""
-        for client in self._clients:
-            await client.close()
+        await self._client.close()
 
     def _new_client(self) -> AsyncOpenAI:
         timeout = openai.Timeout(None, connect=_CONNECT_SECONDS)
         # Retries are off: the SDK's own would run past the deadline of the sample. Redirects are off: a redirect
         # would hand the key and the texts to a host that nobody configured.
-        client = AsyncOpenAI(
+        return AsyncOpenAI(
             api_key=self._endpoint.api_key,
             base_url=self._endpoint.base_url,
             max_retries=0,
@@ -129,10 +125,10 @@ class CompletionsClient:
                 timeout=timeout,
                 verify=_tls_context(),
                 follow_redirects=False,
+                # A proxy of this machine is for the SDK's own connections, which know how to speak to one.
+                transport=None if getproxies().keys() & _PROXIED else JudgeConnections(_tls_context()),
             ),
         )
-        self._clients.append(client)
-        return client
 
 
 class _BoundedHttpClient(openai.DefaultAsyncHttpxClient):
