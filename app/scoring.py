@@ -16,6 +16,7 @@ from app.generation.segmentation import Sentence
 from app.generation.utilization import context_utilization
 from app.generation.verdicts import Claim, JudgeAccount, Judgement, Verdict, whole_sentence_claim
 from app.judges.cascade import Attempt, CascadeResult, JudgeCascade
+from app.judges.placement import is_small, placed
 from app.judges.tier import Ask, TierName
 
 T = TypeVar("T")
@@ -74,7 +75,7 @@ class Result:
 
 
 class Scorer:
-    """Scores samples with one cascade. CPU work of ours runs in `executor`, off the event loop."""
+    """Scores samples with one cascade. CPU work of ours runs in `executor`, off the event loop, unless it is small."""
 
     def __init__(self, cascade: JudgeCascade, executor: Executor) -> None:
         self._cascade = cascade
@@ -83,7 +84,8 @@ class Scorer:
     async def score(self, sample: Sample, options: Options) -> Result:
         """The result; a bug in a tier raises, a tier that cannot answer does not."""
         until = time.monotonic() + options.deadline_seconds
-        case, decided = await self.in_worker(lambda: _prepare(sample, options))
+        small = is_small(sample)
+        case, decided = await placed(lambda: _prepare(sample, options), self._executor, is_small=small)
         if decided is not None:
             return decided
         ask = Ask(
@@ -98,7 +100,7 @@ class Scorer:
         cascade = await self._cascade.judge(
             case, ask, tiers=options.tiers, deadline_seconds=max(0.0, until - time.monotonic())
         )
-        return await self.in_worker(lambda: _result(case, options, cascade, ask.ledger.usage))
+        return await placed(lambda: _result(case, options, cascade, ask.ledger.usage), self._executor, is_small=small)
 
     async def in_worker(self, work: Callable[[], T]) -> T:
         """What `work` returns, computed off the event loop."""

@@ -1,31 +1,40 @@
-"""How close the transport of tier `llm` comes to the ideal, against a scripted judge in a process of its own.
+"""How close tier `llm` comes to the ideal, against a scripted judge in a process of its own.
 
-    python benchmarks/judge_throughput.py
+    python benchmarks/judge_throughput.py [--concurrency 64] [--rounds 5]
 
-Two runs: 1,000 calls with at most 64 under way against 200 ms of latency; and a batch under a budget of requests a
-minute whose provider refuses one call in 20 all the same. The last line is one JSON object.
+By turns the transport alone and whole samples (5 contexts and an answer of 3 sentences through `Scorer.score`), 1,000
+each with so many under way against 200 ms of latency; then a batch under a budget of requests a minute whose provider
+refuses one call in 20 all the same. The last line is one JSON object. `waited_for_core` says how long our process stood
+in line for a processor, on Linux: where that is more than a few hundredths of a second the wall clock says nothing.
 """
 
+import argparse
 import asyncio
+import gc
 import json
 import multiprocessing
+import re
 import resource
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
+from statistics import median
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from app.backends.chat_models import FailoverChatModel, build_chat_models
 from app.exchange import ChatRequest, Ledger
+from app.generation.sample import Sample
+from app.main import create_app
+from app.scoring import Options
 from app.settings import Settings
 from tests.scripted_judge import ScriptedJudge
 from tests.scripted_replies import RecordedRequest, Step, completion, openai_error
 
-CALLS, CONCURRENCY, LATENCY_SECONDS = 1_000, 64, 0.2
+CALLS, LATENCY_SECONDS = 1_000, 0.2
 RPM, RPM_CALLS = 3_000, 500
 REQUEST = ChatRequest(
     system="You check whether sentences are supported. Answer in JSON. " * 40,
@@ -46,7 +55,7 @@ def serve(pipe: Connection, latency_seconds: float, refused_every: int) -> None:
             def step(request: RecordedRequest) -> Step:
                 if refused_every and judge.calls % refused_every == 0:
                     return openai_error(429, "limit_requests")
-                return completion(REPLY, delay_seconds=latency_seconds, usage=(2_000, 200))
+                return completion(reply_to(request), delay_seconds=latency_seconds, usage=(2_000, 200))
 
             judge.reply_with(step)
             pipe.send(judge.base_url)
@@ -54,6 +63,43 @@ def serve(pipe: Connection, latency_seconds: float, refused_every: int) -> None:
             pipe.send((judge.max_in_flight, [request.arrived_seconds for request in judge.requests]))
 
     asyncio.run(run())
+
+
+def reply_to(request: RecordedRequest) -> str:
+    """Every sentence of the answer is supported, and quoted from its context."""
+    data = re.search(r"^\{.*\}$", request.json["messages"][1]["content"], re.MULTILINE)
+    if data is None:
+        return REPLY
+    contexts = {context["text"]: context["id"] for context in json.loads(data[0])["contexts"]}
+    return json.dumps(
+        {
+            "sentences": [
+                {
+                    "id": sentence["id"],
+                    "claims": [
+                        {
+                            "claim": sentence["text"],
+                            "context_ids": [contexts[sentence["text"]]],
+                            "quotes": [sentence["text"]],
+                            "derived": False,
+                            "reason": "The context says so.",
+                            "verdict": "supported",
+                        }
+                    ],
+                }
+                for sentence in json.loads(data[0])["answer"]
+            ]
+        }
+    )
+
+
+def sample(number: int) -> Sample:
+    """Five contexts of a sentence each, and an answer that repeats three of them."""
+    contexts = tuple(
+        f"Fact {number}-{k} is that item {k} weighs {k + number} kilograms and was made in {1900 + k}."
+        for k in range(5)
+    )
+    return Sample("What?", contexts, " ".join(contexts[:3]))
 
 
 @contextmanager
@@ -79,39 +125,112 @@ async def batch(chat: FailoverChatModel, calls: int, seconds: float) -> tuple[fl
     return time.perf_counter() - started, sum(isinstance(result, BaseException) for result in results), ledger
 
 
-async def measured(calls: int, seconds: float, base_url: str, **knobs: int) -> tuple[float, int, Ledger, float]:
-    """As `batch`, and how many MiB the process grew, after a few calls that warm it up."""
+async def measured(calls: int, seconds: float, base_url: str, **knobs: int) -> tuple[float, int, Ledger]:
+    """As `batch`, after a call that warms it up."""
     settings = Settings.model_validate(
         {"llm_provider": "generic", "llm_base_url": base_url, "llm_model": "judge-1", **knobs}
     )
     chat = build_chat_models(settings)["default"]
     await batch(chat, 1, seconds)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    elapsed, failed, ledger = await batch(chat, calls, seconds)
+    measured = await batch(chat, calls, seconds)
     await chat.close()
-    return elapsed, failed, ledger, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    return measured
 
 
-def throughput() -> dict[str, float]:
-    """The first run."""
-    with judge_process(LATENCY_SECONDS, 0) as (base_url, pipe):
-        elapsed, failed, ledger, grown = asyncio.run(measured(CALLS, 60.0, base_url, llm_max_concurrency=CONCURRENCY))
-        pipe.send("stop")
-        max_in_flight, times = pipe.recv()
-    ideal = CALLS / CONCURRENCY * LATENCY_SECONDS
-    assert (failed, ledger.usage.calls, len(times)) == (0, CALLS, CALLS + 1)
+def waited_for_core() -> float:
+    """Seconds that this thread stood ready to run, and did not."""
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
+    except OSError:
+        return 0.0
+
+
+async def timed(call: Callable[[int], Awaitable[object]], concurrency: int) -> dict[str, float]:
+    """The figures of `CALLS` calls with so many under way."""
+    turn = asyncio.Semaphore(concurrency)
+
+    async def one(number: int) -> None:
+        async with turn:
+            await call(number)
+
+    before, cpu, waited = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time(), waited_for_core()
+    started = time.perf_counter()
+    await asyncio.gather(*(one(number) for number in range(CALLS)))
+    seconds = time.perf_counter() - started
     return {
-        "seconds": round(elapsed, 3),
-        "ratio_to_ideal": round(elapsed / ideal, 3),
+        "seconds": seconds,
+        "ratio_to_ideal": seconds / (CALLS / concurrency * LATENCY_SECONDS),
+        "cpu_ms_each": (time.process_time() - cpu) / CALLS * 1000,
+        "waited_for_core": waited_for_core() - waited,
+        "grown_mib": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024,
+    }
+
+
+async def by_turns(base_url: str, concurrency: int, rounds: int) -> dict[str, list[dict[str, float]]]:
+    """The rounds of the transport and of whole samples."""
+    settings = Settings.model_validate(
+        {
+            "llm_provider": "generic",
+            "llm_base_url": base_url,
+            "llm_model": "judge-1",
+            "llm_max_concurrency": concurrency,
+            "cache_ttl_seconds": 0,
+            "warm_up": False,
+        }
+    )
+    chat = build_chat_models(settings)["default"]
+    app = create_app(settings)
+
+    async def ask(number: int) -> None:
+        await chat.complete(REQUEST, seconds=60.0, ledger=Ledger())
+
+    found: dict[str, list[dict[str, float]]] = {"transport": [], "whole": []}
+    async with app.router.lifespan_context(app):
+        scorer = app.state.service.scorer
+
+        async def score(number: int) -> None:
+            result = await scorer.score(sample(number), Options(None, 0.5, 60.0))
+            assert (result.tier, result.scores.faithfulness, result.usage.calls) == ("llm", 1.0, 1)
+
+        # As `plumbline serve` does: what is loaded is not walked again.
+        gc.collect()
+        gc.freeze()
+        for number in range(rounds + 1):
+            for name, call in (("transport", ask), ("whole", score)):
+                figures = await timed(call, concurrency)
+                # The first opens the connections.
+                if number:
+                    found[name].append(figures)
+                    print(number, name, {key: round(value, 3) for key, value in figures.items()})
+    await chat.close()
+    return found
+
+
+def throughput(concurrency: int, rounds: int) -> dict[str, object]:
+    """The first runs: of each figure the least and the median."""
+    with judge_process(LATENCY_SECONDS, 0) as (base_url, pipe):
+        found = asyncio.run(by_turns(base_url, concurrency, rounds))
+        pipe.send("stop")
+        max_in_flight, _ = pipe.recv()
+    return {
+        "concurrency": concurrency,
+        "rounds": rounds,
         "max_in_flight": max_in_flight,
-        "grown_mib": round(grown, 1),
+        **{
+            name: {
+                key: [round(min(values), 3), round(median(values), 3)]
+                for key in figures[0]
+                if (values := [each[key] for each in figures])
+            }
+            for name, figures in found.items()
+        },
     }
 
 
 def limited() -> dict[str, float]:
-    """The second run."""
+    """The run under a budget."""
     with judge_process(0.05, 20) as (base_url, pipe):
-        elapsed, failed, ledger, _ = asyncio.run(measured(RPM_CALLS, 120.0, base_url, llm_rpm=RPM))
+        elapsed, failed, ledger = asyncio.run(measured(RPM_CALLS, 120.0, base_url, llm_rpm=RPM))
         pipe.send("stop")
         _, times = pipe.recv()
     most = max(sum(first <= time < first + 1 for time in times) for first in times)
@@ -128,7 +247,11 @@ def limited() -> dict[str, float]:
 
 
 def main() -> None:
-    print(json.dumps({"throughput": throughput(), "limited": limited()}))
+    parser = argparse.ArgumentParser(description="Throughput of tier llm against a scripted judge.")
+    parser.add_argument("--concurrency", type=int, default=64, help="calls under way (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=5, help="of 1,000 calls each (default: %(default)s)")
+    options = parser.parse_args()
+    print(json.dumps({"throughput": throughput(options.concurrency, options.rounds), "limited": limited()}))
 
 
 if __name__ == "__main__":

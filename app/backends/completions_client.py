@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from contextlib import aclosing
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from http import HTTPStatus
 from typing import Any
+from urllib.request import getproxies
 
 import httpx2
 import openai
@@ -16,25 +17,19 @@ from openai import AsyncOpenAI
 
 from app.backends.call_failures import Blame, CallFailure, status_failure
 from app.backends.endpoints import Endpoint
+from app.backends.judge_connections import JudgeConnections
 from app.errors import FailureReason
 
 MAX_REPLY_BYTES = 8_388_608
 _MAX_ERROR_BYTES = 65_536
 _CONNECT_SECONDS = 5.0
-# A pool looks at each of its idle sockets for every request that it takes and ends: of one pool of 64 connections that
-# is a third of all our work for a call.
-_CALLS_OF_A_LANE = 8
 _MADE_READY_TOGETHER = 1
 # What the HTTP client says that it does. The gate opens before anything that another machine can hold up.
 _LEFT = ".send_request_body.complete"
 _IS_READY = (".send_request_headers.complete", ".connect_tcp.started")
 # The SDK adds headers from OPENAI_* variables, which belong to another vendor's account, and facts about this machine.
-_HEADERS_SENT = frozenset(
-    {
-        b"host", b"content-type", b"content-length", b"accept", b"accept-encoding", b"authorization", b"connection",
-        b"user-agent",
-    }
-)  # fmt: skip
+_HEADERS_TAKEN = frozenset({"content-type", "accept", "authorization", "user-agent"})
+_PROXIED = frozenset({"http", "https", "all"})
 _FRAMING_HEADERS = frozenset({b"content-encoding", b"content-length", b"transfer-encoding"})
 
 
@@ -74,7 +69,7 @@ class CompletionsClient:
     def __init__(self, endpoint: Endpoint, *, max_reply_bytes: int = MAX_REPLY_BYTES) -> None:
         self._endpoint = endpoint
         self._max_reply_bytes = max_reply_bytes
-        self._lanes = [self._new_lane()]
+        self._client = self._new_client()
         self._gate = _Gate(_MADE_READY_TOGETHER)
 
     async def post(self, parameters: Mapping[str, object], departure: Departure) -> bytes:
@@ -89,12 +84,10 @@ class CompletionsClient:
         """
         await self._gate.acquire()
         departure.gate = self._gate
-        lane = self._free_lane()
-        lane.in_flight += 1
         token = _DEPARTURE.set(departure)
         try:
             # The raw response: the SDK builds its models without validation, and its way to give both adds a header.
-            response = await lane.client.post("/chat/completions", cast_to=httpx2.Response, body=parameters)
+            response = await self._client.post("/chat/completions", cast_to=httpx2.Response, body=parameters)
         except openai.APITimeoutError as error:
             raise CallFailure(
                 FailureReason.TIMEOUT,
@@ -110,26 +103,17 @@ class CompletionsClient:
         finally:
             _DEPARTURE.reset(token)
             departure.pass_gate()
-            lane.in_flight -= 1
         return response.content
 
     async def close(self) -> None:
         """Closes the connections."""
-        for lane in self._lanes:
-            await lane.client.close()
+        await self._client.close()
 
-    def _free_lane(self) -> "_Lane":
-        for lane in self._lanes:
-            if lane.in_flight < _CALLS_OF_A_LANE:
-                return lane
-        self._lanes.append(self._new_lane())
-        return self._lanes[-1]
-
-    def _new_lane(self) -> "_Lane":
+    def _new_client(self) -> AsyncOpenAI:
         timeout = openai.Timeout(None, connect=_CONNECT_SECONDS)
         # Retries are off: the SDK's own would run past the deadline of the sample. Redirects are off: a redirect
         # would hand the key and the texts to a host that nobody configured.
-        client = AsyncOpenAI(
+        return AsyncOpenAI(
             api_key=self._endpoint.api_key,
             base_url=self._endpoint.base_url,
             max_retries=0,
@@ -141,29 +125,34 @@ class CompletionsClient:
                 timeout=timeout,
                 verify=_tls_context(),
                 follow_redirects=False,
-                event_hooks={"request": [_keep_known_headers]},
+                # A proxy of this machine is for the SDK's own connections, which know how to speak to one.
+                transport=None if getproxies().keys() & _PROXIED else JudgeConnections(_tls_context()),
             ),
         )
-        return _Lane(client)
-
-
-@dataclass(slots=True)
-class _Lane:
-    """One client with a pool of its own, and how many calls it is making."""
-
-    client: AsyncOpenAI
-    in_flight: int = 0
 
 
 class _BoundedHttpClient(openai.DefaultAsyncHttpxClient):
-    """Reads every reply itself, so that no more of it is kept than the bound, whatever it inflates to."""
+    """Makes and sends requests as plainly as they are: no cookies, parameters or headers but ours.
+
+    Reads every reply itself, so that no more of it is kept than the bound, whatever it inflates to.
+    """
 
     def __init__(self, max_reply_bytes: int, **options: Any) -> None:
         super().__init__(**options)
         self._max_reply_bytes = max_reply_bytes
+        self._encoding = self.headers["accept-encoding"]
+
+    def build_request(self, method: str, url: httpx2.URL | str, **options: Any) -> httpx2.Request:
+        headers = [(name, value) for name, value in options["headers"] if name.lower() in _HEADERS_TAKEN]
+        return httpx2.Request(
+            method,
+            _parsed(str(url)),
+            headers=[*headers, ("Accept-Encoding", self._encoding), ("Connection", "keep-alive")],
+            content=options["content"],
+            extensions={"timeout": options["timeout"].as_dict(), "trace": _note_departure},
+        )
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        request.extensions = {**request.extensions, "trace": _note_departure}
         response = await super().send(request, **{**options, "stream": True})
         try:
             content = await self._read(response)
@@ -194,10 +183,9 @@ async def _note_departure(event: str, info: Mapping[str, object]) -> None:
         departure.note(event)
 
 
-async def _keep_known_headers(request: httpx2.Request) -> None:
-    request.headers = httpx2.Headers(
-        [(name, value) for name, value in request.headers.raw if name.lower() in _HEADERS_SENT]
-    )
+@lru_cache(maxsize=16)
+def _parsed(url: str) -> httpx2.URL:
+    return httpx2.URL(url)
 
 
 @cache

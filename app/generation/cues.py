@@ -184,13 +184,18 @@ _CHINESE_BY_WORD = _by_word(_CHINESE_CLASSES)
 _CHINESE_WORD = re.compile("|".join(map(re.escape, sorted(_CHINESE_BY_WORD, key=len, reverse=True))))
 
 
+def may_instruct(text: str) -> bool:
+    """Whether a lower-cased text holds a word without which nothing in it tells a judge how to judge."""
+    return any(anchor in text for anchor in _ANCHORS)
+
+
 def instructing_sentences(text: str) -> Iterator[tuple[int, int]]:
     """The sentences [start:end) of a lower-cased text that tell a judge how to judge."""
-    if not any(anchor in text for anchor in _ANCHORS):
+    if not may_instruct(text):
         return
     for start, end in sentences(text):
         sentence = text[start:end]
-        if any(anchor in sentence for anchor in _ANCHORS) and _instructs(sentence):
+        if may_instruct(sentence) and _instructs(sentence):
             yield start, end
 
 

@@ -51,6 +51,15 @@ def disguises(text: str) -> set[str]:
     return kinds
 
 
+def may_be_disguised(text: str) -> bool:
+    """Whether `disguises` could find anything in the lines of a text; False is sure, True is not."""
+    return (
+        any(pattern.search(text) for pattern in (_ESCAPES, _BASE64, _HEX))
+        or not (text.isascii() or (cleaned(text) == text and _MIXED.search(text) is None))
+        or len(text) >= _MIN_PADDED_CHARACTERS
+    )
+
+
 def _hides_text(text: str) -> bool:
     """Whether hidden characters serve no typographer: tags, forced directions, several inside words."""
     inside = 0

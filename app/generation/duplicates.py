@@ -20,7 +20,7 @@ def mark_duplicates(claims: Sequence[Claim]) -> tuple[Claim, ...]:
     What is no claim is left alone.
     """
     first_by_text: dict[str, int] = {}
-    marked = [replace(claim, flags=_without_marks(claim.flags)) for claim in claims]
+    marked = [replace(claim, flags=_without_marks(claim.flags)) if claim.flags else claim for claim in claims]
     for index, claim in enumerate(marked):
         if not claim.is_checkable:
             continue

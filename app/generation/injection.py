@@ -6,8 +6,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from app.generation.cues import instructing_sentences, sentences
-from app.generation.disguises import LOOKALIKES, disguises
+from app.generation.cues import instructing_sentences, may_instruct, sentences
+from app.generation.disguises import LOOKALIKES, disguises, may_be_disguised
 from app.generation.hidden import cleaned, hidden_places
 from app.generation.sample import Sample
 
@@ -89,6 +89,8 @@ _ROLE_ANCHORS = (
 )
 _LIST_REACH_CHARACTERS = 2_000
 _COLON_REACH_CHARACTERS = 20
+# Longer ones have some such word as a rule.
+_MAX_PLAIN_CHARACTERS = 3_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +105,17 @@ class Inspection:
     excluded: tuple[tuple[int, int, int], ...]
 
 
+_NOTHING_FOUND = Inspection((), ())
+
+
 def inspect(sample: Sample) -> Inspection:
     """What in the question, the contexts and the answer is written for the judge. Linear in their length.
 
     No flag changes a score; what they are for is a second look and a reader's attention.
     """
+    # Most short samples hold nothing of the kind, which is soon seen of all their texts at once.
+    if _is_plain("\n".join((sample.question, sample.answer, *sample.contexts))):
+        return _NOTHING_FOUND
     kinds: set[str] = set()
     excluded: list[tuple[int, int, int]] = []
     for text in (sample.question, sample.answer):
@@ -122,6 +130,20 @@ def inspect(sample: Sample) -> Inspection:
     return Inspection(flags, tuple(excluded))
 
 
+def _is_plain(text: str) -> bool:
+    """Whether there is surely nothing to find in the lines of a text: no word of an instruction, and no disguise."""
+    return len(text) <= _MAX_PLAIN_CHARACTERS and not (
+        may_instruct(readable := _readable(text))
+        or _has_any(_VERDICT_ANCHORS, readable)
+        or _has_any(_ROLE_ANCHORS, readable)
+        or may_be_disguised(text)
+    )
+
+
+def _has_any(anchors: Iterable[str], text: str) -> bool:
+    return any(anchor in text for anchor in anchors)
+
+
 def _readable(text: str) -> str:
     """The text as an eager reader takes it: nothing hidden, look-alike letters made Latin, lower case."""
     return cleaned(text).translate(_SAME_LENGTH).lower()
@@ -131,13 +153,13 @@ def _instructions(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
     """Kinds and places of what instructs a judge in a readable text."""
     for start, end in instructing_sentences(text):
         yield "instruction_to_judge", (start, _end_of_list(text, end))
-    if any(anchor in text for anchor in _VERDICT_ANCHORS):
+    if _has_any(_VERDICT_ANCHORS, text):
         told = 0
         for match in _VERDICT.finditer(text):
             if match.end() > told:
                 start, told = _around_verdict(text, match.start(), match.end())
                 yield "verdict_in_text", (start, told)
-    if any(anchor in text for anchor in _ROLE_ANCHORS):
+    if _has_any(_ROLE_ANCHORS, text):
         told = 0
         for match in _ROLE.finditer(text):
             if match.end() > told:

@@ -11,21 +11,23 @@ from typing import Final, TypeVar
 from app.errors import FailureReason, TierFailure
 from app.exchange import ChatReply, ChatRequest, Ledger
 from app.generation.sample import SegmentedSample
-from app.generation.verdicts import INCOMPLETE, SUPPORT_BY_VERDICT, Claim, Verdict, whole_sentence_claim
+from app.generation.verdicts import INCOMPLETE, Claim, Verdict
 from app.generation.words import content_words
 from app.judges.context_windows import Window
 from app.judges.evidence.search import EvidenceSearch
-from app.judges.evidence.settlement import doubts, settle
+from app.judges.evidence.settlement import doubts
+from app.judges.placement import are_small, placed
 from app.judges.prompts import Prompt
 from app.judges.questions import claims_question, sentences_question
-from app.judges.reply_reading import ClaimReply, read_claims, read_sentences
+from app.judges.reply_claims import UNANSWERED, checked_claims, drafted_claims
+from app.judges.reply_reading import ClaimReading, SentenceReading, read_claims, read_sentences
 from app.judges.tier import ChatModel
 
 T = TypeVar("T")
+ReadingT = TypeVar("ReadingT", SentenceReading, ClaimReading)
 
 # A sentence takes about 90 tokens of a reply: this many are far from filling one of 4,096.
 _TOKENS_PER_SENTENCE: Final = 100
-_UNANSWERED: Final = "unanswered"
 # Best first when windows disagree: whoever saw the passage is right.
 _RANK: Final = {
     Verdict.SUPPORTED: 4,
@@ -46,13 +48,14 @@ class Prompts:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A sample made ready for judges: cut into windows, its contexts searchable."""
+    """A sample made ready for judges: cut into windows, its contexts searchable. `is_small`: see `placement`."""
 
     segmented: SegmentedSample
     windows: tuple[Window, ...]
     search: EvidenceSearch
     prompts: Prompts
     max_output_tokens: int
+    is_small: bool
 
     @property
     def verdicts_a_reply(self) -> int:
@@ -116,24 +119,11 @@ class Hearing:
             )
         )
 
-        def read() -> list[Claim]:
-            reading = read_sentences(reply.content, batch.values(), is_truncated=reply.is_truncated)
-            self.flags.update(dict.fromkeys(reading.flags))
-            claims: list[Claim] = []
-            for position, number in batch.items():
-                replies = reading.claims.get(number)
-                if replies is None:
-                    claims.append(_unanswered(position, case.segmented))
-                    continue
-                for order, said in enumerate(replies):
-                    blank = whole_sentence_claim(position, case.segmented.sentences[position], verdict=said.verdict)
-                    text, flags = _own_words(said.claim, blank.text)
-                    made = replace(blank, id=f"{position}.{order}", text=text)
-                    settled = self._settled(made, said)
-                    claims.append(replace(settled, flags=(*settled.flags, *flags)))
-            return claims
-
-        return await self._in_worker(read)
+        return await self._claims_of(
+            reply,
+            lambda: read_sentences(reply.content, batch.values(), is_truncated=reply.is_truncated),
+            lambda reading: drafted_claims(reading, batch, case.segmented, case.search),
+        )
 
     async def _read_on(self, claims: list[Claim], windows: Sequence[Window]) -> list[Claim]:
         """The claims after the other windows, each of which is asked for what the first did not support."""
@@ -153,19 +143,21 @@ class Hearing:
             TierFailure: sentences are still without a verdict. A look that was only for doubts fails in silence but
                 for the flag `second_look_failed`.
         """
-        asked = [claim for claim in claims if _UNANSWERED in claim.flags or doubts(claim)]
+        asked = [claim for claim in claims if UNANSWERED in claim.flags or doubts(claim)]
         if not asked:
             return tuple(claims)
-        window = await self._in_worker(lambda: _nearest_window(asked, self.case.windows))
+        window = await placed(
+            lambda: _nearest_window(asked, self.case.windows), self.executor, is_small=self.case.is_small
+        )
         try:
             looked = await self._check(asked, window)
         except TierFailure:
-            if any(_UNANSWERED in claim.flags for claim in asked):
+            if any(UNANSWERED in claim.flags for claim in asked):
                 raise
             self.flags |= {"second_look_failed": None, INCOMPLETE: None}
             return tuple(claims)
         settled = [_after_second_look(claim, looked.get(claim.id)) for claim in claims]
-        missing = sum(_UNANSWERED in claim.flags for claim in settled)
+        missing = sum(UNANSWERED in claim.flags for claim in settled)
         if missing:
             raise self._incomplete(missing)
         return tuple(settled)
@@ -192,42 +184,25 @@ class Hearing:
             )
         )
 
-        def read() -> dict[str, Claim]:
-            reading = read_claims(reply.content, {claim.id for claim in claims}, is_truncated=reply.is_truncated)
-            self.flags.update(dict.fromkeys(reading.flags))
-            return {
-                claim.id: self._settled(replace(claim, flags=(), evidence=()), reading.claims[claim.id])
-                for claim in claims
-                if claim.id in reading.claims
-            }
-
-        return await self._in_worker(read)
-
-    def _settled(self, claim: Claim, said: ClaimReply) -> Claim:
-        cited = [number - 1 for number in said.context_ids]
-        located = [self.case.search.locate(quote, cited) for quote in said.quotes]
-        evidence = tuple(dict.fromkeys(each for each in located if each is not None))
-        moved = bool(cited) and any(each.verified and each.context not in cited for each in evidence)
-        return settle(
-            replace(
-                claim,
-                verdict=said.verdict,
-                support=SUPPORT_BY_VERDICT.get(said.verdict),
-                reason=said.reason or None,
-                evidence=evidence,
-                flags=("context_id_repaired",) if moved else (),
-            ),
-            self.case.search,
-            is_derived=said.derived,
+        return await self._claims_of(
+            reply,
+            lambda: read_claims(reply.content, {claim.id for claim in claims}, is_truncated=reply.is_truncated),
+            lambda reading: checked_claims(reading, claims, case.search),
         )
+
+    async def _claims_of(self, reply: ChatReply, read: Callable[[], ReadingT], settled: Callable[[ReadingT], T]) -> T:
+        """The claims of a reply: made in a thread where texts are long, or quotes must be looked for."""
+        is_small = self.case.is_small and are_small((reply.content,))
+        reading = await placed(read, self.executor, is_small=is_small)
+        self.flags.update(dict.fromkeys(reading.flags))
+        # One that stands nowhere as it is takes milliseconds to look for.
+        is_quick = is_small and all(map(self.case.search.stands_verbatim, reading.quotes))
+        return await placed(lambda: settled(reading), self.executor, is_small=is_quick)
 
     async def _ask(self, request: ChatRequest) -> ChatReply:
         reply = await self.chat.complete(request, seconds=max(0.0, self.until - time.monotonic()), ledger=self.ledger)
         self.models[reply.model] = None
         return reply
-
-    async def _in_worker(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self.executor, work)
 
     def _incomplete(self, missing: int) -> TierFailure:
         if "truncated_reply" in self.flags:
@@ -241,9 +216,13 @@ class Hearing:
 
 async def _all(calls: Iterable[Coroutine[None, None, T]]) -> list[T]:
     """What the calls return; when one fails the others are stopped, and its failure rises."""
+    coroutines = list(calls)
+    if len(coroutines) == 1:
+        # As a rule: it needs no task.
+        return [await coroutines[0]]
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(call) for call in calls]
+            tasks = [group.create_task(call) for call in coroutines]
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from None
     return [task.result() for task in tasks]
@@ -256,23 +235,9 @@ def _batches(case: Case) -> Iterator[dict[int, int]]:
         yield batch
 
 
-def _own_words(claim: str, sentence: str) -> tuple[str, tuple[str, ...]]:
-    """The claim, or its sentence when the two have no content word in common: what was not said is not judged."""
-    wanted = frozenset(content_words(sentence))
-    if claim and (not wanted or wanted & frozenset(content_words(claim))):
-        return claim, ()
-    return sentence, ("claim_replaced",) if claim else ()
-
-
-def _unanswered(position: int, case: SegmentedSample) -> Claim:
-    return whole_sentence_claim(
-        position, case.sentences[position], verdict=Verdict.NOT_MENTIONED, support=0.0, flags=(_UNANSWERED,)
-    )
-
-
 def _better(one: Claim, other: Claim) -> Claim:
     """The claim of the window that saw more."""
-    if _UNANSWERED in one.flags:
+    if UNANSWERED in one.flags:
         return other
     return max(one, other, key=lambda claim: (_RANK[claim.verdict], -len(doubts(claim))))
 
@@ -281,7 +246,7 @@ def _after_second_look(claim: Claim, looked: Claim | None) -> Claim:
     """The claim as the second look leaves it: a verdict without doubts replaces one with them."""
     if looked is None:
         return claim
-    if _UNANSWERED in claim.flags or len(doubts(looked)) < len(doubts(claim)):
+    if UNANSWERED in claim.flags or len(doubts(looked)) < len(doubts(claim)):
         return replace(looked, flags=(*looked.flags, "second_look"))
     return claim
 

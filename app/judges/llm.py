@@ -17,6 +17,7 @@ from app.judges.context_windows import context_windows
 from app.judges.evidence.search import EvidenceSearch
 from app.judges.hearing import Case, Hearing, Prompts
 from app.judges.panel import escalated, faithfulness_by_vote, majority, worth_escalating
+from app.judges.placement import is_small, placed
 from app.judges.prompts import PromptLibrary
 from app.judges.tier import Ask, ChatModel, TierName
 from app.readiness import Readiness
@@ -62,9 +63,10 @@ class LlmTier:
         until, before = time.monotonic() + seconds, ask.ledger.usage
         chats = self._asked(ask.judges)
         second = self._asked((ask.escalation,))[0] if ask.escalation else None
-        loop = asyncio.get_running_loop()
         smallest = min(chat.context_tokens for chat in (*chats, *((second,) if second else ())))
-        inspection, prepared = await loop.run_in_executor(self._executor, self._prepare, case, smallest)
+        inspection, prepared = await placed(
+            lambda: self._prepare(case, smallest), self._executor, is_small=is_small(case.sample)
+        )
 
         def hearing(chat: ChatModel) -> Hearing:
             return Hearing(prepared, chat, ask.ledger, until, self._executor)
@@ -145,7 +147,7 @@ class LlmTier:
             sentences=case.context_sentences,
             index=case.index,
         )
-        return inspection, Case(case, windows, search, prompts, self._max_output_tokens)
+        return inspection, Case(case, windows, search, prompts, self._max_output_tokens, is_small(case.sample))
 
     async def _votes(
         self, claims: Sequence[Claim], others: Sequence[Hearing], lead: Hearing, samples: int, hearings: list[Hearing]
@@ -207,6 +209,6 @@ def _with_headings(case: SegmentedSample, claims: Sequence[Claim]) -> tuple[Clai
         by_position.setdefault(claim.sentence, []).append(claim)
     found: list[Claim] = []
     for position, sentence in enumerate(case.sentences):
-        blank = whole_sentence_claim(position, sentence, verdict=Verdict.NOT_A_CLAIM)
-        found.extend(by_position.get(position, [blank]))
+        made = by_position.get(position)
+        found.extend(made or [whole_sentence_claim(position, sentence, verdict=Verdict.NOT_A_CLAIM)])
     return tuple(found)

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, NoReturn
 
@@ -65,6 +66,11 @@ class SentenceReading:
     claims: Mapping[int, tuple[ClaimReply, ...]]
     flags: tuple[str, ...] = ()
 
+    @property
+    def quotes(self) -> Iterator[str]:
+        """All of them, in no order."""
+        return (quote for claims in self.claims.values() for claim in claims for quote in claim.quotes)
+
 
 @dataclass(frozen=True, slots=True)
 class ClaimReading:
@@ -72,6 +78,11 @@ class ClaimReading:
 
     claims: Mapping[str, ClaimReply]
     flags: tuple[str, ...] = ()
+
+    @property
+    def quotes(self) -> Iterator[str]:
+        """All of them, in no order."""
+        return (quote for claim in self.claims.values() for quote in claim.quotes)
 
 
 def read_sentences(content: str, wanted: Collection[int], *, is_truncated: bool = False) -> SentenceReading:
@@ -147,8 +158,7 @@ def _items(content: str, key: str, *, is_truncated: bool) -> tuple[list[dict[str
     starts = [found.end() - 1 for found in re.finditer(rf'["\']{key}["\']\s*:\s*\[', content)]
     flags = ["several_replies"] if len(starts) > 1 else []
     for start in reversed(starts[-_MAX_LISTS:]):
-        text, is_cut = _list(content, start)
-        items, is_repaired = _parsed(text)
+        items, is_cut, is_repaired = _read_list(content, start)
         if not isinstance(items, list):
             continue
         if is_cut or is_truncated:
@@ -157,6 +167,15 @@ def _items(content: str, key: str, *, is_truncated: bool) -> tuple[list[dict[str
             flags.append("repaired_reply")
         return [item for item in items if isinstance(item, dict)], flags
     return [], [*flags, "truncated_reply" if is_truncated else "unreadable_reply"]
+
+
+def _read_list(content: str, start: int) -> tuple[object, bool, bool]:
+    """The list that begins at `start`, whether it was cut, and whether it had to be mended; None when it could not."""
+    with suppress(ValueError, RecursionError):
+        return _DECODER.raw_decode(content, start)[0], False, False
+    text, is_cut = _list(content, start)
+    items, is_repaired = _parsed(text)
+    return items, is_cut, is_repaired
 
 
 def _list(content: str, start: int) -> tuple[str, bool]:
@@ -174,7 +193,7 @@ def _list(content: str, start: int) -> tuple[str, bool]:
 def _parsed(text: str) -> tuple[object, bool]:
     """The value and whether the text had to be mended; None when it could not be. Nothing in it is evaluated."""
     try:
-        return json.loads(text, strict=False, object_pairs_hook=_unique, parse_constant=_refuse), False
+        return _DECODER.decode(text), False
     except (ValueError, RecursionError):
         pass
     if len(text) > _MAX_REPAIRED_CHARACTERS:
@@ -193,3 +212,6 @@ def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any] | None:
 
 def _refuse(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
+
+
+_DECODER: Final = json.JSONDecoder(strict=False, object_pairs_hook=_unique, parse_constant=_refuse)

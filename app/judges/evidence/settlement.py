@@ -86,7 +86,8 @@ def _compared(claim: Claim, found: list[Evidence], search: EvidenceSearch, *, is
 
 def _agrees(claim: Claim, evidence: Evidence, search: EvidenceSearch) -> bool:
     """Whether the passage has the claim itself, negation and all."""
-    return contains_verbatim(search.around(evidence, reach=0), claim.text)
+    passage = search.around(evidence, reach=0)
+    return passage == claim.text or contains_verbatim(passage, claim.text)
 
 
 def _is_almost_verbatim(claim: Claim, search: EvidenceSearch) -> bool:

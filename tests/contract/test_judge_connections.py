@@ -1,0 +1,129 @@
+"""The kept connections to a provider: used again while they are sound, and never while they are not."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tests.scripted_judge import ScriptedJudge
+from tests.scripted_replies import completion, completion_payload
+from tests.scripted_transport import ask, failure_of, transport
+
+GOOD = '{"ok": true}'
+BODY = json.dumps(completion_payload([{"index": 0, "message": {"content": GOOD}, "finish_reason": "stop"}])).encode()
+REPLY = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (len(BODY), BODY)
+
+Answer = Callable[[asyncio.StreamWriter], Awaitable[None]]
+
+
+@asynccontextmanager
+async def answering(answer: Answer) -> AsyncIterator[tuple[str, list[int]]]:
+    """The address of a server that answers every request so, and the number of requests of each of its connections."""
+    served: list[int] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        served.append(0)
+        place = len(served) - 1
+        try:
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).lower()
+                await reader.readexactly(int(head.split(b"content-length:")[1].split(b"\r\n")[0]))
+                served[place] += 1
+                await answer(writer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.transport.abort()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", served
+    finally:
+        server.close()
+
+
+async def test_calls_in_turn_share_a_connection_and_calls_at_one_time_have_one_each(judge: ScriptedJudge) -> None:
+    judge.reply_with(completion(GOOD, delay_seconds=0.05))
+
+    async with transport(judge) as chat:
+        for _ in range(3):
+            await ask(chat)
+        in_turn = judge.connections
+        await asyncio.gather(*(ask(chat) for _ in range(4)))
+
+    assert (in_turn, judge.connections, judge.calls) == (1, 4, 7)
+
+
+@pytest.mark.parametrize("stray", [b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nno", b"\r\n"])
+@pytest.mark.parametrize("pause_seconds", [0.0, 0.02])
+async def test_a_connection_on_which_more_came_than_was_asked_for_is_not_used_again(
+    stray: bytes, pause_seconds: float
+) -> None:
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        writer.write(REPLY)
+        await asyncio.sleep(pause_seconds)
+        writer.write(stray)
+
+    async with answering(answer) as (url, served), transport(llm_base_url=url) as chat:
+        for _ in range(3):
+            assert (await ask(chat)).content == GOOD
+            await asyncio.sleep(0.05)
+
+    assert served == [1, 1, 1]
+
+
+async def test_a_connection_that_the_server_has_closed_is_not_used_again() -> None:
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        writer.write(REPLY)
+        await writer.drain()
+        writer.close()
+
+    async with answering(answer) as (url, served), transport(llm_base_url=url) as chat:
+        for _ in range(3):
+            assert (await ask(chat)).content == GOOD
+            await asyncio.sleep(0.02)
+
+    assert served == [1, 1, 1]
+
+
+async def test_a_connection_whose_server_says_that_it_closes_is_not_used_again() -> None:
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        writer.write(REPLY.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n", 1))
+
+    async with answering(answer) as (url, served), transport(llm_base_url=url) as chat:
+        for _ in range(2):
+            assert (await ask(chat)).content == GOOD
+
+    assert served == [1, 1]
+
+
+async def test_what_is_said_before_the_response_is_passed_over() -> None:
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n" + REPLY)
+
+    async with answering(answer) as (url, _), transport(llm_base_url=url) as chat:
+        assert (await ask(chat)).content == GOOD
+
+
+async def test_an_address_that_nobody_listens_at_is_a_broken_connection(judge: ScriptedJudge) -> None:
+    url = judge.base_url
+    await judge.__aexit__(None, None, None)
+
+    async with transport(llm_base_url=url) as chat:
+        failure = await failure_of(chat)
+
+    assert failure.reason == "connection"
+    assert "(ConnectError)" in failure.detail
+
+
+async def test_a_proxy_of_the_machine_is_asked(judge: ScriptedJudge, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge.reply_with(completion(GOOD))
+    monkeypatch.setenv("HTTP_PROXY", judge.base_url.removesuffix("/v1"))
+
+    async with transport(llm_base_url="http://judge.example/v1") as chat:
+        reply = await ask(chat)
+
+    assert reply.content == GOOD
+    assert judge.requests[0].path == "http://judge.example/v1/chat/completions"
