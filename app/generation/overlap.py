@@ -46,6 +46,11 @@ class ContextIndex:
         """Whether the word is among the content words of the contexts."""
         return word in self._postings
 
+    def best_share(self, words: Collection[str]) -> float:
+        """Share of the words that one context sentence holds at most, in [0, 1]; 0 for no words."""
+        distinct = frozenset(words)
+        return max(self._candidates(distinct).values(), default=0) / len(distinct) if distinct else 0.0
+
     def best_match(self, text: str, words: Collection[str]) -> Match | None:
         """The context sentence that covers most of the words; None when none has any of them.
 

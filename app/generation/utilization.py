@@ -26,5 +26,4 @@ def context_utilization(sentences: Sequence[Sentence], index: ContextIndex) -> f
 
 
 def _is_related(sentence: Sentence, index: ContextIndex) -> bool:
-    match = index.best_match(sentence.text, content_words(sentence.text))
-    return match is not None and match.share >= RELATED_SHARE
+    return index.best_share(content_words(sentence.text)) >= RELATED_SHARE

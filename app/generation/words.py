@@ -158,7 +158,7 @@ def _fold(text: str) -> str:
 
 def _negations(normalised: str) -> int:
     words = sum(word in _NEGATIONS_EN for word in normalised.split())
-    return words + sum(character in _NEGATIONS_ZH for character in normalised)
+    return words if normalised.isascii() else words + sum(character in _NEGATIONS_ZH for character in normalised)
 
 
 def _is_between_words(left: str, right: str) -> bool:

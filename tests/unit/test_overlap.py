@@ -25,6 +25,7 @@ def test_the_context_sentence_with_most_of_the_words_matches() -> None:
     assert (match.context, match.sentence.text) == (1, "The keeper lights the lamp.")
     assert match.share == 0.75
     assert not match.is_verbatim
+    assert index.best_share(["keeper", "lights", "lamp", "nightly"]) == match.share
 
 
 def test_of_equal_shares_the_earlier_place_matches() -> None:
