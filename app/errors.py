@@ -7,6 +7,7 @@ PlumblineError
 ├── BadRequest              the caller sent something that cannot be read
 │   ├── MalformedBody       not JSON, or JSON that no field can take
 │   ├── UnsupportedBody     a content type or encoding that is not read here
+│   ├── NotAcceptable       no form of the answer that the caller would take
 │   ├── InvalidInput        judgments, runs, measures or labels that cannot be evaluated; names the place
 │   ├── BodyTooLarge        more bytes than the limit
 │   └── BodyTooSlow         the body did not arrive in time
@@ -46,6 +47,10 @@ class MalformedBody(BadRequest):
 
 class UnsupportedBody(BadRequest):
     """The body has a content type or a content encoding that is not read here."""
+
+
+class NotAcceptable(BadRequest):
+    """The caller takes no form that the answer has."""
 
 
 class InvalidInput(BadRequest):

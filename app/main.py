@@ -13,9 +13,11 @@ from fastapi_offline import FastAPIOffline
 import app as package
 from app import __version__
 from app.api.auth import make_key_check
+from app.api.batches import BATCH_PATH, batch_routes, batch_schemas
 from app.api.edge import install_edge
 from app.api.evaluations import evaluation_routes
 from app.api.msgspec_body import document
+from app.api.openapi_schemas import add_schemas
 from app.api.operations import operation_routes
 from app.api.problems import install_problem_handlers
 from app.api.retrieval import MESSAGES, retrieval_routes
@@ -57,6 +59,7 @@ class Service:
 
     cascade: JudgeCascade
     scorer: Scorer
+    batch_slots: asyncio.Semaphore
 
 
 def create_app(settings: Settings | None = None, *, encoder: SentenceEncoder | None = None) -> FastAPI:
@@ -102,17 +105,31 @@ def create_app(settings: Settings | None = None, *, encoder: SentenceEncoder | N
         prefix="/v1",
         dependencies=[check_key],
     )
+    app.include_router(
+        batch_routes(
+            settings,
+            lambda request: _service(request).scorer,
+            lambda request: _service(request).batch_slots,
+            judge_names=plan.judge_names,
+        ),
+        prefix="/v1",
+        dependencies=[check_key],
+    )
     app.include_router(operation_routes(_version(plan), lambda request: _service(request).cascade))
     app.include_router(
         retrieval_routes(lambda request: _service(request).scorer), prefix="/v1", dependencies=[check_key]
     )
     document(app, MESSAGES)
+    add_schemas(app, batch_schemas(settings))
     install_problem_handlers(app)
     install_edge(
         app,
         max_body_bytes=settings.max_body_bytes,
         body_timeout_seconds=settings.body_timeout_seconds,
-        max_body_bytes_by_prefix={"/v1/retrieval/": settings.max_retrieval_body_bytes},
+        max_body_bytes_by_prefix={
+            "/v1/retrieval/": settings.max_retrieval_body_bytes,
+            f"/v1{BATCH_PATH}": settings.max_batch_body_bytes,
+        },
     )
     return app
 
@@ -132,7 +149,7 @@ def _build(plan: _Plan, stack: AsyncExitStack) -> Service:
         max_windows=plan.settings.embedding_max_windows,
     )
     cascade = JudgeCascade([_llm_tier(plan, executor, stack), embedding, LexicalTier(plan.calibrations, executor)])
-    return Service(cascade, Scorer(cascade, executor))
+    return Service(cascade, Scorer(cascade, executor), asyncio.Semaphore(plan.settings.batch_concurrency))
 
 
 def _llm_tier(plan: _Plan, executor: Executor, stack: AsyncExitStack) -> Tier:

@@ -73,6 +73,8 @@ class Settings(BaseSettings):
     max_retrieval_body_bytes: int = Field(
         default=157_286_400, ge=1024, description="Bytes of one body under /v1/retrieval."
     )
+    max_batch_body_bytes: int = Field(default=33_554_432, ge=1024, description="Bytes of one body with a batch.")
+    max_batch_samples: int = Field(default=1_000, ge=1, le=100_000, description="Samples of one batch.")
     body_timeout_seconds: float = Field(
         default=15.0, gt=0, le=600, description="Seconds in which a body must have arrived."
     )
@@ -87,6 +89,9 @@ class Settings(BaseSettings):
     threshold: float = Field(default=0.5, ge=0, le=1, description="Faithfulness from which `passed` is true.")
     deadline_seconds: float = Field(
         default=20.0, gt=0, le=600, description="Seconds for one sample, all tiers together."
+    )
+    batch_concurrency: int = Field(
+        default=64, ge=1, le=10_000, description="Samples of batches judged at one time, those of all batches together."
     )
     calibration: Path | None = Field(default=None, description="Calibration file to use in place of the built-in one.")
 

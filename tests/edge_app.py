@@ -88,9 +88,14 @@ def read_problem(response: httpx2.Response, status: int) -> Problem:
 
 
 @contextlib.contextmanager
-def serve(app: FastAPI, *, lifespan: Literal["on", "off"] = "off") -> Iterator[int]:
-    """The port of a real uvicorn on loopback, in a thread."""
+def serve(
+    app: FastAPI, *, lifespan: Literal["on", "off"] = "off", send_buffer_bytes: int | None = None
+) -> Iterator[int]:
+    """The port of a real uvicorn on loopback, in a thread; the kernel keeps so much of an answer that nobody reads."""
     listener = socket.create_server(("127.0.0.1", 0))
+    if send_buffer_bytes is not None:
+        # connections take it over from the listener
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan=lifespan))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

@@ -51,9 +51,9 @@ async def running(settings: Settings, *, encoder: SentenceEncoder | None = None)
 
 
 @contextlib.contextmanager
-def served(app: FastAPI) -> Iterator[str]:
+def served(app: FastAPI, *, send_buffer_bytes: int | None = None) -> Iterator[str]:
     """The base URL of a real uvicorn on loopback, in a thread, with the app's lifespan."""
-    with serve(app, lifespan="on") as port:
+    with serve(app, lifespan="on", send_buffer_bytes=send_buffer_bytes) as port:
         yield f"http://127.0.0.1:{port}"
 
 

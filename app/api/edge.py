@@ -123,7 +123,10 @@ class BodyLimits:
             await _refuse(error, scope, receive, send)
             return
         if body is not None:
-            await self._app(scope, _replay(body, receive), send)
+            replay = _replay(body, receive)
+            # an answer can take minutes to send, and its reader may drop the body long before
+            del body
+            await self._app(scope, replay, send)
 
     def _limit(self, path: str) -> int:
         limits = (limit for prefix, limit in self._max_bytes_by_prefix.items() if path.startswith(prefix))
@@ -177,14 +180,12 @@ async def _refuse(error: BadRequest, scope: Scope, receive: Receive, send: Send)
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    is_sent = False
+    unsent = [body]
 
     async def replay() -> Message:
-        nonlocal is_sent
-        if is_sent:
+        if not unsent:
             return await receive()
-        is_sent = True
-        return {"type": "http.request", "body": body, "more_body": False}
+        return {"type": "http.request", "body": unsent.pop(), "more_body": False}
 
     return replay
 

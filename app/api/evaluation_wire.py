@@ -14,16 +14,19 @@ from app.judges.tier import TierName
 from app.schemas.evaluation import (
     AttemptItem,
     ClaimItem,
+    EvaluationOptions,
     EvaluationRequest,
     EvaluationResult,
     EvidenceItem,
     JudgeItem,
+    RequestLimits,
     SentenceItem,
     Tokens,
     UsageItem,
     VerdictCounts,
 )
 from app.scoring import Options, Result
+from app.settings import Settings
 
 OffsetMap = Callable[[int], int]
 
@@ -32,21 +35,34 @@ _LAST_BMP = 0xFFFF
 _DECIMALS = 6
 
 
+def request_limits(settings: Settings) -> RequestLimits:
+    """What one sample may hold."""
+    return RequestLimits(
+        contexts=settings.max_contexts,
+        context_characters=settings.max_context_characters,
+        answer_characters=settings.max_answer_characters,
+        question_characters=settings.max_question_characters,
+    )
+
+
 def to_sample(request: EvaluationRequest) -> Sample:
     """The sample of a request."""
     return Sample(request.question, tuple(request.contexts), request.answer, request.reference)
 
 
 def to_options(
-    request: EvaluationRequest,
+    request: EvaluationOptions,
     *,
     threshold: float,
     deadline_seconds: float,
     judge_names: Collection[str],
     tenant: str,
     max_cost: float | None,
+    place: str = "",
 ) -> Options:
     """The request's choices, the service's settings where it made none; the settings bound deadline and cost.
+
+    `place` is the pointer to the choices in the body.
 
     Raises:
         InvalidInput: a judge of a name that the service does not have.
@@ -55,7 +71,7 @@ def to_options(
         unknown = [name for name in names if name is not None and name not in judge_names]
         if unknown:
             known = f"known are {', '.join(judge_names)}" if judge_names else "no judge is configured"
-            raise InvalidInput(f"no judge is named {unknown[0][:64]!r}; {known}", place=f"/{field}")
+            raise InvalidInput(f"no judge is named {unknown[0][:64]!r}; {known}", place=f"{place}/{field}")
     costs = [cost for cost in (request.max_cost, max_cost) if cost is not None]
     return Options(
         tenant=tenant,

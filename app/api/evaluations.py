@@ -7,10 +7,10 @@ from fastapi import APIRouter, Body, Request, Response
 
 from app.api.auth import tenant_of
 from app.api.evaluation_examples import EXAMPLES
-from app.api.evaluation_wire import to_options, to_sample, to_wire
+from app.api.evaluation_wire import request_limits, to_options, to_sample, to_wire
 from app.api.problems import PROBLEM_RESPONSES
 from app.api.strict_json import StrictRoute
-from app.schemas.evaluation import EvaluationRequest, EvaluationResult, RequestLimits, bounded_request
+from app.schemas.evaluation import EvaluationRequest, EvaluationResult, bounded_request
 from app.scoring import Scorer
 from app.settings import Settings
 
@@ -20,14 +20,7 @@ def evaluation_routes(
 ) -> APIRouter:
     """The routes of the main job, with the limits of these settings; `judge_names`: those that a request may name."""
     router = APIRouter(route_class=StrictRoute, responses=PROBLEM_RESPONSES, tags=["evaluation"])
-    bounded = bounded_request(
-        RequestLimits(
-            contexts=settings.max_contexts,
-            context_characters=settings.max_context_characters,
-            answer_characters=settings.max_answer_characters,
-            question_characters=settings.max_question_characters,
-        )
-    )
+    bounded = bounded_request(request_limits(settings))
 
     async def evaluate(request: Request, sample: EvaluationRequest) -> Response:
         """Judge one answer: is it true to its contexts, which sentence is not, and where is the evidence.

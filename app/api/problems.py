@@ -31,6 +31,7 @@ from app.errors import (
     KeyUnknown,
     Locked,
     MalformedBody,
+    NotAcceptable,
     PlumblineError,
     UnsupportedBody,
 )
@@ -38,6 +39,7 @@ from app.schemas.problem import FieldProblem, Problem
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 MAX_PROBLEM_BYTES = 16_000
+FAILURE_DETAIL = "The failure was logged; quote the request id to ask about it."
 _MAX_DETAIL_CHARACTERS = 600
 _MAX_INSTANCE_CHARACTERS = 200
 _MAX_FRAMES = 30
@@ -54,6 +56,11 @@ class ProblemKind:
     slug: str
     title: str
 
+    @property
+    def urn(self) -> str:
+        """The `type` of its problems."""
+        return f"urn:plumbline:problem:{self.slug}"
+
 
 VALIDATION = ProblemKind(422, "validation", "The request does not validate")
 INTERNAL = ProblemKind(500, "internal", "Something failed on our side")
@@ -64,6 +71,7 @@ KIND_BY_ERROR: Mapping[type[PlumblineError], ProblemKind] = MappingProxyType(
         BadRequest: ProblemKind(400, "bad-request", "The request cannot be read"),
         MalformedBody: ProblemKind(400, "malformed-body", "The body cannot be read as JSON"),
         InvalidInput: ProblemKind(422, "invalid-input", "The input cannot be evaluated"),
+        NotAcceptable: ProblemKind(406, "not-acceptable", "No form of the answer is acceptable"),
         UnsupportedBody: ProblemKind(415, "unsupported-body", "This kind of body is not read here"),
         BodyTooLarge: ProblemKind(413, "body-too-large", "The body is too large"),
         BodyTooSlow: ProblemKind(408, "body-too-slow", "The body did not arrive in time"),
@@ -113,15 +121,20 @@ def error_response(scope: Scope, error: PlumblineError) -> Response:
 
 
 def failure_response(scope: Scope, error: Exception) -> Response:
-    """The answer to an error of ours. Logs `request_failed`: classes and places, never the message."""
+    """The answer to an error of ours, which `log_failure` logs."""
+    log_failure(error, "request_failed", request_id=request_id_of(scope))
+    return problem_response(scope, INTERNAL, detail=FAILURE_DETAIL)
+
+
+def log_failure(error: Exception, event: str, **fields: object) -> None:
+    """Logs an error of ours as classes and places, never its message: that may quote a text."""
     _LOG.error(
-        "request_failed",
+        event,
         error=_class_name(error),
         frames=_frames(error)[-_MAX_FRAMES:],
         causes=[f"{_class_name(cause)} at {(_frames(cause) or ['?'])[-1]}" for cause in _causes(error)],
-        request_id=request_id_of(scope),
+        **fields,
     )
-    return problem_response(scope, INTERNAL, detail="The failure was logged; quote the request id to ask about it.")
 
 
 def problem_response(
@@ -134,7 +147,7 @@ def problem_response(
 ) -> Response:
     """A problem as a response of less than 16,000 bytes; when the field problems do not fit, fewer are listed."""
     problem = Problem(
-        type=f"urn:plumbline:problem:{kind.slug}",
+        type=kind.urn,
         title=kind.title,
         status=kind.status,
         detail=detail[:_MAX_DETAIL_CHARACTERS],
@@ -147,6 +160,19 @@ def problem_response(
     if len(body) >= MAX_PROBLEM_BYTES and errors:
         return problem_response(scope, kind, detail=detail, errors=errors[: len(errors) // 2], headers=headers)
     return Response(body, kind.status, headers, PROBLEM_MEDIA_TYPE)
+
+
+def invalid_response(scope: Scope, error: RequestValidationError, annotation: object) -> Response:
+    """The answer to a request that does not validate; `annotation`: the type of its body, to suggest names."""
+    errors = field_problems(error, annotation)
+    return problem_response(scope, VALIDATION, detail=validation_detail(error, "request"), errors=errors)
+
+
+def validation_detail(error: RequestValidationError, whole: str) -> str:
+    """How many problems there are in the whole, and whether all are listed."""
+    count = len(error.errors())
+    rest = f"; the first {MAX_FIELD_PROBLEMS} follow" if count > MAX_FIELD_PROBLEMS else ""
+    return f"{count} problem{'' if count == 1 else 's'} in the {whole}{rest}"
 
 
 def request_id_of(scope: Scope) -> str | None:
@@ -203,10 +229,7 @@ async def _on_validation_error(request: Request, error: Exception) -> Response:
     invalid = cast(RequestValidationError, error)
     body_field = getattr(request.scope.get("route"), "body_field", None)
     annotation = body_field.field_info.annotation if body_field else None
-    count = len(invalid.errors())
-    rest = f"; the first {MAX_FIELD_PROBLEMS} follow" if count > MAX_FIELD_PROBLEMS else ""
-    detail = f"{count} problem{'' if count == 1 else 's'} in the request{rest}"
-    return problem_response(request.scope, VALIDATION, detail=detail, errors=field_problems(invalid, annotation))
+    return invalid_response(request.scope, invalid, annotation)
 
 
 async def _on_plumbline_error(request: Request, error: Exception) -> Response:

@@ -79,16 +79,55 @@ def parse_strictly(body: bytes) -> Any:
         RequestValidationError: it names up to 20 places with a duplicate key, more than 64 keys, a number that is not
             finite or a string that is not text (NUL, lone surrogate), or the place at which it passes 30,000 values.
     """
+    value = read_json(body)
+    check_values(value)
+    return value
+
+
+def read_json(body: bytes, *, max_containers: int = MAX_VALUES) -> Any:
+    """The value of a JSON body, whose parts are still to be passed to `check_values`.
+
+    Raises:
+        MalformedBody: empty, not UTF-8, not JSON, nested too deep to be parsed, or with more than so many lists and
+            objects.
+    """
     if not body.strip():
         raise MalformedBody("the body is empty; send a JSON object")
     text = _decode(body)
-    _check_containers(text)
-    value = _loads(text)
+    _check_containers(text, max_containers)
+    return _loads(text)
+
+
+def check_values(value: object, *, place: tuple[str | int, ...] = ()) -> None:
+    """Refuses what no field should see in a value of `read_json` that stands at this place of the body.
+
+    Raises:
+        MalformedBody: nested deeper than 32, or with a number of more than 64 digits.
+        RequestValidationError: as `parse_strictly`.
+    """
     flaws = list(islice(_flaws(value), MAX_FIELD_PROBLEMS))
     if flaws:
-        errors = [{"type": "strict_json", "loc": ("body", *path), "msg": flaw} for path, flaw in flaws]
-        raise RequestValidationError(errors, body=value)
+        errors = [{"type": "strict_json", "loc": ("body", *place, *path), "msg": flaw} for path, flaw in flaws]
+        raise RequestValidationError(errors, body=body_with(value, place))
+
+
+def body_with(value: object, place: tuple[str | int, ...]) -> object:
+    """A body that has this value at the place, and nothing else."""
+    for part in reversed(place):
+        value = {part: value}
     return value
+
+
+def is_text(value: str) -> bool:
+    """Whether a string has no NUL and no lone surrogate."""
+    return _UNTEXT.search(value) is None
+
+
+class _LongInteger:
+    """A number that is refused once it is seen where it stands: a row of many is refused alone."""
+
+    def __init__(self, digits: int) -> None:
+        self.digits = digits
 
 
 class _FlawedObject(dict[str, Any]):
@@ -118,13 +157,13 @@ def _decode(body: bytes) -> str:
         raise MalformedBody(f"the body is not UTF-8: byte {error.start} (counted from 0) cannot be read") from None
 
 
-def _check_containers(text: str) -> None:
+def _check_containers(text: str, limit: int) -> None:
     """Refuses millions of lists and objects before they are made: the garbage collector takes a second over them."""
-    if text.count("[") + text.count("{") > MAX_VALUES:
+    if text.count("[") + text.count("{") > limit:
         structure = _STRING.sub("", text)
-        if structure.count("[") + structure.count("{") > MAX_VALUES:
+        if structure.count("[") + structure.count("{") > limit:
             raise MalformedBody(
-                f"the body is nested deeper than {MAX_DEPTH} levels or holds more than {MAX_VALUES} lists and objects"
+                f"the body is nested deeper than {MAX_DEPTH} levels or holds more than {limit} lists and objects"
             )
 
 
@@ -155,10 +194,8 @@ def _flaw_of(pairs: list[tuple[str, Any]]) -> str:
     return f"has the key '{printable(duplicate)}' more than once"
 
 
-def _parse_integer(digits: str) -> int:
-    if len(digits) > MAX_DIGITS:
-        raise MalformedBody(f"the body has a number of {len(digits)} digits; at most {MAX_DIGITS} are read")
-    return int(digits)
+def _parse_integer(digits: str) -> int | _LongInteger:
+    return int(digits) if len(digits) <= MAX_DIGITS else _LongInteger(len(digits))
 
 
 def _flaws(root: object) -> Iterator[tuple[_Path, str]]:
@@ -183,13 +220,15 @@ def _flaws(root: object) -> Iterator[tuple[_Path, str]]:
 
 def _flaw(value: object) -> str | None:
     if isinstance(value, str):
-        return "has a NUL character or a lone surrogate; send text" if _UNTEXT.search(value) else None
+        return None if is_text(value) else "has a NUL character or a lone surrogate; send text"
     if isinstance(value, float):
         return None if math.isfinite(value) else "is not a finite number"
+    if isinstance(value, _LongInteger):
+        raise MalformedBody(f"the body has a number of {value.digits} digits; at most {MAX_DIGITS} are read")
     if isinstance(value, _FlawedObject):
         return value.flaw
     if isinstance(value, dict):
-        return "has a key with a NUL character or a lone surrogate" if any(map(_UNTEXT.search, value)) else None
+        return None if all(map(is_text, value)) else "has a key with a NUL character or a lone surrogate"
     return None
 
 

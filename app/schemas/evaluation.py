@@ -1,7 +1,7 @@
 """The main job on the wire: a sample to judge, and everything that is said of it."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, create_model, field_validator
 from pydantic_core import PydanticCustomError
@@ -10,7 +10,7 @@ TierName = Literal["llm", "embedding", "lexical"]
 JudgeName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
-_MAX_ID_CHARACTERS = 200
+MAX_ID_CHARACTERS = 200
 _MAX_DEADLINE_SECONDS = 600
 
 
@@ -18,23 +18,24 @@ class _Wire(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class EvaluationRequest(_Wire):
-    """A question, the contexts retrieved for it and the answer to judge. Only contexts and answer are needed."""
+class SampleTexts(_Wire):
+    """The texts of one sample, wherever a request has them."""
 
     model_config = ConfigDict(strict=True)
 
-    id: str | None = Field(
-        default=None,
-        min_length=1,
-        max_length=_MAX_ID_CHARACTERS,
-        description="Your name for the sample; repeated in the result.",
-    )
     question: str = Field(default="", description="What was asked. Read by tier `llm`; no evidence for any tier.")
     contexts: list[str] = Field(description="The retrieved passages. `[]` says that nothing was retrieved.")
     answer: str = Field(description="The answer to judge.")
     reference: str | None = Field(
         default=None, description="A right answer; with it `token_f1` and `exact_match` are computed (SQuAD)."
     )
+
+
+class EvaluationOptions(_Wire):
+    """What a caller may choose for a sample."""
+
+    model_config = ConfigDict(strict=True)
+
     tiers: list[TierName] | None = Field(
         default=None,
         min_length=1,
@@ -83,6 +84,22 @@ class EvaluationRequest(_Wire):
         return tiers
 
 
+class _Named(_Wire):
+    model_config = ConfigDict(strict=True)
+
+    id: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=MAX_ID_CHARACTERS,
+        description="Your name for the sample; repeated in the result.",
+    )
+
+
+# The fields of the last base come first.
+class EvaluationRequest(EvaluationOptions, SampleTexts, _Named):
+    """A question, the contexts retrieved for it and the answer to judge. Only contexts and answer are needed."""
+
+
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
     """What one request may hold; characters are code points. `context_characters` is for all contexts together."""
@@ -95,7 +112,13 @@ class RequestLimits:
 
 def bounded_request(limits: RequestLimits) -> type[EvaluationRequest]:
     """The request with the limits of one service, so that its OpenAPI document states them."""
-    field = EvaluationRequest.model_fields
+    fields = bounded_texts(limits)
+    return create_model("EvaluationRequest", __base__=EvaluationRequest, __doc__=EvaluationRequest.__doc__, **fields)
+
+
+def bounded_texts(limits: RequestLimits) -> dict[str, Any]:
+    """The fields of `SampleTexts` with the limits of one service, as `create_model` takes them."""
+    field = SampleTexts.model_fields
     context = Annotated[str, StringConstraints(max_length=limits.context_characters)]
 
     def check_total(contexts: list[str]) -> list[str]:
@@ -108,24 +131,21 @@ def bounded_request(limits: RequestLimits) -> type[EvaluationRequest]:
             )
         return contexts
 
-    return create_model(
-        "EvaluationRequest",
-        __base__=EvaluationRequest,
-        __doc__=EvaluationRequest.__doc__,
-        question=(
+    return {
+        "question": (
             str,
             Field(default="", max_length=limits.question_characters, description=field["question"].description),
         ),
-        contexts=(
+        "contexts": (
             Annotated[list[context], AfterValidator(check_total)],
             Field(max_length=limits.contexts, description=field["contexts"].description),
         ),
-        answer=(str, Field(max_length=limits.answer_characters, description=field["answer"].description)),
-        reference=(
+        "answer": (str, Field(max_length=limits.answer_characters, description=field["answer"].description)),
+        "reference": (
             str | None,
             Field(default=None, max_length=limits.answer_characters, description=field["reference"].description),
         ),
-    )
+    }
 
 
 class SentenceItem(_Wire):

@@ -51,7 +51,7 @@ def test_every_failure_under_v1_is_documented_as_a_problem(document: dict[str, A
         if path.startswith("/v1/") and code >= "400"
     ]
 
-    assert {code for _, code, _ in failures} == {"400", "401", "408", "413", "415", "422", "500"}
+    assert {code for _, code, _ in failures} == {"400", "401", "406", "408", "413", "415", "422", "500"}
     for path, code, response in failures:
         assert set(response["content"]) == {"application/problem+json"}, (path, code)
         schema = resolved(document, response["content"]["application/problem+json"]["schema"])
@@ -77,6 +77,7 @@ def test_every_operation_has_a_name_of_its_own(document: dict[str, Any]) -> None
     assert sorted(names) == [
         "compare_retrieval",
         "evaluate",
+        "evaluate_batch",
         "evaluate_retrieval",
         "fuse_retrieval",
         "health",

@@ -1,0 +1,126 @@
+"""The answer to a batch: each row judged by itself and written as soon as it is, then the summary."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from app.api.batch_rows import BatchReader, Row
+from app.api.batch_tally import Tally
+from app.api.evaluation_wire import to_sample, to_wire
+from app.concurrency import worked_through
+from app.schemas.batch import BatchError, BatchResult
+from app.schemas.evaluation import EvaluationOptions, EvaluationRequest
+from app.scoring import Options, Result, Scorer
+
+NDJSON = "application/x-ndjson"
+JSON = "application/json"
+
+# JSON lets them stand as they are; readers that split lines as Unicode does would cut a row in two.
+_LINE_ENDS = {"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+
+_LOG = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """What stands around the rows and the summary."""
+
+    begin: bytes
+    before_next: bytes
+    after_each: bytes
+    before_summary: bytes
+    end: bytes
+
+
+LAYOUTS = {
+    NDJSON: _Layout(b"", b"", b"\n", b'{"summary":', b"}\n"),
+    JSON: _Layout(b'{"results":[', b",", b"", b'],"summary":', b"}\n"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One batch to judge. `slots`: one is held while a sample is judged, over all batches of the service."""
+
+    reader: BatchReader
+    samples: list[Any]
+    choices: EvaluationOptions
+    options: Options
+    scorer: Scorer
+    slots: asyncio.Semaphore
+    at_once: int
+
+    async def pieces(self, media_type: str) -> AsyncGenerator[bytes, None]:
+        """The answer, row by row. Rows are judged no further ahead of the reader than `at_once`."""
+        layout, tally, is_complete = LAYOUTS[media_type], Tally(), False
+        rows = worked_through(
+            self.reader.rows(self.samples),
+            lambda row: self._line(row, tally),
+            at_once=self.at_once,
+            in_order=media_type == JSON,
+        )
+        try:
+            if layout.begin:
+                yield layout.begin
+            separator = b""
+            async with aclosing(rows) as lines:
+                async for line in lines:
+                    yield separator + line + layout.after_each
+                    separator = layout.before_next
+            summary = tally.summary().model_dump_json().encode()
+            yield layout.before_summary + summary + layout.end
+            is_complete = True
+        finally:
+            counts = tally.summary()
+            _LOG.info(
+                "batch_ended",
+                is_complete=is_complete,
+                rows=counts.rows,
+                errors=counts.errors,
+                not_judged=counts.not_judged,
+                degraded=counts.degraded,
+                seconds=counts.seconds,
+            )
+
+    async def _line(self, row: Row, tally: Tally) -> bytes:
+        """The row's result or its error; whatever goes wrong in it is its own."""
+        try:
+            request, result = await self._judge(row)
+            # As for a single result: it can have a megabyte.
+            line = await self.scorer.in_worker(lambda: _written(_result(row, request, result)))
+        except Exception as error:
+            problem = self.reader.problem(row, error)
+            tally.add_error()
+            return _written(BatchError(custom_id=row.custom_id, index=row.index, error=problem))
+        tally.add_result(result)
+        return line
+
+    async def _judge(self, row: Row) -> tuple[EvaluationRequest, Result]:
+        sample = await self.scorer.in_worker(lambda: self.reader.sample(row))
+        # Both parts have been validated.
+        request = EvaluationRequest.model_construct(
+            id=sample.custom_id,
+            question=sample.question,
+            contexts=sample.contexts,
+            answer=sample.answer,
+            reference=sample.reference,
+            **dict(self.choices),
+        )
+        async with self.slots:
+            return request, await self.scorer.score(to_sample(request), self.options)
+
+
+def _result(row: Row, request: EvaluationRequest, result: Result) -> BatchResult:
+    return BatchResult(custom_id=row.custom_id, index=row.index, result=to_wire(request, result))
+
+
+def _written(row: BatchResult | BatchError) -> bytes:
+    """The row as JSON in one line, whatever a reader takes for the end of a line."""
+    line = row.model_dump_json()
+    for end, escape in _LINE_ENDS.items():
+        line = line.replace(end, escape)
+    return line.encode()

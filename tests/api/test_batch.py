@@ -1,0 +1,243 @@
+"""POST /v1/evaluations/batch: what comes back, in which form and order, and what the summary says."""
+
+import pytest
+from pydantic import SecretStr
+
+from app.api.batch_answer import JSON, NDJSON
+from app.main import create_app
+from tests.batch_service import (
+    BATCH_URL,
+    CONTEXT,
+    SLOW,
+    GatedEncoder,
+    Reader,
+    post,
+    read_array,
+    read_lines,
+    row,
+)
+from tests.edge_app import read_problem
+from tests.scripted_judge import ScriptedJudge
+from tests.scripted_replies import completion
+from tests.service import URL, claim, judge_settings, plain_settings, running, verdicts
+
+KEY = "k" * 16
+LEXICAL = {"tiers": ["lexical"]}
+SUPPORTED = verdicts([claim(CONTEXT, "supported", CONTEXT)])
+
+
+# --- results
+
+
+async def test_each_row_gets_the_result_of_a_single_evaluation() -> None:
+    texts = {"question": "When?", "contexts": [CONTEXT], "answer": f"😀 {CONTEXT} It is red.", "reference": "1931"}
+    options = {**LEXICAL, "threshold": 0.9, "offset_unit": "utf16"}
+    async with running(plain_settings()) as client:
+        single = (await client.post(URL, json={"id": "a", **texts, **options})).json()
+
+        batch = await client.post(BATCH_URL, json={"samples": [{"custom_id": "a", **texts}], "options": options})
+
+    (only,), _ = read_lines(batch)
+    assert (only["custom_id"], only["index"]) == ("a", 0)
+    for result in (single, only["result"]):
+        for attempt in result["attempts"]:
+            del attempt["seconds"]
+    assert only["result"] == single
+
+
+async def test_a_row_needs_no_name() -> None:
+    rows, _ = read_lines(await post(row(), options=LEXICAL))
+
+    assert [(each["custom_id"], each["result"]["id"]) for each in rows] == [(None, None)]
+
+
+async def test_the_summary_counts_what_became_of_the_rows() -> None:
+    response = await post(
+        row("judged"),
+        row("abstained", "I don't know."),
+        row("empty", "..."),
+        row("no contexts", contexts=[]),
+        row("bad", answer=1),
+    )
+
+    rows, summary = read_lines(response)
+    assert len(rows) == 5
+    assert summary.pop("seconds") >= 0
+    assert summary == {
+        "rows": 5,
+        "judged": 2,
+        "abstained": 1,
+        "empty_answer": 1,
+        "not_judged": 0,
+        "errors": 1,
+        "tiers": {"llm": 0, "embedding": 1, "lexical": 0},
+        # no judge is configured, so that the embedding tier answered after the judge had not
+        "degraded": 1,
+        "usage": {
+            "calls": 0,
+            "unmetered_calls": 0,
+            "prompt_tokens": 0,
+            "completion_tokens": 0,
+            "cached_tokens": 0,
+            "cost": 0.0,
+        },
+    }
+
+
+async def test_the_usage_of_all_rows_is_summed(judge: ScriptedJudge) -> None:
+    # 100 tokens at 1 and 20 at 3 for a million of them: 0.00016 each
+    judge.reply_with(completion(SUPPORTED, usage=(100, 20)))
+    settings = judge_settings(judge, llm_prices={"judge-1": {"input": 1.0, "output": 3.0}})
+    samples = [row(str(number), question=f"Number {number}?") for number in range(3)]
+    async with running(settings) as client:
+        response = await client.post(BATCH_URL, json={"samples": samples, "options": {"tiers": ["llm"]}})
+
+    _, summary = read_lines(response)
+    usage = summary["usage"]
+    assert (summary["tiers"]["llm"], summary["degraded"]) == (3, 0)
+    assert (usage["calls"], usage["prompt_tokens"], usage["completion_tokens"]) == (3, 300, 60)
+    assert usage["cost"] == pytest.approx(0.00048)
+
+
+async def test_the_bound_on_cost_is_for_each_row(judge: ScriptedJudge) -> None:
+    judge.reply_with(completion(SUPPORTED))
+    settings = judge_settings(judge, llm_prices={"judge-1": {"input": 1.0, "output": 3.0}})
+    options = {"tiers": ["llm", "lexical"], "max_cost": 0}
+    async with running(settings) as client:
+        response = await client.post(BATCH_URL, json={"samples": [row("a"), row("b")], "options": options})
+
+    rows, summary = read_lines(response)
+    assert judge.calls == 0
+    assert summary["tiers"] == {"llm": 0, "embedding": 0, "lexical": 2}
+    assert {each["result"]["attempts"][0]["reason"] for each in rows} == {"over_budget"}
+
+
+async def test_a_character_that_ends_a_line_in_unicode_does_not_end_a_row() -> None:
+    answer = "The bridge\u2028was\u2029opened\x85in 1931."
+
+    rows, _ = read_lines(await post(row("a", answer), row("b"), options=LEXICAL))
+
+    by_id = {each["custom_id"]: each["result"] for each in rows}
+    assert set(by_id) == {"a", "b"}
+    texts = " ".join(sentence["text"] for sentence in by_id["a"]["sentences"])
+    assert texts.split() == answer.split()
+
+
+# --- order
+
+
+async def test_rows_come_as_soon_as_they_are_judged() -> None:
+    encoder = GatedEncoder()
+    app = create_app(plain_settings(), encoder=encoder)
+    samples = [row("slow", f"{SLOW} {CONTEXT}"), row("quick"), row("quick too")]
+    async with app.router.lifespan_context(app):
+        reader = Reader(app, *samples, options={"tiers": ["embedding"]})
+        async with reader.reading():
+            await reader.take(2)
+            before = {each["custom_id"] for each in reader.rows}
+            encoder.gate.set()
+            await reader.take(2)
+
+    assert before == {"quick", "quick too"}
+    assert reader.rows[2]["custom_id"] == "slow"
+    assert reader.rows[3]["summary"]["rows"] == 3
+
+
+async def test_an_array_is_in_the_order_of_the_samples() -> None:
+    # long answers and short ones, over fewer slots than rows
+    samples = [row(str(number), "\n".join([CONTEXT] * (50 if number % 3 == 0 else 1))) for number in range(12)]
+
+    results, summary = read_array(await post(*samples, format="array", settings={"batch_concurrency": 3}))
+
+    assert [each["index"] for each in results] == list(range(12))
+    assert [each["custom_id"] for each in results] == [str(number) for number in range(12)]
+    assert summary["rows"] == summary["judged"] == 12
+
+
+async def test_an_array_keeps_bad_rows_in_their_place() -> None:
+    results, _ = read_array(await post(row("a"), 7, row("c"), format="array", options=LEXICAL))
+
+    assert ["error" in each for each in results] == [False, True, False]
+
+
+# --- the form of the answer
+
+
+@pytest.mark.parametrize(
+    ("accept", "form", "media_type"),
+    [
+        (None, None, NDJSON),
+        ("", None, NDJSON),
+        ("*/*", None, NDJSON),
+        ("application/*", None, NDJSON),
+        ("application/x-ndjson", None, NDJSON),
+        ("application/json", None, JSON),
+        ("APPLICATION/JSON; charset=utf-8", None, JSON),
+        ("application/json, text/plain, */*", None, JSON),
+        ("application/json;q=0.5, application/x-ndjson", None, NDJSON),
+        ("application/x-ndjson;q=0, */*", None, JSON),
+        ("text/html, */*;q=0.1", None, NDJSON),
+        ("*/*", "array", JSON),
+        ("application/json, */*", "ndjson", NDJSON),
+    ],
+)
+async def test_the_caller_chooses_the_form(accept: str | None, form: str | None, media_type: str) -> None:
+    response = await post(row("a"), options=LEXICAL, format=form, accept=accept)
+
+    rows, summary = (read_lines if media_type == NDJSON else read_array)(response)
+    assert len(rows) == summary["rows"] == 1
+
+
+@pytest.mark.parametrize(
+    ("accept", "form", "word"),
+    [
+        ("text/html", None, "takes neither"),
+        ("application/json;q=0, application/x-ndjson;q=0.0", None, "takes neither"),
+        ("application/json", "ndjson", "format 'ndjson'"),
+        ("application/x-ndjson", "array", "format 'array'"),
+    ],
+)
+async def test_a_form_that_the_caller_does_not_take_is_not_sent(accept: str, form: str | None, word: str) -> None:
+    response = await post(row("a"), format=form, accept=accept)
+
+    problem = read_problem(response, 406)
+    assert problem.type == "urn:plumbline:problem:not-acceptable"
+    assert word in problem.detail
+
+
+# --- who may ask, and what is told besides
+
+
+async def test_a_batch_needs_a_key_where_there_are_keys() -> None:
+    settings = plain_settings(api_keys=(SecretStr(KEY),))
+    async with running(settings) as client:
+        without = await client.post(BATCH_URL, json={"samples": [row("a")]})
+        malformed = await client.post(BATCH_URL, content=b"{", headers={"content-type": "application/json"})
+        with_key = await client.post(BATCH_URL, json={"samples": [row("a")]}, headers={"X-API-Key": KEY})
+
+    assert read_problem(without, 401).type == "urn:plumbline:problem:key-missing"
+    # not even parsed
+    read_problem(malformed, 401)
+    read_lines(with_key)
+
+
+async def test_a_batch_has_the_headers_of_every_answer() -> None:
+    async with running(plain_settings()) as client:
+        response = await client.post(BATCH_URL, json={"samples": [row("a")]}, headers={"X-Request-ID": "batch-1"})
+
+    assert response.headers["x-request-id"] == "batch-1"
+    assert response.headers["cache-control"] == "no-store"
+    assert response.headers["x-content-type-options"] == "nosniff"
+    # proxies must not keep rows back
+    assert response.headers["x-accel-buffering"] == "no"
+    assert "content-length" not in response.headers
+
+
+async def test_tenants_do_not_share_verdicts(judge: ScriptedJudge) -> None:
+    judge.reply_with(completion(SUPPORTED))
+    keys = ("a" * 16, "b" * 16)
+    async with running(judge_settings(judge, api_keys=tuple(map(SecretStr, keys)))) as client:
+        for key in (*keys, keys[0]):
+            await client.post(BATCH_URL, json={"samples": [row("a")]}, headers={"X-API-Key": key})
+
+    assert judge.calls == 2

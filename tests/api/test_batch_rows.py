@@ -1,0 +1,231 @@
+"""POST /v1/evaluations/batch: a bad row is told so and costs no other row; a bad envelope costs the batch."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.batch_service import BATCH_URL, CONTEXT, post, read_lines, row
+from tests.edge_app import read_problem
+from tests.scripted_judge import ScriptedJudge
+from tests.service import judge_settings, plain_settings, running
+
+JSON_TYPE = {"content-type": "application/json"}
+LEXICAL = {"tiers": ["lexical"]}
+LIMITS = {"max_contexts": 3, "max_context_characters": 40, "max_answer_characters": 40, "max_question_characters": 20}
+PLANTED = "Confidential passage 4711"
+NESTED: list[Any] = []
+for _ in range(40):
+    NESTED = [NESTED]
+
+# The row, and of its error: the pointer below the row, a word of the problem there, the name that is repeated.
+ROWS: dict[str, tuple[Any, str, str, str | None]] = {
+    "a number": (7, "", "dictionary", None),
+    "null": (None, "", "dictionary", None),
+    "a string": (PLANTED, "", "dictionary", None),
+    "a list": ([row("x")], "", "dictionary", None),
+    "no answer": ({"custom_id": "x", "contexts": []}, "/answer", "required", "x"),
+    "no contexts": ({"custom_id": "x", "answer": "a"}, "/contexts", "required", "x"),
+    "answer a number": (row("x", answer=1), "/answer", "string", "x"),
+    "contexts a string": (row("x", contexts=PLANTED), "/contexts", "list", "x"),
+    "a context null": (row("x", contexts=["a", None]), "/contexts/1", "string", "x"),
+    "reference not a number": (row("x", reference=float("nan")), "/reference", "finite", "x"),
+    "unknown field": (row("x", context=PLANTED), "/context", "did you mean 'contexts'", "x"),
+    "an option in the row": (row("x", threshold=0.5), "/threshold", "unknown field 'threshold'", "x"),
+    "a single evaluation's id": (row("x", id="y"), "/id", "unknown field 'id'", "x"),
+    "too many contexts": (row("x", contexts=["a"] * 4), "/contexts", "at most 3 ", "x"),
+    "contexts too long": (row("x", contexts=["a" * 21, "b" * 20]), "/contexts", "41 characters", "x"),
+    "answer too long": (row("x", answer="a" * 41), "/answer", "at most 40 ", "x"),
+    "question too long": (row("x", question="a" * 21), "/question", "at most 20 ", "x"),
+    "lone surrogate": (row("x", answer="a\ud800"), "/answer", "surrogate", "x"),
+    "NUL": (row("x", contexts=["a\0"]), "/contexts/0", "NUL", "x"),
+    "lone surrogate in a key": ({**row("x"), "a\udfff": 1}, "", "surrogate", "x"),
+    "name with a lone surrogate": (row("a\ud800"), "/custom_id", "surrogate", None),
+    "name a number": ({**row(), "custom_id": 7}, "/custom_id", "string", None),
+    "name empty": (row(""), "/custom_id", "at least 1 ", None),
+    "name too long": (row("x" * 201), "/custom_id", "at most 200 ", None),
+    "65 keys": ({f"key{number}": 1 for number in range(65)}, "", "65 keys", None),
+    "too many values": (row("x", contexts=["a"] * 30_001), "/contexts", "30000", "x"),
+}
+
+
+# --- rows
+
+
+@pytest.mark.parametrize(("bad", "pointer", "word", "name"), ROWS.values(), ids=ROWS)
+async def test_a_bad_row_is_told_so_and_costs_no_other_row(bad: Any, pointer: str, word: str, name: str | None) -> None:
+    response = await post(row("first"), bad, row("last"), options=LEXICAL, settings=LIMITS)
+
+    rows, summary = read_lines(response)
+    by_index = {each["index"]: each for each in rows}
+    assert [by_index[index]["result"]["status"] for index in (0, 2)] == ["judged", "judged"]
+    assert (summary["rows"], summary["judged"], summary["errors"]) == (3, 2, 1)
+    error = by_index[1]["error"]
+    assert by_index[1]["custom_id"] == name
+    assert (error["type"], error["status"]) == ("urn:plumbline:problem:validation", 422)
+    problems = {each["pointer"]: each["detail"] for each in error["errors"]}
+    assert word in problems[f"/samples/1{pointer}"], problems
+    assert PLANTED not in json.dumps(error)
+
+
+@pytest.mark.parametrize(
+    ("bad", "word"),
+    [(json.dumps(row("x", contexts=NESTED)), "32 levels"), ('{"answer": ' + "1" * 65 + "}", "65 digits")],
+    ids=["deep", "a long number"],
+)
+async def test_a_row_that_a_single_evaluation_could_not_read_costs_no_other_row(bad: str, word: str) -> None:
+    body = f'{{"samples": [{json.dumps(row("first"))}, {bad}], "options": {{"tiers": ["lexical"]}}}}'
+    async with running(plain_settings()) as client:
+        response = await client.post(BATCH_URL, content=body, headers=JSON_TYPE)
+
+    rows, summary = read_lines(response)
+    (error,) = [each["error"] for each in rows if "error" in each]
+    assert (error["type"], error["status"]) == ("urn:plumbline:problem:malformed-body", 400)
+    assert word in error["detail"]
+    assert summary["judged"] == 1
+
+
+async def test_a_row_with_a_key_twice_costs_no_other_row() -> None:
+    body = f'{{"samples": [{{"answer": "a", "answer": "b", "contexts": []}}, {json.dumps(row("last"))}]}}'
+    async with running(plain_settings()) as client:
+        response = await client.post(BATCH_URL, content=body, headers=JSON_TYPE)
+
+    rows, summary = read_lines(response)
+    (error,) = [each["error"] for each in rows if "error" in each]
+    assert error["errors"] == [{"pointer": "/samples/0", "detail": "has the key 'answer' more than once"}]
+    assert summary["judged"] == 1
+
+
+async def test_every_wrong_field_of_a_row_is_named() -> None:
+    rows, _ = read_lines(await post({"answer": 1, "contexts": 2, "zzz": 3}))
+
+    error = rows[0]["error"]
+    assert error["detail"] == "3 problems in the sample"
+    assert {each["pointer"] for each in error["errors"]} == {
+        "/samples/0/answer",
+        "/samples/0/contexts",
+        "/samples/0/zzz",
+    }
+
+
+async def test_of_rows_with_one_name_the_first_has_it() -> None:
+    response = await post(row("a"), row("b"), row("a", "It is red."), row("a"), options=LEXICAL)
+
+    rows, summary = read_lines(response)
+    by_index = {each["index"]: each for each in rows}
+    assert by_index[0]["result"]["id"] == "a"
+    assert by_index[1]["result"]["id"] == "b"
+    for index in (2, 3):
+        assert by_index[index]["custom_id"] == "a"
+        assert by_index[index]["error"]["errors"] == [
+            {
+                "pointer": f"/samples/{index}/custom_id",
+                "detail": "is that of sample 0 too, counted from 0; each may be used once",
+            }
+        ]
+    assert (summary["judged"], summary["errors"]) == (2, 2)
+
+
+async def test_a_batch_of_bad_rows_alone_is_answered() -> None:
+    rows, summary = read_lines(await post(1, 2, 3))
+
+    assert {each["index"] for each in rows} == {0, 1, 2}
+    assert (summary["rows"], summary["errors"]) == (3, 3)
+
+
+async def test_bad_rows_cost_no_call(judge: ScriptedJudge) -> None:
+    async with running(judge_settings(judge)) as client:
+        response = await client.post(BATCH_URL, json={"samples": [row("a", answer=1), {}]})
+
+    read_lines(response)
+    assert judge.calls == 0
+
+
+# --- the envelope
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer", "word"),
+    [
+        (b"{}", "/samples", "required"),
+        (b"[]", "", "dictionary"),
+        (b"null", "", "dictionary"),
+        (b'{"samples": []}', "/samples", "at least 1 item"),
+        (b'{"samples": {}}', "/samples", "list"),
+        (b'{"samples": null}', "/samples", "list"),
+        (b'{"samples": [1, 2, 3, 4]}', "/samples", "at most 3 items"),
+        (b'{"sample": [1]}', "/sample", "did you mean 'samples'"),
+        (b'{"samples": [1], "samples": [2]}', "", "'samples' more than once"),
+        (b'{"samples": [1], "format": "csv"}', "/format", "'ndjson' or 'array'"),
+        (b'{"samples": [1], "options": []}', "/options", "dictionary"),
+        (b'{"samples": [1], "options": {"threshold": 2}}', "/options/threshold", "less than or equal to 1"),
+        (b'{"samples": [1], "options": {"threshold": NaN}}', "/options/threshold", "finite"),
+        (b'{"samples": [1], "options": {"max_cost": -1}}', "/options/max_cost", "greater than or equal to 0"),
+        (b'{"samples": [1], "options": {"tiers": ["gpt"]}}', "/options/tiers/0", "'llm', 'embedding' or 'lexical'"),
+        (b'{"samples": [1], "options": {"treshold": 1}}', "/options/treshold", "did you mean 'threshold'"),
+        (b'{"samples": [1], "options": {"answer": "a"}}', "/options/answer", "unknown field 'answer'"),
+    ],
+)
+async def test_a_bad_envelope_is_refused_with_its_place(body: bytes, pointer: str, word: str) -> None:
+    async with running(plain_settings(max_batch_samples=3)) as client:
+        response = await client.post(BATCH_URL, content=body, headers=JSON_TYPE)
+
+    problem = read_problem(response, 422)
+    problems = {each.pointer: each.detail for each in problem.errors}
+    assert word in problems.get(pointer, ""), problems
+
+
+@pytest.mark.parametrize(
+    ("body", "word"),
+    [
+        (b"", "empty"),
+        (b'{"samples": [', "line 1"),
+        (b'{"samples": ["\xff"]}', "byte 14"),
+        (b'{"samples": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested deeper"),
+        (b'{"samples": [' + b"{}," * 100_001 + b"{}]}", "100000 lists and objects"),
+    ],
+)
+async def test_a_body_that_cannot_be_read_says_why(body: bytes, word: str) -> None:
+    async with running(plain_settings()) as client:
+        response = await client.post(BATCH_URL, content=body, headers=JSON_TYPE)
+
+    assert word in read_problem(response, 400).detail
+
+
+async def test_a_batch_in_another_media_type_is_refused() -> None:
+    async with running(plain_settings()) as client:
+        response = await client.post(BATCH_URL, content=b"{}", headers={"content-type": "application/x-ndjson"})
+
+    assert "application/json" in read_problem(response, 415).detail
+
+
+async def test_the_bytes_of_a_batch_are_a_setting_of_its_own() -> None:
+    samples = [row(str(number)) for number in range(20)]
+    small, large = {"max_body_bytes": 1024}, {"max_batch_body_bytes": 1024}
+
+    taken = await post(*samples, settings=small, options=LEXICAL)
+    refused = await post(*samples, settings=large, options=LEXICAL)
+
+    assert read_lines(taken)[1]["judged"] == 20
+    assert "1024" in read_problem(refused, 413).detail
+
+
+async def test_a_thousand_samples_are_taken_and_one_more_is_not() -> None:
+    empty = [{"contexts": [CONTEXT], "answer": ""}] * 1000
+
+    taken = await post(*empty)
+    refused = await post(*empty, {})
+
+    assert read_lines(taken)[1]["empty_answer"] == 1000
+    problem = read_problem(refused, 422)
+    assert [(each.pointer, "at most 1000 items" in each.detail) for each in problem.errors] == [("/samples", True)]
+
+
+@pytest.mark.parametrize("field", [{"judges": ["nobody"]}, {"escalation": "nobody"}])
+async def test_a_judge_that_nobody_configured_fails_the_batch(judge: ScriptedJudge, field: dict[str, Any]) -> None:
+    async with running(judge_settings(judge)) as client:
+        response = await client.post(BATCH_URL, json={"samples": [row("a")], "options": field})
+
+    problem = read_problem(response, 422)
+    assert problem.detail.startswith(f"/options/{next(iter(field))}: no judge is named 'nobody'")
+    assert judge.calls == 0
