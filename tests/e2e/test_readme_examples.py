@@ -11,6 +11,10 @@ import pytest
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"/v1/evaluations .*?-d '(\{.*?\})' \|.*?```json\n(.*?)\n```", README, re.DOTALL)
 
+BATCH = re.search(
+    r"```json\n([^`]*)\n```[^`]*```bash\n[^`]*-d @batch\.json\n```[^`]*`[^`]*`[^`]*```\n(.*?)\n```", README, re.DOTALL
+)
+
 
 @pytest.mark.parametrize(("sent", "printed"), EXAMPLES, ids=["english", "chinese"])
 async def test_the_output_in_the_readme_is_the_output_of_the_service(
@@ -20,6 +24,31 @@ async def test_the_output_in_the_readme_is_the_output_of_the_service(
 
     assert response.status_code == 200
     assert _comparable(response.json()) == _comparable(json.loads(printed))
+
+
+async def test_the_lines_of_the_batch_in_the_readme_are_those_of_the_service(real_service: httpx2.AsyncClient) -> None:
+    assert BATCH is not None
+
+    response = await real_service.post("/v1/evaluations/batch", json=json.loads(BATCH[1]))
+
+    # "..." stands for fields that are left out
+    printed = [json.loads(line.replace(", ...", "")) for line in BATCH[2].splitlines()]
+    sent = [json.loads(line) for line in response.text.splitlines()]
+    assert len(printed) == len(sent) == 4
+    for expected, answered in zip(sorted(printed, key=_place), sorted(sent, key=_place), strict=True):
+        assert _holds(answered, expected), (expected, answered)
+
+
+def _place(line: dict[str, Any]) -> int:
+    """The row's, the summary after all: rows come in order of completion."""
+    return int(line.get("index", len(line) * 1_000))
+
+
+def _holds(value: Any, part: Any) -> bool:
+    """Whether the value has every field of the part, with what that has there."""
+    if isinstance(value, dict) and isinstance(part, dict):
+        return all(name in value and _holds(value[name], each) for name, each in part.items())
+    return bool(value == part)
 
 
 def _comparable(value: Any) -> Any:
