@@ -139,6 +139,8 @@ def _say(reports: list["CalibrationReport"], options: argparse.Namespace) -> Non
         for name in _FIGURES:
             before, after = (_shown(_figure(each, name)) for each in (report.before, report.after))
             sys.stdout.write(f"  {name:18} before {before}   after {after}\n")
+        curve = ", ".join(f"{score:.2f} {share:.2f}" for score, share in entry.reliability)
+        sys.stdout.write(f"  reliability        score and share of faithful answers around it: {curve}\n")
     sys.stdout.write("after: scores of answers that were left out of the fit; intervals: 95 %, over documents\n")
     if options.out:
         sys.stdout.write(f"written: {options.out}; the service loads it with PLUMBLINE_CALIBRATION={options.out}\n")
