@@ -12,6 +12,7 @@ import msgspec
 
 from app.errors import InvalidInput
 from app.settings import load_settings
+from app.telemetry import configure_logging
 
 if TYPE_CHECKING:
     from app.agreement.calibrating import CalibrationReport
@@ -60,8 +61,10 @@ def _calibrate(options: argparse.Namespace) -> int:
     # Seconds of import that the other commands do not pay.
     from app.judges.calibration import CalibrationFile, load_calibrations  # noqa: PLC0415
 
+    settings = load_settings()
+    configure_logging(settings.log_level)
     rows = _read(options)
-    table = load_calibrations(load_settings().calibration)
+    table = load_calibrations(settings.calibration)
     reports = _reports(rows, options, table)
     if not reports:
         raise InvalidInput("no tier could be calibrated on these labels")
