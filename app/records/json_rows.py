@@ -55,6 +55,9 @@ class JsonLineRows:
 class JsonArrayRows:
     """The elements of one JSON array, read a block at a time.
 
+    An element that is malformed costs itself alone while its brackets are paired; one that is not takes the rest of the
+    array with it, which raises at the end of the file.
+
     Raises:
         InvalidInput: the file cannot be opened or does not begin with `[`; when walked: it ends inside of an element
             or behind none, behind the rows before it.

@@ -98,7 +98,7 @@ class RecordReader(Iterator[Record | RecordProblem]):
             if self._seen.add(custom_id):
                 found, custom_id = f"custom_id {shown(custom_id)}, which an earlier row has", None
                 raise BadRow(found, "one row for each custom_id")
-            return record_of(raw, self.columns)
+            return record_of(raw, self.columns, custom_id=custom_id)
         except BadRow as bad:
             return RecordProblem(raw.row, raw.line, custom_id, bad.found, bad.expected)
 

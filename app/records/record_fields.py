@@ -29,8 +29,8 @@ class _Absent:
 _ABSENT: Final = _Absent()
 
 
-def record_of(raw: RawRow, columns: ColumnMap) -> Record:
-    """The record of a row.
+def record_of(raw: RawRow, columns: ColumnMap, *, custom_id: str) -> Record:
+    """The record of a row, under the id that `custom_id_of` gave it.
 
     Raises:
         BadRow: a field is missing or no text; names the column.
@@ -45,7 +45,7 @@ def record_of(raw: RawRow, columns: ColumnMap) -> Record:
         answer=_text(_found(fields, columns.answer), columns.answer, "a string, the answer"),
         reference=_reference(fields, columns.reference),
     )
-    return Record(raw.row, custom_id_of(raw, columns), sample, _extra(fields, columns))
+    return Record(raw.row, custom_id, sample, _extra(fields, columns))
 
 
 def custom_id_of(raw: RawRow, columns: ColumnMap) -> str:

@@ -15,6 +15,8 @@ from app.records.text_lines import MAX_ROW_BYTES, TextLine, TextLines, too_long
 from app.records.value_kinds import shown
 
 _QUOTED: Final = re.compile(r'(?:[^"]++|"")*+')
+# What a line that is held takes beside its bytes, so that millions of empty ones are bounded too
+_LINE_COST: Final = 150
 _LINE_ENDS: Final = ("", "\n", "\r\n")
 _PLAIN: Final = {delimiter: re.compile(rf"[^{delimiter}\r\n]*+") for delimiter in ",\t;"}
 
@@ -106,9 +108,7 @@ class TableRows:
                 position += 1
             if text[position:] not in _LINE_ENDS:
                 if text.startswith("\r", position):
-                    raise BadRow(
-                        f"a bare carriage return behind cell {len(cells)}", "LF or CRLF at line ends, or quotes"
-                    )
+                    raise BadRow(f"a bare CR behind cell {len(cells)}", "LF or CRLF at line ends, or quotes around it")
                 raise BadRow(f"text behind the closing quote of cell {len(cells)}", "a separator, or doubled quotes")
         except BadRow:
             self._lines.put_back(taken)
@@ -124,7 +124,7 @@ class TableRows:
             parts.append(text[position:end])
             if end < len(text):
                 return "".join(parts).replace('""', '"'), text, end + 1
-            is_long = bool(taken) and taken[-1].end - taken[0].end > self._max_bytes
+            is_long = bool(taken) and taken[-1].end - taken[0].end + _LINE_COST * len(taken) > self._max_bytes
             line = None if is_long else self._lines.next_line()
             if line is None:
                 raise BadRow(f"the quote that opens cell {cell} is never closed", "a closing quote")

@@ -57,7 +57,7 @@ def test_a_bad_line_of_a_table_costs_no_other(tmp_path: Path, line: bytes, said:
 def test_a_quoted_cell_beyond_the_limit_is_given_up(tmp_path: Path) -> None:
     text = 'a,b\n1,"open\n' + "2,x\n" * 1_000
 
-    with closing(TableRows(write_file(tmp_path, "a.csv", text), ReadPosition(), max_bytes=100)) as source:
+    with closing(TableRows(write_file(tmp_path, "a.csv", text), ReadPosition(), max_bytes=1_000)) as source:
         rows = list(source)
 
     assert len(rows) == 1_001
