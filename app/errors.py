@@ -7,7 +7,7 @@ PlumblineError
 ├── BadRequest              the caller sent something that cannot be read
 │   ├── MalformedBody       not JSON, or JSON that no field can take
 │   ├── UnsupportedBody     a content type or encoding that is not read here
-│   ├── InvalidInput        judgments, runs, measures or labels that cannot be evaluated; names the place
+│   ├── InvalidInput        judgments, runs, measures, labels or data files that cannot be read; names the place
 │   ├── BodyTooLarge        more bytes than the limit
 │   └── BodyTooSlow         the body did not arrive in time
 ├── AccessDenied
@@ -49,7 +49,7 @@ class UnsupportedBody(BadRequest):
 
 
 class InvalidInput(BadRequest):
-    """Judgments, runs, measures or labels that cannot be evaluated.
+    """Judgments, runs, measures, labels or data files that cannot be read or evaluated.
 
     Args:
         detail: what was seen and what was wanted; quotes ids and numbers shortened, never a passage.

@@ -14,6 +14,7 @@ FLOOR = {"errors", "exchange", "readiness", "settings", "telemetry", "uncertaint
 ARROWS: dict[str, set[str]] = {
     "__init__": set(),
     "errors": set(),
+    "sample": set(),
     "exchange": set(),
     "readiness": set(),
     "token_vectors": set(),
@@ -22,14 +23,15 @@ ARROWS: dict[str, set[str]] = {
     "retrieval": {"errors", "uncertainty"},
     "agreement": {"errors", "uncertainty", "readiness", "token_vectors", "generation", "judges"},
     "telemetry": set(),
-    "generation": {"errors"},
+    "generation": {"errors", "sample"},
+    "records": {"errors", "sample"},
     "judges": {"errors", "exchange", "readiness", "token_vectors", "generation"},
     "backends": {"errors", "exchange", "readiness", "settings", "token_vectors"},
     "scoring": {"errors", "exchange", "generation", "judges"},
     "schemas": {"errors"},
     "api": FLOOR | {"generation", "judges", "retrieval", "scoring", "schemas"},
     "main": FLOOR | {"__init__", "generation", "judges", "backends", "scoring", "schemas", "api"},
-    "cli": FLOOR | {"__init__", "main", "retrieval", "agreement", "judges"},
+    "cli": FLOOR | {"__init__", "main", "retrieval", "agreement", "judges", "records"},
 }
 
 # Where each third party may be imported; None: anywhere in app. A package that is not named here is refused.
@@ -38,9 +40,9 @@ FENCES: dict[str, set[str] | None] = {
     "pydantic": None,
     "pydantic_core": None,
     "numpy": {"judges", "backends", "retrieval", "agreement", "uncertainty", "token_vectors"},
-    "msgspec": {"retrieval", "schemas", "api", "cli", "judges/judgement_record.py"},
+    "msgspec": {"retrieval", "schemas", "api", "cli", "records", "judges/judgement_record.py"},
     "re2": {"retrieval/ids.py"},
-    "pyarrow": {"retrieval"},
+    "pyarrow": {"retrieval", "records"},
     "fastapi": {"api", "main"},
     "starlette": {"api"},
     "fastapi_offline": {"main"},
