@@ -8,7 +8,7 @@ PlumblineError
 │   ├── MalformedBody       not JSON, or JSON that no field can take
 │   ├── UnsupportedBody     a content type or encoding that is not read here
 │   ├── NotAcceptable       no form of the answer that the caller would take
-│   ├── InvalidInput        judgments, runs, measures or labels that cannot be evaluated; names the place
+│   ├── InvalidInput        judgments, runs, measures, labels or data files that cannot be read; names the place
 │   ├── BodyTooLarge        more bytes than the limit
 │   └── BodyTooSlow         the body did not arrive in time
 ├── AccessDenied
@@ -54,7 +54,7 @@ class NotAcceptable(BadRequest):
 
 
 class InvalidInput(BadRequest):
-    """Judgments, runs, measures or labels that cannot be evaluated.
+    """Judgments, runs, measures, labels or data files that cannot be read or evaluated.
 
     Args:
         detail: what was seen and what was wanted; quotes ids and numbers shortened, never a passage.

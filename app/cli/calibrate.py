@@ -12,6 +12,7 @@ import msgspec
 
 from app.errors import InvalidInput
 from app.settings import load_settings
+from app.telemetry import configure_logging
 
 if TYPE_CHECKING:
     from app.agreement.calibrating import CalibrationReport
@@ -60,8 +61,10 @@ def _calibrate(options: argparse.Namespace) -> int:
     # Seconds of import that the other commands do not pay.
     from app.judges.calibration import CalibrationFile, load_calibrations  # noqa: PLC0415
 
+    settings = load_settings()
+    configure_logging(settings.log_level)
     rows = _read(options)
-    table = load_calibrations(load_settings().calibration)
+    table = load_calibrations(settings.calibration)
     reports = _reports(rows, options, table)
     if not reports:
         raise InvalidInput("no tier could be calibrated on these labels")
@@ -139,6 +142,8 @@ def _say(reports: list["CalibrationReport"], options: argparse.Namespace) -> Non
         for name in _FIGURES:
             before, after = (_shown(_figure(each, name)) for each in (report.before, report.after))
             sys.stdout.write(f"  {name:18} before {before}   after {after}\n")
+        curve = ", ".join(f"{score:.2f} {share:.2f}" for score, share in entry.reliability)
+        sys.stdout.write(f"  reliability        score and share of faithful answers around it: {curve}\n")
     sys.stdout.write("after: scores of answers that were left out of the fit; intervals: 95 %, over documents\n")
     if options.out:
         sys.stdout.write(f"written: {options.out}; the service loads it with PLUMBLINE_CALIBRATION={options.out}\n")

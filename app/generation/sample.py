@@ -6,16 +6,9 @@ from app.generation.checkable import checkable_positions
 from app.generation.overlap import ContextIndex
 from app.generation.segmentation import Sentence, split_sentences
 from app.generation.words import Language, has_letters, language_of
+from app.sample import Sample
 
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """A question, what was retrieved for it, and what was answered."""
-
-    question: str
-    contexts: tuple[str, ...]
-    answer: str
-    reference: str | None = None
+__all__ = ["Sample", "SegmentedSample", "segment"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,8 +41,8 @@ class Gate(BaseModel):
     """What keeps unrelated text down: labelled answers are all on topic, so that a sigmoid fitted on them alone gives
     text from elsewhere too much.
 
-    Support is scaled by a factor that rises from 0 at `closed` to 1 at `open` of one measure: the 5th and the 99th
-    percentile of what sentences reach in contexts of other subjects.
+    Support is scaled by a factor that rises from 0 at `closed` to 1 at `open` of one measure: the 5th percentile of
+    what sentences reach in contexts of other subjects, and a quarter above the 99th.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

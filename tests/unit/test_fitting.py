@@ -238,7 +238,9 @@ def test_labels_that_fall_with_the_scores_are_refused() -> None:
 def test_the_gate_opens_between_percentiles_of_unrelated_sentences() -> None:
     gate = fit_gate(_answers(list(np.linspace(0.0, 1.0, 101)), [0] * 101), "character_coverage")
 
-    assert (gate.measure, gate.closed, gate.open) == ("character_coverage", 0.05, 0.99)
+    # Of 101 sentences of one length, each stands at the middle of its share: (0.05 * 101 - 0.5) / 100 and a quarter
+    # above (0.99 * 101 - 0.5) / 100.
+    assert (gate.measure, gate.closed, gate.open) == ("character_coverage", 0.0455, 1.2436)
 
 
 def test_each_dataset_counts_the_same_and_so_does_each_label_in_it() -> None:

@@ -1,0 +1,268 @@
+"""Which column is which field: presets on small files in the forms of others, and what is said when none fits."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from app.errors import InvalidInput
+from app.records.columns import PRESETS, ColumnMap
+from app.records.reading import read_records
+from app.records.record import Record
+from app.records.record_fields import context_texts
+from app.sample import Sample
+from tests.record_files import MILL, json_lines, read_all, write_file
+
+PASSAGES = ["磨坊建于1890年。", 'It\'s the "old" mill.']
+WANTED = Sample("磨坊多少年了?", tuple(PASSAGES), "建于1890年。", "1890年")
+
+# A row of each form as its own tools write it: file name, content, custom_id, and what is left over.
+FORMS: dict[str, tuple[str, str, str, dict[str, object]]] = {
+    "plumbline": (
+        "a.jsonl",
+        json_lines(
+            [
+                {
+                    "id": "m1",
+                    "question": WANTED.question,
+                    "contexts": PASSAGES,
+                    "answer": WANTED.answer,
+                    "reference": "1890年",
+                    "threshold": 0.8,
+                }
+            ]
+        ),
+        "m1",
+        {"threshold": 0.8},
+    ),
+    "ragas": (
+        "a.jsonl",
+        json_lines(
+            [
+                {
+                    "user_input": WANTED.question,
+                    "retrieved_contexts": PASSAGES,
+                    "reference_contexts": ["x"],
+                    "response": WANTED.answer,
+                    "reference": "1890年",
+                }
+            ]
+        ),
+        "0",
+        {"reference_contexts": ["x"]},
+    ),
+    "ragas_old": (
+        "a.json",
+        json.dumps(
+            [
+                {
+                    "question": WANTED.question,
+                    "contexts": PASSAGES,
+                    "answer": WANTED.answer,
+                    "ground_truths": ["1890年", "1890"],
+                }
+            ]
+        ),
+        "0",
+        {"ground_truths": ["1890年", "1890"]},
+    ),
+    "openai_batch": (
+        "a.jsonl",
+        json_lines(
+            [
+                {
+                    "custom_id": "m1",
+                    "method": "POST",
+                    "url": "/v1/evaluations",
+                    "body": {
+                        "question": WANTED.question,
+                        "contexts": PASSAGES,
+                        "answer": WANTED.answer,
+                        "reference": "1890年",
+                        "tiers": ["llm"],
+                    },
+                }
+            ]
+        ),
+        "m1",
+        {"method": "POST", "url": "/v1/evaluations", "body": {"tiers": ["llm"]}},
+    ),
+    "seed_3": (
+        "a.tsv",
+        "qid\tquestion\tcontext\tdoc_ids\tanswer\tground_truth\n"
+        f"7\t{WANTED.question}\t\"['磨坊建于1890年。', 'It\\'s the \"\"old\"\" mill.']\"\t['doc-1', 'doc-2']\t"
+        f"{WANTED.answer}\t1890年\n",
+        "7",
+        {"doc_ids": "['doc-1', 'doc-2']"},
+    ),
+    "huggingface": (
+        "a.jsonl",
+        json_lines(
+            [
+                {
+                    "_id": 12,
+                    "query": WANTED.question,
+                    "passages": [{"title": "t", "text": PASSAGES[0]}, {"text": PASSAGES[1]}],
+                    "Generated Answer": WANTED.answer,
+                    "gold_answer": "1890年",
+                }
+            ]
+        ),
+        "12",
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("preset", FORMS)
+@pytest.mark.parametrize("is_named", [False, True])
+def test_a_form_of_others_is_read_by_name_and_known_by_its_columns(tmp_path: Path, preset: str, is_named: bool) -> None:
+    name, content, custom_id, extra = FORMS[preset]
+    if is_named and preset == "huggingface":
+        content = content.replace("Generated Answer", "generated_answer")
+    with read_records(write_file(tmp_path, name, content), columns=preset if is_named else None) as reader:
+        (record,) = reader
+
+    assert isinstance(record, Record), record
+    assert record == Record(0, custom_id, WANTED, extra)
+    assert reader.explanation.startswith(f"read as {preset}: question from ")
+    assert "\n" not in reader.explanation
+
+
+def test_a_row_of_lettucedetect_keeps_its_labels_and_says_where_the_question_is(tmp_path: Path) -> None:
+    prompt = "Answer from the passages.\npassage 1: The mill was built in 1890."
+    row = {
+        "prompt": prompt,
+        "answer": "In 1890.",
+        "labels": [{"start": 3, "end": 7, "label": "conflict"}],
+        "split": "train",
+        "task_type": "QA",
+        "dataset": "ragtruth",
+        "language": "en",
+    }
+    with read_records(write_file(tmp_path, "a.jsonl", json_lines([row]))) as reader:
+        (record,) = reader
+
+    assert isinstance(record, Record)
+    assert record.sample == Sample("", (prompt,), "In 1890.")
+    assert set(record.extra) == {"labels", "split", "task_type", "dataset", "language"}
+    assert reader.explanation == (
+        "read as lettucedetect: contexts from 'prompt'; answer from 'answer'; custom_id from the row number; "
+        "the whole prompt is the only context and the question stays in it; labels are kept as an extra"
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"text": "a", "label": 1}, "no column is known for contexts and answer; found the columns 'text', 'label'; "),
+        ({"qid": 1, "question": "q", "answer": "a", "doc_ids": []}, "contexts; doc_ids name the passages but hold no "),
+        ({"question": "q", "context": "c", "answers": {"text": ["a"]}}, "answer; answers are the right ones, not one "),
+        ({"custom_id": "a", "url": "/v1/chat/completions", "body": {"messages": []}}, "body is a chat request; "),
+        ({"user_input": "q", "response": "a", "reference_contexts": []}, "are the wanted passages, not the retrieved"),
+        ({"question": "q", "context": "c", "passages": [], "answer": "a"}, "contexts could be 'context' and 'passage"),
+        (
+            {"contexts": [], "answer": "a", "retrieved_contexts": [], "response": "b"},
+            "contexts could be 'contexts' (plumbline) and 'retrieved_contexts' (ragas)",
+        ),
+    ],
+)
+def test_columns_that_fit_no_form_or_several_are_listed(tmp_path: Path, row: dict[str, object], said: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        read_records(write_file(tmp_path, "a.jsonl", json_lines([row])))
+
+    assert said in str(refused.value)
+    assert str(refused.value).startswith("a.jsonl: ")
+    assert str(refused.value).endswith("name yours: contexts=..., answer=... (and question=, reference=, custom_id=)")
+
+
+def test_a_preset_without_a_needed_column_says_so(tmp_path: Path) -> None:
+    path = write_file(tmp_path, "a.tsv", "qid\tquestion\tanswer\tdoc_ids\n1\tq\ta\t['d']\n")
+
+    with pytest.raises(InvalidInput) as refused:
+        read_records(path, columns="seed_3")
+
+    assert "a.tsv: preset seed_3 needs 'context' or 'contexts' for contexts; doc_ids name the passages but" in str(
+        refused.value
+    )
+
+
+def test_an_unknown_preset_is_answered_with_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        read_records(write_file(tmp_path, "a.jsonl", json_lines([MILL])), columns="deepeval")
+
+    assert f"there is no preset 'deepeval'; expected one of {', '.join(PRESETS)}" in str(refused.value)
+
+
+def test_a_first_row_of_another_form_does_not_decide(tmp_path: Path) -> None:
+    path = write_file(tmp_path, "a.jsonl", json_lines([{"version": 2}, MILL]))
+
+    records, problems = read_all(path)
+
+    assert ([each.row for each in records], [each.row for each in problems]) == ([1], [0])
+
+
+def test_columns_can_be_named_with_one_context_each(tmp_path: Path) -> None:
+    path = write_file(tmp_path, "a.csv", "nr,q,c1,c2,out\n5,Why?,one,,so\n6,Why?,one,two,so\n")
+    columns = ColumnMap(question="q", contexts=("c1", "c2"), answer="out", custom_id="nr")
+
+    records, _ = read_all(path, columns=columns)
+
+    assert [each.sample.contexts for each in records] == [("one",), ("one", "two")]
+    assert [each.custom_id for each in records] == ["5", "6"]
+
+
+def test_columns_can_be_named_inside_of_objects(tmp_path: Path) -> None:
+    path = write_file(tmp_path, "a.jsonl", json_lines([{"run": {"out": "so", "in": {"docs": ["one"]}, "ms": 3}}]))
+
+    ((record,), _) = read_all(path, columns=ColumnMap(contexts="run.in.docs", answer="run.out"))
+
+    assert record.sample == Sample("", ("one",), "so")
+    assert record.extra == {"run": {"in": {}, "ms": 3}}
+
+
+def test_a_named_column_that_the_table_has_not_is_refused(tmp_path: Path) -> None:
+    path = write_file(tmp_path, "a.csv", "c,out\n1,2\n")
+
+    with pytest.raises(InvalidInput, match=r"a.csv: has no column 'docs' for contexts; found the columns 'c', 'out'"):
+        read_records(path, columns=ColumnMap(contexts="docs", answer="out"))
+
+
+def test_a_batch_line_for_another_address_is_no_sample(tmp_path: Path) -> None:
+    lines: list[dict[str, object]] = [
+        {"custom_id": "a", "url": "/v1/evaluations", "body": MILL},
+        {"custom_id": "b", "url": "/v1/embeddings", "body": MILL},
+    ]
+
+    _, (problem,) = read_all(write_file(tmp_path, "a.jsonl", json_lines(lines)))
+
+    assert problem.custom_id == "b"
+    assert str(problem) == "row 1 (line 2): url is '/v1/embeddings'; expected '/v1/evaluations'"
+
+
+@pytest.mark.parametrize(
+    ("cell", "separator", "contexts"),
+    [
+        ("", None, ()),
+        (" ", None, ()),
+        ("[]", None, ()),
+        ("one passage", None, ("one passage",)),
+        ("[1] One passage with a note.", None, ("[1] One passage with a note.",)),
+        ('["one", "two"]', None, ("one", "two")),
+        ("['one', \"it's\"]", None, ("one", "it's")),
+        ("['one'\n 'two']", None, ("one", "two")),
+        (repr(["磨坊\n'\"\\", "\x00\u3000"]), None, ("磨坊\n'\"\\", "\x00\u3000")),
+        ("one || two ||", "||", ("one", "two")),
+        ('["one", "two"]', "||", ('["one", "two"]',)),
+    ],
+)
+def test_the_contexts_of_a_cell_are_a_list_or_parts_or_one_text(
+    cell: str, separator: str | None, contexts: tuple[str, ...]
+) -> None:
+    assert context_texts(cell, separator) == contexts
+
+
+@pytest.mark.parametrize("cell", ["['one', two]", "['one", '["one", 2]', "['one'] ['two']"])
+def test_a_cell_that_begins_as_a_list_and_is_none_is_refused(cell: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011
+        context_texts(cell)
