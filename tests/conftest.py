@@ -1,10 +1,12 @@
 """What every test gets: an environment without the developer's keys, a scripted judge, the real model once."""
 
+import logging
 import os
 from collections.abc import AsyncIterator, Iterator
 
 import httpx2
 import pytest
+import structlog
 from hypothesis import settings
 
 from app.backends.sentence_encoder import TransformerEncoder
@@ -24,6 +26,17 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.upper().startswith(_CLEARED):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """Commands configure the process's logging; the streams that it then holds are closed after a test."""
+    root, level = logging.getLogger(), logging.getLogger().level
+    handlers = root.handlers[:]
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
 
 
 @pytest.fixture

@@ -1,25 +1,11 @@
 """The command line: what the user can fix is one line on standard error and exit code 2."""
 
-import logging
 import socket
-from collections.abc import Iterator
 
 import pytest
-import structlog
 
 from app import __version__
 from app.cli.main import main
-
-
-@pytest.fixture(autouse=True)
-def logging_as_before() -> Iterator[None]:
-    """`serve` configures the process's logging; the streams that it then holds are closed after a test."""
-    root, level = logging.getLogger(), logging.getLogger().level
-    handlers = root.handlers[:]
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    structlog.reset_defaults()
 
 
 @pytest.fixture(autouse=True)
