@@ -1,10 +1,9 @@
 """Scores of labelled rows: from the running service, and from the baselines."""
 
-import asyncio
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import aclosing, closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +14,7 @@ from app.agreement.figures import Scale
 from app.agreement.labels import LabelledRow
 from app.agreement.measuring import RememberingEncoder
 from app.backends.sentence_encoder import load_model
+from app.concurrency import worked_through
 from app.exchange import Usage
 from app.generation.sample import Sample
 from app.judges.tier import TierName
@@ -52,25 +52,25 @@ async def score_rows(
     encoder = encoder_of(settings)
     app = create_app(settings, encoder=RememberingEncoder(encoder))
     options = Options(tiers=(tier,), threshold=settings.threshold, deadline_seconds=deadline_seconds)
-    outcomes: dict[int, Outcome] = {}
-    waiting = iter(enumerate(rows))
-
-    async def work(service: Service) -> None:
-        for place, row in waiting:
-            try:
-                result = await service.scorer.score(row.sample, options)
-            except Exception as bug:
-                bug.add_note(f"while line {row.line} was scored")
-                raise
-            outcomes[place] = _outcome(result)
-            if len(outcomes) % _ROWS_BETWEEN_NOTES == 0:
-                print(f"{tier}: {len(outcomes)} of {len(rows)} rows", file=sys.stderr)
+    outcomes: list[Outcome] = []
 
     with closing(encoder):
-        async with app.router.lifespan_context(app), asyncio.TaskGroup() as group:
-            for _ in range(concurrency):
-                group.create_task(work(app.state.service))
-    return [outcomes[place] for place in range(len(rows))]
+        async with app.router.lifespan_context(app):
+            service: Service = app.state.service
+
+            async def score(row: LabelledRow) -> Outcome:
+                try:
+                    return _outcome(await service.scorer.score(row.sample, options))
+                except Exception as bug:
+                    bug.add_note(f"while line {row.line} was scored")
+                    raise
+
+            async with aclosing(worked_through(rows, score, at_once=concurrency, in_order=True)) as scored:
+                async for outcome in scored:
+                    outcomes.append(outcome)
+                    if len(outcomes) % _ROWS_BETWEEN_NOTES == 0:
+                        print(f"{tier}: {len(outcomes)} of {len(rows)} rows", file=sys.stderr)
+    return outcomes
 
 
 def baseline_scores(samples: Sequence[Sample], which: str) -> dict[str, Baseline]:

@@ -127,16 +127,21 @@ def calibrate(measured: Measured, in_force: Calibration, *, fit: Fit, source: So
 
 
 def _fitter(measured: Measured, in_force: Calibration, fit: Fit) -> Callable[[MeasuredAnswers], Calibration]:
+    if fit == "weights":
+        gate = fit_gate(measured.unrelated, measures_of(in_force.tier, in_force.language)[0])
+        gated = in_force.model_copy(update={"gate": gate})
+
+        def weighed(answers: MeasuredAnswers) -> Calibration:
+            weights, intercept = fit_weights(answers, gate, row_weights=balanced_weights(answers))
+            return _rounded(gated, weights, intercept)
+
+        return weighed
+
     def scaled(answers: MeasuredAnswers) -> Calibration:
         weights, intercept = fit_scale(answers, in_force, row_weights=balanced_weights(answers))
         return _rounded(in_force, weights, intercept)
 
-    def weighed(answers: MeasuredAnswers) -> Calibration:
-        gate = fit_gate(measured.unrelated, measures_of(in_force.tier, in_force.language)[0])
-        weights, intercept = fit_weights(answers, gate, row_weights=balanced_weights(answers))
-        return _rounded(in_force.model_copy(update={"gate": gate}), weights, intercept)
-
-    return {"scale": scaled, "weights": weighed}[fit]
+    return scaled
 
 
 def _rounded(calibration: Calibration, weights: dict[str, float], intercept: float) -> Calibration:

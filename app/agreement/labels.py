@@ -11,18 +11,11 @@ from typing import Final, NoReturn
 from app.errors import InvalidInput
 from app.generation.sample import Sample
 from app.generation.words import normalise
+from app.records.record import BadRow
+from app.records.value_kinds import checked_text, kind_of
 
 _MAX_SHOWN: Final = 40
 _CLUSTER_DIGITS: Final = 16
-_KIND_BY_TYPE: Final[Mapping[type, str]] = {
-    str: "a string",
-    bool: "true or false",
-    int: "a number",
-    float: "a number",
-    list: "a list",
-    dict: "an object",
-    type(None): "null",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +87,11 @@ def parse_labels(data: bytes, *, name: str, default_dataset: str) -> Labels:
         if line.strip():
             try:
                 rows.append(_row(line, number, default_dataset))
-            except _BadLine as bad:
+            except BadRow as bad:
                 problems.append(Problem(number, bad.found, bad.expected))
     if not rows:
         raise InvalidInput(_no_row(problems), place=name)
     return Labels(tuple(rows), tuple(problems))
-
-
-class _BadLine(Exception):
-    def __init__(self, found: str, expected: str) -> None:
-        super().__init__(found, expected)
-        self.found = found
-        self.expected = expected
 
 
 def _decoded(data: bytes, name: str) -> str:
@@ -144,17 +130,17 @@ def _fields(line: str) -> dict[str, object]:
     try:
         fields = _DECODER.decode(line)
     except json.JSONDecodeError as error:
-        raise _BadLine(f"not JSON at column {error.colno} ({error.msg})", "one JSON object") from None
+        raise BadRow(f"not JSON at column {error.colno} ({error.msg})", "one JSON object") from None
     except (ValueError, RecursionError):
         # A number of thousands of digits, or thousands of brackets.
-        raise _BadLine("JSON that is too deep or too long to read", "one JSON object") from None
+        raise BadRow("JSON that is too deep or too long to read", "one JSON object") from None
     if not isinstance(fields, dict):
-        raise _BadLine(f"{_kind(fields)}", "one JSON object")
+        raise BadRow(kind_of(fields), "one JSON object")
     return fields
 
 
 def _constant(name: str) -> NoReturn:
-    raise _BadLine(f"{name}, which is no JSON", "numbers, or null where there is none")
+    raise BadRow(f"{name}, which is no JSON", "numbers, or null where there is none")
 
 
 _DECODER: Final[json.JSONDecoder] = json.JSONDecoder(parse_constant=_constant)
@@ -166,30 +152,30 @@ def _label(fields: Mapping[str, object]) -> int:
     # JSON knows no difference between 1 and 1.0.
     if isinstance(label, bool | int | float) and label in (0, 1):
         return int(label)
-    raise _BadLine(f"label is {_shown(label)}", expected)
+    raise BadRow(f"label is {_shown(label)}", expected)
 
 
 def _strings(fields: Mapping[str, object], name: str) -> list[str]:
     expected = "a list of strings"
     value = _required(fields, name, expected)
     if not isinstance(value, list):
-        raise _BadLine(f"{name} is {_kind(value)}", expected)
-    return [_checked(item, f"{name}[{place}]", "a string") for place, item in enumerate(value)]
+        raise BadRow(f"{name} is {kind_of(value)}", expected)
+    return [checked_text(item, f"{name}[{place}]", "a string") for place, item in enumerate(value)]
 
 
 def _string(fields: Mapping[str, object], name: str) -> str:
-    return _checked(_required(fields, name, "a string"), name, "a string")
+    return checked_text(_required(fields, name, "a string"), name, "a string")
 
 
 def _optional(fields: Mapping[str, object], name: str) -> str | None:
     value = fields.get(name)
-    return None if value is None else _checked(value, name, "a string, or nothing")
+    return None if value is None else checked_text(value, name, "a string, or nothing")
 
 
 def _dataset(fields: Mapping[str, object], default: str) -> str:
     dataset = _optional(fields, "dataset")
     if dataset is not None and not dataset.strip():
-        raise _BadLine("dataset is empty", "a name, or nothing")
+        raise BadRow("dataset is empty", "a name, or nothing")
     return default if dataset is None else dataset
 
 
@@ -197,32 +183,18 @@ def _doc(fields: Mapping[str, object]) -> str:
     doc = fields.get("doc")
     if isinstance(doc, int) and not isinstance(doc, bool):
         return str(doc)
-    return "" if doc is None else _checked(doc, "doc", "a string or a whole number, or nothing")
+    return "" if doc is None else checked_text(doc, "doc", "a string or a whole number, or nothing")
 
 
 def _required(fields: Mapping[str, object], name: str, expected: str) -> object:
     if name not in fields:
-        raise _BadLine(f"{name} is missing", expected)
+        raise BadRow(f"{name} is missing", expected)
     return fields[name]
-
-
-def _checked(value: object, name: str, expected: str) -> str:
-    if not isinstance(value, str):
-        raise _BadLine(f"{name} is {_kind(value)}", expected)
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError:
-        raise _BadLine(f"{name} holds half of a surrogate pair", "text that UTF-8 can hold") from None
-    return value
-
-
-def _kind(value: object) -> str:
-    return _KIND_BY_TYPE[type(value)]
 
 
 def _shown(value: object) -> str:
     """A label as an error quotes it; what is not a short value is named by its kind."""
-    text = json.dumps(value) if isinstance(value, str | bool | int | float) else _kind(value)
+    text = json.dumps(value) if isinstance(value, str | bool | int | float) else kind_of(value)
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
 
 

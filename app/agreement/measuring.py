@@ -2,10 +2,10 @@
 
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, Future
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -61,7 +61,9 @@ def measuring_tier(name: TierName, encoder: SentenceEncoder) -> MeasuringTier:
     """Tier lexical or tier embedding, without its limit on windows."""
     if name is TierName.LEXICAL:
         return MeasuringTier(name, LEXICAL_MODEL, _measure_wording)
-    tier = EmbeddingTier(RememberingEncoder(encoder), CalibrationTable(()), _InLine(), max_windows=sys.maxsize)
+    tier = EmbeddingTier(
+        RememberingEncoder(encoder), CalibrationTable(()), ThreadPoolExecutor(1), max_windows=sys.maxsize
+    )
 
     async def measure(case: SegmentedSample) -> Mapping[int, Finding]:
         return (await tier.compare(case, seconds=float("inf"))).finding_by_position
@@ -71,18 +73,6 @@ def measuring_tier(name: TierName, encoder: SentenceEncoder) -> MeasuringTier:
 
 async def _measure_wording(case: SegmentedSample) -> Mapping[int, Finding]:
     return find_wording(case)
-
-
-class _InLine(Executor):
-    """Runs what it is given at once: nothing else waits for this thread."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except Exception as error:
-            future.set_exception(error)
-        return future
 
 
 async def measure_rows(rows: Sequence[LabelledRow], tier: MeasuringTier, *, language: Language) -> Measured | None:

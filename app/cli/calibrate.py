@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from app.errors import InvalidInput
-from app.settings import load_settings
+from app.settings import Settings, load_settings
 from app.telemetry import configure_logging
 
 if TYPE_CHECKING:
@@ -59,20 +59,20 @@ def add_command(commands: "Commands") -> None:
 
 def _calibrate(options: argparse.Namespace) -> int:
     # Seconds of import that the other commands do not pay.
-    from app.judges.calibration import CalibrationFile, load_calibrations  # noqa: PLC0415
+    from app.judges.calibration import FILE_VERSION, CalibrationFile, load_calibrations  # noqa: PLC0415
 
     settings = load_settings()
     configure_logging(settings.log_level)
     rows = _read(options)
     table = load_calibrations(settings.calibration)
-    reports = _reports(rows, options, table)
+    reports = _reports(rows, options, settings, table)
     if not reports:
         raise InvalidInput("no tier could be calibrated on these labels")
     made = [report.calibration for report in reports]
     replaced = {_key(entry) for entry in made}
     entries = (*made, *(entry for entry in table.entries if _key(entry) not in replaced))
     if options.out:
-        file = CalibrationFile(version=2, entries=entries)
+        file = CalibrationFile(version=FILE_VERSION, entries=entries)
         try:
             options.out.write_text(file.model_dump_json(indent=1) + "\n", encoding="utf-8")
         except OSError as error:
@@ -97,7 +97,7 @@ def _read(options: argparse.Namespace) -> list["LabelledRow"]:
 
 
 def _reports(
-    rows: list["LabelledRow"], options: argparse.Namespace, table: "CalibrationTable"
+    rows: list["LabelledRow"], options: argparse.Namespace, settings: Settings, table: "CalibrationTable"
 ) -> list["CalibrationReport"]:
     from app.agreement.calibrating import Request, calibrate_tiers  # noqa: PLC0415
     from app.judges.calibration import Source  # noqa: PLC0415
@@ -111,7 +111,7 @@ def _reports(
         command=_command(options),
     )
     tiers = [TierName(name) for name in options.tier or _TIERS]
-    with closing(encoder_of(load_settings())) as encoder:
+    with closing(encoder_of(settings)) as encoder:
         request = Request(tiers, options.fit, source, options.draws)
         reports, passed_over = asyncio.run(calibrate_tiers(rows, request, table, encoder))
     for line in passed_over:

@@ -23,7 +23,7 @@ VERBATIM_SUPPORT = 0.85
 # Where nothing was fitted: the middle of the first measure's range, and a slope that reaches .02 and .98 at its ends.
 # A convention, not a measurement; results made with it carry the flag `uncalibrated`.
 _DEFAULT_SLOPE = 8.0
-_VERSION = 2
+FILE_VERSION = 2
 
 
 class Source(BaseModel):
@@ -129,11 +129,11 @@ class CalibrationFile(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _is_of_this_version(cls, data: Any) -> Any:
-        if isinstance(data, dict) and data.get("version") != _VERSION:
+        if isinstance(data, dict) and data.get("version") != FILE_VERSION:
             raise PydanticCustomError(
                 "other_version",
                 "`version` must be {expected}, is {found}; `plumbline calibrate` writes a new file",
-                {"expected": _VERSION, "found": repr(data.get("version"))},
+                {"expected": FILE_VERSION, "found": repr(data.get("version"))},
             )
         return data
 

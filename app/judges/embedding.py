@@ -9,10 +9,10 @@ from functools import partial
 
 from app.errors import FailureReason, TierFailure
 from app.generation.sample import SegmentedSample
-from app.generation.verdicts import Evidence, JudgeAccount, Judgement
+from app.generation.verdicts import Evidence, Judgement
 from app.judges.calibration import CalibrationTable
 from app.judges.lexical import find_wording
-from app.judges.sentence_claims import Finding, claims_of
+from app.judges.sentence_claims import Finding, judgement_of
 from app.judges.support.alignment import Alignment
 from app.judges.tier import Ask, SentenceEncoder, TierName
 from app.judges.window_match import ComparisonPlan, WindowMatch, match_sentences, plan_comparison
@@ -87,15 +87,8 @@ class EmbeddingTier:
 
     def _judgement(self, case: SegmentedSample, comparison: Comparison) -> Judgement:
         calibration = self._calibrations.find(tier=self.name, model=self._encoder.model, language=case.language)
-        claims = claims_of(case, comparison.finding_by_position, calibration)
-        return Judgement(
-            claims=claims,
-            account=JudgeAccount(model=self._encoder.model),
-            has_verdict_kinds=False,
-            reliability=calibration.reliability,
-            flags=() if calibration.is_fitted else ("uncalibrated",),
-            warnings=_overlong_warning(comparison.overlong),
-        )
+        warnings = _overlong_warning(comparison.overlong)
+        return judgement_of(case, comparison.finding_by_position, calibration, warnings=warnings)
 
     def _refuse_other_languages(self, case: SegmentedSample) -> None:
         if self._encoder.model in _ENGLISH_ONLY and case.language != "en":

@@ -5,10 +5,10 @@ from concurrent.futures import Executor
 
 from app.errors import FailureReason, TierFailure
 from app.generation.sample import SegmentedSample
-from app.generation.verdicts import Evidence, JudgeAccount, Judgement
+from app.generation.verdicts import Evidence, Judgement
 from app.generation.words import contains_verbatim, han_share, language_of
 from app.judges.calibration import CalibrationTable
-from app.judges.sentence_claims import Finding, claims_of
+from app.judges.sentence_claims import Finding, judgement_of
 from app.judges.support.wording import Wording, measure_wording
 from app.judges.tier import Ask, TierName
 from app.readiness import Readiness, State
@@ -40,14 +40,7 @@ class LexicalTier:
         """The same, at once and in this thread."""
         _refuse_cross_lingual(case)
         calibration = self._calibrations.find(tier=self.name, model=MODEL, language=case.language)
-        claims = claims_of(case, find_wording(case), calibration)
-        return Judgement(
-            claims=claims,
-            account=JudgeAccount(model=MODEL),
-            has_verdict_kinds=False,
-            reliability=calibration.reliability,
-            flags=() if calibration.is_fitted else ("uncalibrated",),
-        )
+        return judgement_of(case, find_wording(case), calibration)
 
     def readiness(self) -> Readiness:
         return Readiness(State.READY, MODEL)

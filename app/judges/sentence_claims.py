@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from app.generation.sample import SegmentedSample
-from app.generation.verdicts import Claim, Evidence, Verdict, whole_sentence_claim
+from app.generation.verdicts import Claim, Evidence, JudgeAccount, Judgement, Verdict, whole_sentence_claim
 from app.judges.calibration import VERBATIM_SUPPORT, Calibration
 
 # Of support, for the verdict of a sentence: calibration puts its decision boundary here.
@@ -35,6 +35,24 @@ def claims_of(
         if position in finding_by_position
         else whole_sentence_claim(position, sentence, verdict=Verdict.NOT_A_CLAIM)
         for position, sentence in enumerate(case.sentences)
+    )
+
+
+def judgement_of(
+    case: SegmentedSample,
+    finding_by_position: Mapping[int, Finding],
+    calibration: Calibration,
+    *,
+    warnings: tuple[str, ...] = (),
+) -> Judgement:
+    """The judgement of the tier and model that the calibration is for."""
+    return Judgement(
+        claims=claims_of(case, finding_by_position, calibration),
+        account=JudgeAccount(model=calibration.model),
+        has_verdict_kinds=False,
+        reliability=calibration.reliability,
+        flags=() if calibration.is_fitted else ("uncalibrated",),
+        warnings=warnings,
     )
 
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from app.records.columns import ColumnMap
 from app.records.record import BadRow, RawRow, Record
-from app.records.value_kinds import kind_of, shown
+from app.records.value_kinds import checked_text, shown
 from app.sample import Sample
 
 _MAX_ID_CHARACTERS: Final = 200
@@ -178,13 +178,7 @@ def _optional_text(fields: Mapping[str, object], column: str | None) -> str | No
 def _text(value: object, column: str, expected: str) -> str:
     if value is _ABSENT:
         raise BadRow(f"{column} is missing", expected)
-    if not isinstance(value, str):
-        raise BadRow(f"{column} is {kind_of(value)}", expected)
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError:
-        raise BadRow(f"{column} holds half of a surrogate pair", "text that UTF-8 can hold") from None
-    return value
+    return checked_text(value, column, expected)
 
 
 def _extra(fields: Mapping[str, object], columns: ColumnMap) -> Mapping[str, object]:

@@ -22,7 +22,7 @@ ARROWS: dict[str, set[str]] = {
     "settings": {"errors"},
     "uncertainty": {"errors"},
     "retrieval": {"errors", "uncertainty"},
-    "agreement": {"errors", "uncertainty", "readiness", "token_vectors", "generation", "judges"},
+    "agreement": {"errors", "uncertainty", "readiness", "token_vectors", "generation", "judges", "records"},
     "telemetry": set(),
     "generation": {"errors", "sample"},
     "records": {"errors", "sample"},
