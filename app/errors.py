@@ -11,6 +11,11 @@ PlumblineError
 │   ├── InvalidInput        judgments, runs, measures, labels or data files that cannot be read; names the place
 │   ├── BodyTooLarge        more bytes than the limit
 │   └── BodyTooSlow         the body did not arrive in time
+├── JobRefused               what was asked of a job cannot be done
+│   ├── JobUnknown          there is no such job, or it is another caller's
+│   ├── JobStateConflict    not in this state of the job
+│   └── IdempotencyConflict the key was used with another request
+├── StoreUnavailable        the store of jobs cannot be read or written now; nothing was changed
 ├── AccessDenied
 │   ├── KeyMissing          no key was sent
 │   ├── KeyUnknown          the key sent is not one of ours
@@ -73,6 +78,26 @@ class BodyTooLarge(BadRequest):
 
 class BodyTooSlow(BadRequest):
     """The body did not arrive in time."""
+
+
+class JobRefused(PlumblineError):
+    """What was asked of a job cannot be done."""
+
+
+class JobUnknown(JobRefused):
+    """There is no such job, or it is another caller's."""
+
+
+class JobStateConflict(JobRefused):
+    """The job's state does not allow it."""
+
+
+class IdempotencyConflict(JobRefused):
+    """The idempotency key was used with another request before."""
+
+
+class StoreUnavailable(PlumblineError):
+    """The store of jobs cannot be read or written now; nothing was changed, and trying again later is right."""
 
 
 class AccessDenied(PlumblineError):

@@ -59,6 +59,16 @@ class Usage:
     cached_tokens: int = 0
     cost: float | None = 0.0
 
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            calls=self.calls + other.calls,
+            unmetered_calls=self.unmetered_calls + other.unmetered_calls,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            cost=None if self.cost is None or other.cost is None else self.cost + other.cost,
+        )
+
 
 @dataclass(slots=True)
 class Ledger:

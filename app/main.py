@@ -1,10 +1,7 @@
-"""The composition root: builds every part once, wires them, and closes them again."""
+"""The composition root of the service: wires routes to the parts that `assembly` builds."""
 
-import asyncio
 from collections.abc import AsyncIterator
-from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 
 import structlog
 from fastapi import Depends, FastAPI, Request
@@ -21,45 +18,10 @@ from app.api.openapi_schemas import add_schemas
 from app.api.operations import operation_routes
 from app.api.problems import install_problem_handlers
 from app.api.retrieval import MESSAGES, retrieval_routes
-from app.backends.chat_models import build_chat_models
-from app.backends.endpoints import resolve_judges
-from app.backends.sentence_encoder import TransformerEncoder
-from app.backends.verdict_store import make_verdict_store
-from app.errors import FailureReason
-from app.judges.calibration import CalibrationTable, load_calibrations
-from app.judges.cascade import JudgeCascade
-from app.judges.embedding import EmbeddingTier
-from app.judges.lexical import LexicalTier
-from app.judges.llm import LlmTier, PromptSet
-from app.judges.prompts import PromptLibrary
-from app.judges.tier import AbsentTier, SentenceEncoder, Tier, TierName
-from app.judges.verdict_cache import CachedTier
+from app.assembly import Plan, Service, build, make_plan
+from app.judges.tier import SentenceEncoder
 from app.schemas.operations import VersionReport
-from app.scoring import Scorer
 from app.settings import Settings, load_settings
-
-_VERIFY = ("verify_claims", "v2")
-_CHECK = ("check_claims", "v1")
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """What was read and checked before anything is built."""
-
-    settings: Settings
-    judge_names: tuple[str, ...]
-    prompts: PromptSet
-    calibrations: CalibrationTable
-    encoder: SentenceEncoder | None
-
-
-@dataclass(frozen=True, slots=True)
-class Service:
-    """The running parts that routes reach."""
-
-    cascade: JudgeCascade
-    scorer: Scorer
-    batch_slots: asyncio.Semaphore
 
 
 def create_app(settings: Settings | None = None, *, encoder: SentenceEncoder | None = None) -> FastAPI:
@@ -73,20 +35,12 @@ def create_app(settings: Settings | None = None, *, encoder: SentenceEncoder | N
         ConfigurationError, PromptError, CalibrationError: with one line that says what is wrong.
     """
     settings = settings or load_settings()
-    plan = _Plan(
-        settings=settings,
-        judge_names=tuple(resolve_judges(settings)),
-        prompts=PromptSet(
-            PromptLibrary(*_VERIFY, folder=settings.prompts_dir), PromptLibrary(*_CHECK, folder=settings.prompts_dir)
-        ),
-        calibrations=load_calibrations(settings.calibration),
-        encoder=encoder,
-    )
+    plan = make_plan(settings, encoder=encoder)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
-            app.state.service = _build(plan, stack)
+            app.state.service = build(plan, stack)
             for name, readiness in app.state.service.cascade.readiness().items():
                 structlog.get_logger().info("tier_built", tier=name, state=readiness.state, detail=readiness.detail)
             yield
@@ -139,54 +93,7 @@ def _service(request: Request) -> Service:
     return service
 
 
-def _build(plan: _Plan, stack: AsyncExitStack) -> Service:
-    executor = ThreadPoolExecutor(max_workers=plan.settings.cpu_threads, thread_name_prefix="scoring")
-    stack.callback(executor.shutdown, wait=True, cancel_futures=True)
-    embedding = EmbeddingTier(
-        plan.encoder or _encoder(plan.settings, stack),
-        plan.calibrations,
-        executor,
-        max_windows=plan.settings.embedding_max_windows,
-    )
-    cascade = JudgeCascade([_llm_tier(plan, executor, stack), embedding, LexicalTier(plan.calibrations, executor)])
-    return Service(cascade, Scorer(cascade, executor), asyncio.Semaphore(plan.settings.batch_concurrency))
-
-
-def _llm_tier(plan: _Plan, executor: Executor, stack: AsyncExitStack) -> Tier:
-    if not plan.judge_names:
-        return AbsentTier(
-            TierName.LLM,
-            reason=FailureReason.NOT_CONFIGURED,
-            detail="no judge is configured; set DASHSCOPE_API_KEY, or PLUMBLINE_LLM_API_KEY with a provider",
-        )
-    chats = build_chat_models(plan.settings)
-    for chat in chats.values():
-        stack.push_async_callback(chat.close)
-    tier = LlmTier(chats, plan.prompts, executor, max_output_tokens=plan.settings.llm_max_output_tokens)
-    store = make_verdict_store(plan.settings)
-    if store is None:
-        return tier
-    stack.push_async_callback(store.close)
-    cached = CachedTier(tier, store, identity=lambda case, ask: f"{__version__}\n{tier.identity(case, ask)}")
-    stack.push_async_callback(cached.close)
-    return cached
-
-
-def encoder_of(settings: Settings) -> TransformerEncoder:
-    """The encoder that the settings name; nothing is loaded before it is asked. `close` ends its thread."""
-    return TransformerEncoder(settings.embedding_model)
-
-
-def _encoder(settings: Settings, stack: AsyncExitStack) -> TransformerEncoder:
-    encoder = encoder_of(settings)
-    stack.callback(encoder.close)
-    if settings.warm_up:
-        warming = asyncio.get_running_loop().create_task(encoder.warm_up())
-        stack.callback(warming.cancel)
-    return encoder
-
-
-def _version(plan: _Plan) -> VersionReport:
+def _version(plan: Plan) -> VersionReport:
     return VersionReport(
         name="plumbline",
         version=__version__,

@@ -2,11 +2,15 @@
 
 import logging
 import sys
+import traceback
+from collections.abc import Iterator
 
 import structlog
 
 # They log requests: at INFO their URLs, at DEBUG their bodies, which hold users' texts.
 _TALKATIVE = ("openai", "httpx", "httpx2", "httpcore", "httpcore2", "sentence_transformers", "transformers", "urllib3")
+_MAX_FRAMES = 30
+_MAX_CAUSES = 5
 
 
 def configure_logging(level: str) -> None:
@@ -42,7 +46,38 @@ def configure_logging(level: str) -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
+def log_failure(error: Exception, event: str, **fields: object) -> None:
+    """Logs an error of ours as classes and places, never its message: that may quote a text."""
+    structlog.get_logger().error(
+        event,
+        error=_class_name(error),
+        frames=_frames(error)[-_MAX_FRAMES:],
+        causes=[f"{_class_name(cause)} at {(_frames(cause) or ['?'])[-1]}" for cause in _causes(error)],
+        **fields,
+    )
+
+
 def _renderer() -> structlog.typing.Processor:
     if sys.stderr.isatty():
         return structlog.dev.ConsoleRenderer()
     return structlog.processors.JSONRenderer(ensure_ascii=False)
+
+
+def _class_name(error: BaseException) -> str:
+    return f"{type(error).__module__}.{type(error).__qualname__}"
+
+
+def _frames(error: BaseException) -> list[str]:
+    frames = traceback.walk_tb(error.__traceback__)
+    return [f"{frame.f_code.co_filename}:{line} {frame.f_code.co_qualname}" for frame, line in frames]
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    for _ in range(_MAX_CAUSES):
+        cause = error.__cause__ or error.__context__
+        if cause is None and isinstance(error, BaseExceptionGroup):
+            cause = error.exceptions[0]
+        if cause is None:
+            return
+        yield cause
+        error = cause

@@ -13,12 +13,13 @@ from app.agreement.baselines import rouge_l_precision, seed_embedding_similarity
 from app.agreement.figures import Scale
 from app.agreement.labels import LabelledRow
 from app.agreement.measuring import RememberingEncoder
+from app.assembly import Service, encoder_of
 from app.backends.sentence_encoder import load_model
 from app.concurrency import worked_through
 from app.exchange import Usage
 from app.generation.sample import Sample
 from app.judges.tier import TierName
-from app.main import Service, create_app, encoder_of
+from app.main import create_app
 from app.scoring import Options, Result, Status
 from app.settings import Settings
 

@@ -9,18 +9,19 @@ from typing import Any
 import structlog
 
 from app.api.batch_rows import BatchReader, Row
-from app.api.batch_tally import Tally
-from app.api.evaluation_wire import to_sample, to_wire
 from app.concurrency import worked_through
+from app.evaluation_wire import to_sample, to_wire
+from app.rows.row_scorer import row_with_result, row_without_result
+from app.rows.tally import Tally
 from app.schemas.batch import BatchError, BatchResult
 from app.schemas.evaluation import EvaluationOptions, EvaluationRequest
+from app.schemas.json_line import json_line
+from app.schemas.problem import INTERNAL
+from app.scored_row import RowStatus, ScoredRow
 from app.scoring import Options, Result, Scorer
 
 NDJSON = "application/x-ndjson"
 JSON = "application/json"
-
-# JSON lets them stand as they are; readers that split lines as Unicode does would cut a row in two.
-_LINE_ENDS = {"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 _LOG = structlog.get_logger()
 
@@ -91,13 +92,17 @@ class Batch:
         try:
             request, result = await self._judge(row)
             # As for a single result: it can have a megabyte.
-            line = await self.scorer.in_worker(lambda: _written(_result(row, request, result)))
+            scored = await self.scorer.in_worker(lambda: _scored(row, request, result))
         except Exception as error:
-            problem = self.reader.problem(row, error)
-            tally.add_error()
-            return _written(BatchError(custom_id=row.custom_id, index=row.index, error=problem))
-        tally.add_result(result)
-        return line
+            scored = self._failed(row, error)
+        tally.add(scored)
+        return scored.line
+
+    def _failed(self, row: Row, error: Exception) -> ScoredRow:
+        problem = self.reader.problem(row, error)
+        line = json_line(BatchError(custom_id=row.custom_id, index=row.index, error=problem))
+        status = RowStatus.FAILED if problem.status >= INTERNAL.status else RowStatus.INVALID
+        return row_without_result(row.index, line, status)
 
     async def _judge(self, row: Row) -> tuple[EvaluationRequest, Result]:
         sample = await self.scorer.in_worker(lambda: self.reader.sample(row))
@@ -114,13 +119,7 @@ class Batch:
             return request, await self.scorer.score(to_sample(request), self.options)
 
 
-def _result(row: Row, request: EvaluationRequest, result: Result) -> BatchResult:
-    return BatchResult(custom_id=row.custom_id, index=row.index, result=to_wire(request, result))
-
-
-def _written(row: BatchResult | BatchError) -> bytes:
-    """The row as JSON in one line, whatever a reader takes for the end of a line."""
-    line = row.model_dump_json()
-    for end, escape in _LINE_ENDS.items():
-        line = line.replace(end, escape)
-    return line.encode()
+def _scored(row: Row, request: EvaluationRequest, result: Result) -> ScoredRow:
+    wire = to_wire(request, result)
+    line = json_line(BatchResult(custom_id=row.custom_id, index=row.index, result=wire))
+    return row_with_result(row.index, line, wire, result.usage)

@@ -8,19 +8,13 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 
 from app.api.field_problems import field_problems
-from app.api.problems import (
-    FAILURE_DETAIL,
-    INTERNAL,
-    VALIDATION,
-    ProblemKind,
-    kind_of,
-    log_failure,
-    validation_detail,
-)
+from app.api.problems import kind_of, validation_detail
 from app.api.strict_json import body_with, check_values, is_text, read_json
 from app.errors import PlumblineError
-from app.schemas.batch import BatchRequest, BatchSample, RowProblem
+from app.schemas.batch import BatchRequest, BatchSample
 from app.schemas.evaluation import MAX_ID_CHARACTERS
+from app.schemas.problem import FAILURE_DETAIL, INTERNAL, VALIDATION, ProblemKind, RowProblem
+from app.telemetry import log_failure
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -13,10 +13,10 @@ from app.api.auth import tenant_of
 from app.api.batch_answer import JSON, NDJSON, Batch
 from app.api.batch_examples import BATCH_EXAMPLES
 from app.api.batch_rows import BatchReader
-from app.api.evaluation_wire import request_limits, to_options
 from app.api.problems import PROBLEM_RESPONSES, invalid_response, problem_responses
 from app.api.strict_json import check_media_type
 from app.errors import NotAcceptable
+from app.evaluation_wire import request_limits, to_options
 from app.schemas.batch import BatchRequest, BatchResults, Format, batch_envelope, bounded_batch, bounded_sample
 from app.scoring import Scorer
 from app.settings import Settings

@@ -7,9 +7,9 @@ from fastapi import APIRouter, Body, Request, Response
 
 from app.api.auth import tenant_of
 from app.api.evaluation_examples import EXAMPLES
-from app.api.evaluation_wire import request_limits, to_options, to_sample, to_wire
 from app.api.problems import PROBLEM_RESPONSES
 from app.api.strict_json import StrictRoute
+from app.evaluation_wire import request_limits, to_options, to_sample, to_wire
 from app.schemas.evaluation import EvaluationRequest, EvaluationResult, bounded_request
 from app.scoring import Scorer
 from app.settings import Settings

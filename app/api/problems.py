@@ -3,15 +3,12 @@
 import asyncio
 import json
 import re
-import traceback
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, cast
 from urllib.parse import quote
 
-import structlog
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -26,44 +23,32 @@ from app.errors import (
     BadRequest,
     BodyTooLarge,
     BodyTooSlow,
+    IdempotencyConflict,
     InvalidInput,
+    JobRefused,
+    JobStateConflict,
+    JobUnknown,
     KeyMissing,
     KeyUnknown,
     Locked,
     MalformedBody,
     NotAcceptable,
     PlumblineError,
+    StoreUnavailable,
     UnsupportedBody,
 )
-from app.schemas.problem import FieldProblem, Problem
+from app.schemas.problem import FAILURE_DETAIL, INTERNAL, VALIDATION, FieldProblem, Problem, ProblemKind
+from app.telemetry import log_failure
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 MAX_PROBLEM_BYTES = 16_000
-FAILURE_DETAIL = "The failure was logged; quote the request id to ask about it."
 _MAX_DETAIL_CHARACTERS = 600
 _MAX_INSTANCE_CHARACTERS = 200
-_MAX_FRAMES = 30
-_MAX_CAUSES = 5
+# A 503 is told in its own words: it is the operator's to mend, and the caller's to try again.
+_HEADERS: Mapping[int, Mapping[str, str]] = MappingProxyType(
+    {HTTPStatus.UNAUTHORIZED: {"WWW-Authenticate": "Bearer"}, HTTPStatus.SERVICE_UNAVAILABLE: {"Retry-After": "5"}}
+)
 
-_LOG = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class ProblemKind:
-    """One kind of problem: its HTTP status, the tail of its URN and its title."""
-
-    status: int
-    slug: str
-    title: str
-
-    @property
-    def urn(self) -> str:
-        """The `type` of its problems."""
-        return f"urn:plumbline:problem:{self.slug}"
-
-
-VALIDATION = ProblemKind(422, "validation", "The request does not validate")
-INTERNAL = ProblemKind(500, "internal", "Something failed on our side")
 
 KIND_BY_ERROR: Mapping[type[PlumblineError], ProblemKind] = MappingProxyType(
     {
@@ -75,6 +60,11 @@ KIND_BY_ERROR: Mapping[type[PlumblineError], ProblemKind] = MappingProxyType(
         UnsupportedBody: ProblemKind(415, "unsupported-body", "This kind of body is not read here"),
         BodyTooLarge: ProblemKind(413, "body-too-large", "The body is too large"),
         BodyTooSlow: ProblemKind(408, "body-too-slow", "The body did not arrive in time"),
+        JobRefused: ProblemKind(409, "job-refused", "The job does not allow this"),
+        JobUnknown: ProblemKind(404, "job-unknown", "There is no such job"),
+        JobStateConflict: ProblemKind(409, "job-state", "The job's state does not allow this"),
+        IdempotencyConflict: ProblemKind(422, "idempotency-key-reused", "The Idempotency-Key was used before"),
+        StoreUnavailable: ProblemKind(503, "store-unavailable", "Jobs cannot be kept or read now"),
         AccessDenied: ProblemKind(401, "access-denied", "Access is denied"),
         KeyMissing: ProblemKind(401, "key-missing", "A key is needed"),
         KeyUnknown: ProblemKind(401, "key-unknown", "The key is not known"),
@@ -112,29 +102,17 @@ def kind_of(error_class: type[PlumblineError]) -> ProblemKind:
 
 
 def error_response(scope: Scope, error: PlumblineError) -> Response:
-    """The answer to a declared error: its own text below status 500, a generic one (and a log event) from there on."""
+    """The answer to a declared error: its own text below status 500 and for 503, else a generic one and a log event."""
     kind = kind_of(type(error))
-    if kind.status >= INTERNAL.status:
+    if kind.status >= INTERNAL.status and kind.status not in _HEADERS:
         return failure_response(scope, error)
-    headers = {"WWW-Authenticate": "Bearer"} if kind.status == HTTPStatus.UNAUTHORIZED else None
-    return problem_response(scope, kind, detail=str(error), headers=headers)
+    return problem_response(scope, kind, detail=str(error), headers=_HEADERS.get(kind.status))
 
 
 def failure_response(scope: Scope, error: Exception) -> Response:
     """The answer to an error of ours, which `log_failure` logs."""
     log_failure(error, "request_failed", request_id=request_id_of(scope))
     return problem_response(scope, INTERNAL, detail=FAILURE_DETAIL)
-
-
-def log_failure(error: Exception, event: str, **fields: object) -> None:
-    """Logs an error of ours as classes and places, never its message: that may quote a text."""
-    _LOG.error(
-        event,
-        error=_class_name(error),
-        frames=_frames(error)[-_MAX_FRAMES:],
-        causes=[f"{_class_name(cause)} at {(_frames(cause) or ['?'])[-1]}" for cause in _causes(error)],
-        **fields,
-    )
 
 
 def problem_response(
@@ -243,23 +221,3 @@ async def _on_exception(request: Request, error: Exception) -> Response:
 def _document_problems(app: FastAPI) -> None:
     problem_schema = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
     add_schemas(app, {**problem_schema.pop("$defs"), "Problem": problem_schema})
-
-
-def _class_name(error: BaseException) -> str:
-    return f"{type(error).__module__}.{type(error).__qualname__}"
-
-
-def _frames(error: BaseException) -> list[str]:
-    frames = traceback.walk_tb(error.__traceback__)
-    return [f"{frame.f_code.co_filename}:{line} {frame.f_code.co_qualname}" for frame, line in frames]
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    for _ in range(_MAX_CAUSES):
-        cause = error.__cause__ or error.__context__
-        if cause is None and isinstance(error, BaseExceptionGroup):
-            cause = error.exceptions[0]
-        if cause is None:
-            return
-        yield cause
-        error = cause

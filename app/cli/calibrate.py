@@ -100,9 +100,9 @@ def _reports(
     rows: list["LabelledRow"], options: argparse.Namespace, settings: Settings, table: "CalibrationTable"
 ) -> list["CalibrationReport"]:
     from app.agreement.calibrating import Request, calibrate_tiers  # noqa: PLC0415
+    from app.assembly import encoder_of  # noqa: PLC0415
     from app.judges.calibration import Source  # noqa: PLC0415
     from app.judges.tier import TierName  # noqa: PLC0415
-    from app.main import encoder_of  # noqa: PLC0415
 
     source = Source(
         data=options.name or ", ".join(path.name for path in options.labels),

@@ -13,7 +13,7 @@ from app.schemas.evaluation import (
     UsageItem,
     bounded_texts,
 )
-from app.schemas.problem import FieldProblem
+from app.schemas.problem import RowProblem
 
 Format = Literal["ndjson", "array"]
 
@@ -69,16 +69,6 @@ def bounded_sample(limits: RequestLimits) -> type[BatchSample]:
     """A sample with the limits of one service."""
     fields = bounded_texts(limits)
     return create_model("BatchSample", __base__=BatchSample, __doc__=BatchSample.__doc__, **fields)
-
-
-class RowProblem(_Wire):
-    """Why a sample has no result, as problem details (RFC 9457); pointers lead into the body of the batch."""
-
-    type: str = Field(examples=["urn:plumbline:problem:validation"])
-    title: str = Field(examples=["The request does not validate"])
-    status: int = Field(description="What a single evaluation would have answered.", examples=[422])
-    detail: str = Field(examples=["1 problem in the sample"])
-    errors: list[FieldProblem] = Field(default=[], description="The wrong fields, at most 20.")
 
 
 class BatchResult(_Wire):

@@ -12,7 +12,6 @@ from structlog.testing import capture_logs
 from app.api.edge import install_edge
 from app.api.field_problems import field_problems, json_pointer, printable
 from app.api.problems import (
-    INTERNAL,
     KIND_BY_ERROR,
     MAX_PROBLEM_BYTES,
     install_problem_handlers,
@@ -21,7 +20,7 @@ from app.api.problems import (
     problem_responses,
 )
 from app.errors import AccessDenied, BadRequest, PlumblineError
-from app.schemas.problem import FieldProblem, Problem
+from app.schemas.problem import INTERNAL, FieldProblem, Problem
 from tests.edge_app import Sample, client_of, edge_app, read_problem, subclasses
 
 URL = "/v1/evaluations"
@@ -34,6 +33,11 @@ STATUS_BY_NAME = {
     "UnsupportedBody": 415,
     "BodyTooLarge": 413,
     "BodyTooSlow": 408,
+    "JobRefused": 409,
+    "JobUnknown": 404,
+    "JobStateConflict": 409,
+    "IdempotencyConflict": 422,
+    "StoreUnavailable": 503,
     "AccessDenied": 401,
     "KeyMissing": 401,
     "KeyUnknown": 401,

@@ -5,7 +5,7 @@ import time
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.api.evaluation_wire import to_wire
+from app.evaluation_wire import to_wire
 from app.exchange import Usage
 from app.generation.injection import inspect
 from app.generation.sample import Sample

@@ -28,11 +28,18 @@ ARROWS: dict[str, set[str]] = {
     "records": {"errors", "sample"},
     "judges": {"errors", "exchange", "readiness", "token_vectors", "generation"},
     "backends": {"errors", "exchange", "readiness", "settings", "token_vectors"},
+    "scored_row": {"exchange"},
     "scoring": {"errors", "exchange", "generation", "judges"},
     "schemas": {"errors"},
-    "api": FLOOR | {"generation", "judges", "retrieval", "scoring", "schemas"},
-    "main": FLOOR | {"__init__", "generation", "judges", "backends", "scoring", "schemas", "api"},
-    "cli": FLOOR | {"__init__", "main", "retrieval", "agreement", "judges", "records"},
+    "evaluation_wire": {"errors", "exchange", "settings", "generation", "judges", "schemas", "scoring"},
+    "rows": FLOOR | {"sample", "scored_row", "records", "schemas", "scoring", "evaluation_wire"},
+    "jobs": FLOOR | {"sample", "scored_row", "records"},
+    "assembly": FLOOR | {"__init__", "judges", "backends", "scoring"},
+    "api": FLOOR
+    | {"generation", "judges", "retrieval", "scoring", "schemas", "scored_row", "evaluation_wire", "rows", "jobs"},
+    "main": FLOOR | {"__init__", "judges", "schemas", "api", "assembly", "rows", "jobs", "backends"},
+    "cli": FLOOR
+    | {"__init__", "main", "assembly", "retrieval", "agreement", "judges", "records", "rows", "schemas", "scored_row"},
 }
 
 # Where each third party may be imported; None: anywhere in app. A package that is not named here is refused.

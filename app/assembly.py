@@ -1,0 +1,114 @@
+"""Builds the parts that score, once, from settings, and closes them again, for every way in. No web framework."""
+
+import asyncio
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from app import __version__
+from app.backends.chat_models import build_chat_models
+from app.backends.endpoints import resolve_judges
+from app.backends.sentence_encoder import TransformerEncoder
+from app.backends.verdict_store import make_verdict_store
+from app.errors import FailureReason
+from app.judges.calibration import CalibrationTable, load_calibrations
+from app.judges.cascade import JudgeCascade
+from app.judges.embedding import EmbeddingTier
+from app.judges.lexical import LexicalTier
+from app.judges.llm import LlmTier, PromptSet
+from app.judges.prompts import PromptLibrary
+from app.judges.tier import AbsentTier, SentenceEncoder, Tier, TierName
+from app.judges.verdict_cache import CachedTier
+from app.scoring import Scorer
+from app.settings import Settings
+
+_VERIFY = ("verify_claims", "v2")
+_CHECK = ("check_claims", "v1")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What was read and checked before anything is built."""
+
+    settings: Settings
+    judge_names: tuple[str, ...]
+    prompts: PromptSet
+    calibrations: CalibrationTable
+    encoder: SentenceEncoder | None
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The running parts that routes reach."""
+
+    cascade: JudgeCascade
+    scorer: Scorer
+    batch_slots: asyncio.Semaphore
+
+
+def make_plan(settings: Settings, *, encoder: SentenceEncoder | None = None) -> Plan:
+    """What is to be built. Settings, prompts and calibrations are checked here, before anything is served.
+
+    Args:
+        encoder: in place of the sentence-transformers model.
+
+    Raises:
+        ConfigurationError, PromptError, CalibrationError: with one line that says what is wrong.
+    """
+    return Plan(
+        settings=settings,
+        judge_names=tuple(resolve_judges(settings)),
+        prompts=PromptSet(
+            PromptLibrary(*_VERIFY, folder=settings.prompts_dir), PromptLibrary(*_CHECK, folder=settings.prompts_dir)
+        ),
+        calibrations=load_calibrations(settings.calibration),
+        encoder=encoder,
+    )
+
+
+def build(plan: Plan, stack: AsyncExitStack) -> Service:
+    """The running parts; the stack closes them. Within a running event loop."""
+    executor = ThreadPoolExecutor(max_workers=plan.settings.cpu_threads, thread_name_prefix="scoring")
+    stack.callback(executor.shutdown, wait=True, cancel_futures=True)
+    embedding = EmbeddingTier(
+        plan.encoder or _encoder(plan.settings, stack),
+        plan.calibrations,
+        executor,
+        max_windows=plan.settings.embedding_max_windows,
+    )
+    cascade = JudgeCascade([_llm_tier(plan, executor, stack), embedding, LexicalTier(plan.calibrations, executor)])
+    return Service(cascade, Scorer(cascade, executor), asyncio.Semaphore(plan.settings.batch_concurrency))
+
+
+def _llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack) -> Tier:
+    if not plan.judge_names:
+        return AbsentTier(
+            TierName.LLM,
+            reason=FailureReason.NOT_CONFIGURED,
+            detail="no judge is configured; set DASHSCOPE_API_KEY, or PLUMBLINE_LLM_API_KEY with a provider",
+        )
+    chats = build_chat_models(plan.settings)
+    for chat in chats.values():
+        stack.push_async_callback(chat.close)
+    tier = LlmTier(chats, plan.prompts, executor, max_output_tokens=plan.settings.llm_max_output_tokens)
+    store = make_verdict_store(plan.settings)
+    if store is None:
+        return tier
+    stack.push_async_callback(store.close)
+    cached = CachedTier(tier, store, identity=lambda case, ask: f"{__version__}\n{tier.identity(case, ask)}")
+    stack.push_async_callback(cached.close)
+    return cached
+
+
+def encoder_of(settings: Settings) -> TransformerEncoder:
+    """The encoder that the settings name; nothing is loaded before it is asked. `close` ends its thread."""
+    return TransformerEncoder(settings.embedding_model)
+
+
+def _encoder(settings: Settings, stack: AsyncExitStack) -> TransformerEncoder:
+    encoder = encoder_of(settings)
+    stack.callback(encoder.close)
+    if settings.warm_up:
+        warming = asyncio.get_running_loop().create_task(encoder.warm_up())
+        stack.callback(warming.cancel)
+    return encoder

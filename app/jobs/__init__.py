@@ -1,0 +1,1 @@
+"""Jobs: many rows kept on disk, handed out in chunks, each scored once. Knows rows and handlers, not judges."""

@@ -1,0 +1,93 @@
+"""What keeps jobs: one durable store is the truth, whatever hands out the work."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from app.jobs.job import Action, Held, Job, Lease, NewJob, ResultLine, Select, StateChange
+from app.records.record import Record, RecordProblem
+from app.scored_row import ScoredRow
+
+
+class Upload(NamedTuple):
+    """The rows as they were sent, in a file that the store takes over; `form` and `columns` as of `read_records`."""
+
+    path: Path
+    form: str
+    columns: str | None = None
+
+
+class Submission(NamedTuple):
+    """A job that was taken, now or before under the same idempotency key."""
+
+    job: Job
+    is_new: bool
+
+
+class JobStore(Protocol):
+    """Jobs, their rows, results and leases. Every method may raise StoreUnavailable, and then has changed nothing.
+
+    A job of another tenant is as one that does not exist.
+    """
+
+    # --- for those who ask
+
+    def new_upload(self) -> Path:
+        """Where an upload may be written, on the file system that keeps it."""
+
+    async def submit(self, new: NewJob, upload: Upload) -> Submission:
+        """Keep a job; when this returns it is on disk.
+
+        Raises:
+            IdempotencyConflict: the key was used for something else.
+        """
+
+    async def get(self, tenant: str, job_id: str) -> Job:
+        """One job. Raises JobUnknown."""
+
+    async def jobs(self, tenant: str, *, before: str | None, limit: int) -> list[Job]:
+        """The newest jobs first, those that are older than job `before`; unknown `before` raises JobUnknown."""
+
+    async def act(self, tenant: str, job_id: str, action: Action) -> Job:
+        """Change the state; a state that the action leads to stays. Raises JobUnknown, JobStateConflict."""
+
+    async def retry(self, tenant: str, job_id: str, select: Select) -> Job:
+        """Have the rows scored again that failed (errors of ours, not judged) or were degraded; others stay.
+
+        A row keeps its result until it has another. Raises JobUnknown, JobStateConflict.
+        """
+
+    async def delete(self, tenant: str, job_id: str) -> None:
+        """Forget the job, its rows and results, whatever its state. Raises JobUnknown."""
+
+    async def results(self, tenant: str, job_id: str, *, after: int, limit: int) -> list[ResultLine]:
+        """Lines of rows behind row `after` (-1: from the first), in input order, up to the first row not done yet."""
+
+    async def changes(self, tenant: str, job_id: str, *, after: int) -> list[StateChange]:
+        """Changes of state behind the one with this `seq`."""
+
+    # --- for those who work
+
+    async def lease(self, owner: str) -> Lease | None:
+        """A chunk to work on: of the oldest job that has one free. A job that is begun is `running` from then on."""
+
+    async def rows(self, lease: Lease) -> Sequence[Record | RecordProblem]:
+        """The rows of the chunk that have no result, or are to be scored again, in order."""
+
+    async def renew(self, lease: Lease) -> Held:
+        """Prolong the lease."""
+
+    async def suspect(self, lease: Lease, row: int) -> Held:
+        """Write down that this row is about to be tried alone, after a death."""
+
+    async def commit(self, lease: Lease, rows: Sequence[ScoredRow], *, is_done: bool) -> Held:
+        """Keep results, all or none; a row that has one already keeps it. `is_done`: the chunk has no other rows.
+
+        The last chunk of a job completes it.
+        """
+
+    async def release(self, lease: Lease) -> None:
+        """Give the chunk back, unfinished, without blame."""
+
+    async def close(self) -> None:
+        """Close files and connections; leases that are held are given back."""
