@@ -11,6 +11,9 @@ from app.backends.endpoints import resolve_judges
 from app.backends.sentence_encoder import TransformerEncoder
 from app.backends.verdict_store import make_verdict_store
 from app.errors import FailureReason
+from app.jobs.sqlite_store import SqliteJobStore
+from app.jobs.store import JobStore
+from app.jobs.worker import Pace, Worker
 from app.judges.calibration import CalibrationTable, load_calibrations
 from app.judges.cascade import JudgeCascade
 from app.judges.embedding import EmbeddingTier
@@ -19,11 +22,14 @@ from app.judges.llm import LlmTier, PromptSet
 from app.judges.prompts import PromptLibrary
 from app.judges.tier import AbsentTier, SentenceEncoder, Tier, TierName
 from app.judges.verdict_cache import CachedTier
+from app.rows.job_rows import job_rows
 from app.scoring import Scorer
 from app.settings import Settings
 
 _VERIFY = ("verify_claims", "v2")
 _CHECK = ("check_claims", "v1")
+# Rows of jobs that are under way when the service ends get so long; what is left is done after its next start.
+_DRAIN_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +118,24 @@ def _encoder(settings: Settings, stack: AsyncExitStack) -> TransformerEncoder:
         warming = asyncio.get_running_loop().create_task(encoder.warm_up())
         stack.callback(warming.cancel)
     return encoder
+
+
+async def open_jobs(plan: Plan, scorer: Scorer, stack: AsyncExitStack) -> JobStore:
+    """The store of jobs, and a worker on it unless the settings want none; the stack ends and closes them."""
+    settings = plan.settings
+    store = SqliteJobStore(settings.data_dir)
+    stack.push_async_callback(store.close)
+    if settings.job_concurrency:
+        rows_of = job_rows(scorer, settings, judge_names=plan.judge_names)
+        worker = Worker(
+            store, lambda lease: rows_of(lease.tenant, lease.options), Pace(concurrency=settings.job_concurrency)
+        )
+        store.on_change(worker.wake)
+        running = asyncio.get_running_loop().create_task(worker.run())
+        stack.push_async_callback(_stop, worker, running)
+    return store
+
+
+async def _stop(worker: Worker, running: "asyncio.Task[None]") -> None:
+    await worker.stop(_DRAIN_SECONDS)
+    await running

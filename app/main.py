@@ -18,7 +18,7 @@ from app.api.openapi_schemas import add_schemas
 from app.api.operations import operation_routes
 from app.api.problems import install_problem_handlers
 from app.api.retrieval import MESSAGES, retrieval_routes
-from app.assembly import Plan, Service, build, make_plan
+from app.assembly import Plan, Service, build, make_plan, open_jobs
 from app.judges.tier import SentenceEncoder
 from app.schemas.operations import VersionReport
 from app.settings import Settings, load_settings
@@ -41,6 +41,7 @@ def create_app(settings: Settings | None = None, *, encoder: SentenceEncoder | N
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
             app.state.service = build(plan, stack)
+            app.state.jobs = await open_jobs(plan, app.state.service.scorer, stack)
             for name, readiness in app.state.service.cascade.readiness().items():
                 structlog.get_logger().info("tier_built", tier=name, state=readiness.state, detail=readiness.detail)
             yield

@@ -93,6 +93,16 @@ class Settings(BaseSettings):
     batch_concurrency: int = Field(
         default=64, ge=1, le=10_000, description="Samples of batches judged at one time, those of all batches together."
     )
+    data_dir: Path = Field(
+        default=Path("plumbline-data"),
+        description="Folder of jobs, with their answers, contexts and results, mode 0700; made with the first job.",
+    )
+    job_concurrency: int = Field(
+        default=64,
+        ge=0,
+        le=10_000,
+        description="Rows of jobs scored at one time; 0: this process takes jobs and works on none.",
+    )
     calibration: Path | None = Field(default=None, description="Calibration file to use in place of the built-in one.")
 
     # --- tier llm

@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -21,11 +22,12 @@ _CLEARED = ("PLUMBLINE_", "DASHSCOPE_", "OPENAI_", "AZURE_OPENAI_", "HTTP_PROXY"
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Settings, keys and proxies of the shell that runs the tests reach no test."""
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Settings, keys and proxies of the shell that runs the tests reach no test; jobs stay in the test's own folder."""
     for name in list(os.environ):
         if name.upper().startswith(_CLEARED):
             monkeypatch.delenv(name)
+    monkeypatch.setenv("PLUMBLINE_DATA_DIR", str(tmp_path / "plumbline-data"))
 
 
 @pytest.fixture(autouse=True)

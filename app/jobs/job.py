@@ -43,7 +43,15 @@ TRANSITIONS: Final[Mapping[Action, Mapping[JobState, JobState]]] = MappingProxyT
         "cancel": {state: JobState.CANCELLED for state in JobState if state not in _ENDED},
     }
 )
-RETRIABLE: Final = frozenset({JobState.COMPLETED, JobState.COMPLETED_WITH_ERRORS, JobState.CANCELLED})
+# Where an action that is repeated finds its work done.
+ALREADY: Final[Mapping[Action, frozenset[JobState]]] = MappingProxyType(
+    {
+        "pause": frozenset({JobState.PAUSED}),
+        "resume": frozenset({JobState.QUEUED, JobState.RUNNING}),
+        "cancel": frozenset({JobState.CANCELLED}),
+    }
+)
+RETRIABLE: Final = frozenset({JobState.COMPLETED, JobState.COMPLETED_WITH_ERRORS})
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,8 +68,14 @@ class JobStore(Protocol):
 
     # --- for those who work
 
+    def owner(self) -> str:
+        """The name under which this process leases chunks; its leases end with the process at the latest."""
+
     async def lease(self, owner: str) -> Lease | None:
         """A chunk to work on: of the oldest job that has one free. A job that is begun is `running` from then on."""
+
+    async def validate(self, lease: Lease) -> Held:
+        """Read the upload and cut it into chunks, for a lease of chunk -1; queues the job, or fails it."""
 
     async def rows(self, lease: Lease) -> Sequence[Record | RecordProblem]:
         """The rows of the chunk that have no result, or are to be scored again, in order."""
@@ -86,8 +92,14 @@ class JobStore(Protocol):
         The last chunk of a job completes it.
         """
 
+    async def fail(self, lease: Lease, problem: str) -> Held:
+        """End the job, which cannot be done at all; `problem`: one line that says why."""
+
     async def release(self, lease: Lease) -> None:
         """Give the chunk back, unfinished, without blame."""
+
+    async def tidy(self) -> bool:
+        """Remove some of what forgotten jobs have left; whether there is more."""
 
     async def close(self) -> None:
         """Close files and connections; leases that are held are given back."""

@@ -34,7 +34,7 @@ ARROWS: dict[str, set[str]] = {
     "evaluation_wire": {"errors", "exchange", "settings", "generation", "judges", "schemas", "scoring"},
     "rows": FLOOR | {"sample", "scored_row", "records", "schemas", "scoring", "evaluation_wire"},
     "jobs": FLOOR | {"sample", "scored_row", "records"},
-    "assembly": FLOOR | {"__init__", "judges", "backends", "scoring"},
+    "assembly": FLOOR | {"__init__", "judges", "backends", "scoring", "rows", "jobs"},
     "api": FLOOR
     | {"generation", "judges", "retrieval", "scoring", "schemas", "scored_row", "evaluation_wire", "rows", "jobs"},
     "main": FLOOR | {"__init__", "judges", "schemas", "api", "assembly", "rows", "jobs", "backends"},
@@ -48,7 +48,7 @@ FENCES: dict[str, set[str] | None] = {
     "pydantic": None,
     "pydantic_core": None,
     "numpy": {"judges", "backends", "retrieval", "agreement", "uncertainty", "token_vectors"},
-    "msgspec": {"retrieval", "schemas", "api", "cli", "records", "judges/judgement_record.py"},
+    "msgspec": {"retrieval", "schemas", "api", "cli", "records", "jobs/row_file.py", "judges/judgement_record.py"},
     "re2": {"retrieval/ids.py"},
     "pyarrow": {"retrieval", "records"},
     "fastapi": {"api", "main"},

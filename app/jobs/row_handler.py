@@ -1,0 +1,22 @@
+"""Who scores the rows of a job: handed to the worker, which knows nothing of judges."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from app.jobs.job import Lease
+from app.records.record import Record, RecordProblem
+from app.scored_row import ScoredRow
+
+
+class RowHandler(Protocol):
+    """Scores rows of one job. Never raises for what a row holds."""
+
+    async def score(self, row: Record | RecordProblem) -> ScoredRow:
+        """The row's result or error."""
+
+    def crashed(self, row: Record | RecordProblem, deaths: int) -> ScoredRow:
+        """The error of a row that is not tried again, since so many processes ended while they scored it."""
+
+
+# Raises PlumblineError when the job's options cannot be followed any more.
+HandlerOf = Callable[[Lease], RowHandler]

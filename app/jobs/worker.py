@@ -1,0 +1,166 @@
+"""Works on jobs: leases chunks, has their rows scored, keeps the results in groups, and survives the store's failures.
+
+A process may be killed at any moment: what was committed stays, and another owner does the rest.
+"""
+
+import asyncio
+import contextlib
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import structlog
+
+from app.errors import PlumblineError, StoreUnavailable
+from app.jobs.chunk_run import ChunkRun, persistently
+from app.jobs.job import Held, Lease
+from app.jobs.row_handler import HandlerOf
+from app.jobs.store import JobStore
+from app.telemetry import log_failure
+
+VALIDATION: Final = -1
+_LOG = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How a worker works. Seconds and counts.
+
+    concurrency: rows under way at one time. chunks: chunks leased at one time; two, so that the slow last rows of one
+    leave nothing idle. group_rows, group_seconds: results wait for others so long, at most. poll_seconds: how soon
+    work that another process has brought is seen. renew_seconds: far below the lease.
+    """
+
+    concurrency: int = 64
+    chunks: int = 2
+    group_rows: int = 64
+    group_seconds: float = 0.25
+    poll_seconds: float = 0.5
+    renew_seconds: float = 1.0
+
+
+class Worker:
+    """Works on whatever the store hands out, from `run` until `stop`.
+
+    Args:
+        handler_of: who scores the rows of a job.
+    """
+
+    def __init__(self, store: JobStore, handler_of: HandlerOf, pace: Pace | None = None) -> None:
+        self._store = store
+        self._handler_of = handler_of
+        self._pace = pace or Pace()
+        self._slots = asyncio.Semaphore(self._pace.concurrency)
+        self._woken = asyncio.Event()
+        self._runs: dict[asyncio.Task[None], ChunkRun] = {}
+        self._is_stopping = False
+        self._is_alone = False
+
+    def wake(self) -> None:
+        """Look for work now, and at the state of what is under way."""
+        self._woken.set()
+        for run in self._runs.values():
+            run.look()
+
+    async def run(self) -> None:
+        """Works until `stop`; cancel it to end at once, with what is under way left to the next owner."""
+        try:
+            while not self._is_stopping:
+                self._woken.clear()
+                try:
+                    is_busy = await self._begin_one() or await self._tidied()
+                except Exception as error:
+                    log_failure(error, "worker_failed")
+                    is_busy = False
+                if not is_busy:
+                    await self._wait()
+        finally:
+            await self._end_runs()
+
+    async def stop(self, seconds: float) -> None:
+        """No new chunk or row is begun; rows under way get so many seconds, then all chunks are given back."""
+        self._is_stopping = True
+        self._woken.set()
+        for run in self._runs.values():
+            run.stop()
+        if self._runs:
+            await asyncio.wait(self._runs, timeout=seconds)
+        await self._end_runs()
+
+    async def _begin_one(self) -> bool:
+        """Whether a chunk was leased and begun."""
+        if self._is_alone or len(self._runs) >= self._pace.chunks:
+            return False
+        lease = await self._leased()
+        if lease is None:
+            return False
+        # After a death rows are tried one at a time, and nothing beside them: the next death is then theirs.
+        self._is_alone = lease.deaths > 0
+        run = ChunkRun(self._store, lease, self._pace, self._slots)
+        task = asyncio.create_task(self._work(run, after=list(self._runs) if self._is_alone else []))
+        self._runs[task] = run
+        task.add_done_callback(self._ended)
+        return True
+
+    async def _leased(self) -> Lease | None:
+        try:
+            return await self._store.lease(self._store.owner())
+        except StoreUnavailable as error:
+            _LOG.warning("jobs_wait_for_store", detail=str(error))
+            return None
+
+    async def _work(self, run: ChunkRun, *, after: list["asyncio.Task[None]"]) -> None:
+        renewing = asyncio.create_task(run.keep_renewing())
+        try:
+            if after:
+                await asyncio.wait(after)
+            await self._run(run)
+        except StoreUnavailable as error:
+            # The lease passes, and somebody does it again.
+            _LOG.warning("chunk_left", detail=str(error))
+        except Exception as error:
+            # A bug of ours. The lease passes and counts as a death: the row at fault is found and put aside.
+            log_failure(error, "chunk_failed", chunk=run.lease.chunk)
+        finally:
+            renewing.cancel()
+            await asyncio.gather(renewing, return_exceptions=True)
+
+    async def _run(self, run: ChunkRun) -> None:
+        if run.lease.chunk == VALIDATION:
+            held = await self._store.validate(run.lease)
+            _LOG.info("job_read", job=run.lease.job_id, held=held)
+            return
+        try:
+            handler = self._handler_of(run.lease)
+        except PlumblineError as error:
+            await persistently(partial(self._store.fail, run.lease, str(error)))
+            return
+        await run.work(handler)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        del self._runs[task]
+        self._is_alone = self._is_alone and bool(self._runs)
+        self._woken.set()
+
+    async def _tidied(self) -> bool:
+        """Whether something was tidied; only while there is nothing else to do."""
+        if self._runs:
+            return False
+        try:
+            return await self._store.tidy()
+        except StoreUnavailable:
+            return False
+
+    async def _wait(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._woken.wait(), self._pace.poll_seconds)
+
+    async def _end_runs(self) -> None:
+        runs = dict(self._runs)
+        for task in runs:
+            task.cancel()
+        await asyncio.gather(*runs, return_exceptions=True)
+        for run in runs.values():
+            if run.held is not Held.LOST:
+                with contextlib.suppress(StoreUnavailable):
+                    await self._store.release(run.lease)
