@@ -1,0 +1,87 @@
+"""The real service in a process that can be killed and started again at once: forked off one that has imported all."""
+
+import asyncio
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from typing import Any
+
+
+class KillableService:
+    """Starts the service as often as it is told; each is a process of its own under the same settings."""
+
+    def __init__(self, pipe: Connection) -> None:
+        self._pipe = pipe
+
+    def start(self) -> int:
+        """The process id of a new one; it begins to work at once."""
+        self._pipe.send("start")
+        return int(self._pipe.recv())
+
+    def kill(self, pid: int) -> None:
+        """Ends one as the system would: no signal handler runs. It is gone when this returns."""
+        os.kill(pid, signal.SIGKILL)
+        self._pipe.send(pid)
+        self._pipe.recv()
+
+    def end(self, pid: int) -> int:
+        """Ends one as an operator would; its exit code."""
+        os.kill(pid, signal.SIGTERM)
+        self._pipe.send(pid)
+        return int(self._pipe.recv())
+
+
+@contextmanager
+def killable_service(environment: Mapping[str, str]) -> Iterator[KillableService]:
+    """Services with these PLUMBLINE_* variables; none is left when the context ends."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_fork_services, args=(theirs, dict(environment)))
+    process.start()
+    try:
+        yield KillableService(ours)
+    finally:
+        ours.send("end")
+        process.join(10)
+        process.terminate()
+
+
+def _fork_services(pipe: Connection, environment: dict[str, str]) -> None:
+    os.environ.update(environment)
+    # Imported here and not by each service: it takes seconds.
+    from app.main import create_app
+    from app.settings import load_settings
+    from app.telemetry import configure_logging
+
+    configure_logging("ERROR")
+    alive: set[int] = set()
+    while (message := pipe.recv()) != "end":
+        if message == "start":
+            pid = os.fork()
+            if pid == 0:
+                _serve(create_app(load_settings()))
+            alive.add(pid)
+            pipe.send(pid)
+        else:
+            _, status = os.waitpid(message, 0)
+            alive.discard(message)
+            pipe.send(os.waitstatus_to_exitcode(status))
+    for pid in alive:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def _serve(app: Any) -> None:
+    """Runs the app until a signal, and ends the process."""
+    import uvicorn
+
+    # uvicorn raises the signal again that it ended by, once it has ended.
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    try:
+        server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, access_log=False))
+        asyncio.run(server.serve())
+    finally:
+        os._exit(1)
