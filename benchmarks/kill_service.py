@@ -48,7 +48,7 @@ async def cancelled_stays(store: SqliteJobStore, service: KillableService) -> No
     pid = service.start()
     new = NewJob(TENANT, b'{"tiers": ["llm"]}')
     job = (await store.submit(new, upload(store, [row(number) for number in range(5_000)]))).job
-    while (await store.get(TENANT, job.id)).counts.done < CHUNK_ROWS:
+    while (await store.get(TENANT, job.id)).counts.done < CHUNK_ROWS:  # noqa: ASYNC110
         await asyncio.sleep(0.02)
     cancelled = await store.act(TENANT, job.id, "cancel")
     service.kill(pid)

@@ -41,7 +41,7 @@ class KillTrial:
         self._store = store
         self._judge = judge
         self._kill = kill
-        self._random = random.Random(seed)
+        self._random = random.Random(seed)  # noqa: S311
         self._digests: list[bytes] = []
         self._cost = 0.0
 
@@ -77,7 +77,7 @@ class KillTrial:
     async def _settle(self, job: Job, seconds: float) -> None:
         """Waits, or until the job has ended."""
         until = time.monotonic() + seconds
-        while time.monotonic() < until and not (await self._store.get(TENANT, job.id)).state.is_ended:
+        while time.monotonic() < until and not (await self._store.get(TENANT, job.id)).state.is_ended:  # noqa: ASYNC110
             await asyncio.sleep(_POLL_SECONDS)
 
     async def _look(self, job: Job) -> int:

@@ -1,19 +1,19 @@
-"""One chunk under way: its rows scored, many at a time or one by one after a death, its results kept in groups."""
+"""One chunk under way: its rows scored, many at a time, its results kept in groups; rows under suspicion alone."""
 
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import structlog
 
-from app.concurrency import worked_through
 from app.errors import StoreUnavailable
-from app.jobs.job import Held, Lease
+from app.jobs.job import MAX_STRIKES, Held, Lease, PendingRow
 from app.jobs.row_handler import RowHandler
+from app.jobs.slots import Slots
 from app.jobs.store import JobStore
 from app.records.record import Record, RecordProblem
 from app.scored_row import ScoredRow
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MAX_CRASHES: Final = 3
 _LONGEST_WAIT_SECONDS: Final = 5.0
 _LOG = structlog.get_logger()
 
@@ -31,7 +30,7 @@ _LOG = structlog.get_logger()
 class ChunkRun:
     """Works on one leased chunk until it is done, the lease is lost, or it is told to stop."""
 
-    def __init__(self, store: JobStore, lease: Lease, pace: "Pace", slots: asyncio.Semaphore) -> None:
+    def __init__(self, store: JobStore, lease: Lease, pace: "Pace", slots: Slots) -> None:
         self.lease = lease
         self.held = Held.YES
         self._store = store
@@ -40,6 +39,9 @@ class ChunkRun:
         self._is_stopping = False
         self._looked = asyncio.Event()
         self._working: asyncio.Task[None] | None = None
+        self._left = 0
+        self._group: list[ScoredRow] = []
+        self._grouped = 0.0
 
     def stop(self) -> None:
         """Begin no further row."""
@@ -68,67 +70,94 @@ class ChunkRun:
         """Scores the rows that are left; when all are done the chunk is, else it is given back."""
         self._working = asyncio.current_task()
         rows = await persistently(lambda: self._store.rows(self.lease))
+        self._left = len(rows)
         try:
-            left = await (self._one_by_one if self.lease.deaths else self._together)(handler, rows)
+            if not rows:
+                await self._commit()
+            await self._together(handler, [each.row for each in rows if each.strikes < MAX_STRIKES - 1])
+            await self._one_by_one(handler, [each for each in rows if each.strikes >= MAX_STRIKES - 1])
         except asyncio.CancelledError:
             if self.held is Held.LOST:
                 return
             raise
-        if left and self.held is not Held.LOST:
+        if self._left and self.held is not Held.LOST:
             await persistently(lambda: self._store.release(self.lease))
 
-    async def _together(self, handler: RowHandler, rows: Sequence[Record | RecordProblem]) -> int:
-        """How many rows are left."""
-        left = len(rows)
-        if not rows:
-            await self._commit([], is_done=True)
-        group: list[ScoredRow] = []
-        since = time.monotonic()
-        scored = worked_through(
-            self._while_wanted(rows), lambda row: self._scored(handler, row), at_once=self._pace.concurrency
-        )
-        async with aclosing(scored):
-            async for row in scored:
-                group.append(row)
-                is_late = time.monotonic() - since >= self._pace.group_seconds
-                if left == len(group) or len(group) >= self._pace.group_rows or is_late:
-                    left -= len(group)
-                    await self._commit(group, is_done=not left)
-                    group, since = [], time.monotonic()
-        if group:
-            left -= len(group)
-            await self._commit(group, is_done=not left)
-        return left
+    async def _together(self, handler: RowHandler, rows: Sequence[Record | RecordProblem]) -> None:
+        waiting = iter(rows)
+        unbegun = len(rows)
+        tasks: set[asyncio.Task[ScoredRow]] = set()
+        try:
+            while True:
+                unbegun = unbegun if self._is_wanted else 0
+                # With rows of its own under way it does not wait for slots: those come back with them.
+                taken = 0
+                if unbegun:
+                    taken = self._slots.take_now(unbegun) if tasks else await self._slots.take(unbegun)
+                unbegun -= taken
+                tasks |= await self._begun(handler, list(islice(waiting, taken)))
+                if not tasks:
+                    break
+                done, tasks = await asyncio.wait(
+                    tasks, timeout=self._pace.group_seconds, return_when=asyncio.FIRST_COMPLETED
+                )
+                self._slots.give(len(done))
+                await self._keep([task.result() for task in done])
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self._slots.give(len(tasks))
+        if self._group:
+            await self._commit()
 
-    async def _one_by_one(self, handler: RowHandler, rows: Sequence[Record | RecordProblem]) -> int:
-        """How many rows are left. Each is named before it is tried; one that was fatal too often is put aside."""
-        left = len(rows)
+    async def _begun(
+        self, handler: RowHandler, rows: Sequence[Record | RecordProblem]
+    ) -> set["asyncio.Task[ScoredRow]"]:
+        """The rows under way, once it is written down that they are; they hold a slot each."""
         if not rows:
-            await self._commit([], is_done=True)
-        for row in self._while_wanted(rows):
-            if row.row == self.lease.suspect and self.lease.crashes >= MAX_CRASHES:
-                _LOG.error("row_put_aside", job=self.lease.job_id, row=row.row, deaths=self.lease.crashes)
-                scored = handler.crashed(row, self.lease.crashes)
-            else:
-                self._note(await persistently(partial(self._store.suspect, self.lease, row.row)))
-                scored = await handler.score(row)
-            left -= 1
-            await self._commit([scored], is_done=not left)
-        return left
+            return set()
+        try:
+            self._note(await persistently(lambda: self._store.begin(self.lease, [row.row for row in rows])))
+        except BaseException:
+            self._slots.give(len(rows))
+            raise
+        return {asyncio.create_task(handler.score(row)) for row in rows}
 
-    def _while_wanted(self, rows: Sequence[Record | RecordProblem]) -> Iterator[Record | RecordProblem]:
-        for row in rows:
-            if self._is_stopping or self.held is not Held.YES:
+    async def _one_by_one(self, handler: RowHandler, rows: Sequence[PendingRow]) -> None:
+        """Rows that were under way when processes ended: with nothing beside them, the next end is their doing."""
+        for row, strikes in rows:
+            if not self._is_wanted:
                 return
-            yield row
+            if strikes >= MAX_STRIKES:
+                _LOG.error("row_put_aside", job=self.lease.job_id, row=row.row, deaths=strikes)
+                self._group.append(handler.crashed(row, strikes))
+            else:
+                async with self._slots.all():
+                    self._note(await persistently(partial(self._store.begin, self.lease, [row.row])))
+                    self._group.append(await handler.score(row))
+            await self._commit()
 
-    async def _scored(self, handler: RowHandler, row: Record | RecordProblem) -> ScoredRow:
-        async with self._slots:
-            return await handler.score(row)
+    @property
+    def _is_wanted(self) -> bool:
+        return not self._is_stopping and self.held is Held.YES
 
-    async def _commit(self, rows: Sequence[ScoredRow], *, is_done: bool) -> None:
-        """Keeps results, however long the store cannot: they were paid for. Rows under way wait meanwhile."""
-        self._note(await persistently(lambda: self._store.commit(self.lease, rows, is_done=is_done)))
+    async def _keep(self, rows: Sequence[ScoredRow]) -> None:
+        """Gathers results, and has the store keep them when there are enough or the first has waited long enough."""
+        if rows and not self._group:
+            self._grouped = time.monotonic()
+        self._group.extend(rows)
+        is_late = time.monotonic() - self._grouped >= self._pace.group_seconds
+        is_last = len(self._group) == self._left
+        if self._group and (is_last or is_late or len(self._group) >= self._pace.group_rows):
+            await self._commit()
+
+    async def _commit(self) -> None:
+        """Keeps results, however long the store cannot: they were paid for."""
+        group, self._group = self._group, []
+        self._left -= len(group)
+        is_done = not self._left
+        self._note(await persistently(lambda: self._store.commit(self.lease, group, is_done=is_done)))
 
     def _note(self, held: Held) -> None:
         if held is Held.LOST and self.held is not Held.LOST and self._working is not None:

@@ -7,9 +7,14 @@ from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
 from app.exchange import Usage
+from app.records.record import Record, RecordProblem
 
 Action = Literal["pause", "resume", "cancel"]
 Select = Literal["failed", "degraded"]
+
+
+# A row that was under way in so many processes that ended is not tried again; one less, and it is tried alone.
+MAX_STRIKES: Final = 3
 
 
 class JobState(StrEnum):
@@ -129,9 +134,7 @@ class Lease(NamedTuple):
     """A chunk of rows that one owner may work on until the lease ends.
 
     `fence` is higher with each lease of the chunk; the store takes nothing from an owner with a lower one. `deaths`:
-    how many owners of the chunk ended without a word. Where there are any, rows are to be tried one at a time, each
-    named by `suspect` first: `suspect` is the row that was being tried alone, and `crashes` the owners that it has
-    outlived, the first death counted.
+    how many owners of the chunk ended without a word.
     """
 
     job_id: str
@@ -140,8 +143,13 @@ class Lease(NamedTuple):
     chunk: int
     fence: int
     deaths: int
-    suspect: int | None
-    crashes: int
+
+
+class PendingRow(NamedTuple):
+    """A row that is to be scored. `strikes`: how many processes ended while it was under way in them."""
+
+    row: Record | RecordProblem
+    strikes: int
 
 
 class Held(StrEnum):

@@ -1,8 +1,9 @@
 """The rows of `chunk` and `result`: leased, filled, given back. Each function works within one transaction."""
 
+import json
 import sqlite3
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from app.jobs.counting import COUNT_COLUMNS, RESULT_COLUMNS, SUMS_OF_RESULTS, values_of
 from app.jobs.job import Held, JobState, Lease, ResultLine
@@ -10,7 +11,6 @@ from app.jobs.row_file import ChunkSpan
 from app.jobs.sqlite_jobs import ROW_BITS, JobRows, is_spent
 from app.scored_row import ScoredRow
 
-MAX_CRASHES: Final = 3
 # of the chunk that stands for reading the upload
 VALIDATION: Final = -1
 _ADDED: Final = ("calls", "unmetered_calls", "prompt_tokens", "completion_tokens", "cached_tokens", "cost")
@@ -26,6 +26,15 @@ _PUT: Final = (
 _OWNED: Final = "job = ? AND n = ? AND fence = ? AND state = 'leased'"
 
 
+class KeptChunk(NamedTuple):
+    """In which file and where a chunk lies, its rows that are done, and the strikes of its rows that have any."""
+
+    file: str
+    span: ChunkSpan
+    done: set[int]
+    strikes: dict[int, int]
+
+
 class ChunkRows:
     """Chunks in one connection's transaction; `clock` gives seconds since 1970."""
 
@@ -37,14 +46,18 @@ class ChunkRows:
     def take_back(self, is_alive: Callable[[str], bool]) -> list[str]:
         """Frees the chunks whose owner has ended or let its lease pass; the names of those that have ended.
 
-        A death counts against the row that was being tried alone, or against all that the chunk still has.
+        Rows that were under way get a strike each.
         """
         owners = [each for (each,) in self._sql.execute("SELECT DISTINCT owner FROM chunk WHERE state = 'leased'")]
         dead = [owner for owner in owners if not is_alive(owner)]
-        marks = ", ".join("?" * len(dead))
+        left = f"state = 'leased' AND (lease_until < ? OR owner IN ({', '.join('?' * len(dead))}))"
         self._sql.execute(
-            "UPDATE chunk SET state = 'free', owner = NULL, deaths = deaths + 1, crashes = CASE WHEN suspect IS NULL"
-            f" THEN 1 ELSE crashes + 1 END WHERE state = 'leased' AND (lease_until < ? OR owner IN ({marks}))",
+            "INSERT INTO strike SELECT (job << ?) + value, 1 FROM chunk, json_each(under_way)"
+            f" WHERE {left} ON CONFLICT (key) DO UPDATE SET deaths = deaths + 1",
+            (ROW_BITS, self._now(), *dead),
+        )
+        self._sql.execute(
+            f"UPDATE chunk SET state = 'free', owner = NULL, deaths = deaths + 1, under_way = '[]' WHERE {left}",
             (self._now(), *dead),
         )
         return dead
@@ -65,12 +78,12 @@ class ChunkRows:
             return None
         if state == JobState.QUEUED:
             self._jobs.enter(number, JobState.RUNNING)
-        chunk, fence, deaths, suspect, crashes = self._sql.execute(
+        chunk, fence, deaths = self._sql.execute(
             "UPDATE chunk SET state = 'leased', owner = ?, fence = fence + 1, lease_until = ? WHERE job = ? AND n = ("
-            " SELECT min(n) FROM chunk WHERE job = ? AND state = 'free') RETURNING n, fence, deaths, suspect, crashes",
+            " SELECT min(n) FROM chunk WHERE job = ? AND state = 'free') RETURNING n, fence, deaths",
             (owner, self._now() + seconds, number, number),
         ).fetchone()
-        return Lease(job_id, tenant, options, chunk, fence, deaths, suspect, crashes)
+        return Lease(job_id, tenant, options, chunk, fence, deaths)
 
     def renew(self, lease: Lease, seconds: float) -> Held:
         """Whether the lease holds; prolonged if so."""
@@ -92,8 +105,8 @@ class ChunkRows:
             return Held.LOST
         return Held.PAUSED if found[0] == JobState.PAUSED else Held.YES
 
-    def span(self, lease: Lease) -> tuple[str, ChunkSpan, set[int]] | None:
-        """In which file and where the chunk lies, and its rows that are done; None when the lease is lost."""
+    def span(self, lease: Lease) -> KeptChunk | None:
+        """Where the chunk lies and what became of its rows; None when the lease is lost."""
         number = self._number(lease)
         found = self._sql.execute(
             "SELECT j.rows_file, first_row, rows, offset, length FROM chunk JOIN job j ON j.number = job"
@@ -104,23 +117,30 @@ class ChunkRows:
             return None
         file, *place = found
         span = ChunkSpan(*place)
-        low = (number << ROW_BITS) + span.first_row
-        done = self._sql.execute(
-            "SELECT key FROM result WHERE key >= ? AND key < ? AND redo = 0", (low, low + span.rows)
+        base = number << ROW_BITS
+        bounds = (base + span.first_row, base + span.first_row + span.rows)
+        done = self._sql.execute("SELECT key FROM result WHERE key >= ? AND key < ? AND redo = 0", bounds)
+        strikes = self._sql.execute("SELECT key, deaths FROM strike WHERE key >= ? AND key < ?", bounds)
+        return KeptChunk(
+            file, span, {key - base for (key,) in done}, {key - base: deaths for key, deaths in strikes.fetchall()}
         )
-        return file, span, {key - (number << ROW_BITS) for (key,) in done}
 
-    def suspect(self, lease: Lease, row: int) -> None:
-        """Names the row that is tried alone; the first death of the chunk counts against each."""
-        self._sql.execute(
-            f"UPDATE chunk SET crashes = CASE WHEN suspect IS ? THEN crashes ELSE 1 END, suspect = ? WHERE {_OWNED}",
-            (row, row, self._number(lease), lease.chunk, lease.fence),
-        )
+    def begin(self, lease: Lease, rows: Sequence[int]) -> None:
+        """These rows are under way, with those that are."""
+        self._under_way(lease, lambda before: before | set(rows))
+
+    def _under_way(self, lease: Lease, change: Callable[[set[int]], set[int]]) -> None:
+        place = (self._number(lease), lease.chunk, lease.fence)
+        found = self._sql.execute(f"SELECT under_way FROM chunk WHERE {_OWNED}", place).fetchone()
+        if found is not None:
+            rows = json.dumps(sorted(change(set(json.loads(found[0])))))
+            self._sql.execute(f"UPDATE chunk SET under_way = ? WHERE {_OWNED}", (rows, *place))
 
     def put(self, lease: Lease, rows: Sequence[ScoredRow]) -> None:
         """Keeps results; a row that has one keeps it, unless it is to be scored again."""
         base = self._number(lease) << ROW_BITS
         self._sql.executemany(_PUT, [(base + row.row, *values_of(row)) for row in rows])
+        self._under_way(lease, lambda before: before - {row.row for row in rows})
 
     def finish(self, lease: Lease) -> None:
         """The chunk is done and counted; the last one of a job ends it."""
@@ -171,7 +191,7 @@ class ChunkRows:
     def release(self, lease: Lease) -> None:
         """The chunk is free again, without blame."""
         self._sql.execute(
-            f"UPDATE chunk SET state = 'free', owner = NULL WHERE {_OWNED}",
+            f"UPDATE chunk SET state = 'free', owner = NULL, under_way = '[]' WHERE {_OWNED}",
             (self._number(lease), lease.chunk, lease.fence),
         )
 
@@ -206,6 +226,7 @@ def sweep(connection: sqlite3.Connection, rows: int) -> bool:
     if found is None:
         return False
     low, high = found[0] << ROW_BITS, (found[0] + 1) << ROW_BITS
+    connection.execute("DELETE FROM strike WHERE key >= ? AND key < ?", (low, high))
     gone = connection.execute(
         "DELETE FROM result WHERE key IN (SELECT key FROM result WHERE key >= ? AND key < ? LIMIT ?)", (low, high, rows)
     ).rowcount

@@ -126,10 +126,11 @@ class JobRows:
             f"UPDATE result SET redo = 1 WHERE key >= ? AND key < ? AND {_AGAIN[select]}",
             (low, high),
         ).rowcount
+        self._sql.execute("DELETE FROM strike WHERE key >= ? AND key < ?", (low, high))
         if not marked:
             raise JobStateConflict(f"no row of the job is {select}; nothing is to be scored again")
         self._sql.execute(
-            "UPDATE chunk SET state = 'free', deaths = 0, crashes = 0, suspect = NULL WHERE job = ? AND EXISTS ("
+            "UPDATE chunk SET state = 'free', deaths = 0 WHERE job = ? AND EXISTS ("
             " SELECT 1 FROM result r WHERE r.key >= ? + chunk.first_row AND r.key < ? + chunk.first_row + chunk.rows"
             " AND r.redo = 1)",
             (number, low, low),

@@ -23,8 +23,8 @@ CREATE TABLE change (
 CREATE TABLE chunk (
     job INTEGER NOT NULL, n INTEGER NOT NULL, first_row INTEGER NOT NULL, rows INTEGER NOT NULL,
     offset INTEGER NOT NULL, length INTEGER NOT NULL, state TEXT NOT NULL DEFAULT 'free', owner TEXT,
-    fence INTEGER NOT NULL DEFAULT 0, lease_until REAL, deaths INTEGER NOT NULL DEFAULT 0, suspect INTEGER,
-    crashes INTEGER NOT NULL DEFAULT 0, counted INTEGER NOT NULL DEFAULT 0, @COUNTS@,
+    fence INTEGER NOT NULL DEFAULT 0, lease_until REAL, deaths INTEGER NOT NULL DEFAULT 0,
+    under_way TEXT NOT NULL DEFAULT '[]', counted INTEGER NOT NULL DEFAULT 0, @COUNTS@,
     PRIMARY KEY (job, n)) WITHOUT ROWID;
 CREATE INDEX chunk_free ON chunk (job, n) WHERE state = 'free';
 CREATE INDEX chunk_leased ON chunk (job) WHERE state = 'leased';
@@ -34,6 +34,7 @@ CREATE TABLE result (
     unmetered_calls INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL,
     cached_tokens INTEGER NOT NULL, cost REAL, redo INTEGER NOT NULL DEFAULT 0, line BLOB NOT NULL);
 CREATE INDEX result_again ON result (key) WHERE degraded = 1 OR status IN ('failed', 'not_judged');
+CREATE TABLE strike (key INTEGER PRIMARY KEY, deaths INTEGER NOT NULL);
 CREATE TABLE garbage (job INTEGER PRIMARY KEY);
 """
 SCHEMA: Final = _TABLES.replace("@COUNTS@", ", ".join(f"{name} NUMERIC NOT NULL DEFAULT 0" for name in COUNT_COLUMNS))

@@ -11,17 +11,16 @@ from typing import Final, TypeVar
 import structlog
 
 from app.errors import InvalidInput
-from app.jobs.job import Action, Held, Job, Lease, NewJob, ResultLine, Select, StateChange
+from app.jobs.job import MAX_STRIKES, Action, Held, Job, Lease, NewJob, PendingRow, ResultLine, Select, StateChange
 from app.jobs.owners import Owners
 from app.jobs.row_file import Cut, cut_upload, decoded, read_chunk
-from app.jobs.sqlite_chunks import MAX_CRASHES, ChunkRows, sweep
+from app.jobs.sqlite_chunks import ChunkRows, sweep
 from app.jobs.sqlite_database import SqliteDatabase, guarded
 from app.jobs.sqlite_jobs import JobFiles, JobRows, KeptUpload, kept_uploads
 from app.jobs.sqlite_schema import SCHEMA
 from app.jobs.store import Submission, Upload
 from app.jobs.uploads import Uploads
 from app.readiness import Readiness, State
-from app.records.record import Record, RecordProblem
 from app.scored_row import ScoredRow
 
 T = TypeVar("T")
@@ -29,7 +28,7 @@ T = TypeVar("T")
 _SWEPT_AT_ONCE: Final = 2_000
 # Owners are looked at so often, at most: a look takes a file lock for each.
 _LOOK_SECONDS: Final = 1.0
-_CRASHED: Final = f"reading the file ended {MAX_CRASHES} processes; it is not tried again"
+_CRASHED: Final = f"reading the file ended {MAX_STRIKES} processes; it is not tried again"
 
 
 class SqliteJobStore:
@@ -131,7 +130,7 @@ class SqliteJobStore:
         upload = await self._database.read(lambda sql: _upload(sql, lease))
         if upload is None:
             return Held.LOST
-        if lease.deaths >= MAX_CRASHES:
+        if lease.deaths >= MAX_STRIKES:
             return await self.fail(lease, _CRASHED)
         # An owner that has lost the lease meanwhile must not write into the file of the one that has it.
         rows = self._folder / "rows" / f"{lease.job_id}.{lease.fence}"
@@ -148,25 +147,23 @@ class SqliteJobStore:
         await asyncio.to_thread((self._uploads.path(upload.name) if is_kept else rows).unlink, missing_ok=True)
         return held
 
-    async def rows(self, lease: Lease) -> Sequence[Record | RecordProblem]:
+    async def rows(self, lease: Lease) -> Sequence[PendingRow]:
         """As `JobStore.rows`; none when the lease is lost."""
-        found = await self._database.read(lambda sql: self._chunks(sql).span(lease))
-        if found is None:
+        kept = await self._database.read(lambda sql: self._chunks(sql).span(lease))
+        if kept is None:
             return []
-        file, span, done = found
+        file = self._folder / "rows" / kept.file
         with guarded():
-            data = await asyncio.to_thread(
-                read_chunk, self._folder / "rows" / file, offset=span.offset, length=span.length
-            )
-        return [row for row in decoded(data) if row.row not in done]
+            data = await asyncio.to_thread(read_chunk, file, offset=kept.span.offset, length=kept.span.length)
+        return [PendingRow(row, kept.strikes.get(row.row, 0)) for row in decoded(data) if row.row not in kept.done]
+
+    async def begin(self, lease: Lease, rows: Sequence[int]) -> Held:
+        """As `JobStore.begin`."""
+        return await self._while_held(lease, lambda chunks: chunks.begin(lease, rows))
 
     async def renew(self, lease: Lease) -> Held:
         """As `JobStore.renew`."""
         return await self._database.write(lambda sql: self._chunks(sql).renew(lease, self._lease_seconds))
-
-    async def suspect(self, lease: Lease, row: int) -> Held:
-        """As `JobStore.suspect`."""
-        return await self._while_held(lease, lambda chunks: chunks.suspect(lease, row))
 
     async def commit(self, lease: Lease, rows: Sequence[ScoredRow], *, is_done: bool) -> Held:
         """As `JobStore.commit`."""

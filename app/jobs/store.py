@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from app.jobs.job import Action, Held, Job, Lease, NewJob, ResultLine, Select, StateChange
-from app.records.record import Record, RecordProblem
+from app.jobs.job import Action, Held, Job, Lease, NewJob, PendingRow, ResultLine, Select, StateChange
 from app.scored_row import ScoredRow
 
 
@@ -77,14 +76,17 @@ class JobStore(Protocol):
     async def validate(self, lease: Lease) -> Held:
         """Read the upload and cut it into chunks, for a lease of chunk -1; queues the job, or fails it."""
 
-    async def rows(self, lease: Lease) -> Sequence[Record | RecordProblem]:
+    async def rows(self, lease: Lease) -> Sequence[PendingRow]:
         """The rows of the chunk that have no result, or are to be scored again, in order."""
+
+    async def begin(self, lease: Lease, rows: Sequence[int]) -> Held:
+        """Write down that these rows are about to be scored.
+
+        Each gets a strike when their process ends before they are committed.
+        """
 
     async def renew(self, lease: Lease) -> Held:
         """Prolong the lease."""
-
-    async def suspect(self, lease: Lease, row: int) -> Held:
-        """Write down that this row is about to be tried alone, after a death."""
 
     async def commit(self, lease: Lease, rows: Sequence[ScoredRow], *, is_done: bool) -> Held:
         """Keep results, all or none; a row that has one already keeps it. `is_done`: the chunk has no other rows.

@@ -15,6 +15,7 @@ from app.errors import PlumblineError, StoreUnavailable
 from app.jobs.chunk_run import ChunkRun, persistently
 from app.jobs.job import Held, Lease
 from app.jobs.row_handler import HandlerOf
+from app.jobs.slots import Slots
 from app.jobs.store import JobStore
 from app.telemetry import log_failure
 
@@ -50,11 +51,10 @@ class Worker:
         self._store = store
         self._handler_of = handler_of
         self._pace = pace or Pace()
-        self._slots = asyncio.Semaphore(self._pace.concurrency)
+        self._slots = Slots(self._pace.concurrency)
         self._woken = asyncio.Event()
         self._runs: dict[asyncio.Task[None], ChunkRun] = {}
         self._is_stopping = False
-        self._is_alone = False
 
     def wake(self) -> None:
         """Look for work now, and at the state of what is under way."""
@@ -89,15 +89,13 @@ class Worker:
 
     async def _begin_one(self) -> bool:
         """Whether a chunk was leased and begun."""
-        if self._is_alone or len(self._runs) >= self._pace.chunks:
+        if len(self._runs) >= self._pace.chunks:
             return False
         lease = await self._leased()
         if lease is None:
             return False
-        # After a death rows are tried one at a time, and nothing beside them: the next death is then theirs.
-        self._is_alone = lease.deaths > 0
         run = ChunkRun(self._store, lease, self._pace, self._slots)
-        task = asyncio.create_task(self._work(run, after=list(self._runs) if self._is_alone else []))
+        task = asyncio.create_task(self._work(run))
         self._runs[task] = run
         task.add_done_callback(self._ended)
         return True
@@ -109,11 +107,9 @@ class Worker:
             _LOG.warning("jobs_wait_for_store", detail=str(error))
             return None
 
-    async def _work(self, run: ChunkRun, *, after: list["asyncio.Task[None]"]) -> None:
+    async def _work(self, run: ChunkRun) -> None:
         renewing = asyncio.create_task(run.keep_renewing())
         try:
-            if after:
-                await asyncio.wait(after)
             await self._run(run)
         except StoreUnavailable as error:
             # The lease passes, and somebody does it again.
@@ -139,7 +135,6 @@ class Worker:
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         del self._runs[task]
-        self._is_alone = self._is_alone and bool(self._runs)
         self._woken.set()
 
     async def _tidied(self) -> bool:

@@ -51,7 +51,7 @@ async def leased(store: JobStore) -> Lease:
 
 async def chunk(store: JobStore, lease: Lease, *, is_done: bool = True) -> Held:
     """All rows of the chunk, committed."""
-    rows = [scored(row.row, "judged") for row in await store.rows(lease)]
+    rows = [scored(row.row, "judged") for row, _ in await store.rows(lease)]
     return await store.commit(lease, rows, is_done=is_done)
 
 
@@ -71,7 +71,7 @@ async def test_rows_are_kept_as_they_were_understood_and_handed_out_in_chunks(st
     await submitted(store, [*rows_of(ROWS - 1), "{torn"])
     leases = [await leased(store) for _ in range(3)]
 
-    rows = [row for lease in leases for row in await store.rows(lease)]
+    rows = [row for lease in leases for row, _ in await store.rows(lease)]
 
     assert [lease.chunk for lease in leases] == [0, 1, 2]
     assert [row.row for row in rows] == list(range(ROWS))
@@ -93,7 +93,7 @@ async def test_rows_that_are_committed_are_not_handed_out_again(store: JobStore)
 
     assert again.fence > lease.fence
     assert again.deaths == 0
-    assert [row.row for row in await store.rows(again)] == [0, 2, 4]
+    assert [row.row for row, _ in await store.rows(again)] == [0, 2, 4]
     assert await store.results(TENANT, job.id, after=-1, limit=10) == []
 
 
@@ -135,7 +135,7 @@ async def test_an_owner_whose_lease_has_passed_cannot_commit(store: JobStore, cl
     assert (heir.chunk, heir.deaths) == (late.chunk, 1)
     assert await chunk(store, late) is Held.LOST
     assert await store.renew(late) is Held.LOST
-    assert await store.suspect(late, 0) is Held.LOST
+    assert await store.begin(late, [0]) is Held.LOST
     await store.release(late)
     assert await store.rows(late) == []
     assert await lines_of(store, job.id) == []
@@ -154,21 +154,31 @@ async def test_a_lease_that_is_renewed_is_not_handed_out(store: JobStore, clock:
     assert await store.lease(OWNER) is None
 
 
-async def test_the_chunk_of_a_dead_owner_is_handed_out_at_once_and_remembers(store: JobStore, clock: Clock) -> None:
-    await submitted(store, rows_of(3))
-    first = await leased(store)
-    await store.release(first)
-    deaths = []
-    for _ in range(4):
+async def test_rows_that_were_under_way_when_their_owner_ended_have_a_strike(store: JobStore) -> None:
+    await submitted(store, rows_of(4))
+    await store.release(await leased(store))
+    strikes = []
+    for _ in range(3):
         lease = await store.lease("dead-owner")
         assert lease is not None
-        deaths.append((lease.deaths, lease.suspect, lease.crashes))
-        if lease.deaths:
-            await store.suspect(lease, 1)
+        strikes.append({row.row: count for row, count in await store.rows(lease)})
+        await store.begin(lease, [1])
+        await store.begin(lease, [2, 3])
+        await store.commit(lease, [scored(3, "judged")], is_done=False)
         store._looked = -1e9  # type: ignore[attr-defined]
 
-    # the first death is everybody's, those behind it the suspect's
-    assert deaths == [(0, None, 0), (1, None, 1), (2, 1, 2), (3, 1, 3)]
+    assert strikes == [{0: 0, 1: 0, 2: 0, 3: 0}, {0: 0, 1: 1, 2: 1}, {0: 0, 1: 2, 2: 2}]
+
+
+async def test_a_chunk_that_is_given_back_blames_nobody(store: JobStore) -> None:
+    await submitted(store, rows_of(2))
+    lease = await leased(store)
+    await store.begin(lease, [0, 1])
+    await store.release(lease)
+    store._looked = -1e9  # type: ignore[attr-defined]
+
+    again = await leased(store)
+    assert [strikes for _, strikes in await store.rows(again)] == [0, 0]
 
 
 async def test_two_jobs_take_turns(store: JobStore) -> None:
