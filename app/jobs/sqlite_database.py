@@ -1,6 +1,7 @@
 """One SQLite file in WAL mode: a thread that writes, a thread that reads, and errors that say what to mend."""
 
 import asyncio
+import contextlib
 import errno
 import os
 import sqlite3
@@ -143,8 +144,10 @@ def _in_one_view(connection: sqlite3.Connection, work: Callable[[sqlite3.Connect
 
 def _connected(path: Path, schema: str) -> sqlite3.Connection:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # Before there is a journal: SQLite gives it the mode of the file.
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    # SQLite gives the mode of the file to its journals. Only a file that is not there yet is opened here: closing it
+    # would drop the locks that other connections of this process hold on it.
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
