@@ -31,7 +31,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that holds the unpacked wheel and nothing of the checkout."""
     out, site = tmp_path_factory.mktemp("wheel"), tmp_path_factory.mktemp("site")
     build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(out)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)  # noqa: S603 - our own build
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
     zipfile.ZipFile(next(out.glob("*.whl"))).extractall(site)
     return site
 
@@ -39,7 +39,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_prompts_and_calibrations_are_read_from_an_installed_wheel(installed: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(installed)}
 
-    run = subprocess.run(  # noqa: S603 - our own code
+    run = subprocess.run(
         [sys.executable, "-P", "-c", READ_PROMPTS], cwd=installed, env=environment, check=True, capture_output=True
     )
 

@@ -144,7 +144,7 @@ print(json.dumps({measure: values.tolist() for measure, values in answers.items(
 def _ranx(qrels: _Qrels, run: _Scores) -> dict[str, list[float]]:
     """Values by our name of the measure, in the order of the judgments; ids are d and a number."""
     sides = [[[(int(doc[1:]), value) for doc, value in side[q].items()] for q in qrels] for side in (qrels, run)]
-    answer = subprocess.run(  # noqa: S603 - our own code
+    answer = subprocess.run(
         [sys.executable, "-c", _ASK_RANX],
         input=json.dumps(sides),
         env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
