@@ -1,0 +1,278 @@
+"""The steps of `plumbline batch-file`, which are slow to import."""
+
+import argparse
+import asyncio
+import secrets
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, cast
+
+from app import __version__
+from app.batch_assembly import (
+    Choices,
+    batch_api,
+    cost_of,
+    prompt_digests,
+    row_limits,
+    row_scorer,
+    spec_of,
+)
+from app.batch_files.batch_states import BatchStates, alone
+from app.batch_files.collecting import asked_files, files_sent, with_next_round
+from app.batch_files.collecting import collect as collect_rows
+from app.batch_files.correspondence import Correspondence, NoReplies
+from app.batch_files.manifest import MANIFEST_VERSION, Manifest, ManifestFile, Source, find_manifest, manifest_beside
+from app.batch_files.preparing import prepare as prepare_rows
+from app.batch_files.reply_index import ReplyIndex
+from app.batch_files.request_files import TEST_MODEL, RequestFile, RequestFiles, limits_of
+from app.batch_files.rows_asked import Estimate
+from app.batch_files.sending import Submission, described, fetch, refresh, wait_until_ended
+from app.batch_files.sending import submit as submit_files
+from app.batch_files.whole_file import sha256_of
+from app.errors import InvalidInput
+from app.records.reading import RecordReader, read_records
+from app.rows.tally import Tally
+from app.schemas.batch import BatchSummary
+from app.schemas.evaluation import TierName
+from app.settings import Settings, load_settings
+from app.telemetry import configure_logging
+
+_INCOMPLETE: Final = 3
+# As the calls of the service expect it.
+_EXPECTED_OUTPUT_TOKENS: Final = 512
+_SECRET_BYTES: Final = 32
+_URL: Final = "/v1/chat/completions"
+# DashScope's model that runs the whole way and judges nothing.
+_TEST_URL: Final = "/v1/chat/ds-test"
+
+
+def prepare(options: argparse.Namespace) -> int:
+    """Writes the requests and the manifest."""
+    settings = _settings()
+    at = manifest_beside(options.output)
+    if BatchStates(at.state_path) and not options.estimate:
+        raise InvalidInput(
+            "the files of this name were submitted already; expected another --output", place=at.state_path.name
+        )
+    with read_records(options.data, format=options.format, columns=options.columns) as reader:
+        planned = _planned(options, settings, at, reader)
+        manifest, estimate = asyncio.run(_prepare(settings, at, planned, reader, is_dry=options.estimate))
+        _out(f"{options.data.name}: {reader.explanation}")
+    _say_estimate(settings, manifest, estimate, options.price_factor)
+    for file in manifest.files:
+        _out(f"written: {at.folder / file.name}, {file.requests} requests, {file.bytes} bytes")
+    if not options.estimate:
+        _out(f"written: {at.path}; it holds a secret, keep it from those whose texts are judged")
+    return 0
+
+
+def submit(options: argparse.Namespace) -> int:
+    """Uploads what is not uploaded, and makes batches of it."""
+    settings, at = _settings(), find_manifest(options.files)
+    manifest = at.load()
+    chosen = {path.name for path in options.files}
+    files = [file for file in manifest.files if at.path.name in chosen or file.name in chosen]
+    how = Submission(endpoint=manifest.url, window=options.window)
+
+    async def work(states: BatchStates) -> None:
+        async with batch_api(settings, manifest) as api:
+            await submit_files(at, files, states, api, how=how, say=_out)
+
+    with alone(at.state_path):
+        asyncio.run(work(BatchStates(at.state_path)))
+    return 0
+
+
+def status(options: argparse.Namespace) -> int:
+    """Says how far each file is; 3 as long as one of them has not ended."""
+    settings, at = _settings(), find_manifest(options.files)
+    manifest = at.load()
+
+    async def work(states: BatchStates) -> None:
+        async with batch_api(settings, manifest) as api:
+            await refresh(manifest.files, states, api)
+
+    with alone(at.state_path):
+        states = BatchStates(at.state_path)
+        asyncio.run(work(states))
+    for file in manifest.files:
+        _out(f"{file.name}: {described(states.of(file.name))}")
+    return 0 if all(states.of(file.name).is_ended for file in manifest.files) else _INCOMPLETE
+
+
+def collect(options: argparse.Namespace, *, fallback: tuple[str, ...]) -> int:
+    """Fetches the replies and writes the results; 3 as long as a batch has not ended."""
+    settings, at = _settings(), find_manifest(options.files)
+    manifest = at.load()
+    if manifest.plumbline != __version__:
+        _note(f"prepared by plumbline {manifest.plumbline}, this is {__version__}: questions may not be found again")
+    with alone(at.state_path):
+        states = BatchStates(at.state_path)
+        if not asyncio.run(_fetched(settings, at, manifest, states, options)):
+            return _INCOMPLETE
+        choices = Choices(cast(tuple[TierName, ...], fallback), options.threshold, options.price_factor)
+        asyncio.run(_collect(settings, at, manifest, states, choices=choices, options=options))
+    return 0
+
+
+def _planned(options: argparse.Namespace, settings: Settings, at: ManifestFile, reader: RecordReader) -> Manifest:
+    """The manifest without its files."""
+    spec = spec_of(settings, options.judge, structure=options.structure, omitted=options.omit)
+    limits = limits_of(spec.provider, spec.model)
+    return Manifest(
+        version=MANIFEST_VERSION,
+        plumbline=__version__,
+        secret=_secret(at, options.secret_of),
+        source=Source(at.relative(options.data), sha256_of(options.data), reader.format, reader.columns),
+        judge=spec,
+        prompts=prompt_digests(settings),
+        row_limits=row_limits(settings),
+        url=options.url or (_TEST_URL if spec.model == TEST_MODEL else _URL),
+        limits=replace(
+            limits,
+            requests=options.max_requests or limits.requests,
+            file_bytes=options.max_bytes or limits.file_bytes,
+            line_bytes=min(limits.line_bytes, options.max_bytes or limits.line_bytes),
+        ),
+        rows=0,
+        files=(),
+    )
+
+
+def _secret(at: ManifestFile, other: Path | None) -> str:
+    """That of the other manifest, or of the one that is replaced, so that the same rows give the same bytes."""
+    if other is not None:
+        return ManifestFile(other).load().secret
+    return at.load().secret if at.path.exists() else secrets.token_hex(_SECRET_BYTES)
+
+
+async def _prepare(
+    settings: Settings, at: ManifestFile, manifest: Manifest, reader: RecordReader, *, is_dry: bool
+) -> tuple[Manifest, Estimate]:
+    letters = Correspondence(NoReplies(), url=manifest.url, max_line_bytes=manifest.limits.line_bytes)
+    async with row_scorer(settings, manifest, letters, Choices(fallback=())) as scorer:
+        return await prepare_rows(at, manifest, reader, scorer.score, letters, is_dry=is_dry)
+
+
+async def _fetched(
+    settings: Settings, at: ManifestFile, manifest: Manifest, states: BatchStates, options: argparse.Namespace
+) -> bool:
+    """Whether all replies are here."""
+    files = files_sent(manifest, states)
+    idle = [file.name for file in files if states.of(file.name).batch is None]
+    if idle:
+        raise InvalidInput("has no batch yet; submit it first", place=idle[0])
+    async with batch_api(settings, manifest) as api:
+        if options.wait:
+            await wait_until_ended(files, states, api, poll_seconds=options.poll_seconds, say=_note)
+        else:
+            await refresh(files, states, api)
+        running = [file.name for file in files if not states.of(file.name).is_ended]
+        for name in running:
+            _note(f"{name}: {described(states.of(name))}")
+        if not running:
+            await fetch(at, files, states, api)
+    return not running
+
+
+async def _collect(
+    settings: Settings,
+    at: ManifestFile,
+    manifest: Manifest,
+    states: BatchStates,
+    *,
+    choices: Choices,
+    options: argparse.Namespace,
+) -> None:
+    files, source, tally = files_sent(manifest, states), at.source_path(manifest), Tally()
+    round_ = max((file.round for file in files), default=1) + 1
+    with (
+        ReplyIndex(asked_files(at, files, states)) as index,
+        read_records(source, format=manifest.source.format, columns=manifest.source.columns) as reader,
+        RequestFiles(at.folder, at.stem, manifest.limits, round_=round_) as later,
+    ):
+        letters = Correspondence(index, url=manifest.url, max_line_bytes=manifest.limits.line_bytes)
+        async with row_scorer(settings, manifest, letters, choices) as scorer:
+            estimate, further = await collect_rows(
+                reader,
+                scorer.score,
+                letters,
+                options.output,
+                next_round=later if options.next_round else None,
+                tell=tally.add,
+            )
+    if options.next_round:
+        at.save(with_next_round(manifest, files, further))
+    _say_troubles(files, states, index)
+    _out(f"written: {options.output}; {_summed(tally.summary())}")
+    if estimate.requests:
+        _say_open(estimate, [file.name for file in further])
+
+
+def _say_estimate(settings: Settings, manifest: Manifest, estimate: Estimate, factor: float) -> None:
+    asked = estimate.rows - estimate.invalid - estimate.decided - estimate.unaskable
+    _out(
+        f"{estimate.rows} rows: {asked} to be asked, "
+        f"{estimate.decided} decided without a judge, {estimate.unaskable} too long for it, {estimate.invalid} invalid"
+    )
+    expected = min(estimate.max_output_tokens, estimate.requests * _EXPECTED_OUTPUT_TOKENS)
+    _out(
+        f"{estimate.requests} requests to {manifest.judge.model}: about {estimate.prompt_tokens} tokens in, "
+        f"{expected} out, {estimate.max_output_tokens} at most; second looks, where asked for, come on top"
+    )
+    tokens_out = (expected, estimate.max_output_tokens)
+    costs = [
+        cost_of(settings, manifest, prompt_tokens=estimate.prompt_tokens, output_tokens=tokens, factor=factor)
+        for tokens in tokens_out
+    ]
+    if costs[0] is None or costs[1] is None:
+        _out(f"cost: not known; PLUMBLINE_LLM_PRICES has no price of {manifest.judge.model}")
+    else:
+        _out(f"cost: about {costs[0]:.4f}, at most {costs[1]:.4f}, at {factor:g} of the price table's prices")
+
+
+def _say_troubles(files: Sequence[RequestFile], states: BatchStates, index: ReplyIndex) -> None:
+    for file in files:
+        batch = states.of(file.name).batch
+        if batch is not None and batch.status != "completed":
+            _note(f"{file.name}: {described(states.of(file.name))}")
+    odd = {"unreadable": index.unreadable, "of no question": index.unasked, "repeated": index.repeated}
+    if any(odd.values()):
+        counts = ", ".join(f"{count} {name}" for name, count in odd.items() if count)
+        _note(f"lines of replies passed over: {counts}")
+
+
+def _say_open(estimate: Estimate, names: Sequence[str]) -> None:
+    if names:
+        _out(
+            f"written: {', '.join(names)}, {estimate.requests} questions that are still open; submit and collect again"
+        )
+    else:
+        _out(f"{estimate.requests} questions are still open; --next-round writes them as files to be submitted")
+
+
+def _summed(summary: BatchSummary) -> str:
+    tiers = ", ".join(f"{name} {count}" for name, count in summary.tiers.model_dump().items() if count) or "none"
+    cost = "not known" if summary.usage.cost is None else f"{summary.usage.cost:.4f}"
+    return (
+        f"{summary.rows} rows: {summary.judged} judged, {summary.abstained} abstained, {summary.empty_answer} empty, "
+        f"{summary.not_judged} not judged, {summary.errors} errors; tiers: {tiers}; {summary.degraded} degraded; "
+        f"tokens {summary.usage.prompt_tokens} in, {summary.usage.completion_tokens} out; cost {cost}"
+    )
+
+
+def _settings() -> Settings:
+    settings = load_settings()
+    # Every row whose question is open fails tier llm; the attempts of each row say so.
+    configure_logging("ERROR")
+    return settings
+
+
+def _out(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+
+
+def _note(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
