@@ -73,20 +73,20 @@ class ScriptedBatches:
     def _routed(self, request: RecordedRequest, parts: list[str], query: Mapping[str, str]) -> Step:
         match (request.method, parts):
             case ("POST", ["files"]):
-                return status(200, self._shown(self._uploaded(request)))
+                step = status(200, self._shown(self._uploaded(request)))
             case ("GET", ["files"]):
-                return status(200, _page([self._shown(file_id) for file_id in self.files], query))
+                step = status(200, _page([self._shown(file_id) for file_id in self.files], query))
             case ("GET", ["files", file_id, "content"]):
-                return raw_body(self.files[file_id][1], "application/octet-stream")
+                step = raw_body(self.files[file_id][1], "application/octet-stream")
             case ("POST", ["batches"]):
-                return status(200, self.made(request))
-            case ("GET", ["batches"]):
-                if not self.lists_batches:
-                    return openai_error(404, "not_found")
-                return status(200, _page(list(self.batches.values()), query))
+                step = status(200, self.made(request))
+            case ("GET", ["batches"]) if self.lists_batches:
+                step = status(200, _page(list(self.batches.values()), query))
             case ("GET", ["batches", batch_id]):
-                return status(200, self._looked_at(self.batches[batch_id]))
-        return openai_error(404, "not_found")
+                step = status(200, self._looked_at(self.batches[batch_id]))
+            case _:
+                step = openai_error(404, "not_found")
+        return step
 
     def _uploaded(self, request: RecordedRequest) -> str:
         boundary = re.search(r"boundary=([^;]+)", request.headers["content-type"])

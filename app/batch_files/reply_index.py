@@ -92,12 +92,11 @@ class ReplyIndex:
         self._status_by_id: dict[str, str] = {}
         self._open: list[BinaryIO] = []
         self._places: dict[str, _Place] = {}
-        for file in files:
-            for _, line in _lines(self._opened(file.requests)):
-                self._status_by_id[_ASKED.decode(line or b"{}").custom_id] = file.status
-        for file in files:
-            for path in file.replies:
-                self._index(self._opened(path))
+        try:
+            self._read(files)
+        except BaseException:
+            self._stack.close()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -114,6 +113,14 @@ class ReplyIndex:
         file = self._open[place.file]
         file.seek(place.offset)
         return _reply(_LINES.decode(file.readline(_MAX_LINE_BYTES)))
+
+    def _read(self, files: Sequence[AskedFile]) -> None:
+        for file in files:
+            for _, line in _lines(self._opened(file.requests)):
+                self._status_by_id[_asked_id(line, file.requests)] = file.status
+        for file in files:
+            for path in file.replies:
+                self._index(self._opened(path))
 
     def _opened(self, path: Path) -> BinaryIO:
         try:
@@ -154,6 +161,13 @@ def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
             line = b""
         if not line.isspace():
             yield offset, line
+
+
+def _asked_id(line: bytes, path: Path) -> str:
+    try:
+        return _ASKED.decode(line).custom_id
+    except msgspec.MsgspecError:
+        raise InvalidInput("holds a line that is no request; was it changed since?", place=path.name) from None
 
 
 def _is_good(line: _Line) -> bool:

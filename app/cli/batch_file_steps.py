@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import secrets
 import sys
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, cast
@@ -56,11 +56,14 @@ def prepare(options: argparse.Namespace) -> int:
         raise InvalidInput(
             "the files of this name were submitted already; expected another --output", place=at.state_path.name
         )
+    before = at.load().files if at.path.exists() and not options.estimate else ()
     with read_records(options.data, format=options.format, columns=options.columns) as reader:
         planned = _planned(options, settings, at, reader)
         manifest, estimate = asyncio.run(_prepare(settings, at, planned, reader, is_dry=options.estimate))
         _out(f"{options.data.name}: {reader.explanation}")
     _say_estimate(settings, manifest, estimate, options.price_factor)
+    for name in {file.name for file in before} - {file.name for file in manifest.files}:
+        (at.folder / name).unlink(missing_ok=True)
     for file in manifest.files:
         _out(f"written: {at.folder / file.name}, {file.requests} requests, {file.bytes} bytes")
     if not options.estimate:
@@ -76,13 +79,13 @@ def submit(options: argparse.Namespace) -> int:
     files = [file for file in manifest.files if at.path.name in chosen or file.name in chosen]
     how = Submission(endpoint=manifest.url, window=options.window)
 
-    async def work(states: BatchStates) -> None:
+    async def work() -> bool:
         async with batch_api(settings, manifest) as api:
-            await submit_files(at, files, states, api, how=how, say=_out)
+            await submit_files(at, files, BatchStates(at.state_path), api, how=how, say=_out)
+        return True
 
     with alone(at.state_path):
-        asyncio.run(work(BatchStates(at.state_path)))
-    return 0
+        return 0 if _run_or_stop(work()) else _INCOMPLETE
 
 
 def status(options: argparse.Namespace) -> int:
@@ -110,11 +113,20 @@ def collect(options: argparse.Namespace, *, fallback: tuple[str, ...]) -> int:
         _note(f"prepared by plumbline {manifest.plumbline}, this is {__version__}: questions may not be found again")
     with alone(at.state_path):
         states = BatchStates(at.state_path)
-        if not asyncio.run(_fetched(settings, at, manifest, states, options)):
+        if not _run_or_stop(_fetched(settings, at, manifest, states, options)):
             return _INCOMPLETE
         choices = Choices(cast(tuple[TierName, ...], fallback), options.threshold, options.price_factor)
-        asyncio.run(_collect(settings, at, manifest, states, choices=choices, options=options))
-    return 0
+        is_done = _run_or_stop(_collect(settings, at, manifest, states, choices=choices, options=options))
+    return 0 if is_done else _INCOMPLETE
+
+
+def _run_or_stop(work: Coroutine[None, None, bool]) -> bool:
+    """What the work returns; False when it was interrupted, which loses nothing."""
+    try:
+        return asyncio.run(work)
+    except KeyboardInterrupt:
+        _note("interrupted; the same command goes on from here")
+        return False
 
 
 def _planned(options: argparse.Namespace, settings: Settings, at: ManifestFile, reader: RecordReader) -> Manifest:
@@ -185,7 +197,7 @@ async def _collect(
     *,
     choices: Choices,
     options: argparse.Namespace,
-) -> None:
+) -> bool:
     files, source, tally = files_sent(manifest, states), at.source_path(manifest), Tally()
     round_ = max((file.round for file in files), default=1) + 1
     with (
@@ -209,6 +221,7 @@ async def _collect(
     _out(f"written: {options.output}; {_summed(tally.summary())}")
     if estimate.requests:
         _say_open(estimate, [file.name for file in further])
+    return True
 
 
 def _say_estimate(settings: Settings, manifest: Manifest, estimate: Estimate, factor: float) -> None:
@@ -236,7 +249,7 @@ def _say_estimate(settings: Settings, manifest: Manifest, estimate: Estimate, fa
 def _say_troubles(files: Sequence[RequestFile], states: BatchStates, index: ReplyIndex) -> None:
     for file in files:
         batch = states.of(file.name).batch
-        if batch is not None and batch.status != "completed":
+        if batch is not None and (batch.status != "completed" or batch.failed):
             _note(f"{file.name}: {described(states.of(file.name))}")
     odd = {"unreadable": index.unreadable, "of no question": index.unasked, "repeated": index.repeated}
     if any(odd.values()):

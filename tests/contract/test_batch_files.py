@@ -66,7 +66,7 @@ def test_a_second_look_goes_into_the_next_round_and_then_all_is_as_live(
 def test_further_windows_are_asked_in_the_next_round(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLUMBLINE_LLM_CONTEXT_TOKENS", "4000")
     monkeypatch.setenv("PLUMBLINE_LLM_MAX_OUTPUT_TOKENS", "400")
-    row = {"custom_id": "long", "contexts": ["A lake lies here. " * 300, DAM], "answer": DAM}
+    row = {"custom_id": "long", "contexts": ["A lake lies here. " * 1500, DAM], "answer": DAM}
     first = run.whole(row, fallback="none")[0]["result"]
     assert (first["status"], first["attempts"][0]["reason"]) == ("not_judged", "not_asked")
 
