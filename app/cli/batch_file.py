@@ -1,6 +1,8 @@
 """`plumbline batch-file`: a file of rows judged through a provider's Batch API, in files, at the price of a batch."""
 
 import argparse
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +12,7 @@ if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _FALLBACKS = ("embedding", "lexical")
+_INCOMPLETE = 3
 
 
 def add_command(commands: "Commands") -> None:
@@ -108,25 +111,35 @@ def _prepare(options: argparse.Namespace) -> int:
     # Seconds of import that the other commands do not pay.
     from app.cli.batch_file_steps import prepare  # noqa: PLC0415
 
-    return prepare(options)
+    return _until_interrupted(lambda: prepare(options))
 
 
 def _submit(options: argparse.Namespace) -> int:
     from app.cli.batch_file_steps import submit  # noqa: PLC0415
 
-    return submit(options)
+    return _until_interrupted(lambda: submit(options))
 
 
 def _status(options: argparse.Namespace) -> int:
     from app.cli.batch_file_steps import status  # noqa: PLC0415
 
-    return status(options)
+    return _until_interrupted(lambda: status(options))
 
 
 def _collect(options: argparse.Namespace) -> int:
     from app.cli.batch_file_steps import collect  # noqa: PLC0415
 
-    return collect(options, fallback=_fallback(options.fallback))
+    fallback = _fallback(options.fallback)
+    return _until_interrupted(lambda: collect(options, fallback=fallback))
+
+
+def _until_interrupted(step: Callable[[], int]) -> int:
+    """The step's exit code; 3 when it was interrupted, which loses nothing."""
+    try:
+        return step()
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted; the same command goes on from here\n")
+        return _INCOMPLETE
 
 
 def _fallback(text: str) -> tuple[str, ...]:

@@ -3,8 +3,6 @@
 import argparse
 import asyncio
 import secrets
-import sys
-from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, cast
@@ -13,7 +11,6 @@ from app import __version__
 from app.batch_assembly import (
     Choices,
     batch_api,
-    cost_of,
     prompt_digests,
     row_limits,
     row_scorer,
@@ -26,22 +23,20 @@ from app.batch_files.correspondence import Correspondence, NoReplies
 from app.batch_files.manifest import MANIFEST_VERSION, Manifest, ManifestFile, Source, find_manifest, manifest_beside
 from app.batch_files.preparing import prepare as prepare_rows
 from app.batch_files.reply_index import ReplyIndex
-from app.batch_files.request_files import TEST_MODEL, RequestFile, RequestFiles, limits_of
+from app.batch_files.request_files import TEST_MODEL, RequestFiles, limits_of
 from app.batch_files.rows_asked import Estimate
 from app.batch_files.sending import Submission, described, fetch, refresh, wait_until_ended
 from app.batch_files.sending import submit as submit_files
 from app.batch_files.whole_file import sha256_of
+from app.cli.batch_file_words import note, out, say_estimate, say_open, say_troubles, summed
 from app.errors import InvalidInput
 from app.records.reading import RecordReader, read_records
 from app.rows.tally import Tally
-from app.schemas.batch import BatchSummary
 from app.schemas.evaluation import TierName
 from app.settings import Settings, load_settings
 from app.telemetry import configure_logging
 
 _INCOMPLETE: Final = 3
-# As the calls of the service expect it.
-_EXPECTED_OUTPUT_TOKENS: Final = 512
 _SECRET_BYTES: Final = 32
 _URL: Final = "/v1/chat/completions"
 # DashScope's model that runs the whole way and judges nothing.
@@ -56,18 +51,19 @@ def prepare(options: argparse.Namespace) -> int:
         raise InvalidInput(
             "the files of this name were submitted already; expected another --output", place=at.state_path.name
         )
+    _check_apart(options.data, at, options.output, *at.folder.glob(f"{at.stem}-[0-9][0-9][0-9].jsonl"))
     before = at.load().files if at.path.exists() and not options.estimate else ()
     with read_records(options.data, format=options.format, columns=options.columns) as reader:
         planned = _planned(options, settings, at, reader)
         manifest, estimate = asyncio.run(_prepare(settings, at, planned, reader, is_dry=options.estimate))
-        _out(f"{options.data.name}: {reader.explanation}")
-    _say_estimate(settings, manifest, estimate, options.price_factor)
+        out(f"{options.data.name}: {reader.explanation}")
+    say_estimate(settings, manifest, estimate, options.price_factor)
     for name in {file.name for file in before} - {file.name for file in manifest.files}:
         (at.folder / name).unlink(missing_ok=True)
     for file in manifest.files:
-        _out(f"written: {at.folder / file.name}, {file.requests} requests, {file.bytes} bytes")
+        out(f"written: {at.folder / file.name}, {file.requests} requests, {file.bytes} bytes")
     if not options.estimate:
-        _out(f"written: {at.path}; it holds a secret, keep it from those whose texts are judged")
+        out(f"written: {at.path}; it holds a secret, keep it from those whose texts are judged")
     return 0
 
 
@@ -79,13 +75,13 @@ def submit(options: argparse.Namespace) -> int:
     files = [file for file in manifest.files if at.path.name in chosen or file.name in chosen]
     how = Submission(endpoint=manifest.url, window=options.window)
 
-    async def work() -> bool:
+    async def work(states: BatchStates) -> None:
         async with batch_api(settings, manifest) as api:
-            await submit_files(at, files, BatchStates(at.state_path), api, how=how, say=_out)
-        return True
+            await submit_files(at, files, states, api, how=how, say=out)
 
     with alone(at.state_path):
-        return 0 if _run_or_stop(work()) else _INCOMPLETE
+        asyncio.run(work(BatchStates(at.state_path)))
+    return 0
 
 
 def status(options: argparse.Namespace) -> int:
@@ -101,7 +97,7 @@ def status(options: argparse.Namespace) -> int:
         states = BatchStates(at.state_path)
         asyncio.run(work(states))
     for file in manifest.files:
-        _out(f"{file.name}: {described(states.of(file.name))}")
+        out(f"{file.name}: {described(states.of(file.name))}")
     return 0 if all(states.of(file.name).is_ended for file in manifest.files) else _INCOMPLETE
 
 
@@ -109,24 +105,28 @@ def collect(options: argparse.Namespace, *, fallback: tuple[str, ...]) -> int:
     """Fetches the replies and writes the results; 3 as long as a batch has not ended."""
     settings, at = _settings(), find_manifest(options.files)
     manifest = at.load()
+    _check_apart(
+        options.output, at, at.folder / manifest.source.path, *(at.folder / each.name for each in manifest.files)
+    )
     if manifest.plumbline != __version__:
-        _note(f"prepared by plumbline {manifest.plumbline}, this is {__version__}: questions may not be found again")
+        note(f"prepared by plumbline {manifest.plumbline}, this is {__version__}: questions may not be found again")
     with alone(at.state_path):
         states = BatchStates(at.state_path)
-        if not _run_or_stop(_fetched(settings, at, manifest, states, options)):
+        if not asyncio.run(_fetched(settings, at, manifest, states, options)):
             return _INCOMPLETE
         choices = Choices(cast(tuple[TierName, ...], fallback), options.threshold, options.price_factor)
-        is_done = _run_or_stop(_collect(settings, at, manifest, states, choices=choices, options=options))
-    return 0 if is_done else _INCOMPLETE
+        asyncio.run(_collect(settings, at, manifest, states, choices=choices, options=options))
+    return 0
 
 
-def _run_or_stop(work: Coroutine[None, None, bool]) -> bool:
-    """What the work returns; False when it was interrupted, which loses nothing."""
-    try:
-        return asyncio.run(work)
-    except KeyboardInterrupt:
-        _note("interrupted; the same command goes on from here")
-        return False
+def _check_apart(path: Path, at: ManifestFile, *others: Path) -> None:
+    """Keeps one file from being written over another of the same run.
+
+    Raises:
+        InvalidInput: they are the same.
+    """
+    if path.resolve() in {each.resolve() for each in (at.path, at.state_path, *others)}:
+        raise InvalidInput("is needed itself and would be written over; expected another --output", place=path.name)
 
 
 def _planned(options: argparse.Namespace, settings: Settings, at: ManifestFile, reader: RecordReader) -> Manifest:
@@ -178,12 +178,12 @@ async def _fetched(
         raise InvalidInput("has no batch yet; submit it first", place=idle[0])
     async with batch_api(settings, manifest) as api:
         if options.wait:
-            await wait_until_ended(files, states, api, poll_seconds=options.poll_seconds, say=_note)
+            await wait_until_ended(files, states, api, poll_seconds=options.poll_seconds, say=note)
         else:
             await refresh(files, states, api)
         running = [file.name for file in files if not states.of(file.name).is_ended]
         for name in running:
-            _note(f"{name}: {described(states.of(name))}")
+            note(f"{name}: {described(states.of(name))}")
         if not running:
             await fetch(at, files, states, api)
     return not running
@@ -197,7 +197,7 @@ async def _collect(
     *,
     choices: Choices,
     options: argparse.Namespace,
-) -> bool:
+) -> None:
     files, source, tally = files_sent(manifest, states), at.source_path(manifest), Tally()
     round_ = max((file.round for file in files), default=1) + 1
     with (
@@ -217,63 +217,10 @@ async def _collect(
             )
     if options.next_round:
         at.save(with_next_round(manifest, files, further))
-    _say_troubles(files, states, index)
-    _out(f"written: {options.output}; {_summed(tally.summary())}")
+    say_troubles(files, states, index)
+    out(f"written: {options.output}; {summed(tally.summary())}")
     if estimate.requests:
-        _say_open(estimate, [file.name for file in further])
-    return True
-
-
-def _say_estimate(settings: Settings, manifest: Manifest, estimate: Estimate, factor: float) -> None:
-    asked = estimate.rows - estimate.invalid - estimate.decided - estimate.unaskable
-    _out(
-        f"{estimate.rows} rows: {asked} to be asked, "
-        f"{estimate.decided} decided without a judge, {estimate.unaskable} too long for it, {estimate.invalid} invalid"
-    )
-    expected = min(estimate.max_output_tokens, estimate.requests * _EXPECTED_OUTPUT_TOKENS)
-    _out(
-        f"{estimate.requests} requests to {manifest.judge.model}: about {estimate.prompt_tokens} tokens in, "
-        f"{expected} out, {estimate.max_output_tokens} at most; second looks, where asked for, come on top"
-    )
-    tokens_out = (expected, estimate.max_output_tokens)
-    costs = [
-        cost_of(settings, manifest, prompt_tokens=estimate.prompt_tokens, output_tokens=tokens, factor=factor)
-        for tokens in tokens_out
-    ]
-    if costs[0] is None or costs[1] is None:
-        _out(f"cost: not known; PLUMBLINE_LLM_PRICES has no price of {manifest.judge.model}")
-    else:
-        _out(f"cost: about {costs[0]:.4f}, at most {costs[1]:.4f}, at {factor:g} of the price table's prices")
-
-
-def _say_troubles(files: Sequence[RequestFile], states: BatchStates, index: ReplyIndex) -> None:
-    for file in files:
-        batch = states.of(file.name).batch
-        if batch is not None and (batch.status != "completed" or batch.failed):
-            _note(f"{file.name}: {described(states.of(file.name))}")
-    odd = {"unreadable": index.unreadable, "of no question": index.unasked, "repeated": index.repeated}
-    if any(odd.values()):
-        counts = ", ".join(f"{count} {name}" for name, count in odd.items() if count)
-        _note(f"lines of replies passed over: {counts}")
-
-
-def _say_open(estimate: Estimate, names: Sequence[str]) -> None:
-    if names:
-        _out(
-            f"written: {', '.join(names)}, {estimate.requests} questions that are still open; submit and collect again"
-        )
-    else:
-        _out(f"{estimate.requests} questions are still open; --next-round writes them as files to be submitted")
-
-
-def _summed(summary: BatchSummary) -> str:
-    tiers = ", ".join(f"{name} {count}" for name, count in summary.tiers.model_dump().items() if count) or "none"
-    cost = "not known" if summary.usage.cost is None else f"{summary.usage.cost:.4f}"
-    return (
-        f"{summary.rows} rows: {summary.judged} judged, {summary.abstained} abstained, {summary.empty_answer} empty, "
-        f"{summary.not_judged} not judged, {summary.errors} errors; tiers: {tiers}; {summary.degraded} degraded; "
-        f"tokens {summary.usage.prompt_tokens} in, {summary.usage.completion_tokens} out; cost {cost}"
-    )
+        say_open(estimate, [file.name for file in further])
 
 
 def _settings() -> Settings:
@@ -281,11 +228,3 @@ def _settings() -> Settings:
     # Every row whose question is open fails tier llm; the attempts of each row say so.
     configure_logging("ERROR")
     return settings
-
-
-def _out(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-
-
-def _note(line: str) -> None:
-    sys.stderr.write(f"{line}\n")

@@ -187,3 +187,46 @@ def test_a_fallback_that_is_no_tier_is_refused(run: Run, capsys: pytest.CaptureF
     assert run.collect(fallback="llm") == 2
 
     assert "--fallback: is 'llm'; expected embedding or lexical, both, or none" in capsys.readouterr().err
+
+
+def test_no_file_of_a_run_is_written_over_another(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    data = run.rows(*ROWS)
+    before = data.read_bytes()
+    assert run.step("prepare", str(data), "-o", str(data)) == 2
+    run.prepare(*ROWS)
+    run.submit()
+    for name in ("data.jsonl", "requests.jsonl", "requests.manifest.json"):
+        assert run.step("collect", str(run.manifest), "-o", str(run.folder / name)) == 2
+
+    assert data.read_bytes() == before
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 4
+    assert said[0] == "plumbline: data.jsonl: is needed itself and would be written over; expected another --output"
+
+
+def test_rows_that_need_no_judge_need_no_batch(run: Run) -> None:
+    assert run.prepare(*ROWS[2:4]) == 0
+    assert run.submit() == 0
+    assert run.collect() == 0
+
+    assert [line["result"]["status"] for line in run.results()] == ["empty_answer", "judged"]
+    assert run.batches.files == {}
+
+
+def test_an_interruption_is_one_line_and_loses_nothing(
+    run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.prepare(*ROWS)
+    run.submit()
+
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr("app.cli.batch_file_steps.wait_until_ended", _interrupt)
+        assert run.collect("--wait") == 3
+    assert capsys.readouterr().err == "interrupted; the same command goes on from here\n"
+
+    assert run.collect("--wait", "--poll-seconds", "0") == 0
+    assert len(run.results()) == len(ROWS)
+
+
+async def _interrupt(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
