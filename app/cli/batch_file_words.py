@@ -1,4 +1,4 @@
-"""What the steps of `plumbline batch-file` say: results and estimates on standard output, troubles on standard error."""
+"""What the steps of `plumbline batch-file` say: outcomes on standard output, troubles on standard error."""
 
 import sys
 from collections.abc import Sequence
