@@ -1,6 +1,7 @@
 """Builds the parts that score, once, from settings, and closes them again, for every way in. No web framework."""
 
 import asyncio
+from collections.abc import Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -20,7 +21,8 @@ from app.judges.embedding import EmbeddingTier
 from app.judges.lexical import LexicalTier
 from app.judges.llm import LlmTier, PromptSet
 from app.judges.prompts import PromptLibrary
-from app.judges.tier import AbsentTier, SentenceEncoder, Tier, TierName
+from app.judges.questions import Mark, random_mark
+from app.judges.tier import AbsentTier, ChatModel, SentenceEncoder, Tier, TierName
 from app.judges.verdict_cache import CachedTier
 from app.rows.job_rows import job_rows
 from app.scoring import Scorer
@@ -72,8 +74,15 @@ def make_plan(settings: Settings, *, encoder: SentenceEncoder | None = None) -> 
     )
 
 
-def build(plan: Plan, stack: AsyncExitStack) -> Service:
-    """The running parts; the stack closes them. Within a running event loop."""
+def build(
+    plan: Plan, stack: AsyncExitStack, *, chats: Mapping[str, ChatModel] | None = None, mark: Mark = random_mark
+) -> Service:
+    """The running parts; the stack closes them. Within a running event loop.
+
+    Args:
+        chats: in place of the chat models of the settings; their verdicts are not cached.
+        mark: makes the marks around the data of their questions.
+    """
     executor = ThreadPoolExecutor(max_workers=plan.settings.cpu_threads, thread_name_prefix="scoring")
     stack.callback(executor.shutdown, wait=True, cancel_futures=True)
     embedding = EmbeddingTier(
@@ -82,7 +91,8 @@ def build(plan: Plan, stack: AsyncExitStack) -> Service:
         executor,
         max_windows=plan.settings.embedding_max_windows,
     )
-    cascade = JudgeCascade([_llm_tier(plan, executor, stack), embedding, LexicalTier(plan.calibrations, executor)])
+    llm: Tier = _llm_tier(plan, executor, stack) if chats is None else _plain_llm_tier(plan, chats, executor, mark)
+    cascade = JudgeCascade([llm, embedding, LexicalTier(plan.calibrations, executor)])
     return Service(cascade, Scorer(cascade, executor), asyncio.Semaphore(plan.settings.batch_concurrency))
 
 
@@ -96,7 +106,7 @@ def _llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack) -> Tier:
     chats = build_chat_models(plan.settings)
     for chat in chats.values():
         stack.push_async_callback(chat.close)
-    tier = LlmTier(chats, plan.prompts, executor, max_output_tokens=plan.settings.llm_max_output_tokens)
+    tier = _plain_llm_tier(plan, chats, executor, random_mark)
     store = make_verdict_store(plan.settings)
     if store is None:
         return tier
@@ -104,6 +114,11 @@ def _llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack) -> Tier:
     cached = CachedTier(tier, store, identity=lambda case, ask: f"{__version__}\n{tier.identity(case, ask)}")
     stack.push_async_callback(cached.close)
     return cached
+
+
+def _plain_llm_tier(plan: Plan, chats: Mapping[str, ChatModel], executor: Executor, mark: Mark) -> LlmTier:
+    tokens = plan.settings.llm_max_output_tokens
+    return LlmTier(chats, plan.prompts, executor, max_output_tokens=tokens, mark=mark)
 
 
 def encoder_of(settings: Settings) -> TransformerEncoder:

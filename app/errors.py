@@ -15,6 +15,7 @@ PlumblineError
 │   ├── JobUnknown          there is no such job, or it is another caller's
 │   ├── JobStateConflict    not in this state of the job
 │   └── IdempotencyConflict the key was used with another request
+├── BatchApiError            a provider's Batch API refused, could not be reached, or does not say what it did
 ├── StoreUnavailable        the store of jobs cannot be read or written now; nothing was changed
 ├── AccessDenied
 │   ├── KeyMissing          no key was sent
@@ -100,6 +101,25 @@ class StoreUnavailable(PlumblineError):
     """The store of jobs cannot be read or written now; nothing was changed, and trying again later is right."""
 
 
+class BatchApiError(PlumblineError):
+    """A provider's Batch API refused a call, could not be reached, or does not say what became of one.
+
+    Args:
+        detail: one line; no key, no text of the caller's.
+        is_retryable: the same call may succeed later.
+        is_unsure: the call may have been carried out nevertheless.
+        wait_seconds: how long the provider asks to be left alone; None when it does not say.
+    """
+
+    def __init__(
+        self, detail: str, *, is_retryable: bool = False, is_unsure: bool = False, wait_seconds: float | None = None
+    ) -> None:
+        super().__init__(detail)
+        self.is_retryable = is_retryable
+        self.is_unsure = is_unsure
+        self.wait_seconds = wait_seconds
+
+
 class AccessDenied(PlumblineError):
     """The caller may not use this."""
 
@@ -121,6 +141,7 @@ class FailureReason(StrEnum):
 
     NOT_CONFIGURED = "not_configured"
     NOT_INSTALLED = "not_installed"
+    NOT_ASKED = "not_asked"
     TIMEOUT = "timeout"
     CONNECTION = "connection"
     RATE_LIMITED = "rate_limited"

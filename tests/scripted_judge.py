@@ -51,6 +51,7 @@ class ScriptedJudge:
         self._latency_seconds = latency_seconds
         self._script = _Script((openai_error(501, "unscripted", "the judge has no script: call reply_with first"),))
         self._special_scripts: list[tuple[Callable[[RecordedRequest], bool], _Script]] = []
+        self._elsewhere: Scripted | None = None
         self._key: str | None = None
         self._is_closing = False
         self._errors: list[Exception] = []
@@ -75,6 +76,10 @@ class ScriptedJudge:
     def reply_when(self, predicate: Callable[[RecordedRequest], bool], *steps: Scripted) -> None:
         """Gives requests that match a script of their own; the first predicate that holds wins over `reply_with`."""
         self._special_scripts.append((predicate, _Script(steps)))
+
+    def reply_elsewhere(self, step: Scripted) -> None:
+        """Gives requests for anything but chat completions to this step, in place of a 404."""
+        self._elsewhere = step
 
     def require_key(self, key: str) -> None:
         """Answers 401 from now on, without a look at the script, to requests that bear another key or none."""
@@ -146,6 +151,8 @@ class ScriptedJudge:
         if self._key is not None and request.headers.get("authorization") != f"Bearer {self._key}":
             return openai_error(401, "invalid_api_key", "Incorrect API key provided.")
         if request.method != "POST" or not request.path.endswith(_CHAT_PATH):
+            if self._elsewhere is not None:
+                return self._elsewhere
             return openai_error(404, None, f"no such route: {request.method} {request.path}")
         for predicate, script in self._special_scripts:
             if predicate(request):

@@ -18,7 +18,7 @@ from app.judges.evidence.search import EvidenceSearch
 from app.judges.evidence.settlement import doubts
 from app.judges.placement import are_small, placed
 from app.judges.prompts import Prompt
-from app.judges.questions import claims_question, sentences_question
+from app.judges.questions import Mark, claims_question, random_mark, sentences_question
 from app.judges.reply_claims import UNANSWERED, checked_claims, drafted_claims
 from app.judges.reply_reading import ClaimReading, SentenceReading, read_claims, read_sentences
 from app.judges.tier import ChatModel
@@ -56,6 +56,7 @@ class Case:
     prompts: Prompts
     max_output_tokens: int
     is_small: bool
+    mark: Mark = random_mark
 
     @property
     def verdicts_a_reply(self) -> int:
@@ -116,6 +117,7 @@ class Hearing:
                 window=window,
                 batch=batch,
                 max_output_tokens=case.max_output_tokens,
+                mark=case.mark,
             )
         )
 
@@ -181,6 +183,7 @@ class Hearing:
                 claims=claims,
                 max_output_tokens=case.max_output_tokens,
                 temperature=temperature,
+                mark=case.mark,
             )
         )
 

@@ -19,6 +19,7 @@ from app.judges.hearing import Case, Hearing, Prompts
 from app.judges.panel import escalated, faithfulness_by_vote, majority, worth_escalating
 from app.judges.placement import is_small, placed
 from app.judges.prompts import PromptLibrary
+from app.judges.questions import Mark, random_mark
 from app.judges.tier import Ask, ChatModel, TierName
 from app.readiness import Readiness
 
@@ -44,15 +45,23 @@ class LlmTier:
     name = TierName.LLM
 
     def __init__(
-        self, chats: Mapping[str, ChatModel], prompts: PromptSet, executor: Executor, *, max_output_tokens: int = 4096
+        self,
+        chats: Mapping[str, ChatModel],
+        prompts: PromptSet,
+        executor: Executor,
+        *,
+        max_output_tokens: int = 4096,
+        mark: Mark = random_mark,
     ) -> None:
         """Args:
         chats: by name; the first is asked when a sample names none.
+        mark: makes the marks around the data of a question.
         """
         self._chats = chats
         self._prompts = prompts
         self._executor = executor
         self._max_output_tokens = max_output_tokens
+        self._mark = mark
 
     async def judge(self, case: SegmentedSample, ask: Ask, *, seconds: float) -> Judgement:
         """The judgement, from one call as a rule.
@@ -147,7 +156,9 @@ class LlmTier:
             sentences=case.context_sentences,
             index=case.index,
         )
-        return inspection, Case(case, windows, search, prompts, self._max_output_tokens, is_small(case.sample))
+        return inspection, Case(
+            case, windows, search, prompts, self._max_output_tokens, is_small(case.sample), self._mark
+        )
 
     async def _votes(
         self, claims: Sequence[Claim], others: Sequence[Hearing], lead: Hearing, samples: int, hearings: list[Hearing]

@@ -1,8 +1,9 @@
 """What a judge is asked: the sample as numbered data between marks, and the instructions around it."""
 
+import hmac
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from app.exchange import ChatRequest
 from app.generation.injection import cleaned
@@ -12,9 +13,26 @@ from app.judges.context_windows import Window
 from app.judges.prompts import Prompt
 from app.judges.reply_schemas import CHECK_SCHEMA, VERIFY_SCHEMA
 
+# Of the data between the marks: a mark that no text in there can know.
+Mark = Callable[[str], str]
+
 _MARKER_BYTES = 8
 # Sentences before the first that is judged, for the pronouns in it.
 _LEAD_SENTENCES = 2
+
+
+def random_mark(_: str) -> str:
+    """Another one for each question."""
+    return secrets.token_hex(_MARKER_BYTES)
+
+
+def keyed_mark(secret: bytes) -> Mark:
+    """The same mark for the same data, where questions must be repeated exactly; unknown to who lacks the secret."""
+
+    def mark(data: str) -> str:
+        return hmac.digest(secret, data.encode("utf-8", "surrogatepass"), "sha256")[:_MARKER_BYTES].hex()
+
+    return mark
 
 
 def sentences_question(
@@ -24,6 +42,7 @@ def sentences_question(
     window: Window,
     batch: Mapping[int, int],
     max_output_tokens: int,
+    mark: Mark = random_mark,
 ) -> ChatRequest:
     """Asks for the claims of sentences and the verdicts on them.
 
@@ -39,7 +58,7 @@ def sentences_question(
         elif sentence.kind != "markup":
             answer.append({"text": cleaned(sentence.text)})
     data = {**_surroundings(case, window), "answer": answer}
-    return _question(prompt, data, "verify_claims", VERIFY_SCHEMA, max_output_tokens)
+    return _question(prompt, data, "verify_claims", VERIFY_SCHEMA, max_output_tokens, mark=mark)
 
 
 def claims_question(
@@ -50,11 +69,12 @@ def claims_question(
     claims: Sequence[Claim],
     max_output_tokens: int,
     temperature: float | None = None,
+    mark: Mark = random_mark,
 ) -> ChatRequest:
     """Asks for verdicts on claims that are made already."""
     listed = [{"id": claim.id, "text": cleaned(claim.text)} for claim in claims]
     data = {**_surroundings(case, window), "claims": listed}
-    return _question(prompt, data, "check_claims", CHECK_SCHEMA, max_output_tokens, temperature=temperature)
+    return _question(prompt, data, "check_claims", CHECK_SCHEMA, max_output_tokens, mark=mark, temperature=temperature)
 
 
 def _surroundings(case: SegmentedSample, window: Window) -> dict[str, object]:
@@ -70,12 +90,13 @@ def _question(
     schema: Mapping[str, object],
     max_output_tokens: int,
     *,
+    mark: Mark,
     temperature: float | None = None,
 ) -> ChatRequest:
     text = json.dumps(data, ensure_ascii=False, allow_nan=False)
     return ChatRequest(
         system=prompt.system,
-        user=prompt.render_user(marker=secrets.token_hex(_MARKER_BYTES), data=text),
+        user=prompt.render_user(marker=mark(text), data=text),
         schema_name=schema_name,
         schema=schema,
         max_output_tokens=max_output_tokens,

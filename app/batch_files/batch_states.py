@@ -1,0 +1,96 @@
+"""How far each file of questions has come at the provider: written down after each step, so that none is made twice."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from app.batch_files.whole_file import read_file, replace_file
+from app.errors import InvalidInput
+from app.provider_batch import ENDED, BatchInfo
+
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """One file. What is begun and has no id may have been done or not: the provider is asked before it is repeated."""
+
+    name: str
+    is_upload_begun: bool = False
+    file_id: str | None = None
+    is_batch_begun: bool = False
+    batch: BatchInfo | None = None
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether the batch will not change any more."""
+        return self.batch is not None and self.batch.status in ENDED
+
+
+class _Form(msgspec.Struct):
+    version: int
+    files: list[FileState]
+
+
+class BatchStates:
+    """The states of all files of one manifest.
+
+    Raises:
+        InvalidInput: the file of states is damaged, or cannot be read or written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._by_name = {state.name: state for state in _load(path)}
+
+    def __bool__(self) -> bool:
+        """Whether anything was begun."""
+        return bool(self._by_name)
+
+    def of(self, name: str) -> FileState:
+        """The state of a file, at its beginning when nothing was done with it."""
+        return self._by_name.get(name, FileState(name))
+
+    def put(self, state: FileState) -> None:
+        """Keeps a state; it is on the disk when this returns."""
+        self._by_name[state.name] = state
+        form = _Form(_VERSION, list(self._by_name.values()))
+        replace_file(self._path, msgspec.json.format(msgspec.json.encode(form)) + b"\n")
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Holds off other processes that work on the same states; the lock ends with the process.
+
+    Raises:
+        InvalidInput: another one is at it.
+    """
+    try:
+        descriptor = os.open(path.with_name(f"{path.name}.lock"), os.O_WRONLY | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise InvalidInput(f"cannot be locked ({error.strerror})", place=path.name) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise InvalidInput("another process works with these batch files now", place=path.name) from None
+    finally:
+        os.close(descriptor)
+
+
+def _load(path: Path) -> list[FileState]:
+    if not path.exists():
+        return []
+    try:
+        form = msgspec.json.decode(read_file(path), type=_Form)
+    except msgspec.MsgspecError:
+        raise InvalidInput("is no file of states; expected what `submit` wrote", place=path.name) from None
+    if form.version != _VERSION:
+        raise InvalidInput(f"has version {form.version}; expected {_VERSION}", place=path.name)
+    return form.files

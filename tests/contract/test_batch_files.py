@@ -1,0 +1,202 @@
+"""Batch files from end to end: the results are those of the live judge, whatever order and shape replies come in."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.batch_file_runs import BAD_ROW, DAM, DOUBTED, ROWS, Run, a_run, judged, live, timeless
+from tests.scripted_batches import Lines
+from tests.scripted_replies import RecordedRequest, Reply, completion, openai_error
+from tests.service import JUDGE_KEY
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    with a_run(tmp_path, monkeypatch) as each:
+        yield each
+
+
+def test_the_results_are_those_of_the_live_judge_for_the_same_replies(run: Run) -> None:
+    lines = run.whole(*ROWS)
+
+    assert [line["row"] for line in lines] == list(range(len(ROWS)))
+    assert [line["custom_id"] for line in lines] == [row["custom_id"] for row in ROWS]
+    found = [timeless(line["result"]) for line in lines]
+    assert [result["tier"] for result in found] == ["llm", "llm", None, None, "llm"]
+    assert [result["faithfulness"] for result in found] == [1.0, 0.5, None, 0.0, 0.5]
+    for result in found:
+        for attempt in result["attempts"]:
+            attempt["seconds"] = 0.0
+    assert found == live(*ROWS)
+
+
+def test_the_questions_are_those_of_the_live_judge_but_for_the_mark(run: Run) -> None:
+    run.prepare(*ROWS)
+    live(*ROWS)
+
+    bodies = [line["body"] for line in run.requests()]
+    asked = [request.json for request in run.judge.requests]
+    assert len(bodies) == len(asked) == 3
+    for body, sent in zip(bodies, asked, strict=True):
+        assert {**body, "messages": None} == {**sent, "messages": None}
+        assert _unmarked(body["messages"][1]["content"]) == _unmarked(sent["messages"][1]["content"])
+    assert {(line["method"], line["url"]) for line in run.requests()} == {("POST", "/v1/chat/completions")}
+
+
+def test_a_second_look_goes_into_the_next_round_and_then_all_is_as_live(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = (*ROWS, DOUBTED)
+    first = run.whole(*rows)[-1]["result"]
+    assert set(first["flags"]) >= {"second_look_failed", "incomplete"}
+    assert first["claims"][0]["verdict"] == "not_mentioned"
+
+    assert run.collect("--next-round") == 0
+    assert "requests.round-2.jsonl, 1 questions that are still open" in capsys.readouterr().out
+    assert run.submit() == 0
+    assert run.collect() == 0
+
+    last = run.results()
+    assert last[-1]["result"]["claims"][0]["flags"] == ["second_look"]
+    assert [timeless(line["result"]) for line in last] == live(*rows)
+
+
+def test_further_windows_are_asked_in_the_next_round(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLUMBLINE_LLM_CONTEXT_TOKENS", "4000")
+    monkeypatch.setenv("PLUMBLINE_LLM_MAX_OUTPUT_TOKENS", "400")
+    row = {"custom_id": "long", "contexts": ["A lake lies here. " * 1500, DAM], "answer": DAM}
+    first = run.whole(row, fallback="none")[0]["result"]
+    assert (first["status"], first["attempts"][0]["reason"]) == ("not_judged", "not_asked")
+
+    run.collect("--next-round")
+    run.submit()
+    run.collect(fallback="none")
+
+    result = run.results()[0]["result"]
+    assert result["windows"] > 1
+    assert [timeless(result)] == live(row)
+
+
+def test_an_answer_of_several_replies_asks_all_of_them_at_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLUMBLINE_LLM_MAX_OUTPUT_TOKENS", "200")
+    sentences = " ".join(f"House number {number} is {number} metres high." for number in range(20))
+    row = {"custom_id": "many", "contexts": [sentences], "answer": sentences}
+
+    result = timeless(run.whole(row)[0]["result"])
+
+    assert len(run.requests()) == 10
+    assert [result] == live(row)
+
+
+def test_the_order_of_replies_does_not_matter_and_a_repeated_line_counts_once(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run.batches.shape = lambda lines: [*lines[::-1], lines[0]]
+    run.batches.tail = b'{"custom_id": "0-'
+
+    lines = run.whole(*ROWS)
+
+    assert [timeless(line["result"]) for line in lines] == live(*ROWS)
+    assert "1 unreadable, 1 repeated" in capsys.readouterr().err
+
+
+def test_a_row_that_cannot_be_read_is_an_error_in_its_place(run: Run) -> None:
+    lines = run.whole(ROWS[0], BAD_ROW, ROWS[1])
+
+    assert [("result" in line, line["row"]) for line in lines] == [(True, 0), (False, 1), (True, 2)]
+    assert (lines[1]["line"], lines[1]["error"]["status"]) == (2, 422)
+
+
+def test_a_torn_reply_falls_to_the_next_tier_and_says_why(run: Run) -> None:
+    def tear(lines: Lines) -> Lines:
+        return lines[1:]
+
+    run.batches.shape = tear
+    run.batches.tail = b'{"id": "r", "custom_id": "0'
+
+    first, second = (line["result"] for line in run.whole(*ROWS[:2]))
+
+    assert (first["tier"], first["flags"]) == ("lexical", ["degraded"])
+    attempt = first["attempts"][0]
+    assert (attempt["tier"], attempt["reason"]) == ("llm", "upstream_error")
+    assert attempt["detail"] == "the batch ended without a reply to this request"
+    assert second["tier"] == "llm"
+
+
+def test_an_expired_batch_keeps_what_it_did_and_the_rest_is_asked_again(run: Run) -> None:
+    run.batches.ends_as, run.batches.skips = "expired", frozenset({1})
+    results = [line["result"] for line in run.whole(*ROWS[:2], fallback="none")]
+    assert [result["status"] for result in results] == ["judged", "not_judged"]
+    assert results[1]["attempts"][0]["reason"] == "timeout"
+    assert results[1]["faithfulness"] is None
+
+    run.batches.ends_as, run.batches.skips = "completed", frozenset()
+    run.collect("--next-round", fallback="none")
+    run.submit()
+    run.collect(fallback="none")
+
+    assert len(run.requests()) == 3
+    assert [timeless(line["result"]) for line in run.results()] == live(*ROWS[:2])
+
+
+def test_a_batch_that_fails_its_validation_costs_no_run(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    run.batches.ends_as = "failed"
+    run.batches.errors = [{"code": "model_not_found", "message": f"no model; {JUDGE_KEY}", "line": 1}]
+
+    lines = run.whole(*ROWS)
+
+    assert [line["result"]["tier"] for line in lines] == ["lexical", "lexical", None, None, "lexical"]
+    assert lines[0]["result"]["attempts"][0]["reason"] == "rejected"
+    said = capsys.readouterr().err
+    assert "batch-1 failed, 0 of 3 done; model_not_found in line 1" in said
+    assert JUDGE_KEY not in said
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (openai_error(400, "data_inspection_failed"), "content_filtered"),
+        (openai_error(400, "invalid_parameter"), "rejected"),
+        (openai_error(429, "limit_requests"), "rate_limited"),
+        (openai_error(500, None), "upstream_error"),
+        (completion(""), "empty_reply"),
+        (completion("Everything is fine."), "not_asked"),
+        (completion('{"sentences": [{"id": 1, "cl', finish_reason="length"), "not_asked"),
+        (completion(None, refusal="I will not."), "refused"),
+        (Reply(200, b'{"choices": NaN}'.replace(b"NaN", b"7")), "invalid_reply"),
+    ],
+)
+def test_a_reply_of_no_use_is_one_row_degraded(run: Run, reply: Reply, reason: str) -> None:
+    def answer(request: RecordedRequest) -> Reply:
+        return reply if "leaks" in request.prompt else judged(request)
+
+    run.batches.answer = answer
+
+    first, second = (line["result"] for line in run.whole(*ROWS[:2]))
+
+    assert first["tier"] == "llm"
+    assert (second["tier"], second["attempts"][0]["reason"]) == ("lexical", reason)
+    assert second["status"] == "judged"
+
+
+def test_usage_and_cost_come_from_the_replies_at_the_price_of_a_batch(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PLUMBLINE_LLM_PRICES", json.dumps({"judge-1": {"input": 1000, "output": 10_000}}))
+
+    usage = run.whole(ROWS[0])[0]["result"]["usage"]
+
+    assert (usage["calls"], usage["prompt_tokens"], usage["completion_tokens"]) == (1, 200, 10)
+    assert usage["cost"] == pytest.approx((200 * 1000 + 10 * 10_000) / 1_000_000 * 0.5)
+    said = capsys.readouterr().out
+    assert "1 requests to judge-1: about " in said
+    assert "at 0.5 of the price table's prices" in said
+    assert "tokens 200 in, 10 out; cost 0.1500" in said
+
+
+def _unmarked(text: str) -> str:
+    mark = next(line.removeprefix("BEGIN ") for line in text.split("\n") if line.startswith("BEGIN "))
+    assert len(mark) == 16
+    return text.replace(mark, "MARK")

@@ -1,0 +1,95 @@
+"""Replies in files: whatever a line holds, it costs its own request alone."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.batch_files.reply_index import AskedFile, ReplyIndex
+from app.errors import FailureReason, InvalidInput, TierFailure
+from app.provider_batch import FiledReply
+
+
+def good(request_id: str, body: object = None) -> bytes:
+    response = {"status_code": 200, "body": body or {"choices": []}}
+    return json.dumps({"custom_id": request_id, "response": response, "error": None}).encode()
+
+
+def bad(request_id: str, code: str) -> bytes:
+    return json.dumps({"custom_id": request_id, "response": None, "error": {"code": code, "message": "x"}}).encode()
+
+
+def index_of(folder: Path, *lines: bytes, asked: tuple[str, ...] = ("a",), status: str = "completed") -> ReplyIndex:
+    requests, replies = folder / "requests.jsonl", folder / "replies.jsonl"
+    requests.write_text("".join(json.dumps({"custom_id": each, "body": {}}) + "\n" for each in asked))
+    replies.write_bytes(b"\n".join(lines))
+    return ReplyIndex([AskedFile(requests, [replies], status)])
+
+
+def test_a_good_line_wins_over_an_error_wherever_it_stands(tmp_path: Path) -> None:
+    with index_of(tmp_path, bad("a", "internal_error"), good("a"), bad("a", "batch_expired")) as index:
+        reply = index.find("a")
+
+    assert isinstance(reply, FiledReply)
+    assert (reply.status_code, json.loads(reply.body)) == (200, {"choices": []})
+    assert index.repeated == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [("InternalError", 500), ("Throttling.RateQuota", 500), ("DataInspectionFailed", 400), ("", 400)],
+)
+def test_an_error_without_a_status_is_a_refusal_unless_it_may_pass(tmp_path: Path, code: str, status: int) -> None:
+    with index_of(tmp_path, bad("a", code)) as index:
+        reply = index.find("a")
+
+    assert isinstance(reply, FiledReply)
+    assert reply.status_code == status
+    assert json.loads(reply.body)["error"]["code"] == code
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        ("completed", FailureReason.UPSTREAM_ERROR),
+        ("expired", FailureReason.TIMEOUT),
+        ("failed", FailureReason.REJECTED),
+        ("cancelled", FailureReason.UPSTREAM_ERROR),
+    ],
+)
+def test_a_request_without_a_line_fails_as_its_batch_ended(tmp_path: Path, status: str, reason: FailureReason) -> None:
+    with index_of(tmp_path, status=status) as index:
+        found, unasked = index.find("a"), index.find("b")
+
+    assert isinstance(found, TierFailure)
+    assert found.reason is reason
+    assert isinstance(unasked, TierFailure)
+    assert unasked.reason is FailureReason.NOT_ASKED
+
+
+def test_a_line_that_nobody_asked_for_is_counted_and_left(tmp_path: Path) -> None:
+    with index_of(tmp_path, good("b"), good("a")) as index:
+        assert isinstance(index.find("a"), FiledReply)
+        assert isinstance(index.find("b"), TierFailure)
+
+    assert (index.unasked, index.unreadable) == (1, 0)
+
+
+@given(noise=st.lists(st.binary(max_size=60) | st.sampled_from([good("a")[:40], b'{"custom_id":"a"}', b"null"])))
+def test_noise_between_lines_costs_no_reply(tmp_path_factory: pytest.TempPathFactory, noise: list[bytes]) -> None:
+    folder = tmp_path_factory.mktemp("noise")
+
+    with index_of(folder, *noise, b"", good("a"), *noise) as index:
+        reply = index.find("a")
+
+    assert isinstance(reply, FiledReply)
+
+
+def test_a_file_of_requests_that_was_damaged_is_said(tmp_path: Path) -> None:
+    requests = tmp_path / "requests.jsonl"
+    requests.write_text("{}\n")
+
+    with pytest.raises(InvalidInput, match=r"requests\.jsonl: holds a line that is no request"):
+        ReplyIndex([AskedFile(requests, [], "completed")])
