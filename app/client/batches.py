@@ -1,0 +1,99 @@
+"""One chunk of samples as requests of POST /v1/evaluations/batch, until each of them has its answer."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Final, TypeVar
+
+from app.client.connection import Ask, Connection, lines_of
+from app.client.failures import AnswerCut, AnswerUnreadable, ClientError, Refused
+from app.client.retries import Patience
+from app.client.row import Row, read_line
+from app.client.samples import AnySample, Sent
+from app.schemas.problem import RowProblem
+
+S = TypeVar("S", bound=AnySample)
+
+BATCH_PATH: Final = "/v1/evaluations/batch"
+_NDJSON: Final = "application/x-ndjson"
+_HEADERS: Final = {"content-type": "application/json", "accept": _NDJSON}
+_BAD_BODY, _TOO_LARGE, _INVALID = 400, 413, 422
+
+
+async def answered(connection: Connection, chunk: list[Sent[S]], options: bytes) -> AsyncGenerator[Row[S], None]:
+    """A row for each sample of the chunk, in the order in which they come; none twice.
+
+    Samples without an answer are sent again while the connection's patience lasts, the others are not. What is refused
+    for one sample's sake is sent in halves, until that sample alone has the refusal as its problem.
+
+    Raises:
+        ClientError: what was in the way of the rest.
+    """
+    for sent in chunk:
+        if sent.body is None and sent.problem is not None:
+            yield _without_result(sent, sent.problem)
+    groups = [[sent for sent in chunk if sent.body is not None]]
+    patience = Patience(connection.retries)
+    while groups:
+        waiting = dict(enumerate(groups.pop()))
+        if not waiting:
+            continue
+        try:
+            async with aclosing(_posted(connection, waiting, options)) as rows:
+                async for row in rows:
+                    patience.renew()
+                    yield row
+        except Refused as refusal:
+            if not _is_for_a_sample(refusal):
+                await patience.sleep_after(refusal)
+                groups.append(list(waiting.values()))
+            elif len(waiting) == 1:
+                yield _without_result(next(iter(waiting.values())), refusal.row_problem)
+            else:
+                groups += _halves(list(waiting.values()))
+        except ClientError as failure:
+            await patience.sleep_after(failure)
+            groups.append(list(waiting.values()))
+
+
+async def _posted(connection: Connection, waiting: dict[int, Sent[S]], options: bytes) -> AsyncGenerator[Row[S], None]:
+    """One request; each sample leaves `waiting` when its row is yielded.
+
+    Raises:
+        ClientError: it was refused, or cut.
+    """
+    samples = b",".join(sent.body or b"" for sent in waiting.values())
+    body = b'{"samples":[%b],"options":%b,"format":"ndjson"}' % (samples, options)
+    is_whole = False
+    async with connection.stream(Ask("POST", BATCH_PATH, headers=_HEADERS, content=body)) as response:
+        if not response.headers.get("content-type", "").startswith(_NDJSON):
+            raise AnswerUnreadable("the answer to a batch is not in lines; is base_url that of the service?")
+        async with aclosing(lines_of(response)) as lines:
+            async for line in lines:
+                wire = read_line(line)
+                if wire.is_summary:
+                    is_whole = True
+                elif (sent := waiting.pop(wire.index, None)) is not None:
+                    yield wire.to_row(sent.index, sent.sample, sent.custom_id)
+                else:
+                    raise AnswerUnreadable("the answer has a row that was not asked for, or one twice")
+    if waiting or not is_whole:
+        raise AnswerCut(f"the answer to a batch ended before {len(waiting)} of its rows and the summary")
+
+
+def _is_for_a_sample(refusal: Refused) -> bool:
+    """Whether one sample, or their number, is the reason, and not the key or the options."""
+    if not refusal.is_ours:
+        return False
+    if refusal.status == _INVALID:
+        return bool(refusal.errors) and all(each.pointer.startswith("/samples") for each in refusal.errors)
+    return refusal.status in (_BAD_BODY, _TOO_LARGE)
+
+
+def _halves(sent: list[Sent[S]]) -> list[list[Sent[S]]]:
+    """The later one first: groups are taken from the end."""
+    middle = len(sent) // 2
+    return [sent[middle:], sent[:middle]]
+
+
+def _without_result(sent: Sent[S], problem: RowProblem) -> Row[S]:
+    return Row(sent.index, sent.custom_id, sent.sample, problem_json=problem.model_dump_json().encode())
