@@ -1,13 +1,15 @@
 """One chunk of samples as requests of POST /v1/evaluations/batch, until each of them has its answer."""
 
+import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Final, TypeVar
 
 from app.client.connection import Ask, Connection, lines_of
 from app.client.failures import AnswerCut, AnswerUnreadable, ClientError, Refused
+from app.client.reading import read_model
 from app.client.retries import Patience
-from app.client.row import Row, read_line
+from app.client.row import Row, WireRow, read_line
 from app.client.samples import AnySample, Sent
 from app.schemas.problem import RowProblem
 
@@ -15,6 +17,7 @@ S = TypeVar("S", bound=AnySample)
 
 BATCH_PATH: Final = "/v1/evaluations/batch"
 _NDJSON: Final = "application/x-ndjson"
+_PLACE: Final = re.compile(r"^/samples(?:/[0-9]+)?")
 _HEADERS: Final = {"content-type": "application/json", "accept": _NDJSON}
 _BAD_BODY, _TOO_LARGE, _INVALID = 400, 413, 422
 
@@ -73,7 +76,7 @@ async def _posted(connection: Connection, waiting: dict[int, Sent[S]], options: 
                 if wire.is_summary:
                     is_whole = True
                 elif (sent := waiting.pop(wire.index, None)) is not None:
-                    yield wire.to_row(sent.index, sent.sample, sent.custom_id)
+                    yield _row(wire, sent)
                 else:
                     raise AnswerUnreadable("the answer has a row that was not asked for, or one twice")
     if waiting or not is_whole:
@@ -95,5 +98,15 @@ def _halves(sent: list[Sent[S]]) -> list[list[Sent[S]]]:
     return [sent[middle:], sent[:middle]]
 
 
+def _row(wire: WireRow, sent: Sent[S]) -> Row[S]:
+    """The row under the caller's number and name."""
+    if wire.problem_json is not None:
+        return _without_result(sent, read_model(RowProblem, wire.problem_json))
+    return Row(sent.index, sent.custom_id, sent.sample, wire.result_json)
+
+
 def _without_result(sent: Sent[S], problem: RowProblem) -> Row[S]:
-    return Row(sent.index, sent.custom_id, sent.sample, problem_json=problem.model_dump_json().encode())
+    # Where it stood in a request is nothing to the caller: pointers lead into the sample.
+    errors = [each.model_copy(update={"pointer": _PLACE.sub("", each.pointer)}) for each in problem.errors]
+    own = problem.model_copy(update={"errors": errors})
+    return Row(sent.index, sent.custom_id, sent.sample, problem_json=own.model_dump_json().encode())

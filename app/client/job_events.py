@@ -63,6 +63,8 @@ async def _connected(connection: Connection, job_id: str, last: str | None) -> A
     async with connection.stream(Ask("GET", f"{job_path(job_id)}/events", headers=headers)) as response:
         if not response.headers.get("content-type", "").startswith(_STREAM):
             raise AnswerUnreadable("the answer is no stream of events; is base_url that of the service?")
+        # Such a stream is UTF-8 whatever its header says, and may begin with a mark of byte order.
+        response.encoding = "utf-8-sig"
         with mapped_errors():
             async for event in httpx2.EventSource(response):
                 if event.event == "job":

@@ -68,7 +68,7 @@ class _Pages:
                     if wire.row <= self._last:
                         raise AnswerUnreadable("the rows of the answer are not in the order of the file")
                     self._last = wire.row
-                    yield wire.to_row(wire.row, None, wire.custom_id)
+                    yield Row(wire.row, wire.custom_id, None, wire.result_json, wire.problem_json, wire.line)
 
     def _follow(self, response: httpx2.Response) -> None:
         """Whether there is a next page, and its limit. Its address is ours, wherever the link leads."""

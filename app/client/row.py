@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar, cast
 import msgspec
 
 from app.client.failures import AnswerUnreadable
+from app.client.reading import read_model
 from app.schemas.evaluation import EvaluationResult
 from app.schemas.problem import RowProblem
 
@@ -34,15 +35,14 @@ class Row(Generic[S]):
     @cached_property
     def result(self) -> EvaluationResult | None:
         """The result, as of a single evaluation; None where there is a `problem`."""
-        # A newer service may say more.
         found = self.result_json
-        return None if found is None else EvaluationResult.model_validate_json(found, extra="ignore")
+        return None if found is None else read_model(EvaluationResult, found)
 
     @cached_property
     def problem(self) -> RowProblem | None:
         """Why there is no result; None where there is one."""
         found = self.problem_json
-        return None if found is None else RowProblem.model_validate_json(found, extra="ignore")
+        return None if found is None else read_model(RowProblem, found)
 
     @cached_property
     def raw(self) -> dict[str, Any]:
@@ -81,10 +81,15 @@ class WireRow(msgspec.Struct):
         """Whether it is the last line of a batch."""
         return bool(bytes(self.summary))
 
-    def to_row(self, index: int, sample: S, custom_id: str | None) -> Row[S]:
-        """The row under the caller's own number and name."""
-        result, error = bytes(self.result), bytes(self.error)
-        return Row(index, custom_id, sample, result or None, None if result else error, self.line)
+    @property
+    def result_json(self) -> bytes | None:
+        """The result as it came."""
+        return bytes(self.result) or None
+
+    @property
+    def problem_json(self) -> bytes | None:
+        """The problem as it came."""
+        return bytes(self.error) or None
 
 
 _DECODER = msgspec.json.Decoder(WireRow)
