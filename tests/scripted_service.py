@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, get_args
 from urllib.parse import parse_qsl, urlsplit
 
 from anyio.from_thread import start_blocking_portal
@@ -199,7 +199,7 @@ def row_line(index: int, sample: Mapping[str, Any]) -> bytes:
 
 def result_of(name: str | None, **fields: Any) -> dict[str, Any]:
     """A result, as the service sends it."""
-    nulls = {field: None for field, about in EvaluationResult.model_fields.items() if "None" in str(about.annotation)}
+    nulls = {field: None for field, about in EvaluationResult.model_fields.items() if type(None) in get_args(about.annotation)}
     lists: dict[str, Any] = {
         field: [] for field, about in EvaluationResult.model_fields.items() if "list[" in str(about.annotation)
     }

@@ -67,7 +67,7 @@ class AsyncPlumbline:
             InvalidInput: a field that does not validate, named.
             ClientError: the service was not reached or refused.
         """
-        texts = {"question": question, "contexts": contexts, "answer": answer, "reference": reference, "id": id}
+        texts = {"question": question or None, "contexts": contexts, "answer": answer, "reference": reference, "id": id}
         request = evaluation_request({name: text for name, text in texts.items() if text is not None}, options)
         ask = Ask("POST", "/v1/evaluations", headers=JSON_HEADERS, content=body_of(request))
         return read_model(EvaluationResult, (await self._connection.answer(ask)).content)

@@ -34,28 +34,27 @@ async def answered(connection: Connection, chunk: list[Sent[S]], options: bytes)
     for sent in chunk:
         if sent.body is None and sent.problem is not None:
             yield _without_result(sent, sent.problem)
-    groups = [[sent for sent in chunk if sent.body is not None]]
+    to_send = [sent for sent in chunk if sent.body is not None]
+    groups = [to_send] if to_send else []
     patience = Patience(connection.retries)
     while groups:
         waiting = dict(enumerate(groups.pop()))
-        if not waiting:
-            continue
         try:
             async with aclosing(_posted(connection, waiting, options)) as rows:
                 async for row in rows:
                     patience.renew()
                     yield row
-        except Refused as refusal:
-            if not _is_for_a_sample(refusal):
-                await patience.sleep_after(refusal)
-                groups.append(list(waiting.values()))
-            elif len(waiting) == 1:
-                yield _without_result(next(iter(waiting.values())), refusal.row_problem)
-            else:
-                groups += _halves(list(waiting.values()))
         except ClientError as failure:
-            await patience.sleep_after(failure)
-            groups.append(list(waiting.values()))
+            left = list(waiting.values())
+            if not (isinstance(failure, Refused) and _is_for_a_sample(failure)):
+                # Where nothing is left, only the end of the answer was missing.
+                if left:
+                    await patience.sleep_after(failure)
+                    groups.append(left)
+            elif len(left) > 1:
+                groups += _halves(left)
+            else:
+                yield _without_result(left[0], failure.row_problem)
 
 
 async def _posted(connection: Connection, waiting: dict[int, Sent[S]], options: bytes) -> AsyncGenerator[Row[S], None]:
@@ -66,7 +65,6 @@ async def _posted(connection: Connection, waiting: dict[int, Sent[S]], options: 
     """
     samples = b",".join(sent.body or b"" for sent in waiting.values())
     body = b'{"samples":[%b],"options":%b,"format":"ndjson"}' % (samples, options)
-    is_whole = False
     async with connection.stream(Ask("POST", BATCH_PATH, headers=_HEADERS, content=body)) as response:
         if not response.headers.get("content-type", "").startswith(_NDJSON):
             raise AnswerUnreadable("the answer to a batch is not in lines; is base_url that of the service?")
@@ -74,13 +72,14 @@ async def _posted(connection: Connection, waiting: dict[int, Sent[S]], options: 
             async for line in lines:
                 wire = read_line(line)
                 if wire.is_summary:
-                    is_whole = True
-                elif (sent := waiting.pop(wire.index, None)) is not None:
+                    # Read on to the end: a connection is used again only then.
+                    continue
+                if (sent := waiting.pop(wire.index, None)) is not None:
                     yield _row(wire, sent)
                 else:
                     raise AnswerUnreadable("the answer has a row that was not asked for, or one twice")
-    if waiting or not is_whole:
-        raise AnswerCut(f"the answer to a batch ended before {len(waiting)} of its rows and the summary")
+    if waiting:
+        raise AnswerCut(f"the answer to a batch ended without {len(waiting)} of its rows")
 
 
 def _is_for_a_sample(refusal: Refused) -> bool:

@@ -69,7 +69,10 @@ def source_of(samples: Iterable[S] | AsyncIterable[S]) -> NextSample[S]:
 
 def _from_async(samples: AsyncIterator[S]) -> NextSample[S]:
     async def next_sample() -> S | End:
-        return await anext(samples, End())
+        try:
+            return await anext(samples)
+        except StopAsyncIteration:
+            return End()
 
     return next_sample
 

@@ -73,6 +73,8 @@ def write_rows(upload: Upload, rows: Iterable[object]) -> None:
     """
     for number, row in enumerate(rows):
         write_row(upload, number, row)
+    # The length that is announced is that of the file on disk.
+    upload.file.flush()
 
 
 async def write_async_rows(upload: Upload, rows: AsyncIterable[object]) -> None:
@@ -81,3 +83,4 @@ async def write_async_rows(upload: Upload, rows: AsyncIterable[object]) -> None:
     async for row in rows:
         write_row(upload, number, row)
         number += 1
+    upload.file.flush()
