@@ -8,7 +8,7 @@ from typing import IO, Any, Final
 
 import httpx2
 
-from app.client.failures import AnswerCut, AnswerUnreadable, ClientError, NotReached, TimedOut
+from app.client.failures import AnswerCut, AnswerUnreadable, ClientClosed, ClientError, NotReached, TimedOut
 from app.client.reading import failure_of
 from app.client.retries import Patience, Retries
 from app.errors import ConfigurationError
@@ -87,6 +87,8 @@ class Connection:
         Raises:
             ClientError: it was refused, or something was in the way; also while the body is read in `mapped_errors`.
         """
+        if self._client.is_closed:
+            raise ClientClosed("the client is closed")
         with mapped_errors():
             response = await self._client.send(self._request(ask), stream=True)
         try:
