@@ -2,6 +2,8 @@
 
 import itertools
 import json
+import signal
+import threading
 import tracemalloc
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, closing
@@ -364,8 +366,6 @@ def test_without_asyncio_each_sample_has_its_row_too(in_order: bool) -> None:
 
 
 def test_without_asyncio_samples_are_read_on_the_callers_thread_as_rows_are_taken() -> None:
-    import threading
-
     threads, drawn = set(), []
 
     def come() -> Iterator[dict[str, Any]]:
@@ -396,6 +396,27 @@ def test_without_asyncio_closing_early_ends_what_is_under_way() -> None:
         assert client.evaluate(contexts=[], answer="a").id == "q"
 
     assert service.left <= 2
+
+
+def test_without_asyncio_an_interrupt_ends_what_is_under_way() -> None:
+    class Interrupt(BaseException): ...
+
+    def interrupt(*_: object) -> None:
+        raise Interrupt
+
+    def script(_: Asked) -> Answer:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+        return Answer(status=0, is_held=True)
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        with scripted(script) as service, Plumbline(service.url) as client:
+            with pytest.raises(Interrupt):
+                list(client.evaluate_many(samples(3)))
+            service.script = batch_answer
+            assert len(list(client.evaluate_many(samples(3)))) == 3
+    finally:
+        signal.signal(signal.SIGUSR1, before)
 
 
 def test_without_asyncio_errors_come_through() -> None:

@@ -34,7 +34,7 @@ ARROWS: dict[str, set[str]] = {
     "evaluation_wire": {"errors", "exchange", "settings", "generation", "judges", "schemas", "scoring"},
     "rows": FLOOR | {"sample", "scored_row", "records", "schemas", "scoring", "evaluation_wire"},
     "jobs": FLOOR | {"sample", "scored_row", "records"},
-    "client": {"errors", "sample", "schemas", "records", "concurrency"},
+    "client": {"errors", "sample", "schemas", "records"},
     "assembly": FLOOR | {"__init__", "judges", "backends", "scoring"},
     "api": FLOOR
     | {"generation", "judges", "retrieval", "scoring", "schemas", "scored_row", "evaluation_wire", "rows", "jobs"},
