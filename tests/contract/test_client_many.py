@@ -1,17 +1,19 @@
 """Many samples through the client: each answered once, whatever happens on the way."""
 
+import asyncio
 import itertools
 import json
 import signal
 import threading
 import tracemalloc
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, closing
 from typing import Any
 
 import pytest
 
 from app.client import AccessRefused, AnswerUnreadable, AsyncPlumbline, Busy, Plumbline, RequestRefused, Retries, Row
+from app.client.loop_thread import LoopThread
 from app.errors import InvalidInput
 from app.records.record import Record
 from app.sample import Sample
@@ -128,6 +130,61 @@ async def test_an_endless_iterable_is_read_as_rows_are_taken(client: AsyncPlumbl
             assert ahead <= 2 * 12
             if taken == 600:
                 break
+
+
+def counted(drawn: list[int]) -> Iterator[dict[str, Any]]:
+    """Endless samples; `drawn` has those that were read."""
+    for number in itertools.count():
+        drawn.append(number)
+        yield sample(number)
+
+
+async def quiet(drawn: list[int]) -> int:
+    """How many were read, when no more were for a twentieth of a second, or far too many."""
+    before = -1
+    while before < len(drawn) < 1_000:
+        before = len(drawn)
+        await asyncio.sleep(0.05)
+    return len(drawn)
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+async def test_nothing_is_read_ahead_of_a_reader_who_waits(client: AsyncPlumbline, in_order: bool) -> None:
+    drawn: list[int] = []
+
+    async with aclosing(client.evaluate_many(counted(drawn), in_flight=12, batch_size=4, in_order=in_order)) as rows:
+        await anext(rows)
+
+        assert await quiet(drawn) <= 12 + 4
+
+
+async def test_without_asyncio_nothing_is_read_ahead_either() -> None:
+    drawn: list[int] = []
+
+    with (
+        scripted(batch_answer) as service,
+        Plumbline(service.url) as client,
+        closing(client.evaluate_many(counted(drawn), in_flight=12, batch_size=4)) as rows,
+    ):
+        next(rows)
+        assert await quiet(drawn) <= 12 + 4
+
+
+async def test_without_asyncio_a_job_is_not_fetched_ahead_of_a_reader_who_waits() -> None:
+    """The rows of a job, and not the samples of the caller's thread: here only the room for rows holds it back."""
+    made: list[int] = []
+
+    async def items() -> AsyncGenerator[int, None]:
+        for number in range(2_000):
+            made.append(number)
+            yield number
+            await asyncio.sleep(0)
+
+    thread = LoopThread()
+    with closing(thread.iterate(items)) as rows:
+        assert next(rows) == 0
+        assert await quiet(made) <= 40
+    thread.close()
 
 
 async def test_memory_is_flat(client: AsyncPlumbline, service: ScriptedService) -> None:
