@@ -5,10 +5,12 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.schemas.batch import TierCounts
-from app.schemas.evaluation import TierName, UsageItem, VerdictCounts
+from app.schemas.evaluation import UsageItem, VerdictCounts
 
 ReportLanguage = Literal["en", "zh"]
 ReportFormat = Literal["html", "json"]
+# `none`: decided without a tier, as an answer to no contexts at all is.
+ReportTier = Literal["llm", "embedding", "lexical", "none"]
 ReportRowStatus = Literal["judged", "abstained", "empty_answer", "not_judged", "error"]
 LEVEL = 0.95
 
@@ -39,8 +41,12 @@ class ScoreMeans(_Wire):
 class TierReport(_Wire):
     """What one tier said. Scores of different tiers are not comparable."""
 
-    tier: TierName
-    judged: int = Field(description="Rows that have a score of this tier.")
+    tier: ReportTier
+    judged: int = Field(description="Rows that have a score of this tier, those in `without_tier` included.")
+    without_tier: int = Field(
+        description="Rows of them that no tier was asked about: an answer to no contexts scores 0 on every scale. They "
+        "count with the tier that scored most rows."
+    )
     passed: int
     degraded: int = Field(description="Rows that this tier answered after another had failed.")
     scores: ScoreMeans
@@ -65,7 +71,7 @@ class WorstRow(_Wire):
 
     custom_id: str
     row: int
-    tier: TierName
+    tier: ReportTier
     faithfulness: float
     passed: bool | None
     verdicts: VerdictCounts
@@ -76,7 +82,7 @@ class RowMove(_Wire):
 
     custom_id: str
     row: int
-    tier: TierName
+    tier: ReportTier
     before: float
     now: float
     difference: float
@@ -85,7 +91,7 @@ class RowMove(_Wire):
 class TierComparison(_Wire):
     """Rows of one tier, paired with the baseline's by `custom_id`."""
 
-    tier: TierName
+    tier: ReportTier
     paired: int
     difference: ScoreMean = Field(description="Mean of faithfulness now - before over the pairs, with its interval.")
     better: int
@@ -122,10 +128,12 @@ class ReportSummary(_Wire):
     passed: int
     degraded: int = Field(description="Rows that a lower tier answered after one had failed.")
     tier_counts: TierCounts = Field(description="Rows that each tier answered, those without a score included.")
-    statuses_by_tier: dict[TierName | Literal["none"], StatusCounts] = Field(
+    statuses_by_tier: dict[ReportTier, StatusCounts] = Field(
         description="`none`: no tier was needed or none could answer."
     )
-    tiers: list[TierReport] = Field(description="Tiers with judged rows, in the order llm, embedding, lexical.")
+    tiers: list[TierReport] = Field(
+        description="Tiers with judged rows: llm, embedding, lexical; `none` only where no tier was asked. at all."
+    )
     all_tiers: ScoreMeans = Field(
         description="Over all judged rows. Where `tiers` has more than one entry these are mixed scales: read `tiers`."
     )
