@@ -31,7 +31,7 @@ ENGLISH: Final[dict[str, str]] = {
     "passed_share": "Passed",
     "passed_share_hint": "share of rows at or above their threshold",
     "no_value": "no value",
-    "interval": "95 % interval {low} to {high}",
+    "short_interval": "{low} to {high}",
     "tier": "Tier",
     "tier_llm": "LLM judge",
     "tier_embedding": "Embedding",
@@ -45,7 +45,7 @@ ENGLISH: Final[dict[str, str]] = {
     "histogram_of": "Histogram of faithfulness, {tier}: {count} rows",
     "rows": "Rows",
     "degraded": "fell to a lower tier",
-    "bad_lines": "lines skipped",
+    "bad_lines": "Lines skipped",
     "status": "Status",
     "statuses": "What became of the rows",
     "status_judged": "Judged",
@@ -90,7 +90,7 @@ ENGLISH: Final[dict[str, str]] = {
     "no_pairs": "No row has a pair of the same tier in the baseline.",
     "none_moved": "none",
     "worst_rows": "The worst rows",
-    "worst_note": "{shown} of {all} judged rows, lowest faithfulness first within each tier; then rows without a score, "
+    "worst_note": "{shown} of {all} judged rows, lowest faithfulness first in each tier; then rows without a score, "
     "at most 50 of each kind.",
     "search": "Search",
     "search_hint": "id, sentence, quote, reason …",
@@ -115,6 +115,7 @@ ENGLISH: Final[dict[str, str]] = {
     "threshold": "threshold {threshold}",
     "confidence": "confidence {confidence}",
     "answer": "Answer, sentence by sentence",
+    "sentence": "sentence {number}",
     "claims": "Claims and evidence",
     "reason": "Reason",
     "quote": "context {context}",
@@ -134,7 +135,8 @@ ENGLISH: Final[dict[str, str]] = {
     "bad_line": "line {line}: {problem}",
     "more": "and {count} more",
     "about": "About these figures",
-    "method": "Intervals: {method}.",
+    "method": "Intervals: percentile bootstrap of the mean, 95 %, {resamples} resamples, seed {seed}. Rows are drawn "
+    "with replacement from their histogram of {parts} parts, each part at the mean of its values; means are exact.",
     "contexts_note": "Context numbers count from 0, as in the results. Questions and whole contexts are no part of a "
     "results file, so they are not here.",
     "local_note": "This page is one file: it loads nothing and sends nothing.",

@@ -108,9 +108,10 @@ def max_degraded_outcome(summary: ReportSummary, most: float) -> GateOutcome:
     Args:
         most: share of all rows, in [0, 1].
     """
-    fallen = summary.degraded + summary.statuses.not_judged
-    share = fallen / summary.rows if summary.rows else None
-    got = "no rows" if share is None else f"{share:.4f} ({fallen:,} of {summary.rows:,} rows)"
+    degraded, not_judged = summary.degraded, summary.statuses.not_judged
+    share = (degraded + not_judged) / summary.rows if summary.rows else None
+    counts = f"{degraded:,} of a lower tier, {not_judged:,} of none, of {summary.rows:,} rows"
+    got = "no rows" if share is None else f"{share:.4f} ({counts})"
     return GateOutcome("degraded", f"at most {most:g}", got, passed=share is not None and share <= most + _NOISE)
 
 

@@ -9,15 +9,15 @@ import numpy as np
 from app.schemas.report import LEVEL, ScoreMean
 
 # A value is taken as the mean of its part: what that hides of the spread is at most a thousandth of the scale.
-_PARTS: Final = 1_000
-_RESAMPLES: Final = 2_000
-_SEED: Final = 0
+PARTS: Final = 1_000
+RESAMPLES: Final = 2_000
+SEED: Final = 0
 _ROWS_AT_ONCE: Final = 250
 _FEWEST: Final = 2
 
 METHOD: Final = (
-    f"percentile bootstrap of the mean, {LEVEL:.0%}, {_RESAMPLES:,} resamples, seed {_SEED}; rows are drawn with "
-    f"replacement from their histogram of {_PARTS:,} parts, each part at the mean of its values"
+    f"percentile bootstrap of the mean, {LEVEL:.0%}, {RESAMPLES:,} resamples, seed {SEED}; rows are drawn with "
+    f"replacement from their histogram of {PARTS:,} parts, each part at the mean of its values"
 )
 
 
@@ -27,9 +27,9 @@ class MeanTally:
     def __init__(self, *, low: float = 0.0, width: float = 1.0) -> None:
         self._low = low
         self._width = width
-        self._scale = _PARTS / width
-        self._counts = [0] * (_PARTS + 1)
-        self._sums = [0.0] * (_PARTS + 1)
+        self._scale = PARTS / width
+        self._counts = [0] * (PARTS + 1)
+        self._sums = [0.0] * (PARTS + 1)
 
     def add(self, value: float) -> None:
         """Counts a value."""
@@ -64,12 +64,12 @@ class MeanTally:
         counts = np.array(self._counts)
         filled = counts > 0
         counts, sums = counts[filled], np.array(self._sums)[filled]
-        rng = np.random.default_rng(_SEED)
+        rng = np.random.default_rng(SEED)
         values = sums / counts
         means = np.concatenate(
             [
                 rng.multinomial(rows, counts / rows, size=_ROWS_AT_ONCE) @ values / rows
-                for _ in range(_RESAMPLES // _ROWS_AT_ONCE)
+                for _ in range(RESAMPLES // _ROWS_AT_ONCE)
             ]
         )
         low, high = np.quantile(means, [(1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0])

@@ -11,10 +11,10 @@ GRAVEST_FIRST: Final[tuple[Verdict, ...]] = ("contradicted", "not_mentioned", "p
 
 
 class ShownSentence(NamedTuple):
-    """A sentence, its gravest verdict (`not_a_claim` where nothing was judged), and its claims."""
+    """A sentence, its gravest verdict (None where no tier could judge it), and its claims."""
 
     text: str
-    verdict: Verdict
+    verdict: Verdict | None
     claims: tuple[Claim, ...]
 
 
@@ -62,7 +62,7 @@ def _sentences(result: Result) -> list[ShownSentence]:
     for claim in result.claims:
         claims_by_sentence.setdefault(claim.sentence, []).append(claim)
     return [
-        ShownSentence(sentence.text, _gravest(claims), tuple(claims))
+        ShownSentence(sentence.text, None if result.status == "not_judged" else _gravest(claims), tuple(claims))
         for sentence in result.sentences
         for claims in [claims_by_sentence.get(sentence.index, [])]
     ]

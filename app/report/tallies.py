@@ -145,17 +145,18 @@ class RowTally:
 
     def statuses(self) -> StatusCounts:
         """Rows by status."""
-        return StatusCounts(**sum(self._statuses.values(), Counter[ReportRowStatus]()))
+        return _status_counts(sum(self._statuses.values(), Counter[ReportRowStatus]()))
 
     def statuses_by_tier(self) -> dict[ReportTier, StatusCounts]:
         """Rows by tier and status; tiers without rows are left out."""
-        return {tier: StatusCounts(**self._statuses[tier]) for tier in TIERS if tier in self._statuses}
+        return {tier: _status_counts(self._statuses[tier]) for tier in TIERS if tier in self._statuses}
 
     def tier_counts(self) -> TierCounts:
         """Rows that each tier answered."""
-        return TierCounts(
-            **{tier: self._statuses[tier].total() for tier in TIERS if tier in self._statuses and tier != "none"}
-        )
+        return TierCounts(**{name: self._total(name) for name in TierCounts.model_fields})
+
+    def _total(self, tier: str) -> int:
+        return sum(counts.total() for name, counts in self._statuses.items() if name == tier)
 
     def flags(self) -> dict[str, int]:
         """Results by flag, most first."""
@@ -172,3 +173,7 @@ class RowTally:
             cached_tokens=cached,
             cost=None if self.rows_of_unknown_cost else self.known_cost,
         )
+
+
+def _status_counts(counts: Counter[ReportRowStatus]) -> StatusCounts:
+    return StatusCounts(**{str(status): count for status, count in counts.items()})
