@@ -56,7 +56,8 @@ class Opened:
     def shown(self) -> list[str]:
         """The names of the rows that can be seen, in their order."""
         names: list[str] = self.page.eval_on_selector_all(
-            "details.row", "rows => rows.filter(row => !row.hidden).map(row => row.querySelector('strong').textContent)"
+            "details.row",
+            "rows => rows.filter(row => !row.hidden).map(row => row.querySelector('strong bdi').textContent)",
         )
         return names
 
@@ -165,7 +166,7 @@ def test_the_keyboard_is_enough(opened: Any) -> None:
     it = opened(render_html(build_report(LINES)))
 
     def focused() -> str:
-        text: str = it.page.evaluate("document.activeElement.querySelector('strong')?.textContent ?? ''")
+        text: str = it.page.evaluate("document.activeElement.querySelector('strong bdi')?.textContent ?? ''")
         return text
 
     it.page.keyboard.press("/")

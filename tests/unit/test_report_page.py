@@ -126,6 +126,19 @@ def test_a_sentence_has_the_gravest_verdict_of_its_claims() -> None:
     assert (shown.verdict, len(shown.claims)) == ("contradicted", 3)
 
 
+def test_a_row_leads_with_its_gravest_sentence() -> None:
+    texts = {"fine": "supported", "wrong": "contradicted", "silent": "not_mentioned"}
+    sentences = [
+        {"index": place, "text": text, "start": 0, "end": len(text), "kind": "prose"}
+        for place, text in enumerate(texts)
+    ]
+    claims = [claim(place, verdict, text) for place, (text, verdict) in enumerate(texts.items())]
+    line = result_line("a", status="judged", tier="llm", faithfulness=0.3, sentences=sentences, claims=claims)
+    report = build_report([line, error_line("b", detail="no answer"), result_line("c", status="empty_answer")])
+
+    assert [shown_row(kept, 0).lead for kept in (*report.worst, *report.unscored)] == ["wrong", "no answer", ""]
+
+
 def test_sentences_that_no_tier_judged_have_no_verdict() -> None:
     sentence = {"index": 0, "text": "Cats sleep.", "start": 0, "end": 11, "kind": "prose"}
     (kept,) = build_report([result_line("a", status="not_judged", sentences=[sentence])]).unscored
