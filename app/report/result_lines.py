@@ -9,7 +9,9 @@ from app.schemas.report import ReportRowStatus, ReportTier
 
 Verdict = Literal["supported", "partial", "contradicted", "not_mentioned", "not_a_claim"]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
-Count = Annotated[int, msgspec.Meta(ge=0)]
+# What a JSON reader takes as a whole number; sums of such costs stay finite.
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+Cost = Annotated[float, msgspec.Meta(ge=-1e15, le=1e15)]
 
 # The decoder's message that holds a value of the file, and what stands before the place in all its messages.
 _UNKNOWN_VALUE: Final = "Invalid enum value"
@@ -70,7 +72,7 @@ class RowUsage(msgspec.Struct, frozen=True, gc=False):
     prompt_tokens: Count
     completion_tokens: Count
     cached_tokens: Count
-    cost: float | None
+    cost: Cost | None
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -169,8 +171,11 @@ class LineReader:
             return LineProblem("not UTF-8")
         except msgspec.ValidationError as error:
             return LineProblem(f"no row of results: {_without_value(str(error))}")
-        except msgspec.DecodeError:
-            return LineProblem("not JSON; was the line cut off?")
+        except msgspec.DecodeError as error:
+            # Says what and at which byte, never which character.
+            return LineProblem(f"not JSON: {error}")
+        except RecursionError:
+            return LineProblem("nested too deep to be a row of results")
 
 
 def _without_value(message: str) -> str:

@@ -82,7 +82,7 @@ def test_bad_lines_are_told_by_number_and_counted(tmp_path: Path, capsys: pytest
     code = main(["report", str(results), "-o", str(tmp_path / "r.json")])
 
     assert code == 0
-    assert capsys.readouterr().err == "results.jsonl:3: not JSON; was the line cut off?: skipped\n"
+    assert capsys.readouterr().err == "results.jsonl:3: not JSON: Input data was truncated: skipped\n"
     assert json.loads((tmp_path / "r.json").read_bytes())["bad_lines"] == 1
 
 

@@ -94,7 +94,16 @@ def test_hostile_text_stays_text(text: str) -> None:
 def test_the_page_says_what_was_counted() -> None:
     text = Page(render_html(build_report([*LINES, b"{"]), title="Nightly")).text
 
-    for said in ("Nightly", "4 rows", "LLM judge", "Lexical", "mixed scales", "0.250", "0.900", "line 5: not JSON"):
+    for said in (
+        "Nightly",
+        "4 rows",
+        "LLM judge",
+        "Lexical",
+        "mixed scales",
+        "0.250",
+        "0.900",
+        "line 5: not JSON: Input data was truncated",
+    ):
         assert said in text, said
     assert "1 rows of unknown cost" in text
 
