@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from app import __version__
-from app.cli import batch_file, calibrate, retrieval, serve
+from app.cli import batch_file, calibrate, report, retrieval, serve
 from app.errors import PlumblineError
 
 _USAGE_ERROR = 2
@@ -30,6 +30,7 @@ def _parser() -> argparse.ArgumentParser:
     calibrate.add_command(commands)
     retrieval.add_commands(commands)
     batch_file.add_command(commands)
+    report.add_command(commands)
     return parser
 
 

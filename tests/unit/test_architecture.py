@@ -33,6 +33,7 @@ ARROWS: dict[str, set[str]] = {
     "scoring": {"errors", "exchange", "generation", "judges"},
     "schemas": {"errors"},
     "evaluation_wire": {"errors", "exchange", "settings", "generation", "judges", "schemas", "scoring"},
+    "report": {"__init__", "errors", "uncertainty", "schemas", "records"},
     "rows": FLOOR | {"sample", "scored_row", "records", "schemas", "scoring", "evaluation_wire"},
     "jobs": FLOOR | {"sample", "scored_row", "records"},
     "batch_files": FLOOR | {"provider_batch", "records", "scored_row"},
@@ -40,10 +41,21 @@ ARROWS: dict[str, set[str]] = {
     "assembly": FLOOR | {"__init__", "judges", "backends", "scoring", "rows", "jobs"},
     "client": {"errors", "sample", "schemas", "records"},
     "api": FLOOR
-    | {"generation", "judges", "retrieval", "scoring", "schemas", "scored_row", "evaluation_wire", "rows", "jobs"},
+    | {
+        "generation",
+        "judges",
+        "retrieval",
+        "scoring",
+        "schemas",
+        "scored_row",
+        "evaluation_wire",
+        "rows",
+        "jobs",
+        "report",
+    },
     "main": FLOOR | {"__init__", "judges", "schemas", "api", "assembly", "rows", "jobs", "backends"},
     "cli": FLOOR
-    | {"batch_assembly", "batch_files"}
+    | {"batch_assembly", "batch_files", "report"}
     | {"__init__", "main", "assembly", "retrieval", "agreement", "judges", "records", "rows", "schemas", "scored_row"},
 }
 
@@ -52,7 +64,7 @@ FENCES: dict[str, set[str] | None] = {
     "structlog": None,
     "pydantic": None,
     "pydantic_core": None,
-    "numpy": {"judges", "backends", "retrieval", "agreement", "uncertainty", "token_vectors"},
+    "numpy": {"judges", "backends", "retrieval", "agreement", "report", "uncertainty", "token_vectors"},
     "msgspec": {
         "retrieval",
         "schemas",
@@ -60,10 +72,13 @@ FENCES: dict[str, set[str] | None] = {
         "cli",
         "client",
         "records",
+        "report",
         "batch_files",
         "jobs/row_file.py",
         "judges/judgement_record.py",
     },
+    "jinja2": {"report/page.py"},
+    "markupsafe": {"report/page.py"},
     "re2": {"retrieval/ids.py"},
     "pyarrow": {"retrieval", "records"},
     "fastapi": {"api", "main"},
