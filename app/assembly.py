@@ -66,10 +66,15 @@ def make_plan(settings: Settings, *, encoder: SentenceEncoder | None = None) -> 
     )
 
 
-def build(plan: Plan, stack: AsyncExitStack) -> Service:
-    """The running parts; the stack closes them. Within a running event loop."""
-    executor = ThreadPoolExecutor(max_workers=plan.settings.cpu_threads, thread_name_prefix="scoring")
-    stack.callback(executor.shutdown, wait=True, cancel_futures=True)
+def build(plan: Plan, stack: AsyncExitStack, *, executor: Executor | None = None) -> Service:
+    """The running parts; the stack closes them. Within a running event loop.
+
+    Args:
+        executor: where our own work on samples runs; None for threads of its own.
+    """
+    if executor is None:
+        executor = ThreadPoolExecutor(max_workers=plan.settings.cpu_threads, thread_name_prefix="scoring")
+        stack.callback(executor.shutdown, wait=True, cancel_futures=True)
     embedding = EmbeddingTier(
         plan.encoder or _encoder(plan.settings, stack),
         plan.calibrations,

@@ -1,13 +1,16 @@
 """Rows scored in this process: the parts that score, built for one run and closed behind it."""
 
+import gc
 import hashlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from typing import Final
 
 from app import __version__
 from app.assembly import Plan, build, encoder_of, make_plan
 from app.backends.endpoints import resolve_judges
+from app.batch_scoring.inline_executor import InlineExecutor
 from app.batch_scoring.run_state import Choice
 from app.batch_scoring.scorers import ScorerHere
 from app.errors import ConfigurationError
@@ -16,6 +19,8 @@ from app.judges.tier import SentenceEncoder, TierName
 from app.rows.row_scorer import RowChoices, RowScorer
 from app.schemas.evaluation import EvaluationOptions
 from app.settings import Settings
+
+_BESIDE_ENCODER: Final = 4
 
 
 class HerePlan:
@@ -56,8 +61,11 @@ class HerePlan:
 
     @property
     def usual_concurrency(self) -> int:
-        """Rows under way at one time, unless told: many that wait for an LLM, few that want this machine."""
-        return self.settings.batch_concurrency if self.has_judge else 2 * self.settings.cpu_threads
+        """Rows under way at one time, unless told: many that wait for an LLM, few that want this machine alone."""
+        if self.has_judge:
+            return self.settings.batch_concurrency
+        # The encoder has a thread of its own, and something else should be done meanwhile
+        return _BESIDE_ENCODER if TierName.EMBEDDING in self.tiers else 1
 
     def check_prices(self) -> None:
         """That whatever may be spent has a price.
@@ -105,7 +113,12 @@ class HerePlan:
                 plan = replace(plan, encoder=encoder)
                 if TierName.EMBEDDING in self.tiers and not self.has_judge:
                     await encoder.warm_up()
-            service = build(plan, stack)
+            # Nobody else wants the event loop while no judge is waited for, and threads would only fight over it
+            service = build(plan, stack, executor=None if self.has_judge else InlineExecutor())
+            # What was loaded lives as long as the run; walking it again and again costs a tenth of the time
+            gc.collect()
+            gc.freeze()
+            stack.callback(gc.unfreeze)
             choices = RowChoices(self.options)
             one = RowScorer(service.scorer, self.settings, choices, judge_names=plan.judge_names)
             yield ScorerHere(one, at_once=at_once)
