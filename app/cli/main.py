@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from app import __version__
-from app.cli import calibrate, retrieval, score, serve
+from app.cli import calibrate, report, retrieval, score, serve
 from app.errors import PlumblineError
 
 _USAGE_ERROR = 2
@@ -30,6 +30,7 @@ def _parser() -> argparse.ArgumentParser:
     score.add_command(commands)
     calibrate.add_command(commands)
     retrieval.add_commands(commands)
+    report.add_command(commands)
     return parser
 
 

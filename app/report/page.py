@@ -1,0 +1,137 @@
+"""The report as one HTML page that loads nothing, sends nothing and runs no script but its own."""
+
+import base64
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from app import __version__
+from app.report import charts
+from app.report.building import Report
+from app.report.gates import GateOutcome
+from app.report.means import PARTS, RESAMPLES, SEED
+from app.report.shown_rows import GRAVEST_FIRST, shown_row
+from app.report.shown_text import visible
+from app.report.wording import words_in
+from app.schemas.evaluation import VerdictCounts
+from app.schemas.report import ReportLanguage, ReportRowStatus, StatusCounts
+
+_PARTS: Final = Path(__file__).parent / "page_parts"
+_HTML_LANG: Final[Mapping[ReportLanguage, str]] = {"en": "en", "zh": "zh-Hans"}
+_STATUSES: Final[tuple[ReportRowStatus, ...]] = ("judged", "abstained", "empty_answer", "not_judged", "error")
+# Verdicts as a bar reads from good to bad.
+_BAR_ORDER: Final = ("supported", "partial", "not_mentioned", "contradicted", "not_a_claim")
+
+
+def render_html(
+    report: Report,
+    *,
+    language: ReportLanguage = "en",
+    title: str | None = None,
+    gates: Sequence[GateOutcome] = (),
+    made_at: datetime | None = None,
+) -> str:
+    """The page, some milliseconds a row that it shows.
+
+    Args:
+        title: whatever names the report; escaped, as every text of the results is.
+        gates: outcomes to show before the scores.
+        made_at: default: now.
+    """
+    words = words_in(language)
+    style, script = _inline("page.css"), _inline("page.js")
+    rows = [shown_row(kept, rank) for rank, kept in enumerate((*report.worst, *report.unscored))]
+    page = _environment(words).get_template("page.html")
+    return page.render(
+        html_lang=_HTML_LANG[language],
+        policy=_policy(style, script),
+        style=Markup(style),  # noqa: S704 -- ours
+        script=Markup(script),  # noqa: S704 -- ours
+        version=__version__,
+        title=visible(title or words["title"]),
+        made=(made_at or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        summary=report.summary,
+        is_mixed=len(report.summary.tiers) > 1,
+        gates=gates,
+        statuses=_STATUSES,
+        rows=rows,
+        shown_numbers={row.row for row in rows},
+        tier_choices=[(tier, words[f"tier_{tier}"]) for tier in _in_order(row.tier for row in rows)],
+        status_choices=[(status, words[f"status_{status}"]) for status in _in_order(row.status for row in rows)],
+        verdict_choices=[(verdict, words[f"verdict_{verdict}"]) for verdict in GRAVEST_FIRST],
+        method={"resamples": RESAMPLES, "seed": SEED, "parts": PARTS},
+    )
+
+
+def _environment(words: Mapping[str, str]) -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_PARTS),
+        # In whatever file: what is not ours is escaped, always.
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["words"] = words
+    environment.filters.update(_FILTERS)
+    return environment
+
+
+def _inline(name: str) -> str:
+    """A file of ours as it stands in the page; the browser hashes it with LF at the ends of lines."""
+    return (_PARTS / name).read_text(encoding="utf-8")
+
+
+def _policy(style: str, script: str) -> str:
+    """Nothing is loaded and nothing runs but this style and this script, by what they hold."""
+    return (
+        f"default-src 'none'; style-src {_hash_source(style)}; script-src {_hash_source(script)}; base-uri 'none'; "
+        "form-action 'none'; require-trusted-types-for 'script'"
+    )
+
+
+def _hash_source(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _in_order(names: Any) -> list[Any]:
+    return list(dict.fromkeys(names))
+
+
+def _fill(text: str, **values: object) -> str:
+    """The text with its places filled; what fills them is escaped where it is put into the page."""
+    return text.format(**values)
+
+
+def _verdict_counts(verdicts: VerdictCounts) -> list[tuple[str, int]]:
+    return [(name, getattr(verdicts, name)) for name in _BAR_ORDER]
+
+
+def _total(counts: StatusCounts) -> int:
+    return sum(getattr(counts, name) for name in StatusCounts.model_fields)
+
+
+def _money(cost: float) -> str:
+    cents = 100.0
+    return f"{cost:,.2f}" if cost >= cents else f"{cost:,.4f}"
+
+
+_FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
+    "columns": charts.columns,
+    "count": lambda number: f"{number:,}",
+    "fill": _fill,
+    "money": _money,
+    "parts": charts.parts,
+    "place": charts.place,
+    "share": lambda share: f"{share:.3f}",
+    "short": lambda number: f"{number:g}",
+    "signed": lambda number: f"{number:+.3f}".replace("-", "−"),
+    "total": _total,
+    "verdict_counts": _verdict_counts,
+    "visible": visible,
+}

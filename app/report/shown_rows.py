@@ -1,0 +1,78 @@
+"""A kept row as it is shown: each sentence with its claims, and the gravest verdict among them."""
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple, cast
+
+from app.report.kept_rows import KeptRow
+from app.report.result_lines import Claim, Fault, Result, Verdict
+from app.schemas.report import ReportRowStatus, ReportTier
+
+GRAVEST_FIRST: Final[tuple[Verdict, ...]] = ("contradicted", "not_mentioned", "partial", "supported", "not_a_claim")
+
+
+class ShownSentence(NamedTuple):
+    """A sentence, its gravest verdict (None where no tier could judge it), and its claims."""
+
+    text: str
+    verdict: Verdict | None
+    claims: tuple[Claim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRow:
+    """One row of the page. `verdicts`: those that its claims have, gravest first; `rank`: its place in the list."""
+
+    custom_id: str | None
+    row: int
+    line: int | None
+    rank: int
+    status: ReportRowStatus
+    tier: ReportTier
+    result: Result | None
+    error: Fault | None
+    sentences: tuple[ShownSentence, ...]
+    loose_claims: tuple[Claim, ...]
+    verdicts: tuple[tuple[Verdict, int], ...]
+    is_cut: bool
+
+
+def shown_row(kept: KeptRow, rank: int) -> ShownRow:
+    """What the page shows of a row."""
+    row, result = kept.row, kept.row.result
+    sentences = () if result is None else tuple(_sentences(result))
+    known = {sentence.index for sentence in result.sentences} if result else set()
+    return ShownRow(
+        custom_id=row.custom_id,
+        row=row.row,
+        line=row.line,
+        rank=rank,
+        status=row.status,
+        tier="none" if result is None else result.tier or "none",
+        result=result,
+        error=row.error,
+        sentences=sentences,
+        loose_claims=() if result is None else tuple(each for each in result.claims if each.sentence not in known),
+        verdicts=() if result is None else _verdicts(result),
+        is_cut=kept.is_cut,
+    )
+
+
+def _sentences(result: Result) -> list[ShownSentence]:
+    claims_by_sentence: dict[int, list[Claim]] = {}
+    for claim in result.claims:
+        claims_by_sentence.setdefault(claim.sentence, []).append(claim)
+    return [
+        ShownSentence(sentence.text, None if result.status == "not_judged" else _gravest(claims), tuple(claims))
+        for sentence in result.sentences
+        for claims in [claims_by_sentence.get(sentence.index, [])]
+    ]
+
+
+def _gravest(claims: list[Claim]) -> Verdict:
+    found = {claim.verdict for claim in claims}
+    return next((verdict for verdict in GRAVEST_FIRST if verdict in found), "not_a_claim")
+
+
+def _verdicts(result: Result) -> tuple[tuple[Verdict, int], ...]:
+    counts = [(verdict, cast(int, getattr(result.counts, verdict))) for verdict in GRAVEST_FIRST]
+    return tuple((verdict, count) for verdict, count in counts if count)
