@@ -35,7 +35,22 @@ ARROWS: dict[str, set[str]] = {
     "report": {"__init__", "errors", "uncertainty", "schemas", "records"},
     "rows": FLOOR | {"sample", "scored_row", "records", "schemas", "scoring", "evaluation_wire"},
     "jobs": FLOOR | {"sample", "scored_row", "records"},
+    "client": {"errors", "sample", "schemas", "records", "concurrency"},
     "assembly": FLOOR | {"__init__", "judges", "backends", "scoring"},
+    "batch_scoring": FLOOR
+    | {
+        "__init__",
+        "generation",
+        "judges",
+        "backends",
+        "assembly",
+        "records",
+        "rows",
+        "client",
+        "schemas",
+        "scored_row",
+        "evaluation_wire",
+    },
     "api": FLOOR
     | {
         "generation",
@@ -63,6 +78,7 @@ ARROWS: dict[str, set[str]] = {
         "report",
         "schemas",
         "scored_row",
+        "batch_scoring",
     },
 }
 
@@ -72,7 +88,7 @@ FENCES: dict[str, set[str] | None] = {
     "pydantic": None,
     "pydantic_core": None,
     "numpy": {"judges", "backends", "retrieval", "agreement", "report", "uncertainty", "token_vectors"},
-    "msgspec": {"retrieval", "schemas", "api", "cli", "records", "report", "judges/judgement_record.py"},
+    "msgspec": {"retrieval", "schemas", "api", "cli", "client", "batch_scoring", "records", "report", "judges/judgement_record.py"},
     "jinja2": {"report/page.py"},
     "markupsafe": {"report/page.py"},
     "re2": {"retrieval/ids.py"},
@@ -81,8 +97,9 @@ FENCES: dict[str, set[str] | None] = {
     "starlette": {"api"},
     "fastapi_offline": {"main"},
     "uvicorn": {"cli"},
+    "tqdm": {"cli/score_progress.py"},
     "openai": {"backends/completions_client.py"},
-    "httpx2": {"backends/completions_client.py", "backends/judge_connections.py"},
+    "httpx2": {"client", "backends/completions_client.py", "backends/judge_connections.py"},
     "h11": {"backends/judge_connections.py"},
     "tenacity": {"backends/attended_endpoint.py"},
     "torch": {"backends/sentence_encoder.py"},
@@ -97,7 +114,7 @@ FENCES: dict[str, set[str] | None] = {
     "stop_words": {"generation/words.py", "agreement/baselines.py"},
 }
 # Seconds of import each; a process that never asks the tier never pays.
-LAZY = {"sentence_transformers", "transformers", "torch", "pyarrow"}
+LAZY = {"sentence_transformers", "transformers", "torch", "pyarrow", "tqdm"}
 
 
 def room_of(path: Path, app: Path = APP) -> str:
