@@ -45,7 +45,7 @@ class Counts:
 
     def __init__(self) -> None:
         self._tally = Tally()
-        self._sums: dict[str, tuple[float, int]] = {}
+        self._sums: dict[str | None, tuple[float, int]] = {}
         self._rows_now = 0
         self._rows_before = 0
         self._started = time.monotonic()
@@ -81,7 +81,7 @@ class Counts:
         """How the run stands."""
         return Standing(
             counts=self._tally.summary(),
-            means={tier: total / rows for tier, (total, rows) in self._sums.items()},
+            means={tier: total / rows for tier, (total, rows) in self._by_tier().items()},
             rows_now=self._rows_now,
             seconds=time.monotonic() - self._started,
             share=share,
@@ -90,6 +90,16 @@ class Counts:
 
     def _add(self, row: WrittenRow) -> None:
         self._tally.add(row.scored)
-        if row.faithfulness is not None and row.scored.tier is not None:
+        if row.faithfulness is not None:
             total, rows = self._sums.get(row.scored.tier, (0.0, 0))
             self._sums[row.scored.tier] = total + row.faithfulness, rows + 1
+
+    def _by_tier(self) -> dict[str, tuple[float, int]]:
+        """Rows that needed no tier are the largest one's, as in a report."""
+        sums = {tier: each for tier, each in self._sums.items() if tier is not None}
+        untiered = self._sums.get(None)
+        if untiered is not None:
+            largest = max(sums, key=lambda tier: sums[tier][1], default="none")
+            total, rows = sums.get(largest, (0.0, 0))
+            sums[largest] = total + untiered[0], rows + untiered[1]
+        return sums

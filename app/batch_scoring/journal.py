@@ -41,7 +41,9 @@ class Journal:
             for row, line in enumerate(lines):
                 found = read_written(line)
                 if found is None or found.row != row:
-                    detail = f"line {row + 1} is not the result of row {row}; was the file edited? --restart begins anew"
+                    detail = (
+                        f"line {row + 1} is not the result of row {row}; was the file edited? --restart begins anew"
+                    )
                     raise InvalidInput(detail, place=self.path.name)
                 yield found
 

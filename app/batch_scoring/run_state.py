@@ -14,6 +14,7 @@ from app.records.record import ReadPosition
 
 _VERSION: Final = 1
 _MAX_DIFFERENCES: Final = 5
+_BEGINNING: Final = ReadPosition()
 Choice = str | int | float | bool | list[str] | None
 
 
@@ -31,7 +32,7 @@ class RunState:
 
     input: InputFile
     choices: Mapping[str, Choice]
-    position: ReadPosition = ReadPosition()
+    position: ReadPosition = _BEGINNING
     is_complete: bool = False
     result_bytes: int = 0
     version: int = _VERSION
@@ -71,7 +72,9 @@ def load_state(path: Path) -> RunState | None:
     except ValueError:
         state = None
     if state is None or state.version != _VERSION:
-        raise InvalidInput("is no state of a run that this version can go on with; --restart begins anew", place=path.name)
+        raise InvalidInput(
+            "is no state of a run that this version can go on with; --restart begins anew", place=path.name
+        )
     return state
 
 

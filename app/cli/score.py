@@ -73,7 +73,9 @@ def _add_gates(score: argparse.ArgumentParser) -> None:
         "--fail-under", action="append", default=[], metavar="SCORE=SHARE", help="repeatable: faithfulness=0.8"
     )
     group.add_argument("--max-degraded", type=float, metavar="SHARE", help="rows that fell to a lower tier")
-    group.add_argument("--baseline", type=Path, metavar="FILE.jsonl", help="earlier results to compare with, by custom_id")
+    group.add_argument(
+        "--baseline", type=Path, metavar="FILE.jsonl", help="earlier results to compare with, by custom_id"
+    )
     group.add_argument("--max-drop", type=float, metavar="SHARE", help="loss against the baseline that fails")
     group.add_argument("--junit", type=Path, metavar="FILE", help="the gates as JUnit XML")
     group.add_argument("--markdown", type=Path, metavar="FILE", help="the summary as Markdown")

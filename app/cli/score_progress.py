@@ -81,9 +81,7 @@ def summary_lines(standing: Standing) -> list[str]:
     ]
     if usage.calls:
         cost = "cost not known (PLUMBLINE_LLM_PRICES)" if usage.cost is None else f"cost {usage.cost:.6g}"
-        lines.append(
-            f"{usage.calls} calls, {usage.prompt_tokens} tokens in, {usage.completion_tokens} out; {cost}"
-        )
+        lines.append(f"{usage.calls} calls, {usage.prompt_tokens} tokens in, {usage.completion_tokens} out; {cost}")
     return lines
 
 
