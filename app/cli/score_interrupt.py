@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import sys
+import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -39,6 +40,10 @@ def _signals(halt: Halt, loop: asyncio.AbstractEventLoop, cut_off: Callable[[], 
     def handle(_: int, __: FrameType | None) -> None:
         loop.call_soon_threadsafe(interrupted)
 
+    if threading.current_thread() is not threading.main_thread():
+        # Signals are the main thread's
+        yield
+        return
     before = {each: signal.signal(each, handle) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
