@@ -75,16 +75,23 @@ def make_plan(settings: Settings, *, encoder: SentenceEncoder | None = None) -> 
 
 
 def build(
-    plan: Plan, stack: AsyncExitStack, *, chats: Mapping[str, ChatModel] | None = None, mark: Mark = random_mark
+    plan: Plan,
+    stack: AsyncExitStack,
+    *,
+    executor: Executor | None = None,
+    chats: Mapping[str, ChatModel] | None = None,
+    mark: Mark = random_mark,
 ) -> Service:
     """The running parts; the stack closes them. Within a running event loop.
 
     Args:
+        executor: where our own work on samples runs; None for threads of its own.
         chats: in place of the chat models of the settings; their verdicts are not cached.
         mark: makes the marks around the data of their questions.
     """
-    executor = ThreadPoolExecutor(max_workers=plan.settings.cpu_threads, thread_name_prefix="scoring")
-    stack.callback(executor.shutdown, wait=True, cancel_futures=True)
+    if executor is None:
+        executor = ThreadPoolExecutor(max_workers=plan.settings.cpu_threads, thread_name_prefix="scoring")
+        stack.callback(executor.shutdown, wait=True, cancel_futures=True)
     embedding = EmbeddingTier(
         plan.encoder or _encoder(plan.settings, stack),
         plan.calibrations,

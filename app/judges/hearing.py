@@ -38,6 +38,11 @@ _RANK: Final = {
 }
 
 
+def verdicts_in(max_output_tokens: int) -> int:
+    """How many sentences or claims a reply of so many tokens has room for."""
+    return max(1, max_output_tokens // _TOKENS_PER_SENTENCE)
+
+
 @dataclass(frozen=True, slots=True)
 class Prompts:
     """The instructions in the language of the sample."""
@@ -61,7 +66,7 @@ class Case:
     @property
     def verdicts_a_reply(self) -> int:
         """How many sentences or claims one reply has room for."""
-        return max(1, self.max_output_tokens // _TOKENS_PER_SENTENCE)
+        return verdicts_in(self.max_output_tokens)
 
 
 @dataclass(slots=True)

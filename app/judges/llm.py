@@ -13,7 +13,7 @@ from app.generation.duplicates import mark_duplicates
 from app.generation.injection import Inspection, inspect
 from app.generation.sample import SegmentedSample
 from app.generation.verdicts import INCOMPLETE, Claim, JudgeAccount, Judgement, Verdict, whole_sentence_claim
-from app.judges.context_windows import context_windows
+from app.judges.context_windows import Window, context_windows
 from app.judges.evidence.search import EvidenceSearch
 from app.judges.hearing import Case, Hearing, Prompts
 from app.judges.panel import escalated, faithfulness_by_vote, majority, worth_escalating
@@ -37,6 +37,23 @@ class PromptSet:
     def for_case(self, case: SegmentedSample) -> Prompts:
         """Those in the language of the answer."""
         return Prompts(self.verify.for_language(case.language), self.check.for_language(case.language))
+
+
+def windows_of(
+    case: SegmentedSample, prompts: Prompts, *, context_tokens: int, max_output_tokens: int
+) -> tuple[Window, ...]:
+    """The contexts as a model of so many tokens reads them.
+
+    Raises:
+        TierFailure: `too_long`.
+    """
+    instructions = max(estimated_tokens(prompt.system + prompt.user) for prompt in (prompts.verify, prompts.check))
+    # The longest batch of sentences is not known yet: room for the whole answer, up to half of what there is.
+    room = context_tokens - instructions - max_output_tokens - estimated_tokens(case.sample.question)
+    tokens = room - min(estimated_tokens(case.sample.answer) * 2, room // 2)
+    if tokens <= 0:
+        raise TierFailure(FailureReason.TOO_LONG, f"question and instructions leave no room in {context_tokens} tokens")
+    return context_windows(case.sample.contexts, case.context_sentences, tokens=tokens)
 
 
 class LlmTier:
@@ -141,15 +158,7 @@ class LlmTier:
     def _prepare(self, case: SegmentedSample, context_tokens: int) -> tuple[Inspection, Case]:
         inspection = inspect(case.sample)
         prompts = self._prompts.for_case(case)
-        instructions = max(estimated_tokens(prompt.system + prompt.user) for prompt in (prompts.verify, prompts.check))
-        # The longest batch of sentences is not known yet: room for the whole answer, up to half of what there is.
-        room = context_tokens - instructions - self._max_output_tokens - estimated_tokens(case.sample.question)
-        tokens = room - min(estimated_tokens(case.sample.answer) * 2, room // 2)
-        if tokens <= 0:
-            raise TierFailure(
-                FailureReason.TOO_LONG, f"question and instructions leave no room in {context_tokens} tokens"
-            )
-        windows = context_windows(case.sample.contexts, case.context_sentences, tokens=tokens)
+        windows = windows_of(case, prompts, context_tokens=context_tokens, max_output_tokens=self._max_output_tokens)
         search = EvidenceSearch(
             case.sample.contexts,
             excluded=inspection.excluded,

@@ -8,21 +8,22 @@ from pydantic import ValidationError
 from app.evaluation_wire import request_limits, to_options, to_sample, to_wire
 from app.exchange import Usage
 from app.records.record import Record, RecordProblem
+from app.rows.row_errors import error_row, row_without_result, unreadable_row
 from app.schemas.batch import BatchSample, bounded_sample
 from app.schemas.evaluation import EvaluationOptions, EvaluationRequest, EvaluationResult
 from app.schemas.json_line import json_line
 from app.schemas.problem import FAILURE_DETAIL, INTERNAL, VALIDATION, FieldProblem, ProblemKind, RowProblem
-from app.schemas.rows import RowError, RowResult
+from app.schemas.rows import RowResult
 from app.scored_row import RowStatus, ScoredRow
 from app.scoring import Scorer
 from app.settings import Settings
 from app.telemetry import log_failure
 
-UNREADABLE = ProblemKind(422, "invalid-row", "The row cannot be read")
+__all__ = ["RowChoices", "RowScorer", "crashed_row", "error_row", "row_with_result", "row_without_result"]
+
 WORKER_CRASHED = ProblemKind(500, "worker-crashed", "The row ended the process that scored it")
 
 _MAX_FIELD_PROBLEMS = 20
-_NOTHING_USED = Usage()
 
 
 class RowChoices(NamedTuple):
@@ -61,7 +62,7 @@ class RowScorer:
     async def score(self, row: Record | RecordProblem) -> ScoredRow:
         """The row's result, or its error: what was wrong with it, or that something failed on our side."""
         if isinstance(row, RecordProblem):
-            return error_row(row, RowStatus.INVALID, _problem(UNREADABLE, f"{row.found}; expected {row.expected}"))
+            return unreadable_row(row)
         try:
             request = self._request(row)
         except ValidationError as error:
@@ -92,22 +93,10 @@ def row_with_result(row: int, line: bytes, result: EvaluationResult, usage: Usag
     return ScoredRow(row, line, RowStatus(result.status), result.tier, "degraded" in result.flags, usage)
 
 
-def row_without_result(row: int, line: bytes, status: RowStatus) -> ScoredRow:
-    """What is counted of a row that has an error."""
-    return ScoredRow(row, line, status, None, is_degraded=False, usage=_NOTHING_USED)
-
-
 def crashed_row(row: Record | RecordProblem, deaths: int) -> ScoredRow:
     """A row that is not tried again: each time a process scored it, that process ended."""
     detail = f"{deaths} processes ended while they scored this row; it is not tried again"
     return error_row(row, RowStatus.FAILED, _problem(WORKER_CRASHED, detail))
-
-
-def error_row(row: Record | RecordProblem, status: RowStatus, problem: RowProblem) -> ScoredRow:
-    """A row that has no result."""
-    line = row.line if isinstance(row, RecordProblem) else None
-    error = RowError(custom_id=row.custom_id, row=row.row, line=line, error=problem)
-    return row_without_result(row.row, json_line(error), status)
 
 
 def _invalid(error: ValidationError) -> RowProblem:

@@ -40,6 +40,9 @@ ARROWS: dict[str, set[str]] = {
     "batch_assembly": FLOOR | {"__init__", "judges", "backends", "batch_files", "assembly", "rows", "schemas"},
     "assembly": FLOOR | {"__init__", "judges", "backends", "scoring", "rows", "jobs"},
     "client": {"errors", "sample", "schemas", "records"},
+    "batch_scoring": FLOOR
+    | {"__init__", "generation", "judges", "backends", "assembly", "records", "rows", "client", "schemas"}
+    | {"scored_row", "evaluation_wire"},
     "api": FLOOR
     | {
         "generation",
@@ -55,7 +58,7 @@ ARROWS: dict[str, set[str]] = {
     },
     "main": FLOOR | {"__init__", "judges", "schemas", "api", "assembly", "rows", "jobs", "backends"},
     "cli": FLOOR
-    | {"batch_assembly", "batch_files", "report"}
+    | {"batch_assembly", "batch_files", "batch_scoring", "report"}
     | {"__init__", "main", "assembly", "retrieval", "agreement", "judges", "records", "rows", "schemas", "scored_row"},
 }
 
@@ -74,6 +77,7 @@ FENCES: dict[str, set[str] | None] = {
         "records",
         "report",
         "batch_files",
+        "batch_scoring",
         "jobs/row_file.py",
         "judges/judgement_record.py",
     },
@@ -85,6 +89,7 @@ FENCES: dict[str, set[str] | None] = {
     "starlette": {"api"},
     "fastapi_offline": {"main"},
     "uvicorn": {"cli"},
+    "tqdm": {"cli/score_progress.py"},
     "openai": {"backends/completions_client.py", "backends/batch_files.py"},
     "httpx2": {"client", "backends/completions_client.py", "backends/judge_connections.py", "backends/batch_files.py"},
     "h11": {"backends/judge_connections.py"},
@@ -101,7 +106,7 @@ FENCES: dict[str, set[str] | None] = {
     "stop_words": {"generation/words.py", "agreement/baselines.py"},
 }
 # Seconds of import each; a process that never asks the tier never pays.
-LAZY = {"sentence_transformers", "transformers", "torch", "pyarrow"}
+LAZY = {"sentence_transformers", "transformers", "torch", "pyarrow", "tqdm"}
 
 
 def room_of(path: Path, app: Path = APP) -> str:

@@ -1,0 +1,271 @@
+"""`plumbline score`, run whole in this process with tier lexical: files in, files out, codes."""
+
+import gzip
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.score_files import comparable, read_rows, sample_row, score, write_rows
+
+LEXICAL = ("--tiers", "lexical", "--quiet")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return write_rows(tmp_path / "data.jsonl", [sample_row(number) for number in range(12)])
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> str:
+    return capsys.readouterr().err
+
+
+def test_each_row_has_its_line_in_input_order_and_nothing_else_is_left_but_the_state(
+    tmp_path: Path, data: Path
+) -> None:
+    out = tmp_path / "out.jsonl"
+
+    assert score(data, "-o", out, *LEXICAL) == 0
+
+    rows = read_rows(out)
+    assert [(row["row"], row["custom_id"]) for row in rows] == [(n, f"q{n}") for n in range(12)]
+    assert all(row["result"]["tier"] == "lexical" and row["result"]["id"] == row["custom_id"] for row in rows)
+    assert {path.name for path in tmp_path.iterdir()} == {"data.jsonl", "out.jsonl", "out.jsonl.state"}
+
+
+def test_a_bad_line_is_reported_by_number_and_costs_no_other_row(tmp_path: Path) -> None:
+    rows: list[dict[str, Any] | str] = [sample_row(number, context_words=2_000) for number in range(41)]
+    rows[20] = '{"custom_id": "q20", "contexts": ["cut off'
+    data, out = write_rows(tmp_path / "data.jsonl", rows), tmp_path / "out.jsonl"
+
+    assert score(data, "-o", out, *LEXICAL) == 0
+
+    written = read_rows(out)
+    bad = written.pop(20)
+    assert (bad["row"], bad["line"], bad["error"]["status"]) == (20, 21, 422)
+    assert len(written) == 40
+    assert all(row["result"]["status"] == "judged" for row in written)
+
+
+@pytest.mark.parametrize("concurrency", [1, 3, 64])
+def test_how_many_are_under_way_changes_nothing_in_the_results(tmp_path: Path, data: Path, concurrency: int) -> None:
+    assert score(data, "-o", tmp_path / "a.jsonl", *LEXICAL) == 0
+    assert score(data, "-o", tmp_path / "b.jsonl", *LEXICAL, "--concurrency", concurrency) == 0
+
+    assert comparable(tmp_path / "a.jsonl") == comparable(tmp_path / "b.jsonl")
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "parquet"])
+def test_tables_hold_what_the_lines_hold(tmp_path: Path, data: Path, form: str) -> None:
+    lines, table = tmp_path / "out.jsonl", tmp_path / f"out.{form}"
+    assert score(data, "-o", lines, *LEXICAL) == 0
+    assert score(data, "-o", table, *LEXICAL) == 0
+
+    expected = [(row["custom_id"], row["result"]["faithfulness"]) for row in read_rows(lines)]
+    assert read_table(table, form) == expected
+    assert {path.name for path in tmp_path.glob(f"out.{form}*")} == {table.name, f"{table.name}.state"}
+
+
+def read_table(path: Path, form: str) -> list[tuple[str, float]]:
+    if form == "parquet":
+        from pyarrow import parquet
+
+        found = parquet.read_table(path).to_pylist()
+    else:
+        import csv
+
+        with path.open(encoding="utf-8", newline="") as file:
+            found = list(csv.DictReader(file, delimiter="," if form == "csv" else "\t"))
+    return [(row["custom_id"], float(row["faithfulness"])) for row in found]
+
+
+def test_rows_come_from_standard_input_and_go_to_standard_output(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    assert score(data, "-o", tmp_path / "out.jsonl", *LEXICAL) == 0
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data.read_bytes())))
+
+    assert score("-", "-o", "-", *LEXICAL) == 0
+
+    found = [json.loads(line) for line in capsysbinary.readouterr().out.splitlines()]
+    assert [row["result"]["faithfulness"] for row in found] == [
+        row["result"]["faithfulness"] for row in read_rows(tmp_path / "out.jsonl")
+    ]
+
+
+def test_columns_are_named_by_preset_or_one_by_one(tmp_path: Path) -> None:
+    ragas = [{"user_input": "q?", "retrieved_contexts": ["It rains."], "response": "It rains."}]
+    own = [{"resp": "It rains.", "c1": "It rains.", "c2": "It snows.", "n": 7}]
+    joined = [{"answer": "It rains.", "contexts": "It rains.|It snows."}]
+    for name, rows, options in (
+        ("ragas", ragas, ["--columns", "ragas"]),
+        ("own", own, ["--column", "answer=resp", "--column", "contexts=c1,c2", "--column", "custom_id=n"]),
+        ("joined", joined, ["--context-separator", "|"]),
+    ):
+        data = write_rows(tmp_path / f"{name}.jsonl", rows)
+        assert score(data, "-o", tmp_path / f"{name}.out.jsonl", *LEXICAL, *options) == 0
+        (row,) = read_rows(tmp_path / f"{name}.out.jsonl")
+        assert row["result"]["contexts_used"] == [0]
+        assert row["result"]["contexts_used_share"] == (1.0 if name == "ragas" else 0.5)
+        assert row["custom_id"] == ("7" if name == "own" else "0")
+
+
+def test_a_limit_scores_the_first_rows_alone(tmp_path: Path, data: Path) -> None:
+    assert score(data, "-o", tmp_path / "out.jsonl", *LEXICAL, "--limit", 5) == 0
+
+    assert [row["row"] for row in read_rows(tmp_path / "out.jsonl")] == [0, 1, 2, 3, 4]
+
+
+def test_results_that_are_whole_are_not_made_again(
+    tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.jsonl"
+    assert score(data, "-o", out, *LEXICAL) == 0
+    before = out.stat().st_mtime_ns
+
+    assert score(data, "-o", out, "--tiers", "lexical") == 0
+    assert "out.jsonl is complete" in said(capsys)
+    assert out.stat().st_mtime_ns == before
+    assert score(data, "-o", out, *LEXICAL, "--fail-under", "faithfulness=0.99") == 1
+    assert score(data, "-o", out, *LEXICAL, "--restart") == 0
+    assert out.stat().st_mtime_ns != before
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        (["--threshold", "0.7"], "threshold was 0.5 and is 0.7"),
+        (["--limit", "3"], "limit was not given and is 3"),
+        (["--column", "answer=custom_id"], "column of answer was answer and is custom_id"),
+        (["--no-cache"], "cache was use and is bypass"),
+    ],
+)
+def test_results_made_otherwise_are_neither_gone_on_with_nor_taken_for_these(
+    tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str], changed: Sequence[str], told: str
+) -> None:
+    out = tmp_path / "out.jsonl"
+    assert score(data, "-o", out, *LEXICAL) == 0
+    before = out.read_bytes()
+
+    assert score(data, "-o", out, *LEXICAL, *changed) == 2
+
+    assert told in said(capsys)
+    assert out.read_bytes() == before
+
+
+def test_another_input_and_a_file_of_others_are_refused(
+    tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.jsonl"
+    assert score(data, "-o", out, *LEXICAL) == 0
+    write_rows(data, [sample_row(number, seed=1) for number in range(12)])
+    assert score(data, "-o", out, *LEXICAL) == 2
+    assert "the input had" in said(capsys)
+
+    (tmp_path / "notes.jsonl").write_text("mine\n")
+    assert score(data, "-o", tmp_path / "notes.jsonl", *LEXICAL) == 2
+    assert "is no output of this command" in said(capsys)
+    assert (tmp_path / "notes.jsonl").read_text() == "mine\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ((), "-o: expected a file"),
+        (("-o", "x.jsonl", "--tiers", "lexical,psychic"), "--tiers:"),
+        (("-o", "x.jsonl", "--limit", "0"), "--limit: expected 1 or more"),
+        (("-o", "x.json"), "results are written as jsonl, csv, tsv or parquet"),
+        (("-o", "x.jsonl", "--column", "answr=a"), "--column 'answr=a': expected FIELD=COLUMN"),
+        (("-o", "x.jsonl", "--columns", "nope"), "there is no preset 'nope'"),
+        (("-o", "x.jsonl", "--judges", "nobody"), "no judge is named 'nobody'"),
+        (("-o", "x.jsonl", "--max-drop", "0.1"), "--max-drop: needs --baseline"),
+        (("-o", "x.jsonl", "--fail-under", "faith=0.1"), "unknown score 'faith'"),
+        (("-o", "x.jsonl", "--baseline", "none.jsonl"), "none.jsonl: cannot be read"),
+    ],
+)
+def test_what_the_user_can_fix_is_one_line_and_code_2(
+    data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, options: Sequence[str], told: str
+) -> None:
+    monkeypatch.chdir(data.parent)
+
+    assert score(data, "--quiet", *options) == 2
+
+    error = said(capsys)
+    assert told in error
+    assert len(error.splitlines()) == 1
+    assert not list(data.parent.glob("x.*"))
+
+
+def test_a_pipe_is_told_in_json_lines(tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert score(data, "-o", tmp_path / "out.jsonl", "--tiers", "lexical") == 0
+
+    last = json.loads(said(capsys).splitlines()[-1])
+    scores = [row["result"]["faithfulness"] for row in read_rows(tmp_path / "out.jsonl")]
+    assert (last["event"], last["complete"], last["rows"], last["share"]) == ("ended", True, 12, 1.0)
+    assert last["tiers"] == {"llm": 0, "embedding": 0, "lexical": 12}
+    assert last["means"]["lexical"] == pytest.approx(sum(scores) / 12, abs=1e-6)
+
+
+def test_gates_are_judged_told_and_written(tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, junit, markdown = tmp_path / "out.jsonl", tmp_path / "gates.xml", tmp_path / "gates.md"
+    written = ("--junit", junit, "--markdown", markdown)
+
+    code = score(data, "-o", out, *LEXICAL, "--fail-under", "faithfulness=1", "--max-degraded", 0, *written)
+
+    assert code == 1
+    assert [line.split(":")[:2] for line in said(capsys).splitlines()] == [["gate faithfulness", " FAILED"]]
+    assert b"<failure" in junit.read_bytes()
+    assert "faithfulness" in markdown.read_text(encoding="utf-8")
+    assert score(data, "-o", out, *LEXICAL, "--fail-under", "faithfulness=0.01") == 0
+
+
+def test_a_baseline_that_was_better_fails_and_an_equal_one_does_not(tmp_path: Path, data: Path) -> None:
+    before = tmp_path / "before.jsonl"
+    assert score(data, "-o", before, *LEXICAL) == 0
+    worse = write_rows(
+        tmp_path / "worse.jsonl", [{**sample_row(n), "answer": "Nothing of it is so."} for n in range(12)]
+    )
+
+    assert score(data, "-o", tmp_path / "same.jsonl", *LEXICAL, "--baseline", before, "--max-drop", "0.02") == 0
+    assert score(worse, "-o", tmp_path / "out.jsonl", *LEXICAL, "--baseline", before, "--max-drop", "0.02") == 1
+    assert score(worse, "-o", tmp_path / "out.jsonl", *LEXICAL, "--baseline", before, "--max-drop", "1") == 0
+
+
+def test_a_file_that_is_cut_off_is_scored_up_to_there_and_not_called_complete(
+    tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = gzip.compress(b"".join(data.read_bytes() for _ in range(200)), mtime=0)
+    cut = tmp_path / "cut.jsonl.gz"
+    cut.write_bytes(whole[: len(whole) // 2])
+    options = (cut, "-o", tmp_path / "out.jsonl", *LEXICAL, "--fail-under", "faithfulness=1")
+
+    assert score(*options) == 3
+
+    assert "the gzip data ends too early" in said(capsys)
+    rows = read_rows(tmp_path / "out.jsonl.partial")
+    assert [row["row"] for row in rows] == list(range(len(rows)))
+    assert len(rows) >= 12
+    assert score(*options) == 3
+    assert len(read_rows(tmp_path / "out.jsonl.partial")) == len(rows)
+
+
+def test_a_terminal_is_shown_a_bar_and_then_the_summary(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+
+    assert score(data, "-o", tmp_path / "out.jsonl", "--tiers", "lexical") == 0
+
+    shown = terminal.getvalue()
+    assert "0%|" in shown
+    assert "0 rows 0.0/s ETA ?" in shown
+    assert "12 rows: 12 judged, 0 abstained, 0 empty, 0 not judged, 0 errors; 0 degraded\n" in shown
+    assert "mean faithfulness: lexical 0." in shown

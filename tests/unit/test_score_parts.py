@@ -1,0 +1,227 @@
+"""The parts of a run: its journal, its state, its scorer, its budget, what they promise one another."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.batch_scoring.input_file import InputFile, identified
+from app.batch_scoring.journal import Journal
+from app.batch_scoring.output import Output, result_files
+from app.batch_scoring.run_state import RunState, differences, load_state, save_state
+from app.batch_scoring.scorers import Budget, Halt, ScorerHere
+from app.batch_scoring.written_rows import read_written
+from app.errors import InvalidInput
+from app.exchange import Usage
+from app.records.record import ReadPosition, Record, RecordProblem
+from app.sample import Sample
+from app.scored_row import RowStatus, ScoredRow
+
+INPUT = InputFile(10, 5, "abc")
+LINE = (
+    b'{"custom_id":"q%d","row":%d,"result":{"status":"judged","tier":"llm","faithfulness":0.5,"flags":["degraded"],'
+    b'"usage":{"calls":1,"unmetered_calls":0,"prompt_tokens":3,"completion_tokens":2,"cached_tokens":0,"cost":0.25}}}'
+)
+
+
+def records(count: int) -> Iterator[Record]:
+    return (Record(row, f"q{row}", Sample("", (), ""), {}) for row in range(count))
+
+
+class GatedScorer:
+    """Waits with each row until it is let through; `begun` has the rows in the order they came."""
+
+    def __init__(self, *, cost: float | None = 0.0) -> None:
+        self.begun: list[int] = []
+        self.gates: dict[int, asyncio.Event] = {}
+        self._cost = cost
+
+    async def score(self, row: Record | RecordProblem) -> ScoredRow:
+        self.begun.append(row.row)
+        await self.gates.setdefault(row.row, asyncio.Event()).wait()
+        return ScoredRow(row.row, b"", RowStatus.JUDGED, "llm", is_degraded=False, usage=Usage(cost=self._cost))
+
+    def let(self, *rows: int) -> None:
+        for row in rows:
+            self.gates.setdefault(row, asyncio.Event()).set()
+
+
+async def turns() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_rows_come_in_order_and_no_more_are_under_way_than_allowed() -> None:
+    one, halt = GatedScorer(), Halt()
+    done: list[int] = []
+
+    async def take() -> None:
+        scored = ScorerHere(one, at_once=3).scored(records(9), halt, Budget(None, halt))
+        async for each in scored:
+            done.append(each.row)  # noqa: PERF401 - looked at before the end
+
+    taking = asyncio.create_task(take())
+    await turns()
+    assert (one.begun, done) == ([0, 1, 2], [])
+    one.let(1, 2)
+    await turns()
+    assert (one.begun, done) == ([0, 1, 2, 3, 4], [])
+    one.let(*range(9))
+    await taking
+    assert done == list(range(9))
+
+
+async def test_a_halt_lets_what_is_under_way_finish_and_begins_nothing() -> None:
+    one, halt = GatedScorer(), Halt()
+    done: list[int] = []
+
+    async def take() -> None:
+        scored = ScorerHere(one, at_once=3).scored(records(9), halt, Budget(None, halt))
+        async for each in scored:
+            done.append(each.row)  # noqa: PERF401 - looked at before the end
+
+    taking = asyncio.create_task(take())
+    await turns()
+    halt.call("interrupted")
+    one.let(*range(9))
+    await taking
+
+    assert one.begun == done == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("cost", "begun"), [(0.4, [0, 1, 2]), (None, [0]), (0.0, list(range(9)))])
+async def test_what_is_spent_ends_the_run_and_an_unknown_price_does_at_once(
+    cost: float | None, begun: list[int]
+) -> None:
+    one, halt = GatedScorer(cost=cost), Halt()
+    one.let(*range(9))
+
+    scored = ScorerHere(one, at_once=1).scored(records(9), halt, Budget(1.0, halt))
+    done = [each.row async for each in scored]
+
+    assert done == one.begun == begun
+    assert halt.is_called == (cost != 0.0)
+
+
+def test_a_line_is_read_back_as_what_was_counted_of_it() -> None:
+    row = read_written(LINE % (7, 7))
+
+    assert row is not None
+    assert (row.row, row.custom_id, row.faithfulness) == (7, "q7", 0.5)
+    assert (row.scored.status, row.scored.tier, row.scored.is_degraded) == (RowStatus.JUDGED, "llm", True)
+    assert row.scored.usage == Usage(calls=1, prompt_tokens=3, completion_tokens=2, cost=0.25)
+    assert read_written(b'{"custom_id":null,"row":1,"line":2,"error":{"status":500}}') is not None
+    assert read_written(b'{"custom_id":null,"row":1}') is None
+    assert read_written(b"torn") is None
+
+
+def test_a_torn_line_is_dropped_and_whole_ones_stay(tmp_path: Path) -> None:
+    path = tmp_path / "x.partial"
+    path.write_bytes(LINE % (0, 0) + b"\n" + (LINE % (1, 1))[:50])
+
+    with Journal(path) as journal:
+        assert [row.row for row in journal.written()] == [0]
+        journal.write(LINE % (1, 1))
+        assert [row.row for row in journal.written()] == [0, 1]
+
+
+def test_two_runs_do_not_write_into_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.partial"
+    with Journal(path), pytest.raises(InvalidInput, match=r"x\.partial: another run writes to it"):
+        Journal(path)
+
+    Journal(path).close()
+
+
+@pytest.mark.parametrize("line", [LINE % (3, 3), b'"text"', b"{}"])
+def test_a_journal_with_a_row_out_of_place_is_not_gone_on_with(tmp_path: Path, line: bytes) -> None:
+    path = tmp_path / "x.partial"
+    path.write_bytes(LINE % (0, 0) + b"\n" + line + b"\n")
+
+    with Journal(path) as journal, pytest.raises(InvalidInput, match="line 2 is not the result of row 1"):
+        list(journal.written())
+
+
+def test_a_state_is_kept_whole_and_tells_what_differs(tmp_path: Path) -> None:
+    path = tmp_path / "x.state"
+    state = RunState(INPUT, {"tiers": ["llm"], "threshold": 0.5, "limit": None}, ReadPosition(3, 4, 5))
+    assert load_state(path) is None
+    save_state(state, path)
+    assert load_state(path) == state
+    assert [each.name for each in tmp_path.iterdir()] == ["x.state"]
+
+    other = RunState(InputFile(10, 9, "abd"), {"tiers": ["llm", "lexical"], "threshold": 0.5, "limit": 7})
+    assert differences(state, other) == (
+        "the input has other content",
+        "tiers was llm and is llm,lexical",
+        "limit was not given and is 7",
+    )
+    assert differences(state, RunState(InputFile(10, 6, "abc"), state.choices)) == ()
+
+
+def test_a_damaged_state_is_said(tmp_path: Path) -> None:
+    (tmp_path / "x.state").write_text('{"input": 7}')
+
+    with pytest.raises(InvalidInput, match=r"x\.state: is no state of a run"):
+        load_state(tmp_path / "x.state")
+
+
+def test_an_input_is_known_by_its_content_whatever_its_date(tmp_path: Path) -> None:
+    path = tmp_path / "data.jsonl"
+    path.write_text("one\n")
+    first = identified(path)
+    assert identified(path, InputFile(first.bytes, first.modified_ns, "not read")).digest == "not read"
+    assert identified(path, InputFile(first.bytes, 1, "read")).digest == first.digest
+
+
+def output_of(tmp_path: Path, *, restart: bool = False) -> Output:
+    files = result_files(tmp_path / "out.jsonl")
+    return Output(files, lambda _: RunState(INPUT, {}), restart=restart)
+
+
+def test_results_that_were_changed_by_hand_are_not_taken_for_the_runs(tmp_path: Path) -> None:
+    with output_of(tmp_path) as output:
+        assert output.journal is not None
+        output.journal.write(LINE % (0, 0))
+        output.finish()
+    with output_of(tmp_path) as output:
+        assert output.state.is_complete
+        assert output.result_lines == tmp_path / "out.jsonl"
+    (tmp_path / "out.jsonl").write_bytes(b"")
+
+    with pytest.raises(InvalidInput, match="was changed since it was written"):
+        output_of(tmp_path)
+    with output_of(tmp_path, restart=True) as output:
+        assert not output.state.is_complete
+
+
+def test_results_that_were_taken_away_are_made_again(tmp_path: Path) -> None:
+    with output_of(tmp_path) as output:
+        output.finish()
+    (tmp_path / "out.jsonl").unlink()
+
+    with output_of(tmp_path) as output:
+        assert not output.state.is_complete
+
+
+def test_a_run_killed_between_its_last_line_and_the_name_of_the_results_is_finished(tmp_path: Path) -> None:
+    with output_of(tmp_path) as output:
+        assert output.journal is not None
+        output.journal.write(LINE % (0, 0))
+        output.save(output.state.complete(output.journal.size()))
+
+    with output_of(tmp_path) as output:
+        assert not output.state.is_complete
+        assert output.journal is not None
+        assert [row.row for row in output.journal.written()] == [0]
+        output.finish()
+    assert (tmp_path / "out.jsonl").read_bytes() == LINE % (0, 0) + b"\n"
+
+
+def test_lines_that_nothing_is_known_of_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "out.jsonl.partial").write_bytes(b"mine\n")
+
+    with pytest.raises(InvalidInput, match="lines of a run that nothing is known of"):
+        output_of(tmp_path)
+    assert (tmp_path / "out.jsonl.partial").read_bytes() == b"mine\n"
