@@ -38,8 +38,21 @@ ARROWS: dict[str, set[str]] = {
     "api": FLOOR
     | {"generation", "judges", "retrieval", "scoring", "schemas", "scored_row", "evaluation_wire", "rows", "jobs"},
     "main": FLOOR | {"__init__", "judges", "schemas", "api", "assembly", "rows", "jobs", "backends"},
+    "cluster": FLOOR | {"__init__", "sample", "scored_row", "records", "schemas", "rows", "assembly"},
     "cli": FLOOR
-    | {"__init__", "main", "assembly", "retrieval", "agreement", "judges", "records", "rows", "schemas", "scored_row"},
+    | {
+        "__init__",
+        "main",
+        "cluster",
+        "assembly",
+        "retrieval",
+        "agreement",
+        "judges",
+        "records",
+        "rows",
+        "schemas",
+        "scored_row",
+    },
 }
 
 # Where each third party may be imported; None: anywhere in app. A package that is not named here is refused.
@@ -50,7 +63,8 @@ FENCES: dict[str, set[str] | None] = {
     "numpy": {"judges", "backends", "retrieval", "agreement", "uncertainty", "token_vectors"},
     "msgspec": {"retrieval", "schemas", "api", "cli", "records", "judges/judgement_record.py"},
     "re2": {"retrieval/ids.py"},
-    "pyarrow": {"retrieval", "records"},
+    "pyarrow": {"retrieval", "records", "cluster"},
+    "ray": {"cluster/ray_engine.py"},
     "fastapi": {"api", "main"},
     "starlette": {"api"},
     "fastapi_offline": {"main"},
@@ -71,7 +85,7 @@ FENCES: dict[str, set[str] | None] = {
     "stop_words": {"generation/words.py", "agreement/baselines.py"},
 }
 # Seconds of import each; a process that never asks the tier never pays.
-LAZY = {"sentence_transformers", "transformers", "torch", "pyarrow"}
+LAZY = {"sentence_transformers", "transformers", "torch", "pyarrow", "ray"}
 
 
 def room_of(path: Path, app: Path = APP) -> str:
