@@ -1,4 +1,4 @@
-"""What a data cluster is asked to score, and what came of it: plain values, so that an engine may send them anywhere."""
+"""What a data cluster is asked to score and what came of it: plain values that an engine may send anywhere."""
 
 from dataclasses import dataclass, field
 from typing import Literal

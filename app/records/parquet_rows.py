@@ -30,7 +30,7 @@ class ParquetRows:
     """The rows of a Parquet file, lists as lists; `columns` are the schema's names.
 
     Args:
-        only: the columns that rows are to hold; None: all.
+        only: the columns that rows are to hold, of those that there are; None: all.
 
     Raises:
         InvalidInput: pyarrow is missing, or the file is not Parquet; when walked: it is damaged.
@@ -48,7 +48,7 @@ class ParquetRows:
             raise self._unreadable(error) from error
         self.columns = tuple(self._file.schema_arrow.names)
         self._row = start.row
-        self._only = None if only is None else list(only)
+        self._only = None if only is None else [name for name in only if name in self.columns]
 
     @property
     def row_count(self) -> int:
