@@ -27,8 +27,8 @@ class LoopThread:
             raise
 
     def close(self) -> None:
-        """End the loop and its thread."""
+        """End the loop and its thread; a loop of the caller's own may run meanwhile."""
+        self.run(self._loop.shutdown_default_executor())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()

@@ -61,7 +61,7 @@ def score_on_ray(
 
 def _work_through(ray: Any, run: ClusterRun, task: ClusterTask, on_progress: Callable[[Progress], None]) -> None:
     if not run.is_planned:
-        run.begin(_planned(ray, run, task.block_rows))
+        run.begin(_planned(ray, run, task))
     pending = run.pending()
     on_progress(run.progress())
     if not pending:
@@ -72,10 +72,12 @@ def _work_through(ray: Any, run: ClusterRun, task: ClusterTask, on_progress: Cal
         on_progress(run.progress())
 
 
-def _planned(ray: Any, run: ClusterRun, block_rows: int) -> list[list[Block]]:
-    """The blocks of every file; files are walked where the cluster has room, since text has to be read for it."""
+def _planned(ray: Any, run: ClusterRun, task: ClusterTask) -> list[list[Block]]:
+    """The blocks of every file. Text has to be walked for it: by this process, or by a cluster's, many at a time."""
+    if task.address is None:
+        return [blocks_of(facts.place, file, run.reading, task.block_rows) for file, facts in enumerate(run.files)]
     plan = ray.remote(_plan)
-    refs = [plan.remote(facts.place, file, run.reading, block_rows) for file, facts in enumerate(run.files)]
+    refs = [plan.remote(facts.place, file, run.reading, task.block_rows) for file, facts in enumerate(run.files)]
     planned = []
     for found in ray.get(refs):
         if isinstance(found, str):
@@ -107,8 +109,9 @@ def _outcomes(ray: Any, blocks: Sequence[Block], order: WorkOrder, cpus: float) 
         num_cpus=cpus,
         compute=ray.data.ActorPoolStrategy(size=order.workers, max_tasks_in_flight_per_actor=_TASKS_AT_A_WORKER),
     )
-    for row in done.iter_rows():
-        yield str(row["outcome"])
+    # Without prefetching each is told at once; Ray would hold one back until the next is done.
+    for batch in done.iter_batches(batch_size=None, prefetch_batches=0, batch_format="numpy"):
+        yield from map(str, batch["outcome"])
 
 
 def _workers(ray: Any, task: ClusterTask, blocks: int) -> int:

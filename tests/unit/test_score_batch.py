@@ -118,6 +118,7 @@ async def test_it_may_be_called_where_an_event_loop_runs(scorer: BatchScorer) ->
     records = await asyncio.to_thread(scorer.score_batch, bridge_rows(1))
 
     assert scorer.score_batch(bridge_rows(1))[0]["faithfulness"] == records[0]["faithfulness"]
+    BatchScorer(plain_settings(), LEXICAL).close()
 
 
 def test_the_line_is_one_line_of_json(scorer: BatchScorer) -> None:
