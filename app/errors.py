@@ -17,6 +17,7 @@ PlumblineError
 │   └── IdempotencyConflict the key was used with another request
 ├── BatchApiError            a provider's Batch API refused, could not be reached, or does not say what it did
 ├── StoreUnavailable        the store of jobs cannot be read or written now; nothing was changed
+├── ClusterUnavailable       a data cluster cannot be reached, or was lost; what is written stays
 ├── AccessDenied
 │   ├── KeyMissing          no key was sent
 │   ├── KeyUnknown          the key sent is not one of ours
@@ -118,6 +119,10 @@ class BatchApiError(PlumblineError):
         self.is_retryable = is_retryable
         self.is_unsure = is_unsure
         self.wait_seconds = wait_seconds
+
+
+class ClusterUnavailable(PlumblineError):
+    """A data cluster cannot be reached, or was lost on the way; what is written stays, and running again goes on."""
 
 
 class AccessDenied(PlumblineError):

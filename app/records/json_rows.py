@@ -3,14 +3,13 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Final, NoReturn
 
 import msgspec
 
 from app.errors import InvalidInput
 from app.records.record import BadRow, RawRow, ReadPosition
-from app.records.text_lines import MAX_ROW_BYTES, ByteStream, TextLines, too_long
+from app.records.text_lines import MAX_ROW_BYTES, ByteStream, DataFile, TextLines, too_long
 from app.records.value_kinds import kind_of
 
 _WANTED: Final = "one JSON object"
@@ -34,7 +33,7 @@ class JsonLineRows:
 
     columns: tuple[str, ...] | None = None
 
-    def __init__(self, path: Path, start: ReadPosition, *, max_bytes: int = MAX_ROW_BYTES) -> None:
+    def __init__(self, path: DataFile, start: ReadPosition, *, max_bytes: int = MAX_ROW_BYTES) -> None:
         self._lines = TextLines(path, offset=start.offset, lines_before=start.line, max_bytes=max_bytes)
         self._row = start.row
         self._max_bytes = max_bytes
@@ -65,7 +64,7 @@ class JsonArrayRows:
 
     columns: tuple[str, ...] | None = None
 
-    def __init__(self, path: Path, start: ReadPosition, *, max_bytes: int = MAX_ROW_BYTES) -> None:
+    def __init__(self, path: DataFile, start: ReadPosition, *, max_bytes: int = MAX_ROW_BYTES) -> None:
         self._name = path.name
         self._max_bytes = max_bytes
         self._row = start.row

@@ -21,7 +21,7 @@ class ParquetResults:
     def __init__(self, file: BinaryIO, *, name: str, group_rows: int = _GROUP_ROWS) -> None:
         parquet = load_pyarrow(name)
         self._arrow = importlib.import_module("pyarrow")
-        self._schema = _schema(self._arrow)
+        self._schema = result_schema(self._arrow)
         self._writer = parquet.ParquetWriter(file, self._schema, compression="zstd")
         self._group_rows = group_rows
         self._held: list[dict[str, object]] = []
@@ -47,7 +47,8 @@ class ParquetResults:
             self._held = []
 
 
-def _schema(arrow: Any) -> Any:
+def result_schema(arrow: Any) -> Any:
+    """`RESULT_COLUMNS` as an Arrow schema; `arrow` is the module pyarrow."""
     types = {
         "text": arrow.string(),
         "number": arrow.float64(),

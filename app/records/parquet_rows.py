@@ -1,12 +1,13 @@
 """Parquet through pyarrow, an extra: a batch of one row group at a time."""
 
 import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from app.errors import InvalidInput
 from app.records.record import BadRow, RawRow, ReadPosition
+from app.records.text_lines import DataFile
 
 # Rows that are turned into Python values at once.
 _BATCH_ROWS: Final = 256
@@ -28,22 +29,32 @@ def load_pyarrow(name: str) -> Any:
 class ParquetRows:
     """The rows of a Parquet file, lists as lists; `columns` are the schema's names.
 
+    Args:
+        only: the columns that rows are to hold, of those that there are; None: all.
+
     Raises:
         InvalidInput: pyarrow is missing, or the file is not Parquet; when walked: it is damaged.
     """
 
     columns: tuple[str, ...]
 
-    def __init__(self, path: Path, start: ReadPosition) -> None:
+    def __init__(self, path: DataFile, start: ReadPosition, *, only: Sequence[str] | None = None) -> None:
         self._name = path.name
         parquet = load_pyarrow(path.name)
         self._failures: tuple[type[Exception], ...] = (OSError, importlib.import_module("pyarrow").ArrowException)
         try:
-            self._file = parquet.ParquetFile(path)
+            self._file = parquet.ParquetFile(path if isinstance(path, Path) else path.open("rb"))
         except self._failures as error:
             raise self._unreadable(error) from error
         self.columns = tuple(self._file.schema_arrow.names)
         self._row = start.row
+        self._only = None if only is None else [name for name in only if name in self.columns]
+
+    @property
+    def row_count(self) -> int:
+        """The rows that the file's footer counts."""
+        count: int = self._file.metadata.num_rows
+        return count
 
     def __iter__(self) -> Iterator[RawRow]:
         first = 0
@@ -69,7 +80,7 @@ class ParquetRows:
 
     def _batches(self, group: int) -> Iterator[Any]:
         try:
-            yield from self._file.iter_batches(_BATCH_ROWS, row_groups=[group], use_threads=False)
+            yield from self._file.iter_batches(_BATCH_ROWS, row_groups=[group], columns=self._only, use_threads=False)
         except self._failures as error:
             raise self._unreadable(error) from error
 

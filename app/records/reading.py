@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Final, Protocol, Self
 
 from app.errors import InvalidInput
@@ -14,6 +13,7 @@ from app.records.record_fields import custom_id_of, record_of
 from app.records.row_forms import row_form
 from app.records.seen_ids import SeenIds
 from app.records.table_rows import TableRows
+from app.records.text_lines import DataFile
 from app.records.value_kinds import shown
 
 # Rows that are looked at for columns; a file whose first rows are all unknown is in another form.
@@ -35,7 +35,7 @@ class RowSource(Protocol):
 
 
 class _OpenSource(Protocol):
-    def __call__(self, path: Path, start: ReadPosition) -> RowSource: ...
+    def __call__(self, path: DataFile, start: ReadPosition) -> RowSource: ...
 
 
 _SOURCES: Final[Mapping[str, _OpenSource]] = {
@@ -68,7 +68,7 @@ class RecordReader(Iterator[Record | RecordProblem]):
 
     def __init__(
         self,
-        path: Path,
+        path: DataFile,
         *,
         format: str | None = None,  # noqa: A002
         columns: ColumnMap | str | None = None,
@@ -80,7 +80,7 @@ class RecordReader(Iterator[Record | RecordProblem]):
         self.position = start or ReadPosition()
         open_source = _SOURCES[self.format]
         try:
-            chosen = _chosen(path, open_source, columns)
+            chosen = _chosen_in(path, open_source, columns)
         except InvalidInput as error:
             raise error if error.place else InvalidInput(error.detail, place=path.name) from error
         self.columns = chosen.map
@@ -92,15 +92,7 @@ class RecordReader(Iterator[Record | RecordProblem]):
     def __next__(self) -> Record | RecordProblem:
         raw = next(self._rows)
         self.position = raw.after
-        custom_id: str | None = None
-        try:
-            custom_id = custom_id_of(raw, self.columns)
-            if self._seen.add(custom_id):
-                found, custom_id = f"custom_id {shown(custom_id)}, which an earlier row has", None
-                raise BadRow(found, "one row for each custom_id")
-            return record_of(raw, self.columns, custom_id=custom_id)
-        except BadRow as bad:
-            return RecordProblem(raw.row, raw.line, custom_id, bad.found, bad.expected)
+        return record_or_problem(raw, self.columns, self._seen)
 
     def close(self) -> None:
         """Close the file."""
@@ -114,7 +106,7 @@ class RecordReader(Iterator[Record | RecordProblem]):
 
 
 def read_records(
-    path: Path,
+    path: DataFile,
     *,
     format: str | None = None,  # noqa: A002
     columns: ColumnMap | str | None = None,
@@ -129,15 +121,49 @@ def read_records(
     return RecordReader(path, format=format, columns=columns, start=start, seen_ids=seen_ids)
 
 
-def _chosen(path: Path, open_source: _OpenSource, columns: ColumnMap | str | None) -> ChosenColumns:
+def open_rows(path: DataFile, form: str) -> RowSource:
+    """The rows of a file from the first on, before their columns are looked up.
+
+    Raises:
+        InvalidInput: as `RecordReader`, for the file and its form.
+    """
+    return _SOURCES[form](path, ReadPosition())
+
+
+def record_or_problem(raw: RawRow, columns: ColumnMap, seen: SeenIds | None = None) -> Record | RecordProblem:
+    """The record of a row, or why it is none; `seen` has the ids of the rows before it, and takes its own."""
+    custom_id: str | None = None
+    try:
+        custom_id = custom_id_of(raw, columns)
+        if seen is not None and seen.add(custom_id):
+            found, custom_id = f"custom_id {shown(custom_id)}, which an earlier row has", None
+            raise BadRow(found, "one row for each custom_id")
+        return record_of(raw, columns, custom_id=custom_id)
+    except BadRow as bad:
+        return RecordProblem(raw.row, raw.line, custom_id, bad.found, bad.expected)
+
+
+def chosen_columns(
+    found: Iterable[str] | None, rows: Iterable[RawRow], columns: ColumnMap | str | None
+) -> ChosenColumns:
+    """The columns of rows: as named, by a preset, or found from their names.
+
+    Args:
+        found: the columns of a table; None where each row names its own fields, then the first of `rows` tell.
+
+    Raises:
+        InvalidInput: they do not have the columns, or no row is good.
+    """
+    if isinstance(columns, ColumnMap):
+        return named_columns(columns, found)
+    return _by_rows(columns, rows) if found is None else _by_name(columns, found)
+
+
+def _chosen_in(path: DataFile, open_source: _OpenSource, columns: ColumnMap | str | None) -> ChosenColumns:
     """The columns, found from the beginning of the file wherever reading starts."""
     source = open_source(path, ReadPosition())
     try:
-        if isinstance(columns, ColumnMap):
-            return named_columns(columns, source.columns)
-        if source.columns is not None:
-            return _by_name(columns, source.columns)
-        return _by_rows(columns, source)
+        return chosen_columns(source.columns, source, columns)
     finally:
         source.close()
 
@@ -146,7 +172,7 @@ def _by_name(preset: str | None, found: Iterable[str]) -> ChosenColumns:
     return detected_columns(found) if preset is None else preset_columns(preset, found)
 
 
-def _by_rows(preset: str | None, source: RowSource) -> ChosenColumns:
+def _by_rows(preset: str | None, source: Iterable[RawRow]) -> ChosenColumns:
     """The columns by the first row that fits; the error is the first row's, or says that there is none."""
     unknown: InvalidInput | None = None
     bad: RecordProblem | None = None

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from app.errors import InvalidInput
+from app.records.text_lines import DataFile
 from app.records.value_kinds import shown
 
 FORM_BY_SUFFIX: Final[Mapping[str, str]] = {
@@ -18,7 +19,7 @@ FORM_BY_SUFFIX: Final[Mapping[str, str]] = {
 FORMS: Final = tuple(dict.fromkeys(FORM_BY_SUFFIX.values()))
 
 
-def row_form(path: Path, named: str | None = None) -> str:
+def row_form(path: DataFile, named: str | None = None) -> str:
     """One of `FORMS`.
 
     Raises:

@@ -6,12 +6,11 @@ here a row that cannot be read ends with its first line and costs no other one.
 
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Final
 
 from app.errors import InvalidInput
 from app.records.record import BadRow, RawRow, ReadPosition
-from app.records.text_lines import MAX_ROW_BYTES, TextLine, TextLines, too_long
+from app.records.text_lines import MAX_ROW_BYTES, DataFile, TextLine, TextLines, too_long
 from app.records.value_kinds import shown
 
 _QUOTED: Final = re.compile(r'(?:[^"]++|"")*+')
@@ -32,7 +31,7 @@ class TableRows:
     columns: tuple[str, ...]
 
     def __init__(
-        self, path: Path, start: ReadPosition, *, delimiter: str = ",", max_bytes: int = MAX_ROW_BYTES
+        self, path: DataFile, start: ReadPosition, *, delimiter: str = ",", max_bytes: int = MAX_ROW_BYTES
     ) -> None:
         self._name = path.name
         self._delimiter = delimiter

@@ -4,8 +4,7 @@ import codecs
 import gzip
 import io
 import zlib
-from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple, cast
+from typing import BinaryIO, Final, Literal, NamedTuple, Protocol, cast
 
 from app.errors import InvalidInput
 
@@ -14,6 +13,17 @@ MAX_ROW_BYTES: Final = 64 * 1024 * 1024
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _BLOCK_BYTES: Final = 256 * 1024
 _UTF16_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+class DataFile(Protocol):
+    """Where bytes are read from: a `pathlib.Path`, or a file elsewhere that opens like one. Its stream can seek."""
+
+    @property
+    def name(self) -> str:
+        """The last part of its path, for errors."""
+
+    def open(self, mode: Literal["rb"], /) -> io.BufferedReader:
+        """A new stream from the first byte on; raises OSError."""
 
 
 class TextLine(NamedTuple):
@@ -31,7 +41,7 @@ class ByteStream:
         InvalidInput: the file cannot be opened or is UTF-16; when read: broken or truncated gzip.
     """
 
-    def __init__(self, path: Path, *, offset: int = 0) -> None:
+    def __init__(self, path: DataFile, *, offset: int = 0) -> None:
         self._name = path.name
         try:
             raw = path.open("rb")
@@ -105,7 +115,9 @@ class TextLines:
         InvalidInput: as `ByteStream`.
     """
 
-    def __init__(self, path: Path, *, offset: int = 0, lines_before: int = 0, max_bytes: int = MAX_ROW_BYTES) -> None:
+    def __init__(
+        self, path: DataFile, *, offset: int = 0, lines_before: int = 0, max_bytes: int = MAX_ROW_BYTES
+    ) -> None:
         self._stream = ByteStream(path, offset=offset)
         self._number = lines_before
         self._max_bytes = max_bytes

@@ -57,8 +57,9 @@ ARROWS: dict[str, set[str]] = {
         "report",
     },
     "main": FLOOR | {"__init__", "judges", "schemas", "api", "assembly", "rows", "jobs", "backends"},
+    "cluster": FLOOR | {"__init__", "sample", "scored_row", "records", "schemas", "rows", "assembly"},
     "cli": FLOOR
-    | {"batch_assembly", "batch_files", "batch_scoring", "report"}
+    | {"batch_assembly", "batch_files", "batch_scoring", "cluster", "report"}
     | {"__init__", "main", "assembly", "retrieval", "agreement", "judges", "records", "rows", "schemas", "scored_row"},
 }
 
@@ -84,7 +85,8 @@ FENCES: dict[str, set[str] | None] = {
     "jinja2": {"report/page.py"},
     "markupsafe": {"report/page.py"},
     "re2": {"retrieval/ids.py"},
-    "pyarrow": {"retrieval", "records"},
+    "pyarrow": {"retrieval", "records", "cluster"},
+    "ray": {"cluster/ray_engine.py"},
     "fastapi": {"api", "main"},
     "starlette": {"api"},
     "fastapi_offline": {"main"},
@@ -106,7 +108,7 @@ FENCES: dict[str, set[str] | None] = {
     "stop_words": {"generation/words.py", "agreement/baselines.py"},
 }
 # Seconds of import each; a process that never asks the tier never pays.
-LAZY = {"sentence_transformers", "transformers", "torch", "pyarrow", "tqdm"}
+LAZY = {"sentence_transformers", "transformers", "torch", "pyarrow", "tqdm", "ray"}
 
 
 def room_of(path: Path, app: Path = APP) -> str:

@@ -1,0 +1,43 @@
+"""A process that scores on a cluster, for tests that kill it: `python -m tests.cluster_entry OUT [--x=y ...] PATHS`."""
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+
+from app.cluster.ray_engine import score_on_ray
+from app.cluster.task import ClusterTask, Progress
+from app.errors import PlumblineError
+from app.schemas.evaluation import EvaluationOptions
+from app.settings import load_settings
+
+
+def main() -> int:
+    """Prints progress lines, then the outcome, as JSON; 2 and one line for what the user can fix."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("paths", nargs="+")
+    parser.add_argument("-o", dest="out_dir", required=True)
+    parser.add_argument("--options", default="{}")
+    parser.add_argument("--columns")
+    parser.add_argument("--block-format", default="jsonl")
+    parser.add_argument("--block-rows", type=int, default=2000)
+    parser.add_argument("--workers", type=int)
+    parser.add_argument("--cpus-per-worker", type=float, default=1)
+    parser.add_argument("--address")
+    given = vars(parser.parse_args())
+    options = EvaluationOptions.model_validate_json(given.pop("options"))
+    try:
+        outcome = score_on_ray(load_settings(), ClusterTask(options=options, **given), on_progress=_told)
+    except PlumblineError as error:
+        sys.stderr.write(f"plumbline: {error}\n")
+        return 2
+    print(json.dumps({**asdict(outcome), "summary": outcome.summary.model_dump()}))  # noqa: T201
+    return 0
+
+
+def _told(progress: Progress) -> None:
+    print(json.dumps(asdict(progress)), flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    sys.exit(main())
