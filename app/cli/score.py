@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from app.errors import InvalidInput
+
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -21,8 +23,12 @@ _EPILOG = (
 def add_command(commands: "Commands") -> None:
     """Adds `score` to the parser."""
     score = commands.add_parser("score", help="score a file of rows, and go on where it was stopped", epilog=_EPILOG)
-    score.add_argument("data", metavar="DATA", help="JSONL, JSON, CSV, TSV or Parquet, text also as .gz; - for stdin")
-    score.add_argument("-o", "--output", metavar="FILE", help="JSONL, CSV, TSV or Parquet; - for stdout")
+    score.add_argument(
+        "data", metavar="DATA", nargs="+", help="JSONL, JSON, CSV, TSV or Parquet, text also as .gz; - for stdin"
+    )
+    score.add_argument(
+        "-o", "--output", metavar="FILE", help="JSONL, CSV, TSV or Parquet; - for stdout; with --engine a folder"
+    )
     score.add_argument("--format", choices=_FORMS, help="of DATA; default: by its suffix")
     score.add_argument("--out-format", choices=_OUT_FORMS, help="of FILE; default: by its suffix")
     score.add_argument("--limit", type=int, metavar="N", help="score the first N rows alone")
@@ -32,6 +38,7 @@ def add_command(commands: "Commands") -> None:
     _add_columns(score)
     _add_options(score)
     _add_service(score)
+    _add_cluster(score)
     _add_gates(score)
     score.set_defaults(run=_score)
 
@@ -67,6 +74,14 @@ def _add_service(score: argparse.ArgumentParser) -> None:
     group.add_argument("--concurrency", type=int, metavar="N", help="rows under way at one time")
 
 
+def _add_cluster(score: argparse.ArgumentParser) -> None:
+    group = score.add_argument_group("on a data cluster", "files by the million rows, done again block by block")
+    group.add_argument("--engine", choices=["ray"], help="score DATA, as many files as you like, on Ray")
+    group.add_argument("--address", help="of a Ray cluster; default: this machine")
+    group.add_argument("--workers", type=int, metavar="N", help="processes that score; default: one for each CPU")
+    group.add_argument("--block-rows", type=int, default=2_000, metavar="N", help="rows of one file (default: 2000)")
+
+
 def _add_gates(score: argparse.ArgumentParser) -> None:
     group = score.add_argument_group("gates", "judged when every row is done; one that fails is exit code 1")
     group.add_argument(
@@ -83,9 +98,15 @@ def _add_gates(score: argparse.ArgumentParser) -> None:
 
 def _score(options: argparse.Namespace) -> int:
     # Parts of a second of import that the other commands do not pay.
+    from app.cli.score_cluster import score_cluster  # noqa: PLC0415
     from app.cli.score_file import score_file  # noqa: PLC0415
 
     try:
+        if options.engine is not None:
+            return score_cluster(options)
+        if len(options.data) > 1:
+            raise InvalidInput(f"{len(options.data)} files: expected one, or --engine ray")
+        (options.data,) = options.data
         return score_file(options)
     except KeyboardInterrupt:
         sys.stderr.write("plumbline: interrupted before a row was begun; run the same command again\n")

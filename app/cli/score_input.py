@@ -52,10 +52,8 @@ def source_of(options: argparse.Namespace, stack: ExitStack) -> Source:
             raise InvalidInput(f"--format {form}: standard input is read as jsonl")
         path, form = spooled(sys.stdin.buffer, Path(stack.enter_context(TemporaryDirectory()))), "jsonl"
     named = _named_columns(options.column)
-    is_whole = {"answer", "contexts"} <= named.keys()
-    if is_whole and options.columns is not None:
-        raise InvalidInput("--columns: --column names contexts and answer already; expected one of the two")
-    columns = ColumnMap(**named) if is_whole else options.columns  # type: ignore[arg-type]
+    whole = named_columns(options)
+    is_whole, columns = whole is not None, whole or options.columns
     with RecordReader(path, format=form, columns=columns) as reader:
         changes = {} if is_whole else named
         if options.context_separator is not None:
@@ -66,6 +64,20 @@ def source_of(options: argparse.Namespace, stack: ExitStack) -> Source:
         form = reader.format
     with RecordReader(path, format=form, columns=changed) as reader:
         return Source(path, reader.format, reader.columns, reader.explanation)
+
+
+def named_columns(options: argparse.Namespace) -> ColumnMap | None:
+    """The whole map, where the options name contexts and answer.
+
+    Raises:
+        InvalidInput: a pair that is none, or a preset beside the map.
+    """
+    named = _named_columns(options.column)
+    if not {"answer", "contexts"} <= named.keys():
+        return None
+    if options.columns is not None:
+        raise InvalidInput("--columns: --column names contexts and answer already; expected one of the two")
+    return ColumnMap(**named)  # type: ignore[arg-type]
 
 
 def share_of(source: Source, limit: int | None) -> Callable[[ReadPosition], float | None]:
