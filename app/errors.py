@@ -16,6 +16,7 @@ PlumblineError
 │   ├── JobStateConflict    not in this state of the job
 │   └── IdempotencyConflict the key was used with another request
 ├── StoreUnavailable        the store of jobs cannot be read or written now; nothing was changed
+├── TooBusy                 no room for one more of these now
 ├── AccessDenied
 │   ├── KeyMissing          no key was sent
 │   ├── KeyUnknown          the key sent is not one of ours
@@ -98,6 +99,10 @@ class IdempotencyConflict(JobRefused):
 
 class StoreUnavailable(PlumblineError):
     """The store of jobs cannot be read or written now; nothing was changed, and trying again later is right."""
+
+
+class TooBusy(PlumblineError):
+    """As many as are served at one time are under way; trying again later is right."""
 
 
 class AccessDenied(PlumblineError):

@@ -36,7 +36,8 @@ ARROWS: dict[str, set[str]] = {
     "jobs": FLOOR | {"sample", "scored_row", "records"},
     "assembly": FLOOR | {"__init__", "judges", "backends", "scoring", "rows", "jobs"},
     "api": FLOOR
-    | {"generation", "judges", "retrieval", "scoring", "schemas", "scored_row", "evaluation_wire", "rows", "jobs"},
+    | {"generation", "judges", "retrieval", "scoring", "schemas", "scored_row", "evaluation_wire", "rows", "jobs"}
+    | {"records"},
     "main": FLOOR | {"__init__", "judges", "schemas", "api", "assembly", "rows", "jobs", "backends"},
     "cli": FLOOR
     | {"__init__", "main", "assembly", "retrieval", "agreement", "judges", "records", "rows", "schemas", "scored_row"},
@@ -53,6 +54,7 @@ FENCES: dict[str, set[str] | None] = {
     "pyarrow": {"retrieval", "records"},
     "fastapi": {"api", "main"},
     "starlette": {"api"},
+    "python_multipart": {"api/job_form.py"},
     "fastapi_offline": {"main"},
     "uvicorn": {"cli"},
     "openai": {"backends/completions_client.py"},
