@@ -80,7 +80,7 @@ def create_app(
         prefix="/v1",
         dependencies=[check_key],
     )
-    app.include_router(operation_routes(_version(plan), lambda request: _service(request).cascade))
+    app.include_router(operation_routes(_version(plan), lambda request: _service(request).cascade, _jobs))
     app.include_router(
         retrieval_routes(lambda request: _service(request).scorer), prefix="/v1", dependencies=[check_key]
     )

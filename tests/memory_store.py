@@ -11,6 +11,7 @@ from pathlib import Path
 from app.errors import IdempotencyConflict, InvalidInput, JobStateConflict, JobUnknown, StoreUnavailable
 from app.exchange import Usage
 from app.jobs.job import (
+    ALREADY,
     RETRIABLE,
     TRANSITIONS,
     Action,
@@ -29,6 +30,7 @@ from app.records.reading import read_records
 from app.records.record import Record, RecordProblem
 from app.scored_row import RowStatus, ScoredRow
 
+VALIDATION = -1
 _RETRIED = {"failed": (RowStatus.FAILED, RowStatus.NOT_JUDGED), "degraded": ()}
 
 
@@ -37,6 +39,7 @@ class _Kept:
     """One job and what belongs to it."""
 
     new: NewJob
+    upload: Upload
     job: Job
     records: list[Record | RecordProblem] = field(default_factory=list)
     results: dict[int, ScoredRow] = field(default_factory=dict)
@@ -59,7 +62,7 @@ class MemoryStore:
         uploads: the folder of files that no job has taken; empty unless an upload is under way.
     """
 
-    def __init__(self, folder: Path | None = None, *, chunk_rows: int = 2) -> None:
+    def __init__(self, folder: Path | None = None, *, chunk_rows: int = 1_000) -> None:
         self.is_broken = False
         self.uploads = folder or Path(tempfile.mkdtemp(prefix="plumbline-uploads-"))
         self._chunk_rows = chunk_rows
@@ -79,13 +82,11 @@ class MemoryStore:
                 if kept.new.fingerprint != new.fingerprint:
                     raise IdempotencyConflict("the Idempotency-Key was used with another request")
                 upload.path.unlink()
-                return Submission(kept.job, is_new=False)
-        kept = _Kept(new, _new_job(f"job_{next(self._numbers)}", new))
+                return Submission(self._counted(kept), is_new=False)
+        kept = _Kept(new, upload, _new_job(f"job_{next(self._numbers)}", new))
         self._kept[kept.job.id] = kept
-        kept.changes.append(StateChange(1, JobState.VALIDATING, kept.job.created, None))
-        first = kept.job
-        self._validate(kept, upload)
-        return Submission(first, is_new=True)
+        kept.changes.append(StateChange(0, JobState.VALIDATING, kept.job.created, None))
+        return Submission(kept.job, is_new=True)
 
     async def get(self, tenant: str, job_id: str) -> Job:
         return self._counted(self._of(tenant, job_id))
@@ -102,7 +103,7 @@ class MemoryStore:
         leads_to = TRANSITIONS[action]
         if kept.job.state in leads_to:
             self._change(kept, leads_to[kept.job.state])
-        elif kept.job.state not in leads_to.values():
+        elif kept.job.state not in ALREADY[action]:
             raise JobStateConflict(f"the job is {kept.job.state}; it cannot {action}")
         return self._counted(kept)
 
@@ -115,12 +116,15 @@ class MemoryStore:
             for row, each in kept.results.items()
             if each.status in _RETRIED[select] or (select == "degraded" and each.is_degraded)
         }
-        if kept.redo:
-            self._change(kept, JobState.QUEUED)
+        if not kept.redo:
+            raise JobStateConflict(f"no row of the job is {select}; nothing is to be scored again")
+        self._change(kept, JobState.QUEUED)
         return self._counted(kept)
 
     async def delete(self, tenant: str, job_id: str) -> None:
-        del self._kept[self._of(tenant, job_id).job.id]
+        kept = self._of(tenant, job_id)
+        kept.upload.path.unlink(missing_ok=True)
+        del self._kept[job_id]
 
     async def results(self, tenant: str, job_id: str, *, after: int, limit: int) -> list[ResultLine]:
         kept = self._of(tenant, job_id)
@@ -132,15 +136,38 @@ class MemoryStore:
 
     # --- for those who work
 
+    def owner(self) -> str:
+        return "this process"
+
     async def lease(self, owner: str) -> Lease | None:
         self._check()
         for kept in self._kept.values():
+            if kept.job.state is JobState.VALIDATING and VALIDATION not in kept.leased:
+                return self._leased(kept, VALIDATION)
             if kept.job.state not in (JobState.QUEUED, JobState.RUNNING):
                 continue
             for chunk in range(-(-len(kept.records) // self._chunk_rows)):
                 if chunk not in kept.leased and kept.left(self._rows_of(kept, chunk)):
                     return self._leased(kept, chunk)
         return None
+
+    async def validate(self, lease: Lease) -> Held:
+        held = await self.renew(lease)
+        if held is Held.LOST:
+            return held
+        kept = self._kept[lease.job_id]
+        upload = kept.upload
+        try:
+            with read_records(upload.path, format=upload.form, columns=upload.columns) as reader:
+                kept.records = list(reader)
+        except InvalidInput as error:
+            return await self.fail(lease, str(error))
+        finally:
+            upload.path.unlink()
+        del kept.leased[VALIDATION]
+        kept.job = replace(kept.job, total=len(kept.records))
+        self._change(kept, JobState.QUEUED)
+        return held
 
     async def rows(self, lease: Lease) -> Sequence[Record | RecordProblem]:
         kept = self._of(lease.tenant, lease.job_id)
@@ -171,11 +198,20 @@ class MemoryStore:
         self._complete(kept)
         return held
 
+    async def fail(self, lease: Lease, problem: str) -> Held:
+        held = await self.renew(lease)
+        if held is not Held.LOST:
+            self._change(self._kept[lease.job_id], JobState.FAILED, problem)
+        return held
+
     async def release(self, lease: Lease) -> None:
         self._check()
         kept = self._kept.get(lease.job_id)
         if kept is not None and kept.leased.get(lease.chunk) == lease.fence:
             del kept.leased[lease.chunk]
+
+    async def tidy(self) -> bool:
+        return False
 
     async def close(self) -> None:
         for kept in self._kept.values():
@@ -193,18 +229,6 @@ class MemoryStore:
         if kept is None or kept.job.tenant != tenant:
             raise JobUnknown("there is no such job")
         return kept
-
-    def _validate(self, kept: _Kept, upload: Upload) -> None:
-        try:
-            with read_records(upload.path, format=upload.form, columns=upload.columns) as reader:
-                kept.records = list(reader)
-        except InvalidInput as error:
-            self._change(kept, JobState.FAILED, error.detail)
-            return
-        finally:
-            upload.path.unlink()
-        kept.job = replace(kept.job, total=len(kept.records))
-        self._change(kept, JobState.QUEUED)
 
     def _change(self, kept: _Kept, state: JobState, problem: str | None = None) -> None:
         now = time.time()
@@ -255,7 +279,7 @@ def _new_job(job_id: str, new: NewJob) -> Job:
         options=new.options,
         max_cost=new.max_cost,
         state=JobState.VALIDATING,
-        seq=1,
+        seq=0,
         total=None,
         created=time.time(),
         started=None,

@@ -76,7 +76,7 @@ _LastEventId = Annotated[
     str | None,
     Header(
         alias="Last-Event-ID",
-        description="`id` of the last event that was read; browsers send it themselves. Every state behind it is told."
+        description="`id` of the last event that was read; browsers send it themselves. Every state behind it is told.",
     ),
 ]
 

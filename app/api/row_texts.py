@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator
-from json.decoder import scanstring
 from typing import Final
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*+")
@@ -19,7 +18,7 @@ def row_texts(text: str, field: str) -> Iterator[str]:
     """
     at = _behind(text, _behind(text, 0) + 1)
     while text[at] != "}":
-        name, at = scanstring(text, at + 1)
+        name, at = _DECODER.raw_decode(text, at)
         at = _behind(text, _behind(text, at) + 1)
         if name == field:
             yield from _items(text, at)

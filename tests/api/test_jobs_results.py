@@ -1,26 +1,21 @@
 """Results of a job: in input order, while it runs, page by page or as a stream, as lines or as a safe table."""
 
-import asyncio
 import csv
 import io
 import json
 import re
-from typing import Any
 
 import httpx2
 import pytest
-from starlette.types import Message
 
 from app.exchange import Usage
 from app.jobs.job import ResultLine
-from app.main import create_app
+from app.jobs.store import JobStore
 from app.records.record import Record, RecordProblem
 from app.scored_row import RowStatus, ScoredRow
-from tests.edge_app import read_problem
-from tests.fakes import WordEncoder
-from tests.job_service import JOBS_URL, jobs_running, judged, read_rows, submitted, work, work_on
+from tests.edge_app import client_of, read_problem
+from tests.job_service import JOBS_URL, Caller, app_with, jobs_running, judged, read_rows, submitted, work
 from tests.memory_store import MemoryStore
-from tests.service import plain_settings
 
 NAMES = [f"q{number}" for number in range(7)]
 
@@ -45,10 +40,9 @@ async def read_along(client: httpx2.AsyncClient, path: str | None) -> list[list[
     return pages
 
 
-async def test_an_ended_job_is_read_page_by_page_to_its_end() -> None:
-    store = MemoryStore()
+async def test_an_ended_job_is_read_page_by_page_to_its_end(store: JobStore) -> None:
     async with jobs_running(store) as client:
-        path = f"{JOBS_URL}/{await submitted(client, *NAMES)}/results"
+        path = f"{JOBS_URL}/{await submitted(client, store, *NAMES)}/results"
         await work(store)
 
         assert await read_along(client, f"{path}?limit=3") == [[0, 1, 2], [3, 4, 5], [6]]
@@ -58,10 +52,9 @@ async def test_an_ended_job_is_read_page_by_page_to_its_end() -> None:
         assert await read_along(client, path) == [[0, 1, 2, 3, 4, 5, 6]]
 
 
-async def test_a_page_says_where_the_next_begins() -> None:
-    store = MemoryStore()
+async def test_a_page_says_where_the_next_begins(store: JobStore) -> None:
     async with jobs_running(store) as client:
-        job_id = await submitted(client, *NAMES)
+        job_id = await submitted(client, store, *NAMES)
         await work(store)
         response = await client.get(f"{JOBS_URL}/{job_id}/results?limit=3")
         as_table = await client.get(f"{JOBS_URL}/{job_id}/results?limit=3&format=csv")
@@ -70,19 +63,15 @@ async def test_a_page_says_where_the_next_begins() -> None:
     assert as_table.headers["link"] == f'</v1/jobs/{job_id}/results?after=2&limit=3&format=csv>; rel="next"'
 
 
-async def test_a_job_that_runs_is_read_up_to_the_first_row_not_done() -> None:
-    store = MemoryStore()
+async def test_a_job_that_runs_is_read_up_to_the_first_row_not_done(store: JobStore) -> None:
     async with jobs_running(store) as client:
-        path = f"{JOBS_URL}/{await submitted(client, *NAMES)}/results"
-        await work(store, chunks=1)
-        slow = await store.lease("slow")
-        assert slow is not None
-        await work(store)
+        path = f"{JOBS_URL}/{await submitted(client, store, *NAMES)}/results"
+        await work(store, rows=[0, 1, 4, 6])
 
         first = await client.get(f"{path}?limit=5")
         second = await client.get(next_of(first) or "")
         everything = await client.get(path)
-        await work_on(store, slow)
+        await work(store)
         third = await client.get(next_of(second) or "")
 
     assert [[each["row"] for each in read_rows(page)] for page in (first, second, third)] == [
@@ -96,11 +85,10 @@ async def test_a_job_that_runs_is_read_up_to_the_first_row_not_done() -> None:
     assert next_of(everything) is None
 
 
-async def test_a_cancelled_job_has_an_end_where_its_results_end() -> None:
-    store = MemoryStore()
+async def test_a_cancelled_job_has_an_end_where_its_results_end(store: JobStore) -> None:
     async with jobs_running(store) as client:
-        job = f"{JOBS_URL}/{await submitted(client, *NAMES)}"
-        await work(store, chunks=2)
+        job = f"{JOBS_URL}/{await submitted(client, store, *NAMES)}"
+        await work(store, rows=[0, 1, 2, 3])
         await client.post(f"{job}/cancel")
 
         assert await read_along(client, f"{job}/results?limit=3") == [[0, 1, 2], [3]]
@@ -109,9 +97,11 @@ async def test_a_cancelled_job_has_an_end_where_its_results_end() -> None:
 @pytest.mark.parametrize(
     "query", ["after=-2", "limit=0", "limit=10001", "after=x", "format=xml", "afte=3", "after=1e3"]
 )
-async def test_a_wrong_page_is_refused(query: str) -> None:
-    async with jobs_running() as client:
-        problem = read_problem(await client.get(f"{JOBS_URL}/{await submitted(client, 'a')}/results?{query}"), 422)
+async def test_a_wrong_page_is_refused(store: JobStore, query: str) -> None:
+    async with jobs_running(store) as client:
+        problem = read_problem(
+            await client.get(f"{JOBS_URL}/{await submitted(client, store, 'a')}/results?{query}"), 422
+        )
 
     assert f"query parameter '{query.partition('=')[0]}'" in problem.errors[0].detail
 
@@ -120,7 +110,7 @@ class CountingStore(MemoryStore):
     """Notes how many rows it is asked for at a time."""
 
     def __init__(self) -> None:
-        super().__init__(chunk_rows=1_000)
+        super().__init__()
         self.limits: list[int] = []
 
     async def results(self, tenant: str, job_id: str, *, after: int, limit: int) -> list[ResultLine]:
@@ -131,7 +121,7 @@ class CountingStore(MemoryStore):
 async def test_many_rows_are_asked_for_few_at_a_time() -> None:
     store = CountingStore()
     async with jobs_running(store) as client:
-        path = f"{JOBS_URL}/{await submitted(client, *(f'q{number}' for number in range(950)))}/results"
+        path = f"{JOBS_URL}/{await submitted(client, store, *(f'q{number}' for number in range(950)))}/results"
         await work(store)
         streamed = read_rows(await client.get(path))
         paged = read_rows(await client.get(f"{path}?limit=10000"))
@@ -147,9 +137,9 @@ async def test_a_page_of_long_rows_is_shorter_than_asked_and_says_where_to_go_on
     def long(record: Record | RecordProblem) -> ScoredRow:
         return judged(record)._replace(line=json.dumps({"row": record.row, "x": "x" * 5_000_000}).encode())
 
-    store = MemoryStore(chunk_rows=7)
+    store = MemoryStore()
     async with jobs_running(store) as client:
-        path = f"{JOBS_URL}/{await submitted(client, *(f'q{number}' for number in range(450)))}/results"
+        path = f"{JOBS_URL}/{await submitted(client, store, *(f'q{number}' for number in range(450)))}/results"
         await work(store, scored=lambda each: long(each) if each.row in (0, 1) else judged(each))
         pages = await read_along(client, f"{path}?limit=10000")
 
@@ -165,7 +155,7 @@ async def test_a_table_has_its_header_once_and_cells_that_are_no_formulas() -> N
     names = ["=1+1", "+1", "-1", "@SUM(A1)", "plain"]
     store = MemoryStore()
     async with jobs_running(store) as client:
-        path = f"{JOBS_URL}/{await submitted(client, *names)}/results"
+        path = f"{JOBS_URL}/{await submitted(client, store, *names)}/results"
         await work(store)
         whole = await client.get(path, headers={"accept": "text/csv"})
         pages = [await client.get(f"{path}?format=csv&limit=3"), await client.get(f"{path}?format=csv&after=2&limit=3")]
@@ -186,7 +176,7 @@ async def test_an_error_is_a_row_of_the_table_too() -> None:
 
     store = MemoryStore()
     async with jobs_running(store) as client:
-        job_id = await submitted(client, "q0")
+        job_id = await submitted(client, store, "q0")
         await work(store, scored=failed)
         (row,) = csv.DictReader(io.StringIO((await client.get(f"{JOBS_URL}/{job_id}/results?format=csv")).text))
 
@@ -204,9 +194,11 @@ async def test_an_error_is_a_row_of_the_table_too() -> None:
         ("text/csv, */*;q=0.1", "?format=ndjson", "application/x-ndjson"),
     ],
 )
-async def test_the_form_is_what_the_caller_takes(accept: str | None, query: str, media_type: str) -> None:
-    async with jobs_running() as client:
-        path = f"{JOBS_URL}/{await submitted(client, 'a')}/results{query}"
+async def test_the_form_is_what_the_caller_takes(
+    store: JobStore, accept: str | None, query: str, media_type: str
+) -> None:
+    async with jobs_running(store) as client:
+        path = f"{JOBS_URL}/{await submitted(client, store, 'a')}/results{query}"
         headers = {"accept": accept} if accept else {}
         response = await client.get(path, headers=headers)
 
@@ -214,9 +206,9 @@ async def test_the_form_is_what_the_caller_takes(accept: str | None, query: str,
 
 
 @pytest.mark.parametrize(("accept", "query"), [("application/json", ""), ("text/csv", "?format=ndjson"), ("a/b", "")])
-async def test_a_form_that_the_caller_does_not_take_is_a_problem(accept: str, query: str) -> None:
-    async with jobs_running() as client:
-        path = f"{JOBS_URL}/{await submitted(client, 'a')}/results{query}"
+async def test_a_form_that_the_caller_does_not_take_is_a_problem(store: JobStore, accept: str, query: str) -> None:
+    async with jobs_running(store) as client:
+        path = f"{JOBS_URL}/{await submitted(client, store, 'a')}/results{query}"
         response = await client.get(path, headers={"accept": accept})
 
     read_problem(response, 406)
@@ -227,71 +219,36 @@ async def test_a_form_that_the_caller_does_not_take_is_a_problem(accept: str, qu
 
 async def test_a_slow_reader_slows_down_the_store_and_leaving_ends_it() -> None:
     store = CountingStore()
-    app = create_app(plain_settings(), encoder=WordEncoder(), store=store)
-    async with app.router.lifespan_context(app):
-        async with jobs_running(store) as client:
-            job_id = await submitted(client, *(f"q{number}" for number in range(900)))
+    app = app_with(store)
+    async with app.router.lifespan_context(app), client_of(app) as client:
+        job_id = await submitted(client, store, *(f"q{number}" for number in range(900)))
         await work(store)
         store.limits.clear()
-        is_gone, first_piece = asyncio.Event(), asyncio.Event()
-        pieces: list[bytes] = []
-
-        async def receive() -> Message:
-            await is_gone.wait()
-            return {"type": "http.disconnect"}
-
-        async def send(message: Message) -> None:
-            if message.get("body"):
-                pieces.append(message["body"])
-                first_piece.set()
-                await asyncio.Event().wait()
-
-        task = asyncio.create_task(app(_scope(f"{JOBS_URL}/{job_id}/results"), receive, send))
-        await first_piece.wait()
+        caller = Caller(app, f"{JOBS_URL}/{job_id}/results", is_stuck=True)
+        await caller.begun.wait()
         asked_while_stuck = list(store.limits)
-        is_gone.set()
-        await task
+        await caller.leave()
 
     assert asked_while_stuck == store.limits == [200]
-    assert len(pieces) == 1
+    assert len(caller.pieces) == 1
+
+
+class FailingStore(CountingStore):
+    """Cannot be read for a second time."""
+
+    async def results(self, tenant: str, job_id: str, *, after: int, limit: int) -> list[ResultLine]:
+        self.is_broken = bool(self.limits)
+        return await super().results(tenant, job_id, after=after, limit=limit)
 
 
 async def test_a_store_that_fails_on_the_way_cuts_the_answer() -> None:
-    store = CountingStore()
-    app = create_app(plain_settings(), encoder=WordEncoder(), store=store)
-    messages: list[Any] = []
-    async with app.router.lifespan_context(app):
-        async with jobs_running(store) as client:
-            job_id = await submitted(client, *(f"q{number}" for number in range(300)))
+    store = FailingStore()
+    app = app_with(store)
+    async with app.router.lifespan_context(app), client_of(app) as client:
+        job_id = await submitted(client, store, *(f"q{number}" for number in range(300)))
         await work(store)
-
-        async def receive() -> Message:
-            await asyncio.Event().wait()
-            raise AssertionError
-
-        async def send(message: Message) -> None:
-            messages.append(message)
-            store.is_broken = bool(message.get("body"))
-
-        await app(_scope(f"{JOBS_URL}/{job_id}/results"), receive, send)
+        caller = Caller(app, f"{JOBS_URL}/{job_id}/results")
+        await caller.task
 
     # begun, and never said to be complete
-    assert messages[0]["status"] == 200
-    assert [each.get("more_body") for each in messages[1:]] == [True]
-
-
-def _scope(path: str) -> dict[str, Any]:
-    return {
-        "type": "http",
-        "asgi": {"version": "3.0", "spec_version": "2.3"},
-        "http_version": "1.1",
-        "method": "GET",
-        "scheme": "http",
-        "path": path,
-        "raw_path": path.encode(),
-        "query_string": b"",
-        "root_path": "",
-        "headers": [(b"host", b"127.0.0.1")],
-        "client": ("127.0.0.1", 1),
-        "server": ("127.0.0.1", 8000),
-    }
+    assert (caller.status, len(caller.pieces), caller.is_complete) == (200, 1, False)

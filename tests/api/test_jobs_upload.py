@@ -13,11 +13,9 @@ import pytest
 from app.errors import StoreUnavailable
 from app.jobs.job import NewJob
 from app.jobs.store import Submission, Upload
-from app.main import create_app
 from app.settings import Settings
 from tests.edge_app import read_problem
-from tests.fakes import WordEncoder
-from tests.job_service import JOBS_URL, LINES, jobs_running, lines, read_job, row
+from tests.job_service import JOBS_URL, LINES, app_with, jobs_running, lines, read_job, row
 from tests.memory_store import MemoryStore
 from tests.service import plain_settings
 
@@ -44,7 +42,8 @@ class KeepingStore(MemoryStore):
     @property
     def left_over(self) -> list[str]:
         """Files that nobody has taken."""
-        return [path.name for path in self.uploads.iterdir()]
+        taken = {kept.upload.path for kept in self._kept.values()}
+        return [path.name for path in self.uploads.iterdir() if path not in taken]
 
 
 async def post(store: MemoryStore, settings: Settings | None = None, **request: Any) -> httpx2.Response:
@@ -360,7 +359,7 @@ async def test_other_paths_under_jobs_take_no_more_than_any_other() -> None:
 
 async def test_a_cut_upload_leaves_no_job_and_no_file() -> None:
     store = KeepingStore()
-    app = create_app(plain_settings(), encoder=WordEncoder(), store=store)
+    app = app_with(store)
     for content_type, piece in ((LINES, FILE[1] * 20_000), ("multipart/form-data; boundary=b", b"--b\r\n")):
         left = asyncio.Event()
         messages = iter([{"type": "http.request", "body": piece, "more_body": True}, {"type": "http.disconnect"}])
@@ -382,7 +381,7 @@ async def test_a_cut_upload_leaves_no_job_and_no_file() -> None:
 
 async def test_an_upload_that_is_cancelled_leaves_no_file() -> None:
     store = KeepingStore()
-    app = create_app(plain_settings(), encoder=WordEncoder(), store=store)
+    app = app_with(store)
     waiting = asyncio.Event()
     begun = iter([{"type": "http.request", "body": FILE[1] * 20_000, "more_body": True}])
 
