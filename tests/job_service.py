@@ -101,7 +101,7 @@ async def work(store: JobStore, *, rows: Collection[int] | None = None, scored: 
     """Works on these rows of a job, or on all."""
     lease = await store.lease(store.owner())
     assert lease is not None
-    waiting = await store.rows(lease)
+    waiting = [pending.row for pending in await store.rows(lease)]
     wanted = [each for each in waiting if rows is None or each.row in rows]
     is_done = len(wanted) == len(waiting)
     await store.commit(lease, [scored(each) for each in wanted], is_done=is_done)

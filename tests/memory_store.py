@@ -21,6 +21,7 @@ from app.jobs.job import (
     JobState,
     Lease,
     NewJob,
+    PendingRow,
     ResultLine,
     Select,
     StateChange,
@@ -169,9 +170,13 @@ class MemoryStore:
         self._change(kept, JobState.QUEUED)
         return held
 
-    async def rows(self, lease: Lease) -> Sequence[Record | RecordProblem]:
+    async def rows(self, lease: Lease) -> Sequence[PendingRow]:
         kept = self._of(lease.tenant, lease.job_id)
-        return [kept.records[row] for row in kept.left(self._rows_of(kept, lease.chunk))]
+        # a process that ends takes the store with it: no row outlives one
+        return [PendingRow(kept.records[row], strikes=0) for row in kept.left(self._rows_of(kept, lease.chunk))]
+
+    async def begin(self, lease: Lease, rows: Sequence[int]) -> Held:
+        return await self.renew(lease)
 
     async def renew(self, lease: Lease) -> Held:
         self._check()
@@ -179,9 +184,6 @@ class MemoryStore:
         if kept is None or kept.job.state.is_ended or kept.leased.get(lease.chunk) != lease.fence:
             return Held.LOST
         return Held.PAUSED if kept.job.state is JobState.PAUSED else Held.YES
-
-    async def suspect(self, lease: Lease, row: int) -> Held:
-        return await self.renew(lease)
 
     async def commit(self, lease: Lease, rows: Sequence[ScoredRow], *, is_done: bool) -> Held:
         held = await self.renew(lease)
@@ -252,7 +254,7 @@ class MemoryStore:
         kept.fence_by_chunk[chunk] += 1
         fence = kept.leased[chunk] = kept.fence_by_chunk[chunk]
         job = kept.job
-        return Lease(job.id, job.tenant, job.options, chunk, fence, deaths=0, suspect=None, crashes=0)
+        return Lease(job.id, job.tenant, job.options, chunk, fence, deaths=0)
 
     def _complete(self, kept: _Kept) -> None:
         if kept.leased or kept.left(range(len(kept.records))):
