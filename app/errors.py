@@ -18,6 +18,7 @@ PlumblineError
 ├── BatchApiError            a provider's Batch API refused, could not be reached, or does not say what it did
 ├── StoreUnavailable        the store of jobs cannot be read or written now; nothing was changed
 ├── ClusterUnavailable       a data cluster cannot be reached, or was lost; what is written stays
+├── TooBusy                 no room for one more of these now
 ├── AccessDenied
 │   ├── KeyMissing          no key was sent
 │   ├── KeyUnknown          the key sent is not one of ours
@@ -123,6 +124,10 @@ class BatchApiError(PlumblineError):
 
 class ClusterUnavailable(PlumblineError):
     """A data cluster cannot be reached, or was lost on the way; what is written stays, and running again goes on."""
+
+
+class TooBusy(PlumblineError):
+    """As many as are served at one time are under way; trying again later is right."""
 
 
 class AccessDenied(PlumblineError):

@@ -1,5 +1,6 @@
 """The composition root of the service: wires routes to the parts that `assembly` builds."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -13,23 +14,31 @@ from app.api.auth import make_key_check
 from app.api.batches import BATCH_PATH, batch_routes, batch_schemas
 from app.api.edge import install_edge
 from app.api.evaluations import evaluation_routes
+from app.api.job_documents import job_schemas
+from app.api.job_events import EventsDesk
+from app.api.job_wire import JOBS_PATH
+from app.api.jobs import job_routes
 from app.api.msgspec_body import document
 from app.api.openapi_schemas import add_schemas
 from app.api.operations import operation_routes
 from app.api.problems import install_problem_handlers
 from app.api.retrieval import MESSAGES, retrieval_routes
 from app.assembly import Plan, Service, build, make_plan, open_jobs
+from app.jobs.store import JobStore
 from app.judges.tier import SentenceEncoder
 from app.schemas.operations import VersionReport
 from app.settings import Settings, load_settings
 
 
-def create_app(settings: Settings | None = None, *, encoder: SentenceEncoder | None = None) -> FastAPI:
+def create_app(
+    settings: Settings | None = None, *, encoder: SentenceEncoder | None = None, store: JobStore | None = None
+) -> FastAPI:
     """The service as an ASGI app. Settings, prompts and calibrations are checked here, before anything is served.
 
     Args:
         settings: those of the environment when None.
         encoder: in place of the sentence-transformers model.
+        store: keeps jobs in place of the folder of the settings, with nobody here who works on them.
 
     Raises:
         ConfigurationError, PromptError, CalibrationError: with one line that says what is wrong.
@@ -41,7 +50,8 @@ def create_app(settings: Settings | None = None, *, encoder: SentenceEncoder | N
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
             app.state.service = build(plan, stack)
-            app.state.jobs = await open_jobs(plan, app.state.service.scorer, stack)
+            app.state.jobs = store or await open_jobs(plan, app.state.service.scorer, stack)
+            app.state.events_desk = EventsDesk(asyncio.Event())
             for name, readiness in app.state.service.cascade.readiness().items():
                 structlog.get_logger().info("tier_built", tier=name, state=readiness.state, detail=readiness.detail)
             yield
@@ -70,12 +80,22 @@ def create_app(settings: Settings | None = None, *, encoder: SentenceEncoder | N
         prefix="/v1",
         dependencies=[check_key],
     )
-    app.include_router(operation_routes(_version(plan), lambda request: _service(request).cascade))
+    app.include_router(operation_routes(_version(plan), lambda request: _service(request).cascade, _jobs))
     app.include_router(
         retrieval_routes(lambda request: _service(request).scorer), prefix="/v1", dependencies=[check_key]
     )
+    app.include_router(
+        job_routes(
+            settings,
+            _jobs,
+            lambda request: _events_desk(request.app),
+            judge_names=plan.judge_names,
+        ),
+        prefix="/v1",
+        dependencies=[check_key],
+    )
     document(app, MESSAGES)
-    add_schemas(app, batch_schemas(settings))
+    add_schemas(app, {**batch_schemas(settings), **job_schemas()})
     install_problem_handlers(app)
     install_edge(
         app,
@@ -85,6 +105,7 @@ def create_app(settings: Settings | None = None, *, encoder: SentenceEncoder | N
             "/v1/retrieval/": settings.max_retrieval_body_bytes,
             f"/v1{BATCH_PATH}": settings.max_batch_body_bytes,
         },
+        max_streamed_bytes_by_path={JOBS_PATH: settings.max_job_body_bytes},
     )
     return app
 
@@ -92,6 +113,21 @@ def create_app(settings: Settings | None = None, *, encoder: SentenceEncoder | N
 def _service(request: Request) -> Service:
     service: Service = request.app.state.service
     return service
+
+
+def _jobs(request: Request) -> JobStore:
+    store: JobStore = request.app.state.jobs
+    return store
+
+
+def _events_desk(app: FastAPI) -> EventsDesk:
+    desk: EventsDesk = app.state.events_desk
+    return desk
+
+
+def end_streams(app: FastAPI) -> None:
+    """Ends what goes on for as long as somebody listens, so that a server that shuts down need not wait for it."""
+    _events_desk(app).stopping.set()
 
 
 def _version(plan: Plan) -> VersionReport:

@@ -75,8 +75,14 @@ class Settings(BaseSettings):
     )
     max_batch_body_bytes: int = Field(default=33_554_432, ge=1024, description="Bytes of one body with a batch.")
     max_batch_samples: int = Field(default=1_000, ge=1, le=100_000, description="Samples of one batch.")
+    max_job_body_bytes: int = Field(
+        default=4_294_967_296, ge=1024, description="Bytes of one body with the rows of a job, written as they arrive."
+    )
     body_timeout_seconds: float = Field(
-        default=15.0, gt=0, le=600, description="Seconds in which a body must have arrived."
+        default=15.0,
+        gt=0,
+        le=600,
+        description="Seconds in which a body must have arrived; of one with the rows of a job, the next 16,384 bytes.",
     )
     max_contexts: int = Field(default=200, ge=1, description="Contexts of one sample.")
     max_context_characters: int = Field(default=1_000_000, ge=1, description="Characters of all contexts together.")

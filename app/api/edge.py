@@ -1,7 +1,6 @@
 """What every request passes before any route sees it: an id, a log line, security headers, a bounded body."""
 
 import asyncio
-import contextlib
 import re
 import time
 import uuid
@@ -11,18 +10,18 @@ from types import MappingProxyType
 import structlog
 from fastapi import FastAPI
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.api.body_stream import StreamedBody, end_early, too_large
 from app.api.problems import ErrorBoundary, error_response
-from app.errors import BadRequest, BodyTooLarge, BodyTooSlow, MalformedBody, UnsupportedBody
+from app.errors import BadRequest, BodyTooSlow, MalformedBody, UnsupportedBody
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _CONTENT_LENGTH = re.compile(r"0*([0-9]{1,15})")
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 _CLIENT_CLOSED = 499  # nginx's code for a caller who left before the answer
-# A socket closed with bytes unread is reset, and the reset can overtake the answer (RFC 9112, section 9.6).
-_LINGER_SECONDS = 1.0
 
 _LOG = structlog.get_logger()
 
@@ -33,17 +32,20 @@ def install_edge(
     max_body_bytes: int,
     body_timeout_seconds: float,
     max_body_bytes_by_prefix: Mapping[str, int] | None = None,
+    max_streamed_bytes_by_path: Mapping[str, int] | None = None,
 ) -> None:
     """Puts the edge around the app; call it after every other `add_middleware`, so that it is outermost.
 
     From the outside: `RequestContext` (so that failures carry the id and are logged), `ErrorBoundary`, `BodyLimits`.
-    Paths under a prefix have a limit of their own.
+    Paths under a prefix have a limit of their own. The routes at some paths, each named whole, read their body as it
+    arrives: there the seconds are for `PROGRESS_BYTES` of it and not for the whole.
     """
     app.add_middleware(
         BodyLimits,
         max_bytes=max_body_bytes,
         timeout_seconds=body_timeout_seconds,
         max_bytes_by_prefix=max_body_bytes_by_prefix or {},
+        max_streamed_bytes_by_path=max_streamed_bytes_by_path or {},
     )
     app.add_middleware(ErrorBoundary)
     app.add_middleware(RequestContext)
@@ -96,7 +98,8 @@ class RequestContext:
 class BodyLimits:
     """ASGI middleware: reads the whole body of POST, PUT and PATCH within limits, then hands it on in one piece.
 
-    A refused request is answered at once and its connection closed.
+    At the paths of large bodies it hands them on as they arrive, likewise within limits. A refused request is answered
+    at once and its connection closed.
     """
 
     def __init__(
@@ -105,28 +108,42 @@ class BodyLimits:
         max_bytes: int,
         timeout_seconds: float,
         max_bytes_by_prefix: Mapping[str, int] = MappingProxyType({}),
+        max_streamed_bytes_by_path: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self._app = app
         self._max_bytes = max_bytes
         self._timeout_seconds = timeout_seconds
         self._max_bytes_by_prefix = max_bytes_by_prefix
+        self._max_streamed_bytes_by_path = max_streamed_bytes_by_path
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] not in _METHODS_WITH_BODY:
             await self._app(scope, receive, send)
             return
+        path = str(scope["path"])
+        streamed_bytes = self._max_streamed_bytes_by_path.get(path)
+        max_bytes = self._limit(path) if streamed_bytes is None else streamed_bytes
         try:
-            max_bytes = self._limit(str(scope["path"]))
             _check_headers(Headers(scope=scope), max_bytes)
-            body = await self._read(receive, max_bytes)
+            body = await self._read(receive, max_bytes) if streamed_bytes is None else b""
         except BadRequest as error:
             await _refuse(error, scope, receive, send)
             return
-        if body is not None:
+        if streamed_bytes is not None:
+            await self._stream(scope, receive, send, streamed_bytes)
+        elif body is not None:
             replay = _replay(body, receive)
             # an answer can take minutes to send, and its reader may drop the body long before
             del body
             await self._app(scope, replay, send)
+
+    async def _stream(self, scope: Scope, receive: Receive, send: Send, max_bytes: int) -> None:
+        body = StreamedBody(receive, send, max_bytes=max_bytes, progress_seconds=self._timeout_seconds)
+        try:
+            await self._app(scope, body.receive, body.send)
+        except ClientDisconnect:
+            # nobody is left to be answered
+            return
 
     def _limit(self, path: str) -> int:
         limits = (limit for prefix, limit in self._max_bytes_by_prefix.items() if path.startswith(prefix))
@@ -143,7 +160,7 @@ class BodyLimits:
                         return None
                     body += message.get("body", b"")
                     if len(body) > max_bytes:
-                        raise _too_large(max_bytes)
+                        raise too_large(max_bytes)
                     if not message.get("more_body", False):
                         return bytes(body)
         except TimeoutError:
@@ -159,24 +176,14 @@ def _check_headers(headers: Headers, max_bytes: int) -> None:
         if match is None and not (length.isascii() and length.isdigit()):
             raise MalformedBody("Content-Length is not a number of bytes")
         if match is None or int(match[1]) > max_bytes:
-            raise _too_large(max_bytes)
-
-
-def _too_large(max_bytes: int) -> BodyTooLarge:
-    return BodyTooLarge(f"the body has more than {max_bytes} bytes, the most that is read here")
+            raise too_large(max_bytes)
 
 
 async def _refuse(error: BadRequest, scope: Scope, receive: Receive, send: Send) -> None:
     response = error_response(scope, error)
     response.headers["Connection"] = "close"
     await send({"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers})
-    await send({"type": "http.response.body", "body": response.body, "more_body": True})
-    # the caller has the whole answer (Content-Length); what is still under way is thrown away for a moment
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_LINGER_SECONDS):
-            while (await receive()).get("more_body", False):
-                pass
-    await send({"type": "http.response.body", "body": b"", "more_body": False})
+    await end_early({"type": "http.response.body", "body": response.body}, receive, send)
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

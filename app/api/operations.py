@@ -1,17 +1,28 @@
 """Routes for whoever runs the service: health, readiness, version."""
 
 from collections.abc import Callable
+from typing import Protocol, runtime_checkable
 
 from fastapi import APIRouter, Request, Response
 
 from app.api.problems import problem_responses
 from app.judges.cascade import JudgeCascade
-from app.readiness import State
-from app.schemas.operations import Health, ReadinessReport, TierReadiness, VersionReport
+from app.readiness import Readiness, State
+from app.schemas.operations import Health, ReadinessReport, StoreReadiness, TierReadiness, VersionReport
 
 
-def operation_routes(version: VersionReport, cascade_of: Callable[[Request], JudgeCascade]) -> APIRouter:
-    """The routes; none needs a key, none shows a secret."""
+@runtime_checkable
+class Reporting(Protocol):
+    """A store that says how it is."""
+
+    def readiness(self) -> Readiness:
+        """Its state now; at no cost."""
+
+
+def operation_routes(
+    version: VersionReport, cascade_of: Callable[[Request], JudgeCascade], store_of: Callable[[Request], object]
+) -> APIRouter:
+    """The routes; none needs a key, none shows a secret. `store_of`: of jobs, asked how it is where it can say so."""
     router = APIRouter(tags=["operations"], responses=problem_responses(500))
 
     @router.head("/healthz", include_in_schema=False)
@@ -37,6 +48,7 @@ def operation_routes(version: VersionReport, cascade_of: Callable[[Request], Jud
             tiers={
                 name.value: TierReadiness(state=each.state.value, detail=each.detail) for name, each in tiers.items()
             },
+            jobs=_store_readiness(store_of(request)),
         )
 
     @router.head("/version", include_in_schema=False)
@@ -46,3 +58,10 @@ def operation_routes(version: VersionReport, cascade_of: Callable[[Request], Jud
         return version
 
     return router
+
+
+def _store_readiness(store: object) -> StoreReadiness | None:
+    if not isinstance(store, Reporting):
+        return None
+    readiness = store.readiness()
+    return StoreReadiness(state=readiness.state.value, detail=readiness.detail)

@@ -35,6 +35,7 @@ from app.errors import (
     NotAcceptable,
     PlumblineError,
     StoreUnavailable,
+    TooBusy,
     UnsupportedBody,
 )
 from app.schemas.problem import FAILURE_DETAIL, INTERNAL, VALIDATION, FieldProblem, Problem, ProblemKind
@@ -65,6 +66,7 @@ KIND_BY_ERROR: Mapping[type[PlumblineError], ProblemKind] = MappingProxyType(
         JobStateConflict: ProblemKind(409, "job-state", "The job's state does not allow this"),
         IdempotencyConflict: ProblemKind(422, "idempotency-key-reused", "The Idempotency-Key was used before"),
         StoreUnavailable: ProblemKind(503, "store-unavailable", "Jobs cannot be kept or read now"),
+        TooBusy: ProblemKind(503, "too-busy", "There is no room for one more now"),
         AccessDenied: ProblemKind(401, "access-denied", "Access is denied"),
         KeyMissing: ProblemKind(401, "key-missing", "A key is needed"),
         KeyUnknown: ProblemKind(401, "key-unknown", "The key is not known"),

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 from fastapi import Request
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
+from app.api.origin import is_from_another_origin
 from app.api.retrieval_answers import NamedFile
 from app.api.retrieval_limits import MAX_RUNS
 from app.errors import InvalidInput, MalformedBody, UnsupportedBody
@@ -44,8 +44,7 @@ async def read_form(request: Request) -> tuple[NamedFile, Sequence[NamedFile], b
         MalformedBody: it is no such form.
         InvalidInput: a part is missing, or is not a file.
     """
-    origin = request.headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+    if is_from_another_origin(request):
         raise UnsupportedBody("a form from a page of another origin is not read")
     try:
         async with request.form(max_files=MAX_RUNS + 1, max_fields=1, max_part_size=_MAX_OPTIONS_BYTES) as form:

@@ -145,7 +145,12 @@ def check_media_type(content_types: list[str]) -> None:
     media_type = content_types[0].partition(";")[0].strip() if len(content_types) == 1 else ""
     if not _JSON_MEDIA_TYPE.fullmatch(media_type):
         raise UnsupportedBody("the Content-Type must be application/json")
-    charset = _CHARSET.search(content_types[0])
+    check_charset(content_types[0])
+
+
+def check_charset(content_type: str) -> None:
+    """Raises UnsupportedBody when the Content-Type names another charset than UTF-8."""
+    charset = _CHARSET.search(content_type)
     if charset and charset[1].lower() not in ("utf-8", "utf8"):
         raise UnsupportedBody("the charset must be utf-8")
 

@@ -4,6 +4,7 @@ import argparse
 import gc
 import os
 import socket
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import structlog
@@ -30,7 +31,7 @@ def add_command(commands: "Commands") -> None:
 
 def _serve(options: argparse.Namespace) -> int:
     # Seconds of import that the other commands do not pay.
-    from app.main import create_app  # noqa: PLC0415
+    from app.main import create_app, end_streams  # noqa: PLC0415
 
     settings = load_settings()
     configure_logging(settings.log_level)
@@ -42,19 +43,36 @@ def _serve(options: argparse.Namespace) -> int:
     gc.freeze()
     with _listen(options.host, options.port) as listener:
         # The access log of uvicorn prints query strings; ours has the route's template instead.
-        server = uvicorn.Server(
+        server = DrainingServer(
             uvicorn.Config(
                 app,
                 access_log=False,
                 log_config=None,
                 server_header=False,
                 timeout_graceful_shutdown=_DRAIN_SECONDS,
-            )
+            ),
+            on_shutdown=lambda: end_streams(app),
         )
         bound_host, bound_port = listener.getsockname()[:2]
         structlog.get_logger().info("listening", host=bound_host, port=bound_port)
         server.run(sockets=[listener])
     return 0 if server.started else 1
+
+
+class DrainingServer(uvicorn.Server):
+    """Says that it shuts down before it waits for answers under way: some go on for as long as somebody listens.
+
+    uvicorn tells the app only afterwards.
+    """
+
+    def __init__(self, config: uvicorn.Config, *, on_shutdown: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_shutdown = on_shutdown
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """As uvicorn does, after `on_shutdown`."""
+        self._on_shutdown()
+        await super().shutdown(sockets)
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -22,6 +22,14 @@ class TierReadiness(BaseModel):
     detail: str
 
 
+class StoreReadiness(BaseModel):
+    """What keeps jobs."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    state: Literal["ready", "idle", "loading", "unavailable"]
+    detail: str
+
+
 class ReadinessReport(BaseModel):
     """Whether to send traffic here. A tier that is unavailable does not make the service unready: the next answers."""
 
@@ -29,6 +37,10 @@ class ReadinessReport(BaseModel):
     status: Literal["ready", "loading"]
     first_tier: TierName = Field(description="The tier that the next sample goes to first.")
     tiers: dict[TierName, TierReadiness]
+    jobs: StoreReadiness | None = Field(
+        description="What keeps jobs; null where it says nothing of itself. One that is unavailable is waited for, and "
+        "does not make the service unready: single evaluations need none."
+    )
 
 
 class VersionReport(BaseModel):

@@ -51,7 +51,9 @@ def test_every_failure_under_v1_is_documented_as_a_problem(document: dict[str, A
         if path.startswith("/v1/") and code >= "400"
     ]
 
-    assert {code for _, code, _ in failures} == {"400", "401", "406", "408", "413", "415", "422", "500"}
+    assert {code for _, code, _ in failures} == {
+        *("400", "401", "404", "406", "408", "409", "413", "415", "422", "500", "503")
+    }
     for path, code, response in failures:
         assert set(response["content"]) == {"application/problem+json"}, (path, code)
         schema = resolved(document, response["content"]["application/problem+json"]["schema"])
@@ -75,15 +77,25 @@ def test_every_operation_has_a_name_of_its_own(document: dict[str, Any]) -> None
     names = [operation["operationId"] for _, operation in operations(document)]
 
     assert sorted(names) == [
+        "cancel_job",
         "compare_retrieval",
+        "delete_job",
         "evaluate",
         "evaluate_batch",
         "evaluate_retrieval",
         "fuse_retrieval",
+        "get_job",
+        "get_job_results",
         "health",
+        "list_jobs",
         "parse_rankings",
+        "pause_job",
         "readiness",
+        "resume_job",
+        "retry_job",
+        "submit_job",
         "version",
+        "watch_job",
     ]
 
 

@@ -46,6 +46,7 @@ async def test_readiness_follows_the_model(state: State, code: int, status: str,
     assert list(report["tiers"]) == ["llm", "embedding", "lexical"]
     assert report["tiers"]["embedding"]["state"] == state
     assert report["tiers"]["lexical"]["state"] == "ready"
+    assert report["jobs"] == {"state": "ready", "detail": "jobs are kept in plumbline-data"}
 
 
 async def test_the_judge_is_named_by_model_and_host_alone(judge: ScriptedJudge) -> None:

@@ -38,6 +38,7 @@ STATUS_BY_NAME = {
     "JobStateConflict": 409,
     "IdempotencyConflict": 422,
     "StoreUnavailable": 503,
+    "TooBusy": 503,
     "AccessDenied": 401,
     "KeyMissing": 401,
     "KeyUnknown": 401,

@@ -34,19 +34,6 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> list[ClusterTask]:
 def test_the_options_become_the_task(tasks: list[ClusterTask], capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--tiers", "lexical", "--threshold", "0.7", "--workers", "3", "--block-rows", "50", "--address", "auto"]
     options += ["--out-format", "parquet"]
-        "--tiers",
-        "lexical",
-        "--threshold",
-        "0.7",
-        "--workers",
-        "3",
-        "--block-rows",
-        "50",
-        "--address",
-        "auto",
-        "--out-format",
-        "parquet",
-    ]
 
     code = main(["score", "a.parquet", "b/*.jsonl", "-o", "out", "--engine", "ray", "--columns", "ragas", *options])
 

@@ -1,0 +1,270 @@
+"""Jobs over a real socket, with SQLite and a worker: submitted, watched, read while they run, changed, kept."""
+
+import asyncio
+import contextlib
+import json
+import socket
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import uvicorn
+
+from app.cli.serve import DrainingServer
+from app.jobs.row_file import CHUNK_ROWS
+from app.judges.tier import SentenceEncoder
+from app.main import create_app, end_streams
+from app.settings import Settings
+from app.token_vectors import Reading
+from tests.batch_service import SLOW, GatedEncoder
+from tests.edge_app import read_problem
+from tests.fakes import WordEncoder
+from tests.job_service import JOBS_URL, LINES, lines, read_job, read_rows, row
+from tests.scripted_judge import ScriptedJudge
+from tests.scripted_replies import completion
+from tests.service import claim, judge_settings, plain_settings, verdicts
+
+
+@contextlib.asynccontextmanager
+async def serving(settings: Settings, *, encoder: SentenceEncoder | None = None) -> AsyncIterator[httpx2.AsyncClient]:
+    """A client of the service as `plumbline serve` runs it, in this event loop; then it is shut down in order."""
+    app = create_app(settings, encoder=encoder or WordEncoder())
+    server = DrainingServer(
+        uvicorn.Config(app, log_config=None, access_log=False), on_shutdown=lambda: end_streams(app)
+    )
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        task = asyncio.create_task(server.serve(sockets=[listener]))
+        try:
+            async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}") as client:
+                yield client
+                await _shut_down(server, task)
+        finally:
+            await _shut_down(server, task)
+
+
+async def _shut_down(server: DrainingServer, task: "asyncio.Task[None]") -> None:
+    server.should_exit = True
+    await task
+
+
+async def submitted(client: httpx2.AsyncClient, *rows: Any, **headers: str) -> str:
+    """The path of a new job."""
+    sent = await client.post(JOBS_URL, content=lines(*rows), headers={"content-type": LINES, **headers})
+    read_job(sent, 202)
+    return str(sent.headers["location"])
+
+
+async def watched(client: httpx2.AsyncClient, path: str, last: str | None = None) -> list[tuple[str, str]]:
+    """The id and the state of each event, to the end of the stream."""
+    headers = {} if last is None else {"Last-Event-ID": last}
+    told, event_id = [], ""
+    async with client.stream("GET", f"{path}/events", headers=headers, timeout=30) as response:
+        assert response.status_code == 200
+        async for line in response.aiter_lines():
+            if line.startswith("id: "):
+                event_id = line.removeprefix("id: ")
+            if line.startswith("data: "):
+                told.append((event_id, json.loads(line.removeprefix("data: "))["status"]))
+    return told
+
+
+async def ended(client: httpx2.AsyncClient, path: str) -> dict[str, Any]:
+    """The job, once its stream of events has ended."""
+    await watched(client, path)
+    return read_job(await client.get(path))
+
+
+async def rows_when_there(client: httpx2.AsyncClient, path: str, count: int) -> list[dict[str, Any]]:
+    """The first rows, read along until there are so many."""
+    rows: list[dict[str, Any]] = []
+    following = f"{path}/results?limit=100"
+    while len(rows) < count:
+        response = await client.get(following)
+        rows += read_rows(response)
+        following = response.headers["link"].partition(">")[0].removeprefix("<")
+    return rows
+
+
+def states(told: list[tuple[str, str]]) -> list[str]:
+    """The states in their order, each once while it lasts."""
+    return [state for at, (_, state) in enumerate(told) if at == 0 or told[at - 1][1] != state]
+
+
+class SlowEncoder(GatedEncoder):
+    """Says when it is held up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_held = asyncio.Event()
+
+    async def read(self, texts: Sequence[str], *, seconds: float) -> Reading:
+        if any(SLOW in text for text in texts):
+            self.is_held.set()
+        return await super().read(texts, seconds=seconds)
+
+
+def many_rows_with_a_slow_one(count: int) -> list[dict[str, Any]]:
+    """So many rows that some are kept while the slow one, row 66, holds up those behind it; the last is bad."""
+    rows = [row(f"q{number}") for number in range(count)]
+    return [*rows[:66], row("slow", f"{SLOW} was here."), *rows[67:-1], {"answer": "no contexts"}]
+
+
+async def test_a_job_is_watched_read_while_it_runs_paused_and_resumed() -> None:
+    encoder = SlowEncoder()
+    # two chunks may be under way when a job is paused, a third is not
+    count = 2 * CHUNK_ROWS + 10
+    async with serving(plain_settings(job_concurrency=1), encoder=encoder) as client:
+        path = await submitted(client, *many_rows_with_a_slow_one(count))
+        watching = asyncio.create_task(watched(client, path))
+
+        await encoder.is_held.wait()
+        early = await rows_when_there(client, path, 1)
+        running = read_job(await client.get(path))
+        paused = read_job(await client.post(f"{path}/pause"))
+        encoder.gate.set()
+        through_the_slow_one = await rows_when_there(client, path, 67)
+        still_paused = read_job(await client.get(path))
+        resumed = read_job(await client.post(f"{path}/resume"))
+        told = await watching
+        job = read_job(await client.get(path))
+        all_rows = read_rows(await client.get(f"{path}/results"))
+        again = await watched(client, path, last="0.0")
+
+    assert 0 < len(early) <= 66
+    assert (running["status"], running["request_counts"]["total"]) == ("running", count)
+    assert (paused["status"], still_paused["status"], resumed["status"]) == ("paused", "paused", "queued")
+    assert 67 <= len(through_the_slow_one) < count
+    assert job["request_counts"] == {"total": count, "completed": count - 1, "failed": 1}
+    assert all_rows[: len(early)] == early
+    assert all_rows[: len(through_the_slow_one)] == through_the_slow_one
+    assert [each["row"] for each in all_rows] == list(range(count))
+    assert "error" in all_rows[-1]
+    assert states(told)[-1] == "completed_with_errors"
+    assert states(again) == ["queued", "running", "paused", "queued", "running", "completed_with_errors"]
+    assert again[-1] == told[-1]
+
+
+async def test_a_cancelled_job_stays_cancelled_and_keeps_what_it_has() -> None:
+    encoder = SlowEncoder()
+    async with serving(plain_settings(job_concurrency=1), encoder=encoder) as client:
+        path = await submitted(client, *many_rows_with_a_slow_one(70))
+        await encoder.is_held.wait()
+        early = await rows_when_there(client, path, 1)
+        cancelled = read_job(await client.post(f"{path}/cancel"))
+        encoder.gate.set()
+        told = await watched(client, path, last="0.0")
+        rows = read_rows(await client.get(f"{path}/results"))
+        refused = await client.post(f"{path}/resume")
+
+    assert (cancelled["status"], states(told)) == ("cancelled", ["queued", "running", "cancelled"])
+    assert rows == early
+    read_problem(refused, 409)
+
+
+async def test_exactly_the_rows_of_an_outage_are_judged_again(judge: ScriptedJudge) -> None:
+    good = completion(verdicts([claim("x", "supported", "The Marlow Bridge was opened in 1931.")]))
+    judge.reply_with(good)
+    outage = [True]
+    judge.reply_when(lambda request: outage[0] and b"Outage" in request.body, completion("no verdicts"))
+    async with serving(judge_settings(judge)) as client:
+        path = await submitted(client, row("a"), row("b", "The Outage Bridge was opened in 1931."), row("c"))
+        before = await ended(client, path)
+        rows_before = read_rows(await client.get(f"{path}/results"))
+        calls = judge.calls
+        outage[0] = False
+        retried = read_job(await client.post(f"{path}/retry", json={"select": "degraded"}))
+        after = await ended(client, path)
+        rows_after = read_rows(await client.get(f"{path}/results"))
+        nothing_left = await client.post(f"{path}/retry", json={"select": "degraded"})
+
+    assert (before["status"], before["outcomes"]["degraded"]) == ("completed", 1)
+    assert [each["result"]["tier"] for each in rows_before] == ["llm", "embedding", "llm"]
+    assert retried["status"] == "queued"
+    assert (after["status"], after["outcomes"]["degraded"]) == ("completed", 0)
+    assert [each["result"]["tier"] for each in rows_after] == ["llm"] * 3
+    assert judge.calls > calls
+    assert all(b"Outage" in request.body for request in judge.requests[calls:])
+    assert [rows_after[0], rows_after[2]] == [rows_before[0], rows_before[2]]
+    assert after["usage"]["calls"] >= before["usage"]["calls"]
+    read_problem(nothing_left, 409)
+
+
+async def test_jobs_and_keys_outlive_the_service(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    async with serving(plain_settings(data_dir=data, job_concurrency=0)) as client:
+        path = await submitted(client, row("a"), row("b"), **{"Idempotency-Key": "k"})
+        waiting = read_job(await client.get(path))
+
+    async with serving(plain_settings(data_dir=data)) as client:
+        again = await submitted(client, row("a"), row("b"), **{"Idempotency-Key": "k"})
+        job = await ended(client, path)
+        listed = (await client.get(JOBS_URL)).json()["jobs"]
+
+    async with serving(plain_settings(data_dir=data)) as client:
+        rows = read_rows(await client.get(f"{path}/results"))
+        deleted = await client.delete(path)
+        left = (await client.get(JOBS_URL)).json()["jobs"]
+
+    assert (waiting["status"], job["status"]) == ("validating", "completed")
+    assert (again, [each["id"] for each in listed]) == (path, [job["id"]])
+    assert [each["custom_id"] for each in rows] == ["a", "b"]
+    assert (deleted.status_code, left) == (204, [])
+
+
+async def test_a_cut_upload_leaves_nothing_in_the_folder(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    async with serving(plain_settings(data_dir=data)) as client:
+        _, writer = await asyncio.open_connection("127.0.0.1", client.base_url.port)
+        head = (
+            f"POST {JOBS_URL} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {LINES}\r\nContent-Length: 9000000\r\n\r\n"
+        )
+        writer.write(head.encode() + lines(row("a")) * 50_000)
+        await writer.drain()
+        meanwhile = list((data / "uploads").iterdir())
+        writer.transport.abort()
+        path = await submitted(client, row("b"))
+        await ended(client, path)
+        listed = (await client.get(JOBS_URL)).json()["jobs"]
+
+    assert len(meanwhile) == 1
+    assert len(listed) == 1
+    assert list((data / "uploads").iterdir()) == []
+
+
+async def test_a_stream_of_events_ends_in_order_when_the_service_shuts_down() -> None:
+    begun = asyncio.Event()
+
+    async def read(client: httpx2.AsyncClient, path: str) -> str:
+        async with client.stream("GET", f"{path}/events", timeout=30) as response:
+            text = ""
+            # raises when the answer is cut
+            async for piece in response.aiter_text():
+                text += piece
+                begun.set()
+        return text
+
+    async with serving(plain_settings(job_concurrency=0)) as client:
+        path = await submitted(client, row("a"))
+        reading = asyncio.create_task(read(client, path))
+        await begun.wait()
+        assert not reading.done()
+    text = await reading
+
+    assert text.startswith("retry: 3000")
+    assert '"validating"' in text
+
+
+@pytest.mark.parametrize("choices", [None, '{"options": {"tiers": ["lexical"]}}'])
+async def test_a_file_is_sent_as_a_form(choices: str | None) -> None:
+    files: dict[str, Any] = {"file": ("rows.csv", b'id,contexts,answer\nq1,"[""It was opened in 1931.""]",In 1931.\n')}
+    async with serving(plain_settings()) as client:
+        sent = await client.post(JOBS_URL, files={**files, **({"choices": (None, choices)} if choices else {})})
+        path = sent.headers["location"]
+        await ended(client, path)
+        (only,) = read_rows(await client.get(f"{path}/results"))
+        table = await client.get(f"{path}/results?format=csv")
+
+    assert (only["custom_id"], only["result"]["tier"]) == ("q1", "lexical" if choices else "embedding")
+    assert table.text.splitlines()[1].startswith("q1,0,judged,")
