@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any, Self, get_args
 from urllib.parse import parse_qsl, urlsplit
 
@@ -113,7 +114,8 @@ class ScriptedService:
     async def _send(self, answer: Answer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Whether the connection stays."""
         if answer.status:
-            headers = {"content-type": answer.media_type, "transfer-encoding": "chunked", **answer.headers}
+            kind = {"content-type": answer.media_type, "transfer-encoding": "chunked"}
+            headers = {**({} if answer.status == HTTPStatus.NO_CONTENT else kind), **answer.headers}
             lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
             writer.write(f"HTTP/1.1 {answer.status} Scripted\r\n{lines}\r\n".encode())
         for piece in answer.pieces:
@@ -127,7 +129,8 @@ class ScriptedService:
             writer.close()
             await writer.wait_closed()
             return False
-        writer.write(b"0\r\n\r\n")
+        if answer.status != HTTPStatus.NO_CONTENT:
+            writer.write(b"0\r\n\r\n")
         await writer.drain()
         return True
 
@@ -199,7 +202,11 @@ def row_line(index: int, sample: Mapping[str, Any]) -> bytes:
 
 def result_of(name: str | None, **fields: Any) -> dict[str, Any]:
     """A result, as the service sends it."""
-    nulls = {field: None for field, about in EvaluationResult.model_fields.items() if type(None) in get_args(about.annotation)}
+    nulls = {
+        field: None
+        for field, about in EvaluationResult.model_fields.items()
+        if type(None) in get_args(about.annotation)
+    }
     lists: dict[str, Any] = {
         field: [] for field, about in EvaluationResult.model_fields.items() if "list[" in str(about.annotation)
     }

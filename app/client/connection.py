@@ -8,7 +8,7 @@ from typing import IO, Any, Final
 
 import httpx2
 
-from app.client.failures import AnswerCut, AnswerUnreadable, ClientError, NotReached, TimedOut
+from app.client.failures import AnswerCut, AnswerUnreadable, ClientClosed, ClientError, NotReached, TimedOut
 from app.client.reading import failure_of
 from app.client.retries import Patience, Retries
 from app.errors import ConfigurationError
@@ -21,7 +21,10 @@ _KEPT_CONNECTIONS: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One request. A file in `files` is read from its beginning at each attempt."""
+    """One request. A file in `files` is read from its beginning at each attempt.
+
+    `is_repeatable`: whether it may arrive twice; otherwise it is sent again only when it has not left.
+    """
 
     method: str
     path: str
@@ -30,6 +33,7 @@ class Ask:
     content: bytes | None = None
     data: Mapping[str, str] | None = None
     files: Mapping[str, tuple[str, IO[bytes], str]] | None = None
+    is_repeatable: bool = True
 
 
 class Connection:
@@ -65,7 +69,7 @@ class Connection:
         )
 
     async def answer(self, ask: Ask) -> httpx2.Response:
-        """The whole answer, a success; the request must be one that may be repeated.
+        """The whole answer, a success.
 
         Raises:
             ClientError: what was in the way after the last attempt.
@@ -78,6 +82,8 @@ class Connection:
                         await response.aread()
                     return response
             except ClientError as failure:
+                if not ask.is_repeatable and not isinstance(failure, NotReached):
+                    raise
                 await patience.sleep_after(failure)
 
     @asynccontextmanager
@@ -87,6 +93,8 @@ class Connection:
         Raises:
             ClientError: it was refused, or something was in the way; also while the body is read in `mapped_errors`.
         """
+        if self._client.is_closed:
+            raise ClientClosed("the client is closed")
         with mapped_errors():
             response = await self._client.send(self._request(ask), stream=True)
         try:

@@ -8,23 +8,15 @@ from typing import Final, Literal
 from app.client.connection import JSON_HEADERS, Ask, Connection
 from app.client.failures import JobNotEnded, NotThere
 from app.client.job_events import JobEvent, is_ended, job_events
-from app.client.job_paths import job_path
+from app.client.job_paths import fetched, job_path
 from app.client.job_results import job_rows
 from app.client.reading import read_model
 from app.client.row import Row
 from app.schemas.jobs import JobInfo, JobStatus, RetryRequest
 
+Action = Literal["pause", "resume", "cancel"]
+
 DEFAULT_POLL_SECONDS: Final = 1.0
-
-
-async def fetched(connection: Connection, job_id: str) -> JobInfo:
-    """What the service says of a job now.
-
-    Raises:
-        NotThere: there is none of this id, or it is another caller's.
-        ClientError: the service was not reached or refused.
-    """
-    return read_model(JobInfo, (await connection.answer(Ask("GET", job_path(job_id)))).content)
 
 
 class AsyncJob:
@@ -125,8 +117,15 @@ class AsyncJob:
         return await self._act("cancel")
 
     async def retry(self, select: Literal["failed", "degraded"]) -> JobInfo:
-        """Scores some rows again: those without a score, or those that fell to a lower tier."""
-        return await self._act("retry", RetryRequest(select=select).model_dump_json().encode())
+        """Scores some rows again: those without a score, or those that fell to a lower tier.
+
+        `NotNow` where the job has not ended, or has no such row. Where the answer is lost it may have begun: `refresh`.
+        """
+        body = RetryRequest(select=select).model_dump_json().encode()
+        path = f"{job_path(self.id)}/retry"
+        # The second time the job runs already, and that is refused.
+        ask = Ask("POST", path, headers=JSON_HEADERS, content=body, is_repeatable=False)
+        return self._told(read_model(JobInfo, (await self._connection.answer(ask)).content))
 
     async def delete(self) -> None:
         """Ends it if it runs, and has the service forget its rows and results; one that is gone already is fine."""
@@ -142,10 +141,9 @@ class AsyncJob:
         ask = Ask("GET", f"{job_path(self.id)}/report", params={"format": format, "lang": lang})
         return (await self._connection.answer(ask)).content
 
-    async def _act(self, action: str, body: bytes | None = None) -> JobInfo:
-        # All of them may be repeated: what a job is already, it stays.
-        headers = {} if body is None else JSON_HEADERS
-        ask = Ask("POST", f"{job_path(self.id)}/{action}", headers=headers, content=body)
+    async def _act(self, action: Action) -> JobInfo:
+        # May be repeated: what a job is already, it stays.
+        ask = Ask("POST", f"{job_path(self.id)}/{action}")
         return self._told(read_model(JobInfo, (await self._connection.answer(ask)).content))
 
     async def _listened(self) -> JobInfo:

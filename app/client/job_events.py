@@ -9,7 +9,7 @@ import httpx2
 
 from app.client.connection import Ask, Connection, mapped_errors
 from app.client.failures import AnswerCut, AnswerUnreadable, ClientError
-from app.client.job_paths import job_path
+from app.client.job_paths import fetched, job_path
 from app.client.reading import read_model
 from app.client.retries import Patience
 from app.schemas.jobs import JobInfo
@@ -32,7 +32,7 @@ def is_ended(info: JobInfo) -> bool:
 
 
 async def job_events(connection: Connection, job_id: str, last_event_id: str | None) -> AsyncGenerator[JobEvent, None]:
-    """The events behind `last_event_id` up to the one that tells the end.
+    """The events behind `last_event_id` up to the one that tells the end; that one in any case.
 
     Raises:
         ClientError: the service was not reached any more, or refused.
@@ -48,7 +48,11 @@ async def job_events(connection: Connection, job_id: str, last_event_id: str | N
                     yield event
                     if is_ended(event.info):
                         return
-            # A proxy that bounds the time of an answer ends it in good order.
+            # In good order a stream ends when the end was told already, the job is forgotten, the service stops, or
+            # something in between bounds its time.
+            if is_ended(info := await fetched(connection, job_id)):
+                yield JobEvent(last or "", info)
+                return
             raise AnswerCut(f"the events of job {job_id} ended before the job did")
         except ClientError as failure:
             if time.monotonic() - since > _STOOD_SECONDS:
@@ -61,6 +65,9 @@ async def _connected(connection: Connection, job_id: str, last: str | None) -> A
     """The events of one connection."""
     headers = {"accept": _STREAM, "cache-control": "no-store", **({} if last is None else {"last-event-id": last})}
     async with connection.stream(Ask("GET", f"{job_path(job_id)}/events", headers=headers)) as response:
+        if response.status_code == httpx2.codes.NO_CONTENT:
+            # so a reader of events is told to come back no more: there is nothing left to tell
+            return
         if not response.headers.get("content-type", "").startswith(_STREAM):
             raise AnswerUnreadable("the answer is no stream of events; is base_url that of the service?")
         # Such a stream is UTF-8 whatever its header says, and may begin with a mark of byte order.

@@ -1,7 +1,11 @@
-"""Where jobs are."""
+"""Where jobs are, and what the service says there."""
 
 from typing import Final
 from urllib.parse import quote
+
+from app.client.connection import Ask, Connection
+from app.client.reading import read_model
+from app.schemas.jobs import JobInfo
 
 JOBS_PATH: Final = "/v1/jobs"
 
@@ -9,3 +13,13 @@ JOBS_PATH: Final = "/v1/jobs"
 def job_path(job_id: str) -> str:
     """The path of one job."""
     return f"{JOBS_PATH}/{quote(job_id, safe='')}"
+
+
+async def fetched(connection: Connection, job_id: str) -> JobInfo:
+    """The job now.
+
+    Raises:
+        NotThere: there is none of this id, or it is another caller's.
+        ClientError: the service was not reached or refused.
+    """
+    return read_model(JobInfo, (await connection.answer(Ask("GET", job_path(job_id)))).content)

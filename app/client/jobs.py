@@ -10,8 +10,8 @@ from typing import Final
 import httpx2
 
 from app.client.connection import Ask, Connection
-from app.client.job import AsyncJob, fetched
-from app.client.job_paths import JOBS_PATH
+from app.client.job import AsyncJob
+from app.client.job_paths import JOBS_PATH, fetched
 from app.client.reading import read_model
 from app.client.samples import AnyOptions, body_of, checked_options, validated
 from app.client.uploads import AnyRow, Upload, opened, spooled, write_async_rows, write_rows

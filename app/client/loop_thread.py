@@ -5,6 +5,7 @@ import queue
 import threading
 import weakref
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator
+from concurrent.futures import CancelledError
 from contextlib import aclosing
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -44,6 +45,8 @@ class LoopThread:
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result()
+        except CancelledError:
+            raise ClientClosed("the client was closed") from None
         except BaseException:
             future.cancel()
             raise
@@ -56,7 +59,7 @@ class LoopThread:
         `feed` is drawn from on the thread that iterates, when the loop has nothing to give.
         """
         box = _Box[T](self._loop, feed)
-        task = self.run(_started(box.fill(items)))
+        task = self.run(_started(lambda: box.fill(items)))
         try:
             yield from box.items()
         finally:
@@ -175,8 +178,8 @@ def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
         thread.join()
 
 
-async def _started(coroutine: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-    return asyncio.create_task(coroutine)
+async def _started(work: Callable[[], Coroutine[Any, Any, None]]) -> "asyncio.Task[None]":
+    return asyncio.create_task(work())
 
 
 async def _ended(task: "asyncio.Task[None]") -> None:

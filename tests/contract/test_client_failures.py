@@ -1,5 +1,7 @@
 """What the client makes of a service that is away, busy, slow, cut off or another one."""
 
+import threading
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,6 +13,7 @@ from app.client import (
     AnswerUnreadable,
     AsyncPlumbline,
     Busy,
+    ClientClosed,
     ClientError,
     NotReached,
     NotThere,
@@ -22,7 +25,7 @@ from app.client import (
     TimedOut,
 )
 from app.errors import ConfigurationError, InvalidInput, PlumblineError
-from tests.scripted_service import Answer, Asked, ScriptedService, in_turn, json_answer, problem, result_of, scripted
+from tests.scripted_service import Answer, ScriptedService, in_turn, json_answer, problem, result_of, scripted
 
 SAMPLE: dict[str, Any] = {"contexts": ["It is so."], "answer": "It is so."}
 AT_ONCE = Retries(attempts=3, backoff_seconds=0.0)
@@ -254,8 +257,29 @@ def test_a_closed_client_says_so() -> None:
     client.close()
     client.close()
 
-    with pytest.raises(ClientError, match="closed"):
+    with pytest.raises(ClientClosed):
         client.evaluate(**SAMPLE)
+    with pytest.raises(ClientClosed):
+        next(client.evaluate_many([SAMPLE]))
+
+
+async def test_a_closed_client_says_so_with_asyncio_too(service: ScriptedService) -> None:
+    client = AsyncPlumbline(service.url)
+    await client.close()
+
+    with pytest.raises(ClientClosed):
+        await client.evaluate(**SAMPLE)
+
+
+def test_closing_a_client_ends_those_that_wait_for_it() -> None:
+    with scripted(in_turn(Answer(status=0, is_held=True))) as service:
+        client = Plumbline(service.url)
+        rows = client.evaluate_many([SAMPLE])
+        closing = threading.Thread(target=_close_when_asked, args=(client, service))
+        closing.start()
+        with pytest.raises(ClientClosed):
+            next(rows)
+        closing.join()
 
 
 def test_every_error_is_of_the_houses_tree() -> None:
@@ -265,5 +289,7 @@ def test_every_error_is_of_the_houses_tree() -> None:
     assert all(issubclass(kind, PlumblineError) and kind.__doc__ for kind in below(ClientError))
 
 
-def unasked(asked: Asked) -> Answer:
-    raise AssertionError(f"{asked.method} {asked.path} was not to be asked")
+def _close_when_asked(client: Plumbline, service: ScriptedService) -> None:
+    while not service.asked:
+        time.sleep(0.002)
+    client.close()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from app.client import (
+    AnswerCut,
     AnswerUnreadable,
     AsyncJob,
     AsyncPlumbline,
@@ -249,6 +250,16 @@ async def test_rows_are_tried_again_and_a_job_is_forgotten(service: ScriptedServ
     assert (deleted.method, deleted.path) == ("DELETE", "/v1/jobs/job-1")
 
 
+async def test_rows_are_not_tried_again_twice(service: ScriptedService, job: AsyncJob) -> None:
+    """The second request would find the job running and be refused, as if nothing had been done."""
+    service.script = in_turn(Answer(status=0, is_cut=True))
+
+    with pytest.raises(AnswerCut):
+        await job.retry("failed")
+
+    assert len(service.asked) == 1
+
+
 async def test_a_job_is_forgotten_also_when_the_answer_was_lost(service: ScriptedService, job: AsyncJob) -> None:
     service.script = in_turn(Answer(status=0, is_cut=True), problem(404, "job-unknown"))
 
@@ -287,11 +298,28 @@ async def test_events_go_on_behind_the_last_one_after_a_cut(service: ScriptedSer
         problem(503, headers={"retry-after": "0"}),
         # ended in good order, as a proxy does
         told(event("1.2", "running")),
+        json_answer(job_info("running")),
         told(event("2.4", "completed")),
     )
 
     assert [each.id async for each in job.events(last_event_id="0.0")] == ["1.0", "1.2", "2.4"]
-    assert [asked.headers["last-event-id"] for asked in service.asked] == ["0.0", "1.0", "1.0", "1.2"]
+    assert [asked.headers.get("last-event-id") for asked in service.asked] == ["0.0", "1.0", "1.0", None, "1.2"]
+
+
+@pytest.mark.parametrize("nothing", [told(), Answer(status=204)])
+async def test_the_end_is_told_also_to_who_was_told_of_it_before(
+    service: ScriptedService, job: AsyncJob, nothing: Answer
+) -> None:
+    service.script = in_turn(nothing, json_answer(job_info("completed")))
+
+    assert [(each.id, each.info.status) async for each in job.events(last_event_id="2.4")] == [("2.4", "completed")]
+
+
+async def test_events_of_a_job_that_is_forgotten_end_with_that(service: ScriptedService, job: AsyncJob) -> None:
+    service.script = in_turn(told(event("1.0", "running")), problem(404, "job-unknown"))
+
+    with pytest.raises(NotThere):
+        [each async for each in job.events()]
 
 
 async def test_a_stream_of_events_may_look_in_many_ways(service: ScriptedService, job: AsyncJob) -> None:

@@ -1,15 +1,19 @@
 """Many samples through the client: each answered once, whatever happens on the way."""
 
+import asyncio
 import itertools
 import json
+import signal
+import threading
 import tracemalloc
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, closing
 from typing import Any
 
 import pytest
 
 from app.client import AccessRefused, AnswerUnreadable, AsyncPlumbline, Busy, Plumbline, RequestRefused, Retries, Row
+from app.client.loop_thread import LoopThread
 from app.errors import InvalidInput
 from app.records.record import Record
 from app.sample import Sample
@@ -126,6 +130,61 @@ async def test_an_endless_iterable_is_read_as_rows_are_taken(client: AsyncPlumbl
             assert ahead <= 2 * 12
             if taken == 600:
                 break
+
+
+def counted(drawn: list[int]) -> Iterator[dict[str, Any]]:
+    """Endless samples; `drawn` has those that were read."""
+    for number in itertools.count():
+        drawn.append(number)
+        yield sample(number)
+
+
+async def quiet(drawn: list[int]) -> int:
+    """How many were read, when no more were for a twentieth of a second, or far too many."""
+    before = -1
+    while before < len(drawn) < 1_000:
+        before = len(drawn)
+        await asyncio.sleep(0.05)
+    return len(drawn)
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+async def test_nothing_is_read_ahead_of_a_reader_who_waits(client: AsyncPlumbline, in_order: bool) -> None:
+    drawn: list[int] = []
+
+    async with aclosing(client.evaluate_many(counted(drawn), in_flight=12, batch_size=4, in_order=in_order)) as rows:
+        await anext(rows)
+
+        assert await quiet(drawn) <= 12 + 4
+
+
+async def test_without_asyncio_nothing_is_read_ahead_either() -> None:
+    drawn: list[int] = []
+
+    with (
+        scripted(batch_answer) as service,
+        Plumbline(service.url) as client,
+        closing(client.evaluate_many(counted(drawn), in_flight=12, batch_size=4)) as rows,
+    ):
+        next(rows)
+        assert await quiet(drawn) <= 12 + 4
+
+
+async def test_without_asyncio_a_job_is_not_fetched_ahead_of_a_reader_who_waits() -> None:
+    """The rows of a job, and not the samples of the caller's thread: here only the room for rows holds it back."""
+    made: list[int] = []
+
+    async def items() -> AsyncGenerator[int, None]:
+        for number in range(2_000):
+            made.append(number)
+            yield number
+            await asyncio.sleep(0)
+
+    thread = LoopThread()
+    with closing(thread.iterate(items)) as rows:
+        assert next(rows) == 0
+        assert await quiet(made) <= 40
+    thread.close()
 
 
 async def test_memory_is_flat(client: AsyncPlumbline, service: ScriptedService) -> None:
@@ -364,8 +423,6 @@ def test_without_asyncio_each_sample_has_its_row_too(in_order: bool) -> None:
 
 
 def test_without_asyncio_samples_are_read_on_the_callers_thread_as_rows_are_taken() -> None:
-    import threading
-
     threads, drawn = set(), []
 
     def come() -> Iterator[dict[str, Any]]:
@@ -396,6 +453,27 @@ def test_without_asyncio_closing_early_ends_what_is_under_way() -> None:
         assert client.evaluate(contexts=[], answer="a").id == "q"
 
     assert service.left <= 2
+
+
+def test_without_asyncio_an_interrupt_ends_what_is_under_way() -> None:
+    class Interrupt(BaseException): ...
+
+    def interrupt(*_: object) -> None:
+        raise Interrupt
+
+    def script(_: Asked) -> Answer:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+        return Answer(status=0, is_held=True)
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        with scripted(script) as service, Plumbline(service.url) as client:
+            with pytest.raises(Interrupt):
+                list(client.evaluate_many(samples(3)))
+            service.script = batch_answer
+            assert len(list(client.evaluate_many(samples(3)))) == 3
+    finally:
+        signal.signal(signal.SIGUSR1, before)
 
 
 def test_without_asyncio_errors_come_through() -> None:

@@ -35,7 +35,7 @@ ARROWS: dict[str, set[str]] = {
     "report": {"__init__", "errors", "uncertainty", "schemas", "records"},
     "rows": FLOOR | {"sample", "scored_row", "records", "schemas", "scoring", "evaluation_wire"},
     "jobs": FLOOR | {"sample", "scored_row", "records"},
-    "client": {"errors", "sample", "schemas", "records", "concurrency"},
+    "client": {"errors", "sample", "schemas", "records"},
     "assembly": FLOOR | {"__init__", "judges", "backends", "scoring"},
     "batch_scoring": FLOOR
     | {

@@ -1,0 +1,87 @@
+"""The client against the real service."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from app.client import AccessRefused, AsyncPlumbline, NotThere, Plumbline
+from app.main import create_app
+from app.schemas.rows import RowResult
+from tests.batch_service import CONTEXT
+from tests.fakes import WordEncoder
+from tests.service import plain_settings, served
+
+KEY = "a-key-of-sixteen-characters"
+LEXICAL = {"tiers": ["lexical"]}
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    settings = plain_settings(api_keys=KEY, max_batch_samples=8, max_batch_body_bytes=20_000, max_answer_characters=500)
+    with served(create_app(settings, encoder=WordEncoder())) as url:
+        yield url
+
+
+def sample(number: int, **fields: Any) -> dict[str, Any]:
+    return {"custom_id": f"q{number}", "contexts": [CONTEXT], "answer": f"{CONTEXT} It is {number}.", **fields}
+
+
+def test_one_answer_is_judged(url: str) -> None:
+    with Plumbline(url, KEY) as client:
+        result = client.evaluate(id="q1", contexts=(CONTEXT,), answer=CONTEXT, tiers=["lexical"], threshold=0.25)
+
+    assert (result.id, result.status, result.tier, result.threshold) == ("q1", "judged", "lexical", 0.25)
+    assert result.passed
+
+
+async def test_many_are_judged_whatever_the_limits_of_the_service_are(url: str) -> None:
+    """Batches are larger than it takes, in samples and, with the long ones, in bytes; three samples are bad."""
+    given = [sample(number) for number in range(70)]
+    given[11] = sample(11, answer=5)
+    given[12] = sample(12, answer="x" * 501)
+    given[13] = sample(13, contexts=["x" * 30_000])
+    for number in range(20, 30):
+        given[number] = sample(number, contexts=["It is so. " * 400, CONTEXT])
+
+    async with AsyncPlumbline(url, KEY) as client:
+        rows = [row async for row in client.evaluate_many(given, options=LEXICAL, in_order=True)]
+
+    assert [row.index for row in rows] == list(range(70))
+    problems = {row.index: row.problem for row in rows if row.problem is not None}
+    assert {index: (each.status, [error.pointer for error in each.errors]) for index, each in problems.items()} == {
+        11: (422, ["/answer"]),
+        12: (422, ["/answer"]),
+        13: (413, []),
+    }
+    for row in rows:
+        if row.index not in problems:
+            assert row.result is not None
+            assert row.result.id == row.custom_id == given[row.index]["custom_id"]
+            assert row.result.sentences[0].text == CONTEXT
+            assert row.result.sentences[-1].text == f"It is {row.index}."
+
+
+async def test_a_row_is_a_line_of_a_file_of_results_to_the_byte(url: str) -> None:
+    async with AsyncPlumbline(url, KEY) as client:
+        [row] = [row async for row in client.evaluate_many([sample(1)], options=LEXICAL)]
+
+    line = row.to_line(row=41)
+    model = RowResult.model_validate_json(line)
+    assert line == model.model_dump_json().encode()
+    assert model.row == 41
+
+
+def test_keys_and_options_that_are_wrong_end_it(url: str) -> None:
+    with Plumbline(url, "another-key-of-sixteen") as client, pytest.raises(AccessRefused) as caught:
+        list(client.evaluate_many([sample(0)]))
+    assert caught.value.type == "urn:plumbline:problem:key-unknown"
+    assert caught.value.request_id
+
+    with Plumbline(url, KEY) as client, pytest.raises(Exception, match="judges"):
+        list(client.evaluate_many([sample(number) for number in range(5)], options={"judges": ["nobody"]}))
+
+
+def test_a_job_that_is_not_there(url: str) -> None:
+    with Plumbline(url, KEY) as client, pytest.raises(NotThere):
+        client.jobs.get("no-such-job")
