@@ -1,12 +1,12 @@
 """The report on many rows: lines of results in, a summary, a page, Markdown and JUnit XML out. Pure.
 
-builder = ReportBuilder(worst=200, baseline=None)      # app.report.building
-for line in lines: builder.add(line)                   # bytes of one row, as `schemas.rows` has it
-report = builder.report()                              # Report; .summary is `schemas.report.ReportSummary`
-build_report(lines, worst=200, baseline_lines=None)    # the same in one call
+    building  ReportBuilder(worst=200, baseline=None): .add(line) for each, then .report() -> Report
+              build_report(lines, worst=200, baseline_lines=None) -> Report, the same in one call
+    baseline  Baseline(lines): what a file is compared with
+    page      render_html(report, language="en", title=None, gates=(), made_at=None) -> str
+    markdown  markdown_summary(report, gates=(), language="en", title=None, rows=10) -> str
+    junit     junit_xml(report, gates=(), suite="plumbline") -> bytes
+    gates     parse_gate("faithfulness=0.8").outcomes(report.summary), max_degraded_outcome, baseline_outcomes
 
-render_html(report, language="en", title=None)         # app.report.page -> str
-markdown_summary(report, gates=(), language="en")      # app.report.markdown -> str
-junit_xml(report, gates=(), suite="plumbline")         # app.report.junit -> bytes
-parse_gate("faithfulness=0.8") -> Gate; gate.outcomes(summary) -> tuple[GateOutcome, ...]   # app.report.gates
+`Report.summary` is `schemas.report.ReportSummary`. A line is the bytes of one row, as `schemas.rows` has it.
 """

@@ -37,7 +37,6 @@ CHINESE: Final[dict[str, str]] = {
     "tier_embedding": "向量相似度",
     "tier_lexical": "词汇重合",
     "tier_none": "无层级",
-    "all_tiers": "全部层级",
     "all_tiers_mixed": "全部层级（尺度混合）",
     "histogram": "逐行忠实度分布",
     "histogram_note": "各得分区间的行数；每个层级的纵轴刻度各自独立。",

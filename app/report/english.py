@@ -37,7 +37,6 @@ ENGLISH: Final[dict[str, str]] = {
     "tier_embedding": "Embedding",
     "tier_lexical": "Lexical",
     "tier_none": "No tier",
-    "all_tiers": "All tiers",
     "all_tiers_mixed": "All tiers (mixed scales)",
     "histogram": "Faithfulness, row by row",
     "histogram_note": "How many rows have which score; the vertical axis has a scale of its own in each tier.",

@@ -126,7 +126,7 @@ def _below(report: Report) -> int:
 
 def _passed_cases(report: Report) -> Iterator[_Case]:
     if report.summary.passed:
-        yield _Case("rows", f"{report.summary.passed} rows passed")
+        yield _Case("rows", f"rows that passed: {report.summary.passed}")
 
 
 def _name(kept: KeptRow) -> str:

@@ -26,12 +26,26 @@ class KeptRow(NamedTuple):
     is_cut: bool
 
 
+class _Badness(NamedTuple):
+    """More is worse; `earlier_seen` is another for each row, so no two are equal."""
+
+    unfaithfulness: float
+    contradicted: int
+    earlier: int
+    earlier_seen: int
+
+
+class _Placed(NamedTuple):
+    badness: _Badness
+    kept: KeptRow
+
+
 class KeptRows:
     """Keeps the `worst` rows with the lowest faithfulness of each tier, and the first 50 of each unscored status."""
 
     def __init__(self, worst: int) -> None:
         self._worst = worst
-        self._heaps: dict[ReportTier, list[tuple[float, int, int, KeptRow]]] = {tier: [] for tier in TIERS}
+        self._heaps: dict[ReportTier, list[_Placed]] = {tier: [] for tier in TIERS}
         self._scored: Counter[ReportTier] = Counter()
         self._unscored: dict[ReportRowStatus, list[KeptRow]] = {status: [] for status in UNSCORED}
 
@@ -46,11 +60,11 @@ class KeptRows:
         self._scored[scored.tier] += 1
         heap = self._heaps[scored.tier]
         # The least bad of the kept ones lies on top. Among equals: fewer contradictions, later rows.
-        key = (-scored.faithfulness, row.result.counts.contradicted, -row.row)
+        bad = _Badness(-scored.faithfulness, row.result.counts.contradicted, -row.row, -self._scored.total())
         if len(heap) < self._worst:
-            heapq.heappush(heap, (*key, _kept(row, size)))
-        elif self._worst and key > heap[0][:3]:
-            heapq.heapreplace(heap, (*key, _kept(row, size)))
+            heapq.heappush(heap, _Placed(bad, _kept(row, size)))
+        elif self._worst and bad > heap[0].badness:
+            heapq.heapreplace(heap, _Placed(bad, _kept(row, size)))
 
     def worst(self) -> tuple[KeptRow, ...]:
         """At most `worst` rows, tier by tier, lowest faithfulness first.
@@ -58,7 +72,7 @@ class KeptRows:
         Each tier has places by its number of rows, at least one, since its scores compare with no other tier's.
         """
         places = self._places()
-        return tuple(each[3] for tier in places for each in heapq.nlargest(places[tier], self._heaps[tier], _key))
+        return tuple(each.kept for tier in places for each in heapq.nlargest(places[tier], self._heaps[tier]))
 
     def unscored(self) -> tuple[KeptRow, ...]:
         """The rows without a score, errors first."""
@@ -72,10 +86,6 @@ class KeptRows:
             room = self._worst - sum(places.values())
             places[tier] = min(max(0, places[tier] + room), len(self._heaps[tier]))
         return places
-
-
-def _key(entry: tuple[float, int, int, KeptRow]) -> tuple[float, int, int]:
-    return entry[:3]
 
 
 def _kept(row: ResultRow, size: int) -> KeptRow:

@@ -16,11 +16,10 @@ from app.schemas.report import Comparison, ReportLanguage, ReportSummary, ScoreM
 DEFAULT_ROWS: Final = 10
 _LONGEST: Final = 160
 _SCORES: Final = ("faithfulness", "hallucination_rate", "context_utilization", "passed_share")
-# CommonMark lets a backslash stand before any ASCII punctuation; < > & would be HTML, and a backslash does not help
-# in every renderer, so these become entities. An invisible joiner keeps @name and #1 from reaching somebody.
-_PUNCTUATION: Final = re.compile(r"([\\`*_{}\[\]()+\-.!|~=$^:/])")
-_ENTITY: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-_CALLING: Final = re.compile(r"[@#]")
+# As entities they have no meaning in Markdown (CommonMark 0.31, section 2.5), nor do they end a cell of a table.
+_MARKS: Final = re.compile(r"[\\`*_{}\[\]()~|^$:&<>!@#]")
+# Names and addresses are looked for once more in what was rendered: an unseen joiner behind these ends them.
+_CALLING: Final = re.compile(r"(&#64;|&#35;|&#58;|www(?=\.))", re.IGNORECASE)
 _JOINER: Final = "&#8288;"
 
 
@@ -49,10 +48,8 @@ def markdown_summary(
 
 def escaped(text: str, *, most: int = _LONGEST) -> str:
     """The text in one line, without a meaning in Markdown or HTML, and calling nobody; a cell of a table takes it."""
-    plain = one_line(text, most=most)
-    without_html = "".join(_ENTITY.get(character, character) for character in plain)
-    without_marks = _PUNCTUATION.sub(r"\\\1", without_html)
-    return _CALLING.sub(lambda found: f"&#{ord(found[0])};{_JOINER}", without_marks)
+    without_marks = _MARKS.sub(lambda found: f"&#{ord(found[0])};", one_line(text, most=most))
+    return _CALLING.sub(rf"\1{_JOINER}", without_marks)
 
 
 def _gates(gates: Sequence[GateOutcome], words: Mapping[str, str]) -> Iterator[str]:

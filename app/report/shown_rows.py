@@ -5,8 +5,10 @@ from typing import Final, NamedTuple, cast
 
 from app.report.kept_rows import KeptRow
 from app.report.result_lines import Claim, Fault, Result, Verdict
+from app.report.shown_text import one_line
 from app.schemas.report import ReportRowStatus, ReportTier
 
+_LONGEST_LEAD: Final = 200
 GRAVEST_FIRST: Final[tuple[Verdict, ...]] = ("contradicted", "not_mentioned", "partial", "supported", "not_a_claim")
 
 
@@ -20,7 +22,11 @@ class ShownSentence(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ShownRow:
-    """One row of the page. `verdicts`: those that its claims have, gravest first; `rank`: its place in the list."""
+    """One row of the page.
+
+    `verdicts`: those that its claims have, gravest first; `rank`: its place in the list;
+    `lead`: the first of the sentences with the gravest verdict, or what was wrong, shortened.
+    """
 
     custom_id: str | None
     row: int
@@ -33,6 +39,7 @@ class ShownRow:
     sentences: tuple[ShownSentence, ...]
     loose_claims: tuple[Claim, ...]
     verdicts: tuple[tuple[Verdict, int], ...]
+    lead: str
     is_cut: bool
 
 
@@ -53,8 +60,18 @@ def shown_row(kept: KeptRow, rank: int) -> ShownRow:
         sentences=sentences,
         loose_claims=() if result is None else tuple(each for each in result.claims if each.sentence not in known),
         verdicts=() if result is None else _verdicts(result),
+        lead=one_line(_lead(sentences, row.error), most=_LONGEST_LEAD),
         is_cut=kept.is_cut,
     )
+
+
+def _lead(sentences: tuple[ShownSentence, ...], error: Fault | None) -> str:
+    if error is not None:
+        return error.detail
+    gravity = {verdict: place for place, verdict in enumerate(GRAVEST_FIRST)}
+    known = [sentence for sentence in sentences if sentence.verdict is not None] or sentences
+    gravest = min(known, key=lambda each: 0 if each.verdict is None else gravity[each.verdict], default=None)
+    return "" if gravest is None else gravest.text
 
 
 def _sentences(result: Result) -> list[ShownSentence]:

@@ -1,0 +1,116 @@
+"""Lines of results as the service writes them, for what reads them; every text in them can be chosen."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from app.schemas.evaluation import EvaluationResult
+from app.schemas.json_line import json_line
+from app.schemas.problem import FieldProblem, RowProblem
+from app.schemas.rows import RowError, RowResult
+
+VERDICTS = ("supported", "partial", "contradicted", "not_mentioned", "not_a_claim")
+_WEIGHTS = {"supported": 1.0, "partial": 0.5, "contradicted": 0.0, "not_mentioned": 0.0, "not_a_claim": None}
+
+
+def scored_line(
+    custom_id: str,
+    faithfulness: float,
+    *,
+    row: int = 0,
+    tier: str | None = "llm",
+    verdicts: Sequence[str] = ("supported",),
+    text: str = "The bridge was opened in 1931.",
+    passed: bool | None = None,
+    cost: float | None = 0.25,
+    flags: Sequence[str] = (),
+    **fields: Any,
+) -> bytes:
+    """A judged row with one sentence and one claim for each verdict."""
+    counts = {verdict: sum(each == verdict for each in verdicts) for verdict in VERDICTS}
+    return result_line(
+        custom_id,
+        row=row,
+        status="judged",
+        tier=tier,
+        faithfulness=faithfulness,
+        hallucination_rate=1 - faithfulness,
+        context_utilization=0.5,
+        passed=faithfulness >= 0.7 if passed is None else passed,
+        sentences=[
+            {"index": place, "text": text, "start": 0, "end": len(text), "kind": "prose"}
+            for place, _ in enumerate(verdicts)
+        ],
+        claims=[claim(place, verdict, text) for place, verdict in enumerate(verdicts)],
+        counts=counts,
+        usage=usage(cost),
+        flags=list(flags),
+        **fields,
+    )
+
+
+def claim(sentence: int, verdict: str, text: str) -> dict[str, Any]:
+    """A claim whose reason and quote are the text too."""
+    return {
+        "id": f"c{sentence}",
+        "sentence": sentence,
+        "text": text,
+        "start": 0,
+        "end": len(text),
+        "verdict": verdict,
+        "support": _WEIGHTS[verdict],
+        "weight": 1.0,
+        "reason": text,
+        "evidence": [{"context": 2, "quote": text, "start": 0, "end": 1, "verified": True}],
+        "flags": [],
+    }
+
+
+def usage(cost: float | None) -> dict[str, Any]:
+    """One call."""
+    return {
+        "calls": 1,
+        "unmetered_calls": 0,
+        "prompt_tokens": 100,
+        "completion_tokens": 10,
+        "cached_tokens": 5,
+        "cost": cost,
+    }
+
+
+def result_line(custom_id: str, *, row: int = 0, **fields: Any) -> bytes:
+    """A row with a result; fields that are not given say that nothing is known."""
+    unknown = dict.fromkeys(EvaluationResult.model_fields)
+    lists: dict[str, Any] = {
+        name: [] for name in ("contexts_used", "sentences", "claims", "attempts", "flags", "warnings")
+    }
+    defaults = {"threshold": 0.7, "windows": 1, "counts": dict.fromkeys(VERDICTS, 0), "usage": usage(0.0)}
+    result = EvaluationResult.model_validate({**unknown, **lists, **defaults, "id": custom_id, **fields})
+    return json_line(RowResult(custom_id=custom_id, row=row, result=result))
+
+
+def error_line(
+    custom_id: str | None, *, row: int = 0, detail: str = "1 problem in the row", title: str = "No"
+) -> bytes:
+    """A row with an error."""
+    problem = RowProblem(
+        type="urn:plumbline:problem:validation",
+        title=title,
+        status=422,
+        detail=detail,
+        errors=[FieldProblem(pointer="/answer", detail=detail)],
+    )
+    return json_line(RowError(custom_id=custom_id, row=row, line=row + 1, error=problem))
+
+
+def hostile_lines(text: str) -> list[bytes]:
+    """One row of each kind with the text wherever a text of others can stand."""
+    attempt = {"tier": "llm", "outcome": "failed", "reason": text, "detail": text, "seconds": 1.0, "calls": 1}
+    name = text[:200] or "q"
+    return [
+        scored_line(name, 0.0, row=0, verdicts=VERDICTS, text=text, flags=[text], warnings=[text], attempts=[attempt]),
+        scored_line(f"{name[:199]}2", 1.0, row=1, tier="lexical", text=text),
+        result_line(name, row=2, status="not_judged", attempts=[attempt], warnings=[text]),
+        result_line(name, row=3, status="abstained"),
+        result_line(name, row=4, status="empty_answer"),
+        error_line(name, row=5, detail=text, title=text),
+    ]

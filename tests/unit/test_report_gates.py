@@ -1,0 +1,127 @@
+"""Gates: what they want, what they say, and that nothing passes for want of rows."""
+
+import pytest
+
+from app.errors import InvalidInput
+from app.report.building import build_report
+from app.report.gates import Gate, all_passed, baseline_outcomes, max_degraded_outcome, parse_gate
+from app.schemas.report import ReportSummary
+from tests.result_rows import error_line, result_line, scored_line
+
+
+def summary_of(*lines: bytes, before: list[bytes] | None = None) -> ReportSummary:
+    return build_report(lines, baseline_lines=before).summary
+
+
+@pytest.mark.parametrize(
+    ("spec", "gate"),
+    [
+        ("faithfulness=0.8", Gate("faithfulness", 0.8)),
+        ("llm:faithfulness=1", Gate("faithfulness", 1.0, "llm")),
+        ("hallucination_rate=.1", Gate("hallucination_rate", 0.1)),
+        (" passed_share = 0.95 ", Gate("passed_share", 0.95)),
+    ],
+)
+def test_a_spec_is_read(spec: str, gate: Gate) -> None:
+    assert parse_gate(spec) == gate
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("faithfulness", "expected a score and its bound, for example faithfulness=0.8"),
+        ("faithfullness=0.8", "unknown score 'faithfullness'; expected faithfulness, .* did you mean faithfulness\\?"),
+        ("gpt:faithfulness=0.8", "unknown tier 'gpt'; expected llm, embedding or lexical"),
+        ("faithfulness=80", "faithfulness: found '80'; expected a number from 0 to 1"),
+        ("faithfulness=nan", "expected a number from 0 to 1"),
+        ("faithfulness=", "expected a number from 0 to 1"),
+    ],
+)
+def test_a_wrong_spec_is_told_what_is_right(spec: str, said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        parse_gate(spec)
+
+
+def test_a_mean_at_its_bound_passes_and_one_below_does_not() -> None:
+    # 0.7 + 0.9 is not quite 1.6
+    summary = summary_of(scored_line("a", 0.7), scored_line("b", 0.9))
+
+    (at,) = parse_gate("faithfulness=0.8").outcomes(summary)
+    (above,) = parse_gate("faithfulness=0.81").outcomes(summary)
+
+    assert (at.name, at.wanted, at.passed) == ("faithfulness", "at least 0.8", True)
+    assert at.got == "0.800 [0.700, 0.900], 2 rows"
+    assert not above.passed
+
+
+def test_of_hallucination_less_is_better() -> None:
+    summary = summary_of(scored_line("a", 0.75))
+
+    outcomes = [parse_gate(f"hallucination_rate={bound}").outcomes(summary)[0] for bound in (0.25, 0.2)]
+
+    assert [(outcome.wanted, outcome.passed) for outcome in outcomes] == [
+        ("at most 0.25", True),
+        ("at most 0.2", False),
+    ]
+
+
+def test_each_tier_passes_or_fails_by_itself() -> None:
+    summary = summary_of(scored_line("a", 1.0), scored_line("b", 1.0), scored_line("c", 0.1, tier="lexical"))
+
+    both = parse_gate("faithfulness=0.6").outcomes(summary)
+    one = parse_gate("llm:faithfulness=0.6").outcomes(summary)
+
+    assert [(outcome.name, outcome.passed) for outcome in both] == [
+        ("llm:faithfulness", True),
+        ("lexical:faithfulness", False),
+    ]
+    assert [(outcome.name, outcome.passed) for outcome in one] == [("llm:faithfulness", True)]
+
+
+@pytest.mark.parametrize("spec", ["faithfulness=0", "faithfulness_strict=0", "lexical:faithfulness=0"])
+def test_a_score_that_no_row_has_fails(spec: str) -> None:
+    lines = [result_line("a", status="abstained")] if spec == "faithfulness=0" else [scored_line("a", 1.0)]
+
+    (outcome,) = parse_gate(spec).outcomes(summary_of(*lines))
+
+    assert (outcome.got, outcome.passed) == ("no row has this score", False)
+
+
+def test_degraded_counts_rows_of_a_lower_tier_and_rows_of_none_against_all() -> None:
+    summary = summary_of(
+        scored_line("a", 1.0),
+        scored_line("b", 1.0, tier="lexical", flags=["degraded"]),
+        result_line("c", status="not_judged"),
+        error_line("d"),
+    )
+
+    assert max_degraded_outcome(summary, 0.5).passed
+    outcome = max_degraded_outcome(summary, 0.49)
+    assert (outcome.passed, outcome.wanted) == (False, "at most 0.49")
+    assert outcome.got == "0.5000 (1 of a lower tier, 1 of none, of 4 rows)"
+    assert not max_degraded_outcome(summary_of(), 1.0).passed
+
+
+def test_a_drop_beyond_noise_fails() -> None:
+    before = [scored_line(str(row), 0.8) for row in range(30)]
+    noisy = [scored_line(str(row), 0.8 + (0.1 if row % 2 else -0.1)) for row in range(30)]
+    dropped = [scored_line(str(row), 0.7 - row / 1_000) for row in range(30)]
+
+    assert all_passed(baseline_outcomes(summary_of(*noisy, before=before)))
+    (outcome,) = baseline_outcomes(summary_of(*dropped, before=before))
+    assert (outcome.name, outcome.wanted, outcome.passed) == ("baseline", "no drop", False)
+    assert all_passed(baseline_outcomes(summary_of(*dropped, before=before), max_drop=0.2))
+
+
+def test_one_pair_decides_by_itself() -> None:
+    before = [scored_line("a", 0.8)]
+
+    assert not all_passed(baseline_outcomes(summary_of(scored_line("a", 0.7), before=before)))
+    assert all_passed(baseline_outcomes(summary_of(scored_line("a", 0.9), before=before)))
+
+
+def test_a_baseline_without_a_pair_fails() -> None:
+    (outcome,) = baseline_outcomes(summary_of(scored_line("a", 1.0), before=[scored_line("b", 0.0)]))
+
+    assert (outcome.got, outcome.passed) == ("no row has a pair in the baseline", False)
+    assert not all_passed(baseline_outcomes(summary_of(scored_line("a", 1.0))))

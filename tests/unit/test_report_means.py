@@ -1,0 +1,77 @@
+"""Means from a histogram: exact, and with the interval that drawing the rows themselves gives."""
+
+import numpy as np
+import pytest
+
+from app.report.means import MeanTally, complement
+from app.uncertainty import bootstrap_interval
+
+
+def tally_of(values: list[float], *, low: float = 0.0, width: float = 1.0) -> MeanTally:
+    tally = MeanTally(low=low, width=width)
+    for value in values:
+        tally.add(value)
+    return tally
+
+
+@pytest.mark.parametrize("shape", [(0.4, 0.4), (8.0, 2.0), (2.0, 30.0)])
+def test_the_interval_is_that_of_drawing_rows(shape: tuple[float, float]) -> None:
+    values = np.random.default_rng(5).beta(*shape, size=400).tolist()
+    expected = bootstrap_interval(values)
+
+    found = tally_of(values).mean()
+
+    assert expected is not None
+    assert found.mean == pytest.approx(float(np.mean(values)), abs=1e-12)
+    width = expected[1] - expected[0]
+    assert found.low == pytest.approx(expected[0], abs=0.06 * width)
+    assert found.high == pytest.approx(expected[1], abs=0.06 * width)
+
+
+def test_differences_have_an_interval_too() -> None:
+    values = np.random.default_rng(5).uniform(-1.0, 1.0, size=400).tolist()
+    expected = bootstrap_interval(values)
+
+    found = tally_of(values, low=-1.0, width=2.0).mean()
+
+    assert expected is not None
+    assert found.low == pytest.approx(expected[0], abs=0.006)
+    assert found.high == pytest.approx(expected[1], abs=0.006)
+
+
+def test_the_ends_of_the_scale_are_values_as_any_other() -> None:
+    found = tally_of([0.0, 1.0, 1.0, 0.0]).mean()
+
+    assert (found.mean, found.low, found.high, found.rows) == (0.5, 0.0, 1.0, 4)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 1 / 3, 1.0])
+def test_equal_values_have_no_width(value: float) -> None:
+    found = tally_of([value] * 7).mean()
+
+    assert [found.mean, found.low, found.high] == pytest.approx([value] * 3)
+    assert found.mean is not None
+    assert 0.0 <= found.mean <= 1.0
+
+
+def test_one_value_has_no_interval_and_none_has_no_mean() -> None:
+    assert tally_of([0.3]).mean().model_dump() == {"mean": 0.3, "low": None, "high": None, "rows": 1}
+    assert tally_of([]).mean().model_dump() == {"mean": None, "low": None, "high": None, "rows": 0}
+
+
+def test_merged_tallies_hold_all_values() -> None:
+    merged = MeanTally.merged([tally_of([0.1, 0.2]), tally_of([0.6])])
+
+    assert merged.mean() == tally_of([0.1, 0.2, 0.6]).mean()
+
+
+def test_the_complement_turns_the_interval_round() -> None:
+    mean = tally_of([0.2, 0.4, 0.9]).mean()
+
+    turned = complement(mean)
+
+    assert mean.mean is not None
+    assert mean.low is not None
+    assert mean.high is not None
+    assert (turned.mean, turned.low, turned.high) == (1 - mean.mean, 1 - mean.high, 1 - mean.low)
+    assert complement(tally_of([]).mean()).mean is None

@@ -1,0 +1,220 @@
+"""The page of a report: whole in itself, safe with any text, in two languages, readable by everybody."""
+
+import base64
+import hashlib
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from string import Formatter
+
+import pytest
+
+from app.report import page as page_module
+from app.report.building import build_report
+from app.report.chinese import CHINESE
+from app.report.english import ENGLISH
+from app.report.page import render_html
+from app.report.shown_rows import GRAVEST_FIRST, shown_row
+from app.report.shown_text import one_line, visible
+from app.schemas.report import ReportLanguage
+from tests.report_html import HOSTILE, Page, colours, contrast, hostile_page
+from tests.result_rows import claim, error_line, result_line, scored_line
+
+PARTS = Path(page_module.__file__).parent / "page_parts"
+CSS = (PARTS / "page.css").read_text(encoding="utf-8")
+LINES = [
+    scored_line("first", 0.25, row=0, verdicts=("supported", "contradicted", "not_a_claim")),
+    scored_line("second", 0.9, row=1, tier="lexical", flags=["degraded"], cost=None),
+    result_line("third", row=2, status="not_judged"),
+    error_line(None, row=3),
+]
+
+
+def test_the_page_is_the_same_for_the_same_report() -> None:
+    made_at = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
+
+    first, second = (render_html(build_report(LINES), made_at=made_at) for _ in range(2))
+
+    assert first == second
+    assert "2026-11-21 09:30 UTC" in first
+
+
+def test_nothing_in_the_page_is_loaded_from_elsewhere() -> None:
+    page = Page(render_html(build_report(LINES, baseline_lines=LINES)))
+
+    loading = {"src", "srcset", "data", "poster", "action", "formaction", "background", "ping", "style"}
+    assert [element for element in page.elements if loading & set(element[1])] == []
+    assert {attributes["href"][0] for _, attributes in page.elements if "href" in attributes} == {"#"}
+    assert page.named("link") == page.named("iframe") == page.named("img") == page.named("base") == []
+    assert re.findall(r"url\(|@import|https?:", CSS) == []
+
+
+def test_the_policy_allows_this_style_and_this_script_alone() -> None:
+    page = Page(render_html(build_report(LINES)))
+
+    (policy,) = [meta["content"] for meta in page.named("meta") if meta.get("http-equiv") == "Content-Security-Policy"]
+    directives = dict(directive.strip().split(" ", 1) for directive in policy.split(";"))
+    hashes = {
+        name: base64.b64encode(hashlib.sha256("".join(raw).encode()).digest()).decode()
+        for name, raw in page.raw.items()
+    }
+    assert directives == {
+        "default-src": "'none'",
+        "style-src": f"'sha256-{hashes['style']}'",
+        "script-src": f"'sha256-{hashes['script']}'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "require-trusted-types-for": "'script'",
+    }
+    # Nothing before it could have been loaded.
+    names = [name for name, _ in page.elements]
+    assert names[:4] == ["html", "head", "meta", "meta"]
+
+
+def test_the_script_puts_text_in_as_text() -> None:
+    script = (PARTS / "page.js").read_text(encoding="utf-8")
+
+    assert re.findall(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval|Function\(|fetch|XMLHttp", script) == []
+    assert "</script" not in script.lower()
+    assert "<!--" not in script
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_stays_text(text: str) -> None:
+    harmless = Page(hostile_page("harmless"))
+
+    page = Page(hostile_page(text))
+
+    assert page.shape() == harmless.shape()
+    assert page.raw == harmless.raw
+    assert page.comments == []
+    assert visible(text).split()[0] in page.text
+
+
+def test_the_page_says_what_was_counted() -> None:
+    text = Page(render_html(build_report([*LINES, b"{"]), title="Nightly")).text
+
+    for said in (
+        "Nightly",
+        "4 rows",
+        "LLM judge",
+        "Lexical",
+        "mixed scales",
+        "0.250",
+        "0.900",
+        "line 5: not JSON: Input data was truncated",
+    ):
+        assert said in text, said
+    assert "1 rows of unknown cost" in text
+
+
+def test_a_row_says_everything_that_its_line_holds() -> None:
+    text = Page(render_html(build_report(LINES[:1]))).text
+
+    for said in ("first", "row 0", "Contradicted", "sentence 2", "context 2", "found there", "below threshold"):
+        assert said in text, said
+
+
+def test_every_verdict_is_told_by_word_and_sign_too() -> None:
+    page = Page(render_html(build_report([scored_line("a", 0.5, verdicts=GRAVEST_FIRST)])))
+
+    for verdict in GRAVEST_FIRST:
+        assert ENGLISH[f"verdict_{verdict}"] in page.text
+        assert {"href": f"#icon-{verdict}"} in page.named("use")
+
+
+def test_a_sentence_has_the_gravest_verdict_of_its_claims() -> None:
+    text = "Built in 1931 in Rome."
+    claims = [claim(0, verdict, text) for verdict in ("supported", "contradicted", "partial")]
+    sentence = {"index": 0, "text": text, "start": 0, "end": len(text), "kind": "prose"}
+    line = result_line("a", status="judged", tier="llm", faithfulness=0.5, sentences=[sentence], claims=claims)
+    (kept,) = build_report([line]).worst
+
+    (shown,) = shown_row(kept, 0).sentences
+
+    assert (shown.verdict, len(shown.claims)) == ("contradicted", 3)
+
+
+def test_a_row_leads_with_its_gravest_sentence() -> None:
+    texts = {"fine": "supported", "wrong": "contradicted", "silent": "not_mentioned"}
+    sentences = [
+        {"index": place, "text": text, "start": 0, "end": len(text), "kind": "prose"}
+        for place, text in enumerate(texts)
+    ]
+    claims = [claim(place, verdict, text) for place, (text, verdict) in enumerate(texts.items())]
+    line = result_line("a", status="judged", tier="llm", faithfulness=0.3, sentences=sentences, claims=claims)
+    report = build_report([line, error_line("b", detail="no answer"), result_line("c", status="empty_answer")])
+
+    assert [shown_row(kept, 0).lead for kept in (*report.worst, *report.unscored)] == ["wrong", "no answer", ""]
+
+
+def test_sentences_that_no_tier_judged_have_no_verdict() -> None:
+    sentence = {"index": 0, "text": "Cats sleep.", "start": 0, "end": 11, "kind": "prose"}
+    (kept,) = build_report([result_line("a", status="not_judged", sentences=[sentence])]).unscored
+
+    assert shown_row(kept, 0).sentences[0].verdict is None
+
+
+@pytest.mark.parametrize(("language", "html_lang"), [("en", "en"), ("zh", "zh-Hans")])
+def test_the_language_is_said_and_spoken(language: ReportLanguage, html_lang: str) -> None:
+    page = Page(render_html(build_report(LINES), language=language))
+
+    assert page.named("html") == [{"lang": html_lang}]
+    assert ("忠实度" in page.text) == (language == "zh")
+
+
+def test_both_languages_have_the_same_words_with_the_same_places() -> None:
+    def places(text: str) -> set[str]:
+        return {name for _, name, _, _ in Formatter().parse(text) if name}
+
+    assert list(ENGLISH) == list(CHINESE)
+    assert {key for key in ENGLISH if places(ENGLISH[key]) != places(CHINESE[key])} == set()
+    assert [key for key, text in CHINESE.items() if not re.search("[\u4e00-\u9fff]", text)] == []
+
+
+def test_no_word_is_left_over() -> None:
+    sources = "".join(
+        path.read_text(encoding="utf-8")
+        for path in PARTS.parent.rglob("*")
+        if path.is_file() and path.name not in {"english.py", "chinese.py"} and "__pycache__" not in path.parts
+    )
+    built = ("verdict_", "status_", "tier_")
+
+    unused = [
+        key
+        for key in ENGLISH
+        if not key.startswith(built)
+        and not re.search(rf"""words\.{key}\b|["']{key}["']""", sources)
+        and not key.endswith("_hint")
+    ]
+
+    assert unused == []
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+def test_every_text_has_a_contrast_of_at_least_4_5(theme: int) -> None:
+    colour = colours(CSS)[theme]
+    pairs = [("ink", "page"), ("ink", "card"), ("soft", "page"), ("soft", "card"), ("ink", "field"), ("accent", "card")]
+    pairs += [(f"{verdict}-ink", f"{verdict}-fill") for verdict in GRAVEST_FIRST]
+
+    ratios = {pair: contrast(colour[pair[0]], colour[pair[1]]) for pair in pairs}
+
+    assert {pair: round(ratio, 2) for pair, ratio in ratios.items() if ratio < 4.5} == {}
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+def test_marks_of_charts_stand_out(theme: int) -> None:
+    # WCAG 2.2, 1.4.11: 3 to 1; the stacked bar has its words and counts beside it.
+    colour = colours(CSS)[theme]
+
+    assert contrast(colour["bar"], colour["card"]) >= 3
+
+
+def test_an_empty_report_is_a_page_too() -> None:
+    assert "No row was judged." in Page(render_html(build_report([]))).text
+
+
+def test_unseen_characters_are_written_out() -> None:
+    assert visible("a\u202eb\x00\x1b") == "a⟦U+202E⟧b⟦U+0000⟧⟦U+001B⟧"
+    assert visible("家\n\t👩\u200d💻") == "家\n\t👩\u200d💻"
+    assert one_line("a\n b\u2028c  d", most=5) == "a b c…"

@@ -1,0 +1,168 @@
+"""The report as Markdown and as JUnit XML."""
+
+import re
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from app.report.building import build_report
+from app.report.gates import GateOutcome
+from app.report.junit import junit_xml
+from app.report.markdown import escaped, markdown_summary
+from tests.report_html import HOSTILE, hostile_report
+from tests.result_rows import error_line, result_line, scored_line
+
+PASSED = GateOutcome("faithfulness", "at least 0.8", "0.9", passed=True)
+FAILED = GateOutcome("degraded", "at most 0.02", "0.5", passed=False)
+LINES = [
+    scored_line("low", 0.25, row=0, verdicts=("supported", "contradicted")),
+    scored_line("fine", 0.9, row=1),
+    result_line("quiet", row=2, status="abstained"),
+    result_line("blank", row=3, status="empty_answer"),
+    result_line("down", row=4, status="not_judged"),
+    error_line(None, row=5),
+]
+
+
+def suite_of(xml: bytes) -> ET.Element:
+    root = ET.fromstring(xml)  # noqa: S314
+    (suite,) = root
+    assert (root.tag, suite.tag) == ("testsuites", "testsuite")
+    return suite
+
+
+def kinds_of(suite: ET.Element) -> dict[str, str]:
+    return {case.attrib["name"]: next((child.tag for child in case), "passed") for case in suite}
+
+
+def test_gates_and_rows_that_need_a_look_are_tests() -> None:
+    suite = suite_of(junit_xml(build_report(LINES), [PASSED, FAILED], suite="nightly"))
+
+    assert kinds_of(suite) == {
+        "faithfulness": "passed",
+        "degraded": "failure",
+        "row 0: low": "failure",
+        "row 2: quiet": "skipped",
+        "row 3: blank": "skipped",
+        "row 4: down": "error",
+        "row 5: (no name)": "error",
+        "rows that passed: 1": "passed",
+    }
+    assert suite.attrib == {
+        "name": "nightly",
+        "tests": "8",
+        "failures": "2",
+        "errors": "2",
+        "skipped": "2",
+        "time": "0",
+    }
+
+
+def test_a_failure_says_the_score_and_the_gravest_claim() -> None:
+    suite = suite_of(junit_xml(build_report(LINES[:1])))
+
+    (failure,) = suite.iter("failure")
+    assert failure.attrib == {
+        "message": "faithfulness 0.250 is below 0.7, tier llm; contradicted: The bridge was opened in 1931.",
+        "type": "below_threshold",
+    }
+    assert failure.text == "contradicted: The bridge was opened in 1931."
+
+
+def test_rows_that_are_not_kept_are_one_test_a_kind() -> None:
+    lines = [scored_line(f"q{row}", 0.0, row=row) for row in range(7)]
+    lines += [error_line(f"e{row}", row=row) for row in range(60)]
+
+    suite = suite_of(junit_xml(build_report([*lines, b"{"], worst=5)))
+
+    kinds = kinds_of(suite)
+    assert kinds["2 further rows below their threshold"] == "failure"
+    assert kinds["10 further rows with an error"] == "error"
+    assert kinds["lines that were skipped"] == "error"
+    assert len(kinds) == 5 + 50 + 3
+
+
+# The parts of the junit-10.xsd of the Jenkins xUnit plugin that a report without times uses.
+ALLOWED: dict[str, tuple[set[str], set[str]]] = {
+    "testsuites": (set(), {"testsuite"}),
+    "testsuite": ({"name", "tests", "failures", "errors", "skipped", "time"}, {"testcase"}),
+    "testcase": ({"classname", "name", "time"}, {"failure", "error", "skipped"}),
+    "failure": ({"message", "type"}, set()),
+    "error": ({"message", "type"}, set()),
+    "skipped": ({"message"}, set()),
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_stays_text_in_xml(text: str) -> None:
+    root = ET.fromstring(junit_xml(hostile_report(text), [GateOutcome(text, text, text, passed=False)], suite=text))  # noqa: S314
+
+    for element in root.iter():
+        attributes, children = ALLOWED[element.tag]
+        assert set(element.attrib) <= attributes
+        assert {child.tag for child in element} <= children
+        if element.tag == "testcase":
+            assert {"classname", "name"} <= set(element.attrib)
+            assert len(element) <= 1
+
+
+def test_markdown_has_gates_scores_counts_and_the_worst_rows() -> None:
+    text = markdown_summary(build_report(LINES, baseline_lines=LINES), [PASSED, FAILED], title="Nightly", rows=1)
+
+    assert text.startswith("## Nightly\n\n**❌ A gate failed**\n")
+    assert "| faithfulness | at least 0.8 | 0.9 | ✅ passed |" in text
+    assert "| degraded | at most 0.02 | 0.5 | ❌ failed |" in text
+    assert "| LLM judge | 2 | 0.575 [0.250, 0.900] | 0.425 [0.100, 0.750] |" in text
+    assert "| LLM judge | +0.000 [+0.000, +0.000] | 2 | 0 | 2 | 0 |" in text
+    assert "| 0.250 | LLM judge | low | Contradicted | The bridge was opened in 1931. |" in text
+    assert "fine" not in text
+
+
+def test_markdown_of_tiers_says_that_they_do_not_compare() -> None:
+    text = markdown_summary(build_report([scored_line("a", 1.0), scored_line("b", 0.5, tier="lexical")]))
+
+    assert "All tiers (mixed scales)" in text
+    assert "never across" in text
+
+
+def test_markdown_speaks_chinese() -> None:
+    assert "忠实度" in markdown_summary(build_report(LINES), language="zh")
+
+
+def test_markdown_without_a_judged_row_says_so() -> None:
+    assert "No row was judged." in markdown_summary(build_report([]))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a|b", "a&#124;b"),
+        ("`x` *y* _z_", "&#96;x&#96; &#42;y&#42; &#95;z&#95;"),
+        ("<b> & \\|", "&#60;b&#62; &#38; &#92;&#124;"),
+        ("@team #12", "&#64;&#8288;team &#35;&#8288;12"),
+        ("see https://evil.example", "see https&#58;&#8288;//evil.example"),
+        ("www.evil.example", "www&#8288;.evil.example"),
+        ("![x](y)", "&#33;&#91;x&#93;&#40;y&#41;"),
+        ("line\r\nbreak", "line break"),
+        ("0.80 - fine", "0.80 - fine"),
+    ],
+)
+def test_text_of_others_has_no_meaning_in_markdown(text: str, shown: str) -> None:
+    assert escaped(text) == shown
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_changes_no_table(text: str) -> None:
+    def shape(value: str) -> list[int]:
+        gates = [GateOutcome(value, value, value, passed=False)]
+        markdown = markdown_summary(hostile_report(value), gates, title=value)
+        return [line.count("|") for line in markdown.split("\n")]
+
+    assert shape(text) == shape("harmless")
+
+
+def test_hostile_text_makes_no_element_and_no_link_in_markdown() -> None:
+    for text in HOSTILE:
+        markdown = markdown_summary(hostile_report(text), title=text)
+
+        assert re.findall(r"[<>`@]|\]\(|://", markdown) == []
