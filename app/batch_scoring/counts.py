@@ -1,12 +1,16 @@
 """How a run stands: what became of its rows, what they cost, how fast it is and how long it will take."""
 
+import re
 import time
 from dataclasses import dataclass
+from typing import Final
 
-from app.batch_scoring.written_rows import WrittenRow, read_written
+from app.batch_scoring.written_rows import WrittenRow
 from app.rows.tally import Tally
 from app.schemas.batch import BatchSummary
 from app.scored_row import ScoredRow
+
+_FAITHFULNESS: Final = re.compile(rb'"faithfulness":([0-9.eE+-]+)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,7 @@ class Counts:
 
     def add_earlier(self, row: WrittenRow) -> None:
         """A row that an earlier part has written."""
-        self._add(row)
+        self._add(row.scored, row.faithfulness)
         self._rows_before += 1
 
     def begin(self) -> None:
@@ -71,10 +75,9 @@ class Counts:
 
     def add(self, scored: ScoredRow) -> None:
         """A row of this part."""
-        written = read_written(scored.line)
-        if written is None:
-            raise ValueError(f"row {scored.row} has a line that cannot be read back")
-        self._add(written)
+        # Its first mention is the score: in a name before it the quotes are escaped
+        found = _FAITHFULNESS.search(scored.line)
+        self._add(scored, float(found[1]) if found else None)
         self._rows_now += 1
 
     def standing(self, share: float | None, share_before: float) -> Standing:
@@ -88,11 +91,11 @@ class Counts:
             share_before=share_before,
         )
 
-    def _add(self, row: WrittenRow) -> None:
-        self._tally.add(row.scored)
-        if row.faithfulness is not None:
-            total, rows = self._sums.get(row.scored.tier, (0.0, 0))
-            self._sums[row.scored.tier] = total + row.faithfulness, rows + 1
+    def _add(self, scored: ScoredRow, faithfulness: float | None) -> None:
+        self._tally.add(scored)
+        if faithfulness is not None:
+            total, rows = self._sums.get(scored.tier, (0.0, 0))
+            self._sums[scored.tier] = total + faithfulness, rows + 1
 
     def _by_tier(self) -> dict[str, tuple[float, int]]:
         """Rows that needed no tier are the largest one's, as in a report."""

@@ -89,6 +89,27 @@ class ScorerHere:
         self, rows: Iterable[Record | RecordProblem], halt: Halt, budget: Budget
     ) -> AsyncGenerator[ScoredRow, None]:
         """As `ManyScorer` has it."""
+        work = self._one_by_one if self._at_once == 1 else self._several
+        async with aclosing(work(rows, halt, budget)) as done:
+            async for scored in done:
+                yield scored
+
+    async def _one_by_one(
+        self, rows: Iterable[Record | RecordProblem], halt: Halt, budget: Budget
+    ) -> AsyncGenerator[ScoredRow, None]:
+        """Without the tasks that several need: a tenth of the time of a short row."""
+        for row in rows:
+            if halt.is_called:
+                return
+            scored = await self._one.score(row)
+            budget.pay(scored.usage.cost)
+            yield scored
+            # Signals and who watches have their turn too
+            await asyncio.sleep(0)
+
+    async def _several(
+        self, rows: Iterable[Record | RecordProblem], halt: Halt, budget: Budget
+    ) -> AsyncGenerator[ScoredRow, None]:
         # Waiters are let in as they came: rows are begun in order, and those never begun stand behind all others
         room = asyncio.Semaphore(self._at_once)
 
