@@ -2,8 +2,10 @@
 
 import contextlib
 import json
+import os
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 import httpx2
@@ -25,8 +27,9 @@ _BEGIN = re.compile(r"BEGIN ([0-9a-f]{16})")
 
 
 def plain_settings(**knobs: Any) -> Settings:
-    """Settings without a judge; nothing is loaded in the background."""
-    return Settings(**{"warm_up": False, **knobs})
+    """Settings without a judge; nothing is loaded in the background, and no jobs but a test's own are found."""
+    quiet = {} if "PLUMBLINE_DATA_DIR" in os.environ else {"data_dir": Path(os.devnull, "no-jobs")}
+    return Settings(**{"warm_up": False, **quiet, **knobs})
 
 
 def judge_settings(judge: ScriptedJudge, **knobs: Any) -> Settings:

@@ -12,6 +12,7 @@ from app.api.auth import tenant_of
 from app.api.job_choices import ChoicesReader, ChoicesRefused
 from app.api.job_documents import EVENTS, RESULTS, SUBMIT_BODY, SUBMITTED
 from app.api.job_events import EventsDesk, EventStream, JobEvents, event_id
+from app.api.job_report import REPORT, JobReports, ReportQuery
 from app.api.job_results import MAX_PAGE_ROWS, Asked, JobResults, results_format
 from app.api.job_upload import JobUploads, SentRows
 from app.api.job_wire import JOBS_PATH, job_info, job_path
@@ -197,6 +198,19 @@ def _add_looks(router: APIRouter, store_of: StoreOf, desk_of: Callable[[Request]
         form = results_format(request.headers.getlist("accept"), query.format)
         results = JobResults(store_of(request), await found(request, job_id))
         return await results.answer(Asked(query.after, query.limit, form, query.format is not None))
+
+    reports = JobReports()
+
+    @router.get(
+        "/jobs/{job_id}/report",
+        operation_id="get_job_report",
+        response_class=Response,
+        responses={**problem_responses(404), 200: REPORT},
+    )
+    async def get_job_report(request: Request, job_id: _JobId, query: Annotated[ReportQuery, Query()]) -> Response:
+        """What came of a job, also while it runs: scores by tier with intervals, the worst rows, a comparison."""
+        baseline = None if query.baseline is None else await found(request, query.baseline)
+        return await reports.answer(store_of(request), await found(request, job_id), baseline, query)
 
     @router.get(
         "/jobs/{job_id}/events",

@@ -138,7 +138,7 @@ class SqliteJobStore:
             with guarded():
                 cut = await asyncio.to_thread(self._cut, upload, rows)
         except InvalidInput as error:
-            held = await self.fail(lease, str(error))
+            held = await self.fail(lease, error.detail)
         else:
             held = await self._database.write(
                 lambda sql: _filled(self._chunks(sql), lease, cut, rows.name), is_durable=True

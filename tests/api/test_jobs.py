@@ -16,6 +16,7 @@ ROUTES = [
     ("GET", "/results"),
     ("GET", "/results?limit=1"),
     ("GET", "/events"),
+    ("GET", "/report"),
     ("POST", "/pause"),
     ("POST", "/resume"),
     ("POST", "/cancel"),

@@ -40,6 +40,7 @@ def test_every_route_is_there_with_keys_and_problems(document: dict[str, Any]) -
         ONE: {"get", "delete"},
         f"{ONE}/results": {"get"},
         f"{ONE}/events": {"get"},
+        f"{ONE}/report": {"get"},
         f"{ONE}/pause": {"post"},
         f"{ONE}/resume": {"post"},
         f"{ONE}/cancel": {"post"},

@@ -85,6 +85,7 @@ def test_every_operation_has_a_name_of_its_own(document: dict[str, Any]) -> None
         "evaluate_retrieval",
         "fuse_retrieval",
         "get_job",
+        "get_job_report",
         "get_job_results",
         "health",
         "list_jobs",

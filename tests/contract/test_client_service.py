@@ -1,12 +1,14 @@
 """The client against the real service."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.client import AccessRefused, AsyncPlumbline, NotThere, Plumbline
 from app.main import create_app
+from app.schemas.report import ReportSummary
 from app.schemas.rows import RowResult
 from tests.batch_service import CONTEXT
 from tests.fakes import WordEncoder
@@ -17,8 +19,9 @@ LEXICAL = {"tiers": ["lexical"]}
 
 
 @pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    settings = plain_settings(api_keys=KEY, max_batch_samples=8, max_batch_body_bytes=20_000, max_answer_characters=500)
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    limits = {"max_batch_samples": 8, "max_batch_body_bytes": 20_000, "max_answer_characters": 500}
+    settings = plain_settings(api_keys=KEY, data_dir=tmp_path_factory.mktemp("data"), **limits)
     with served(create_app(settings, encoder=WordEncoder())) as url:
         yield url
 
@@ -85,3 +88,24 @@ def test_keys_and_options_that_are_wrong_end_it(url: str) -> None:
 def test_a_job_that_is_not_there(url: str) -> None:
     with Plumbline(url, KEY) as client, pytest.raises(NotThere):
         client.jobs.get("no-such-job")
+
+
+def test_a_job_from_its_submission_to_its_report(tmp_path: Path) -> None:
+    given: list[Any] = [sample(number) for number in range(50)]
+    given[7] = {"custom_id": "q7", "answer": 5}
+    app = create_app(plain_settings(data_dir=tmp_path / "data"), encoder=WordEncoder())
+    with served(app) as url, Plumbline(url) as client:
+        job = client.jobs.submit(given, options=LEXICAL, name="nightly")
+        rows = list(job.results())
+        info = job.wait(timeout=30)
+        listed = [each.id for each in client.jobs.list()]
+        report = job.report(format="json")
+        job.delete()
+        with pytest.raises(NotThere):
+            job.refresh()
+
+    assert [row.index for row in rows] == list(range(50))
+    assert [row.index for row in rows if row.problem is not None] == [7]
+    assert (info.status, info.request_counts.completed, info.request_counts.failed) == ("completed_with_errors", 49, 1)
+    assert listed == [job.id]
+    assert ReportSummary.model_validate_json(report).rows == 50
