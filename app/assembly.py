@@ -24,6 +24,8 @@ from app.judges.prompts import PromptLibrary
 from app.judges.questions import Mark, random_mark
 from app.judges.tier import AbsentTier, ChatModel, SentenceEncoder, Tier, TierName
 from app.judges.verdict_cache import CachedTier
+from app.postgres import SCHEMA as POSTGRES_SCHEMA
+from app.postgres import connection_string
 from app.rows.job_rows import job_rows
 from app.scoring import Scorer
 from app.settings import Settings
@@ -32,6 +34,8 @@ _VERIFY = ("verify_claims", "v2")
 _CHECK = ("check_claims", "v1")
 # Rows of jobs that are under way when the service ends get so long; what is left is done after its next start.
 _DRAIN_SECONDS = 5.0
+# Of chunks that the queue delivers to one worker; as `Pace.chunks`.
+_CHUNKS_AT_ONCE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,8 @@ def make_plan(settings: Settings, *, encoder: SentenceEncoder | None = None) -> 
     Raises:
         ConfigurationError, PromptError, CalibrationError: with one line that says what is wrong.
     """
+    if settings.database_url is not None:
+        connection_string(settings.database_url.get_secret_value())
     return Plan(
         settings=settings,
         judge_names=tuple(resolve_judges(settings)),
@@ -144,20 +150,51 @@ def _encoder(settings: Settings, stack: AsyncExitStack) -> TransformerEncoder:
 
 async def open_jobs(plan: Plan, scorer: Scorer, stack: AsyncExitStack) -> JobStore:
     """The store of jobs, and a worker on it unless the settings want none; the stack ends and closes them."""
-    settings = plan.settings
-    store = SqliteJobStore(settings.data_dir)
+    if plan.settings.database_url is not None:
+        return _shared_jobs(plan, scorer, stack, plan.settings.database_url.get_secret_value())
+    store = SqliteJobStore(plan.settings.data_dir)
     stack.push_async_callback(store.close)
-    if settings.job_concurrency:
-        rows_of = job_rows(scorer, settings, judge_names=plan.judge_names)
-        worker = Worker(
-            store, lambda lease: rows_of(lease.tenant, lease.options), Pace(concurrency=settings.job_concurrency)
-        )
+    if plan.settings.job_concurrency:
+        worker = _worker(plan, scorer, store)
         store.on_change(worker.wake)
         running = asyncio.get_running_loop().create_task(worker.run())
         stack.push_async_callback(_stop, worker, running)
     return store
 
 
+def _shared_jobs(plan: Plan, scorer: Scorer, stack: AsyncExitStack, url: str) -> JobStore:
+    """The store on PostgreSQL, looked after by this process too; a worker takes what the queue delivers."""
+    # An extra: its packages are not there unless the settings ask for them.
+    from app.jobs.distributed import QueueWorker, keep_rescuing  # noqa: PLC0415
+    from app.jobs.postgres_store import PostgresJobStore  # noqa: PLC0415
+    from app.jobs.procrastinate_engine import ProcrastinateEngine  # noqa: PLC0415
+
+    conninfo = connection_string(url)
+    engine = ProcrastinateEngine(conninfo)
+    store = PostgresJobStore(conninfo, schema=POSTGRES_SCHEMA, engine=engine, uploads=plan.settings.data_dir)
+    stack.push_async_callback(store.close)
+    rescuing = asyncio.get_running_loop().create_task(keep_rescuing(store))
+    stack.push_async_callback(_cancelled, rescuing)
+    if plan.settings.job_concurrency:
+        worker = _worker(plan, scorer, store)
+        store.on_change(worker.wake)
+        queue = QueueWorker(store, engine, worker, at_once=_CHUNKS_AT_ONCE)
+        queue.start()
+        stack.push_async_callback(queue.stop, _DRAIN_SECONDS)
+    return store
+
+
+def _worker(plan: Plan, scorer: Scorer, store: JobStore) -> Worker:
+    rows_of = job_rows(scorer, plan.settings, judge_names=plan.judge_names)
+    pace = Pace(concurrency=plan.settings.job_concurrency)
+    return Worker(store, lambda lease: rows_of(lease.tenant, lease.options), pace)
+
+
 async def _stop(worker: Worker, running: "asyncio.Task[None]") -> None:
     await worker.stop(_DRAIN_SECONDS)
     await running
+
+
+async def _cancelled(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

@@ -50,6 +50,26 @@ def connection_string(url: str, *, schema: str = SCHEMA, is_durable: bool = True
     )
 
 
+def probe(conninfo: str) -> None:
+    """Connects once; blocks.
+
+    Raises:
+        ConfigurationError: the database cannot be reached, with its address and no password.
+    """
+    import psycopg  # noqa: PLC0415
+    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
+
+    try:
+        psycopg.connect(conninfo).close()
+    except psycopg.Error as error:
+        given = conninfo_to_dict(conninfo)
+        place = f"{given.get('host', 'the local socket')} port {given.get('port', 5432)}"
+        words = str(error).strip().splitlines()[0].rpartition(" failed: ")[2]
+        if secret := str(given.get("password") or ""):
+            words = words.replace(secret, "***")
+        raise ConfigurationError(f"PLUMBLINE_DATABASE_URL: cannot reach the database at {place}: {words}") from None
+
+
 def require_extra() -> None:
     """Raises ConfigurationError where the packages for PostgreSQL are not installed."""
     if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
