@@ -60,9 +60,9 @@ class PostgresStores:
 
     first_state = JobState.QUEUED
 
-    def __init__(self, url: str, folder: Path) -> None:
+    def __init__(self, url: str, folder: Path, *, schema: str | None = None) -> None:
         self.url = url
-        self.schema = f"test_{secrets.token_hex(6)}"
+        self.schema = schema or f"test_{secrets.token_hex(6)}"
         self._folder = folder
 
     def open(self) -> JobStore:

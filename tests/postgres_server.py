@@ -1,6 +1,7 @@
 """A real PostgreSQL on loopback, of one's own, from the machine's packages: started, killed and started again."""
 
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -65,6 +66,14 @@ class PostgresServer:
             if time.monotonic() > until or self._process.poll() is not None:
                 raise RuntimeError((self._home / "server.log").read_text()[-2000:])
             time.sleep(0.02)
+
+    def new_database(self) -> str:
+        """The URL of one more database, empty."""
+        name = f"d{secrets.token_hex(6)}"
+        query = f"CREATE DATABASE {name}"
+        command = ["psql", "-q", "-h", "127.0.0.1", "-p", str(self.port), "-U", "judge", "-c", query, "postgres"]
+        self._run(*command)
+        return self.url.removesuffix("postgres") + name
 
     def kill(self) -> None:
         """Ends it at once and without a word, as a machine does that loses power: the server and all it has begun."""

@@ -24,7 +24,7 @@ _HEARTBEAT_SECONDS, _STALLED_SECONDS = 5.0, 30.0
 _POLL_SECONDS: Final = 2.0
 _RETRY_SECONDS: Final = 1.0
 # After so long what is under way when the process is to end is left; the worker's own time to drain is shorter.
-_END_SECONDS: Final = 30.0
+_END_SECONDS: Final = 10.0
 _LOG = structlog.get_logger()
 
 

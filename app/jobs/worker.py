@@ -91,7 +91,9 @@ class Worker:
     async def work_on(self, leased: Callable[[], Awaitable[Lease | None]]) -> None:
         """Works on the chunk that `leased` returns, to its end; for chunks that are delivered one by one."""
         lease = None if self._is_stopping else await persistently(leased)
-        if lease is not None:
+        if lease is not None and self._is_stopping:
+            await self._store.release(lease)
+        elif lease is not None:
             await asyncio.wait({self._begin(lease)})
 
     async def _begin_one(self) -> bool:

@@ -1,0 +1,143 @@
+"""Kills workers at random while three of them work on a job, and checks that nothing is lost, changed or repeated.
+
+    python benchmarks/kill_workers.py [--kills 50] [--rows 20000] [--seed 1]
+
+The workers are `plumbline worker` on a PostgreSQL that this starts, each in a process that is killed with SIGKILL, and
+another started in its place; the judge is scripted, in a process of its own, and counts. Ends with an assertion error
+where something does not hold, else with one JSON line.
+"""
+
+import argparse
+import asyncio
+import json
+import random
+import sys
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from app.jobs.job import JobState, NewJob
+from app.jobs.store import JobStore
+from tests.job_rows import TENANT, upload
+from tests.job_stores import PostgresStores
+from tests.judge_process import judge_process, row
+from tests.kill_trial import KillTrial
+from tests.killable_service import KillableService, killable_service
+from tests.postgres_server import PostgresServer
+
+WORKERS, CONCURRENCY, CHUNK_ROWS = 3, 32, 100
+
+
+def environment(base_url: str, database_url: str, folder: Path) -> dict[str, str]:
+    """A worker with a scripted judge, priced, that keeps no verdicts: a call that is repeated is seen."""
+    return {
+        "PLUMBLINE_DATABASE_URL": database_url,
+        "PLUMBLINE_LLM_PROVIDER": "generic",
+        "PLUMBLINE_LLM_BASE_URL": base_url,
+        "PLUMBLINE_LLM_API_KEY": "sk-scripted-judge-0001",
+        "PLUMBLINE_LLM_MODEL": "judge-1",
+        "PLUMBLINE_LLM_PRICES": json.dumps({"judge-1": {"input": 1.0, "output": 2.0}}),
+        "PLUMBLINE_CACHE_TTL_SECONDS": "0",
+        "PLUMBLINE_WARM_UP": "false",
+        "PLUMBLINE_DATA_DIR": str(folder),
+        "PLUMBLINE_JOB_CONCURRENCY": str(CONCURRENCY),
+        "PLUMBLINE_DEADLINE_SECONDS": "60",
+    }
+
+
+class Fleet:
+    """Workers, of which one at random is killed and replaced."""
+
+    def __init__(self, service: KillableService, *, seed: int = 0) -> None:
+        self._service = service
+        self._random = random.Random(seed)  # noqa: S311
+        self._pids = [service.start() for _ in range(WORKERS)]
+
+    def kill(self) -> None:
+        """Ends one without a word and starts another."""
+        place = self._random.randrange(WORKERS)
+        self._service.kill(self._pids[place])
+        self._pids[place] = self._service.start()
+
+    def end(self) -> list[int]:
+        """Ends all as an operator would; their exit codes."""
+        return [self._service.end(pid) for pid in self._pids]
+
+
+async def cancelled_stays(store: JobStore, fleet: Fleet) -> None:
+    """A job is cancelled while it runs; no kill moves it on."""
+    new = NewJob(TENANT, b'{"tiers": ["llm"]}')
+    job = (await store.submit(new, upload(store, [row(number) for number in range(5_000)]))).job
+    while (await store.get(TENANT, job.id)).counts.done < CHUNK_ROWS:  # noqa: ASYNC110
+        await asyncio.sleep(0.02)
+    cancelled = await store.act(TENANT, job.id, "cancel")
+    for _ in range(WORKERS):
+        fleet.kill()
+    await asyncio.sleep(5)
+    after = await store.get(TENANT, job.id)
+    assert cancelled.state is after.state is JobState.CANCELLED
+    assert after.counts == cancelled.counts
+
+
+async def recovery(store: JobStore, service: KillableService) -> float:
+    """Seconds from the end of the only worker to the next row that is done, another worker standing by."""
+    worker = service.start()
+    new = NewJob(TENANT, b'{"tiers": ["llm"]}')
+    job = (await store.submit(new, upload(store, [row(number) for number in range(CHUNK_ROWS)]))).job
+    while not (await store.get(TENANT, job.id)).counts.done:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    other = service.start()
+    await asyncio.sleep(4)
+    service.kill(worker)
+    started = time.monotonic()
+    before = (await store.get(TENANT, job.id)).counts.done
+    while (await store.get(TENANT, job.id)).counts.done == before:  # noqa: ASYNC110
+        await asyncio.sleep(0.02)
+    seconds = time.monotonic() - started
+    await store.act(TENANT, job.id, "cancel")
+    service.kill(other)
+    return seconds
+
+
+async def run(kills: int, rows: int, seed: int) -> dict[str, object]:
+    """The whole trial."""
+    with tempfile.TemporaryDirectory() as folder, PostgresServer() as server:
+        stores = PostgresStores(server.url, Path(folder), schema="plumbline")
+        store = stores.open()
+        with judge_process(latency_seconds=0.02) as judge:
+            settings = environment(judge.base_url, server.url, Path(folder))
+            with killable_service(settings, is_worker=True) as service:
+                fleet = Fleet(service, seed=seed)
+                trial = await KillTrial(store, judge, fleet.kill, seed=seed).run(rows, kills, between=(0.2, 2.0))
+                assert trial.kills == kills, f"the job was done after {trial.kills} kills"
+                assert trial.repeated <= trial.kills * (CONCURRENCY + CHUNK_ROWS)
+                await cancelled_stays(store, fleet)
+                assert fleet.end() == [0] * WORKERS
+        with judge_process(latency_seconds=2.0) as slow:
+            settings = environment(slow.base_url, server.url, Path(folder)) | {"PLUMBLINE_JOB_CONCURRENCY": "4"}
+            with killable_service(settings, is_worker=True) as service:
+                recovered = [await recovery(store, service) for _ in range(5)]
+        await store.close()
+    found = asdict(trial)
+    found["repeated_a_kill"] = round(trial.repeated / max(1, trial.kills), 1)
+    found["recovery_seconds"] = [round(each, 1) for each in sorted(recovered)]
+    return found
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    started = time.monotonic()
+    found = asyncio.run(run(options.kills, options.rows, options.seed))
+    print(json.dumps({**found, "whole_seconds": round(time.monotonic() - started, 1)}))
+
+
+if __name__ == "__main__":
+    main()
