@@ -10,6 +10,7 @@ from app import __version__
 from app.backends.chat_models import build_chat_models
 from app.backends.endpoints import resolve_judges
 from app.backends.sentence_encoder import TransformerEncoder
+from app.backends.shared_database import SharedDatabase
 from app.backends.verdict_store import make_verdict_store
 from app.errors import FailureReason
 from app.jobs.sqlite_store import SqliteJobStore
@@ -116,11 +117,12 @@ def _llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack) -> Tier:
             reason=FailureReason.NOT_CONFIGURED,
             detail="no judge is configured; set DASHSCOPE_API_KEY, or PLUMBLINE_LLM_API_KEY with a provider",
         )
-    chats = build_chat_models(plan.settings)
+    shared = _shared_database(plan.settings, stack)
+    chats = build_chat_models(plan.settings, shared=shared)
     for chat in chats.values():
         stack.push_async_callback(chat.close)
     tier = _plain_llm_tier(plan, chats, executor, random_mark)
-    store = make_verdict_store(plan.settings)
+    store = make_verdict_store(plan.settings, shared)
     if store is None:
         return tier
     stack.push_async_callback(store.close)
@@ -132,6 +134,14 @@ def _llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack) -> Tier:
 def _plain_llm_tier(plan: Plan, chats: Mapping[str, ChatModel], executor: Executor, mark: Mark) -> LlmTier:
     tokens = plan.settings.llm_max_output_tokens
     return LlmTier(chats, plan.prompts, executor, max_output_tokens=tokens, mark=mark)
+
+
+def _shared_database(settings: Settings, stack: AsyncExitStack) -> SharedDatabase | None:
+    if settings.database_url is None:
+        return None
+    shared = SharedDatabase(settings.database_url.get_secret_value())
+    stack.push_async_callback(shared.close)
+    return shared
 
 
 def encoder_of(settings: Settings) -> TransformerEncoder:

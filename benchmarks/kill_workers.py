@@ -111,7 +111,7 @@ async def run(kills: int, rows: int, seed: int) -> dict[str, object]:
             settings = environment(judge.base_url, server.url, Path(folder))
             with killable_service(settings, is_worker=True) as service:
                 fleet = Fleet(service, seed=seed)
-                trial = await KillTrial(store, judge, fleet.kill, seed=seed).run(rows, kills, between=(0.2, 2.0))
+                trial = await KillTrial(store, judge, fleet.kill, seed=seed).run(rows, kills, between=(1.0, 4.0))
                 assert trial.kills == kills, f"the job was done after {trial.kills} kills"
                 assert trial.repeated <= trial.kills * (CONCURRENCY + CHUNK_ROWS)
                 await cancelled_stays(store, fleet)
