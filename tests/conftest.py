@@ -78,6 +78,20 @@ def postgres_stores(postgres_server: PostgresServer, tmp_path: Path) -> Postgres
     return PostgresStores(postgres_server.url, tmp_path / "jobs")
 
 
+@pytest.fixture
+def postgres_own_server() -> Iterator[PostgresServer]:
+    """A PostgreSQL for one test alone, which may kill it."""
+    require_postgres()
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_own_stores(postgres_own_server: PostgresServer, tmp_path: Path) -> PostgresStores:
+    """Stores on the server that is this test's own."""
+    return PostgresStores(postgres_own_server.url, tmp_path / "jobs")
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Stores:
     """Every store in turn: what a test says of one it says of all."""

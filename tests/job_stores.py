@@ -2,16 +2,20 @@
 
 import importlib.util
 import secrets
-from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
 from app.jobs.job import JobState
 from app.jobs.sqlite_store import SqliteJobStore
 from app.jobs.store import JobStore
+from app.postgres import connection_string
 from tests.postgres_server import binaries
+
+if TYPE_CHECKING:
+    from app.jobs.postgres_store import PostgresJobStore
+    from app.jobs.procrastinate_engine import ProcrastinateEngine
 
 EXTRA = all(importlib.util.find_spec(name) for name in ("psycopg", "psycopg_pool", "procrastinate"))
 
@@ -65,14 +69,21 @@ class PostgresStores:
         self.schema = schema or f"test_{secrets.token_hex(6)}"
         self._folder = folder
 
-    def open(self) -> JobStore:
+    def open(self) -> "PostgresJobStore":
         from app.jobs.postgres_store import PostgresJobStore
-        from app.jobs.procrastinate_engine import ProcrastinateEngine
-        from app.postgres import connection_string
 
-        conninfo = connection_string(self.url, schema=self.schema)
-        engine = ProcrastinateEngine(conninfo)
-        return PostgresJobStore(conninfo, schema=self.schema, engine=engine, uploads=self._folder, grace_seconds=0.0)
+        return PostgresJobStore(
+            self._conninfo(), schema=self.schema, engine=self.engine(), uploads=self._folder, grace_seconds=0.0
+        )
+
+    def engine(self) -> "ProcrastinateEngine":
+        """What delivers chunks there."""
+        from app.jobs.procrastinate_engine import ProcrastinateEngine
+
+        return ProcrastinateEngine(self._conninfo())
+
+    def _conninfo(self) -> str:
+        return connection_string(self.url, schema=self.schema)
 
     async def aged(self, store: JobStore, seconds: float) -> None:
         from app.jobs.postgres_store import PostgresJobStore
@@ -82,6 +93,3 @@ class PostgresStores:
             lambda sql: sql.execute("UPDATE chunk SET lease_until = lease_until - ?", (seconds,)).rowcount
         )
         await store.rescue()
-
-
-StoresOf = Callable[[str], Stores]

@@ -47,7 +47,9 @@ class ProcrastinateEngine:
         rest = iter(chunks)
         while batch := list(islice(rest, _AT_ONCE)):
             waiting = sql.execute(
-                "SELECT queueing_lock FROM procrastinate_jobs WHERE status = 'todo' AND queueing_lock = ANY(?)",
+                # Kept from workers until what it tells of is committed: one that looked before would find nothing new.
+                "SELECT queueing_lock FROM procrastinate_jobs WHERE status = 'todo' AND queueing_lock = ANY(?)"
+                " FOR SHARE",
                 ([_lock_of(chunk) for chunk in batch],),
             )
             known = {lock for (lock,) in waiting}
