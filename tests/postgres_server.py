@@ -60,7 +60,7 @@ class PostgresServer:
             "postgres", "-D", str(self._data), "-p", str(self.port), "-h", "127.0.0.1", "-k", str(self._home), *settings
         )
         with (self._home / "server.log").open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd="/")  # noqa: S603
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd="/")
         until = time.monotonic() + _START_SECONDS
         while self._answers() != 0:
             if time.monotonic() > until or self._process.poll() is not None:
@@ -90,10 +90,10 @@ class PostgresServer:
 
     def _answers(self) -> int:
         command = [str(self._programs / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
-        return subprocess.run(command, check=False).returncode  # noqa: S603
+        return subprocess.run(command, check=False).returncode
 
     def _run(self, *command: str) -> None:
-        subprocess.run(self._command(*command), check=True, capture_output=True, cwd="/")  # noqa: S603
+        subprocess.run(self._command(*command), check=True, capture_output=True, cwd="/")
 
     def _command(self, program: str, *arguments: str) -> list[str]:
         command = [str(self._programs / program), *arguments]
