@@ -181,7 +181,8 @@ def _shared_jobs(plan: Plan, scorer: Scorer, stack: AsyncExitStack, url: str) ->
 
     conninfo = connection_string(url)
     engine = ProcrastinateEngine(conninfo)
-    store = PostgresJobStore(conninfo, schema=POSTGRES_SCHEMA, engine=engine, uploads=plan.settings.data_dir)
+    uploads = plan.settings.data_dir / "postgres"
+    store = PostgresJobStore(conninfo, schema=POSTGRES_SCHEMA, engine=engine, uploads=uploads)
     stack.push_async_callback(store.close)
     rescuing = asyncio.get_running_loop().create_task(keep_rescuing(store))
     stack.push_async_callback(_cancelled, rescuing)

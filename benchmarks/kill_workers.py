@@ -113,7 +113,7 @@ async def run(kills: int, rows: int, seed: int) -> dict[str, object]:
                 fleet = Fleet(service, seed=seed)
                 # A worker lives for some seconds, and rows of it that are tried again die with the next one at times.
                 killing = KillTrial(store, judge, fleet.kill, seed=seed, most_put_aside=kills // 10)
-                trial = await killing.run(rows, kills, between=(1.0, 4.0))
+                trial = await killing.run(rows, kills, between=(0.8, 3.2))
                 assert trial.kills == kills, f"the job was done after {trial.kills} kills"
                 assert trial.repeated <= trial.kills * (CONCURRENCY + CHUNK_ROWS)
                 await cancelled_stays(store, fleet)

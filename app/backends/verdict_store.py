@@ -239,10 +239,10 @@ def make_verdict_store(
     """
     if not settings.cache_ttl_seconds:
         return None
-    bounds = {"max_bytes": settings.cache_max_bytes, "ttl_seconds": settings.cache_ttl_seconds}
+    max_bytes, ttl_seconds = settings.cache_max_bytes, settings.cache_ttl_seconds
     if shared is not None and settings.cache_path is None:
-        return SharedVerdictStore(shared, **bounds)
-    return SqliteVerdictStore(settings.cache_path, **bounds)
+        return SharedVerdictStore(shared, max_bytes=max_bytes, ttl_seconds=ttl_seconds)
+    return SqliteVerdictStore(settings.cache_path, max_bytes=max_bytes, ttl_seconds=ttl_seconds)
 
 
 def _claim(connection: sqlite3.Connection) -> None:

@@ -19,7 +19,8 @@ from app.postgres import reason_of
 
 T = TypeVar("T")
 
-_CONNECTIONS: Final = 4
+# For what takes milliseconds, and for files that are written into the database, which may take minutes.
+_CONNECTIONS, _LONG_CONNECTIONS = 4, 2
 # Two that wait for each other, or that cannot both be: one of them is told so, and has changed nothing.
 _CLASHES: Final = (errors.DeadlockDetected, errors.SerializationFailure)
 _TRIES: Final = 5
@@ -65,6 +66,7 @@ class PostgresDatabase:
         self._conninfo = conninfo
         self._schema = schema
         self._threads = ThreadPoolExecutor(max_workers=_CONNECTIONS, thread_name_prefix="jobs-postgres")
+        self._long_threads = ThreadPoolExecutor(max_workers=_LONG_CONNECTIONS, thread_name_prefix="jobs-submission")
         self._own = threading.local()
         self._lock = threading.Lock()
         self._connections: set[psycopg.Connection] = set()
@@ -72,28 +74,29 @@ class PostgresDatabase:
 
     async def write(self, work: Callable[[Sql], T], *, is_durable: bool = False) -> T:
         """What `work` returns, once it is committed: on disk, always. After a clash with another it is called again."""
-        return await self.write_postgres(work)
+        return await self._run(self._threads, work, b"BEGIN")
 
-    async def write_postgres(self, work: Callable[[PostgresSql], T]) -> T:
-        """As `write`, for work that nothing but PostgreSQL does."""
-        return await self._run(work, b"BEGIN")
+    async def write_long(self, work: Callable[[PostgresSql], T]) -> T:
+        """As `write`, for work that may take minutes: what takes milliseconds does not wait for it."""
+        return await self._run(self._long_threads, work, b"BEGIN")
 
     async def read(self, work: Callable[[Sql], T]) -> T:
         """What `work` returns, seeing one state of the database."""
-        return await self._run(work, b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        return await self._run(self._threads, work, b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     async def close(self) -> None:
         """Close the connections, once what is under way is done."""
         self._is_closed = True
         await asyncio.to_thread(self._threads.shutdown)
+        await asyncio.to_thread(self._long_threads.shutdown)
         for connection in self._connections:
             connection.close()
         self._connections.clear()
 
-    async def _run(self, work: Callable[[PostgresSql], T], begin: bytes) -> T:
+    async def _run(self, threads: ThreadPoolExecutor, work: Callable[[PostgresSql], T], begin: bytes) -> T:
         if self._is_closed:
             raise StoreUnavailable("the store of jobs is closed: the service is ending")
-        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: self._tried(work, begin))
+        return await asyncio.get_running_loop().run_in_executor(threads, lambda: self._tried(work, begin))
 
     # --- everything below runs in a thread
 

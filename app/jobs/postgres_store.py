@@ -85,7 +85,7 @@ class PostgresJobStore(SqlJobStore):
         """As `JobStore.submit`; the rows are read before it returns."""
         job_id = f"job_{secrets.token_hex(12)}"
         try:
-            submission = await self._postgres.write_postgres(lambda sql: self._submitted(sql, new, upload, job_id))
+            submission = await self._postgres.write_long(lambda sql: self._submitted(sql, new, upload, job_id))
         finally:
             await asyncio.to_thread(upload.path.unlink, missing_ok=True)
         self._on_change()
