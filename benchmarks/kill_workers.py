@@ -7,9 +7,7 @@ another started in its place; the judge is scripted, in a process of its own, an
 where something does not hold, else with one JSON line.
 """
 
-import argparse
 import asyncio
-import json
 import random
 import sys
 import tempfile
@@ -21,6 +19,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from app.jobs.job import JobState, NewJob
 from app.jobs.store import JobStore
+from benchmarks.kill_service import CHUNK_ROWS, command
+from benchmarks.kill_service import environment as service_environment
 from tests.job_rows import TENANT, upload
 from tests.job_stores import PostgresStores
 from tests.judge_process import judge_process, row
@@ -28,23 +28,15 @@ from tests.kill_trial import KillTrial
 from tests.killable_service import KillableService, killable_service
 from tests.postgres_server import PostgresServer
 
-WORKERS, CONCURRENCY, CHUNK_ROWS = 3, 16, 100
+WORKERS, CONCURRENCY = 3, 8
 
 
 def environment(base_url: str, database_url: str, folder: Path) -> dict[str, str]:
-    """A worker with a scripted judge, priced, that keeps no verdicts: a call that is repeated is seen."""
+    """A worker, set up as the service of the other trial is."""
     return {
+        **service_environment(base_url, folder),
         "PLUMBLINE_DATABASE_URL": database_url,
-        "PLUMBLINE_LLM_PROVIDER": "generic",
-        "PLUMBLINE_LLM_BASE_URL": base_url,
-        "PLUMBLINE_LLM_API_KEY": "sk-scripted-judge-0001",
-        "PLUMBLINE_LLM_MODEL": "judge-1",
-        "PLUMBLINE_LLM_PRICES": json.dumps({"judge-1": {"input": 1.0, "output": 2.0}}),
-        "PLUMBLINE_CACHE_TTL_SECONDS": "0",
-        "PLUMBLINE_WARM_UP": "false",
-        "PLUMBLINE_DATA_DIR": str(folder),
         "PLUMBLINE_JOB_CONCURRENCY": str(CONCURRENCY),
-        "PLUMBLINE_DEADLINE_SECONDS": "60",
     }
 
 
@@ -107,13 +99,13 @@ async def run(kills: int, rows: int, seed: int) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as folder, PostgresServer() as server:
         stores = PostgresStores(server.url, Path(folder), schema="plumbline")
         store = stores.open()
-        with judge_process(latency_seconds=0.02) as judge:
+        with judge_process(latency_seconds=0.04) as judge:
             settings = environment(judge.base_url, server.url, Path(folder))
             with killable_service(settings, is_worker=True) as service:
                 fleet = Fleet(service, seed=seed)
                 # A worker lives for some seconds, and rows of it that are tried again die with the next one at times.
                 killing = KillTrial(store, judge, fleet.kill, seed=seed, most_put_aside=kills // 10)
-                trial = await killing.run(rows, kills, between=(0.8, 3.2))
+                trial = await killing.run(rows, kills, between=(0.6, 2.2))
                 assert trial.kills == kills, f"the job was done after {trial.kills} kills"
                 assert trial.repeated <= trial.kills * (CONCURRENCY + CHUNK_ROWS)
                 await cancelled_stays(store, fleet)
@@ -129,17 +121,5 @@ async def run(kills: int, rows: int, seed: int) -> dict[str, object]:
     return found
 
 
-def main() -> None:
-    """The command."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=50)
-    parser.add_argument("--rows", type=int, default=20_000)
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    started = time.monotonic()
-    found = asyncio.run(run(options.kills, options.rows, options.seed))
-    print(json.dumps({**found, "whole_seconds": round(time.monotonic() - started, 1)}))
-
-
 if __name__ == "__main__":
-    main()
+    command(__doc__, run)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.kill_workers import CHUNK_ROWS, CONCURRENCY, WORKERS, Fleet, environment
+from benchmarks.kill_service import CHUNK_ROWS
+from benchmarks.kill_workers import CONCURRENCY, WORKERS, Fleet, environment
 from tests.job_stores import PostgresStores
 from tests.judge_process import judge_process
 from tests.kill_trial import KillTrial
