@@ -10,6 +10,7 @@ from app import __version__
 from app.backends.chat_models import build_chat_models
 from app.backends.endpoints import resolve_judges
 from app.backends.sentence_encoder import TransformerEncoder
+from app.backends.shared_database import SharedDatabase
 from app.backends.verdict_store import make_verdict_store
 from app.errors import FailureReason
 from app.jobs.sqlite_store import SqliteJobStore
@@ -24,6 +25,8 @@ from app.judges.prompts import PromptLibrary
 from app.judges.questions import Mark, random_mark
 from app.judges.tier import AbsentTier, ChatModel, SentenceEncoder, Tier, TierName
 from app.judges.verdict_cache import CachedTier
+from app.postgres import SCHEMA as POSTGRES_SCHEMA
+from app.postgres import connection_string
 from app.rows.job_rows import job_rows
 from app.scoring import Scorer
 from app.settings import Settings
@@ -32,6 +35,8 @@ _VERIFY = ("verify_claims", "v2")
 _CHECK = ("check_claims", "v1")
 # Rows of jobs that are under way when the service ends get so long; what is left is done after its next start.
 _DRAIN_SECONDS = 5.0
+# Of chunks that the queue delivers to one worker; as `Pace.chunks`.
+_CHUNKS_AT_ONCE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,8 @@ def make_plan(settings: Settings, *, encoder: SentenceEncoder | None = None) -> 
     Raises:
         ConfigurationError, PromptError, CalibrationError: with one line that says what is wrong.
     """
+    if settings.database_url is not None:
+        connection_string(settings.database_url.get_secret_value())
     return Plan(
         settings=settings,
         judge_names=tuple(resolve_judges(settings)),
@@ -110,11 +117,12 @@ def _llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack) -> Tier:
             reason=FailureReason.NOT_CONFIGURED,
             detail="no judge is configured; set DASHSCOPE_API_KEY, or PLUMBLINE_LLM_API_KEY with a provider",
         )
-    chats = build_chat_models(plan.settings)
+    shared = _shared_database(plan.settings, stack)
+    chats = build_chat_models(plan.settings, shared=shared)
     for chat in chats.values():
         stack.push_async_callback(chat.close)
     tier = _plain_llm_tier(plan, chats, executor, random_mark)
-    store = make_verdict_store(plan.settings)
+    store = make_verdict_store(plan.settings, shared)
     if store is None:
         return tier
     stack.push_async_callback(store.close)
@@ -126,6 +134,14 @@ def _llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack) -> Tier:
 def _plain_llm_tier(plan: Plan, chats: Mapping[str, ChatModel], executor: Executor, mark: Mark) -> LlmTier:
     tokens = plan.settings.llm_max_output_tokens
     return LlmTier(chats, plan.prompts, executor, max_output_tokens=tokens, mark=mark)
+
+
+def _shared_database(settings: Settings, stack: AsyncExitStack) -> SharedDatabase | None:
+    if settings.database_url is None:
+        return None
+    shared = SharedDatabase(settings.database_url.get_secret_value())
+    stack.push_async_callback(shared.close)
+    return shared
 
 
 def encoder_of(settings: Settings) -> TransformerEncoder:
@@ -144,20 +160,52 @@ def _encoder(settings: Settings, stack: AsyncExitStack) -> TransformerEncoder:
 
 async def open_jobs(plan: Plan, scorer: Scorer, stack: AsyncExitStack) -> JobStore:
     """The store of jobs, and a worker on it unless the settings want none; the stack ends and closes them."""
-    settings = plan.settings
-    store = SqliteJobStore(settings.data_dir)
+    if plan.settings.database_url is not None:
+        return _shared_jobs(plan, scorer, stack, plan.settings.database_url.get_secret_value())
+    store = SqliteJobStore(plan.settings.data_dir)
     stack.push_async_callback(store.close)
-    if settings.job_concurrency:
-        rows_of = job_rows(scorer, settings, judge_names=plan.judge_names)
-        worker = Worker(
-            store, lambda lease: rows_of(lease.tenant, lease.options), Pace(concurrency=settings.job_concurrency)
-        )
+    if plan.settings.job_concurrency:
+        worker = _worker(plan, scorer, store)
         store.on_change(worker.wake)
         running = asyncio.get_running_loop().create_task(worker.run())
         stack.push_async_callback(_stop, worker, running)
     return store
 
 
+def _shared_jobs(plan: Plan, scorer: Scorer, stack: AsyncExitStack, url: str) -> JobStore:
+    """The store on PostgreSQL, looked after by this process too; a worker takes what the queue delivers."""
+    # An extra: its packages are not there unless the settings ask for them.
+    from app.jobs.distributed import QueueWorker, keep_rescuing  # noqa: PLC0415
+    from app.jobs.postgres_store import PostgresJobStore  # noqa: PLC0415
+    from app.jobs.procrastinate_engine import ProcrastinateEngine  # noqa: PLC0415
+
+    conninfo = connection_string(url)
+    engine = ProcrastinateEngine(conninfo)
+    uploads = plan.settings.data_dir / "postgres"
+    store = PostgresJobStore(conninfo, schema=POSTGRES_SCHEMA, engine=engine, uploads=uploads)
+    stack.push_async_callback(store.close)
+    rescuing = asyncio.get_running_loop().create_task(keep_rescuing(store))
+    stack.push_async_callback(_cancelled, rescuing)
+    if plan.settings.job_concurrency:
+        worker = _worker(plan, scorer, store)
+        store.on_change(worker.wake)
+        queue = QueueWorker(store, engine, worker, at_once=_CHUNKS_AT_ONCE)
+        queue.start()
+        stack.push_async_callback(queue.stop, _DRAIN_SECONDS)
+    return store
+
+
+def _worker(plan: Plan, scorer: Scorer, store: JobStore) -> Worker:
+    rows_of = job_rows(scorer, plan.settings, judge_names=plan.judge_names)
+    pace = Pace(concurrency=plan.settings.job_concurrency)
+    return Worker(store, lambda lease: rows_of(lease.tenant, lease.options), pace)
+
+
 async def _stop(worker: Worker, running: "asyncio.Task[None]") -> None:
     await worker.stop(_DRAIN_SECONDS)
     await running
+
+
+async def _cancelled(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

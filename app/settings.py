@@ -103,6 +103,11 @@ class Settings(BaseSettings):
         default=Path("plumbline-data"),
         description="Folder of jobs, with their answers, contexts and results, mode 0700; made with the first job.",
     )
+    database_url: SecretStr | None = Field(
+        default=None,
+        description="PostgreSQL that keeps jobs, for several machines: `postgresql://user:password@host/name`; empty: "
+        "files in the data folder.",
+    )
     job_concurrency: int = Field(
         default=64,
         ge=0,

@@ -8,7 +8,17 @@ from collections.abc import Iterator
 import structlog
 
 # They log requests: at INFO their URLs, at DEBUG their bodies, which hold users' texts.
-_TALKATIVE = ("openai", "httpx", "httpx2", "httpcore", "httpcore2", "sentence_transformers", "transformers", "urllib3")
+_TALKATIVE = (
+    "procrastinate",
+    "openai",
+    "httpx",
+    "httpx2",
+    "httpcore",
+    "httpcore2",
+    "sentence_transformers",
+    "transformers",
+    "urllib3",
+)
 _MAX_FRAMES = 30
 _MAX_CAUSES = 5
 

@@ -12,6 +12,7 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Coroutine
 from dataclasses import asdict
 from pathlib import Path
 
@@ -83,17 +84,19 @@ async def run(kills: int, rows: int, seed: int) -> dict[str, object]:
     return found
 
 
-def main() -> None:
-    """The command."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def command(
+    description: str | None, trial: Callable[[int, int, int], Coroutine[None, None, dict[str, object]]]
+) -> None:
+    """The command of a trial: so many kills while so many rows are worked on, and a seed."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     started = time.monotonic()
-    found = asyncio.run(run(options.kills, options.rows, options.seed))
+    found = asyncio.run(trial(options.kills, options.rows, options.seed))
     print(json.dumps({**found, "whole_seconds": round(time.monotonic() - started, 1)}))
 
 
 if __name__ == "__main__":
-    main()
+    command(__doc__, run)

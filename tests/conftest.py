@@ -11,6 +11,8 @@ import structlog
 from hypothesis import settings
 
 from app.backends.sentence_encoder import TransformerEncoder
+from tests.job_stores import PostgresStores, SqliteStores, Stores, require_postgres
+from tests.postgres_server import PostgresServer
 from tests.scripted_judge import ScriptedJudge
 from tests.service import plain_settings, running
 
@@ -60,3 +62,40 @@ async def real_service(real_encoder: TransformerEncoder) -> AsyncIterator[httpx2
     """The service without a judge, with the bundled model."""
     async with running(plain_settings(deadline_seconds=60), encoder=real_encoder) as client:
         yield client
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A PostgreSQL of our own, started once for all tests that ask for it; tests are kept apart by their schemas."""
+    require_postgres()
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_stores(postgres_server: PostgresServer, tmp_path: Path) -> PostgresStores:
+    """Stores in a schema of this test's own."""
+    return PostgresStores(postgres_server.url, tmp_path / "jobs")
+
+
+@pytest.fixture
+def postgres_own_server() -> Iterator[PostgresServer]:
+    """A PostgreSQL for one test alone, which may kill it."""
+    require_postgres()
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_own_stores(postgres_own_server: PostgresServer, tmp_path: Path) -> PostgresStores:
+    """Stores on the server that is this test's own."""
+    return PostgresStores(postgres_own_server.url, tmp_path / "jobs")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Stores:
+    """Every store in turn: what a test says of one it says of all."""
+    if request.param == "sqlite":
+        return SqliteStores(tmp_path / "jobs")
+    found: Stores = request.getfixturevalue("postgres_stores")
+    return found

@@ -18,7 +18,10 @@ _POLL_SECONDS = 0.02
 
 @dataclass
 class Trial:
-    """What was seen. `repeated`: calls of the judge about a row that it had been asked about, for each kill."""
+    """What was seen. `repeated`: calls of the judge about a row that it had been asked about, for each kill.
+
+    `put_aside`: rows that three kills in a row happened to hit.
+    """
 
     kills: int = 0
     rows: int = 0
@@ -26,6 +29,7 @@ class Trial:
     repeated: int = 0
     most_repeated_by_a_kill: int = 0
     readable_at_kills: list[int] = field(default_factory=list)
+    put_aside: list[int] = field(default_factory=list)
 
 
 class KillTrial:
@@ -35,13 +39,18 @@ class KillTrial:
         store: the job's, opened by us: what is seen is seen from outside.
         judge: counts what it is asked.
         kill: ends a process of the service at random and starts another.
+        most_put_aside: how many rows may be taken for those that end their processes, though it was chance.
     """
 
-    def __init__(self, store: JobStore, judge: JudgeProcess, kill: Callable[[], None], *, seed: int = 0) -> None:
+    def __init__(
+        self, store: JobStore, judge: JudgeProcess, kill: Callable[[], None], *, seed: int = 0, most_put_aside: int = 0
+    ) -> None:
         self._store = store
         self._judge = judge
         self._kill = kill
         self._random = random.Random(seed)  # noqa: S311
+        self._most_put_aside = most_put_aside
+        self._put_aside: list[int] = []
         self._digests: list[bytes] = []
         self._cost = 0.0
 
@@ -67,7 +76,10 @@ class KillTrial:
                 repeated_before = repeated
         assert await self._look(job) == rows
         done = await self._store.get(TENANT, job.id)
-        assert (done.state, done.total, done.counts.done) == (JobState.COMPLETED, rows, rows), done
+        state = JobState.COMPLETED_WITH_ERRORS if self._put_aside else JobState.COMPLETED
+        assert (done.state, done.total, done.counts.done) == (state, rows, rows), done
+        assert len(self._put_aside) <= self._most_put_aside
+        trial.put_aside = self._put_aside
         calls = self._judge.calls_by_row()
         assert set(calls) >= set(range(rows))
         trial.repeated = sum(count - 1 for count in calls.values())
@@ -89,7 +101,11 @@ class KillTrial:
         for number, each in enumerate(seen[len(self._digests) :], start=len(self._digests)):
             line = json.loads(each.line)
             assert (line["row"], line["custom_id"]) == (number, f"q{number}")
-            assert line["result"]["tier"] == "llm", line
+            if "error" in line and self._most_put_aside:
+                assert line["error"]["type"].endswith("worker-crashed"), line
+                self._put_aside.append(number)
+            else:
+                assert line["result"]["tier"] == "llm", line
         self._digests = digests
         cost = (await self._store.get(TENANT, job.id)).counts.usage.cost
         assert cost is not None

@@ -11,7 +11,7 @@ from typing import Any
 
 
 class KillableService:
-    """Starts the service as often as it is told; each is a process of its own under the same settings."""
+    """Starts the service, or workers, as often as it is told; each is a process of its own under the same settings."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
@@ -35,11 +35,11 @@ class KillableService:
 
 
 @contextmanager
-def killable_service(environment: Mapping[str, str]) -> Iterator[KillableService]:
-    """Services with these PLUMBLINE_* variables; none is left when the context ends."""
+def killable_service(environment: Mapping[str, str], *, is_worker: bool = False) -> Iterator[KillableService]:
+    """Services, or workers, with these PLUMBLINE_* variables; none is left when the context ends."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_fork_services, args=(theirs, dict(environment)))
+    process = context.Process(target=_fork_services, args=(theirs, dict(environment), is_worker))
     process.start()
     try:
         yield KillableService(ours)
@@ -49,19 +49,24 @@ def killable_service(environment: Mapping[str, str]) -> Iterator[KillableService
         process.terminate()
 
 
-def _fork_services(pipe: Connection, environment: dict[str, str]) -> None:
+def _fork_services(pipe: Connection, environment: dict[str, str], is_worker: bool) -> None:
     os.environ.update(environment)
     # Imported here and not by each service: it takes seconds.
     from app.main import create_app
     from app.settings import load_settings
     from app.telemetry import configure_logging
 
-    configure_logging("ERROR")
+    if is_worker:
+        import app.jobs.postgres_store
+        import app.jobs.procrastinate_engine  # noqa: F401
+    configure_logging(os.environ.get("KT_LOG", "ERROR"))
     alive: set[int] = set()
     while (message := pipe.recv()) != "end":
         if message == "start":
             pid = os.fork()
-            if pid == 0:
+            if pid == 0 and is_worker:
+                _work()
+            elif pid == 0:
                 _serve(create_app(load_settings()))
             alive.add(pid)
             pipe.send(pid)
@@ -85,3 +90,14 @@ def _serve(app: Any) -> None:
         asyncio.run(server.serve())
     finally:
         os._exit(1)
+
+
+def _work() -> None:
+    """`plumbline worker`, in this process, which ends with it."""
+    from app.cli.main import main
+
+    code = 1
+    try:
+        code = main(["worker"])
+    finally:
+        os._exit(code)

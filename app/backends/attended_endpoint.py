@@ -11,12 +11,12 @@ import structlog
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, stop_any, stop_before_delay
 
 from app.backends.adaptive_limit import AdaptiveLimit
+from app.backends.call_budget import CallBudget, LocalBudget
 from app.backends.call_failures import CallFailure
 from app.backends.completions import read_completion
 from app.backends.completions_client import MAX_REPLY_BYTES, CompletionsClient
 from app.backends.endpoint_guard import EndpointGuard, ModelHealth
 from app.backends.endpoints import Endpoint
-from app.backends.rate_budget import RateBudget
 from app.backends.spending import Bill, Tariff, prompt_tokens
 from app.errors import FailureReason, TierFailure
 from app.exchange import ChatReply, ChatRequest, Ledger
@@ -24,8 +24,6 @@ from app.exchange import ChatReply, ChatRequest, Ledger
 _LONGEST_BACKOFF_SECONDS = 8.0
 # Output is far below its bound as a rule; the budget is settled when the provider has counted.
 _EXPECTED_OUTPUT_TOKENS = 512
-# Providers count requests by the second too (DashScope: a sixtieth of the budget), tokens by the minute alone.
-_BURST_OF_REQUESTS_SECONDS, _BURST_OF_TOKENS_SECONDS = 0.1, 1.0
 # With less left no provider answers, and the call would be paid for.
 _LEAST_SECONDS = 0.02
 
@@ -55,7 +53,9 @@ class Care:
 class AttendedEndpoint:
     """One endpoint. Every call goes through here, so that its limits hold for all that ask it."""
 
-    def __init__(self, endpoint: Endpoint, health: ModelHealth, tariff: Tariff, care: Care) -> None:
+    def __init__(
+        self, endpoint: Endpoint, health: ModelHealth, tariff: Tariff, care: Care, budget: CallBudget | None = None
+    ) -> None:
         self.endpoint = endpoint
         self._learnt = health.learnt
         # Under a budget of our own, a complaint about too many calls is a stray one.
@@ -65,8 +65,7 @@ class AttendedEndpoint:
         self._care = care
         self._client = CompletionsClient(endpoint, max_reply_bytes=care.max_reply_bytes)
         self._limit = AdaptiveLimit(care.max_concurrency)
-        self._requests = RateBudget(care.rpm, burst_seconds=_BURST_OF_REQUESTS_SECONDS) if care.rpm else None
-        self._tokens = RateBudget(care.tpm, burst_seconds=_BURST_OF_TOKENS_SECONDS) if care.tpm else None
+        self._budget = budget or LocalBudget(care.rpm, care.tpm)
 
     @property
     def is_shut(self) -> bool:
@@ -167,20 +166,11 @@ class AttendedEndpoint:
     @asynccontextmanager
     async def _within_budgets(self, expected: int, bill: Bill, until: float) -> AsyncIterator[None]:
         """Waits for the budgets a minute, and corrects that of tokens by what was counted."""
-        left = until - time.monotonic()
-        wait = self._tokens.reserve(expected, within_seconds=left) if self._tokens else 0.0
-        if wait is None:
-            raise _out_of_budget(f"{self._care.tpm} tokens")
+        settle = await self._budget.turn(expected, until=until)
         try:
-            await _sleep(wait)
-            wait = self._requests.reserve(1, within_seconds=until - time.monotonic()) if self._requests else 0.0
-            if wait is None:
-                raise _out_of_budget(f"{self._care.rpm} requests")
-            await _sleep(wait)
             yield
         finally:
-            if self._tokens:
-                self._tokens.settle(expected, bill.tokens_used(expected))
+            settle(bill.tokens_used(expected))
 
     async def _wait_out_pause(self) -> None:
         """Waits as long as the provider wants to be left alone, and a little more, lest all come back at once."""
@@ -191,13 +181,3 @@ class AttendedEndpoint:
         if worst is None:
             return f"the price of {self.endpoint.model} is not known, and what may be spent is bounded"
         return f"a call to {self.endpoint.model} could cost {worst:.6f}, more than is left for this sample"
-
-
-async def _sleep(seconds: float) -> None:
-    """As `asyncio.sleep`, but a wait of 0 does not give way: a call that may go now goes now."""
-    if seconds > 0:
-        await asyncio.sleep(seconds)
-
-
-def _out_of_budget(what: str) -> CallFailure:
-    return CallFailure(FailureReason.RATE_LIMITED, f"the budget of {what} a minute has no room within the deadline")

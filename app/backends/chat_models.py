@@ -1,12 +1,15 @@
 """The chat models that judge, by name: each a list of endpoints, asked in order until one answers."""
 
+import hashlib
 import time
 from collections.abc import Sequence
 
 from app.backends.attended_endpoint import AttendedEndpoint, Care
+from app.backends.call_budget import SharedBudget
 from app.backends.endpoint_guard import ModelHealth
 from app.backends.endpoints import Endpoint, resolve_judges
 from app.backends.request_form import LearntForm
+from app.backends.shared_database import SharedDatabase
 from app.backends.spending import Tariff
 from app.errors import FailureReason, TierFailure
 from app.exchange import ChatReply, ChatRequest, Ledger
@@ -17,12 +20,15 @@ from app.settings import Settings
 _SHARE = 0.6
 
 
-def build_chat_models(settings: Settings, care: Care | None = None) -> dict[str, "FailoverChatModel"]:
+def build_chat_models(
+    settings: Settings, care: Care | None = None, *, shared: SharedDatabase | None = None
+) -> dict[str, "FailoverChatModel"]:
     """The chat models that the settings name, `default` first; empty when they name none.
 
     Args:
         settings: of the process.
         care: in place of what the settings say of limits, retries and budgets.
+        shared: where budgets are kept that hold for other processes too.
 
     Raises:
         ConfigurationError: an endpoint lacks what its provider needs.
@@ -42,7 +48,10 @@ def build_chat_models(settings: Settings, care: Care | None = None) -> dict[str,
             place = (endpoint.provider.name, endpoint.base_url, endpoint.model)
             known = health.setdefault(place, ModelHealth(LearntForm(endpoint.provider)))
             tariff = Tariff((settings.llm_prices or {}).get(endpoint.model))
-            attended[endpoint] = AttendedEndpoint(endpoint, known, tariff, care)
+            budget = None
+            if shared is not None and (care.rpm or care.tpm):
+                budget = SharedBudget(shared, _key(endpoint), care.rpm, care.tpm)
+            attended[endpoint] = AttendedEndpoint(endpoint, known, tariff, care, budget)
         return attended[endpoint]
 
     return {
@@ -109,3 +118,9 @@ class FailoverChatModel:
         """Closes the connections of every endpoint."""
         for endpoint in self._endpoints:
             await endpoint.close()
+
+
+def _key(endpoint: Endpoint) -> str:
+    """What stands for an address, model and key in a database."""
+    parts = (endpoint.provider.name, endpoint.base_url, endpoint.model, endpoint.api_key)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -2,10 +2,26 @@
 
 import time
 from collections.abc import Callable
+from typing import NamedTuple, Self
 
 _WINDOW_SECONDS = 60.0
 # Calls reach the provider unevenly late: 0.2 % is 120 ms in a minute.
 _MARGIN = 1.002
+
+
+class Rate(NamedTuple):
+    """How far apart units are, and how much earlier than that one may come; seconds."""
+
+    seconds_per_unit: float
+    tolerance: float
+
+    @classmethod
+    def of(cls, per_minute: int, *, burst_seconds: float) -> Self:
+        """For so many units in any 60 seconds, `burst_seconds` worth of them at once, one at least."""
+        burst = max(1, round(per_minute * burst_seconds / _WINDOW_SECONDS))
+        # A burst and what follows it stay within the budget together.
+        seconds_per_unit = _MARGIN * _WINDOW_SECONDS / (per_minute - burst + 1)
+        return cls(seconds_per_unit, (burst - 1) * seconds_per_unit)
 
 
 class RateBudget:
@@ -21,10 +37,7 @@ class RateBudget:
     """
 
     def __init__(self, per_minute: int, *, burst_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        burst = max(1, round(per_minute * burst_seconds / _WINDOW_SECONDS))
-        # A burst and what follows it stay within the budget together.
-        self._seconds_per_unit = _MARGIN * _WINDOW_SECONDS / (per_minute - burst + 1)
-        self._tolerance = (burst - 1) * self._seconds_per_unit
+        self._seconds_per_unit, self._tolerance = Rate.of(per_minute, burst_seconds=burst_seconds)
         self._clock = clock
         self._paid_until = clock()
 

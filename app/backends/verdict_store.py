@@ -15,6 +15,8 @@ from typing import TypeVar
 
 import structlog
 
+from app.backends.shared_database import SharedDatabase
+from app.backends.shared_verdicts import SharedVerdictStore
 from app.readiness import Readiness, State
 from app.settings import Settings
 
@@ -227,13 +229,20 @@ class _Transaction:
             self._connection.execute("ROLLBACK")
 
 
-def make_verdict_store(settings: Settings) -> SqliteVerdictStore | None:
-    """The store that the settings ask for; None when they turn the cache off. The file is opened when first used."""
+def make_verdict_store(
+    settings: Settings, shared: SharedDatabase | None = None
+) -> SqliteVerdictStore | SharedVerdictStore | None:
+    """The store that the settings ask for; None when they turn the cache off. It is opened when first used.
+
+    Args:
+        shared: where verdicts are kept that other processes find too, unless the settings name a file.
+    """
     if not settings.cache_ttl_seconds:
         return None
-    return SqliteVerdictStore(
-        settings.cache_path, max_bytes=settings.cache_max_bytes, ttl_seconds=settings.cache_ttl_seconds
-    )
+    max_bytes, ttl_seconds = settings.cache_max_bytes, settings.cache_ttl_seconds
+    if shared is not None and settings.cache_path is None:
+        return SharedVerdictStore(shared, max_bytes=max_bytes, ttl_seconds=ttl_seconds)
+    return SqliteVerdictStore(settings.cache_path, max_bytes=max_bytes, ttl_seconds=ttl_seconds)
 
 
 def _claim(connection: sqlite3.Connection) -> None:

@@ -5,13 +5,14 @@ import contextlib
 import errno
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeVar
 
 from app.errors import StoreUnavailable
+from app.jobs.sql import Sql
 
 T = TypeVar("T")
 
@@ -23,8 +24,27 @@ _BUSY_SECONDS: Final = 5.0
 _JOURNAL_BYTES: Final = 64 * 1024 * 1024
 
 
+class SqliteSql:
+    """One transaction. Those that write follow one another, so that nothing need be kept from others."""
+
+    for_update = for_share = skip_locked = ""
+
+    def __init__(self, connection: sqlite3.Connection, clock: Callable[[], float]) -> None:
+        self._connection = connection
+        self._clock = clock
+
+    def now(self) -> float:
+        return self._clock()
+
+    def execute(self, statement: str, values: Sequence[object] = ()) -> sqlite3.Cursor:
+        return self._connection.execute(statement, values)
+
+    def execute_many(self, statement: str, values: Iterable[Sequence[object]]) -> None:
+        self._connection.executemany(statement, values)
+
+
 class SqliteDatabase:
-    """Runs functions that are given a connection: `write` in one transaction each, `read` beside it.
+    """Runs functions within transactions: `write` one after another, `read` beside them.
 
     Opened when first used. After a failure the connections are opened anew, so that a disk that has room again, or
     that is mounted again, is used again.
@@ -33,19 +53,24 @@ class SqliteDatabase:
         StoreUnavailable: from both, when the file cannot be read or written; nothing was changed then.
     """
 
-    def __init__(self, path: Path, *, schema: str) -> None:
-        self.path = path
-        self._schema = schema
+    def __init__(self, path: Path, *, schema: str, clock: Callable[[], float]) -> None:
+        self._clock = clock
         self._writer = _Side(path, schema, "jobs-writer")
         self._reader = _Side(path, schema, "jobs-reader")
 
-    async def write(self, work: Callable[[sqlite3.Connection], T], *, is_durable: bool = False) -> T:
+    async def write(self, work: Callable[[Sql], T], *, is_durable: bool = False) -> T:
         """What `work` returns, in a transaction that is committed. `is_durable`: survives a loss of power too."""
-        return await self._writer.run(lambda connection: _in_transaction(connection, work, is_durable=is_durable))
+        return await self._writer.run(
+            lambda connection: _in_transaction(
+                connection, lambda: work(SqliteSql(connection, self._clock)), is_durable=is_durable
+            )
+        )
 
-    async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def read(self, work: Callable[[Sql], T]) -> T:
         """What `work` returns, seeing one state of the database."""
-        return await self._reader.run(lambda connection: _in_one_view(connection, work))
+        return await self._reader.run(
+            lambda connection: _in_one_view(connection, lambda: work(SqliteSql(connection, self._clock)))
+        )
 
     async def close(self) -> None:
         """Close the file."""
@@ -118,13 +143,13 @@ def guarded() -> Iterator[None]:
         raise unavailable(error) from error
 
 
-def _in_transaction(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T], *, is_durable: bool) -> T:
+def _in_transaction(connection: sqlite3.Connection, work: Callable[[], T], *, is_durable: bool) -> T:
     # In WAL mode NORMAL survives the end of a process at any moment, and FULL that of the machine.
     connection.execute(f"PRAGMA synchronous = {'FULL' if is_durable else 'NORMAL'}")
     # Locks at once: a lock that is taken after a read cannot be waited for.
     connection.execute("BEGIN IMMEDIATE")
     try:
-        answer = work(connection)
+        answer = work()
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -133,10 +158,10 @@ def _in_transaction(connection: sqlite3.Connection, work: Callable[[sqlite3.Conn
     return answer
 
 
-def _in_one_view(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
+def _in_one_view(connection: sqlite3.Connection, work: Callable[[], T]) -> T:
     connection.execute("BEGIN")
     try:
-        return work(connection)
+        return work()
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")

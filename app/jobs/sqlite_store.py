@@ -2,36 +2,49 @@
 
 import asyncio
 import secrets
-import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, NamedTuple
 
 import structlog
 
 from app.errors import InvalidInput
-from app.jobs.job import MAX_STRIKES, Action, Held, Job, Lease, NewJob, PendingRow, ResultLine, Select, StateChange
+from app.jobs.chunk_table import VALIDATION, ChunkTable, LeftRows
+from app.jobs.job import MAX_STRIKES, Held, JobState, Lease, NewJob, PendingRow
+from app.jobs.job_table import JobTable
 from app.jobs.owners import Owners
 from app.jobs.row_file import Cut, cut_upload, decoded, read_chunk
-from app.jobs.sqlite_chunks import ChunkRows, sweep
+from app.jobs.sql import Sql
+from app.jobs.sql_store import SqlJobStore
 from app.jobs.sqlite_database import SqliteDatabase, guarded
-from app.jobs.sqlite_jobs import JobFiles, JobRows, KeptUpload, kept_uploads
 from app.jobs.sqlite_schema import SCHEMA
 from app.jobs.store import Submission, Upload
 from app.jobs.uploads import Uploads
 from app.readiness import Readiness, State
-from app.scored_row import ScoredRow
 
-T = TypeVar("T")
-
-_SWEPT_AT_ONCE: Final = 2_000
 # Owners are looked at so often, at most: a look takes a file lock for each.
 _LOOK_SECONDS: Final = 1.0
 _CRASHED: Final = f"reading the file ended {MAX_STRIKES} processes; it is not tried again"
+_NEVER: Final = float("inf")
 
 
-class SqliteJobStore:
+class KeptUpload(NamedTuple):
+    """The name of an upload, and how it is to be read."""
+
+    name: str
+    form: str
+    columns: str | None
+
+
+class JobFiles(NamedTuple):
+    """Names of a job's files, where there are any."""
+
+    upload: str | None
+    rows: str | None
+
+
+class SqliteJobStore(SqlJobStore):
     """`JobStore` in a folder: `jobs.sqlite3`, and files in `uploads`, `rows` and `owners`.
 
     The folder is made when the first job is. Files have mode 0600, folders 0700: answers and contexts are in them.
@@ -43,17 +56,11 @@ class SqliteJobStore:
 
     def __init__(self, folder: Path, *, lease_seconds: float = 30.0, clock: Callable[[], float] = time.time) -> None:
         self._folder = folder
-        self._database = SqliteDatabase(folder / "jobs.sqlite3", schema=SCHEMA)
+        self._file = folder / "jobs.sqlite3"
+        super().__init__(SqliteDatabase(self._file, schema=SCHEMA, clock=clock), lease_seconds=lease_seconds)
         self._owners = Owners(folder / "owners")
         self._uploads = Uploads(folder / "uploads", self._owners)
-        self._lease_seconds = lease_seconds
-        self._clock = clock
         self._looked = 0.0
-        self._on_change: Callable[[], None] = lambda: None
-
-    def on_change(self, call: Callable[[], None]) -> None:
-        """Have this called, in the event loop, when this process has brought work or changed a state."""
-        self._on_change = call
 
     # --- for those who ask
 
@@ -68,44 +75,16 @@ class SqliteJobStore:
             await asyncio.to_thread(self._uploads.sync, upload.path)
         kept = KeptUpload(upload.path.name, upload.form, upload.columns)
         job_id = f"job_{secrets.token_hex(12)}"
-        submission = await self._database.write(
-            lambda sql: _submitted(self._jobs(sql), new, kept, job_id), is_durable=True
-        )
+        submission = await self._database.write(lambda sql: _submitted(sql, new, kept, job_id), is_durable=True)
         if not submission.is_new:
             await asyncio.to_thread(upload.path.unlink, missing_ok=True)
         self._on_change()
         return submission
 
-    async def get(self, tenant: str, job_id: str) -> Job:
-        """As `JobStore.get`."""
-        return await self._read_job(tenant, job_id, lambda jobs, number: jobs.by_number(number))
-
-    async def jobs(self, tenant: str, *, before: str | None, limit: int) -> list[Job]:
-        """As `JobStore.jobs`."""
-        return await self._database.read(lambda sql: self._jobs(sql).newest(tenant, before, limit))
-
-    async def act(self, tenant: str, job_id: str, action: Action) -> Job:
-        """As `JobStore.act`."""
-        return await self._write_job(tenant, job_id, lambda jobs, number: jobs.act(number, action))
-
-    async def retry(self, tenant: str, job_id: str, select: Select) -> Job:
-        """As `JobStore.retry`."""
-        return await self._write_job(tenant, job_id, lambda jobs, number: jobs.retry(number, select))
-
     async def delete(self, tenant: str, job_id: str) -> None:
         """As `JobStore.delete`."""
-        files = await self._write_job(tenant, job_id, lambda jobs, number: jobs.delete(number))
+        files = await self._write_job(tenant, job_id, _deleted)
         await asyncio.to_thread(self._remove, files)
-
-    async def results(self, tenant: str, job_id: str, *, after: int, limit: int) -> list[ResultLine]:
-        """As `JobStore.results`."""
-        return await self._database.read(
-            lambda sql: self._chunks(sql).lines(self._jobs(sql).number(tenant, job_id), after, limit)
-        )
-
-    async def changes(self, tenant: str, job_id: str, *, after: int) -> list[StateChange]:
-        """As `JobStore.changes`."""
-        return await self._read_job(tenant, job_id, lambda jobs, number: jobs.changes(number, after))
 
     # --- for those who work
 
@@ -116,10 +95,10 @@ class SqliteJobStore:
 
     async def lease(self, owner: str) -> Lease | None:
         """As `JobStore.lease`; takes back first what others have left."""
-        if not self._database.path.exists():
+        if not self._file.exists():
             return None
         is_look = time.monotonic() - self._looked >= _LOOK_SECONDS
-        lease, dead = await self._database.write(lambda sql: self._leased(self._chunks(sql), owner, is_look=is_look))
+        lease, dead = await self._database.write(lambda sql: self._leased(ChunkTable(sql), owner, is_look=is_look))
         if is_look:
             self._looked = time.monotonic()
             await self._clear_after(dead)
@@ -140,54 +119,24 @@ class SqliteJobStore:
         except InvalidInput as error:
             held = await self.fail(lease, error.detail)
         else:
-            held = await self._database.write(
-                lambda sql: _filled(self._chunks(sql), lease, cut, rows.name), is_durable=True
-            )
+            held = await self._database.write(lambda sql: _filled(sql, lease, cut, rows.name), is_durable=True)
         is_kept = held is not Held.LOST
         await asyncio.to_thread((self._uploads.path(upload.name) if is_kept else rows).unlink, missing_ok=True)
         return held
 
     async def rows(self, lease: Lease) -> Sequence[PendingRow]:
         """As `JobStore.rows`; none when the lease is lost."""
-        kept = await self._database.read(lambda sql: self._chunks(sql).span(lease))
-        if kept is None:
+        found = await self._database.read(lambda sql: _place(sql, lease))
+        if found is None:
             return []
-        file = self._folder / "rows" / kept.file
+        (file, offset, length), left = found
         with guarded():
-            data = await asyncio.to_thread(read_chunk, file, offset=kept.span.offset, length=kept.span.length)
-        return [PendingRow(row, kept.strikes.get(row.row, 0)) for row in decoded(data) if row.row not in kept.done]
-
-    async def begin(self, lease: Lease, rows: Sequence[int]) -> Held:
-        """As `JobStore.begin`."""
-        return await self._while_held(lease, lambda chunks: chunks.begin(lease, rows))
-
-    async def renew(self, lease: Lease) -> Held:
-        """As `JobStore.renew`."""
-        return await self._database.write(lambda sql: self._chunks(sql).renew(lease, self._lease_seconds))
-
-    async def commit(self, lease: Lease, rows: Sequence[ScoredRow], *, is_done: bool) -> Held:
-        """As `JobStore.commit`."""
-
-        def commit(chunks: ChunkRows) -> None:
-            chunks.put(lease, rows)
-            if is_done:
-                chunks.finish(lease)
-
-        return await self._while_held(lease, commit)
-
-    async def fail(self, lease: Lease, problem: str) -> Held:
-        """As `JobStore.fail`."""
-        return await self._while_held(lease, lambda chunks: chunks.fail(lease, problem))
-
-    async def release(self, lease: Lease) -> None:
-        """As `JobStore.release`."""
-        await self._database.write(lambda sql: self._chunks(sql).release(lease))
+            data = await asyncio.to_thread(read_chunk, self._folder / "rows" / file, offset=offset, length=length)
+        return left.pending(decoded(data))
 
     async def tidy(self) -> bool:
-        """Remove some of what forgotten jobs have left; whether there is more."""
-        if not self._database.path.exists():
-            return False
-        return await self._database.write(lambda sql: sweep(sql, _SWEPT_AT_ONCE))
+        """As `JobStore.tidy`."""
+        return self._file.exists() and await super().tidy()
 
     def readiness(self) -> Readiness:
         """Where jobs are kept."""
@@ -200,41 +149,10 @@ class SqliteJobStore:
 
     # --- inside
 
-    def _jobs(self, sql: sqlite3.Connection) -> JobRows:
-        return JobRows(sql, self._clock)
-
-    def _chunks(self, sql: sqlite3.Connection) -> ChunkRows:
-        return ChunkRows(sql, self._clock)
-
-    async def _read_job(self, tenant: str, job_id: str, work: Callable[[JobRows, int], T]) -> T:
-        def read(sql: sqlite3.Connection) -> T:
-            jobs = self._jobs(sql)
-            return work(jobs, jobs.number(tenant, job_id))
-
-        return await self._database.read(read)
-
-    async def _write_job(self, tenant: str, job_id: str, work: Callable[[JobRows, int], T]) -> T:
-        def write(sql: sqlite3.Connection) -> T:
-            jobs = self._jobs(sql)
-            return work(jobs, jobs.number(tenant, job_id))
-
-        # What a caller was told stays so, whatever happens to the machine.
-        answer = await self._database.write(write, is_durable=True)
-        self._on_change()
-        return answer
-
-    async def _while_held(self, lease: Lease, work: Callable[[ChunkRows], None]) -> Held:
-        def write(sql: sqlite3.Connection) -> Held:
-            chunks = self._chunks(sql)
-            held = chunks.held(lease)
-            if held is not Held.LOST:
-                work(chunks)
-            return held
-
-        return await self._database.write(write)
-
-    def _leased(self, chunks: ChunkRows, owner: str, *, is_look: bool) -> tuple[Lease | None, list[str]]:
-        dead = chunks.take_back(self._owners.is_alive) if is_look else []
+    def _leased(self, chunks: ChunkTable, owner: str, *, is_look: bool) -> tuple[Lease | None, list[str]]:
+        dead = [each for each in chunks.owners() if not self._owners.is_alive(each)] if is_look else []
+        if is_look:
+            chunks.take_back(dead, quiet_since=_NEVER)
         return chunks.lease(owner, self._lease_seconds), dead
 
     def _cut(self, upload: KeptUpload, rows: Path) -> Cut:
@@ -251,7 +169,7 @@ class SqliteJobStore:
         """Removes locks of processes that have ended, and uploads of theirs that no job took."""
         try:
             found = await asyncio.to_thread(self._uploads.orphans)
-            kept = await self._database.read(kept_uploads) if found else set()
+            kept = await self._database.read(_kept_uploads) if found else set()
             await asyncio.to_thread(self._uploads.remove, found - kept)
             for owner in dead:
                 self._owners.forget(owner)
@@ -259,19 +177,60 @@ class SqliteJobStore:
             structlog.get_logger().warning("jobs_not_tidied", error=error.strerror)
 
 
-def _submitted(jobs: JobRows, new: NewJob, upload: KeptUpload, job_id: str) -> Submission:
+def _submitted(sql: Sql, new: NewJob, upload: KeptUpload, job_id: str) -> Submission:
+    jobs = JobTable(sql)
     # In the same transaction: the same request may have come in twice at once.
     known = jobs.repeated(new)
-    return Submission(known or jobs.insert(new, upload, job_id), is_new=known is None)
+    if known is not None:
+        return Submission(known, is_new=False)
+    number = jobs.insert(new, job_id, JobState.VALIDATING, upload=upload.name, form=upload.form, columns=upload.columns)
+    # One chunk stands for reading the upload.
+    ChunkTable(sql).add(number, [(VALIDATION, 0, 0)])
+    return Submission(jobs.by_number(number), is_new=True)
 
 
-def _upload(sql: sqlite3.Connection, lease: Lease) -> KeptUpload | None:
+def _deleted(sql: Sql, number: int) -> JobFiles:
+    files = sql.execute("SELECT upload, rows_file FROM job WHERE number = ?", (number,)).fetchone()
+    JobTable(sql).delete(number)
+    return JobFiles(*files)
+
+
+def _upload(sql: Sql, lease: Lease) -> KeptUpload | None:
     found = sql.execute("SELECT upload, form, columns FROM job WHERE id = ?", (lease.job_id,)).fetchone()
     return None if found is None or found[0] is None else KeptUpload(*found)
 
 
-def _filled(chunks: ChunkRows, lease: Lease, cut: Cut, file: str) -> Held:
-    held = chunks.held(lease)
-    if held is not Held.LOST:
-        chunks.fill(lease, cut.chunks, cut.rows, file=file, damage=cut.damage)
+def _filled(sql: Sql, lease: Lease, cut: Cut, file: str) -> Held:
+    """The upload is read: its chunks stand in place of the one for reading it."""
+    held = ChunkTable(sql).hold(lease)
+    if held is Held.LOST:
+        return held
+    (number,) = sql.execute("SELECT number FROM job WHERE id = ?", (lease.job_id,)).fetchone()
+    sql.execute("DELETE FROM chunk WHERE job = ? AND n = ?", (number, VALIDATION))
+    sql.execute_many(
+        "INSERT INTO chunk (job, n, first_row, rows, offset, length) VALUES (?, ?, ?, ?, ?, ?)",
+        ((number, n, *span) for n, span in enumerate(cut.chunks)),
+    )
+    sql.execute(
+        "UPDATE job SET total = ?, damage = ?, rows_file = ?, upload = NULL WHERE number = ?",
+        (cut.rows, cut.damage, file, number),
+    )
+    JobTable(sql).enter(number, JobState.QUEUED)
     return held
+
+
+def _place(sql: Sql, lease: Lease) -> tuple[tuple[str, int, int], LeftRows] | None:
+    """File, offset and length of a chunk, and what became of its rows; None when the lease is lost."""
+    left = ChunkTable(sql).left(lease)
+    if left is None:
+        return None
+    place = sql.execute(
+        "SELECT rows_file, offset, length FROM chunk JOIN job ON number = job WHERE job = ? AND n = ?",
+        (left.number, lease.chunk),
+    ).fetchone()
+    return place, left
+
+
+def _kept_uploads(sql: Sql) -> set[str]:
+    """Uploads that jobs still need."""
+    return {name for (name,) in sql.execute("SELECT upload FROM job WHERE upload IS NOT NULL")}

@@ -5,6 +5,7 @@ A process may be killed at any moment: what was committed stays, and another own
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -87,18 +88,29 @@ class Worker:
             await asyncio.wait(self._runs, timeout=seconds)
         await self._end_runs()
 
+    async def work_on(self, leased: Callable[[], Awaitable[Lease | None]]) -> None:
+        """Works on the chunk that `leased` returns, to its end; for chunks that are delivered one by one."""
+        lease = None if self._is_stopping else await persistently(leased)
+        if lease is not None and self._is_stopping:
+            await self._store.release(lease)
+        elif lease is not None:
+            await asyncio.wait({self._begin(lease)})
+
     async def _begin_one(self) -> bool:
         """Whether a chunk was leased and begun."""
         if len(self._runs) >= self._pace.chunks:
             return False
         lease = await self._leased()
-        if lease is None:
-            return False
+        if lease is not None:
+            self._begin(lease)
+        return lease is not None
+
+    def _begin(self, lease: Lease) -> "asyncio.Task[None]":
         run = ChunkRun(self._store, lease, self._pace, self._slots)
         task = asyncio.create_task(self._work(run))
         self._runs[task] = run
         task.add_done_callback(self._ended)
-        return True
+        return task
 
     async def _leased(self) -> Lease | None:
         try:

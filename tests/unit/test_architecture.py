@@ -28,17 +28,18 @@ ARROWS: dict[str, set[str]] = {
     "generation": {"errors", "sample"},
     "records": {"errors", "sample"},
     "judges": {"errors", "exchange", "readiness", "token_vectors", "generation"},
-    "backends": {"errors", "exchange", "provider_batch", "readiness", "settings", "token_vectors"},
+    "backends": {"errors", "exchange", "provider_batch", "readiness", "settings", "token_vectors", "postgres"},
     "scored_row": {"exchange"},
     "scoring": {"errors", "exchange", "generation", "judges"},
     "schemas": {"errors"},
     "evaluation_wire": {"errors", "exchange", "settings", "generation", "judges", "schemas", "scoring"},
     "report": {"__init__", "errors", "uncertainty", "schemas", "records"},
     "rows": FLOOR | {"sample", "scored_row", "records", "schemas", "scoring", "evaluation_wire"},
-    "jobs": FLOOR | {"sample", "scored_row", "records"},
+    "postgres": {"errors"},
+    "jobs": FLOOR | {"sample", "scored_row", "records", "postgres"},
     "batch_files": FLOOR | {"provider_batch", "records", "scored_row"},
     "batch_assembly": FLOOR | {"__init__", "judges", "backends", "batch_files", "assembly", "rows", "schemas"},
-    "assembly": FLOOR | {"__init__", "judges", "backends", "scoring", "rows", "jobs"},
+    "assembly": FLOOR | {"__init__", "postgres", "judges", "backends", "scoring", "rows", "jobs"},
     "client": {"errors", "sample", "schemas", "records"},
     "batch_scoring": FLOOR
     | {"__init__", "generation", "judges", "backends", "assembly", "records", "rows", "client", "schemas"}
@@ -60,7 +61,7 @@ ARROWS: dict[str, set[str]] = {
     "main": FLOOR | {"__init__", "judges", "schemas", "api", "assembly", "rows", "jobs", "backends"},
     "cluster": FLOOR | {"__init__", "sample", "scored_row", "records", "schemas", "rows", "assembly"},
     "cli": FLOOR
-    | {"batch_assembly", "batch_files", "batch_scoring", "cluster", "report"}
+    | {"batch_assembly", "batch_files", "batch_scoring", "cluster", "report", "postgres"}
     | {"__init__", "main", "assembly", "retrieval", "agreement", "judges", "records", "rows", "schemas", "scored_row"},
 }
 
@@ -98,6 +99,9 @@ FENCES: dict[str, set[str] | None] = {
     "httpx2": {"client", "backends/completions_client.py", "backends/judge_connections.py", "backends/batch_files.py"},
     "h11": {"backends/judge_connections.py"},
     "tenacity": {"backends/attended_endpoint.py"},
+    "psycopg": {"postgres", "jobs", "backends"},
+    "psycopg_pool": {"postgres", "jobs", "backends"},
+    "procrastinate": {"jobs/procrastinate_engine.py"},
     "torch": {"backends/sentence_encoder.py"},
     "sentence_transformers": {"backends/sentence_encoder.py"},
     "transformers": {"backends/sentence_encoder.py"},

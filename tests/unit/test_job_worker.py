@@ -9,22 +9,24 @@ import pytest
 from app.errors import InvalidInput, StoreUnavailable
 from app.jobs.job import Held, JobState, Lease
 from app.jobs.sqlite_store import SqliteJobStore
+from app.jobs.store import JobStore
 from app.jobs.worker import Pace, Worker
 from app.records.record import Record, RecordProblem
 from app.scored_row import ScoredRow
 from tests.job_rows import TENANT, Handler, ended, lines_of, rows_of, submitted, until, working
+from tests.job_stores import Stores
 
 ROWS = 250
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteJobStore]:
-    store = SqliteJobStore(tmp_path / "jobs")
+async def store(stores: Stores) -> AsyncIterator[JobStore]:
+    store = stores.open()
     yield store
     await store.close()
 
 
-async def test_every_row_is_scored_once_and_in_order(store: SqliteJobStore) -> None:
+async def test_every_row_is_scored_once_and_in_order(store: JobStore) -> None:
     job = await submitted(store, rows_of(ROWS))
     handler = Handler()
     async with working(store, handler, concurrency=16):
@@ -36,7 +38,7 @@ async def test_every_row_is_scored_once_and_in_order(store: SqliteJobStore) -> N
     assert done.counts.usage.calls == ROWS
 
 
-async def test_no_more_rows_are_under_way_than_allowed_over_all_chunks(store: SqliteJobStore) -> None:
+async def test_no_more_rows_are_under_way_than_allowed_over_all_chunks(store: JobStore) -> None:
     job = await submitted(store, rows_of(ROWS))
     handler = Handler()
     handler.gate.clear()
@@ -48,7 +50,7 @@ async def test_no_more_rows_are_under_way_than_allowed_over_all_chunks(store: Sq
     assert handler.most == 7
 
 
-async def test_a_paused_job_finishes_what_is_under_way_and_begins_nothing(store: SqliteJobStore) -> None:
+async def test_a_paused_job_finishes_what_is_under_way_and_begins_nothing(store: JobStore) -> None:
     job = await submitted(store, rows_of(ROWS))
     handler = Handler()
     handler.gate.clear()
@@ -70,7 +72,7 @@ async def test_a_paused_job_finishes_what_is_under_way_and_begins_nothing(store:
     assert done.counts.done == len(handler.calls) == ROWS
 
 
-async def test_a_cancelled_job_stops_what_is_under_way(store: SqliteJobStore) -> None:
+async def test_a_cancelled_job_stops_what_is_under_way(store: JobStore) -> None:
     job = await submitted(store, rows_of(ROWS))
     handler = Handler()
     handler.gate.clear()
@@ -85,7 +87,7 @@ async def test_a_cancelled_job_stops_what_is_under_way(store: SqliteJobStore) ->
     assert await lines_of(store, job.id) == []
 
 
-async def test_a_worker_that_is_stopped_gives_its_chunks_back_without_blame(store: SqliteJobStore) -> None:
+async def test_a_worker_that_is_stopped_gives_its_chunks_back_without_blame(store: JobStore) -> None:
     job = await submitted(store, rows_of(ROWS))
     handler = Handler()
     handler.gate.clear()
@@ -119,11 +121,12 @@ class Deadly(Handler):
         return await super().score(row)
 
 
-async def test_a_row_that_ends_its_worker_three_times_is_put_aside(tmp_path: Path) -> None:
+async def test_a_row_that_ends_its_worker_three_times_is_put_aside(stores: Stores) -> None:
     deadly = Deadly(42)
     job_id = ""
     for _ in range(3):
-        store = SqliteJobStore(tmp_path / "jobs")
+        store = stores.open()
+        await stores.aged(store, 0)
         job_id = job_id or (await submitted(store, rows_of(100))).id
         deadly.died.clear()
         worker = Worker(store, deadly.of, Pace(poll_seconds=0.01))
@@ -134,7 +137,8 @@ async def test_a_row_that_ends_its_worker_three_times_is_put_aside(tmp_path: Pat
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         await store.close()
-    store = SqliteJobStore(tmp_path / "jobs")
+    store = stores.open()
+    await stores.aged(store, 0)
     deadly.died.clear()
     async with working(store, deadly):
         done = await ended(store, job_id)
@@ -147,7 +151,7 @@ async def test_a_row_that_ends_its_worker_three_times_is_put_aside(tmp_path: Pat
     assert [line["row"] for line in lines if line["status"] != "judged"] == [42]
 
 
-async def test_options_that_cannot_be_followed_any_more_fail_the_job(store: SqliteJobStore) -> None:
+async def test_options_that_cannot_be_followed_any_more_fail_the_job(store: JobStore) -> None:
     def refuse(_: Lease) -> Handler:
         raise InvalidInput("no judge is named 'second'", place="/options/judges")
 
@@ -188,13 +192,13 @@ async def test_results_wait_for_a_store_that_cannot_keep_them(tmp_path: Path) ->
     assert sorted(handler.calls) == list(range(ROWS))
 
 
-async def test_two_workers_share_a_job_and_no_row_is_scored_twice(tmp_path: Path) -> None:
-    stores = [SqliteJobStore(tmp_path / "jobs") for _ in range(2)]
-    job = await submitted(stores[0], rows_of(4 * ROWS))
+async def test_two_workers_share_a_job_and_no_row_is_scored_twice(stores: Stores) -> None:
+    shared = [stores.open() for _ in range(2)]
+    job = await submitted(shared[0], rows_of(4 * ROWS))
     handlers = [Handler(), Handler()]
-    async with working(stores[0], handlers[0]), working(stores[1], handlers[1]):
-        done = await ended(stores[0], job.id)
-    for store in stores:
+    async with working(shared[0], handlers[0]), working(shared[1], handlers[1]):
+        done = await ended(shared[0], job.id)
+    for store in shared:
         await store.close()
 
     assert done.counts.done == 4 * ROWS

@@ -1,12 +1,11 @@
 """The rows of `job`: submitted, read, changed, forgotten. Each function works within one transaction."""
 
-import sqlite3
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 from app.errors import IdempotencyConflict, JobStateConflict, JobUnknown
 from app.jobs.counting import SUMS_OF_CHUNKS, SUMS_OF_RESULTS, counts_of
 from app.jobs.job import ALREADY, RETRIABLE, TRANSITIONS, Action, Job, JobCounts, JobState, NewJob, Select, StateChange
+from app.jobs.sql import Sql
 
 # Rows of one job, and thereby jobs of one file: 2^31 each.
 ROW_BITS: Final = 32
@@ -15,30 +14,13 @@ _FIELDS: Final = (
 )  # fmt: skip
 _COLUMNS: Final = f"{', '.join(_FIELDS[:-1])}, coalesce(problem, damage), number"
 _AGAIN: Final[dict[Select, str]] = {"failed": "status IN ('failed', 'not_judged')", "degraded": "degraded = 1"}
-_VALIDATION: Final = -1
 
 
-class KeptUpload(NamedTuple):
-    """The name of an upload, and how it is to be read."""
+class JobTable:
+    """Jobs in one transaction."""
 
-    name: str
-    form: str
-    columns: str | None
-
-
-class JobFiles(NamedTuple):
-    """Names of a job's files, where there are any."""
-
-    upload: str | None
-    rows: str | None
-
-
-class JobRows:
-    """Jobs in one connection's transaction; `clock` gives seconds since 1970."""
-
-    def __init__(self, connection: sqlite3.Connection, clock: Callable[[], float]) -> None:
-        self._sql = connection
-        self._now = clock
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
 
     def repeated(self, new: NewJob) -> Job | None:
         """The job that was submitted under the same key; raises IdempotencyConflict when it was another request."""
@@ -54,25 +36,34 @@ class JobRows:
             raise IdempotencyConflict("this Idempotency-Key was used with another request; use a new one")
         return self.by_number(found[0])
 
-    def insert(self, new: NewJob, upload: KeptUpload, job_id: str) -> Job:
-        """A job whose upload is still to be read: one chunk stands for that."""
-        now, state = self._now(), JobState.VALIDATING.value
-        number = self._sql.execute(
-            "INSERT INTO job (id, tenant, name, options, max_cost, state, seq, created, upload, form, columns,"
-            " idempotency_key, fingerprint) VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?)",
-            (job_id, new.tenant, new.name, new.options, new.max_cost, state, now, *upload, *new[-2:]),
-        ).lastrowid
-        assert number is not None  # noqa: S101
-        self._sql.execute(
-            "INSERT INTO chunk (job, n, first_row, rows, offset, length) VALUES (?, ?, 0, 0, 0, 0)",
-            (number, _VALIDATION),
-        )
-        self._sql.execute("INSERT INTO change VALUES (?, 0, ?, ?, NULL)", (number, state, now))
-        return self.by_number(number)
+    def insert(self, new: NewJob, job_id: str, state: JobState, **more: object) -> int:
+        """The number of a new job; `more`: columns that this database alone has."""
+        now = self._sql.now()
+        row = {
+            "id": job_id,
+            "tenant": new.tenant,
+            "name": new.name,
+            "options": new.options,
+            "max_cost": new.max_cost,
+            "state": state.value,
+            "seq": 0,
+            "created": now,
+            "idempotency_key": new.idempotency_key,
+            "fingerprint": new.fingerprint,
+            **more,
+        }
+        (number,) = self._sql.execute(
+            f"INSERT INTO job ({', '.join(row)}) VALUES ({', '.join('?' * len(row))}) RETURNING number",
+            tuple(row.values()),
+        ).fetchone()
+        self._sql.execute("INSERT INTO change VALUES (?, 0, ?, ?, NULL)", (number, state.value, now))
+        return int(number)
 
-    def number(self, tenant: str, job_id: str) -> int:
-        """The number of the tenant's job; raises JobUnknown."""
-        found = self._sql.execute("SELECT number FROM job WHERE id = ? AND tenant = ?", (job_id, tenant)).fetchone()
+    def number(self, tenant: str, job_id: str, *, lock: str = "") -> int:
+        """The number of the tenant's job, kept as it is by `lock`, an ending of `Sql`; raises JobUnknown."""
+        found = self._sql.execute(
+            f"SELECT number FROM job WHERE id = ? AND tenant = ?{lock}", (job_id, tenant)
+        ).fetchone()
         if found is None:
             raise JobUnknown("there is no job of this id; GET /v1/jobs lists yours")
         return int(found[0])
@@ -106,7 +97,7 @@ class JobRows:
 
     def enter(self, number: int, state: JobState, problem: str | None = None) -> None:
         """Changes the state and writes the change down."""
-        now = self._now()
+        now = self._sql.now()
         self._sql.execute(
             "UPDATE job SET state = ?, seq = seq + 1, problem = ?, started = CASE WHEN ? THEN coalesce(started, ?) ELSE"
             " started END, ended = CASE WHEN ? THEN ? ELSE NULL END WHERE number = ?",
@@ -138,13 +129,11 @@ class JobRows:
         self.enter(number, JobState.QUEUED)
         return self.by_number(number)
 
-    def delete(self, number: int) -> JobFiles:
-        """Forgets the job at once; its results go little by little, since there may be millions. What files it had."""
-        files = self._sql.execute("SELECT upload, rows_file FROM job WHERE number = ?", (number,)).fetchone()
+    def delete(self, number: int) -> None:
+        """Forgets the job at once; its results go little by little, since there may be millions."""
         for table, column in (("job", "number"), ("change", "job"), ("chunk", "job")):
             self._sql.execute(f"DELETE FROM {table} WHERE {column} = ?", (number,))
         self._sql.execute("INSERT INTO garbage VALUES (?)", (number,))
-        return JobFiles(*files)
 
     def changes(self, number: int, after: int) -> list[StateChange]:
         """Changes of state behind `after`."""
@@ -181,8 +170,3 @@ def is_spent(max_cost: float, counts: JobCounts) -> bool:
     """Whether a job may spend no more; where a price is not known, that cannot be told, and it may not."""
     cost = counts.usage.cost
     return cost is None or cost >= max_cost
-
-
-def kept_uploads(connection: sqlite3.Connection) -> set[str]:
-    """Uploads that jobs still need."""
-    return {name for (name,) in connection.execute("SELECT upload FROM job WHERE upload IS NOT NULL")}

@@ -1,0 +1,107 @@
+"""How many rows a second three workers on one PostgreSQL get through when scoring costs nothing.
+
+    python benchmarks/worker_throughput.py [--rows 100000] [--delivery queue|poll]
+
+`queue`: chunks are delivered by Procrastinate, as by `plumbline worker`. `poll`: workers ask the store's own table of
+chunks (FOR UPDATE SKIP LOCKED), without a queue. Each worker is a process; ends with one JSON line.
+"""
+
+import argparse
+import asyncio
+import json
+import multiprocessing
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from app.exchange import Usage
+from app.jobs.distributed import QueueWorker
+from app.jobs.job import Lease
+from app.jobs.worker import Pace, Worker
+from app.records.record import Record, RecordProblem
+from app.scored_row import RowStatus, ScoredRow
+from tests.job_rows import TENANT, rows_of, submitted
+from tests.job_stores import PostgresStores
+from tests.postgres_server import PostgresServer
+
+WORKERS, LINE_BYTES = 3, 2_000
+
+
+class Free:
+    """Scores at once, with a line as long as a result's."""
+
+    async def score(self, row: Record | RecordProblem) -> ScoredRow:
+        """A line of the usual length."""
+        line = json.dumps({"row": row.row, "text": "x" * LINE_BYTES}).encode()
+        return ScoredRow(row.row, line, RowStatus.JUDGED, "lexical", is_degraded=False, usage=Usage())
+
+    def crashed(self, row: Record | RecordProblem, deaths: int) -> ScoredRow:
+        """Nothing dies here."""
+        raise AssertionError((row.row, deaths))
+
+
+def free_of(_: Lease) -> Free:
+    """The same for all jobs."""
+    return Free()
+
+
+def work(url: str, folder: str, delivery: str) -> None:
+    """One worker, until it is ended."""
+
+    async def run() -> None:
+        stores = PostgresStores(url, Path(folder), schema="plumbline")
+        store = stores.open()
+        worker = Worker(store, free_of, Pace(poll_seconds=0.02))
+        if delivery == "poll":
+            await worker.run()
+        QueueWorker(store, stores.engine(), worker, at_once=2).start()
+        await asyncio.Event().wait()
+
+    asyncio.run(run())
+
+
+async def run(rows: int, delivery: str) -> dict[str, object]:
+    """Figures of one job."""
+    context = multiprocessing.get_context("spawn")
+    with tempfile.TemporaryDirectory() as folder, PostgresServer() as server:
+        store = PostgresStores(server.url, Path(folder), schema="plumbline").open()
+        await store.jobs(TENANT, before=None, limit=1)
+        workers = [
+            context.Process(target=work, args=(server.url, folder, delivery), daemon=True) for _ in range(WORKERS)
+        ]
+        for each in workers:
+            each.start()
+        await asyncio.sleep(10)
+        started = time.monotonic()
+        job = await submitted(store, rows_of(rows))
+        taken = time.monotonic()
+        while not (await store.get(TENANT, job.id)).state.is_ended:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        ended = time.monotonic()
+        for each in workers:
+            each.kill()
+        await store.close()
+    seconds = ended - taken
+    return {
+        "delivery": delivery,
+        "rows": rows,
+        "submit_seconds": round(taken - started, 2),
+        "seconds": round(seconds, 2),
+        "rows_a_second": round(rows / seconds),
+    }
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--delivery", choices=["queue", "poll"], default="queue")
+    options = parser.parse_args()
+    print(json.dumps(asyncio.run(run(options.rows, options.delivery))))
+
+
+if __name__ == "__main__":
+    main()
