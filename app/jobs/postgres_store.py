@@ -188,7 +188,7 @@ class PostgresJobStore(SqlJobStore):
                     last = group[-1]
                     total, damage = last.first_row + last.chunk.rows, last.chunk.damage
         except InvalidInput as error:
-            total, damage = 0, str(error)
+            total, damage = 0, error.detail
         # Damage may come behind a chunk that is full, by itself.
         sql.execute("DELETE FROM chunk WHERE job = ? AND rows = 0", (number,))
         sql.execute("UPDATE job SET total = ?, damage = ? WHERE number = ?", (total or None, damage, number))
