@@ -73,7 +73,9 @@ async def run(kills: int, rows: int, seed: int) -> dict[str, object]:
                 service.kill(pid)
                 pid = service.start()
 
-            trial = await KillTrial(store, judge, kill, seed=seed).run(rows, kills, between=(0.2, 2.5))
+            trial = await KillTrial(store, judge, kill, seed=seed, most_put_aside=kills // 25).run(
+                rows, kills, between=(0.2, 2.5)
+            )
             assert service.end(pid) == 0
             assert trial.kills == kills, f"the job was done after {trial.kills} kills"
             assert trial.repeated <= trial.kills * (CONCURRENCY + CHUNK_ROWS)

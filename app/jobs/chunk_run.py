@@ -74,8 +74,8 @@ class ChunkRun:
         try:
             if not rows:
                 await self._commit()
-            await self._together(handler, [each.row for each in rows if each.strikes < MAX_STRIKES - 1])
-            await self._one_by_one(handler, [each for each in rows if each.strikes >= MAX_STRIKES - 1])
+            await self._together(handler, [each.row for each in rows if not each.strikes])
+            await self._one_by_one(handler, [each for each in rows if each.strikes])
         except asyncio.CancelledError:
             if self.held is Held.LOST:
                 return

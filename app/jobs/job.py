@@ -13,7 +13,8 @@ Action = Literal["pause", "resume", "cancel"]
 Select = Literal["failed", "degraded"]
 
 
-# A row that was under way in so many processes that ended is not tried again; one less, and it is tried alone.
+# A row that was under way in so many processes that ended is not tried again. After the first it is tried alone, so
+# that a row is put aside by chance only when two kills in a row fall into the moment when it is.
 MAX_STRIKES: Final = 3
 
 
