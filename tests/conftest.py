@@ -89,7 +89,8 @@ def postgres_own_server() -> Iterator[PostgresServer]:
 @pytest.fixture
 def postgres_own_stores(postgres_own_server: PostgresServer, tmp_path: Path) -> PostgresStores:
     """Stores on the server that is this test's own."""
-    return PostgresStores(postgres_own_server.url, tmp_path / "jobs")
+    # Of a lease that was given as the server was killed nobody may have heard.
+    return PostgresStores(postgres_own_server.url, tmp_path / "jobs", lease_seconds=3.0)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -64,16 +64,22 @@ class PostgresStores:
 
     first_state = JobState.QUEUED
 
-    def __init__(self, url: str, folder: Path, *, schema: str | None = None) -> None:
+    def __init__(self, url: str, folder: Path, *, schema: str | None = None, lease_seconds: float = 30.0) -> None:
         self.url = url
         self.schema = schema or f"test_{secrets.token_hex(6)}"
         self._folder = folder
+        self._lease_seconds = lease_seconds
 
     def open(self) -> "PostgresJobStore":
         from app.jobs.postgres_store import PostgresJobStore
 
         return PostgresJobStore(
-            self._conninfo(), schema=self.schema, engine=self.engine(), uploads=self._folder, grace_seconds=0.0
+            self._conninfo(),
+            schema=self.schema,
+            engine=self.engine(),
+            uploads=self._folder,
+            lease_seconds=self._lease_seconds,
+            grace_seconds=0.0,
         )
 
     def engine(self) -> "ProcrastinateEngine":

@@ -33,6 +33,11 @@ class OwnerSession:
         return str(self._number)
 
     @property
+    def since(self) -> float:
+        """Since when the lock has been held, monotonic seconds."""
+        return self._since
+
+    @property
     def seconds(self) -> float:
         """How long the lock has been held without a break."""
         return 0.0 if self._connection is None else time.monotonic() - self._since

@@ -33,7 +33,7 @@ _WRITTEN_CHUNKS, _WRITTEN_BYTES = 200, 8 * 1024 * 1024
 # An owner whose connection is gone may be coming back with another, and then renews its leases meanwhile.
 _GRACE_SECONDS: Final = 2.5
 # Messages are sent with what they tell of; that one is missing is looked for all the same.
-_RECOUNT_SECONDS: Final = 60.0
+_RECOUNT_SECONDS: Final = 30.0
 _SWEPT_AT_ONCE: Final = 2_000
 
 
@@ -70,7 +70,7 @@ class PostgresJobStore(SqlJobStore):
         self._uploads = Uploads(uploads / "uploads", self._owners)
         self._session = OwnerSession(conninfo)
         self._grace_seconds = grace_seconds
-        self._recounted = 0.0
+        self._recounted = self._recounted_session = 0.0
 
     # --- for those who ask
 
@@ -136,12 +136,14 @@ class PostgresJobStore(SqlJobStore):
         To be called about once a second by every process; one of them does it, the others return at once.
         """
         await self._hold_session(is_checked=True)
-        is_recount = time.monotonic() - self._recounted >= _RECOUNT_SECONDS
         # After a failure of the server owners are about to come back, as this process has just done.
         is_calm = self._session.seconds >= self._grace_seconds
+        # Messages that were being taken then may have reached nobody.
+        is_anew = is_calm and self._session.since != self._recounted_session
+        is_recount = is_anew or time.monotonic() - self._recounted >= _RECOUNT_SECONDS
         await self._database.write(lambda sql: self._rescue(sql, is_calm=is_calm, is_recount=is_recount))
         if is_recount:
-            self._recounted = time.monotonic()
+            self._recounted, self._recounted_session = time.monotonic(), self._session.since
             await asyncio.to_thread(self._remove_orphans)
 
     def readiness(self) -> Readiness:

@@ -133,6 +133,9 @@ async def _retire(app: App) -> None:
             for job in await app.job_manager.get_stalled_jobs(queue=_QUEUE, seconds_since_heartbeat=_STALLED_SECONDS):
                 await app.job_manager.finish_job(job, status=Status.FAILED, delete_job=True)
         except ConnectorException:
+            # A query that is cancelled may end by an error of its own, which hides that this task is to end.
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                return
             # Away, or another worker was quicker.
             _LOG.debug("messages_not_retired")
         await asyncio.sleep(_STALLED_SECONDS)
