@@ -1,0 +1,82 @@
+"""The service while its jobs cannot be kept: it says so, does everything else, and goes on by itself."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.edge_app import read_problem
+from tests.job_service import JOBS_URL, read_job, read_rows, row
+from tests.postgres_server import PostgresServer
+from tests.service import URL, plain_settings, running
+
+LEXICAL = {"tiers": ["lexical"]}
+ROWS = [row(f"q{number}") for number in range(30)]
+
+
+async def answered(ask: Callable[[], Awaitable[httpx2.Response]]) -> httpx2.Response:
+    """The first answer that is not a 503; every one that is says what to do."""
+    while True:
+        response = await ask()
+        if response.status_code != 503:
+            return response
+        assert response.headers["retry-after"] == "5"
+        await asyncio.sleep(0.05)
+
+
+async def finished(client: httpx2.AsyncClient, job_id: str) -> dict[str, object]:
+    while True:
+        job = read_job(await answered(lambda: client.get(f"{JOBS_URL}/{job_id}")))
+        if job["ended_at"] is not None:
+            return job
+        await asyncio.sleep(0.02)
+
+
+@pytest.mark.timeout(120)
+async def test_a_killed_postgresql_is_a_503_and_jobs_go_on_behind_it(
+    postgres_own_server: PostgresServer, tmp_path: Path
+) -> None:
+    settings = plain_settings(database_url=postgres_own_server.url, data_dir=tmp_path)
+    async with running(settings) as client:
+        first = read_job(await client.post(JOBS_URL, json={"rows": ROWS, "options": LEXICAL}), 202)["id"]
+        await finished(client, first)
+        before = read_rows(await client.get(f"{JOBS_URL}/{first}/results"))
+        postgres_own_server.kill()
+        refused = [
+            await client.get(f"{JOBS_URL}/{first}"),
+            await client.post(JOBS_URL, json={"rows": ROWS}),
+            await client.delete(f"{JOBS_URL}/{first}"),
+        ]
+        judged = await client.post(URL, json={"contexts": ["a b"], "answer": "a b.", **LEXICAL})
+        postgres_own_server.start()
+        after = read_rows(await answered(lambda: client.get(f"{JOBS_URL}/{first}/results")))
+        listed = (await answered(lambda: client.get(JOBS_URL))).json()["jobs"]
+        second = read_job(await answered(lambda: client.post(JOBS_URL, json={"rows": ROWS, "options": LEXICAL})), 202)[
+            "id"
+        ]
+        done = await finished(client, second)
+
+    for each in refused:
+        assert "secret-word" not in read_problem(each, 503).detail
+        assert each.headers["retry-after"] == "5"
+    assert judged.status_code == 200
+    assert after == before
+    assert [job["id"] for job in listed] == [first]
+    assert done["status"] == "completed"
+
+
+async def test_a_data_folder_that_cannot_be_written_is_a_503_and_the_rest_is_served(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.write_text("a file in its place")
+    async with running(plain_settings(data_dir=folder)) as client:
+        refused = await client.post(JOBS_URL, json={"rows": ROWS})
+        judged = await client.post(URL, json={"contexts": ["a b"], "answer": "a b.", **LEXICAL})
+        folder.unlink()
+        taken = read_job(await client.post(JOBS_URL, json={"rows": ROWS, "options": LEXICAL}), 202)
+        done = await finished(client, taken["id"])
+
+    assert "the data folder" in read_problem(refused, 503).detail
+    assert judged.status_code == 200
+    assert done["status"] == "completed"
