@@ -17,7 +17,7 @@ from app.jobs.sqlite_store import SqliteJobStore
 from app.jobs.store import JobStore
 from app.jobs.worker import Pace, Worker
 from app.judges.calibration import CalibrationTable, load_calibrations
-from app.judges.cascade import JudgeCascade
+from app.judges.cascade import JudgeCascade, Turns
 from app.judges.embedding import EmbeddingTier
 from app.judges.lexical import LexicalTier
 from app.judges.llm import LlmTier, PromptSet
@@ -33,6 +33,8 @@ from app.settings import Settings
 
 _VERIFY = ("verify_claims", "v2")
 _CHECK = ("check_claims", "v1")
+# One is encoded, the others are made ready or matched meanwhile.
+_TURNS_AT_ENCODER = 4
 # Rows of jobs that are under way when the service ends get so long; what is left is done after its next start.
 _DRAIN_SECONDS = 5.0
 # Of chunks that the queue delivers to one worker; as `Pace.chunks`.
@@ -106,7 +108,10 @@ def build(
         max_windows=plan.settings.embedding_max_windows,
     )
     llm: Tier = _llm_tier(plan, executor, stack) if chats is None else _plain_llm_tier(plan, chats, executor, mark)
-    cascade = JudgeCascade([llm, embedding, LexicalTier(plan.calibrations, executor)])
+    cascade = JudgeCascade(
+        [llm, embedding, LexicalTier(plan.calibrations, executor)],
+        turns={embedding.name: Turns(_TURNS_AT_ENCODER, embedding.prepare)},
+    )
     return Service(cascade, Scorer(cascade, executor), asyncio.Semaphore(plan.settings.batch_concurrency))
 
 

@@ -59,10 +59,11 @@ def to_options(
     tenant: str,
     max_cost: float | None,
     place: str = "",
+    can_wait: bool = False,
 ) -> Options:
     """The request's choices, the service's settings where it made none; the settings bound deadline and cost.
 
-    `place` is the pointer to the choices in the body.
+    `place` is the pointer to the choices in the body; `can_wait`: the sample is one of many.
 
     Raises:
         InvalidInput: a judge of a name that the service does not have.
@@ -79,6 +80,7 @@ def to_options(
         samples=request.samples,
         escalation=request.escalation,
         cache=request.cache,
+        can_wait=can_wait,
         max_cost=min(costs, default=None),
         tiers=None if request.tiers is None else tuple(TierName(tier) for tier in request.tiers),
         threshold=threshold if request.threshold is None else request.threshold,

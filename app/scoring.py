@@ -47,6 +47,7 @@ class Options:
     escalation: str | None = None
     cache: Literal["use", "bypass"] = "use"
     max_cost: float | None = None
+    can_wait: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,7 @@ class Scorer:
             samples=options.samples,
             escalation=options.escalation,
             cache=options.cache,
+            can_wait=options.can_wait,
         )
         cascade = await self._cascade.judge(
             case, ask, tiers=options.tiers, deadline_seconds=max(0.0, until - time.monotonic())

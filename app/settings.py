@@ -96,6 +96,12 @@ class Settings(BaseSettings):
     deadline_seconds: float = Field(
         default=20.0, gt=0, le=600, description="Seconds for one sample, all tiers together."
     )
+    row_deadline_seconds: float = Field(
+        default=300.0,
+        gt=0,
+        le=600,
+        description="Seconds for one row of a job or a file, all tiers together, from its turn: nobody waits for it.",
+    )
     batch_concurrency: int = Field(
         default=64, ge=1, le=10_000, description="Samples of batches judged at one time, those of all batches together."
     )

@@ -66,6 +66,7 @@ def batch_routes(
                 tenant=tenant_of(request),
                 max_cost=settings.llm_max_cost,
                 place="/options",
+                can_wait=True,
             ),
             scorer=scorer,
             slots=slots_of(request),

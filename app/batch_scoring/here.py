@@ -36,7 +36,7 @@ class HerePlan:
     ) -> None:
         # A model is loaded only where rows ask for it, before the first of them; the deadline of a service's callers
         # does not bound one's own
-        update = {"warm_up": False, "deadline_seconds": options.deadline_seconds or settings.deadline_seconds}
+        update = {"warm_up": False, "deadline_seconds": options.deadline_seconds or settings.row_deadline_seconds}
         self.settings = settings.model_copy(update=update)
         self.options = options
         self.plan = make_plan(self.settings, encoder=encoder)

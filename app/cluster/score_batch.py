@@ -94,7 +94,8 @@ class BatchScorer:
         self._stack.callback(encoder.close)
         plan = make_plan(settings, encoder=encoder)
         service = build(plan, self._stack)
-        scorer = RowScorer(service.scorer, settings, RowChoices(options), judge_names=plan.judge_names)
+        patient = settings.model_copy(update={"deadline_seconds": settings.row_deadline_seconds})
+        scorer = RowScorer(service.scorer, patient, RowChoices(options), judge_names=plan.judge_names)
         if settings.warm_up and (options.tiers is None or "embedding" in options.tiers):
             await encoder.warm_up()
         return scorer

@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 
 import structlog
@@ -43,11 +44,41 @@ class CascadeResult:
     attempts: tuple[Attempt, ...]
 
 
-class JudgeCascade:
-    """Asks tiers in order. Only `TierFailure` and the deadline fall through; any other exception is a bug and rises."""
+class Turns:
+    """How many samples that can wait may be in a tier at one time: one that computes takes them one after another.
 
-    def __init__(self, tiers: Sequence[Tier]) -> None:
+    Args:
+        prepare: what is awaited before each, a model's loading for example; at once where there is nothing to do.
+    """
+
+    def __init__(self, count: int, prepare: Callable[[], Awaitable[None]]) -> None:
+        self._free = asyncio.Semaphore(count)
+        self._prepare = prepare
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[float]:
+        """A turn, for as long as the context lasts; gives the seconds that it was waited for."""
+        started = time.monotonic()
+        async with self._free:
+            await self._prepare()
+            yield time.monotonic() - started
+
+
+@asynccontextmanager
+async def _at_once() -> AsyncIterator[float]:
+    yield 0.0
+
+
+class JudgeCascade:
+    """Asks tiers in order. Only `TierFailure` and the deadline fall through; any other exception is a bug and rises.
+
+    Args:
+        turns: of tiers for which samples that can wait (`Ask.can_wait`) queue, their deadline standing still meanwhile.
+    """
+
+    def __init__(self, tiers: Sequence[Tier], *, turns: Mapping[TierName, Turns] | None = None) -> None:
         self._tiers: Mapping[TierName, Tier] = {tier.name: tier for tier in tiers}
+        self._turns = turns or {}
 
     async def judge(
         self, case: SegmentedSample, ask: Ask, *, tiers: Sequence[TierName] | None, deadline_seconds: float
@@ -64,8 +95,10 @@ class JudgeCascade:
         until = time.monotonic() + deadline_seconds
         attempts: list[Attempt] = []
         for position, name in enumerate(order):
-            budget = _budget(until - time.monotonic(), order[position + 1 :])
-            judgement, attempt = await self._attempt(self._tiers[name], case, ask, budget)
+            async with self._turn(name, ask) as waited:
+                until += waited
+                budget = _budget(until - time.monotonic(), order[position + 1 :])
+                judgement, attempt = await self._attempt(self._tiers[name], case, ask, budget)
             attempts.append(attempt)
             if judgement is not None:
                 return CascadeResult(judgement, name, tuple(attempts))
@@ -74,6 +107,10 @@ class JudgeCascade:
     def readiness(self) -> Mapping[TierName, Readiness]:
         """The state of every tier, in order."""
         return {name: tier.readiness() for name, tier in self._tiers.items()}
+
+    def _turn(self, name: TierName, ask: Ask) -> AbstractAsyncContextManager[float]:
+        turns = self._turns.get(name) if ask.can_wait else None
+        return _at_once() if turns is None else turns.turn()
 
     async def _attempt(
         self, tier: Tier, case: SegmentedSample, ask: Ask, budget: float

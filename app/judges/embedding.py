@@ -1,6 +1,7 @@
 """Tier 2: how well each word of a sentence, in its place, is matched by words of the contexts: cosines, and wording."""
 
 import asyncio
+import contextlib
 import math
 import time
 from concurrent.futures import Executor
@@ -16,7 +17,7 @@ from app.judges.sentence_claims import Finding, judgement_of
 from app.judges.support.alignment import Alignment
 from app.judges.tier import Ask, SentenceEncoder, TierName
 from app.judges.window_match import ComparisonPlan, WindowMatch, match_sentences, plan_comparison
-from app.readiness import Readiness
+from app.readiness import Readiness, State
 from app.token_vectors import Reading
 
 # Share of unknown tokens in the answer, or in the contexts, beyond which the model does not read the language.
@@ -63,6 +64,12 @@ class EmbeddingTier:
         """
         comparison = await self.compare(case, seconds=seconds)
         return await asyncio.get_running_loop().run_in_executor(self._executor, self._judgement, case, comparison)
+
+    async def prepare(self) -> None:
+        """Has the model loaded, where it is not yet; a failure is told by whoever is judged next."""
+        if self._encoder.readiness().state in (State.IDLE, State.LOADING):
+            with contextlib.suppress(TierFailure):
+                await self._encoder.read(["warm"], seconds=math.inf)
 
     async def compare(self, case: SegmentedSample, *, seconds: float) -> Comparison:
         """How each checkable sentence matches the contexts.

@@ -33,6 +33,7 @@ class Ask:
         samples: how often each of them is asked.
         escalation: name of a second chat model that looks at what can change the outcome.
         cache: whether a verdict of before may be taken.
+        can_wait: nobody waits for the answer; a sample of many, whose deadline does not run while it queues for a tier.
     """
 
     ledger: Ledger = field(default_factory=Ledger)
@@ -42,6 +43,7 @@ class Ask:
     samples: int = 1
     escalation: str | None = None
     cache: Literal["use", "bypass"] = "use"
+    can_wait: bool = False
 
 
 class Tier(Protocol):

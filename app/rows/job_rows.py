@@ -30,9 +30,11 @@ def job_rows(scorer: Scorer, settings: Settings, *, judge_names: Collection[str]
         InvalidInput: the options name a judge that there is not any more.
     """
 
+    patient = settings.model_copy(update={"deadline_seconds": settings.row_deadline_seconds})
+
     @lru_cache(maxsize=_KEPT)
     def rows_of(tenant: str, options: bytes) -> JobRows:
         choices = RowChoices(EvaluationOptions.model_validate_json(options), tenant)
-        return JobRows(scorer, settings, choices, judge_names=judge_names)
+        return JobRows(scorer, patient, choices, judge_names=judge_names)
 
     return rows_of

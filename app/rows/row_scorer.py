@@ -57,6 +57,7 @@ class RowScorer:
             tenant=choices.tenant,
             max_cost=settings.llm_max_cost,
             place="/options",
+            can_wait=True,
         )
 
     async def score(self, row: Record | RecordProblem) -> ScoredRow:

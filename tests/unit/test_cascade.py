@@ -6,7 +6,9 @@ import time
 import pytest
 
 from app.errors import FailureReason, TierFailure
-from app.judges.cascade import CascadeResult, JudgeCascade
+from app.generation.sample import SegmentedSample
+from app.generation.verdicts import Judgement
+from app.judges.cascade import CascadeResult, JudgeCascade, Turns
 from app.judges.tier import AbsentTier, Ask, Tier, TierName
 from app.readiness import State
 from tests.fakes import AnsweringTier, FailingTier, SlowTier, case_of
@@ -166,3 +168,40 @@ def test_the_readiness_of_every_tier_is_told_in_order() -> None:
         (LLM, State.UNAVAILABLE),
         (LEXICAL, State.READY),
     ]
+
+
+async def test_samples_that_can_wait_queue_for_a_tier_and_their_deadline_stands_still() -> None:
+    under_way = most = prepared = 0
+
+    class CountingTier(AnsweringTier):
+        async def judge(self, case: SegmentedSample, ask: Ask, *, seconds: float) -> Judgement:
+            nonlocal under_way, most
+            under_way += 1
+            most = max(most, under_way)
+            await asyncio.sleep(0.1)
+            under_way -= 1
+            return await super().judge(case, ask, seconds=seconds)
+
+    async def prepare() -> None:
+        nonlocal prepared
+        prepared += 1
+
+    tier = CountingTier(EMBEDDING)
+    cascade = JudgeCascade([tier], turns={EMBEDDING: Turns(1, prepare)})
+    results = await asyncio.gather(
+        *(cascade.judge(CASE, Ask(can_wait=True), tiers=None, deadline_seconds=10.0) for _ in range(5))
+    )
+
+    assert [result.tier for result in results] == [EMBEDDING] * 5
+    assert (most, prepared) == (1, 5)
+    # the last one waited for 0.4 s
+    assert min(tier.budgets) > 9.8
+
+
+async def test_a_sample_that_somebody_waits_for_does_not_queue() -> None:
+    async def never() -> None:
+        await asyncio.Event().wait()
+
+    cascade = JudgeCascade([AnsweringTier(EMBEDDING)], turns={EMBEDDING: Turns(1, never)})
+
+    assert (await cascade.judge(CASE, Ask(), tiers=None, deadline_seconds=5.0)).tier is EMBEDDING
