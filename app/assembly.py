@@ -13,9 +13,10 @@ from app.backends.sentence_encoder import TransformerEncoder
 from app.backends.shared_database import SharedDatabase
 from app.backends.verdict_store import make_verdict_store
 from app.errors import FailureReason
+from app.jobs.pace import Pace
 from app.jobs.sqlite_store import SqliteJobStore
 from app.jobs.store import JobStore
-from app.jobs.worker import Pace, Worker
+from app.jobs.worker import Worker
 from app.judges.calibration import CalibrationTable, load_calibrations
 from app.judges.cascade import JudgeCascade, Turns
 from app.judges.embedding import EmbeddingTier

@@ -21,9 +21,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from app.assembly import build, make_plan
 from app.jobs.job import NewJob
+from app.jobs.pace import Pace
 from app.jobs.sqlite_store import SqliteJobStore
 from app.jobs.store import Upload
-from app.jobs.worker import Pace, Worker
+from app.jobs.worker import Worker
 from app.judges.tier import TierName
 from app.rows.job_rows import job_rows
 from app.sample import Sample

@@ -20,7 +20,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from app.exchange import Usage
 from app.jobs.distributed import QueueWorker
 from app.jobs.job import Lease
-from app.jobs.worker import Pace, Worker
+from app.jobs.pace import Pace
+from app.jobs.worker import Worker
 from app.records.record import Record, RecordProblem
 from app.scored_row import RowStatus, ScoredRow
 from tests.job_rows import TENANT, rows_of, submitted

@@ -9,8 +9,9 @@ import signal
 import sys
 from pathlib import Path
 
+from app.jobs.pace import Pace
 from app.jobs.sqlite_store import SqliteJobStore
-from app.jobs.worker import Pace, Worker
+from app.jobs.worker import Worker
 from app.records.record import Record, RecordProblem
 from app.scored_row import ScoredRow
 from tests.job_rows import TENANT, Handler

@@ -8,8 +8,9 @@ from typing import Any
 
 from app.exchange import Usage
 from app.jobs.job import Job, Lease, NewJob
+from app.jobs.pace import Pace
 from app.jobs.store import JobStore, Upload
-from app.jobs.worker import Pace, Worker
+from app.jobs.worker import Worker
 from app.records.record import Record, RecordProblem
 from app.scored_row import RowStatus, ScoredRow
 

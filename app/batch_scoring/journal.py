@@ -8,8 +8,8 @@ from typing import BinaryIO, Final, Self
 
 from app.batch_scoring.written_rows import WrittenRow, read_written
 from app.errors import InvalidInput
+from app.records.torn_line import drop_torn_line
 
-_BLOCK_BYTES: Final = 64 * 1024
 _LOCK_TRIES: Final = 10
 
 
@@ -27,7 +27,7 @@ class Journal:
         self.path = path
         try:
             self._file = _locked(path)
-            _drop_torn_line(self._file)
+            drop_torn_line(self._file)
         except OSError as error:
             raise InvalidInput(f"cannot be written ({error.strerror})", place=path.name) from error
 
@@ -120,19 +120,3 @@ def _is_still(file: BinaryIO, path: Path) -> bool:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except FileNotFoundError:
         return False
-
-
-def _drop_torn_line(file: BinaryIO) -> None:
-    """Cut off what stands behind the last line end, and leave the file at its end."""
-    end = size = file.seek(0, os.SEEK_END)
-    while end > 0:
-        start = max(0, end - _BLOCK_BYTES)
-        file.seek(start)
-        found = file.read(end - start).rfind(b"\n")
-        if found >= 0:
-            end = start + found + 1
-            break
-        end = start
-    if end < size:
-        file.truncate(end)
-    file.seek(end)

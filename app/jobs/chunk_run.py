@@ -6,20 +6,18 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 import structlog
 
 from app.errors import StoreUnavailable
 from app.jobs.job import MAX_STRIKES, Held, Lease, PendingRow
+from app.jobs.pace import Pace
 from app.jobs.row_handler import RowHandler
 from app.jobs.slots import Slots
 from app.jobs.store import JobStore
 from app.records.record import Record, RecordProblem
 from app.scored_row import ScoredRow
-
-if TYPE_CHECKING:
-    from app.jobs.worker import Pace
 
 T = TypeVar("T")
 
@@ -30,7 +28,7 @@ _LOG = structlog.get_logger()
 class ChunkRun:
     """Works on one leased chunk until it is done, the lease is lost, or it is told to stop."""
 
-    def __init__(self, store: JobStore, lease: Lease, pace: "Pace", slots: Slots) -> None:
+    def __init__(self, store: JobStore, lease: Lease, pace: Pace, slots: Slots) -> None:
         self.lease = lease
         self.held = Held.YES
         self._store = store

@@ -6,7 +6,6 @@ A process may be killed at any moment: what was committed stays, and another own
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -15,6 +14,7 @@ import structlog
 from app.errors import PlumblineError, StoreUnavailable
 from app.jobs.chunk_run import ChunkRun, persistently
 from app.jobs.job import Held, Lease
+from app.jobs.pace import Pace
 from app.jobs.row_handler import HandlerOf
 from app.jobs.slots import Slots
 from app.jobs.store import JobStore
@@ -22,23 +22,6 @@ from app.telemetry import log_failure
 
 VALIDATION: Final = -1
 _LOG = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How a worker works. Seconds and counts.
-
-    concurrency: rows under way at one time. chunks: chunks leased at one time; two, so that the slow last rows of one
-    leave nothing idle. group_rows, group_seconds: results wait for others so long, at most. poll_seconds: how soon
-    work that another process has brought is seen. renew_seconds: far below the lease.
-    """
-
-    concurrency: int = 64
-    chunks: int = 2
-    group_rows: int = 64
-    group_seconds: float = 0.25
-    poll_seconds: float = 0.5
-    renew_seconds: float = 1.0
 
 
 class Worker:

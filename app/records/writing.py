@@ -14,6 +14,7 @@ from app.records.parquet_results import ParquetResults
 from app.records.result_columns import RESULT_COLUMNS, flat_result
 from app.records.row_forms import row_form
 from app.records.safe_cells import cell_of, table_line
+from app.records.torn_line import drop_torn_line
 
 _PARTIAL: Final = ".partial"
 _DELIMITER: Final = {"csv": ",", "tsv": "\t"}
@@ -123,7 +124,7 @@ class ResultWriter:
                 return self._partial.open("w+b")
             shutil.copyfile(self._target, self._partial)
         file = self._partial.open("r+b")
-        _drop_torn_line(file)
+        drop_torn_line(file)
         return file
 
 
@@ -179,23 +180,6 @@ class _Table:
 
     def _put(self, cells: list[str]) -> None:
         self._file.write(table_line(cells, self._delimiter).encode("utf-8"))
-
-
-def _drop_torn_line(file: BinaryIO) -> None:
-    """Cut off what stands behind the last line end, and leave the file at its end."""
-    end = size = file.seek(0, os.SEEK_END)
-    block = 64 * 1024
-    while end > 0:
-        start = max(0, end - block)
-        file.seek(start)
-        found = file.read(end - start).rfind(b"\n")
-        if found >= 0:
-            end = start + found + 1
-            break
-        end = start
-    if end < size:
-        file.truncate(end)
-    file.seek(end)
 
 
 def _id_of(line: bytes, name: str) -> str:

@@ -8,9 +8,10 @@ import pytest
 
 from app.errors import InvalidInput, StoreUnavailable
 from app.jobs.job import Held, JobState, Lease
+from app.jobs.pace import Pace
 from app.jobs.sqlite_store import SqliteJobStore
 from app.jobs.store import JobStore
-from app.jobs.worker import Pace, Worker
+from app.jobs.worker import Worker
 from app.records.record import Record, RecordProblem
 from app.scored_row import ScoredRow
 from tests.job_rows import TENANT, Handler, ended, lines_of, rows_of, submitted, until, working

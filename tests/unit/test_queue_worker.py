@@ -9,7 +9,8 @@ import pytest
 
 from app.errors import ConfigurationError, StoreUnavailable
 from app.jobs.job import JobState, NewJob
-from app.jobs.worker import Pace, Worker
+from app.jobs.pace import Pace
+from app.jobs.worker import Worker
 from app.postgres import connection_string
 from tests.job_rows import TENANT, Handler, ended, lines_of, rows_of, submitted, until, upload
 from tests.job_stores import PostgresStores
