@@ -3,6 +3,7 @@
 import ast
 import sys
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -211,3 +212,20 @@ def test_no_file_has_outgrown_its_idea() -> None:
     lengths = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in APP.rglob("*.py")}
 
     assert {name: lines for name, lines in lengths.items() if lines > longest_reasonable} == {}
+
+
+def files_imported() -> dict[str, set[str]]:
+    """For each file of ours, as a module, those that it imports; types alone count too."""
+    modules = {".".join(path.relative_to(APP.parent).with_suffix("").parts): path for path in APP.rglob("*.py")}
+    return {
+        name: {module for module, _ in imports_of(ast.parse(path.read_text(encoding="utf-8"))) if module in modules}
+        for name, path in modules.items()
+    }
+
+
+def test_no_file_needs_itself_by_way_of_others() -> None:
+    graph = files_imported()
+
+    assert len(list(TopologicalSorter(graph).static_order())) == len(graph)
+    with pytest.raises(CycleError):
+        TopologicalSorter({**graph, "app.errors": {"app.main"}}).prepare()
