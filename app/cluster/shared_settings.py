@@ -10,11 +10,12 @@ from pydantic import BaseModel
 from app.settings import Settings, load_settings
 
 # Each process reads these from its own environment. A judge's address may hold a password.
-OWN: Final = frozenset({"api_keys", "llm_api_key", "dashscope_api_key", "llm_base_url", "llm_fallbacks", "llm_judges"})
+_JUDGES: Final = frozenset({"llm_api_key", "dashscope_api_key", "llm_base_url", "llm_fallbacks", "llm_judges"})
+OWN: Final = _JUDGES | {"api_keys", "database_url"}
 # What decides a result, with the options and the judges; another value makes it another task.
 _DECIDING: Final = (
     "threshold",
-    "deadline_seconds",
+    "row_deadline_seconds",
     "calibration",
     "llm_provider",
     "llm_model",
@@ -67,7 +68,7 @@ def share_of(settings: Settings, workers: int) -> Settings:
 
 def judges_digest(settings: Settings) -> str:
     """The same for two processes that ask the same judges; says whether each has a key, not which."""
-    told = {name: _without_keys(getattr(settings, name)) for name in sorted(OWN - {"api_keys"})}
+    told = {name: _without_keys(getattr(settings, name)) for name in sorted(_JUDGES)}
     return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()
 
 

@@ -21,6 +21,7 @@ SECRETS = {
     "PLUMBLINE_LLM_API_KEY": KEY,
     "DASHSCOPE_API_KEY": KEY,
     "PLUMBLINE_LLM_BASE_URL": f"https://user:{KEY}@judge.example/v1",
+    "PLUMBLINE_DATABASE_URL": f"postgresql://user:{KEY}@db.example/plumbline",
     "PLUMBLINE_LLM_FALLBACKS": ENDPOINT,
     "PLUMBLINE_LLM_JUDGES": f'{{"second": {ENDPOINT}}}',
 }
