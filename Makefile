@@ -6,8 +6,9 @@ PORT ?= 8000
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint requirements.lock
 
-# Says how long /healthz takes beside work, so nothing else may work meanwhile.
-ALONE := tests/e2e/test_concurrency.py
+# The first says how long /healthz takes beside work; the others start and kill processes, which would hold up the rest.
+ALONE := tests/e2e/test_concurrency.py tests/e2e/test_kills.py tests/e2e/test_kill_workers.py \
+	tests/e2e/test_score_interrupted.py tests/e2e/test_ray.py
 
 .DEFAULT_GOAL := help
 .PHONY: help serve test lint lock clean
@@ -20,7 +21,7 @@ serve: $(VENV)/serve.stamp  ## install what is needed and serve on port 8000
 
 test: $(VENV)/test.stamp lint  ## install what is needed and run every check, as CI does
 	$(BIN)/python -m pytest $(ALONE)
-	$(BIN)/python -m pytest -n 2 --dist loadfile --ignore=$(ALONE)
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(ALONE:%=--ignore=%)
 
 lint: $(VENV)/test.stamp  ## format, lint and strict types, without the tests
 	$(BIN)/ruff format --check .

@@ -113,8 +113,7 @@ class PostgresDatabase:
         raise AssertionError
 
     def _once(self, work: Callable[[PostgresSql], T], begin: bytes) -> T:
-        connection = self._connected()
-        connection.execute(begin)
+        connection = self._begun(begin)
         try:
             answer = work(PostgresSql(connection))
             connection.execute(b"COMMIT")
@@ -123,6 +122,20 @@ class PostgresDatabase:
                 connection.execute(b"ROLLBACK")
             raise
         return answer
+
+    def _begun(self, begin: bytes) -> psycopg.Connection:
+        """A connection with a transaction; one that was kept may be of a server that has ended since."""
+        is_kept = getattr(self._own, "connection", None) is not None
+        connection = self._connected()
+        try:
+            connection.execute(begin)
+        except psycopg.OperationalError:
+            if not is_kept:
+                raise
+            self._drop()
+            connection = self._connected()
+            connection.execute(begin)
+        return connection
 
     def _connected(self) -> psycopg.Connection:
         connection: psycopg.Connection | None = getattr(self._own, "connection", None)

@@ -245,4 +245,5 @@ async def test_an_answer_just_under_the_limit_without_a_full_stop_is_answered_in
 
     assert len(answer) == 50_000
     assert result["tier"] == "lexical"
-    assert elapsed < 2
+    # a machine that does other things besides; what grows with the square would take minutes
+    assert elapsed < 10

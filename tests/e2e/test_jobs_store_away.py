@@ -42,7 +42,7 @@ async def test_a_killed_postgresql_is_a_503_and_jobs_go_on_behind_it(
     async with running(settings) as client:
         first = read_job(await client.post(JOBS_URL, json={"rows": ROWS, "options": LEXICAL}), 202)["id"]
         await finished(client, first)
-        before = read_rows(await client.get(f"{JOBS_URL}/{first}/results"))
+        before = read_rows(await client.get(f"{JOBS_URL}/{first}/results?limit=100"))
         postgres_own_server.kill()
         refused = [
             await client.get(f"{JOBS_URL}/{first}"),
@@ -51,7 +51,7 @@ async def test_a_killed_postgresql_is_a_503_and_jobs_go_on_behind_it(
         ]
         judged = await client.post(URL, json={"contexts": ["a b"], "answer": "a b.", **LEXICAL})
         postgres_own_server.start()
-        after = read_rows(await answered(lambda: client.get(f"{JOBS_URL}/{first}/results")))
+        after = read_rows(await answered(lambda: client.get(f"{JOBS_URL}/{first}/results?limit=100")))
         listed = (await answered(lambda: client.get(JOBS_URL))).json()["jobs"]
         second = read_job(await answered(lambda: client.post(JOBS_URL, json={"rows": ROWS, "options": LEXICAL})), 202)[
             "id"
