@@ -23,7 +23,7 @@ from app.schemas.problem import Problem
 
 MAX_BODY_BYTES = 4_194_304
 # A refusal is bounded work: what this guards against took from four seconds to minutes.
-SOON_SECONDS = 6.0
+SOON_SECONDS = 3.5
 LOOPBACK_URL = "http://127.0.0.1:8000"
 
 
