@@ -3,9 +3,7 @@
 import asyncio
 import re
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import Executor, Future
-from typing import ParamSpec, TypeVar
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -16,9 +14,6 @@ from app.generation.verdicts import Claim, JudgeAccount, Judgement, Verdict
 from app.judges.tier import Ask, TierName
 from app.readiness import Readiness, State
 from app.token_vectors import Reading, TokenVectors
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 # A Han character is a word of its own; the rest are runs of letters and digits.
 _WORD = re.compile("[\u3400-\u9fff]|[^\\W_\u3400-\u9fff]+")
@@ -38,18 +33,6 @@ def claim_of(verdict: Verdict, support: float | None, *, number: int = 0) -> Cla
 def judgement_of(*claims: Claim, has_verdict_kinds: bool = True) -> Judgement:
     """A judgement of these claims."""
     return Judgement(claims=claims, account=JudgeAccount(model="fake"), has_verdict_kinds=has_verdict_kinds)
-
-
-class InlineExecutor(Executor):
-    """Runs what it is given at once and in the caller's thread."""
-
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        future: Future[T] = Future()
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except Exception as error:
-            future.set_exception(error)
-        return future
 
 
 class WordEncoder:

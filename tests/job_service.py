@@ -11,9 +11,8 @@ from fastapi import FastAPI
 from starlette.types import Message
 
 from app.exchange import Usage
-from app.jobs.job import JobState
+from app.jobs.job import VALIDATION, JobState
 from app.jobs.store import JobStore
-from app.jobs.worker import VALIDATION
 from app.main import create_app
 from app.records.record import Record, RecordProblem
 from app.schemas.jobs import JobInfo

@@ -15,8 +15,6 @@ from app.jobs.sql import Sql
 from app.records.record import Record, RecordProblem
 from app.scored_row import ScoredRow
 
-# of the chunk that stands for reading the upload
-VALIDATION: Final = -1
 _ADDED: Final = ("calls", "unmetered_calls", "prompt_tokens", "completion_tokens", "cached_tokens", "cost")
 _PUT: Final = (
     f"INSERT INTO result (key, {', '.join(RESULT_COLUMNS)}) VALUES (?{', ?' * len(RESULT_COLUMNS)})"

@@ -16,6 +16,8 @@ Select = Literal["failed", "degraded"]
 # A row that was under way in so many processes that ended is not tried again. After the first it is tried alone, so
 # that a row is put aside by chance only when two kills in a row fall into the moment when it is.
 MAX_STRIKES: Final = 3
+# The number of the chunk that stands for reading the upload.
+VALIDATION: Final = -1
 
 
 class JobState(StrEnum):

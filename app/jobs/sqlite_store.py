@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 import structlog
 
 from app.errors import InvalidInput
-from app.jobs.chunk_table import VALIDATION, ChunkTable, LeftRows
-from app.jobs.job import MAX_STRIKES, Held, JobState, Lease, NewJob, PendingRow
+from app.jobs.chunk_table import ChunkTable, LeftRows
+from app.jobs.job import MAX_STRIKES, VALIDATION, Held, JobState, Lease, NewJob, PendingRow
 from app.jobs.job_table import JobTable
 from app.jobs.owners import Owners
 from app.jobs.row_file import Cut, cut_upload, decoded, read_chunk

@@ -7,20 +7,18 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final
 
 import structlog
 
 from app.errors import PlumblineError, StoreUnavailable
 from app.jobs.chunk_run import ChunkRun, persistently
-from app.jobs.job import Held, Lease
+from app.jobs.job import VALIDATION, Held, Lease
 from app.jobs.pace import Pace
 from app.jobs.row_handler import HandlerOf
 from app.jobs.slots import Slots
 from app.jobs.store import JobStore
 from app.telemetry import log_failure
 
-VALIDATION: Final = -1
 _LOG = structlog.get_logger()
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from app.batch_scoring.inline_executor import InlineExecutor
 from app.errors import TierFailure
 from app.generation.sample import SegmentedSample
 from app.generation.scores import score
@@ -15,7 +16,7 @@ from app.judges.calibration import VERBATIM_SUPPORT, load_calibrations
 from app.judges.embedding import EmbeddingTier
 from app.judges.lexical import LexicalTier
 from app.judges.tier import Ask
-from tests.fakes import InlineExecutor, WordEncoder, case_of
+from tests.fakes import WordEncoder, case_of
 
 CALIBRATIONS = load_calibrations(None)
 LEXICAL = LexicalTier(CALIBRATIONS, InlineExecutor())

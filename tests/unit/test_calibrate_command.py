@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from app.batch_scoring.inline_executor import InlineExecutor
 from app.cli.main import main
 from app.generation.scores import score
 from app.judges.calibration import CalibrationTable, load_calibrations
 from app.judges.lexical import MODEL, LexicalTier
 from app.judges.tier import TierName
-from tests.fakes import InlineExecutor, case_of
+from tests.fakes import case_of
 
 PLACES = (
     "mill",

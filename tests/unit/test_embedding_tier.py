@@ -2,13 +2,14 @@
 
 import pytest
 
+from app.batch_scoring.inline_executor import InlineExecutor
 from app.errors import FailureReason, TierFailure
 from app.generation.verdicts import Judgement, Verdict
 from app.judges import embedding
 from app.judges.calibration import VERBATIM_SUPPORT, Calibration, CalibrationTable, Source, load_calibrations
 from app.judges.embedding import EmbeddingTier
 from app.judges.tier import Ask, TierName
-from tests.fakes import InlineExecutor, WordEncoder, case_of
+from tests.fakes import WordEncoder, case_of
 
 MINILM = "all-MiniLM-L6-v2"
 NO_CALIBRATION = CalibrationTable(())

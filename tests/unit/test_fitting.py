@@ -19,6 +19,7 @@ from app.agreement.fitting import (
     folds_of,
     predict,
 )
+from app.batch_scoring.inline_executor import InlineExecutor
 from app.errors import CalibrationError
 from app.generation.sample import Sample
 from app.generation.scores import score
@@ -26,7 +27,7 @@ from app.judges.calibration import VERBATIM_SUPPORT, Calibration, CalibrationTab
 from app.judges.lexical import MODEL, LexicalTier, find_wording
 from app.judges.support.wording import WORD_MEASURES
 from app.judges.tier import TierName
-from tests.fakes import InlineExecutor, case_of
+from tests.fakes import case_of
 
 NAMES = ("character_coverage", "near_pairs")
 GATE = Gate(measure="character_coverage", closed=0.1, open=0.4)

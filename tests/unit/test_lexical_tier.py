@@ -2,13 +2,14 @@
 
 import pytest
 
+from app.batch_scoring.inline_executor import InlineExecutor
 from app.errors import FailureReason, TierFailure
 from app.generation.verdicts import Claim, Judgement, Verdict
 from app.generation.words import Language
 from app.judges.calibration import VERBATIM_SUPPORT, Calibration, CalibrationTable, Gate, Source
 from app.judges.lexical import MODEL, LexicalTier
 from app.judges.tier import Ask, TierName
-from tests.fakes import InlineExecutor, case_of
+from tests.fakes import case_of
 
 NO_CALIBRATION = CalibrationTable(())
 # 1 / (1 + e^4): the default curve where nothing is found.

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from app.batch_scoring.inline_executor import InlineExecutor
 from app.errors import FailureReason, TierFailure
 from app.exchange import ChatReply, ChatRequest, Ledger
 from app.generation.sample import SegmentedSample
@@ -14,7 +15,7 @@ from app.generation.verdicts import Judgement, Verdict
 from app.judges.llm import LlmTier, PromptSet
 from app.judges.prompts import PromptLibrary
 from app.judges.tier import Ask, ChatModel
-from tests.fakes import InlineExecutor, ScriptedChat, case_of
+from tests.fakes import ScriptedChat, case_of
 
 PROMPTS = PromptSet(PromptLibrary("verify_claims", "v2"), PromptLibrary("check_claims", "v1"))
 ANSWER = "The dam was built in 1932. It is 120 metres high."

@@ -7,13 +7,14 @@ from typing import ParamSpec, TypeVar
 
 import pytest
 
+from app.batch_scoring.inline_executor import InlineExecutor
 from app.generation.sample import Sample
 from app.judges.cascade import JudgeCascade
 from app.judges.llm import LlmTier, PromptSet
 from app.judges.placement import SMALL_CHARACTERS
 from app.judges.prompts import PromptLibrary
 from app.scoring import Options, Scorer
-from tests.fakes import InlineExecutor, ScriptedChat
+from tests.fakes import ScriptedChat
 
 P = ParamSpec("P")
 T = TypeVar("T")
