@@ -19,7 +19,7 @@ from app.encoding.rows import Place, batch_of
 from app.encoding.token_model import TokenModel
 from app.encoding.vector_cache import VectorCache, key_of
 from app.encoding.waiting import Waiting
-from app.encoding.work_threads import WorkThreads, available_cores
+from app.encoding.work_threads import WorkThreads, available_cores, single_threaded_algebra
 from app.errors import FailureReason, TierFailure, TooBusy
 from app.readiness import Readiness, State
 from app.token_vectors import EncoderCounts, Reading, TokenVectors
@@ -77,14 +77,14 @@ class SharedEncoder:
         except TierFailure:
             return
 
-    async def read(self, texts: Sequence[str], *, seconds: float) -> Reading:
+    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> Reading:
         """The texts as the model's tokens.
 
         Raises:
             TierFailure: `not_installed`, `timeout`.
         """
         until = time.monotonic() + seconds
-        return await asyncio.get_running_loop().run_in_executor(self._reading, self._read, texts, until)
+        return await asyncio.get_running_loop().run_in_executor(self._reading, self._read, texts, scope, until)
 
     async def encode(
         self, reading: Reading, *, seconds: float, scope: str = "", can_wait: bool = False
@@ -108,7 +108,7 @@ class SharedEncoder:
         bounds = np.cumsum([0, *map(len, found)])
         if not found:
             return TokenVectors(np.empty((0, 0), dtype=np.float32), bounds)
-        return TokenVectors(np.concatenate(found).astype(np.float32), bounds)
+        return TokenVectors(np.concatenate(found, dtype=np.float32), bounds)
 
     def counts(self) -> EncoderCounts:
         """What was done so far."""
@@ -130,10 +130,10 @@ class SharedEncoder:
         if self._work is not None:
             self._work.join()
 
-    def _read(self, texts: Sequence[str], until: float) -> Reading:
+    def _read(self, texts: Sequence[str], scope: str, until: float) -> Reading:
         if time.monotonic() >= until:
             raise _too_late()
-        return self._ready_model().reader.read(texts)
+        return self._ready_model().reader.read(texts, scope)
 
     def _ready_model(self) -> TokenModel:
         """The model, loaded when first asked for; in the reader's thread alone."""
@@ -148,6 +148,7 @@ class SharedEncoder:
                 raise
             self._queue = FairQueue(_BATCH_TOKENS[self._choice.precision], shares_rows=model.shares_rows)
             self._model, self._state = model, State.READY
+            single_threaded_algebra()
             self._work = WorkThreads(self._threads, self._work_on_batches)
         return self._model
 

@@ -102,8 +102,8 @@ class SentenceEncoder(Protocol):
     @property
     def model(self) -> str: ...
 
-    async def read(self, texts: Sequence[str], *, seconds: float) -> Reading:
-        """The texts as the model's tokens, at little cost.
+    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> Reading:
+        """The texts as the model's tokens, at little cost; `scope` as for `encode`.
 
         Raises:
             TierFailure: the model is not there, cannot be loaded, or did not finish in time.

@@ -35,7 +35,7 @@ class BrokenEncoder(WordEncoder):
         super().__init__(model)
         self._error = error
 
-    async def read(self, texts: Sequence[str], *, seconds: float) -> Reading:
+    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> Reading:
         raise self._error
 
 

@@ -109,6 +109,7 @@ FENCES: dict[str, set[str] | None] = {
     "transformers": {"encoding/torch_model.py"},
     "openvino": {"encoding/openvino_model.py"},
     "huggingface_hub": {"encoding/model_files.py"},
+    "threadpoolctl": {"encoding/work_threads.py"},
     "tokenizers": {"encoding/text_reader.py"},
     "pydantic_settings": {"settings"},
     "json_repair": {"judges/reply_reading.py"},
