@@ -13,7 +13,8 @@ from app.errors import FailureReason, TierFailure
 from app.judges.calibration import VERBATIM_SUPPORT
 from app.main import create_app
 from app.readiness import State
-from tests.service import client_of, evaluate, plain_settings, running
+from tests.edge_app import client_of
+from tests.service import evaluate, plain_settings, running
 
 CONTEXT = (
     "The Marlow Bridge was opened in 1931 and carries two railway tracks across the river Teal. "
