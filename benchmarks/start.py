@@ -142,7 +142,7 @@ def medians(rounds: list[dict[str, dict[str, float]]]) -> dict[str, dict[str, fl
     """Of each figure of each tier that answered in every round."""
     tiers = [tier for tier in rounds[0] if all(tier in each for each in rounds)]
     return {
-        tier: {name: statistics.median(each[tier][name] for each in rounds) for name in rounds[0][tier]}
+        tier: {name: round(statistics.median(each[tier][name] for each in rounds), 2) for name in rounds[0][tier]}
         for tier in tiers
     }
 
