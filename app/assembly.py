@@ -7,7 +7,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from app import __version__
-from app.backends.chat_models import build_chat_models
 from app.backends.endpoints import resolve_judges
 from app.backends.shared_database import SharedDatabase
 from app.backends.verdict_store import SqliteVerdictStore, make_verdict_store
@@ -126,6 +125,9 @@ def _llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack) -> Tier:
             reason=FailureReason.NOT_CONFIGURED,
             detail="no judge is configured; set DASHSCOPE_API_KEY, or PLUMBLINE_LLM_API_KEY with a provider",
         )
+    # Half a second of import, for the SDK: a process without a judge does not pay it.
+    from app.backends.chat_models import build_chat_models  # noqa: PLC0415
+
     shared = _shared_database(plan.settings, stack)
     chats = build_chat_models(plan.settings, shared=shared)
     for chat in chats.values():

@@ -115,7 +115,7 @@ FENCES: dict[str, set[str] | None] = {
     "json_repair": {"judges/reply_reading.py"},
     "rapidfuzz": {"judges/evidence/alignment.py", "agreement/baselines.py"},
     "nltk": {"agreement/baselines.py"},
-    "sklearn": {"generation/words.py", "agreement"},
+    "sklearn": {"generation/english_stop_words.py", "agreement"},
     "scipy": {"agreement"},
     "stop_words": {"generation/words.py", "agreement/baselines.py"},
 }
