@@ -11,7 +11,7 @@ import pytest
 APP = Path(__file__).parents[2] / "app"
 
 # What each room may import of ours. A room that is not named here fails the test: give it its arrows first.
-FLOOR = {"concurrency", "errors", "exchange", "readiness", "settings", "telemetry", "uncertainty"}
+FLOOR = {"concurrency", "errors", "exchange", "observation", "readiness", "settings", "telemetry", "uncertainty"}
 ARROWS: dict[str, set[str]] = {
     "__init__": set(),
     "concurrency": set(),
@@ -19,6 +19,9 @@ ARROWS: dict[str, set[str]] = {
     "sample": set(),
     "exchange": set(),
     "readiness": set(),
+    "observation": set(),
+    "tracing": {"errors", "observation"},
+    "metrics": {"errors", "observation", "jobs"},
     "provider_batch": set(),
     "token_vectors": set(),
     "settings": {"errors"},
@@ -28,8 +31,8 @@ ARROWS: dict[str, set[str]] = {
     "telemetry": set(),
     "generation": {"errors", "sample"},
     "records": {"errors", "sample"},
-    "judges": {"errors", "exchange", "readiness", "token_vectors", "generation"},
-    "backends": {"errors", "exchange", "provider_batch", "readiness", "settings", "token_vectors", "postgres"},
+    "judges": {"errors", "exchange", "observation", "readiness", "token_vectors", "generation"},
+    "backends": FLOOR - {"telemetry", "uncertainty"} | {"provider_batch", "token_vectors", "postgres"},
     "scored_row": {"exchange"},
     "scoring": {"errors", "exchange", "generation", "judges"},
     "schemas": {"errors"},
@@ -58,8 +61,11 @@ ARROWS: dict[str, set[str]] = {
         "jobs",
         "report",
         "records",
+        "metrics",
     },
-    "main": FLOOR | {"__init__", "judges", "schemas", "api", "assembly", "rows", "jobs", "backends"},
+    "main": FLOOR
+    | {"__init__", "judges", "schemas", "api", "assembly", "rows", "jobs", "backends"}
+    | {"metrics", "scored_row", "tracing"},
     "cluster": FLOOR | {"__init__", "sample", "scored_row", "records", "schemas", "rows", "assembly"},
     "cli": FLOOR
     | {"batch_assembly", "batch_files", "batch_scoring", "cluster", "report", "postgres"}
@@ -103,6 +109,8 @@ FENCES: dict[str, set[str] | None] = {
     "psycopg": {"postgres", "jobs", "backends"},
     "psycopg_pool": {"postgres", "jobs", "backends"},
     "procrastinate": {"jobs/procrastinate_engine.py"},
+    "prometheus_client": {"metrics"},
+    "opentelemetry": {"tracing"},
     "torch": {"backends/sentence_encoder.py"},
     "sentence_transformers": {"backends/sentence_encoder.py"},
     "transformers": {"backends/sentence_encoder.py"},
@@ -115,7 +123,7 @@ FENCES: dict[str, set[str] | None] = {
     "stop_words": {"generation/words.py", "agreement/baselines.py"},
 }
 # Seconds of import each; a process that never asks the tier never pays.
-LAZY = {"sentence_transformers", "transformers", "torch", "pyarrow", "tqdm", "ray"}
+LAZY = {"sentence_transformers", "transformers", "torch", "pyarrow", "tqdm", "ray", "opentelemetry"}
 
 
 def room_of(path: Path, app: Path = APP) -> str:
