@@ -2,12 +2,25 @@
 names of fields, paths, queries, headers, media types, files; sound ones, and ones that are wrong in every way."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+
+from app.token_vectors import Reading
+from tests.fakes import WordEncoder
 
 WORD = "PLANTED"
 _TEXT = f"The {WORD}-text was opened in 1931."
 _JSON = "application/json"
+
+
+class PlantedEncoder(WordEncoder):
+    """Has a bug whose message quotes a text."""
+
+    async def read(self, texts: Sequence[str], *, seconds: float) -> Reading:
+        try:
+            raise KeyError(texts[0])
+        except KeyError as error:
+            raise ZeroDivisionError(f"PLANTED {texts}") from error
 
 
 class Planted(NamedTuple):

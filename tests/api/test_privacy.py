@@ -4,7 +4,7 @@ import asyncio
 import logging
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,11 @@ from pydantic import SecretStr
 
 from app.main import create_app
 from app.telemetry import configure_logging
-from app.token_vectors import Reading
 from app.tracing import Tracing
 from tests.edge_app import client_of
 from tests.fakes import WordEncoder
 from tests.job_service import JOBS_URL
-from tests.planted_requests import Planted, planted_requests
+from tests.planted_requests import Planted, PlantedEncoder, planted_requests
 from tests.scripted_faults import hang, reset_mid_body
 from tests.scripted_judge import ScriptedJudge
 from tests.scripted_replies import Step, completion, html_error_page, openai_error, raw_body, status
@@ -80,16 +79,6 @@ REFUSED: dict[str, dict[str, Any]] = {
     "query": {"json": SAMPLE, "params": {"q": "PLANTED-query"}},
     "wrong key": {"json": SAMPLE, "headers": {"Authorization": "Bearer PLANTED-wrong-key"}},
 }
-
-
-class PlantedEncoder(WordEncoder):
-    """Has a bug whose message quotes a text."""
-
-    async def read(self, texts: Sequence[str], *, seconds: float) -> Reading:
-        try:
-            raise KeyError(texts[0])
-        except KeyError as error:
-            raise ZeroDivisionError(f"PLANTED {texts}") from error
 
 
 @contextmanager
