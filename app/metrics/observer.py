@@ -13,7 +13,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from app.metrics.measured import Measured
-from app.metrics.parts import EncoderCounts, StoreCounts
+from app.metrics.parts import EncoderPart, StorePart
 from app.observation import ANSWERED, INTERRUPTED, CacheOutcome, JudgeCallNote, RequestNote, TierNote
 
 _LOOK_SECONDS: Final = 0.25
@@ -51,8 +51,8 @@ class Metrics:
         ProcessCollector(registry=self._registry)
         build = Info("plumbline_build", "What runs here.", registry=self._registry)
         build.info({"version": version, "python": platform.python_version()})
-        self._store = StoreCounts()
-        self._encoder = EncoderCounts()
+        self._store = StorePart()
+        self._encoder = EncoderPart()
         self._registry.register(self._store)
         self._registry.register(self._encoder)
 

@@ -3,24 +3,25 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from app.errors import StoreUnavailable
 from app.jobs.census import NO_JOBS, Counted, JobCensus
+from app.token_vectors import EncoderCounts
 
 _FRESH_SECONDS: Final = 5.0
 # A scrape gives up after 10 s; without the store it still tells everything else.
 _STORE_SECONDS: Final = 2.0
 
 
-class EncoderCounts(Collector):
+class EncoderPart(Collector):
     """The counts of an encoder that has a method `counts`; nothing before there is one, and of one that has none."""
 
     def __init__(self) -> None:
-        self._counts: Callable[[], Any] | None = None
+        self._counts: Callable[[], EncoderCounts] | None = None
 
     def watch(self, encoder: object) -> None:
         """Reads this encoder's counts from now on."""
@@ -31,7 +32,7 @@ class EncoderCounts(Collector):
             return
         counts = self._counts()
         yield CounterMetricFamily(
-            "plumbline_encoder_sentences", "Sentences and windows that the model encoded.", counts.sentences
+            "plumbline_encoder_sentences", "Sentences and windows that the model encoded.", counts.texts
         )
         yield CounterMetricFamily("plumbline_encoder_tokens", "Tokens that the model encoded.", counts.tokens)
         lookups = CounterMetricFamily(
@@ -40,7 +41,7 @@ class EncoderCounts(Collector):
             labels=("outcome",),
         )
         lookups.add_metric(("hit",), counts.cache_hits)
-        lookups.add_metric(("miss",), counts.cache_misses)
+        lookups.add_metric(("miss",), counts.cache_misses - counts.joined)
         lookups.add_metric(("joined",), counts.joined)
         yield lookups
         yield CounterMetricFamily(
@@ -52,7 +53,7 @@ class EncoderCounts(Collector):
         yield GaugeMetricFamily("plumbline_encoder_cache_bytes", "Bytes of vectors that are kept.", counts.cache_bytes)
 
 
-class StoreCounts(Collector):
+class StorePart(Collector):
     """The last census of jobs; every state has a series, whatever there is."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:

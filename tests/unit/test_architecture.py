@@ -21,7 +21,7 @@ ARROWS: dict[str, set[str]] = {
     "readiness": set(),
     "observation": set(),
     "tracing": {"errors", "observation"},
-    "metrics": {"errors", "observation", "jobs"},
+    "metrics": {"errors", "observation", "token_vectors", "jobs"},
     "provider_batch": set(),
     "token_vectors": set(),
     "settings": {"errors"},
@@ -32,7 +32,8 @@ ARROWS: dict[str, set[str]] = {
     "generation": {"errors", "sample"},
     "records": {"errors", "sample"},
     "judges": {"errors", "exchange", "observation", "readiness", "token_vectors", "generation"},
-    "backends": FLOOR - {"telemetry", "uncertainty"} | {"provider_batch", "token_vectors", "postgres"},
+    "encoding": {"errors", "readiness", "token_vectors"},
+    "backends": FLOOR - {"telemetry", "uncertainty"} | {"provider_batch", "postgres"},
     "scored_row": {"exchange"},
     "scoring": {"errors", "exchange", "generation", "judges"},
     "schemas": {"errors"},
@@ -43,7 +44,7 @@ ARROWS: dict[str, set[str]] = {
     "jobs": FLOOR | {"sample", "scored_row", "records", "postgres"},
     "batch_files": FLOOR | {"provider_batch", "records", "scored_row"},
     "batch_assembly": FLOOR | {"__init__", "judges", "backends", "batch_files", "assembly", "rows", "schemas"},
-    "assembly": FLOOR | {"__init__", "postgres", "judges", "backends", "scoring", "rows", "jobs"},
+    "assembly": FLOOR | {"__init__", "postgres", "judges", "backends", "encoding", "scoring", "rows", "jobs"},
     "client": {"errors", "sample", "schemas", "records"},
     "batch_scoring": FLOOR
     | {"__init__", "generation", "judges", "backends", "assembly", "records", "rows", "client", "schemas"}
@@ -77,7 +78,7 @@ FENCES: dict[str, set[str] | None] = {
     "structlog": None,
     "pydantic": None,
     "pydantic_core": None,
-    "numpy": {"judges", "backends", "retrieval", "agreement", "report", "uncertainty", "token_vectors"},
+    "numpy": {"judges", "encoding", "retrieval", "agreement", "report", "uncertainty", "token_vectors"},
     "msgspec": {
         "retrieval",
         "schemas",
@@ -111,9 +112,13 @@ FENCES: dict[str, set[str] | None] = {
     "procrastinate": {"jobs/procrastinate_engine.py"},
     "prometheus_client": {"metrics"},
     "opentelemetry": {"tracing"},
-    "torch": {"backends/sentence_encoder.py"},
-    "sentence_transformers": {"backends/sentence_encoder.py"},
-    "transformers": {"backends/sentence_encoder.py"},
+    "torch": {"encoding/torch_model.py", "encoding/openvino_model.py"},
+    "sentence_transformers": {"encoding/torch_model.py"},
+    "transformers": {"encoding/torch_model.py"},
+    "openvino": {"encoding/openvino_model.py"},
+    "huggingface_hub": {"encoding/model_files.py"},
+    "threadpoolctl": {"encoding/work_threads.py"},
+    "tokenizers": {"encoding/text_reader.py"},
     "pydantic_settings": {"settings"},
     "json_repair": {"judges/reply_reading.py"},
     "rapidfuzz": {"judges/evidence/alignment.py", "agreement/baselines.py"},
@@ -123,7 +128,12 @@ FENCES: dict[str, set[str] | None] = {
     "stop_words": {"generation/words.py", "agreement/baselines.py"},
 }
 # Seconds of import each; a process that never asks the tier never pays.
-LAZY = {"sentence_transformers", "transformers", "torch", "pyarrow", "tqdm", "ray", "opentelemetry"}
+LAZY = {"sentence_transformers", "transformers", "torch", "openvino", "huggingface_hub", "tokenizers"} | {
+    "pyarrow",
+    "tqdm",
+    "ray",
+    "opentelemetry",
+}
 
 
 def room_of(path: Path, app: Path = APP) -> str:
@@ -194,7 +204,7 @@ def test_every_import_follows_the_arrows_and_the_fences() -> None:
         ("scoring.py", "import fastapi", "scoring.py: imports fastapi"),
         ("judges/llm.py", "from openai import OpenAI", "judges/llm.py: imports openai"),
         ("schemas/problem.py", "import numpy", "schemas/problem.py: imports numpy"),
-        ("backends/sentence_encoder.py", "import sentence_transformers", "imports sentence_transformers at import"),
+        ("encoding/torch_model.py", "import sentence_transformers", "imports sentence_transformers at import"),
         ("leftovers.py", "import json", "leftovers.py: room 'leftovers' has no arrows"),
     ],
 )
