@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from app import __version__
 from app.errors import ConfigurationError
+from app.observation import SILENT
 from app.postgres import connection_string, probe
 from app.settings import Settings, load_settings, unknown_variables
 from app.telemetry import configure_logging
@@ -50,15 +52,20 @@ def _work(_: argparse.Namespace) -> int:
 async def _until_told(settings: Settings, conninfo: str) -> None:
     # Seconds of import that the other commands do not pay.
     from app.assembly import build, make_plan, open_jobs  # noqa: PLC0415
+    from app.tracing import otlp_tracing  # noqa: PLC0415
 
     loop, told = asyncio.get_running_loop(), asyncio.Event()
     for each in _SIGNALS:
         loop.add_signal_handler(each, told.set)
     await asyncio.to_thread(probe, conninfo)
     plan = make_plan(settings)
+    traces = otlp_tracing(__version__) if settings.tracing == "otlp" else None
     async with AsyncExitStack() as stack:
-        service = build(plan, stack)
-        await open_jobs(plan, service.scorer, stack)
+        if traces is not None:
+            stack.push_async_callback(asyncio.to_thread, traces.close)
+        observer = traces or SILENT
+        service = build(plan, stack, observer=observer)
+        await open_jobs(plan, service.scorer, stack, observer=observer)
         # What was loaded lives as long as the process.
         gc.collect()
         gc.freeze()

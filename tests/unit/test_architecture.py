@@ -69,7 +69,7 @@ ARROWS: dict[str, set[str]] = {
     | {"metrics", "scored_row", "tracing"},
     "cluster": FLOOR | {"__init__", "sample", "scored_row", "records", "schemas", "rows", "assembly"},
     "cli": FLOOR
-    | {"batch_assembly", "batch_files", "batch_scoring", "cluster", "report", "postgres"}
+    | {"batch_assembly", "batch_files", "batch_scoring", "cluster", "report", "postgres", "tracing"}
     | {"__init__", "main", "assembly", "retrieval", "agreement", "judges", "records", "rows", "schemas", "scored_row"},
 }
 
