@@ -26,15 +26,12 @@ from app.api.operations import metrics_route, operation_routes
 from app.api.problems import install_problem_handlers
 from app.api.retrieval import MESSAGES, retrieval_routes
 from app.assembly import Plan, Service, build, make_plan, open_jobs
-from app.backends.endpoints import resolve_judges
 from app.jobs.store import JobStore
-from app.judges.tier import SentenceEncoder, TierName
-from app.metrics.observer import Metrics
-from app.observation import Observers
+from app.judges.tier import SentenceEncoder
+from app.listeners import listeners_of
 from app.schemas.operations import VersionReport
-from app.scored_row import RowStatus
 from app.settings import Settings, load_settings
-from app.tracing import Tracing, otlp_tracing
+from app.tracing import Tracing
 
 # FastAPI's own, which is on wherever the process has an OpenTelemetry provider, records paths, queries and the messages
 # of exceptions: words of callers. `app.tracing` is in its place.
@@ -61,17 +58,18 @@ def create_app(
     """
     settings = settings or load_settings()
     plan = make_plan(settings, encoder=encoder)
-    metrics = _metrics(settings)
-    traces = tracing or (otlp_tracing(__version__) if settings.tracing == "otlp" else None)
-    observer = metrics if traces is None else Observers(traces, metrics)
+    listeners = listeners_of(settings, tracing=tracing)
+    metrics, traces = listeners
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
             if traces is not None:
                 stack.push_async_callback(asyncio.to_thread, traces.close)
-            app.state.service = build(plan, stack, observer=observer)
-            app.state.jobs = store or await open_jobs(plan, app.state.service.scorer, stack, observer=observer)
+            app.state.service = build(plan, stack, observer=listeners.observer)
+            app.state.jobs = store or await open_jobs(
+                plan, app.state.service.scorer, stack, observer=listeners.observer
+            )
             metrics.watch_encoder(app.state.service.encoder)
             stack.callback(asyncio.create_task(metrics.watch_loop()).cancel)
             app.state.events_desk = EventsDesk(asyncio.Event())
@@ -131,7 +129,7 @@ def create_app(
             f"/v1{BATCH_PATH}": settings.max_batch_body_bytes,
         },
         max_streamed_bytes_by_path={JOBS_PATH: settings.max_job_body_bytes},
-        observer=observer,
+        observer=listeners.observer,
     )
     return app
 
@@ -149,12 +147,6 @@ def _jobs(request: Request) -> JobStore:
 def _events_desk(app: FastAPI) -> EventsDesk:
     desk: EventsDesk = app.state.events_desk
     return desk
-
-
-def _metrics(settings: Settings) -> Metrics:
-    models = [(each.provider.name, each.model) for judge in resolve_judges(settings).values() for each in judge]
-    statuses = [status.value for status in RowStatus]
-    return Metrics(version=__version__, tiers=[tier.value for tier in TierName], row_statuses=statuses, models=models)
 
 
 def _accepted(request: Request) -> str:

@@ -107,6 +107,8 @@ class Worker:
             return None
 
     async def _work(self, run: ChunkRun) -> None:
+        # In all that is logged of its rows; the task is this chunk's alone.
+        structlog.contextvars.bind_contextvars(job=run.lease.job_id)
         renewing = asyncio.create_task(run.keep_renewing())
         try:
             await self._run(run)

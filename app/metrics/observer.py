@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from prometheus_client import CollectorRegistry, Info, ProcessCollector
-from prometheus_client.exposition import choose_encoder
+from prometheus_client.exposition import choose_encoder, start_wsgi_server
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
@@ -72,6 +72,21 @@ class Metrics:
         await self._store.look(store)
         encoder, media_type = choose_encoder(accept)
         return Page(encoder(_Plain(self._registry)), media_type)
+
+    @contextmanager
+    def served(self, host: str, port: int) -> Iterator[int]:
+        """Answers scrapes on a port, which it gives, in a thread; for a process without HTTP. No key is asked for.
+
+        Raises:
+            OSError: nobody can listen there.
+        """
+        server, thread = start_wsgi_server(port, host, _Plain(self._registry))
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()
 
     async def watch_loop(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         """Measures how late the event loop turns to what is due, until cancelled."""

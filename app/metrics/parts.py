@@ -54,12 +54,12 @@ class EncoderPart(Collector):
 
 
 class StorePart(Collector):
-    """The last census of jobs; every state has a series, whatever there is."""
+    """The last census of jobs, once there was one; every state has a series, whatever there is."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._census: JobCensus = NO_JOBS
-        self._is_up = True
+        self._is_up: bool | None = None
         self._looked = float("-inf")
         self._looking = asyncio.Lock()
 
@@ -77,6 +77,8 @@ class StorePart(Collector):
             self._looked = self._clock()
 
     def collect(self) -> Iterator[Metric]:
+        if self._is_up is None:
+            return
         yield GaugeMetricFamily("plumbline_job_store_up", "1 while the store of jobs can be read.", int(self._is_up))
         jobs = GaugeMetricFamily("plumbline_jobs", "Jobs by state, of all callers.", labels=("state",))
         for state, count in self._census.jobs.items():

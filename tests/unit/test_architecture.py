@@ -45,6 +45,7 @@ ARROWS: dict[str, set[str]] = {
     "batch_files": FLOOR | {"provider_batch", "records", "scored_row"},
     "batch_assembly": FLOOR | {"__init__", "judges", "backends", "batch_files", "assembly", "rows", "schemas"},
     "assembly": FLOOR | {"__init__", "postgres", "judges", "backends", "encoding", "scoring", "rows", "jobs"},
+    "listeners": FLOOR | {"__init__", "backends", "judges", "metrics", "scored_row", "tracing"},
     "client": {"errors", "sample", "schemas", "records"},
     "batch_scoring": FLOOR
     | {"__init__", "generation", "judges", "backends", "assembly", "records", "rows", "client", "schemas"}
@@ -66,10 +67,10 @@ ARROWS: dict[str, set[str]] = {
     },
     "main": FLOOR
     | {"__init__", "judges", "schemas", "api", "assembly", "rows", "jobs", "backends"}
-    | {"metrics", "scored_row", "tracing"},
+    | {"listeners", "tracing"},
     "cluster": FLOOR | {"__init__", "sample", "scored_row", "records", "schemas", "rows", "assembly"},
     "cli": FLOOR
-    | {"batch_assembly", "batch_files", "batch_scoring", "cluster", "report", "postgres", "tracing"}
+    | {"batch_assembly", "batch_files", "batch_scoring", "cluster", "report", "postgres", "listeners", "metrics"}
     | {"__init__", "main", "assembly", "retrieval", "agreement", "judges", "records", "rows", "schemas", "scored_row"},
 }
 

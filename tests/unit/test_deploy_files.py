@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from app.jobs.census import NO_JOBS, JobCensus
 from app.metrics.observer import Metrics
 from app.observation import JudgeCallNote, RequestNote
 from app.token_vectors import EncoderCounts
@@ -26,8 +27,13 @@ _KINDS = ("_bucket", "_count", "_sum")
 
 
 class Counting:
+    """An encoder and a store that have nothing to count."""
+
     def counts(self) -> EncoderCounts:
         return EncoderCounts()
+
+    async def census(self) -> JobCensus:
+        return NO_JOBS
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +45,7 @@ def samples() -> dict[str, set[str]]:
         for cost in (None, 0.5):
             with metrics.judge_call(JudgeCallNote("generic", "m", "h", 1, has_left=True, cost=cost)):
                 pass
-    page = asyncio.run(metrics.page("", None)).content.decode()
+    page = asyncio.run(metrics.page("", Counting())).content.decode()
     labels: dict[str, set[str]] = {}
     for family in text_string_to_metric_families(page):
         for sample in family.samples:
