@@ -188,6 +188,10 @@ class Settings(BaseSettings):
     embedding_cache_bytes: int = Field(
         default=268_435_456, ge=0, description="Bytes of vectors of sentences kept in memory; 0 keeps none."
     )
+    embedding_cache_path: Path | None = Field(
+        default=None,
+        description="File that keeps those vectors beyond the process, mode 0600, of as many bytes; empty: none.",
+    )
     embedding_queue_seconds: float = Field(
         default=10.0,
         gt=0,
