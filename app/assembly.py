@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
@@ -10,6 +10,7 @@ from app import __version__
 from app.backends.endpoints import resolve_judges
 from app.backends.shared_database import SharedDatabase
 from app.backends.verdict_store import SqliteVerdictStore, make_verdict_store
+from app.concurrency import Threads
 from app.encoding.encoder import SharedEncoder
 from app.encoding.loading import ModelChoice
 from app.errors import FailureReason
@@ -26,6 +27,7 @@ from app.judges.prompts import PromptLibrary
 from app.judges.questions import Mark, random_mark
 from app.judges.tier import AbsentTier, ChatModel, SentenceEncoder, Tier, TierName
 from app.judges.verdict_cache import CachedTier
+from app.observation import SILENT, Observer
 from app.postgres import SCHEMA as POSTGRES_SCHEMA
 from app.postgres import connection_string
 from app.rows.job_rows import job_rows
@@ -62,6 +64,7 @@ class Service:
     cascade: JudgeCascade
     scorer: Scorer
     batch_slots: asyncio.Semaphore
+    encoder: SentenceEncoder
 
 
 def make_plan(settings: Settings, *, encoder: SentenceEncoder | None = None) -> Plan:
@@ -93,6 +96,7 @@ def build(
     executor: Executor | None = None,
     chats: Mapping[str, ChatModel] | None = None,
     mark: Mark = random_mark,
+    observer: Observer = SILENT,
 ) -> Service:
     """The running parts; the stack closes them. Within a running event loop.
 
@@ -100,25 +104,31 @@ def build(
         executor: where our own work on samples runs; None for threads of its own.
         chats: in place of the chat models of the settings; their verdicts are not cached.
         mark: makes the marks around the data of their questions.
+        observer: told what the parts do.
     """
     if executor is None:
-        executor = ThreadPoolExecutor(max_workers=plan.settings.cpu_threads, thread_name_prefix="scoring")
+        executor = Threads(max_workers=plan.settings.cpu_threads, thread_name_prefix="scoring")
         stack.callback(executor.shutdown, wait=True, cancel_futures=True)
+    encoder = plan.encoder or _encoder(plan.settings, stack)
     embedding = EmbeddingTier(
-        plan.encoder or _encoder(plan.settings, stack),
+        encoder,
         plan.calibrations,
         executor,
         max_windows=plan.settings.embedding_max_windows,
     )
-    llm: Tier = _llm_tier(plan, executor, stack) if chats is None else _plain_llm_tier(plan, chats, executor, mark)
+    llm: Tier = (
+        _llm_tier(plan, executor, stack, observer) if chats is None else _plain_llm_tier(plan, chats, executor, mark)
+    )
     cascade = JudgeCascade(
         [llm, embedding, LexicalTier(plan.calibrations, executor)],
         turns={embedding.name: Turns(_TURNS_AT_ENCODER, embedding.prepare)},
+        observer=observer,
     )
-    return Service(cascade, Scorer(cascade, executor), asyncio.Semaphore(plan.settings.batch_concurrency))
+    slots = asyncio.Semaphore(plan.settings.batch_concurrency)
+    return Service(cascade, Scorer(cascade, executor), slots, encoder)
 
 
-def _llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack) -> Tier:
+def _llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack, observer: Observer) -> Tier:
     if not plan.judge_names:
         return AbsentTier(
             TierName.LLM,
@@ -129,7 +139,7 @@ def _llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack) -> Tier:
     from app.backends.chat_models import build_chat_models  # noqa: PLC0415
 
     shared = _shared_database(plan.settings, stack)
-    chats = build_chat_models(plan.settings, shared=shared)
+    chats = build_chat_models(plan.settings, shared=shared, observer=observer)
     for chat in chats.values():
         stack.push_async_callback(chat.close)
     tier = _plain_llm_tier(plan, chats, executor, random_mark)
@@ -137,7 +147,9 @@ def _llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack) -> Tier:
     if store is None:
         return tier
     stack.push_async_callback(store.close)
-    cached = CachedTier(tier, store, identity=lambda case, ask: f"{__version__}\n{tier.identity(case, ask)}")
+    cached = CachedTier(
+        tier, store, identity=lambda case, ask: f"{__version__}\n{tier.identity(case, ask)}", observer=observer
+    )
     stack.push_async_callback(cached.close)
     return cached
 
@@ -186,21 +198,21 @@ def _encoder(settings: Settings, stack: AsyncExitStack) -> SharedEncoder:
     return encoder
 
 
-async def open_jobs(plan: Plan, scorer: Scorer, stack: AsyncExitStack) -> JobStore:
+async def open_jobs(plan: Plan, scorer: Scorer, stack: AsyncExitStack, *, observer: Observer = SILENT) -> JobStore:
     """The store of jobs, and a worker on it unless the settings want none; the stack ends and closes them."""
     if plan.settings.database_url is not None:
-        return _shared_jobs(plan, scorer, stack, plan.settings.database_url.get_secret_value())
+        return _shared_jobs(plan, scorer, stack, plan.settings.database_url.get_secret_value(), observer)
     store = SqliteJobStore(plan.settings.data_dir)
     stack.push_async_callback(store.close)
     if plan.settings.job_concurrency:
-        worker = _worker(plan, scorer, store)
+        worker = _worker(plan, scorer, store, observer)
         store.on_change(worker.wake)
         running = asyncio.get_running_loop().create_task(worker.run())
         stack.push_async_callback(_stop, worker, running)
     return store
 
 
-def _shared_jobs(plan: Plan, scorer: Scorer, stack: AsyncExitStack, url: str) -> JobStore:
+def _shared_jobs(plan: Plan, scorer: Scorer, stack: AsyncExitStack, url: str, observer: Observer) -> JobStore:
     """The store on PostgreSQL, looked after by this process too; a worker takes what the queue delivers."""
     # An extra: its packages are not there unless the settings ask for them.
     from app.jobs.distributed import QueueWorker, keep_rescuing  # noqa: PLC0415
@@ -215,7 +227,7 @@ def _shared_jobs(plan: Plan, scorer: Scorer, stack: AsyncExitStack, url: str) ->
     rescuing = asyncio.get_running_loop().create_task(keep_rescuing(store))
     stack.push_async_callback(_cancelled, rescuing)
     if plan.settings.job_concurrency:
-        worker = _worker(plan, scorer, store)
+        worker = _worker(plan, scorer, store, observer)
         store.on_change(worker.wake)
         queue = QueueWorker(store, engine, worker, at_once=_CHUNKS_AT_ONCE)
         queue.start()
@@ -223,10 +235,10 @@ def _shared_jobs(plan: Plan, scorer: Scorer, stack: AsyncExitStack, url: str) ->
     return store
 
 
-def _worker(plan: Plan, scorer: Scorer, store: JobStore) -> Worker:
+def _worker(plan: Plan, scorer: Scorer, store: JobStore, observer: Observer) -> Worker:
     rows_of = job_rows(scorer, plan.settings, judge_names=plan.judge_names)
     pace = Pace(concurrency=plan.settings.job_concurrency)
-    return Worker(store, lambda lease: rows_of(lease.tenant, lease.options), pace)
+    return Worker(store, lambda lease: rows_of(lease.tenant, lease.options), pace, observer=observer)
 
 
 async def _stop(worker: Worker, running: "asyncio.Task[None]") -> None:

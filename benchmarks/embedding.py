@@ -4,8 +4,8 @@
 
 By turns, with the same samples (5 contexts of 184 words, answers of 5 sentences): sentence-transformers a text at a
 time, a request at a time with its own threads and with one, and the encoder with each backend and precision, its cache
-off. The share is of the limit: the fp32 operations that the texts need, over those that a product of matrices reaches in
-the same seconds of one core, measured in each round. The drift is of the faithfulness of the samples, against the first
+off. The share is of the limit: the fp32 operations that the texts need, over what a product of matrices reaches in the
+same seconds of one core, measured in each round. The drift is of the faithfulness of the samples, against the first
 way, with the calibration of fp32. Medians over the rounds; the last line is one JSON object.
 """
 
