@@ -7,8 +7,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +22,11 @@ _POLL_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class ServiceProcess:
-    """One that answers. `seconds_to_health`, `seconds_to_ready`: from its start to the first 200 of each."""
+    """One that answers.
+
+    `seconds_to_health`, `seconds_to_ready`: from its start to the first 200
+    of `/healthz`, and to `/readyz` with the model loaded.
+    """
 
     pid: int
     base_url: str
@@ -57,8 +61,8 @@ def running_service(knobs: Mapping[str, str]) -> Iterator[ServiceProcess]:
             process = subprocess.Popen(command, env=environment, stdout=file, stderr=file)  # noqa: S603
         try:
             base_url = f"http://127.0.0.1:{port}"
-            health = _seconds_until(f"{base_url}/healthz", started, process, written)
-            ready = _seconds_until(f"{base_url}/readyz", started, process, written)
+            health = _seconds_until(f"{base_url}/healthz", _is_there, started, process, written)
+            ready = _seconds_until(f"{base_url}/readyz", _has_model, started, process, written)
             yield ServiceProcess(process.pid, base_url, health, ready)
         finally:
             process.send_signal(signal.SIGTERM)
@@ -79,16 +83,30 @@ def waited_for_core() -> float:
     return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
 
 
-def _seconds_until(url: str, started: float, process: "subprocess.Popen[bytes]", written: Path) -> float:
-    while time.monotonic() < started + _START_SECONDS and process.poll() is None:
-        try:
-            if httpx2.get(url).status_code == 200:
-                return time.monotonic() - started
-        except httpx2.TransportError:
-            pass
-        time.sleep(_POLL_SECONDS)
+def _is_there(answer: httpx2.Response) -> bool:
+    return answer.status_code == 200
+
+
+def _has_model(answer: httpx2.Response) -> bool:
+    # 200 alone may come before the loading has begun.
+    return answer.status_code == 200 and answer.json()["tiers"]["embedding"]["state"] == "ready"
+
+
+def _seconds_until(
+    url: str,
+    is_wanted: Callable[[httpx2.Response], bool],
+    started: float,
+    process: "subprocess.Popen[bytes]",
+    written: Path,
+) -> float:
+    with httpx2.Client() as client:
+        while time.monotonic() < started + _START_SECONDS and process.poll() is None:
+            with suppress(httpx2.TransportError):
+                if is_wanted(client.get(url)):
+                    return time.monotonic() - started
+            time.sleep(_POLL_SECONDS)
     end = written.read_text(errors="replace")[-2_000:]
-    raise RuntimeError(f"the service did not answer {url} with 200 in {_START_SECONDS:.0f} s:\n{end}")
+    raise RuntimeError(f"the service did not answer {url} as wanted in {_START_SECONDS:.0f} s:\n{end}")
 
 
 def _tree(pid: int) -> list[int]:
