@@ -12,8 +12,8 @@ from benchmarks.service_throughput import Bench
 JUDGE_SECONDS = 0.2
 _UNDER_WAY = 32
 # Until the samples that found the service idle are judged, or most of them.
-_SETTLE_SECONDS = 3.0
-_PROBE_SECONDS = 10.0
+_SETTLE_SECONDS = 2.0
+_PROBE_SECONDS = 8.0
 # A second, of each.
 _PROBES = {"healthz": 20.0, "lexical": 20.0, "llm": 5.0}
 _LARGE_CONTEXTS = 62  # of 8 sentences each: with those of the answer 501

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from statistics import median
@@ -51,29 +52,39 @@ class Caller:
 
 
 async def drive(
-    caller: Caller, samples: Sequence[Sample], *, tier: str, concurrency: int, left_out: int | None = None
+    caller: Caller,
+    samples: Sequence[Sample],
+    *,
+    concurrency: int,
+    seconds: float = math.inf,
+    is_steady: bool = True,
 ) -> Figures:
-    """The figures of samples judged with so many under way until none is left.
+    """The figures of tier embedding with so many samples under way, until none is left or the time is over.
 
     Args:
-        left_out: of the percentiles: the first requests, which find nobody before them; None: as many as are under way.
+        seconds: after which no more are sent; those under way are waited for.
+        is_steady: the percentiles leave out the first of each that are under way, which find nobody before them.
     """
-    seconds: list[float | None] = [None] * len(samples)
-    waiting = iter(enumerate(samples))
+    taken: list[float | None] = []
+    waiting = iter(samples)
     cpu, own, started = caller.service.cpu_seconds(), time.process_time(), time.perf_counter()
 
     async def one() -> None:
-        for number, sample in waiting:
-            seconds[number] = await caller.evaluate(sample, tier)
+        for sample in waiting:
+            number = len(taken)
+            taken.append(None)
+            taken[number] = await caller.evaluate(sample, "embedding")
+            if time.perf_counter() - started > seconds:
+                return
 
     await asyncio.gather(*(one() for _ in range(concurrency)))
-    wall, count = time.perf_counter() - started, len(samples)
+    wall, count = time.perf_counter() - started, len(taken)
     return {
         "samples_per_second": count / wall,
-        **percentiles(seconds[concurrency if left_out is None else left_out :]),
+        **percentiles(taken[concurrency:] if is_steady and count > concurrency else taken),
         "cpu_seconds_per_sample": (caller.service.cpu_seconds() - cpu) / count,
         "driver_cpu_seconds_per_sample": (time.process_time() - own) / count,
-        "failed": seconds.count(None),
+        "failed": taken.count(None),
     }
 
 

@@ -9,9 +9,10 @@ from benchmarks.service_bare import ENDPOINT_THREADS, WAYS, BareLoops
 from benchmarks.service_load import Caller, Figures, drive, medians
 
 CONCURRENCIES = (1, 8, 32)
-# Of each: enough that most requests find the service as busy as it will be.
-_UNIQUE_SAMPLES = {1: 10, 8: 24, 32: 64}
-_SMALL_SAMPLES = {1: 100, 32: 400}
+# Of each: enough that most requests find the service as busy as it will be; no more are sent after so many seconds.
+_UNIQUE_SAMPLES = {1: 20, 8: 48, 32: 96}
+_SMALL_SAMPLES = {1: 200, 32: 800}
+_SECONDS = 8.0
 _BARE_SAMPLES = 3
 _ANSWERS = 20
 # Of the 5 sentences of each answer, those that other answers have too.
@@ -38,9 +39,8 @@ async def unique(bench: Bench) -> dict[str, object]:
     for _ in range(bench.rounds):
         for concurrency in CONCURRENCIES:
             samples = bench.typical(_UNIQUE_SAMPLES[concurrency])
-            service[str(concurrency)].append(
-                await drive(bench.caller, samples, tier="embedding", concurrency=concurrency)
-            )
+            figures = await drive(bench.caller, samples, concurrency=concurrency, seconds=_SECONDS)
+            service[str(concurrency)].append(figures)
         for way in WAYS:
             texts = [tier_texts(sample) for sample in bench.typical(_bare_count(way))]
             bare[way].append(bench.loops.run(way, texts))
@@ -55,7 +55,7 @@ async def sharing(bench: Bench) -> dict[str, object]:
         for name, shared in _SHARED_SENTENCES.items():
             for concurrency in CONCURRENCIES:
                 samples = bench.prose.sharing(_ANSWERS, shared=shared)
-                figures = await drive(bench.caller, samples, tier="embedding", concurrency=concurrency, left_out=0)
+                figures = await drive(bench.caller, samples, concurrency=concurrency, seconds=_SECONDS, is_steady=False)
                 service[name][str(concurrency)].append(figures)
         texts = [tier_texts(sample) for sample in bench.prose.sharing(_ANSWERS, shared=0)]
         for way in WAYS:
@@ -73,11 +73,11 @@ async def spread(bench: Bench, typical_at_32: Figures | None) -> dict[str, objec
     for _ in range(bench.rounds):
         for concurrency, count in _SMALL_SAMPLES.items():
             samples = [bench.prose.small() for _ in range(count)]
-            figures = await drive(bench.caller, samples, tier="embedding", concurrency=concurrency)
+            figures = await drive(bench.caller, samples, concurrency=concurrency, seconds=_SECONDS)
             rounds[str(concurrency)].append(figures)
         if typical_at_32 is None:
             samples = bench.typical(_UNIQUE_SAMPLES[32])
-            typical.append(await drive(bench.caller, samples, tier="embedding", concurrency=32))
+            typical.append(await drive(bench.caller, samples, concurrency=32, seconds=_SECONDS))
     small = {concurrency: medians(figures) for concurrency, figures in rounds.items()}
     typical_figures = medians(typical) if typical_at_32 is None else typical_at_32
     return {
