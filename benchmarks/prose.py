@@ -9,7 +9,7 @@ import random
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from app.generation.sample import segment
 from app.generation.segmentation import split_sentences
@@ -22,6 +22,9 @@ CONTEXTS, SENTENCES, ANSWER = 5, 8, 5
 # Of the sentences of answers that share most of them: how many there are to choose from.
 _POOL = 8
 _READABLE_CHARACTERS = range(40, 400)
+
+
+Wording = Literal["paraphrase", "copy", "report"]
 
 
 class Statement(NamedTuple):
@@ -56,25 +59,29 @@ class Prose:
         """One context of one sentence, and an answer of one."""
         return self.shaped(1, 1, 1)
 
-    def shaped(self, contexts: int = CONTEXTS, sentences: int = SENTENCES, answer: int = ANSWER) -> Sample:
-        """So many contexts of so many sentences, and an answer of so many that is true to them as far as they go."""
-        texts, told = self._contexts(contexts, sentences)
-        said = [each.paraphrase for each in _spread(told, answer)]
-        return _sample(texts, said + [each.paraphrase for each in _all(self._statements, answer - len(said))])
+    def shaped(
+        self,
+        contexts: int = CONTEXTS,
+        sentences: int = SENTENCES,
+        answer: int = ANSWER,
+        *,
+        wording: Wording = "paraphrase",
+    ) -> Sample:
+        """So many contexts of so many sentences, and an answer of so many that is true to them.
 
-    def copied(self) -> Sample:
-        """A sample of the typical size whose answer repeats sentences of its contexts word by word."""
-        texts, told = self._contexts(CONTEXTS, SENTENCES)
-        return _sample(texts, [each.source for each in _spread(told, ANSWER)])
+        Args:
+            answer: at most 4 times as many as the contexts have.
+            wording: of the answer's sentences: other words, a copy, or a copy after one of `OPENINGS`.
+        """
+        texts, told = self._contexts(contexts, sentences)
+        said = [each.paraphrase if wording == "paraphrase" else each.source for each in _spread(told, answer)]
+        openings = OPENINGS[1:] if wording == "report" else OPENINGS
+        return _sample(texts, [_opened(opening, sentence) for opening in openings for sentence in said][:answer])
 
     def sharing(self, answers: int, *, shared: int) -> list[Sample]:
         """So many samples with the same contexts, of whose answers' sentences `shared` come from a common few."""
         texts, told = self._contexts(CONTEXTS, SENTENCES)
-        wordings = [
-            (opening + each.paraphrase[0].lower() + each.paraphrase[1:]) if opening else each.paraphrase
-            for opening in OPENINGS
-            for each in told
-        ]
+        wordings = [_opened(opening, each.paraphrase) for opening in OPENINGS for each in told]
         pool, own = wordings[:_POOL], iter(wordings[_POOL:])
         return [
             _sample(texts, [pool[(number + k) % _POOL] for k in range(shared)] + _all(own, ANSWER - shared))
@@ -157,6 +164,10 @@ def _once(statements: Iterator[Statement]) -> Iterator[Statement]:
         if not seen & {each.source, each.paraphrase}:
             seen |= {each.source, each.paraphrase}
             yield each
+
+
+def _opened(opening: str, sentence: str) -> str:
+    return opening + sentence[0].lower() + sentence[1:] if opening else sentence
 
 
 def _spread(items: list[T], count: int) -> list[T]:

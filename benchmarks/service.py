@@ -53,7 +53,11 @@ async def measured(
     await caller.evaluate(prose.typical(), "embedding")
     memory["after_first_answer_mib"] = service.memory_mib()
     for _ in range(_WARM_UP_SAMPLES):
-        for sample, tier in ((prose.typical(), "embedding"), (prose.copied(), "llm"), (prose.typical(), "lexical")):
+        for sample, tier in (
+            (prose.typical(), "embedding"),
+            (prose.shaped(wording="copy"), "llm"),
+            (prose.typical(), "lexical"),
+        ):
             await caller.evaluate(sample, tier)
     found: dict[str, Any] = {}
     started = time.perf_counter()

@@ -74,7 +74,7 @@ async def _probed(bench: Bench, latencies: Latencies, load: Load, judge_pid: int
     asks: dict[str, Callable[[], Awaitable[float | None]]] = {
         "healthz": caller.health,
         "lexical": lambda: caller.evaluate(bench.prose.shaped(), "lexical"),
-        "llm": lambda: caller.evaluate(bench.prose.copied(), "llm"),
+        "llm": lambda: caller.evaluate(bench.prose.shaped(wording="copy"), "llm"),
     }
     before = service.cpu_seconds(), cpu_seconds_of(judge_pid), time.process_time(), waited_for_core(), load.judged
     started = time.perf_counter()
