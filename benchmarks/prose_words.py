@@ -81,7 +81,7 @@ FORMS = (
         "with its {number} {parts}, the {thing} of {town} {service}, and {agent} {deed} it in {year}.",
     ),
     (
-        "some {number} visitors came to the {adjective} {thing} in {town} in the year {year}, because {reason}.",
+        "some {number} visitors came to the {thing} in {town} in the year {year}, because {reason}.",
         "about {number} people visited the {thing} of {town} in {year}, and the reason was that {reason}.",
     ),
     (
