@@ -9,7 +9,8 @@ from app.report.charts import place
 
 _WIDTH: Final = 900
 _HEIGHT: Final = 320
-_LEFT, _TOP, _PANEL, _GAP, _DEPTH = 58, 40, 232, 50, 220
+_LEFT, _TOP, _PANEL, _GAP, _DEPTH = 58, 40, 220, 66, 220
+_LEGEND: Final = 110
 # The colours of the report's page.
 _STYLE: Final = """
   text { font: 12px system-ui, sans-serif; fill: #566070 }
@@ -43,8 +44,15 @@ def plot(seconds: Mapping[str, Mapping[str, Sequence[float]]], factors: Sequence
     ]
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">'
     title = "<title>CPU seconds of a sample by its size, tier by tier, on logarithmic axes</title>"
-    foot = _text(_WIDTH / 2, _HEIGHT - 12, "times the text; dotted: linear growth", anchor="middle")
-    return "\n".join([head, title, f"<style>{_STYLE}</style>", *marks, foot, "</svg>", ""])
+    foot = [*_legend(list(seconds)), _text(_WIDTH - 24, _HEIGHT - 12, "times the text; dotted: linear", anchor="end")]
+    return "\n".join([head, title, f"<style>{_STYLE}</style>", *marks, *foot, "</svg>", ""])
+
+
+def _legend(tiers: Sequence[str]) -> Iterator[str]:
+    for number, tier in enumerate(map(escape, tiers)):
+        x = _LEFT + _LEGEND * number
+        yield f'<circle class="{tier}" cx="{x}" cy="{_HEIGHT - 16}" r="4"/>'
+        yield _text(x + 10, _HEIGHT - 12, tier, name=tier)
 
 
 class Scale:
@@ -86,7 +94,6 @@ def _curve(left: float, tier: str, seconds: Sequence[float], scale: Scale) -> It
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     yield f'<polyline class="line {tier}" points="{path}"/>'
     yield from (f'<circle class="{tier}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>' for x, y in points)
-    yield _text(points[0][0] + 6, points[0][1] - 8, tier, name=tier)
 
 
 def _seconds(power: int) -> str:

@@ -19,6 +19,7 @@ import asyncio
 import json
 import multiprocessing
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -72,7 +73,7 @@ async def measured(
             found["d"] = await isolation(bench, judge_pid)
         elif letter == "e":
             found["e"] = await fairness(bench)
-        print(f"{letter} after {time.perf_counter() - started:.0f} s", file=sys.stderr)
+        print(letter, f"{time.perf_counter() - started:.0f} s", json.dumps(rounded(found.get(letter))), file=sys.stderr)
     if "f" in options.only:
         memory["after_run_mib"] = service.memory_mib()
         starts = {"seconds_to_health": service.seconds_to_health, "seconds_to_ready": service.seconds_to_ready}
@@ -132,6 +133,8 @@ def main() -> None:
     )
     options = parser.parse_args()
     options.set = dict(options.set)
+    # Ended from outside, it ends what it started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("service: ended by a signal"))
     found = run(options)
     print(tables(found))
     print(json.dumps(rounded(found)))

@@ -53,7 +53,7 @@ def test_the_plot_stands_on_logarithmic_axes() -> None:
     # 10 ms to 1 s over two decades of 110 units each, downwards from 40.
     drawn = plot({"llm": {"answer length": [0.01, 0.1, 1.0]}}, (1, 4, 16))
 
-    assert 'points="58.0,260.0 174.0,150.0 290.0,40.0"' in drawn
+    assert 'points="58.0,260.0 168.0,150.0 278.0,40.0"' in drawn
 
 
 def test_numbers_are_rounded_to_four_digits_wherever_they_stand() -> None:
