@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from statistics import median
+from typing import Any
 
 import httpx2
 import numpy as np
@@ -35,20 +36,26 @@ class Caller:
         wanted = {"tiers": [tier], "deadline_seconds": DEADLINE_SECONDS}
         body = json.dumps({"contexts": sample.contexts, "answer": sample.answer, **wanted}).encode()
         headers = {"content-type": "application/json"}
-        started = time.perf_counter()
-        response = await self._client.post("/v1/evaluations", content=body, headers=headers)
-        seconds = time.perf_counter() - started
-        return seconds if response.status_code == 200 and response.json()["tier"] == tier else None
+        seconds, response = await self._timed("POST", "/v1/evaluations", content=body, headers=headers)
+        is_judged = response is not None and response.status_code == 200 and response.json()["tier"] == tier
+        return seconds if is_judged else None
 
     async def health(self) -> float | None:
         """Asks whether it is there."""
-        started = time.perf_counter()
-        response = await self._client.get("/healthz")
-        return time.perf_counter() - started if response.status_code == 200 else None
+        seconds, response = await self._timed("GET", "/healthz")
+        return seconds if response is not None and response.status_code == 200 else None
 
     async def close(self) -> None:
         """Closes the connections."""
         await self._client.aclose()
+
+    async def _timed(self, method: str, path: str, **sent: Any) -> tuple[float, httpx2.Response | None]:
+        started = time.perf_counter()
+        try:
+            response = await self._client.request(method, path, **sent)
+        except httpx2.TransportError:
+            return 0.0, None
+        return time.perf_counter() - started, response
 
 
 async def drive(
