@@ -62,7 +62,9 @@ def _serve(pipe: Connection, is_single: bool) -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "false" if is_single else "true"
     import torch  # noqa: PLC0415
     from sentence_transformers import SentenceTransformer  # noqa: PLC0415
+    from transformers.utils import logging  # noqa: PLC0415
 
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     if is_single:
         torch.set_num_threads(1)
     spec = find_spec(_BUNDLE)
