@@ -105,7 +105,7 @@ def made_prose(seed: int) -> Prose:
 def prose_of(path: Path, seed: int) -> Prose:
     """Prose of the English rows of a JSONL file with `contexts` and `answer`, in an order of the seed.
 
-    Its rows are the typical samples, as they are; all others are put together of their sentences.
+    Its rows that a tier has to judge are the typical samples, as they are; all others are put together of their sentences.
     """
     rows = []
     with path.open(encoding="utf-8") as lines:
@@ -114,7 +114,7 @@ def prose_of(path: Path, seed: int) -> Prose:
             if row.get("lang", "en") == "en":
                 rows.append(Sample("", tuple(row["contexts"]), row["answer"]))
     random.Random(seed).shuffle(rows)  # noqa: S311
-    return Prose(_once(_stated(rows)), iter(dict.fromkeys(rows)))
+    return Prose(_once(_stated(rows)), (row for row in dict.fromkeys(rows) if _is_for_a_tier(row)))
 
 
 def tier_texts(sample: Sample) -> list[str]:
@@ -143,6 +143,11 @@ def _made(random_: random.Random) -> Iterator[Statement]:
         source, paraphrase = FORMS[number % len(FORMS)]
         yield Statement(_sentence(source.format(**words)), _sentence(paraphrase.format(**words)))
         number += 1
+
+
+def _is_for_a_tier(sample: Sample) -> bool:
+    case = segment(sample)
+    return bool(case.checkable) and case.has_context and case.language == "en"
 
 
 def _stated(rows: list[Sample]) -> Iterator[Statement]:

@@ -59,22 +59,21 @@ def test_a_copied_answer_stands_in_the_contexts_and_a_reported_one_does_but_for_
 
 
 def _file_prose(folder: Path) -> Prose:
+    told = ["The old mill by the river was opened in 1931. It was closed again after the war."]
     rows = [
-        {
-            "contexts": ["The old mill by the river was opened in 1931. It was closed again after the war."],
-            "answer": "a",
-        },
-        {"contexts": ["大坝昨日完工，水位正常，居民都很高兴。"], "answer": "是", "lang": "zh"},
+        {"contexts": told, "answer": "The mill was opened in 1931."},
+        {"contexts": told, "answer": "I don't know."},
+        {"contexts": ["大坝昨日完工，水位正常，居民都很高兴。"], "answer": "大坝昨日完工。", "lang": "zh"},
     ]
     path = folder / "rows.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     return prose_of(path, 1)
 
 
-def test_rows_of_a_file_are_typical_samples_as_they_are_but_for_those_in_other_languages(tmp_path: Path) -> None:
+def test_english_rows_of_a_file_that_a_tier_has_to_judge_are_typical_samples_as_they_are(tmp_path: Path) -> None:
     prose = _file_prose(tmp_path)
 
-    assert prose.typical().answer == "a"
+    assert prose.typical().answer == "The mill was opened in 1931."
     with pytest.raises(ValueError, match="too few sentences or rows"):
         prose.typical()
 
@@ -83,4 +82,5 @@ def test_other_samples_are_put_together_of_the_sentences_of_a_file(tmp_path: Pat
     sample = _file_prose(tmp_path).small()
 
     assert sample.contexts == ("The old mill by the river was opened in 1931.",)
+    # Answers of fewer than 40 characters say too little to be taken.
     assert sample.answer == "As is said, The old mill by the river was opened in 1931."
