@@ -105,7 +105,7 @@ def made_prose(seed: int) -> Prose:
 def prose_of(path: Path, seed: int) -> Prose:
     """Prose of the English rows of a JSONL file with `contexts` and `answer`, in an order of the seed.
 
-    Its rows that a tier has to judge are the typical samples, as they are; all others are put together of their sentences.
+    Rows that a tier has to judge are the typical samples, as they are; all others are put together of their sentences.
     """
     rows = []
     with path.open(encoding="utf-8") as lines:
