@@ -32,7 +32,7 @@ ARROWS: dict[str, set[str]] = {
     "generation": {"errors", "sample"},
     "records": {"errors", "sample"},
     "judges": {"errors", "exchange", "observation", "readiness", "token_vectors", "generation"},
-    "encoding": {"errors", "readiness", "token_vectors"},
+    "encoding": {"concurrency", "errors", "readiness", "token_vectors"},
     "backends": FLOOR - {"telemetry", "uncertainty"} | {"provider_batch", "postgres"},
     "scored_row": {"exchange"},
     "scoring": {"errors", "exchange", "generation", "judges"},
