@@ -1,11 +1,11 @@
 """How close tier `llm` comes to the ideal, against a judge of 200 ms in a process of its own, and what a call costs.
 
-    python benchmarks/judge.py [--rounds 5] [--concurrency 64 256] [--loop asyncio uvloop]
+    python benchmarks/judge.py [--rounds 5] [--concurrency 64 256] [--loop asyncio]
 
 By turns the transport alone and whole samples (5 contexts and an answer of 3 sentences through `Scorer.score`), 1,000
-each with so many under way, on each event loop; then the parts of a call by themselves, without a socket where they
-need none; then a batch under a budget of requests a minute whose provider refuses one call in 20 all the same. The
-ideal is calls / concurrency * latency. The last line is one JSON object. `waited_for_core` says how long our process
+each at 64 under way and 4,000 at 256, so that a run has as many waves; then the parts of a call by themselves, without
+a socket (`judge_parts.py`); then a batch under a budget of requests a minute whose provider refuses one call in 20 all
+the same. The ideal is calls / concurrency * latency. The last line is one JSON object. `waited_for_core` says how long our process
 stood in line for a processor, on Linux: where that is more than a few hundredths of a second the clock says nothing.
 """
 
@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
@@ -25,15 +26,18 @@ from statistics import median
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from app.backends.chat_models import FailoverChatModel, build_chat_models
+from app.backends.endpoints import resolve_judges
 from app.exchange import ChatRequest, Ledger
 from app.main import create_app
 from app.scoring import Options
 from app.settings import Settings
 from app.telemetry import configure_logging
-from benchmarks.judge_parts import Figures, parts
+from benchmarks.judge_parts import parts
 from benchmarks.judge_server import SAMPLES, JudgeServer, judge_server, sample
 
 LATENCY_SECONDS = 0.2
+# Of each of the calls under way, one after another: 1,000 at 64.
+CALLS_EACH = 1_000 / 64
 RPM, RPM_CALLS = 3_000, 500
 REQUEST = ChatRequest(
     system="You check whether sentences are supported. Answer in JSON. " * 40,
@@ -43,6 +47,7 @@ REQUEST = ChatRequest(
     max_output_tokens=1024,
 )
 Call = Callable[[int], Awaitable[object]]
+Figures = dict[str, float]
 
 
 def waited_for_core() -> float:
@@ -87,13 +92,13 @@ async def calls_of(settings: Settings) -> AsyncIterator[dict[str, Call]]:
     await chat.close()
 
 
-async def timed(call: Call, concurrency: int, judge: JudgeServer, count: int = SAMPLES) -> Figures:
+async def timed(call: Call, concurrency: int, judge: JudgeServer, count: int) -> Figures:
     """The figures of so many calls with so many under way."""
     turn = asyncio.Semaphore(concurrency)
 
     async def one(number: int) -> None:
         async with turn:
-            await call(number)
+            await call(number % SAMPLES)
 
     await asyncio.to_thread(judge.seen)
     memory, cpu, waited = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time(), waited_for_core()
@@ -120,7 +125,7 @@ async def one_round(judge: JudgeServer, concurrency: int) -> dict[str, Figures]:
         found = {}
         for name, call in calls.items():
             await timed(call, concurrency, judge, 2 * concurrency)
-            found[name] = await timed(call, concurrency, judge)
+            found[name] = await timed(call, concurrency, judge, round(CALLS_EACH * concurrency))
         gc.unfreeze()
         return found
 
@@ -150,10 +155,15 @@ def factory(loop: str) -> Callable[[], asyncio.AbstractEventLoop] | None:
     """What makes an event loop of this name."""
     if loop == "asyncio":
         return None
-    import uvloop  # noqa: PLC0415
-
-    made: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    made: Callable[[], asyncio.AbstractEventLoop] = import_module(loop).new_event_loop
     return made
+
+
+def one_call(rounds: int) -> Figures:
+    """What the parts of one call cost."""
+    with judge_server(LATENCY_SECONDS) as judge:
+        endpoint = resolve_judges(settings_for(judge))["default"][0]
+    return parts(endpoint, REQUEST, rounds=rounds)
 
 
 async def batch(chat: FailoverChatModel, calls: int, seconds: float) -> tuple[float, int, Ledger]:
@@ -195,8 +205,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Throughput of tier llm against a judge that takes 200 ms.")
     known = ["asyncio", *(["uvloop"] if find_spec("uvloop") else [])]
     parser.add_argument("--concurrency", type=int, nargs="+", default=[64, 256], help="calls under way (%(default)s)")
-    parser.add_argument("--rounds", type=int, default=5, help="of 1,000 calls each (default: %(default)s)")
-    parser.add_argument("--loop", nargs="+", choices=known, default=known, help="event loops (default: those there)")
+    parser.add_argument("--rounds", type=int, default=5, help="default: %(default)s")
+    parser.add_argument(
+        "--loop", nargs="+", choices=known, default=known[:1], help="event loops, by turns (%(default)s)"
+    )
     options = parser.parse_args()
     configure_logging("WARNING")
     print(
@@ -204,9 +216,7 @@ def main() -> None:
             {
                 "rounds": options.rounds,
                 "throughput": by_turns(options.loop, options.concurrency, options.rounds),
-                "parts_cpu_ms": {
-                    loop: parts(settings_for, REQUEST, factory(loop), rounds=options.rounds) for loop in options.loop
-                },
+                "parts_cpu_ms": one_call(options.rounds),
                 "limited": limited(),
             }
         )

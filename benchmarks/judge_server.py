@@ -68,6 +68,11 @@ def judge_server(latency_seconds: float, *, refused_every: int = 0) -> Iterator[
         process.terminate()
 
 
+def completion_bytes() -> bytes:
+    """The reply to a call of the transport alone, head and body."""
+    return _completion(_TWENTY)
+
+
 def _contexts(number: int) -> tuple[str, ...]:
     return tuple(
         f"Sample {number} says that item {k} weighs {k + number} kilograms and was made in {1900 + k}."

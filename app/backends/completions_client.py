@@ -94,7 +94,9 @@ class CompletionsClient:
         token = _DEPARTURE.set(departure)
         try:
             # The raw response: the SDK builds its models without validation, and its way to give both adds a header.
-            response = await self._client.post(self._url, cast_to=httpx2.Response, content=_JSON.encode(parameters).encode())
+            response = await self._client.post(
+                self._url, cast_to=httpx2.Response, content=_JSON.encode(parameters).encode()
+            )
         except openai.APITimeoutError as error:
             raise CallFailure(
                 FailureReason.TIMEOUT,

@@ -9,7 +9,7 @@ import ssl
 import time
 from collections.abc import AsyncGenerator
 from ipaddress import ip_address
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import h11
 import httpx2
@@ -101,8 +101,7 @@ class JudgeConnections(httpx2.AsyncBaseTransport):
                     url.host,
                     url.port or (443 if is_tls else 80),
                     ssl=self._tls if is_tls else None,
-                    # A race that is given up can leave a socket to the garbage collector; one address needs none.
-                    **({} if _is_address(url.host) else {"happy_eyeballs_delay": _NEXT_ADDRESS_SECONDS}),
+                    **race_between_addresses(url.host, loop),
                 )
         except OSError as error:
             kind = httpx2.ConnectTimeout if scope.expired() else httpx2.ConnectError
@@ -110,6 +109,17 @@ class JudgeConnections(httpx2.AsyncBaseTransport):
         connection = _Connection(wire, asyncio.StreamWriter(transport, wire, wire.reader, loop))
         self._open.add(connection)
         return connection
+
+
+def race_between_addresses(host: str, loop: asyncio.AbstractEventLoop) -> dict[str, Any]:
+    """What asks an event loop to try the addresses of a host beside one another.
+
+    Nothing for an address, which needs no race: one that is given up can leave a socket to the garbage collector. And
+    nothing for loops other than asyncio's: uvloop knows no such option, and tries one address after another.
+    """
+    if _is_address(host) or not isinstance(loop, asyncio.BaseEventLoop):
+        return {}
+    return {"happy_eyeballs_delay": _NEXT_ADDRESS_SECONDS}
 
 
 def _is_address(host: str) -> bool:
