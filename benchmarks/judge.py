@@ -5,8 +5,9 @@
 By turns the transport alone and whole samples (5 contexts and an answer of 3 sentences through `Scorer.score`), 1,000
 each at 64 under way and 4,000 at 256, so that a run has as many waves; then the parts of a call by themselves, without
 a socket (`judge_parts.py`); then a batch under a budget of requests a minute whose provider refuses one call in 20 all
-the same. The ideal is calls / concurrency * latency. The last line is one JSON object. `waited_for_core` says how long our process
-stood in line for a processor, on Linux: where that is more than a few hundredths of a second the clock says nothing.
+the same. The ideal is calls / concurrency * latency. The last line is one JSON object. `waited_for_core` says how long
+our process stood in line for a processor, on Linux: where that is more than a few hundredths of a second the clock
+says nothing.
 """
 
 import argparse
