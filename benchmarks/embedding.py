@@ -1,8 +1,9 @@
 """What the sentence encoder makes of a core: against its library, and against the arithmetic of the processor.
 
-    python benchmarks/embedding.py [--rounds 5] [--samples 10]
+    python benchmarks/embedding.py [--rounds 5] [--samples 10] [--data rows.jsonl]
 
-By turns, with the same samples (5 contexts of 184 words, answers of 5 sentences): sentence-transformers a text at a
+By turns, with the same samples (5 contexts of 8 sentences, answers of 5), made, where all sentences are nearly of one
+length, or of the sentences of a file: sentence-transformers a text at a
 time, a request at a time with its own threads and with one, and the encoder with each backend and precision, its cache
 off. The share is of the limit: the fp32 operations that the texts need, over what a product of matrices reaches in the
 same seconds of one core, measured in each round. The drift is of the faithfulness of the samples, against the first
@@ -42,7 +43,7 @@ from app.readiness import Readiness, State
 from app.sample import Sample
 from app.settings import Settings
 from app.token_vectors import Reading, TokenVectors
-from benchmarks.prose import made_prose, tier_texts
+from benchmarks.prose import Prose, made_prose, prose_of, tier_texts
 
 _GEMM = 1_536
 _CONCURRENCY = 8
@@ -146,8 +147,7 @@ async def scores_with(encoder: SharedEncoder | PlainEncoder, samples: Sequence[S
     return found
 
 
-async def measure(rounds: int, count: int) -> dict[str, Any]:
-    prose = made_prose(7)
+async def measure(prose: Prose, rounds: int, count: int) -> dict[str, Any]:
     cores = torch.get_num_threads()
     backends: list[Backend] = ["torch", *(_OPENVINO if find_spec("openvino") else ())]
     precisions: tuple[Precision, ...] = ("fp32", "bf16")
@@ -166,7 +166,7 @@ async def measure(rounds: int, count: int) -> dict[str, Any]:
         library_way(f"library, a request at a time, {cores} threads", plain.network, threads=cores, at_once=True),
         *(encoder_way(name, encoder) for name, encoder in encoders.items()),
     ]
-    samples = [prose.typical() for _ in range(count)]
+    samples = [prose.shaped() for _ in range(count)]
     reference = await scores_with(plain, samples)
     for way in ways:
         if way.encoder:
@@ -175,7 +175,7 @@ async def measure(rounds: int, count: int) -> dict[str, Any]:
         await way.run([tier_texts(samples[0])])
     limits, lengths = [], []
     for _ in range(rounds):
-        requests = [tier_texts(prose.typical()) for _ in range(count)]
+        requests = [tier_texts(prose.shaped()) for _ in range(count)]
         reading = await plain.read([text for texts in requests for text in texts], seconds=600)
         lengths.append(sum(map(len, reading.tokens)) / count)
         needed = operations([len(tokens) for tokens in reading.tokens]) / count
@@ -213,8 +213,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--samples", type=int, default=10)
+    parser.add_argument("--data", type=Path, help="JSONL file of rows whose sentences the samples are made of")
     options = parser.parse_args()
-    found = asyncio.run(measure(options.rounds, options.samples))
+    prose = prose_of(options.data, 7) if options.data else made_prose(7)
+    found = asyncio.run(measure(prose, options.rounds, options.samples))
     print(f"{found['tokens_a_sample']} tokens a sample; the limit is {found['limit_cpu_ms']} ms of one core")
     print("| way | CPU ms a sample | x a text at a time | x a request | x all threads | of the limit | drift |")
     print("|---|---|---|---|---|---|---|")

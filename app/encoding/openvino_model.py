@@ -70,6 +70,9 @@ class OpenVinoModel:
         )
         self._requests = threading.local()
         self.backend = f"openvino {version} cpu {precision}"
+        # Before there are threads: two that convert their first arrays at one time wait for each other for ever, each
+        # for a lock of the bindings' that the other holds (seen with 2026.4.1).
+        self._run_once()
 
     def forward(self, batch: Batch) -> NDArray[np.float32]:
         """As `TokenModel` says; the array is overwritten by the same thread's next call."""
@@ -79,6 +82,12 @@ class OpenVinoModel:
         inputs = [batch.tokens, batch.positions + self._facts.position_offset, batch.may_see()]
         vectors: NDArray[np.float32] = request.infer(inputs, share_inputs=True, share_outputs=True)[0]
         return vectors
+
+    def _run_once(self) -> None:
+        tokens = list(self.reader.read(PROBE[:1]).tokens[0])
+        self.forward(batch_of([tokens], [Place(0, 0, len(tokens))])).copy()
+        # The request of this thread is of no use to another.
+        del self._requests.request
 
 
 def _read(folder: Path) -> "tuple[Model, str, _Facts]":

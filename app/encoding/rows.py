@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-# Lengths of rows, in tokens: few of them, so that what a backend prepares for one shape serves again.
-_LENGTHS = (32, 64, 96, 128)
-# Rows that several texts share have one of these: attention costs the square of a row, and short rows leave gaps.
-_SHARED = (64, 96, 128)
-_COMMON = _LENGTHS[-1]
+# Rows have lengths in steps of so many tokens, so that what a backend prepares for one shape serves again.
+_STEP = 16
+# Rows that several texts share: attention costs the square of a row, and short rows leave gaps.
+_SHARED = range(48, 129, _STEP)
+_COMMON = _SHARED[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def _first_fit(lengths: Sequence[int], size: int, *, rows: int, shares: bool) ->
 def row_length(longest: int) -> int:
     """The length of rows for texts of at most so many tokens."""
     if longest <= _COMMON:
-        return next(length for length in _LENGTHS if longest <= length)
+        return -(-longest // _STEP) * _STEP
     length = 2 * _COMMON
     while length < longest:
         length *= 2

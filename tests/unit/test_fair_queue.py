@@ -24,7 +24,7 @@ def test_callers_are_served_in_turn() -> None:
     first = names(queue.take())
 
     assert first[:2] == ["long0", "short"]
-    assert len(first) == 12
+    assert len(first) == 16  # two rows of 80 tokens
 
 
 def test_who_came_first_is_last_in_the_next_batch() -> None:
