@@ -19,6 +19,7 @@ PlumblineError
 ├── StoreUnavailable        the store of jobs cannot be read or written now; nothing was changed
 ├── ClusterUnavailable       a data cluster cannot be reached, or was lost; what is written stays
 ├── TooBusy                 no room for one more of these now
+├── Ending                  the service ends, and this was not answered in the time that was left
 ├── AccessDenied
 │   ├── KeyMissing          no key was sent
 │   ├── KeyUnknown          the key sent is not one of ours
@@ -128,6 +129,10 @@ class ClusterUnavailable(PlumblineError):
 
 class TooBusy(PlumblineError):
     """As many as are served at one time are under way; trying again later is right."""
+
+
+class Ending(PlumblineError):
+    """The service ends and could not answer in the time that it had left; trying again later, or elsewhere, is right."""
 
 
 class AccessDenied(PlumblineError):

@@ -188,6 +188,14 @@ class Settings(BaseSettings):
         default=604_800, ge=0, description="Seconds for which a verdict is kept; 0 keeps none."
     )
 
+    # --- how it ends
+    drain_seconds: int = Field(
+        default=20,
+        ge=1,
+        le=600,
+        description="Seconds that answers under way get at SIGTERM; what is left then is answered 503.",
+    )
+
     # --- logs
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(default="INFO", description="Lowest level logged.")
 
