@@ -132,7 +132,7 @@ class TooBusy(PlumblineError):
 
 
 class Ending(PlumblineError):
-    """The service ends and could not answer in the time that it had left; trying again later, or elsewhere, is right."""
+    """The service ends and had no time left to answer; trying again later, or elsewhere, is right."""
 
 
 class AccessDenied(PlumblineError):

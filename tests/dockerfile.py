@@ -1,4 +1,4 @@
-"""Reads a Dockerfile of the plain kind: stages, their instructions, flags, JSON and shell forms. No heredocs, no ONBUILD.
+"""Reads a plain Dockerfile: stages, their instructions, flags, JSON and shell forms; no heredocs, no ONBUILD.
 
 The library for it parses no flags and no stages, and has had no release since 2023.
 """

@@ -95,7 +95,7 @@ class Root:
                     shutil.copy2(each, into)
 
     def _at(self, place: str) -> Path:
-        return self.path / os.path.join(self._folder, place).lstrip("/")  # noqa: PTH118
+        return self.path / os.path.join(self._folder, place).lstrip("/")
 
     def _inside(self, name: str) -> Path:
         folder = self.path / name.lstrip("/")
@@ -110,7 +110,7 @@ class Root:
 
 
 def main(dockerfile: str, context: str, scratch: str, port: str) -> None:
-    """Carries out the stages and becomes the command of the last; its port is another, so that tests can be neighbours."""
+    """Carries out the stages and becomes the command of the last, on another port."""
     _run("mount", "--make-rprivate", "/")
     roots: dict[str, Root] = {}
     for stage in read_stages(Path(dockerfile).read_text(encoding="utf-8")):
@@ -123,7 +123,8 @@ def main(dockerfile: str, context: str, scratch: str, port: str) -> None:
     rights = ["--clear-groups", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]
     within = ["/usr/bin/setpriv", f"--reuid={user}", f"--regid={group}", *rights, *command]
     given = {name: value for name, value in os.environ.items() if name.startswith("PLUMBLINE_")}
-    os.execve(shutil.which("chroot") or "chroot", ["chroot", str(root.path), *within], given | root.environment)
+    begin = ["chroot", str(root.path), *within]
+    os.execve(shutil.which("chroot") or "chroot", begin, given | root.environment)  # noqa: S606
 
 
 def _link(names: set[str], folder: Path) -> None:
