@@ -55,8 +55,8 @@ lock-image: $(VENV)/test.stamp  ## the same versions by hash, for the image; PyT
 
 # The three below keep their tools in a place of their own: a tool that looks at packages is not one of ours.
 audit: $(TOOLS)/stamp  ## known vulnerabilities of what the image installs; asks a service on the network
-	$(TOOLS)/bin/pip-audit --strict --disable-pip --require-hashes -r requirements-image.lock
-	sed 's/+cpu//' requirements-torch.lock | $(TOOLS)/bin/pip-audit --strict --disable-pip --require-hashes -r /dev/stdin
+	sed 's/+cpu//' requirements-image.lock requirements-torch.lock > $(TOOLS)/audited.txt
+	$(TOOLS)/bin/pip-audit --strict --disable-pip --require-hashes -r $(TOOLS)/audited.txt
 
 licenses: $(VENV)/test.stamp  ## the licence of every package of the image, into docs/licences.md
 	$(BIN)/python -m tests.licences > docs/licences.md.new
