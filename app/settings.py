@@ -173,6 +173,27 @@ class Settings(BaseSettings):
         default=None,
         description="Path or hub id of a sentence-transformers model; empty: bundled weights, then the hub.",
     )
+    embedding_backend: Literal["auto", "torch", "openvino"] = Field(
+        default="auto",
+        description="What runs that model: `torch`, `openvino` (extra); `auto`: PyTorch on a GPU, else OpenVINO where "
+        "it is installed.",
+    )
+    embedding_precision: Literal["fp32", "bf16"] = Field(
+        default="fp32",
+        description="Arithmetic of that model; `bf16` is several times as fast, see docs/performance.md.",
+    )
+    embedding_threads: int | None = Field(
+        default=None, ge=1, le=256, description="Threads that run that model; empty: one for each core."
+    )
+    embedding_cache_bytes: int = Field(
+        default=268_435_456, ge=0, description="Bytes of vectors of sentences kept in memory; 0 keeps none."
+    )
+    embedding_queue_seconds: float = Field(
+        default=10.0,
+        gt=0,
+        le=600,
+        description="Seconds of work that may wait for that model; a request beyond is refused with 503.",
+    )
     embedding_max_windows: int = Field(
         default=2_000, ge=1, description="Context windows and sentences that one sample may have encoded."
     )

@@ -29,9 +29,9 @@ _PORT = "8000"
 class Root:
     """The file system of one stage."""
 
-    def __init__(self, scratch: Path) -> None:
+    def __init__(self, scratch: Path, site: Path) -> None:
         self.path = scratch / "root"
-        self._overlay(scratch / "system", Path("/"), self.path)
+        _overlay(scratch / "system", Path("/"), self.path)
         for name in _HIDDEN:
             self._inside(name)
             _run("mount", "-t", "tmpfs", "tmpfs", str(self.path / name))
@@ -39,8 +39,8 @@ class Root:
         for name in ("dev", "proc"):
             _run("mount", "--rbind", f"/{name}", str(self.path / name))
         if sys.base_prefix != "/usr":
-            self._overlay(scratch / "python", Path(sys.base_prefix), self._inside("usr/local"))
-        _run("mount", "--bind", _site(), str(self._inside(_SITE)))
+            _overlay(scratch / "python", Path(sys.base_prefix), self._inside("usr/local"))
+        _run("mount", "--bind", str(site), str(self._inside(_SITE)))
         # Python here may have been built for another place than /usr/local.
         self.environment = {"PATH": _PATH, "LANG": "C.UTF-8", "LD_LIBRARY_PATH": "/usr/local/lib"}
         self._folder = "/"
@@ -62,7 +62,7 @@ class Root:
 
     def close(self) -> None:
         """Nothing can be written any more but under /tmp and /data."""
-        for mount in ("usr/local", *_HIDDEN, ""):
+        for mount in (_SITE.lstrip("/"), "usr/local", *_HIDDEN, ""):
             if mount not in ("tmp", "data") and os.path.ismount(self.path / mount):
                 _run("mount", "-o", "remount,ro", str(self.path / mount))
 
@@ -102,19 +102,16 @@ class Root:
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
-    def _overlay(self, scratch: Path, lower: Path, place: Path) -> None:
-        upper, work = scratch / "upper", scratch / "work"
-        for folder in (upper, work, place):
-            folder.mkdir(parents=True, exist_ok=True)
-        _run("mount", "-t", "overlay", "overlay", "-o", f"lowerdir={lower},upperdir={upper},workdir={work}", str(place))
-
 
 def main(dockerfile: str, context: str, scratch: str, port: str) -> None:
     """Carries out the stages and becomes the command of the last, on another port."""
     _run("mount", "--make-rprivate", "/")
+    # One for all stages: a package is linked, and so is what a step writes beside one.
+    site = Path(scratch, "site")
+    _overlay(Path(scratch, "packages"), Path(_site()), site)
     roots: dict[str, Root] = {}
     for stage in read_stages(Path(dockerfile).read_text(encoding="utf-8")):
-        roots[stage.name] = Root(Path(scratch, stage.name))
+        roots[stage.name] = Root(Path(scratch, stage.name), site)
         roots[stage.name].carry_out(stage, Path(context), roots)
     root = roots[stage.name]
     root.close()
@@ -125,6 +122,14 @@ def main(dockerfile: str, context: str, scratch: str, port: str) -> None:
     given = {name: value for name, value in os.environ.items() if name.startswith("PLUMBLINE_")}
     begin = ["chroot", str(root.path), *within]
     os.execve(shutil.which("chroot") or "chroot", begin, given | root.environment)  # noqa: S606
+
+
+def _overlay(scratch: Path, lower: Path, place: Path) -> None:
+    """Mounts the lower folder at the place; what is written there goes to scratch."""
+    upper, work = scratch / "upper", scratch / "work"
+    for folder in (upper, work, place):
+        folder.mkdir(parents=True, exist_ok=True)
+    _run("mount", "-t", "overlay", "overlay", "-o", f"lowerdir={lower},upperdir={upper},workdir={work}", str(place))
 
 
 def _link(names: set[str], folder: Path) -> None:

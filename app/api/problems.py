@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -110,7 +111,10 @@ def error_response(scope: Scope, error: PlumblineError) -> Response:
     kind = kind_of(type(error))
     if kind.status >= INTERNAL.status and kind.status not in _HEADERS:
         return failure_response(scope, error)
-    return problem_response(scope, kind, detail=str(error), headers=_HEADERS.get(kind.status))
+    headers = dict(_HEADERS.get(kind.status, {}))
+    if isinstance(error, TooBusy) and error.retry_after_seconds is not None:
+        headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_seconds)))
+    return problem_response(scope, kind, detail=str(error), headers=headers)
 
 
 def failure_response(scope: Scope, error: Exception) -> Response:

@@ -37,7 +37,7 @@ def test_every_file_that_is_copied_is_in_a_clean_checkout(context: Path) -> None
     assert {path.name for path in context.iterdir()} <= {*copied, "wheels"}
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 def test_the_image_answers_without_rights_on_a_read_only_root_and_ends_in_order(service: "Image") -> None:
     health = service.ask("/healthz")
     refused = service.ask("/v1/evaluations", SAMPLE)

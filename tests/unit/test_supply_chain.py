@@ -1,6 +1,7 @@
 """What the image installs: by hash, all that is needed and nothing else, under licences that are accepted."""
 
 import re
+import tomllib
 from collections.abc import Iterable, Iterator
 from importlib.metadata import distribution
 from pathlib import Path
@@ -14,7 +15,7 @@ from tests.licences import licence_of, locked, table
 
 ROOT = Path(__file__).parents[2]
 LOCKS = ["requirements-image.lock", "requirements-torch.lock", "requirements-build.lock"]
-EXTRAS = ("offline", "postgres")
+EXTRAS = ("offline", "openvino", "postgres")
 IMAGE = {"python_version": "3.11", "python_full_version": "3.11.9", "sys_platform": "linux", "platform_system": "Linux",
          "platform_machine": "x86_64", "os_name": "posix", "implementation_name": "cpython",
          "platform_python_implementation": "CPython"}  # fmt: skip
@@ -56,19 +57,25 @@ def test_the_versions_are_those_of_the_tests(lock: str) -> None:
 
 
 def test_the_image_has_all_that_is_needed_and_nothing_else() -> None:
-    needed = {canonicalize_name("plumbline")}
-    left: list[tuple[str, tuple[str, ...]]] = [("plumbline", EXTRAS)]
+    needed: set[str] = set()
+    left = [own_requirements()]
     while left:
-        for requirement in required(*left.pop()):
+        for requirement in left.pop():
             name = canonicalize_name(requirement.name)
             version = locked().get(name)
             assert version is not None, f"{name} is needed and not locked: make lock-image"
             assert requirement.specifier.contains(version, prereleases=True), f"{requirement}, locked {version}"
             if name not in needed or requirement.extras:
                 needed.add(name)
-                left.append((name, tuple(requirement.extras)))
+                left.append(list(required(name, requirement.extras)))
 
-    assert {canonicalize_name(name) for name in locked()} == needed - {"plumbline"}
+    assert {canonicalize_name(name) for name in locked()} == needed
+
+
+def own_requirements() -> list[Requirement]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = [line for extra in EXTRAS for line in project["optional-dependencies"][extra]]
+    return [Requirement(line) for line in (*project["dependencies"], *extras)]
 
 
 def required(name: str, extras: Iterable[str]) -> Iterator[Requirement]:
