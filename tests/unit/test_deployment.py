@@ -111,6 +111,14 @@ def test_only_postgresql_is_cut_off_and_only_docker_is_not_mounted() -> None:
     assert [mount for mount in mounts if mount.startswith((".", "/")) and not mount.endswith(":ro")] == []
 
 
+@pytest.mark.skipif(not (ROOT / "deploy" / "prometheus.yml").exists(), reason="nothing to scrape in this checkout")
+def test_every_file_that_is_mounted_exists() -> None:
+    mounts = [volume for service in SERVICES.values() for volume in service.get("volumes", []) if volume[0] == "."]
+
+    assert len(mounts) == 4
+    assert [mount for mount in mounts if not (ROOT / mount.split(":")[0]).exists()] == []
+
+
 def test_no_secret_is_written_down() -> None:
     secrets = COMPOSE["secrets"].values()
     environments = [value for service in SERVICES.values() for value in service.get("environment", {}).items()]
