@@ -11,7 +11,7 @@ ALONE := tests/e2e/test_concurrency.py tests/e2e/test_kills.py tests/e2e/test_ki
 	tests/e2e/test_shutdown.py tests/e2e/test_score_interrupted.py tests/e2e/test_ray.py
 
 TOOLS ?= .tools
-IMAGE_EXTRAS := offline openvino postgres
+IMAGE_EXTRAS := offline openvino otel postgres
 COMPILE = $(BIN)/uv pip compile --quiet --python-version 3.11 --python-platform x86_64-manylinux_2_28 \
 	--constraint requirements.lock --no-annotate --no-header
 

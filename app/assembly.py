@@ -2,15 +2,15 @@
 
 import asyncio
 from collections.abc import Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from app import __version__
-from app.backends.chat_models import build_chat_models
 from app.backends.endpoints import resolve_judges
 from app.backends.shared_database import SharedDatabase
-from app.backends.verdict_store import make_verdict_store
+from app.backends.verdict_store import SqliteVerdictStore, make_verdict_store
+from app.concurrency import Threads
 from app.encoding.encoder import SharedEncoder
 from app.encoding.loading import ModelChoice
 from app.errors import FailureReason
@@ -27,6 +27,7 @@ from app.judges.prompts import PromptLibrary
 from app.judges.questions import Mark, random_mark
 from app.judges.tier import AbsentTier, ChatModel, SentenceEncoder, Tier, TierName
 from app.judges.verdict_cache import CachedTier
+from app.observation import SILENT, Observer
 from app.postgres import SCHEMA as POSTGRES_SCHEMA
 from app.postgres import connection_string
 from app.rows.job_rows import job_rows
@@ -39,6 +40,8 @@ _CHECK = ("check_claims", "v1")
 _TURNS_AT_ENCODER = 4
 # Rows of jobs that are under way when the service ends get so long; what is left is done after its next start.
 _DRAIN_SECONDS = 5.0
+# A text's vectors do not change.
+_FOR_EVER_SECONDS = 10 * 365 * 86_400
 # Of chunks that the queue delivers to one worker; as `Pace.chunks`.
 _CHUNKS_AT_ONCE = 2
 
@@ -61,6 +64,7 @@ class Service:
     cascade: JudgeCascade
     scorer: Scorer
     batch_slots: asyncio.Semaphore
+    encoder: SentenceEncoder
 
 
 def make_plan(settings: Settings, *, encoder: SentenceEncoder | None = None) -> Plan:
@@ -92,6 +96,7 @@ def build(
     executor: Executor | None = None,
     chats: Mapping[str, ChatModel] | None = None,
     mark: Mark = random_mark,
+    observer: Observer = SILENT,
 ) -> Service:
     """The running parts; the stack closes them. Within a running event loop.
 
@@ -99,33 +104,42 @@ def build(
         executor: where our own work on samples runs; None for threads of its own.
         chats: in place of the chat models of the settings; their verdicts are not cached.
         mark: makes the marks around the data of their questions.
+        observer: told what the parts do.
     """
     if executor is None:
-        executor = ThreadPoolExecutor(max_workers=plan.settings.cpu_threads, thread_name_prefix="scoring")
+        executor = Threads(max_workers=plan.settings.cpu_threads, thread_name_prefix="scoring")
         stack.callback(executor.shutdown, wait=True, cancel_futures=True)
+    encoder = plan.encoder or _encoder(plan.settings, stack)
     embedding = EmbeddingTier(
-        plan.encoder or _encoder(plan.settings, stack),
+        encoder,
         plan.calibrations,
         executor,
         max_windows=plan.settings.embedding_max_windows,
     )
-    llm: Tier = _llm_tier(plan, executor, stack) if chats is None else _plain_llm_tier(plan, chats, executor, mark)
+    llm: Tier = (
+        _llm_tier(plan, executor, stack, observer) if chats is None else _plain_llm_tier(plan, chats, executor, mark)
+    )
     cascade = JudgeCascade(
         [llm, embedding, LexicalTier(plan.calibrations, executor)],
         turns={embedding.name: Turns(_TURNS_AT_ENCODER, embedding.prepare)},
+        observer=observer,
     )
-    return Service(cascade, Scorer(cascade, executor), asyncio.Semaphore(plan.settings.batch_concurrency))
+    slots = asyncio.Semaphore(plan.settings.batch_concurrency)
+    return Service(cascade, Scorer(cascade, executor), slots, encoder)
 
 
-def _llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack) -> Tier:
+def _llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack, observer: Observer) -> Tier:
     if not plan.judge_names:
         return AbsentTier(
             TierName.LLM,
             reason=FailureReason.NOT_CONFIGURED,
             detail="no judge is configured; set DASHSCOPE_API_KEY, or PLUMBLINE_LLM_API_KEY with a provider",
         )
+    # Half a second of import, for the SDK: a process without a judge does not pay it.
+    from app.backends.chat_models import build_chat_models  # noqa: PLC0415
+
     shared = _shared_database(plan.settings, stack)
-    chats = build_chat_models(plan.settings, shared=shared)
+    chats = build_chat_models(plan.settings, shared=shared, observer=observer)
     for chat in chats.values():
         stack.push_async_callback(chat.close)
     tier = _plain_llm_tier(plan, chats, executor, random_mark)
@@ -133,7 +147,9 @@ def _llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack) -> Tier:
     if store is None:
         return tier
     stack.push_async_callback(store.close)
-    cached = CachedTier(tier, store, identity=lambda case, ask: f"{__version__}\n{tier.identity(case, ask)}")
+    cached = CachedTier(
+        tier, store, identity=lambda case, ask: f"{__version__}\n{tier.identity(case, ask)}", observer=observer
+    )
     stack.push_async_callback(cached.close)
     return cached
 
@@ -151,18 +167,30 @@ def _shared_database(settings: Settings, stack: AsyncExitStack) -> SharedDatabas
     return shared
 
 
-def encoder_of(settings: Settings) -> SharedEncoder:
-    """The encoder that the settings name; nothing is loaded before it is asked. `close` ends its threads."""
+def encoder_of(settings: Settings, *, store: SqliteVerdictStore | None = None) -> SharedEncoder:
+    """The encoder that the settings name; nothing is loaded before it is asked. `close` ends its threads.
+
+    Args:
+        settings: of the model, its cache and its queue.
+        store: keeps vectors beyond this process.
+    """
     return SharedEncoder(
         ModelChoice(settings.embedding_model, settings.embedding_backend, settings.embedding_precision),
         threads=settings.embedding_threads,
         cache_bytes=settings.embedding_cache_bytes,
         queue_seconds=settings.embedding_queue_seconds,
+        store=store,
     )
 
 
 def _encoder(settings: Settings, stack: AsyncExitStack) -> SharedEncoder:
-    encoder = encoder_of(settings)
+    store = None
+    if settings.embedding_cache_path is not None and settings.embedding_cache_bytes:
+        store = SqliteVerdictStore(
+            settings.embedding_cache_path, max_bytes=settings.embedding_cache_bytes, ttl_seconds=_FOR_EVER_SECONDS
+        )
+        stack.push_async_callback(store.close)
+    encoder = encoder_of(settings, store=store)
     stack.callback(encoder.close)
     if settings.warm_up:
         warming = asyncio.get_running_loop().create_task(encoder.warm_up())
@@ -170,21 +198,21 @@ def _encoder(settings: Settings, stack: AsyncExitStack) -> SharedEncoder:
     return encoder
 
 
-async def open_jobs(plan: Plan, scorer: Scorer, stack: AsyncExitStack) -> JobStore:
+async def open_jobs(plan: Plan, scorer: Scorer, stack: AsyncExitStack, *, observer: Observer = SILENT) -> JobStore:
     """The store of jobs, and a worker on it unless the settings want none; the stack ends and closes them."""
     if plan.settings.database_url is not None:
-        return _shared_jobs(plan, scorer, stack, plan.settings.database_url.get_secret_value())
+        return _shared_jobs(plan, scorer, stack, plan.settings.database_url.get_secret_value(), observer)
     store = SqliteJobStore(plan.settings.data_dir)
     stack.push_async_callback(store.close)
     if plan.settings.job_concurrency:
-        worker = _worker(plan, scorer, store)
+        worker = _worker(plan, scorer, store, observer)
         store.on_change(worker.wake)
         running = asyncio.get_running_loop().create_task(worker.run())
         stack.push_async_callback(_stop, worker, running)
     return store
 
 
-def _shared_jobs(plan: Plan, scorer: Scorer, stack: AsyncExitStack, url: str) -> JobStore:
+def _shared_jobs(plan: Plan, scorer: Scorer, stack: AsyncExitStack, url: str, observer: Observer) -> JobStore:
     """The store on PostgreSQL, looked after by this process too; a worker takes what the queue delivers."""
     # An extra: its packages are not there unless the settings ask for them.
     from app.jobs.distributed import QueueWorker, keep_rescuing  # noqa: PLC0415
@@ -199,7 +227,7 @@ def _shared_jobs(plan: Plan, scorer: Scorer, stack: AsyncExitStack, url: str) ->
     rescuing = asyncio.get_running_loop().create_task(keep_rescuing(store))
     stack.push_async_callback(_cancelled, rescuing)
     if plan.settings.job_concurrency:
-        worker = _worker(plan, scorer, store)
+        worker = _worker(plan, scorer, store, observer)
         store.on_change(worker.wake)
         queue = QueueWorker(store, engine, worker, at_once=_CHUNKS_AT_ONCE)
         queue.start()
@@ -207,10 +235,10 @@ def _shared_jobs(plan: Plan, scorer: Scorer, stack: AsyncExitStack, url: str) ->
     return store
 
 
-def _worker(plan: Plan, scorer: Scorer, store: JobStore) -> Worker:
+def _worker(plan: Plan, scorer: Scorer, store: JobStore, observer: Observer) -> Worker:
     rows_of = job_rows(scorer, plan.settings, judge_names=plan.judge_names)
     pace = Pace(concurrency=plan.settings.job_concurrency)
-    return Worker(store, lambda lease: rows_of(lease.tenant, lease.options), pace)
+    return Worker(store, lambda lease: rows_of(lease.tenant, lease.options), pace, observer=observer)
 
 
 async def _stop(worker: Worker, running: "asyncio.Task[None]") -> None:

@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Final
 
 import structlog
 from fastapi import Depends, FastAPI, Request
+from fastapi.telemetry import TelemetryConfig
 from fastapi_offline import FastAPIOffline
 
 import app as package
@@ -20,18 +22,28 @@ from app.api.job_wire import JOBS_PATH
 from app.api.jobs import job_routes
 from app.api.msgspec_body import document
 from app.api.openapi_schemas import add_schemas
-from app.api.operations import operation_routes
+from app.api.operations import metrics_route, operation_routes
 from app.api.problems import install_problem_handlers
 from app.api.retrieval import MESSAGES, retrieval_routes
 from app.assembly import Plan, Service, build, make_plan, open_jobs
 from app.jobs.store import JobStore
 from app.judges.tier import SentenceEncoder
+from app.listeners import listeners_of
 from app.schemas.operations import VersionReport
 from app.settings import Settings, load_settings
+from app.tracing import Tracing
+
+# FastAPI's own, which is on wherever the process has an OpenTelemetry provider, records paths, queries and the messages
+# of exceptions: words of callers. `app.tracing` is in its place.
+_NO_TELEMETRY: Final[TelemetryConfig] = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 
 
 def create_app(
-    settings: Settings | None = None, *, encoder: SentenceEncoder | None = None, store: JobStore | None = None
+    settings: Settings | None = None,
+    *,
+    encoder: SentenceEncoder | None = None,
+    store: JobStore | None = None,
+    tracing: Tracing | None = None,
 ) -> FastAPI:
     """The service as an ASGI app. Settings, prompts and calibrations are checked here, before anything is served.
 
@@ -39,18 +51,27 @@ def create_app(
         settings: those of the environment when None.
         encoder: in place of the sentence-transformers model.
         store: keeps jobs in place of the folder of the settings, with nobody here who works on them.
+        tracing: in place of what the settings say of traces.
 
     Raises:
         ConfigurationError, PromptError, CalibrationError: with one line that says what is wrong.
     """
     settings = settings or load_settings()
     plan = make_plan(settings, encoder=encoder)
+    listeners = listeners_of(settings, tracing=tracing)
+    metrics, traces = listeners
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
-            app.state.service = build(plan, stack)
-            app.state.jobs = store or await open_jobs(plan, app.state.service.scorer, stack)
+            if traces is not None:
+                stack.push_async_callback(asyncio.to_thread, traces.close)
+            app.state.service = build(plan, stack, observer=listeners.observer)
+            app.state.jobs = store or await open_jobs(
+                plan, app.state.service.scorer, stack, observer=listeners.observer
+            )
+            metrics.watch_encoder(app.state.service.encoder)
+            stack.callback(asyncio.create_task(metrics.watch_loop()).cancel)
             app.state.events_desk = EventsDesk(asyncio.Event())
             for name, readiness in app.state.service.cascade.readiness().items():
                 structlog.get_logger().info("tier_built", tier=name, state=readiness.state, detail=readiness.detail)
@@ -63,6 +84,7 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
+        telemetry=_NO_TELEMETRY,
     )
     check_key = Depends(make_key_check(settings.api_keys, settings.allow_anonymous))
     app.include_router(
@@ -81,6 +103,7 @@ def create_app(
         dependencies=[check_key],
     )
     app.include_router(operation_routes(_version(plan), lambda request: _service(request).cascade, _jobs))
+    app.include_router(metrics_route(lambda request: metrics.page(_accepted(request), _jobs(request)), check_key))
     app.include_router(
         retrieval_routes(lambda request: _service(request).scorer), prefix="/v1", dependencies=[check_key]
     )
@@ -106,6 +129,7 @@ def create_app(
             f"/v1{BATCH_PATH}": settings.max_batch_body_bytes,
         },
         max_streamed_bytes_by_path={JOBS_PATH: settings.max_job_body_bytes},
+        observer=listeners.observer,
     )
     return app
 
@@ -123,6 +147,10 @@ def _jobs(request: Request) -> JobStore:
 def _events_desk(app: FastAPI) -> EventsDesk:
     desk: EventsDesk = app.state.events_desk
     return desk
+
+
+def _accepted(request: Request) -> str:
+    return request.headers.get("accept", "")
 
 
 def end_streams(app: FastAPI) -> None:

@@ -84,6 +84,9 @@ class Settings(BaseSettings):
         le=600,
         description="Seconds in which a body must have arrived; of one with the rows of a job, the next 16,384 bytes.",
     )
+    drain_seconds: int = Field(
+        default=20, ge=1, le=600, description="Seconds that answers under way get at SIGTERM; then they are 503."
+    )
     max_contexts: int = Field(default=200, ge=1, description="Contexts of one sample.")
     max_context_characters: int = Field(default=1_000_000, ge=1, description="Characters of all contexts together.")
     max_answer_characters: int = Field(
@@ -188,6 +191,10 @@ class Settings(BaseSettings):
     embedding_cache_bytes: int = Field(
         default=268_435_456, ge=0, description="Bytes of vectors of sentences kept in memory; 0 keeps none."
     )
+    embedding_cache_path: Path | None = Field(
+        default=None,
+        description="File that keeps those vectors beyond the process, mode 0600, of as many bytes; empty: none.",
+    )
     embedding_queue_seconds: float = Field(
         default=10.0,
         gt=0,
@@ -209,16 +216,13 @@ class Settings(BaseSettings):
         default=604_800, ge=0, description="Seconds for which a verdict is kept; 0 keeps none."
     )
 
-    # --- how it ends
-    drain_seconds: int = Field(
-        default=20,
-        ge=1,
-        le=600,
-        description="Seconds that answers under way get at SIGTERM; what is left then is answered 503.",
-    )
-
-    # --- logs
+    # --- logs and traces
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(default="INFO", description="Lowest level logged.")
+    tracing: Literal["off", "otlp"] = Field(
+        default="off",
+        description="`otlp`: spans go where OpenTelemetry's own `OTEL_*` variables say; needs `pip install "
+        "'plumbline[otel]'`.",
+    )
 
     @field_validator("api_keys", mode="before")
     @classmethod

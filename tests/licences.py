@@ -10,6 +10,7 @@ ROOT = Path(__file__).parents[1]
 _PINNED = re.compile(r"^([\w.-]+)==([^\s;\\]+)", re.MULTILINE)
 # What packages say that have no SPDX expression yet.
 _SPDX = {
+    "3-Clause BSD License": "BSD-3-Clause",
     "Apache 2.0 License": "Apache-2.0",
     "Apache License, Version 2.0": "Apache-2.0",
     "Apache Software License": "Apache-2.0",

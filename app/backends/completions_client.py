@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any
 from urllib.request import getproxies
 
@@ -28,7 +29,8 @@ _MADE_READY_TOGETHER = 1
 _LEFT = ".send_request_body.complete"
 _IS_READY = (".send_request_headers.complete", ".connect_tcp.started")
 # The SDK adds headers from OPENAI_* variables, which belong to another vendor's account, and facts about this machine.
-_HEADERS_TAKEN = frozenset({"content-type", "accept", "authorization", "user-agent"})
+_HEADERS_TAKEN = frozenset({"content-type", "accept", "authorization", "user-agent", "traceparent"})
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 _PROXIED = frozenset({"http", "https", "all"})
 _FRAMING_HEADERS = frozenset({b"content-encoding", b"content-length", b"transfer-encoding"})
 
@@ -72,12 +74,15 @@ class CompletionsClient:
         self._client = self._new_client()
         self._gate = _Gate(_MADE_READY_TOGETHER)
 
-    async def post(self, parameters: Mapping[str, object], departure: Departure) -> bytes:
+    async def post(
+        self, parameters: Mapping[str, object], departure: Departure, *, headers: Mapping[str, str] = _NO_HEADERS
+    ) -> bytes:
         """The body of a reply with a good status.
 
         Args:
             parameters: the body of the request.
             departure: told when the request has left, also when this is cancelled.
+            headers: sent besides; of those that carry the context of a trace alone.
 
         Raises:
             CallFailure: no connection, an error status, or a reply beyond the bound.
@@ -87,7 +92,9 @@ class CompletionsClient:
         token = _DEPARTURE.set(departure)
         try:
             # The raw response: the SDK builds its models without validation, and its way to give both adds a header.
-            response = await self._client.post("/chat/completions", cast_to=httpx2.Response, body=parameters)
+            response = await self._client.post(
+                "/chat/completions", cast_to=httpx2.Response, body=parameters, options={"headers": headers}
+            )
         except openai.APITimeoutError as error:
             raise CallFailure(
                 FailureReason.TIMEOUT,

@@ -6,16 +6,17 @@ import math
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.concurrency import Threads
 from app.encoding.fair_queue import FairQueue, Text
 from app.encoding.loading import ModelChoice, load
 from app.encoding.model_files import model_name
 from app.encoding.pace import EncodingPace
 from app.encoding.rows import Place, batch_of
+from app.encoding.stored_vectors import StoredVectors, VectorStore
 from app.encoding.token_model import TokenModel
 from app.encoding.vector_cache import VectorCache, key_of
 from app.encoding.waiting import Waiting
@@ -39,6 +40,7 @@ class SharedEncoder:
         threads: that run the model; None for one on each core.
         cache_bytes: of vectors kept in memory; 0 keeps none.
         queue_seconds: of work that may wait; whoever would have to wait longer is refused.
+        store: keeps vectors beyond this process; None for memory alone.
     """
 
     def __init__(
@@ -48,19 +50,22 @@ class SharedEncoder:
         threads: int | None = None,
         cache_bytes: int = 2**28,
         queue_seconds: float = 10.0,
+        store: VectorStore | None = None,
     ) -> None:
         self._choice = choice or ModelChoice()
         self._threads = threads or available_cores()
         self._queue_seconds = queue_seconds
+        self._stored = None if store is None else StoredVectors(store)
         self._cache = VectorCache(cache_bytes)
         self._under_way: dict[bytes, Text] = {}
         self._lock = threading.Lock()
         self._pace = EncodingPace(self._threads)
-        self._reading = ThreadPoolExecutor(max_workers=1, thread_name_prefix="reader")
+        self._reading = Threads(max_workers=1, thread_name_prefix="reader")
         self._work: WorkThreads | None = None
         self._model: TokenModel | None = None
         self._queue: FairQueue | None = None
         self._failure: TierFailure | None = None
+        self._identity = ""
         self._state = State.IDLE
         self._counts = dict.fromkeys(("texts", "tokens", "cache_hits", "cache_misses", "joined", "refused"), 0)
 
@@ -147,6 +152,7 @@ class SharedEncoder:
                 self._failure, self._state = failure, State.UNAVAILABLE
                 raise
             self._queue = FairQueue(_BATCH_TOKENS[self._choice.precision], shares_rows=model.shares_rows)
+            self._identity = f"{model.reader.most} {model.digest} {self._choice.precision}"
             self._model, self._state = model, State.READY
             single_threaded_algebra()
             self._work = WorkThreads(self._threads, self._work_on_batches)
@@ -155,8 +161,11 @@ class SharedEncoder:
     async def _vectors(
         self, tokens: Sequence[Sequence[int]], scope: str, until: float, *, can_wait: bool
     ) -> list[NDArray[np.float16]]:
-        secret = hashlib.sha256(scope.encode()).digest()
+        # Another model, and another precision, gives other vectors.
+        secret = hashlib.sha256(f"{scope}\n{self._identity}".encode()).digest()
         keys = [key_of(each, secret) for each in tokens]
+        if self._stored is not None:
+            await self._recall(self._stored, keys)
         waiting = Waiting()
         wanted, known = self._begin(dict(zip(keys, tokens, strict=True)), waiting, can_wait=can_wait)
         try:
@@ -166,7 +175,18 @@ class SharedEncoder:
             raise _too_late() from None
         finally:
             self._leave(wanted.values(), waiting)
+        if self._stored is not None:
+            self._stored.keep({key: _vectors_of(text) for key, text in wanted.items()})
         return [known[key] if key in known else _vectors_of(wanted[key]) for key in keys]
+
+    async def _recall(self, stored: StoredVectors, keys: Sequence[bytes]) -> None:
+        """Brings what was kept of before into memory."""
+        with self._lock:
+            missing = [key for key in keys if key not in self._cache and key not in self._under_way]
+        found = await stored.get(missing)
+        with self._lock:
+            for key, vectors in found.items():
+                self._cache.put(key, vectors)
 
     def _begin(
         self, tokens_by_key: dict[bytes, Sequence[int]], waiting: Waiting, *, can_wait: bool

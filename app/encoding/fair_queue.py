@@ -4,18 +4,21 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.encoding.rows import Place, RowFilling
+from app.encoding.rows import Place, places_in_rows
 
 if TYPE_CHECKING:
     from app.encoding.waiting import Waiting
 
-# Of a caller's next texts, so many are tried for a gap that is left in a row.
-_CANDIDATES = 24
+# What a batch is chosen from: so many of a caller's next texts, some of its shortest, all of so many batches' tokens.
+_CANDIDATES = 48
+_SHORT = 4
+_MOST_TRIED = 1.5
 
 
 @dataclass(slots=True, eq=False)
@@ -85,30 +88,26 @@ class FairQueue:
             return left
 
     def _fill(self) -> tuple[list[Text], list[Place]]:
-        taken: list[Text] = []
-        places: list[Place] = []
-        filling = RowFilling(self._budget, shares=self._shares_rows, longest=len(self._lanes[0][0].tokens))
-        # Lanes that still have something that fits; the one that begins now is the last one of the next batch.
-        turns = deque(self._lanes)
-        while turns:
-            lane = turns.popleft()
-            found = _next_fitting(lane, filling)
-            if found is not None:
-                text, place = found
-                taken.append(text)
-                places.append(place)
-                if lane:
-                    turns.append(lane)
+        candidates = self._candidates()
+        lengths = [len(text.tokens) for text in candidates]
+        found = places_in_rows(lengths, budget=self._budget, shares=self._shares_rows)
+        taken = [(text, place) for text, place in zip(candidates, found, strict=True) if place]
+        gone = {id(text) for text, _ in taken}
+        # Whoever came first now is the last one of the next batch.
         self._lanes.rotate(-1)
-        self._lanes = deque(lane for lane in self._lanes if lane)
-        return taken, places
+        lanes = [[text for text in lane if id(text) not in gone] for lane in self._lanes]
+        self._lanes = deque(lane for lane in lanes if lane)
+        return [text for text, _ in taken], [place for _, place in taken]
 
-
-def _next_fitting(lane: list[Text], filling: RowFilling) -> tuple[Text, Place] | None:
-    for at, text in enumerate(lane[:_CANDIDATES]):
-        length = len(text.tokens)
-        found = filling.place(length)
-        if found is not None:
-            del lane[at]
-            return text, Place(*found, length)
-    return None
+    def _candidates(self) -> list[Text]:
+        """Texts for the next batch, of every lane in turn: more than it holds, short ones last, for the gaps."""
+        heads: list[Text] = []
+        room = _MOST_TRIED * self._budget
+        for turn in zip_longest(*(lane[:_CANDIDATES] for lane in self._lanes)):
+            heads += [text for text in turn if text is not None]
+            room -= sum(len(text.tokens) for text in turn if text is not None)
+            if room <= 0:
+                break
+        known = {id(text) for text in heads}
+        shortest = [text for lane in self._lanes for text in lane[-_SHORT:] if id(text) not in known]
+        return heads + sorted(shortest[:_CANDIDATES], key=lambda text: -len(text.tokens))

@@ -56,7 +56,7 @@ class OpenVinoModel:
         folders = export_folders(files, f"openvino-{version}")
         kept = read_export(folders)
         network, definition, self._facts = _read(kept) if kept else _convert(files, folders)
-        facts = self._facts
+        self.digest, facts = files.digest, self._facts
         self.reader = TextReader(definition, special=facts.special, unknown=facts.unknown, most=facts.most)
         self._compiled: CompiledModel = openvino.Core().compile_model(
             network,

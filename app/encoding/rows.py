@@ -1,14 +1,15 @@
 """Texts side by side in rows of equal length, so that little of a model's work goes into padding."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-# Lengths of rows, in tokens: few of them, so that what a backend prepares for one shape serves again. Attention costs
-# the square of a row, and short rows leave gaps: 128 lost least of 32 to 256 with sentences of 30 tokens.
+# Lengths of rows, in tokens: few of them, so that what a backend prepares for one shape serves again.
 _LENGTHS = (32, 64, 96, 128)
+# Rows that several texts share have one of these: attention costs the square of a row, and short rows leave gaps.
+_SHARED = (64, 96, 128)
 _COMMON = _LENGTHS[-1]
 
 
@@ -40,27 +41,34 @@ class Batch:
         return np.where(same, np.float32(0.0), np.finfo(np.float32).min)[:, None]
 
 
-class RowFilling:
-    """Rows that are filled text by text.
+def places_in_rows(lengths: Sequence[int], *, budget: int, shares: bool) -> list[Place | None]:
+    """Where each text lies in the next batch, None for those that it has no room for; the first one always has.
 
     Args:
-        budget: tokens of all rows together, as long as no single text is longer.
+        lengths: of the texts in tokens, those that come first matter most.
+        budget: tokens of all rows together, roughly; a longer text is a batch of its own.
         shares: several texts may lie in one row.
-        longest: of the text that must fit, in tokens.
     """
+    longest = max(lengths) if not shares else lengths[0]
+    sizes = _SHARED if shares and longest <= _COMMON else (row_length(longest),)
+    tries = [
+        _first_fit(lengths, size, rows=max(1, round(budget / size)), shares=shares) for size in sizes if size >= longest
+    ]
+    return max(tries, key=lambda found: found[0])[1]
 
-    def __init__(self, budget: int, *, shares: bool, longest: int) -> None:
-        self._shares = shares
-        self._length = row_length(longest) if not shares or longest > _COMMON else _COMMON
-        self._filled = [0] * max(1, budget // self._length)
 
-    def place(self, length: int) -> tuple[int, int] | None:
-        """Row and start for a text of so many tokens in the first row that has room; None when none has."""
-        for row, filled in enumerate(self._filled):
-            if filled + length <= self._length and (self._shares or not filled):
-                self._filled[row] = filled + length
-                return row, filled
-        return None
+def _first_fit(lengths: Sequence[int], size: int, *, rows: int, shares: bool) -> tuple[float, list[Place | None]]:
+    """The share of the rows that is filled, and the places: each text in the first row that has room."""
+    filled = [0] * rows
+    places: list[Place | None] = []
+    for length in lengths:
+        row = next((row for row, used in enumerate(filled) if used + length <= size and (shares or not used)), None)
+        if row is None:
+            places.append(None)
+            continue
+        places.append(Place(row, filled[row], length))
+        filled[row] += length
+    return sum(filled) / (rows * size), places
 
 
 def row_length(longest: int) -> int:
@@ -98,21 +106,10 @@ def forward_in_rows(
     found: list[NDArray[np.float32]] = [np.empty((0, 0), dtype=np.float32)] * len(texts)
     waiting = sorted(range(len(texts)), key=lambda text: -len(texts[text]))
     while waiting:
-        filling = RowFilling(budget, shares=shares, longest=len(texts[waiting[0]]))
-        placed, places = _fill(filling, waiting, texts)
-        vectors = forward(batch_of([texts[text] for text in placed], places))
-        for text, place in zip(placed, places, strict=True):
+        places = places_in_rows([len(texts[text]) for text in waiting], budget=budget, shares=shares)
+        placed = [(text, place) for text, place in zip(waiting, places, strict=True) if place]
+        vectors = forward(batch_of([texts[text] for text, _ in placed], [place for _, place in placed]))
+        for text, place in placed:
             found[text] = vectors[place.row, place.start : place.start + place.length].copy()
-        done = frozenset(placed)
-        waiting = [text for text in waiting if text not in done]
+        waiting = [text for text, place in zip(waiting, places, strict=True) if not place]
     return found
-
-
-def _fill(filling: RowFilling, waiting: Iterable[int], texts: Sequence[Sequence[int]]) -> tuple[list[int], list[Place]]:
-    placed, places = [], []
-    for text in waiting:
-        at = filling.place(len(texts[text]))
-        if at is not None:
-            placed.append(text)
-            places.append(Place(*at, len(texts[text])))
-    return placed, places

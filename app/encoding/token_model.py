@@ -29,6 +29,11 @@ class TokenModel(Protocol):
         ...
 
     @property
+    def digest(self) -> str:
+        """Of its weights; another model has another."""
+        ...
+
+    @property
     def shares_rows(self) -> bool:
         """Several texts may lie in one row; otherwise each has a row of its own."""
         ...

@@ -34,6 +34,7 @@ class TorchModel:
 
         self._torch = torch
         self._type = torch.float32
+        self.digest = files.digest
         self.device = str(loaded.device)
         self.reader = _reader_of(loaded, files)
         # The network itself: what the library puts behind it (pooling) is not asked for.

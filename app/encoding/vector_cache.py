@@ -25,6 +25,9 @@ class VectorCache:
         self._kept: OrderedDict[bytes, HalfVectors] = OrderedDict()
         self.bytes = 0
 
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._kept
+
     def get(self, key: bytes) -> HalfVectors | None:
         found = self._kept.get(key)
         if found is not None:

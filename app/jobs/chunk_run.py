@@ -16,6 +16,7 @@ from app.jobs.pace import Pace
 from app.jobs.row_handler import RowHandler
 from app.jobs.slots import Slots
 from app.jobs.store import JobStore
+from app.observation import SILENT, Observer
 from app.records.record import Record, RecordProblem
 from app.scored_row import ScoredRow
 
@@ -28,12 +29,13 @@ _LOG = structlog.get_logger()
 class ChunkRun:
     """Works on one leased chunk until it is done, the lease is lost, or it is told to stop."""
 
-    def __init__(self, store: JobStore, lease: Lease, pace: Pace, slots: Slots) -> None:
+    def __init__(self, store: JobStore, lease: Lease, pace: Pace, slots: Slots, *, observer: Observer = SILENT) -> None:
         self.lease = lease
         self.held = Held.YES
         self._store = store
         self._pace = pace
         self._slots = slots
+        self._observer = observer
         self._is_stopping = False
         self._looked = asyncio.Event()
         self._working: asyncio.Task[None] | None = None
@@ -129,6 +131,7 @@ class ChunkRun:
                 return
             if strikes >= MAX_STRIKES:
                 _LOG.error("row_put_aside", job=self.lease.job_id, row=row.row, deaths=strikes)
+                self._observer.row_put_aside()
                 self._group.append(handler.crashed(row, strikes))
             else:
                 async with self._slots.all():
@@ -155,7 +158,10 @@ class ChunkRun:
         group, self._group = self._group, []
         self._left -= len(group)
         is_done = not self._left
-        self._note(await persistently(lambda: self._store.commit(self.lease, group, is_done=is_done)))
+        held = await persistently(lambda: self._store.commit(self.lease, group, is_done=is_done))
+        if held is not Held.LOST:
+            self._observer.rows_kept([row.status for row in group])
+        self._note(held)
 
     def _note(self, held: Held) -> None:
         if held is Held.LOST and self.held is not Held.LOST and self._working is not None:

@@ -17,6 +17,7 @@ from app.jobs.pace import Pace
 from app.jobs.row_handler import HandlerOf
 from app.jobs.slots import Slots
 from app.jobs.store import JobStore
+from app.observation import SILENT, Observer
 from app.telemetry import log_failure
 
 _LOG = structlog.get_logger()
@@ -27,13 +28,17 @@ class Worker:
 
     Args:
         handler_of: who scores the rows of a job.
+        observer: told of chunks and rows.
     """
 
-    def __init__(self, store: JobStore, handler_of: HandlerOf, pace: Pace | None = None) -> None:
+    def __init__(
+        self, store: JobStore, handler_of: HandlerOf, pace: Pace | None = None, *, observer: Observer = SILENT
+    ) -> None:
         self._store = store
         self._handler_of = handler_of
         self._pace = pace or Pace()
         self._slots = Slots(self._pace.concurrency)
+        self._observer = observer
         self._woken = asyncio.Event()
         self._runs: dict[asyncio.Task[None], ChunkRun] = {}
         self._is_stopping = False
@@ -87,7 +92,8 @@ class Worker:
         return lease is not None
 
     def _begin(self, lease: Lease) -> "asyncio.Task[None]":
-        run = ChunkRun(self._store, lease, self._pace, self._slots)
+        run = ChunkRun(self._store, lease, self._pace, self._slots, observer=self._observer)
+        self._observer.chunk_begun()
         task = asyncio.create_task(self._work(run))
         self._runs[task] = run
         task.add_done_callback(self._ended)
@@ -101,6 +107,8 @@ class Worker:
             return None
 
     async def _work(self, run: ChunkRun) -> None:
+        # In all that is logged of its rows; the task is this chunk's alone.
+        structlog.contextvars.bind_contextvars(job=run.lease.job_id)
         renewing = asyncio.create_task(run.keep_renewing())
         try:
             await self._run(run)
@@ -128,6 +136,7 @@ class Worker:
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         del self._runs[task]
+        self._observer.chunk_ended()
         self._woken.set()
 
     async def _tidied(self) -> bool:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from app.encoding.rows import Batch, Place, RowFilling, batch_of, forward_in_rows, row_length
+from app.encoding.rows import Batch, Place, batch_of, forward_in_rows, places_in_rows, row_length
 
 LENGTHS = st.lists(st.integers(1, 300), min_size=1, max_size=40)
 
@@ -18,18 +18,30 @@ def test_rows_have_few_lengths(longest: int, length: int) -> None:
     assert row_length(longest) == length
 
 
-def test_a_text_lies_in_the_first_row_with_room() -> None:
-    filling = RowFilling(256, shares=True, longest=100)
+def placed(lengths: list[int], *, budget: int = 256, shares: bool = True) -> list[tuple[int, int] | None]:
+    found = places_in_rows(lengths, budget=budget, shares=shares)
+    assert [place.length for place in found if place] == [
+        length for length, place in zip(lengths, found, strict=True) if place
+    ]
+    return [(place.row, place.start) if place else None for place in found]
 
-    assert [filling.place(length) for length in (100, 100, 28, 29, 28, 1)] == [
-        (0, 0), (1, 0), (0, 100), None, (1, 100), None,
-    ]  # fmt: skip
+
+def test_a_text_lies_in_the_first_row_with_room() -> None:
+    assert placed([100, 100, 28, 29, 28, 1]) == [(0, 0), (1, 0), (0, 100), None, (1, 100), None]
+
+
+def test_rows_are_as_long_as_fills_them_best() -> None:
+    # Four times 24 are 96; 128 would leave 8 of them empty in each row, 64 a quarter of each.
+    assert placed([24] * 12) == [(row, start) for row in range(3) for start in (0, 24, 48, 72)]
+    assert placed([32] * 8) == [(row, start) for row in range(4) for start in (0, 32)]
+
+
+def test_a_text_longer_than_the_budget_is_a_batch_of_its_own() -> None:
+    assert placed([300, 300, 40]) == [(0, 0), None, (0, 300)]
 
 
 def test_a_text_that_must_not_share_has_a_row_of_its_own() -> None:
-    filling = RowFilling(256, shares=False, longest=60)
-
-    assert [filling.place(length) for length in (60, 2, 64, 65, 3, 3)] == [(0, 0), (1, 0), (2, 0), None, (3, 0), None]
+    assert placed([60, 2, 64, 3, 3], shares=False) == [(0, 0), (1, 0), (2, 0), (3, 0), None]
 
 
 def test_a_batch_tells_texts_apart() -> None:

@@ -50,12 +50,14 @@ WRONG = {
     "PLUMBLINE_CACHE_TTL_SECONDS": "-1",
     "PLUMBLINE_DRAIN_SECONDS": "0",
     "PLUMBLINE_LOG_LEVEL": "planted",
+    "PLUMBLINE_TRACING": "planted",
 }
 # Any text may be right; `/readyz` and the answers say when it was not.
 FREE = {
     "DASHSCOPE_API_KEY",
     "PLUMBLINE_CACHE_PATH",
     "PLUMBLINE_DATA_DIR",
+    "PLUMBLINE_EMBEDDING_CACHE_PATH",
     "PLUMBLINE_EMBEDDING_MODEL",
     "PLUMBLINE_LLM_API_KEY",
     "PLUMBLINE_LLM_BASE_URL",
