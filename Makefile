@@ -8,13 +8,18 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constr
 
 # The first says how long /healthz takes beside work; the others start and kill processes, which would hold up the rest.
 ALONE := tests/e2e/test_concurrency.py tests/e2e/test_kills.py tests/e2e/test_kill_workers.py \
-	tests/e2e/test_score_interrupted.py tests/e2e/test_ray.py
+	tests/e2e/test_shutdown.py tests/e2e/test_score_interrupted.py tests/e2e/test_ray.py
+
+TOOLS ?= .tools
+IMAGE_EXTRAS := offline openvino otel postgres
+COMPILE = $(BIN)/uv pip compile --quiet --python-version 3.11 --python-platform x86_64-manylinux_2_28 \
+	--constraint requirements.lock --no-annotate --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test lint lock clean
+.PHONY: help serve test lint lock lock-image audit licenses sbom clean
 
 help:  ## what there is
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
 serve: $(VENV)/serve.stamp  ## install what is needed and serve on port 8000
 	$(BIN)/plumbline serve --host $(HOST) --port $(PORT)
@@ -36,9 +41,33 @@ lock: $(VENV)/test.stamp  ## resolve the dependencies anew; the CUDA packages th
 	{ echo '# Versions that this project is tested with; made by `make lock`, used as pip constraints.'; \
 		cat requirements.lock.new; } > requirements.lock
 	rm requirements.lock.new
+	$(MAKE) lock-image
+
+lock-image: $(VENV)/test.stamp  ## the same versions by hash, for the image; PyTorch's hashes are in a file of their own
+	$(BIN)/python -m pip --disable-pip-version-check --quiet install uv
+	{ echo '# What the image installs, by hash: made by `make lock-image` from requirements.lock for Python 3.11 on Linux.'; \
+		$(COMPILE) $(IMAGE_EXTRAS:%=--extra %) pyproject.toml | grep -vE '^(torch|nvidia-|cuda-|triton)' \
+		| $(COMPILE) --no-deps --generate-hashes -; } > requirements-image.lock.new
+	mv requirements-image.lock.new requirements-image.lock
+	{ echo '# What builds the wheel of the image, by hash: made by `make lock-image`; none of it is in the image.'; \
+		echo hatchling | $(COMPILE) --generate-hashes -; } > requirements-build.lock.new
+	mv requirements-build.lock.new requirements-build.lock
+
+# The three below keep their tools in a place of their own: a tool that looks at packages is not one of ours.
+audit: $(TOOLS)/stamp  ## known vulnerabilities of what the image installs; asks a service on the network
+	sed 's/+cpu//' requirements-image.lock requirements-torch.lock > $(TOOLS)/audited.txt
+	$(TOOLS)/bin/pip-audit --strict --disable-pip --require-hashes -r $(TOOLS)/audited.txt
+
+licenses: $(VENV)/test.stamp  ## the licence of every package of the image, into docs/licences.md
+	$(BIN)/python -m tests.licences > docs/licences.md.new
+	mv docs/licences.md.new docs/licences.md
+
+sbom: $(TOOLS)/stamp  ## what the image installs, as CycloneDX, into sbom.cdx.json
+	cat requirements-image.lock requirements-torch.lock | $(TOOLS)/bin/cyclonedx-py requirements --pyproject pyproject.toml \
+		--output-reproducible --output-format JSON --output-file sbom.cdx.json -
 
 clean:  ## remove the environment and every cache
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(TOOLS) .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Plumbline needs Python 3.11 or later; name one: make PYTHON=python3.12 ...")'
@@ -51,3 +80,8 @@ $(VENV)/serve.stamp: $(VENV)/bin/python pyproject.toml requirements.lock
 $(VENV)/test.stamp: $(VENV)/bin/python pyproject.toml requirements.lock
 	$(PIP) --editable '.[offline,openvino,dev]'
 	@touch $@ $(VENV)/serve.stamp
+
+$(TOOLS)/stamp: Makefile
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/pip --disable-pip-version-check --quiet install cyclonedx-bom==7.5.0 pip-audit==2.10.1
+	@touch $@

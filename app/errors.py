@@ -19,6 +19,7 @@ PlumblineError
 ├── StoreUnavailable        the store of jobs cannot be read or written now; nothing was changed
 ├── ClusterUnavailable       a data cluster cannot be reached, or was lost; what is written stays
 ├── TooBusy                 no room for one more of these now
+├── Ending                  the service ends, and this was not answered in the time that was left
 ├── AccessDenied
 │   ├── KeyMissing          no key was sent
 │   ├── KeyUnknown          the key sent is not one of ours
@@ -136,6 +137,10 @@ class TooBusy(PlumblineError):
     def __init__(self, detail: str, *, retry_after_seconds: float | None = None) -> None:
         super().__init__(detail)
         self.retry_after_seconds = retry_after_seconds
+
+
+class Ending(PlumblineError):
+    """The service ends and had no time left to answer; trying again later, or elsewhere, is right."""
 
 
 class AccessDenied(PlumblineError):

@@ -84,6 +84,9 @@ class Settings(BaseSettings):
         le=600,
         description="Seconds in which a body must have arrived; of one with the rows of a job, the next 16,384 bytes.",
     )
+    drain_seconds: int = Field(
+        default=20, ge=1, le=600, description="Seconds that answers under way get at SIGTERM; then they are 503."
+    )
     max_contexts: int = Field(default=200, ge=1, description="Contexts of one sample.")
     max_context_characters: int = Field(default=1_000_000, ge=1, description="Characters of all contexts together.")
     max_answer_characters: int = Field(

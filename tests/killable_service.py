@@ -1,13 +1,14 @@
 """The real service in a process that can be killed and started again at once: forked off one that has imported all."""
 
-import asyncio
 import multiprocessing
 import os
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
-from typing import Any
+
+# The variable that names the port of a service that is to be asked; without it, any.
+PORT = "KILLABLE_PORT"
 
 
 class KillableService:
@@ -51,23 +52,19 @@ def killable_service(environment: Mapping[str, str], *, is_worker: bool = False)
 
 def _fork_services(pipe: Connection, environment: dict[str, str], is_worker: bool) -> None:
     os.environ.update(environment)
+    os.environ.setdefault("PLUMBLINE_LOG_LEVEL", "ERROR")
     # Imported here and not by each service: it takes seconds.
-    from app.main import create_app
-    from app.settings import load_settings
-    from app.telemetry import configure_logging
+    import app.main
 
     if is_worker:
         import app.jobs.postgres_store
         import app.jobs.procrastinate_engine  # noqa: F401
-    configure_logging(os.environ.get("KT_LOG", "ERROR"))
     alive: set[int] = set()
     while (message := pipe.recv()) != "end":
         if message == "start":
             pid = os.fork()
-            if pid == 0 and is_worker:
-                _work()
-            elif pid == 0:
-                _serve(create_app(load_settings()))
+            if pid == 0:
+                _become(["worker"] if is_worker else ["serve", "--port", os.environ.get(PORT, "0")])
             alive.add(pid)
             pipe.send(pid)
         else:
@@ -79,25 +76,14 @@ def _fork_services(pipe: Connection, environment: dict[str, str], is_worker: boo
         os.waitpid(pid, 0)
 
 
-def _serve(app: Any) -> None:
-    """Runs the app until a signal, and ends the process."""
-    import uvicorn
-
-    # uvicorn raises the signal again that it ended by, once it has ended.
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
-    try:
-        server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, access_log=False))
-        asyncio.run(server.serve())
-    finally:
-        os._exit(1)
-
-
-def _work() -> None:
-    """`plumbline worker`, in this process, which ends with it."""
+def _become(arguments: list[str]) -> None:
+    """The command, in this process, which ends with it."""
     from app.cli.main import main
 
     code = 1
     try:
-        code = main(["worker"])
+        code = main(arguments)
+    except SystemExit as end:
+        code = int(end.code or 0)
     finally:
         os._exit(code)

@@ -24,6 +24,7 @@ from app.errors import (
     BadRequest,
     BodyTooLarge,
     BodyTooSlow,
+    Ending,
     IdempotencyConflict,
     InvalidInput,
     JobRefused,
@@ -68,6 +69,7 @@ KIND_BY_ERROR: Mapping[type[PlumblineError], ProblemKind] = MappingProxyType(
         IdempotencyConflict: ProblemKind(422, "idempotency-key-reused", "The Idempotency-Key was used before"),
         StoreUnavailable: ProblemKind(503, "store-unavailable", "Jobs cannot be kept or read now"),
         TooBusy: ProblemKind(503, "too-busy", "There is no room for one more now"),
+        Ending: ProblemKind(503, "ending", "The service ends"),
         AccessDenied: ProblemKind(401, "access-denied", "Access is denied"),
         KeyMissing: ProblemKind(401, "key-missing", "A key is needed"),
         KeyUnknown: ProblemKind(401, "key-unknown", "The key is not known"),
@@ -167,7 +169,8 @@ def request_id_of(scope: Scope) -> str | None:
 class ErrorBoundary:
     """ASGI middleware from which no exception escapes, so that no server prints its message.
 
-    Answers with a generic problem. When the answer has begun it returns, and the server cuts the connection.
+    Answers with a generic problem. When the answer has begun it returns, and the server cuts the connection. A server
+    that ends cancels what it no longer waits for: that is answered 503.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -189,6 +192,10 @@ class ErrorBoundary:
         except asyncio.CancelledError as cancelled:
             # the server prints it, and with it the message of what was being handled
             cancelled.__suppress_context__ = True
+            if not has_started:
+                response = error_response(scope, Ending("the service ends and did not get to this; try again"))
+                response.headers["Connection"] = "close"
+                await response(scope, receive, send)
             raise
         except Exception as error:
             response = failure_response(scope, error)

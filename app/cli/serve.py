@@ -3,8 +3,11 @@
 import argparse
 import gc
 import os
+import signal
 import socket
+import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import TYPE_CHECKING
 
 import structlog
@@ -17,8 +20,8 @@ from app.telemetry import configure_logging
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
-_DRAIN_SECONDS = 10
 _BACKLOG = 2048
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def add_command(commands: "Commands") -> None:
@@ -30,6 +33,9 @@ def add_command(commands: "Commands") -> None:
 
 
 def _serve(options: argparse.Namespace) -> int:
+    # The first process of a container is ended by no signal that it does not handle; loading takes seconds.
+    for each in _SIGNALS:
+        signal.signal(each, _end_now)
     # Seconds of import that the other commands do not pay.
     from app.main import create_app, end_streams  # noqa: PLC0415
 
@@ -52,7 +58,7 @@ def _serve(options: argparse.Namespace) -> int:
                 access_log=False,
                 log_config=None,
                 server_header=False,
-                timeout_graceful_shutdown=_DRAIN_SECONDS,
+                timeout_graceful_shutdown=settings.drain_seconds,
             ),
             on_shutdown=lambda: end_streams(app),
         )
@@ -62,10 +68,15 @@ def _serve(options: argparse.Namespace) -> int:
     return 0 if server.started else 1
 
 
-class DrainingServer(uvicorn.Server):
-    """Says that it shuts down before it waits for answers under way: some go on for as long as somebody listens.
+def _end_now(*_: object) -> None:
+    sys.exit(0)
 
-    uvicorn tells the app only afterwards.
+
+class DrainingServer(uvicorn.Server):
+    """Ends with exit code 0 at the first signal, once answers under way are given; at the second waits for none.
+
+    Says that it shuts down before it waits: some answers go on for as long as somebody listens. uvicorn tells the app
+    only afterwards.
     """
 
     def __init__(self, config: uvicorn.Config, *, on_shutdown: Callable[[], None]) -> None:
@@ -76,6 +87,14 @@ class DrainingServer(uvicorn.Server):
         """As uvicorn does, after `on_shutdown`."""
         self._on_shutdown()
         await super().shutdown(sockets)
+        # uvicorn raises them again once it has ended, and the process would seem to have been killed.
+        self._captured_signals.clear()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """As uvicorn does; the second signal, of either kind, ends the wait."""
+        if self.should_exit:
+            self.force_exit = True
+        super().handle_exit(sig, frame)
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -391,7 +391,7 @@ def test_no_text_of_a_caller_reaches_the_logs_or_the_terminal(
     assert "Confidential" not in everything
 
 
-async def test_a_cancelled_request_is_not_answered_and_tells_nothing() -> None:
+async def test_a_request_that_a_server_gives_up_as_it_ends_is_refused_and_tells_nothing() -> None:
     async def hang() -> dict[str, Any]:
         await asyncio.sleep(60)
         return {}
@@ -409,4 +409,7 @@ async def test_a_cancelled_request_is_not_answered_and_tells_nothing() -> None:
     with pytest.raises(asyncio.CancelledError) as cancelled:
         await task
     assert cancelled.value.__suppress_context__
-    assert answers == []
+    start, body = answers
+    headers = {name.decode().lower(): value.decode() for name, value in start["headers"]}
+    assert (start["status"], headers["retry-after"], headers["connection"]) == (503, "5", "close")
+    assert json.loads(body["body"])["type"] == "urn:plumbline:problem:ending"

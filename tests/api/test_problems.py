@@ -39,6 +39,7 @@ STATUS_BY_NAME = {
     "IdempotencyConflict": 422,
     "StoreUnavailable": 503,
     "TooBusy": 503,
+    "Ending": 503,
     "AccessDenied": 401,
     "KeyMissing": 401,
     "KeyUnknown": 401,

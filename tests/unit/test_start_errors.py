@@ -1,0 +1,87 @@
+"""A wrong setting of any kind stops the start: one line that names it, exit code 2, nothing of its value."""
+
+import pytest
+
+from app.cli.main import main
+from app.settings import Settings, variable_name
+
+# A wrong value for each setting that can be wrong; the values of secrets are planted words.
+WRONG = {
+    "PLUMBLINE_API_KEYS": "planted",
+    "PLUMBLINE_ALLOW_ANONYMOUS": "planted",
+    "PLUMBLINE_MAX_BODY_BYTES": "1",
+    "PLUMBLINE_MAX_RETRIEVAL_BODY_BYTES": "1",
+    "PLUMBLINE_MAX_BATCH_BODY_BYTES": "1",
+    "PLUMBLINE_MAX_BATCH_SAMPLES": "0",
+    "PLUMBLINE_MAX_JOB_BODY_BYTES": "planted",
+    "PLUMBLINE_BODY_TIMEOUT_SECONDS": "601",
+    "PLUMBLINE_MAX_CONTEXTS": "0",
+    "PLUMBLINE_MAX_CONTEXT_CHARACTERS": "-1",
+    "PLUMBLINE_MAX_ANSWER_CHARACTERS": "1.5",
+    "PLUMBLINE_MAX_QUESTION_CHARACTERS": "planted",
+    "PLUMBLINE_THRESHOLD": "nan",
+    "PLUMBLINE_DEADLINE_SECONDS": "inf",
+    "PLUMBLINE_ROW_DEADLINE_SECONDS": "0",
+    "PLUMBLINE_BATCH_CONCURRENCY": "0",
+    "PLUMBLINE_DATABASE_URL": "mysql://u:planted@127.0.0.1/jobs",
+    "PLUMBLINE_JOB_CONCURRENCY": "-1",
+    "PLUMBLINE_CALIBRATION": "/nowhere/calibration.json",
+    "PLUMBLINE_LLM_PROVIDER": "planted",
+    "PLUMBLINE_LLM_MAX_OUTPUT_TOKENS": "1",
+    "PLUMBLINE_LLM_CONTEXT_TOKENS": "1",
+    "PLUMBLINE_LLM_FALLBACKS": "[{]",
+    "PLUMBLINE_LLM_JUDGES": '{"default": []}',
+    "PLUMBLINE_LLM_MAX_CONCURRENCY": "0",
+    "PLUMBLINE_LLM_BACKOFF_SECONDS": "0",
+    "PLUMBLINE_LLM_RPM": "0",
+    "PLUMBLINE_LLM_TPM": "0",
+    "PLUMBLINE_LLM_PRICES": '{"m": {"input": -1, "output": 1}}',
+    "PLUMBLINE_LLM_MAX_COST": "0",
+    "PLUMBLINE_PROMPTS_DIR": "/nowhere",
+    "PLUMBLINE_EMBEDDING_BACKEND": "planted",
+    "PLUMBLINE_EMBEDDING_PRECISION": "planted",
+    "PLUMBLINE_EMBEDDING_THREADS": "0",
+    "PLUMBLINE_EMBEDDING_CACHE_BYTES": "-1",
+    "PLUMBLINE_EMBEDDING_QUEUE_SECONDS": "0",
+    "PLUMBLINE_EMBEDDING_MAX_WINDOWS": "0",
+    "PLUMBLINE_WARM_UP": "planted",
+    "PLUMBLINE_CPU_THREADS": "0",
+    "PLUMBLINE_CACHE_MAX_BYTES": "1",
+    "PLUMBLINE_CACHE_TTL_SECONDS": "-1",
+    "PLUMBLINE_DRAIN_SECONDS": "0",
+    "PLUMBLINE_LOG_LEVEL": "planted",
+    "PLUMBLINE_TRACING": "planted",
+}
+# Any text may be right; `/readyz` and the answers say when it was not.
+FREE = {
+    "DASHSCOPE_API_KEY",
+    "PLUMBLINE_CACHE_PATH",
+    "PLUMBLINE_DATA_DIR",
+    "PLUMBLINE_EMBEDDING_CACHE_PATH",
+    "PLUMBLINE_EMBEDDING_MODEL",
+    "PLUMBLINE_LLM_API_KEY",
+    "PLUMBLINE_LLM_BASE_URL",
+    "PLUMBLINE_LLM_MODEL",
+}
+# Their own words name the file.
+_NAMED_BY_FILE = {"PLUMBLINE_CALIBRATION": "calibration.json", "PLUMBLINE_PROMPTS_DIR": "verify_claims"}
+
+
+def test_every_setting_is_tried_or_free() -> None:
+    assert {variable_name(name) for name in Settings.model_fields} - FREE == WRONG.keys()
+
+
+@pytest.mark.parametrize("variable", WRONG)
+def test_a_wrong_value_stops_the_start(
+    variable: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(variable, WRONG[variable])
+
+    code = main(["serve", "--port", "0"])
+
+    said = capsys.readouterr().err
+    assert code == 2
+    assert said.startswith("plumbline: ")
+    assert said.count("\n") == 1
+    assert _NAMED_BY_FILE.get(variable, variable) in said
+    assert "planted" not in said
