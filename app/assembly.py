@@ -1,7 +1,7 @@
 """Builds the parts that score, once, from settings, and closes them again, for every way in. No web framework."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -13,7 +13,9 @@ from app.backends.sentence_encoder import TransformerEncoder
 from app.backends.shared_database import SharedDatabase
 from app.backends.verdict_store import make_verdict_store
 from app.errors import FailureReason
+from app.exchange import Usage
 from app.jobs.pace import Pace
+from app.jobs.row_handler import HindranceOf, nothing_hinders
 from app.jobs.sqlite_store import SqliteJobStore
 from app.jobs.store import JobStore
 from app.jobs.worker import Worker
@@ -91,6 +93,7 @@ def build(
     executor: Executor | None = None,
     chats: Mapping[str, ChatModel] | None = None,
     mark: Mark = random_mark,
+    on_call: Callable[[str, Usage], None] | None = None,
 ) -> Service:
     """The running parts; the stack closes them. Within a running event loop.
 
@@ -98,6 +101,7 @@ def build(
         executor: where our own work on samples runs; None for threads of its own.
         chats: in place of the chat models of the settings; their verdicts are not cached.
         mark: makes the marks around the data of their questions.
+        on_call: is told a tenant and what each call to a chat model for it used.
     """
     if executor is None:
         executor = ThreadPoolExecutor(max_workers=plan.settings.cpu_threads, thread_name_prefix="scoring")
@@ -113,7 +117,9 @@ def build(
         [llm, embedding, LexicalTier(plan.calibrations, executor)],
         turns={embedding.name: Turns(_TURNS_AT_ENCODER, embedding.prepare)},
     )
-    return Service(cascade, Scorer(cascade, executor), asyncio.Semaphore(plan.settings.batch_concurrency))
+    return Service(
+        cascade, Scorer(cascade, executor, on_call=on_call), asyncio.Semaphore(plan.settings.batch_concurrency)
+    )
 
 
 def _llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack) -> Tier:
@@ -164,21 +170,27 @@ def _encoder(settings: Settings, stack: AsyncExitStack) -> TransformerEncoder:
     return encoder
 
 
-async def open_jobs(plan: Plan, scorer: Scorer, stack: AsyncExitStack) -> JobStore:
-    """The store of jobs, and a worker on it unless the settings want none; the stack ends and closes them."""
+async def open_jobs(
+    plan: Plan, scorer: Scorer, stack: AsyncExitStack, *, hindrance_of: HindranceOf = nothing_hinders
+) -> JobStore:
+    """The store of jobs, and a worker on it unless the settings want none; the stack ends and closes them.
+
+    Args:
+        hindrance_of: why no row of a tenant's jobs may be scored now.
+    """
     if plan.settings.database_url is not None:
-        return _shared_jobs(plan, scorer, stack, plan.settings.database_url.get_secret_value())
+        return _shared_jobs(plan, scorer, stack, plan.settings.database_url.get_secret_value(), hindrance_of)
     store = SqliteJobStore(plan.settings.data_dir)
     stack.push_async_callback(store.close)
     if plan.settings.job_concurrency:
-        worker = _worker(plan, scorer, store)
+        worker = _worker(plan, scorer, store, hindrance_of)
         store.on_change(worker.wake)
         running = asyncio.get_running_loop().create_task(worker.run())
         stack.push_async_callback(_stop, worker, running)
     return store
 
 
-def _shared_jobs(plan: Plan, scorer: Scorer, stack: AsyncExitStack, url: str) -> JobStore:
+def _shared_jobs(plan: Plan, scorer: Scorer, stack: AsyncExitStack, url: str, hindrance_of: HindranceOf) -> JobStore:
     """The store on PostgreSQL, looked after by this process too; a worker takes what the queue delivers."""
     # An extra: its packages are not there unless the settings ask for them.
     from app.jobs.distributed import QueueWorker, keep_rescuing  # noqa: PLC0415
@@ -193,7 +205,7 @@ def _shared_jobs(plan: Plan, scorer: Scorer, stack: AsyncExitStack, url: str) ->
     rescuing = asyncio.get_running_loop().create_task(keep_rescuing(store))
     stack.push_async_callback(_cancelled, rescuing)
     if plan.settings.job_concurrency:
-        worker = _worker(plan, scorer, store)
+        worker = _worker(plan, scorer, store, hindrance_of)
         store.on_change(worker.wake)
         queue = QueueWorker(store, engine, worker, at_once=_CHUNKS_AT_ONCE)
         queue.start()
@@ -201,10 +213,10 @@ def _shared_jobs(plan: Plan, scorer: Scorer, stack: AsyncExitStack, url: str) ->
     return store
 
 
-def _worker(plan: Plan, scorer: Scorer, store: JobStore) -> Worker:
+def _worker(plan: Plan, scorer: Scorer, store: JobStore, hindrance_of: HindranceOf) -> Worker:
     rows_of = job_rows(scorer, plan.settings, judge_names=plan.judge_names)
     pace = Pace(concurrency=plan.settings.job_concurrency)
-    return Worker(store, lambda lease: rows_of(lease.tenant, lease.options), pace)
+    return Worker(store, lambda lease: rows_of(lease.tenant, lease.options), pace, hindrance_of=hindrance_of)
 
 
 async def _stop(worker: Worker, running: "asyncio.Task[None]") -> None:

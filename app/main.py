@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 import structlog
 from fastapi import Depends, FastAPI, Request
@@ -10,7 +11,10 @@ from fastapi_offline import FastAPIOffline
 
 import app as package
 from app import __version__
-from app.api.auth import make_key_check
+from app.access.access import access_of
+from app.access.key import Scope
+from app.api.admission import Admission
+from app.api.auth import Door, make_key_check
 from app.api.batches import BATCH_PATH, batch_routes, batch_schemas
 from app.api.edge import install_edge
 from app.api.evaluations import evaluation_routes
@@ -45,12 +49,16 @@ def create_app(
     """
     settings = settings or load_settings()
     plan = make_plan(settings, encoder=encoder)
+    access = access_of(settings)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
-            app.state.service = build(plan, stack)
-            app.state.jobs = store or await open_jobs(plan, app.state.service.scorer, stack)
+            await stack.enter_async_context(access.spending.kept())
+            app.state.service = build(plan, stack, on_call=access.add_call)
+            app.state.jobs = store or await open_jobs(
+                plan, app.state.service.scorer, stack, hindrance_of=access.hindrance
+            )
             app.state.events_desk = EventsDesk(asyncio.Event())
             for name, readiness in app.state.service.cascade.readiness().items():
                 structlog.get_logger().info("tier_built", tier=name, state=readiness.state, detail=readiness.detail)
@@ -64,11 +72,12 @@ def create_app(
         redirect_slashes=False,
         lifespan=lifespan,
     )
-    check_key = Depends(make_key_check(settings.api_keys, settings.allow_anonymous))
+    door = Door(access, allow_anonymous=settings.allow_anonymous)
+    may_evaluate, may_have_jobs = (Depends(make_key_check(door, scope)) for scope in (Scope.EVALUATE, Scope.JOBS))
     app.include_router(
         evaluation_routes(settings, lambda request: _service(request).scorer, judge_names=plan.judge_names),
         prefix="/v1",
-        dependencies=[check_key],
+        dependencies=[may_evaluate],
     )
     app.include_router(
         batch_routes(
@@ -78,11 +87,11 @@ def create_app(
             judge_names=plan.judge_names,
         ),
         prefix="/v1",
-        dependencies=[check_key],
+        dependencies=[may_evaluate],
     )
     app.include_router(operation_routes(_version(plan), lambda request: _service(request).cascade, _jobs))
     app.include_router(
-        retrieval_routes(lambda request: _service(request).scorer), prefix="/v1", dependencies=[check_key]
+        retrieval_routes(lambda request: _service(request).scorer), prefix="/v1", dependencies=[may_evaluate]
     )
     app.include_router(
         job_routes(
@@ -92,7 +101,7 @@ def create_app(
             judge_names=plan.judge_names,
         ),
         prefix="/v1",
-        dependencies=[check_key],
+        dependencies=[may_have_jobs],
     )
     document(app, MESSAGES)
     add_schemas(app, {**batch_schemas(settings), **job_schemas()})
@@ -106,6 +115,7 @@ def create_app(
             f"/v1{BATCH_PATH}": settings.max_batch_body_bytes,
         },
         max_streamed_bytes_by_path={JOBS_PATH: settings.max_job_body_bytes},
+        admission=partial(Admission, door=door),
     )
     return app
 

@@ -61,11 +61,38 @@ class Settings(BaseSettings):
 
     # --- who may call
     api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
-        default=(), description="Comma-separated API keys, 16 characters or more each; empty: loopback only."
+        default=(),
+        description="Comma-separated API keys for everything, 16 characters or more each, beside those of `plumbline keys`"
+        "; no key at all: loopback only.",
     )
     allow_anonymous: bool = Field(
         default=False,
         description="Serve without keys beyond loopback too. Only where something in front checks callers.",
+    )
+
+    keys_file: Path | None = Field(
+        default=None,
+        description="File of the keys that `plumbline keys` makes, mode 0600; empty: `keys.json` in the data folder.",
+    )
+    key_requests_per_minute: int | None = Field(
+        default=None, ge=1, description="Requests a minute of a key that has no limit of its own; empty: no limit."
+    )
+    key_concurrency: int | None = Field(
+        default=None, ge=1, description="Requests under way at one time of such a key; empty: no limit."
+    )
+    key_tokens_per_day: int | None = Field(
+        default=None, ge=1, description="Tokens of judges that such a key may use a day (UTC); empty: no limit."
+    )
+    key_cost_per_day: float | None = Field(
+        default=None,
+        gt=0,
+        allow_inf_nan=False,
+        description="What such a key may spend a day (UTC), in the currency of the prices; empty: no limit.",
+    )
+    max_concurrent_requests: int = Field(
+        default=1_000,
+        ge=1,
+        description="Requests under /v1 under way at one time, those of all callers together; beyond them 503.",
     )
 
     # --- what a request may hold

@@ -49,6 +49,7 @@ def _work(_: argparse.Namespace) -> int:
 
 async def _until_told(settings: Settings, conninfo: str) -> None:
     # Seconds of import that the other commands do not pay.
+    from app.access.access import access_of  # noqa: PLC0415
     from app.assembly import build, make_plan, open_jobs  # noqa: PLC0415
 
     loop, told = asyncio.get_running_loop(), asyncio.Event()
@@ -56,9 +57,11 @@ async def _until_told(settings: Settings, conninfo: str) -> None:
         loop.add_signal_handler(each, told.set)
     await asyncio.to_thread(probe, conninfo)
     plan = make_plan(settings)
+    access = access_of(settings)
     async with AsyncExitStack() as stack:
-        service = build(plan, stack)
-        await open_jobs(plan, service.scorer, stack)
+        await stack.enter_async_context(access.spending.kept())
+        service = build(plan, stack, on_call=access.add_call)
+        await open_jobs(plan, service.scorer, stack, hindrance_of=access.hindrance)
         # What was loaded lives as long as the process.
         gc.collect()
         gc.freeze()

@@ -13,7 +13,7 @@ import structlog
 from app.errors import StoreUnavailable
 from app.jobs.job import MAX_STRIKES, Held, Lease, PendingRow
 from app.jobs.pace import Pace
-from app.jobs.row_handler import RowHandler
+from app.jobs.row_handler import HindranceOf, RowHandler, nothing_hinders
 from app.jobs.slots import Slots
 from app.jobs.store import JobStore
 from app.records.record import Record, RecordProblem
@@ -28,12 +28,21 @@ _LOG = structlog.get_logger()
 class ChunkRun:
     """Works on one leased chunk until it is done, the lease is lost, or it is told to stop."""
 
-    def __init__(self, store: JobStore, lease: Lease, pace: Pace, slots: Slots) -> None:
+    def __init__(
+        self,
+        store: JobStore,
+        lease: Lease,
+        pace: Pace,
+        slots: Slots,
+        *,
+        hindrance_of: HindranceOf = nothing_hinders,
+    ) -> None:
         self.lease = lease
         self.held = Held.YES
         self._store = store
         self._pace = pace
         self._slots = slots
+        self._hindrance_of = hindrance_of
         self._is_stopping = False
         self._looked = asyncio.Event()
         self._working: asyncio.Task[None] | None = None
@@ -87,7 +96,7 @@ class ChunkRun:
         tasks: set[asyncio.Task[ScoredRow]] = set()
         try:
             while True:
-                unbegun = unbegun if self._is_wanted else 0
+                unbegun = unbegun if unbegun and await self._goes_on() else 0
                 # With rows of its own under way it does not wait for slots: those come back with them.
                 taken = 0
                 if unbegun:
@@ -125,7 +134,7 @@ class ChunkRun:
     async def _one_by_one(self, handler: RowHandler, rows: Sequence[PendingRow]) -> None:
         """Rows that were under way when processes ended: with nothing beside them, the next end is their doing."""
         for row, strikes in rows:
-            if not self._is_wanted:
+            if not await self._goes_on():
                 return
             if strikes >= MAX_STRIKES:
                 _LOG.error("row_put_aside", job=self.lease.job_id, row=row.row, deaths=strikes)
@@ -135,6 +144,13 @@ class ChunkRun:
                     self._note(await persistently(partial(self._store.begin, self.lease, [row.row])))
                     self._group.append(await handler.score(row))
             await self._commit()
+
+    async def _goes_on(self) -> bool:
+        """Whether more rows are to be begun; where something hinders them the job is paused and says what."""
+        hindrance = self._hindrance_of(self.lease.tenant) if self._is_wanted else None
+        if hindrance is not None:
+            self._note(await persistently(lambda: self._store.pause(self.lease, hindrance)))
+        return self._is_wanted
 
     @property
     def _is_wanted(self) -> bool:

@@ -14,7 +14,7 @@ from app.errors import PlumblineError, StoreUnavailable
 from app.jobs.chunk_run import ChunkRun, persistently
 from app.jobs.job import VALIDATION, Held, Lease
 from app.jobs.pace import Pace
-from app.jobs.row_handler import HandlerOf
+from app.jobs.row_handler import HandlerOf, HindranceOf, nothing_hinders
 from app.jobs.slots import Slots
 from app.jobs.store import JobStore
 from app.telemetry import log_failure
@@ -27,11 +27,20 @@ class Worker:
 
     Args:
         handler_of: who scores the rows of a job.
+        hindrance_of: why no row of a tenant may be scored now; its jobs pause then, and say so.
     """
 
-    def __init__(self, store: JobStore, handler_of: HandlerOf, pace: Pace | None = None) -> None:
+    def __init__(
+        self,
+        store: JobStore,
+        handler_of: HandlerOf,
+        pace: Pace | None = None,
+        *,
+        hindrance_of: HindranceOf = nothing_hinders,
+    ) -> None:
         self._store = store
         self._handler_of = handler_of
+        self._hindrance_of = hindrance_of
         self._pace = pace or Pace()
         self._slots = Slots(self._pace.concurrency)
         self._woken = asyncio.Event()
@@ -87,7 +96,7 @@ class Worker:
         return lease is not None
 
     def _begin(self, lease: Lease) -> "asyncio.Task[None]":
-        run = ChunkRun(self._store, lease, self._pace, self._slots)
+        run = ChunkRun(self._store, lease, self._pace, self._slots, hindrance_of=self._hindrance_of)
         task = asyncio.create_task(self._work(run))
         self._runs[task] = run
         task.add_done_callback(self._ended)

@@ -23,6 +23,7 @@ ARROWS: dict[str, set[str]] = {
     "token_vectors": set(),
     "settings": {"errors"},
     "uncertainty": {"errors"},
+    "access": {"errors", "exchange", "settings"},
     "retrieval": {"errors", "uncertainty"},
     "agreement": {"errors", "uncertainty", "readiness", "token_vectors", "generation", "judges", "records"},
     "telemetry": set(),
@@ -47,6 +48,7 @@ ARROWS: dict[str, set[str]] = {
     | {"scored_row", "evaluation_wire"},
     "api": FLOOR
     | {
+        "access",
         "generation",
         "judges",
         "retrieval",
@@ -59,10 +61,10 @@ ARROWS: dict[str, set[str]] = {
         "report",
         "records",
     },
-    "main": FLOOR | {"__init__", "judges", "schemas", "api", "assembly", "rows", "jobs", "backends"},
+    "main": FLOOR | {"__init__", "access", "judges", "schemas", "api", "assembly", "rows", "jobs", "backends"},
     "cluster": FLOOR | {"__init__", "sample", "scored_row", "records", "schemas", "rows", "assembly"},
     "cli": FLOOR
-    | {"batch_assembly", "batch_files", "batch_scoring", "cluster", "report", "postgres"}
+    | {"access", "batch_assembly", "batch_files", "batch_scoring", "cluster", "report", "postgres"}
     | {"__init__", "main", "assembly", "retrieval", "agreement", "judges", "records", "rows", "schemas", "scored_row"},
 }
 
