@@ -72,6 +72,7 @@ def create_app(
         redirect_slashes=False,
         lifespan=lifespan,
     )
+    app.state.access = access
     door = Door(access, allow_anonymous=settings.allow_anonymous)
     may_evaluate, may_have_jobs = (Depends(make_key_check(door, scope)) for scope in (Scope.EVALUATE, Scope.JOBS))
     app.include_router(

@@ -62,8 +62,8 @@ class Settings(BaseSettings):
     # --- who may call
     api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
         default=(),
-        description="Comma-separated API keys for everything, 16 characters or more each, beside those of `plumbline keys`"
-        "; no key at all: loopback only.",
+        description="Comma-separated API keys for everything, 16 characters or more each, beside those of "
+        "`plumbline keys`; no key at all: loopback only.",
     )
     allow_anonymous: bool = Field(
         default=False,
