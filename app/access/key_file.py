@@ -1,6 +1,5 @@
 """The file of keys: what is kept of each, read whole, written whole under a lock, mode 0600."""
 
-import fcntl
 import os
 import secrets
 from collections.abc import Iterator
@@ -149,6 +148,8 @@ def locked(path: Path) -> Iterator[None]:
     Raises:
         ConfigurationError: the folder cannot be written.
     """
+    import fcntl  # noqa: PLC0415 - not on every system
+
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # A file beside it: the file of keys is another one after each write.

@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 
 from app.access.key import Limits
-from app.access.spending_file import Spent, add_to_day, read_day, spent_of
+from app.access.spending_file import Spent, Stamp, add_to_day, read_day, spent_of, stamp_of
 from app.errors import BudgetSpent
 from app.exchange import Usage
 
@@ -40,6 +40,7 @@ class Spending:
         self._leaving: dict[str, Spent] = {}
         self._unkept: dict[str, Spent] = {}
         self._is_failing = False
+        self._state: tuple[str, Stamp | None] = ("", None)
         self._saving = asyncio.Lock()
 
     def add(self, tenant: str, usage: Usage) -> None:
@@ -99,7 +100,13 @@ class Spending:
             self._leaving = {}
 
     def _exchange(self, day: str, more: dict[str, Spent]) -> dict[str, Spent]:
-        return add_to_day(self._path, day, more) if more else read_day(self._path, day)
+        # The stamp first: what others add in between is read the next time.
+        state = (day, stamp_of(self._path))
+        if not more and state == self._state:
+            return self._kept
+        found = add_to_day(self._path, day, more) if more else read_day(self._path, day)
+        self._state = state
+        return found
 
     def _take_back(self, day: str) -> None:
         if day == self._day:

@@ -43,13 +43,29 @@ def spent_of(usage: Usage) -> Spent:
     return Spent(usage.prompt_tokens + usage.completion_tokens, usage.cost or 0.0, int(usage.cost is None))
 
 
+class Stamp(NamedTuple):
+    """What changes when somebody adds to the file."""
+
+    changed_ns: int
+    size: int
+
+
+def stamp_of(path: Path) -> Stamp | None:
+    """The file's stamp; None where there is none."""
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return Stamp(found.st_mtime_ns, found.st_size)
+
+
 def read_day(path: Path, day: str) -> dict[str, Spent]:
     """What was spent on the day, by tenant; blocks.
 
     Raises:
         OSError, sqlite3.Error: the file is there and cannot be read.
     """
-    if not path.exists():
+    if stamp_of(path) is None:
         return {}
     with _opened(path) as database:
         return _day(database, day)

@@ -1,21 +1,12 @@
 """`plumbline keys`: makes, lists, changes and revokes the keys of a service, which sees it without a restart."""
 
 import argparse
-import json
 import math
-import sqlite3
-import sys
 from collections.abc import Callable
-from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from app.access.access import key_path, spending_path
 from app.access.key import Scope
-from app.access.key_changes import adopt_key, create_key, revoke_key, rotate_key
-from app.access.key_file import StoredKey, StoredLimits, read_keys
-from app.access.spending_file import Spent, read_day
-from app.errors import InvalidInput
-from app.settings import load_settings
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -35,20 +26,20 @@ def add_command(commands: "Commands") -> None:
     _add_create(actions)
     listing = actions.add_parser("list", help="list keys; no secret is shown, none is kept")
     listing.add_argument("--json", action="store_true", help="as JSON")
-    listing.set_defaults(run=_list)
+    listing.set_defaults(run=partial(_run, "list"))
     rotate = actions.add_parser("rotate", help="give a key another secret; jobs and results stay its own")
     rotate.add_argument("name", metavar="NAME")
     rotate.add_argument(
         "--keep-old", type=_positive(float), default=0.0, metavar="HOURS", help="the old secret is good for so long"
     )
-    rotate.set_defaults(run=_rotate)
+    rotate.set_defaults(run=partial(_run, "rotate"))
     revoke = actions.add_parser("revoke", help="end a key; its jobs pause, and nothing of its own is lost")
     revoke.add_argument("name", metavar="NAME")
-    revoke.set_defaults(run=_revoke)
+    revoke.set_defaults(run=partial(_run, "revoke"))
     adopt = actions.add_parser("adopt", help="write a key of PLUMBLINE_API_KEYS into the file, with its jobs")
     adopt.add_argument("name", metavar="NAME")
     adopt.add_argument("--position", type=_positive(int), default=1, help="of the key there (default: %(default)s)")
-    adopt.set_defaults(run=_adopt)
+    adopt.set_defaults(run=partial(_run, "adopt"))
 
 
 def _add_create(actions: "Commands") -> None:
@@ -66,97 +57,14 @@ def _add_create(actions: "Commands") -> None:
     create.add_argument("--concurrency", type=_limit(int), metavar="N", help=f"requests under way at one time{limit}")
     create.add_argument("--tokens-per-day", type=_limit(int), metavar="N", help=f"tokens of judges a day, UTC{limit}")
     create.add_argument("--cost-per-day", type=_limit(float), metavar="X", help=f"money a day, UTC{limit}")
-    create.set_defaults(run=_create)
+    create.set_defaults(run=partial(_run, "create"))
 
 
-def _create(options: argparse.Namespace) -> int:
-    secret = create_key(
-        key_path(load_settings()),
-        options.name,
-        scopes=options.scopes,
-        limits=StoredLimits(
-            requests_per_minute=options.requests_per_minute,
-            concurrency=options.concurrency,
-            tokens_per_day=options.tokens_per_day,
-            cost_per_day=options.cost_per_day,
-        ),
-        expires_days=options.expires,
-    )
-    _hand_out(secret)
-    return 0
+def _run(action: str, options: argparse.Namespace) -> int:
+    # Milliseconds of import that the other commands do not pay.
+    from app.cli.key_actions import ACTIONS  # noqa: PLC0415
 
-
-def _rotate(options: argparse.Namespace) -> int:
-    _hand_out(rotate_key(key_path(load_settings()), options.name, keep_old_hours=options.keep_old))
-    return 0
-
-
-def _hand_out(secret: str) -> None:
-    """The secret alone on standard output, for scripts; what is to be known of it beside."""
-    sys.stdout.write(f"{secret}\n")
-    sys.stderr.write("this is shown once and kept nowhere; send it as 'Authorization: Bearer <key>'\n")
-
-
-def _revoke(options: argparse.Namespace) -> int:
-    revoke_key(key_path(load_settings()), options.name)
-    return 0
-
-
-def _adopt(options: argparse.Namespace) -> int:
-    settings = load_settings()
-    if options.position > len(settings.api_keys):
-        raise InvalidInput(f"PLUMBLINE_API_KEYS has {len(settings.api_keys)} keys; there is no key {options.position}")
-    secret = settings.api_keys[options.position - 1].get_secret_value()
-    adopt_key(key_path(settings), options.name, secret)
-    return 0
-
-
-def _list(options: argparse.Namespace) -> int:
-    settings, now = load_settings(), datetime.now(UTC)
-    keys = read_keys(key_path(settings)).keys
-    try:
-        spent = read_day(spending_path(settings), now.date().isoformat())
-    except (OSError, sqlite3.Error):
-        spent = {}
-    rows = [_row(key, spent.get(key.tenant, Spent()), now) for key in keys]
-    sys.stdout.write(json.dumps(rows, indent=2) + "\n" if options.json else _table(rows))
-    return 0
-
-
-def _row(key: StoredKey, spent: Spent, now: datetime) -> dict[str, object]:
-    limits = {name: value for name, value in key.limits.model_dump().items() if value is not None}
-    return {
-        "name": key.name,
-        "state": "revoked" if key.revoked else "open" if key.opens_at(now) else "expired",
-        "scopes": sorted(key.scopes),
-        "created": _day(key.created),
-        "expires": _day(key.expires),
-        "limits": limits,
-        "tokens_today": spent.tokens,
-        "cost_today": round(spent.cost, 6),
-    }
-
-
-def _table(rows: list[dict[str, object]]) -> str:
-    if not rows:
-        return "no keys; 'plumbline keys create NAME' makes one\n"
-    cells = [
-        [name.upper().replace("_", " ") for name in rows[0]],
-        *([_cell(each) for each in row.values()] for row in rows),
-    ]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells)
-    return "\n".join(lines) + "\n"
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, dict):
-        return " ".join(f"{name}={each}" for name, each in value.items()) or "-"
-    return ",".join(value) if isinstance(value, list) else "-" if value is None else str(value)
-
-
-def _day(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.astimezone(UTC).strftime("%Y-%m-%d")
+    return ACTIONS[action](options)
 
 
 def _scopes(text: str) -> frozenset[Scope]:

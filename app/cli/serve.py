@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import structlog
 import uvicorn
 
-from app.access.access import access_of
 from app.access.loopback import names_loopback
 from app.errors import ConfigurationError
 from app.settings import Settings, load_settings, unknown_variables
@@ -68,6 +67,8 @@ def _check_keys(settings: Settings, host: str) -> None:
     Raises:
         ConfigurationError: saying the three ways on.
     """
+    from app.access.access import access_of  # noqa: PLC0415
+
     if settings.allow_anonymous or names_loopback(host) or access_of(settings).keyring.has_open_key():
         return
     raise ConfigurationError(
