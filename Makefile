@@ -45,9 +45,9 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/serve.stamp: $(VENV)/bin/python pyproject.toml requirements.lock
-	$(PIP) --editable '.[offline]'
+	$(PIP) --editable '.[offline,openvino]'
 	@touch $@
 
 $(VENV)/test.stamp: $(VENV)/bin/python pyproject.toml requirements.lock
-	$(PIP) --editable '.[offline,dev]'
+	$(PIP) --editable '.[offline,openvino,dev]'
 	@touch $@ $(VENV)/serve.stamp

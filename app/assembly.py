@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from app import __version__
 from app.backends.chat_models import build_chat_models
 from app.backends.endpoints import resolve_judges
-from app.backends.sentence_encoder import TransformerEncoder
 from app.backends.shared_database import SharedDatabase
-from app.backends.verdict_store import make_verdict_store
+from app.backends.verdict_store import SqliteVerdictStore, make_verdict_store
+from app.encoding.encoder import SharedEncoder
+from app.encoding.loading import ModelChoice
 from app.errors import FailureReason
 from app.exchange import Usage
 from app.jobs.pace import Pace
@@ -40,6 +41,8 @@ _CHECK = ("check_claims", "v1")
 _TURNS_AT_ENCODER = 4
 # Rows of jobs that are under way when the service ends get so long; what is left is done after its next start.
 _DRAIN_SECONDS = 5.0
+# A text's vectors do not change.
+_FOR_EVER_SECONDS = 10 * 365 * 86_400
 # Of chunks that the queue delivers to one worker; as `Pace.chunks`.
 _CHUNKS_AT_ONCE = 2
 
@@ -156,13 +159,30 @@ def _shared_database(settings: Settings, stack: AsyncExitStack) -> SharedDatabas
     return shared
 
 
-def encoder_of(settings: Settings) -> TransformerEncoder:
-    """The encoder that the settings name; nothing is loaded before it is asked. `close` ends its thread."""
-    return TransformerEncoder(settings.embedding_model)
+def encoder_of(settings: Settings, *, store: SqliteVerdictStore | None = None) -> SharedEncoder:
+    """The encoder that the settings name; nothing is loaded before it is asked. `close` ends its threads.
+
+    Args:
+        settings: of the model, its cache and its queue.
+        store: keeps vectors beyond this process.
+    """
+    return SharedEncoder(
+        ModelChoice(settings.embedding_model, settings.embedding_backend, settings.embedding_precision),
+        threads=settings.embedding_threads,
+        cache_bytes=settings.embedding_cache_bytes,
+        queue_seconds=settings.embedding_queue_seconds,
+        store=store,
+    )
 
 
-def _encoder(settings: Settings, stack: AsyncExitStack) -> TransformerEncoder:
-    encoder = encoder_of(settings)
+def _encoder(settings: Settings, stack: AsyncExitStack) -> SharedEncoder:
+    store = None
+    if settings.embedding_cache_path is not None and settings.embedding_cache_bytes:
+        store = SqliteVerdictStore(
+            settings.embedding_cache_path, max_bytes=settings.embedding_cache_bytes, ttl_seconds=_FOR_EVER_SECONDS
+        )
+        stack.push_async_callback(store.close)
+    encoder = encoder_of(settings, store=store)
     stack.callback(encoder.close)
     if settings.warm_up:
         warming = asyncio.get_running_loop().create_task(encoder.warm_up())

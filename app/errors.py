@@ -133,7 +133,15 @@ class ClusterUnavailable(PlumblineError):
 
 
 class TooBusy(PlumblineError):
-    """As many as are served at one time are under way; trying again later is right."""
+    """As many as are served at one time are under way; trying again later is right.
+
+    Args:
+        retry_after_seconds: when; None where it cannot be told.
+    """
+
+    def __init__(self, detail: str, *, retry_after_seconds: float | None = None) -> None:
+        super().__init__(detail)
+        self.retry_after_seconds = retry_after_seconds
 
 
 class AccessDenied(PlumblineError):

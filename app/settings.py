@@ -1,55 +1,29 @@
 """Every knob: name, default, unit and one line of help. Read from the environment, prefix `PLUMBLINE_`."""
 
-import json
-import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.errors import ConfigurationError
+from app.judge_settings import DEFAULT_JUDGE, FROM_JSON, WITH_NAMES, LlmEndpoint, ModelPrice, ProviderName
+
+__all__ = [
+    "DEFAULT_JUDGE",
+    "LlmEndpoint",
+    "ModelPrice",
+    "ProviderName",
+    "Settings",
+    "load_settings",
+    "unknown_variables",
+    "variable_name",
+]
 
 PREFIX = "PLUMBLINE_"
-
-ProviderName = Literal["dashscope", "dashscope-intl", "openai", "azure", "vllm", "llamacpp", "ollama", "generic"]
-DEFAULT_JUDGE = "default"
-_JUDGE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-
-
-class LlmEndpoint(BaseModel):
-    """One address of a chat model; what is left out is the provider's own, where it has one."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    provider: ProviderName
-    base_url: str | None = None
-    api_key: SecretStr | None = None
-    model: str | None = None
-    context_tokens: int | None = Field(default=None, ge=1_024)
-
-
-class ModelPrice(BaseModel):
-    """What a million tokens cost, in any one currency; cached ones cost as much as others unless told."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    input: float = Field(ge=0, allow_inf_nan=False)
-    output: float = Field(ge=0, allow_inf_nan=False)
-    cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-
-
-def _from_json(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        raise PydanticCustomError("not_json", "expected JSON") from None
-
-
-_Json = BeforeValidator(_from_json)
 
 
 class Settings(BaseSettings):
@@ -167,12 +141,12 @@ class Settings(BaseSettings):
     llm_context_tokens: int | None = Field(
         default=None, ge=1_024, description="Tokens of a request and its reply together; empty: the provider's usual."
     )
-    llm_fallbacks: Annotated[tuple[LlmEndpoint, ...], NoDecode, _Json] = Field(
+    llm_fallbacks: Annotated[tuple[LlmEndpoint, ...], NoDecode, FROM_JSON] = Field(
         default=(),
         description="JSON list of `{provider, base_url, api_key, model, context_tokens}`: asked in order when the "
         "judge cannot answer.",
     )
-    llm_judges: Annotated[Mapping[str, tuple[LlmEndpoint, ...]] | None, NoDecode, _Json] = Field(
+    llm_judges: Annotated[Mapping[str, tuple[LlmEndpoint, ...]] | None, NoDecode, FROM_JSON, WITH_NAMES] = Field(
         default=None, description="JSON object of further judges that requests may name, each with such a list."
     )
     llm_max_concurrency: int = Field(
@@ -187,7 +161,7 @@ class Settings(BaseSettings):
     llm_tpm: int | None = Field(
         default=None, ge=1, description="Tokens a minute, for each address, model and key; empty: no budget."
     )
-    llm_prices: Annotated[Mapping[str, ModelPrice] | None, NoDecode, _Json] = Field(
+    llm_prices: Annotated[Mapping[str, ModelPrice] | None, NoDecode, FROM_JSON] = Field(
         default=None, description="JSON object: model to `{input, output, cached}`, the prices of a million tokens."
     )
     llm_max_cost: float | None = Field(
@@ -199,6 +173,31 @@ class Settings(BaseSettings):
     embedding_model: str | None = Field(
         default=None,
         description="Path or hub id of a sentence-transformers model; empty: bundled weights, then the hub.",
+    )
+    embedding_backend: Literal["auto", "torch", "openvino"] = Field(
+        default="auto",
+        description="What runs that model: `torch`, `openvino` (extra); `auto`: PyTorch on a GPU, else OpenVINO where "
+        "it is installed.",
+    )
+    embedding_precision: Literal["fp32", "bf16"] = Field(
+        default="fp32",
+        description="Arithmetic of that model; `bf16` is several times as fast, see docs/performance.md.",
+    )
+    embedding_threads: int | None = Field(
+        default=None, ge=1, le=256, description="Threads that run that model; empty: one for each core."
+    )
+    embedding_cache_bytes: int = Field(
+        default=268_435_456, ge=0, description="Bytes of vectors of sentences kept in memory; 0 keeps none."
+    )
+    embedding_cache_path: Path | None = Field(
+        default=None,
+        description="File that keeps those vectors beyond the process, mode 0600, of as many bytes; empty: none.",
+    )
+    embedding_queue_seconds: float = Field(
+        default=10.0,
+        gt=0,
+        le=600,
+        description="Seconds of work that may wait for that model; a request beyond is refused with 503.",
     )
     embedding_max_windows: int = Field(
         default=2_000, ge=1, description="Context windows and sentences that one sample may have encoded."
@@ -231,20 +230,6 @@ class Settings(BaseSettings):
         if any(len(key.get_secret_value()) < _MIN_KEY_LENGTH for key in keys):
             raise PydanticCustomError("short_key", f"every key needs {_MIN_KEY_LENGTH} characters or more")
         return keys
-
-    @field_validator("llm_judges")
-    @classmethod
-    def _judges_have_names(
-        cls, judges: Mapping[str, tuple[LlmEndpoint, ...]] | None
-    ) -> Mapping[str, tuple[LlmEndpoint, ...]] | None:
-        for name, endpoints in (judges or {}).items():
-            if name == DEFAULT_JUDGE or not _JUDGE_NAME.fullmatch(name):
-                raise PydanticCustomError(
-                    "judge_name", f"a judge's name has letters, digits and ._- and is not {DEFAULT_JUDGE!r}"
-                )
-            if not endpoints:
-                raise PydanticCustomError("no_endpoint", "a judge needs one endpoint or more")
-        return judges
 
 
 _MIN_KEY_LENGTH = 16

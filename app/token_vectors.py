@@ -45,3 +45,26 @@ class TokenVectors:
 
     vectors: NDArray[np.float32]
     bounds: NDArray[np.int64]
+
+    def part(self, first: int, last: int) -> "TokenVectors":
+        """Those of the texts [first, last)."""
+        start, end = self.bounds[first], self.bounds[last]
+        return TokenVectors(self.vectors[start:end], self.bounds[first : last + 1] - start)
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderCounts:
+    """What an encoder has done since it was made, and what it holds now.
+
+    `texts` encoded by the model and their `tokens`; `cache_hits`, `cache_misses` of texts asked for; `joined`: misses
+    that waited for a text under way in place of another run; `refused` calls; now: `queued_tokens`, `cache_bytes`.
+    """
+
+    texts: int = 0
+    tokens: int = 0
+    cache_hits: int = 0
+    cache_misses: int = 0
+    joined: int = 0
+    refused: int = 0
+    queued_tokens: int = 0
+    cache_bytes: int = 0

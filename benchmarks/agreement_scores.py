@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from app.agreement.baselines import rouge_l_precision, seed_embedding_similarity, seed_word_overlap, shortness
 from app.agreement.figures import Scale
 from app.agreement.labels import LabelledRow
-from app.agreement.measuring import RememberingEncoder
 from app.assembly import Service, encoder_of
-from app.backends.sentence_encoder import load_model
 from app.concurrency import worked_through
+from app.encoding.model_files import find_model
+from app.encoding.torch_model import load_sentence_transformer
 from app.exchange import Usage
 from app.generation.sample import Sample
 from app.judges.tier import TierName
@@ -51,7 +51,7 @@ async def score_rows(
 ) -> list[Outcome]:
     """An outcome for each row, in order, from the service as it is served, asked for this tier alone."""
     encoder = encoder_of(settings)
-    app = create_app(settings, encoder=RememberingEncoder(encoder))
+    app = create_app(settings, encoder=encoder)
     options = Options(tiers=(tier,), threshold=settings.threshold, deadline_seconds=deadline_seconds)
     outcomes: list[Outcome] = []
 
@@ -96,7 +96,9 @@ def _timed(work: Callable[[], list[float]], scale: Scale) -> Baseline:
 
 def _encode(texts: Sequence[str]) -> NDArray[np.float32]:
     """A vector a text, as the seed has it."""
-    vectors = load_model(None).encode(list(texts), normalize_embeddings=True, convert_to_numpy=True)
+    vectors = load_sentence_transformer(find_model(None)).encode(
+        list(texts), normalize_embeddings=True, convert_to_numpy=True
+    )
     return np.asarray(vectors, dtype=np.float32)
 
 

@@ -40,7 +40,7 @@ class GatedEncoder(WordEncoder):
         self.gate = asyncio.Event()
         self.in_flight = self.most = self.begun = self.cancelled = 0
 
-    async def read(self, texts: Sequence[str], *, seconds: float) -> Reading:
+    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> Reading:
         self.begun += 1
         self.in_flight += 1
         self.most = max(self.most, self.in_flight)

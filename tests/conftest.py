@@ -10,7 +10,7 @@ import pytest
 import structlog
 from hypothesis import settings
 
-from app.backends.sentence_encoder import TransformerEncoder
+from app.encoding.encoder import SharedEncoder
 from tests.job_stores import PostgresStores, SqliteStores, Stores, require_postgres
 from tests.postgres_server import PostgresServer
 from tests.scripted_judge import ScriptedJudge
@@ -50,15 +50,15 @@ async def judge() -> AsyncIterator[ScriptedJudge]:
 
 
 @pytest.fixture(scope="session")
-def real_encoder() -> Iterator[TransformerEncoder]:
+def real_encoder() -> Iterator[SharedEncoder]:
     """The bundled model, loaded on first use, once for all tests that ask for it."""
-    encoder = TransformerEncoder()
+    encoder = SharedEncoder()
     yield encoder
     encoder.close()
 
 
 @pytest.fixture
-async def real_service(real_encoder: TransformerEncoder) -> AsyncIterator[httpx2.AsyncClient]:
+async def real_service(real_encoder: SharedEncoder) -> AsyncIterator[httpx2.AsyncClient]:
     """The service without a judge, with the bundled model."""
     async with running(plain_settings(deadline_seconds=60), encoder=real_encoder) as client:
         yield client

@@ -64,7 +64,7 @@ class WordEncoder:
         self._words = [""]
         self._id_by_word = {"": 0}
 
-    async def read(self, texts: Sequence[str], *, seconds: float) -> Reading:
+    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> Reading:
         words = [_WORD.findall(text.casefold()) for text in texts]
         return Reading(
             tokens=[[self._id(word) for word in of_text[: self._max_words] or [""]] for of_text in words],
@@ -73,7 +73,9 @@ class WordEncoder:
             is_overlong=[len(of_text) > self._max_words for of_text in words],
         )
 
-    async def encode(self, reading: Reading, *, seconds: float) -> TokenVectors:
+    async def encode(
+        self, reading: Reading, *, seconds: float, scope: str = "", can_wait: bool = False
+    ) -> TokenVectors:
         """As a model does; `encoded` keeps the words of each text, call by call, joined by blanks."""
         self.encoded.append([" ".join(self._words[token] for token in row) for row in reading.tokens])
         lengths = [len(row) for row in reading.tokens]

@@ -1,7 +1,6 @@
 """Labelled answers as a tier measures them, and the same answers beside contexts that have nothing to do with them."""
 
 import sys
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -19,12 +18,10 @@ from app.judges.embedding import EmbeddingTier
 from app.judges.lexical import MODEL as LEXICAL_MODEL
 from app.judges.lexical import find_wording
 from app.judges.sentence_claims import Finding
-from app.judges.tier import SentenceEncoder, TierName
-from app.readiness import Readiness
-from app.token_vectors import Reading, TokenVectors
+from app.judges.tier import Ask, SentenceEncoder, TierName
 
-# Texts whose vectors are kept: those of the contexts that the next answers share.
-_TEXTS_KEPT = 4_000
+# Nobody waits for one answer.
+_PATIENT = Ask(can_wait=True)
 # Answers set beside contexts of other subjects.
 _UNRELATED_PAIRS = 300
 
@@ -61,12 +58,10 @@ def measuring_tier(name: TierName, encoder: SentenceEncoder) -> MeasuringTier:
     """Tier lexical or tier embedding, without its limit on windows."""
     if name is TierName.LEXICAL:
         return MeasuringTier(name, LEXICAL_MODEL, _measure_wording)
-    tier = EmbeddingTier(
-        RememberingEncoder(encoder), CalibrationTable(()), ThreadPoolExecutor(1), max_windows=sys.maxsize
-    )
+    tier = EmbeddingTier(encoder, CalibrationTable(()), ThreadPoolExecutor(1), max_windows=sys.maxsize)
 
     async def measure(case: SegmentedSample) -> Mapping[int, Finding]:
-        return (await tier.compare(case, seconds=float("inf"))).finding_by_position
+        return (await tier.compare(case, _PATIENT, seconds=float("inf"))).finding_by_position
 
     return MeasuringTier(name, encoder.model, measure)
 
@@ -89,39 +84,6 @@ async def measure_rows(rows: Sequence[LabelledRow], tier: MeasuringTier, *, lang
         return None
     unrelated, _ = await _measure(_unrelated(judged), tier.measure, names)
     return Measured(answers, unrelated, refused)
-
-
-class RememberingEncoder:
-    """An encoder that keeps the vectors of the texts it has just encoded: labelled answers often share contexts."""
-
-    def __init__(self, encoder: SentenceEncoder) -> None:
-        self._encoder = encoder
-        self._kept: OrderedDict[tuple[int, ...], np.ndarray[tuple[int, int], np.dtype[np.float32]]] = OrderedDict()
-
-    @property
-    def model(self) -> str:
-        return self._encoder.model
-
-    async def read(self, texts: Sequence[str], *, seconds: float) -> Reading:
-        """As the encoder reads them."""
-        return await self._encoder.read(texts, seconds=seconds)
-
-    async def encode(self, reading: Reading, *, seconds: float) -> TokenVectors:
-        """As the encoder encodes them, those that are kept excepted."""
-        keys = [tuple(tokens) for tokens in reading.tokens]
-        new = [row for row, key in enumerate(keys) if key not in self._kept]
-        if new:
-            found = await self._encoder.encode(reading.pick(new), seconds=seconds)
-            for place, row in enumerate(new):
-                self._kept[keys[row]] = found.vectors[found.bounds[place] : found.bounds[place + 1]]
-        vectors = [self._kept[key] for key in keys]
-        while len(self._kept) > _TEXTS_KEPT:
-            self._kept.popitem(last=False)
-        bounds = np.cumsum([0, *map(len, vectors)])
-        return TokenVectors(np.concatenate(vectors), bounds)
-
-    def readiness(self) -> Readiness:
-        return self._encoder.readiness()
 
 
 async def _measure(

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -146,8 +147,8 @@ def error_response(scope: Scope, error: PlumblineError) -> Response:
     if kind.status >= INTERNAL.status and kind.status not in _HEADERS:
         return failure_response(scope, error)
     headers = dict(_HEADERS.get(kind.status, {}))
-    if isinstance(error, LimitReached):
-        headers["Retry-After"] = str(error.retry_after_seconds)
+    if isinstance(error, LimitReached | TooBusy) and error.retry_after_seconds is not None:
+        headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_seconds)))
     return problem_response(scope, kind, detail=str(error), headers=headers)
 
 

@@ -8,13 +8,14 @@ import asyncio
 import os
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
 import structlog
 
+from app.backends.cache_file import Transaction, claim, is_damage, pragma, tune
 from app.backends.shared_database import SharedDatabase
 from app.backends.shared_verdicts import SharedVerdictStore
 from app.readiness import Readiness, State
@@ -22,13 +23,6 @@ from app.settings import Settings
 
 T = TypeVar("T")
 
-# Written into the file's header: a database of somebody else's is left alone. "PLVC".
-_APPLICATION_ID = 0x504C5643
-_SCHEMA = """
-CREATE TABLE verdicts (key TEXT PRIMARY KEY, stored REAL NOT NULL, used REAL NOT NULL, value BLOB NOT NULL);
-CREATE INDEX verdicts_stored ON verdicts (stored);
-CREATE INDEX verdicts_used ON verdicts (used);
-"""
 _PUT = """
 INSERT INTO verdicts (key, stored, used, value) VALUES (?, ?, ?, ?)
 ON CONFLICT (key) DO UPDATE SET stored = excluded.stored, used = excluded.used, value = excluded.value
@@ -43,7 +37,6 @@ _TOUCH_SECONDS = 60.0
 _SWEPT_AT_ONCE = 64
 # Beyond so many writes waiting for a slow disk, new ones are dropped.
 _MAX_WAITING = 1_000
-_JOURNAL_BYTES = 4 * 1024 * 1024
 # Pages that an entry takes besides its value: table, three indices, their inner nodes.
 _SPARE_PAGES = 8
 
@@ -82,11 +75,27 @@ class SqliteVerdictStore:
 
     async def put(self, key: str, value: bytes) -> None:
         """Keeps the value if that can be done; one of more than a quarter of `max_bytes` is not kept."""
-        if self._is_closed or self._waiting >= _MAX_WAITING or len(value) > self._max_bytes // 4:
+        await self.put_many({key: value})
+
+    async def get_many(self, keys: Sequence[str]) -> dict[str, bytes]:
+        """The values that are there, as `get` finds them, in one go."""
+
+        def work() -> dict[str, bytes]:
+            return {key: value for key in keys if (value := self._get(key)) is not None}
+
+        if self._is_closed:
+            return {}
+        found = await self._in_thread(lambda: self._guarded(work))
+        return found or {}
+
+    async def put_many(self, values: Mapping[str, bytes]) -> None:
+        """Keeps the values in one transaction, as `put` does each."""
+        kept = {key: value for key, value in values.items() if len(value) <= self._max_bytes // 4}
+        if self._is_closed or self._waiting >= _MAX_WAITING or not kept:
             return
         self._waiting += 1
         try:
-            await self._in_thread(lambda: self._guarded(lambda: self._put(key, value)))
+            await self._in_thread(lambda: self._guarded(lambda: self._put(kept)))
         finally:
             self._waiting -= 1
 
@@ -114,7 +123,7 @@ class SqliteVerdictStore:
             return work()
         except (sqlite3.Error, OSError) as error:
             self._complain(error)
-            if _is_damage(error):
+            if is_damage(error):
                 self._put_aside()
             return None
 
@@ -134,24 +143,25 @@ class SqliteVerdictStore:
                 self._complain(error)
         return bytes(value)
 
-    def _put(self, key: str, value: bytes) -> None:
+    def _put(self, values: Mapping[str, bytes]) -> None:
         if self._is_resting:
             return
         connection, now = self._connected(), self._clock()
-        with _Transaction(connection):
+        with Transaction(connection):
             connection.execute(
                 "DELETE FROM verdicts WHERE rowid IN (SELECT rowid FROM verdicts WHERE stored <= ? LIMIT ?)",
                 (now - self._ttl_seconds, _SWEPT_AT_ONCE),
             )
-            self._make_room(connection, len(value))
-            connection.execute(_PUT, (key, now, now, value))
+            for key, value in values.items():
+                self._make_room(connection, len(value))
+                connection.execute(_PUT, (key, now, now, value))
         self._complaint = None
 
     def _make_room(self, connection: sqlite3.Connection, size: int) -> None:
         """Deletes entries, those used longest ago first, until one more of `size` bytes is within the bound."""
-        page_size = _pragma(connection, "page_size")
+        page_size = pragma(connection, "page_size")
         allowed = self._max_bytes // page_size - size // page_size - _SPARE_PAGES
-        while _pragma(connection, "page_count") - _pragma(connection, "freelist_count") > allowed:
+        while pragma(connection, "page_count") - pragma(connection, "freelist_count") > allowed:
             deleted = connection.execute(
                 "DELETE FROM verdicts WHERE rowid IN (SELECT rowid FROM verdicts ORDER BY used LIMIT 4)"
             )
@@ -173,11 +183,11 @@ class SqliteVerdictStore:
                 self._path or ":memory:", timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
             )
             try:
-                _claim(connection)
+                claim(connection)
                 if self._path is not None:
                     # Before there is a journal: SQLite gives it the mode of the file.
                     self._path.chmod(0o600)
-                _tune(connection)
+                tune(connection)
             except BaseException:
                 connection.close()
                 raise
@@ -209,26 +219,6 @@ class SqliteVerdictStore:
         self._complaint = getattr(error, "sqlite_errorname", None) or type(error).__name__
 
 
-class _ForeignDatabase(sqlite3.Error):
-    """The file is a database, and not one of ours."""
-
-
-class _Transaction:
-    """Commits at its end, rolls back on an error. Locks at once: a lock taken after a read cannot be waited for."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def __enter__(self) -> None:
-        self._connection.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if kind is None:
-            self._connection.execute("COMMIT")
-        elif self._connection.in_transaction:
-            self._connection.execute("ROLLBACK")
-
-
 def make_verdict_store(
     settings: Settings, shared: SharedDatabase | None = None
 ) -> SqliteVerdictStore | SharedVerdictStore | None:
@@ -243,40 +233,3 @@ def make_verdict_store(
     if shared is not None and settings.cache_path is None:
         return SharedVerdictStore(shared, max_bytes=max_bytes, ttl_seconds=ttl_seconds)
     return SqliteVerdictStore(settings.cache_path, max_bytes=max_bytes, ttl_seconds=ttl_seconds)
-
-
-def _claim(connection: sqlite3.Connection) -> None:
-    """Makes an empty file ours.
-
-    Raises:
-        sqlite3.Error: it is a database of somebody else, or none.
-    """
-    if _pragma(connection, "application_id") == _APPLICATION_ID:
-        return
-    with _Transaction(connection):
-        # Asked again with the lock: another process may have made it meanwhile.
-        if _pragma(connection, "application_id") == _APPLICATION_ID:
-            return
-        if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
-            raise _ForeignDatabase("the file is a database of something else")
-        connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-        for statement in _SCHEMA.strip().splitlines():
-            connection.execute(statement)
-
-
-def _tune(connection: sqlite3.Connection) -> None:
-    connection.execute("PRAGMA journal_mode = WAL")
-    # In WAL mode a loss of power may take the last entries, never the file.
-    connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
-
-
-def _pragma(connection: sqlite3.Connection, name: str) -> int:
-    (value,) = connection.execute(f"PRAGMA {name}").fetchone()
-    return int(value)
-
-
-def _is_damage(error: Exception) -> bool:
-    code = getattr(error, "sqlite_errorcode", None)
-    # The lower byte is the kind; the rest says where.
-    return code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)

@@ -89,6 +89,7 @@ class HerePlan:
             "deadline": settings.deadline_seconds,
             "calibration": _calibration_digest(self.plan),
             "embedding model": settings.embedding_model,
+            "precision": settings.embedding_precision,
             "limits of a row": [str(getattr(settings, limit)) for limit in limits],
         }
         if self.has_judge:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from app import __version__
-from app.cli import batch_file, calibrate, keys, report, retrieval, score, serve, worker
+from app.cli import batch_file, calibrate, keys, prepare, report, retrieval, score, serve, worker
 from app.errors import PlumblineError
 
 _USAGE_ERROR = 2
@@ -30,6 +30,7 @@ def _parser() -> argparse.ArgumentParser:
     score.add_command(commands)
     worker.add_command(commands)
     keys.add_command(commands)
+    prepare.add_command(commands)
     calibrate.add_command(commands)
     retrieval.add_commands(commands)
     batch_file.add_command(commands)

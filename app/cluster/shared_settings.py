@@ -25,6 +25,7 @@ _DECIDING: Final = (
     "llm_max_cost",
     "prompts_dir",
     "embedding_model",
+    "embedding_precision",
     "embedding_max_windows",
     "max_contexts",
     "max_context_characters",

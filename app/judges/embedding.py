@@ -4,9 +4,11 @@ import asyncio
 import contextlib
 import math
 import time
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeVar
 
 from app.errors import FailureReason, TierFailure
 from app.generation.sample import SegmentedSample
@@ -18,7 +20,9 @@ from app.judges.support.alignment import Alignment
 from app.judges.tier import Ask, SentenceEncoder, TierName
 from app.judges.window_match import ComparisonPlan, WindowMatch, match_sentences, plan_comparison
 from app.readiness import Readiness, State
-from app.token_vectors import Reading
+from app.token_vectors import Reading, TokenVectors
+
+T = TypeVar("T")
 
 # Share of unknown tokens in the answer, or in the contexts, beyond which the model does not read the language.
 # docs/decisions/0002: an English sentence made of foreign names has 5 %, Chinese ones have 20 to 58 %.
@@ -28,8 +32,8 @@ MAX_UNKNOWN_SHARE = 0.15
 _ENGLISH_ONLY = frozenset({"all-MiniLM-L6-v2", "all-MiniLM-L12-v2", "all-mpnet-base-v2", "all-distilroberta-v1"})
 
 
-# Windows whose vectors are in memory together.
-_WINDOWS_AT_ONCE = 128
+# Windows whose vectors are in memory together, 12 MB of them.
+_WINDOWS_AT_ONCE = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +65,17 @@ class EmbeddingTier:
 
         Raises:
             TierFailure: `unsupported_language`, `too_long`, `timeout`, or what the encoder declares.
+            TooBusy: so much waits for the encoder that this sample would wait too long.
         """
-        comparison = await self.compare(case, seconds=seconds)
-        return await asyncio.get_running_loop().run_in_executor(self._executor, self._judgement, case, comparison)
+        return await self._compared(case, ask, seconds, lambda comparison: self._judgement(case, comparison))
+
+    async def compare(self, case: SegmentedSample, ask: Ask, *, seconds: float) -> Comparison:
+        """How each checkable sentence matches the contexts.
+
+        Raises:
+            TierFailure, TooBusy: as `judge`.
+        """
+        return await self._compared(case, ask, seconds, lambda comparison: comparison)
 
     async def prepare(self) -> None:
         """Has the model loaded, where it is not yet; a failure is told by whoever is judged next."""
@@ -71,23 +83,26 @@ class EmbeddingTier:
             with contextlib.suppress(TierFailure):
                 await self._encoder.read(["warm"], seconds=math.inf)
 
-    async def compare(self, case: SegmentedSample, *, seconds: float) -> Comparison:
-        """How each checkable sentence matches the contexts.
-
-        Raises:
-            TierFailure: as `judge`.
-        """
+    async def _compared(self, case: SegmentedSample, ask: Ask, seconds: float, then: Callable[[Comparison], T]) -> T:
+        """What `then` makes of the comparison. Few visits to the executor: each costs as much as a small sample."""
         until = time.monotonic() + seconds
         run = asyncio.get_running_loop().run_in_executor
         self._refuse_other_languages(case)
-        plan = await run(self._executor, plan_comparison, case)
-        self._refuse_too_long(len(plan.parts) + len(plan.windows))
-        reading = await self._encoder.read(plan.texts, seconds=until - time.monotonic())
+        plan, texts = await run(self._executor, _planned, case)
+        self._refuse_too_long(len(texts))
+        reading = await self._encoder.read(texts, seconds=until - time.monotonic(), scope=ask.tenant)
         self._refuse_unread(plan, reading)
-        matches = await self._match(plan, reading, until)
-        words = await run(self._executor, find_wording, case)
-        findings = {position: _joined(words[position], match) for position, match in matches.items()}
-        return Comparison(findings, sum(reading.is_overlong))
+        alignment, last = await self._aligned(plan, reading, ask, until)
+
+        def finish() -> T:
+            alignment.add(last, until=until)
+            matches = match_sentences(plan, alignment)
+            self._refuse_no_numbers(matches)
+            words = find_wording(case)
+            findings = {position: _joined(words[position], match) for position, match in matches.items()}
+            return then(Comparison(findings, sum(reading.is_overlong)))
+
+        return await run(self._executor, finish)
 
     def readiness(self) -> Readiness:
         return self._encoder.readiness()
@@ -98,7 +113,8 @@ class EmbeddingTier:
         return judgement_of(case, comparison.finding_by_position, calibration, warnings=warnings)
 
     def _refuse_other_languages(self, case: SegmentedSample) -> None:
-        if self._encoder.model in _ENGLISH_ONLY and case.language != "en":
+        # "name@precision" reads what "name" reads.
+        if self._encoder.model.partition("@")[0] in _ENGLISH_ONLY and case.language != "en":
             raise TierFailure(
                 FailureReason.UNSUPPORTED_LANGUAGE,
                 f"{self._encoder.model} reads English; the answer is in {case.language!r}",
@@ -122,21 +138,32 @@ class EmbeddingTier:
                     f"(more than {MAX_UNKNOWN_SHARE:.0%})",
                 )
 
-    async def _match(self, plan: ComparisonPlan, reading: Reading, until: float) -> dict[int, WindowMatch]:
+    async def _aligned(
+        self, plan: ComparisonPlan, reading: Reading, ask: Ask, until: float
+    ) -> tuple[Alignment, TokenVectors]:
+        """The sentences beside all windows but the last ones, and the vectors of those."""
         run = asyncio.get_running_loop().run_in_executor
-        count = len(plan.parts)
-        parts = await self._encoder.encode(reading.pick(range(count)), seconds=until - time.monotonic())
-        alignment = Alignment(parts)
-        # Windows of like length together, so that little is padded.
-        order = sorted(range(len(plan.windows)), key=lambda window: len(reading.tokens[count + window]))
-        for start in range(0, len(order), _WINDOWS_AT_ONCE):
-            some = [count + window for window in order[start : start + _WINDOWS_AT_ONCE]]
-            vectors = await self._encoder.encode(reading.pick(some), seconds=until - time.monotonic())
+        count, rows = len(plan.parts), range(len(plan.parts) + len(plan.windows))
+        # The parts go with the first windows: together they fill the model's rows better.
+        vectors = await self._encode(reading.pick(rows[: count + _WINDOWS_AT_ONCE]), ask, until)
+        alignment, vectors = Alignment(vectors.part(0, count)), vectors.part(count, len(vectors.bounds) - 1)
+        for start in range(count + _WINDOWS_AT_ONCE, len(rows), _WINDOWS_AT_ONCE):
             await run(self._executor, partial(alignment.add, vectors, until=until))
-        matches = await run(self._executor, match_sentences, plan, order, alignment)
+            vectors = await self._encode(reading.pick(rows[start : start + _WINDOWS_AT_ONCE]), ask, until)
+        return alignment, vectors
+
+    def _refuse_no_numbers(self, matches: Mapping[int, WindowMatch]) -> None:
         if not all(math.isfinite(match.alignment) for match in matches.values()):
             raise TierFailure(FailureReason.INVALID_REPLY, f"{self._encoder.model} gave vectors that are no numbers")
-        return matches
+
+    async def _encode(self, reading: Reading, ask: Ask, until: float) -> TokenVectors:
+        seconds = until - time.monotonic()
+        return await self._encoder.encode(reading, seconds=seconds, scope=ask.tenant, can_wait=ask.can_wait)
+
+
+def _planned(case: SegmentedSample) -> tuple[ComparisonPlan, list[str]]:
+    plan = plan_comparison(case)
+    return plan, plan.texts
 
 
 def _joined(words: Finding, match: WindowMatch) -> Finding:

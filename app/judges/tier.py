@@ -102,19 +102,28 @@ class SentenceEncoder(Protocol):
     @property
     def model(self) -> str: ...
 
-    async def read(self, texts: Sequence[str], *, seconds: float) -> Reading:
-        """The texts as the model's tokens, at little cost.
+    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> Reading:
+        """The texts as the model's tokens, at little cost; `scope` as for `encode`.
 
         Raises:
             TierFailure: the model is not there, cannot be loaded, or did not finish in time.
         """
         ...
 
-    async def encode(self, reading: Reading, *, seconds: float) -> TokenVectors:
+    async def encode(
+        self, reading: Reading, *, seconds: float, scope: str = "", can_wait: bool = False
+    ) -> TokenVectors:
         """The vectors of texts that were read; the same text always gives the same ones in one call.
+
+        Args:
+            reading: what `read` gave.
+            seconds: to wait at the most.
+            scope: whose texts they are; what one had encoded tells another nothing.
+            can_wait: nobody waits for the answer, so it may be long in coming.
 
         Raises:
             TierFailure: as `read`.
+            TooBusy: too much waits already.
         """
         ...
 

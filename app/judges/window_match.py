@@ -49,13 +49,12 @@ def plan_comparison(case: SegmentedSample) -> ComparisonPlan:
     return ComparisonPlan(parts, distinct, [windows[text] for text in sorted(windows)])
 
 
-def match_sentences(plan: ComparisonPlan, order: Sequence[int], alignment: Alignment) -> dict[int, WindowMatch]:
+def match_sentences(plan: ComparisonPlan, alignment: Alignment) -> dict[int, WindowMatch]:
     """How each sentence of the plan matches, by position.
 
     Args:
         plan: with at least one window.
-        order: the numbers of the plan's windows, as they were given to `alignment`.
-        alignment: of the plan's parts with all of its windows.
+        alignment: of the plan's parts with all of its windows, in their order.
     """
     row_by_part = {part: row for row, part in enumerate(plan.parts)}
     shares, nearest = alignment.shares(), alignment.nearest()
@@ -63,7 +62,7 @@ def match_sentences(plan: ComparisonPlan, order: Sequence[int], alignment: Align
     for position, parts in plan.parts_by_position.items():
         rows = [row_by_part[part] for part in parts]
         share = sum(float(shares[row]) for row in rows) / len(rows)
-        matches[position] = WindowMatch(share, plan.windows[order[nearest[rows[0]]]])
+        matches[position] = WindowMatch(share, plan.windows[nearest[rows[0]]])
     return matches
 
 

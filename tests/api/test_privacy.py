@@ -70,7 +70,7 @@ REFUSED: dict[str, dict[str, Any]] = {
 class PlantedEncoder(WordEncoder):
     """Has a bug whose message quotes a text."""
 
-    async def read(self, texts: Sequence[str], *, seconds: float) -> Reading:
+    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> Reading:
         try:
             raise KeyError(texts[0])
         except KeyError as error:

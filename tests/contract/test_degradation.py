@@ -35,14 +35,16 @@ class BrokenEncoder(WordEncoder):
         super().__init__(model)
         self._error = error
 
-    async def read(self, texts: Sequence[str], *, seconds: float) -> Reading:
+    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> Reading:
         raise self._error
 
 
 class SlowEncoder(WordEncoder):
     """Takes for ever."""
 
-    async def encode(self, reading: Reading, *, seconds: float) -> TokenVectors:
+    async def encode(
+        self, reading: Reading, *, seconds: float, scope: str = "", can_wait: bool = False
+    ) -> TokenVectors:
         await asyncio.sleep(3600)
         raise AssertionError
 
@@ -170,7 +172,9 @@ async def test_a_bug_in_a_tier_is_a_500_and_not_an_answer_of_the_next(error: Exc
 
 async def test_a_model_that_gives_numbers_that_are_none_never_makes_a_score() -> None:
     class Nan(WordEncoder):
-        async def encode(self, reading: Reading, *, seconds: float) -> TokenVectors:
+        async def encode(
+            self, reading: Reading, *, seconds: float, scope: str = "", can_wait: bool = False
+        ) -> TokenVectors:
             found = await super().encode(reading, seconds=seconds)
             return replace(found, vectors=np.full_like(found.vectors, np.nan))
 

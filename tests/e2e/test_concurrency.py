@@ -40,7 +40,9 @@ _PAUSE_SECONDS = 0.01
 class BurningEncoder(WordEncoder):
     """Multiplies matrices in a thread, as a model does, before it gives its vectors."""
 
-    async def encode(self, reading: Reading, *, seconds: float) -> TokenVectors:
+    async def encode(
+        self, reading: Reading, *, seconds: float, scope: str = "", can_wait: bool = False
+    ) -> TokenVectors:
         await asyncio.to_thread(_burn)
         return await super().encode(reading, seconds=seconds)
 

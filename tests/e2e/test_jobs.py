@@ -99,7 +99,7 @@ class SlowEncoder(GatedEncoder):
         super().__init__()
         self.is_held = asyncio.Event()
 
-    async def read(self, texts: Sequence[str], *, seconds: float) -> Reading:
+    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> Reading:
         if any(SLOW in text for text in texts):
             self.is_held.set()
         return await super().read(texts, seconds=seconds)

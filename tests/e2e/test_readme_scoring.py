@@ -8,8 +8,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from app.backends.sentence_encoder import TransformerEncoder
 from app.cli.main import main
+from app.encoding.encoder import SharedEncoder
 from app.main import create_app
 from app.schemas.jobs import JobInfo
 from tests.service import plain_settings, served
@@ -49,7 +49,7 @@ def test_the_commands_of_the_readme_score_report_and_gate(
 
 
 def test_the_client_of_the_readme_prints_what_it_says(
-    real_encoder: TransformerEncoder, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    real_encoder: SharedEncoder, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     with served(create_app(plain_settings(data_dir=tmp_path), encoder=real_encoder)) as url:
         exec(block(CLIENT, "python").replace("http://127.0.0.1:8000", url), {})  # noqa: S102 - our own README

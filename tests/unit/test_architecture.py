@@ -21,7 +21,8 @@ ARROWS: dict[str, set[str]] = {
     "readiness": set(),
     "provider_batch": set(),
     "token_vectors": set(),
-    "settings": {"errors"},
+    "judge_settings": set(),
+    "settings": {"errors", "judge_settings"},
     "uncertainty": {"errors"},
     "access": {"errors", "exchange", "settings"},
     "retrieval": {"errors", "uncertainty"},
@@ -30,7 +31,8 @@ ARROWS: dict[str, set[str]] = {
     "generation": {"errors", "sample"},
     "records": {"errors", "sample"},
     "judges": {"errors", "exchange", "readiness", "token_vectors", "generation"},
-    "backends": {"errors", "exchange", "provider_batch", "readiness", "settings", "token_vectors", "postgres"},
+    "encoding": {"errors", "readiness", "token_vectors"},
+    "backends": {"errors", "exchange", "provider_batch", "readiness", "settings", "postgres"},
     "scored_row": {"exchange"},
     "scoring": {"errors", "exchange", "generation", "judges"},
     "schemas": {"errors"},
@@ -41,7 +43,7 @@ ARROWS: dict[str, set[str]] = {
     "jobs": FLOOR | {"sample", "scored_row", "records", "postgres"},
     "batch_files": FLOOR | {"provider_batch", "records", "scored_row"},
     "batch_assembly": FLOOR | {"__init__", "judges", "backends", "batch_files", "assembly", "rows", "schemas"},
-    "assembly": FLOOR | {"__init__", "postgres", "judges", "backends", "scoring", "rows", "jobs"},
+    "assembly": FLOOR | {"__init__", "postgres", "judges", "backends", "encoding", "scoring", "rows", "jobs"},
     "client": {"errors", "sample", "schemas", "records"},
     "batch_scoring": FLOOR
     | {"__init__", "generation", "judges", "backends", "assembly", "records", "rows", "client", "schemas"}
@@ -73,7 +75,7 @@ FENCES: dict[str, set[str] | None] = {
     "structlog": None,
     "pydantic": None,
     "pydantic_core": None,
-    "numpy": {"judges", "backends", "retrieval", "agreement", "report", "uncertainty", "token_vectors"},
+    "numpy": {"judges", "encoding", "retrieval", "agreement", "report", "uncertainty", "token_vectors"},
     "msgspec": {
         "retrieval",
         "schemas",
@@ -105,9 +107,13 @@ FENCES: dict[str, set[str] | None] = {
     "psycopg": {"postgres", "jobs", "backends"},
     "psycopg_pool": {"postgres", "jobs", "backends"},
     "procrastinate": {"jobs/procrastinate_engine.py"},
-    "torch": {"backends/sentence_encoder.py"},
-    "sentence_transformers": {"backends/sentence_encoder.py"},
-    "transformers": {"backends/sentence_encoder.py"},
+    "torch": {"encoding/torch_model.py", "encoding/openvino_model.py"},
+    "sentence_transformers": {"encoding/torch_model.py"},
+    "transformers": {"encoding/torch_model.py"},
+    "openvino": {"encoding/openvino_model.py"},
+    "huggingface_hub": {"encoding/model_files.py"},
+    "threadpoolctl": {"encoding/work_threads.py"},
+    "tokenizers": {"encoding/text_reader.py"},
     "pydantic_settings": {"settings"},
     "json_repair": {"judges/reply_reading.py"},
     "rapidfuzz": {"judges/evidence/alignment.py", "agreement/baselines.py"},
@@ -117,7 +123,11 @@ FENCES: dict[str, set[str] | None] = {
     "stop_words": {"generation/words.py", "agreement/baselines.py"},
 }
 # Seconds of import each; a process that never asks the tier never pays.
-LAZY = {"sentence_transformers", "transformers", "torch", "pyarrow", "tqdm", "ray"}
+LAZY = {"sentence_transformers", "transformers", "torch", "openvino", "huggingface_hub", "tokenizers"} | {
+    "pyarrow",
+    "tqdm",
+    "ray",
+}
 
 
 def room_of(path: Path, app: Path = APP) -> str:
@@ -188,7 +198,7 @@ def test_every_import_follows_the_arrows_and_the_fences() -> None:
         ("scoring.py", "import fastapi", "scoring.py: imports fastapi"),
         ("judges/llm.py", "from openai import OpenAI", "judges/llm.py: imports openai"),
         ("schemas/problem.py", "import numpy", "schemas/problem.py: imports numpy"),
-        ("backends/sentence_encoder.py", "import sentence_transformers", "imports sentence_transformers at import"),
+        ("encoding/torch_model.py", "import sentence_transformers", "imports sentence_transformers at import"),
         ("leftovers.py", "import json", "leftovers.py: room 'leftovers' has no arrows"),
     ],
 )

@@ -26,7 +26,7 @@ async def _judge(answer: str, *contexts: str, tier: EmbeddingTier | None = None)
 
 
 async def _alignment(answer: str, *contexts: str) -> float:
-    comparison = await _tier().compare(case_of(answer, *contexts), seconds=5.0)
+    comparison = await _tier().compare(case_of(answer, *contexts), Ask(), seconds=5.0)
     (finding,) = comparison.finding_by_position.values()
     return finding.measures["alignment"]
 
@@ -124,7 +124,7 @@ async def test_sentences_not_checked_are_no_claims_and_are_not_encoded() -> None
     judgement = await _judge("# Lamps\n\nThe lamp burns.", "Orwin fishes.", tier=_tier(encoder))
 
     assert [claim.verdict for claim in judgement.claims] == [Verdict.NOT_A_CLAIM, Verdict.NOT_MENTIONED]
-    assert encoder.encoded == [["the lamp burns"], ["orwin fishes"]]
+    assert encoder.encoded == [["the lamp burns", "orwin fishes"]]
 
 
 async def test_a_text_that_occurs_twice_is_encoded_once_on_each_side() -> None:
@@ -132,7 +132,7 @@ async def test_a_text_that_occurs_twice_is_encoded_once_on_each_side() -> None:
 
     await _judge("The lamp burns. The lamp burns.", "The lamp burns.", "The lamp burns.", tier=_tier(encoder))
 
-    assert encoder.encoded == [["the lamp burns"], ["the lamp burns"]]
+    assert encoder.encoded == [["the lamp burns", "the lamp burns"]]
 
 
 async def test_names_of_relations_are_read_as_words() -> None:
@@ -140,7 +140,7 @@ async def test_names_of_relations_are_read_as_words() -> None:
 
     await _judge("The lampColour is red.", "lamp_colour: red.", tier=_tier(encoder))
 
-    assert encoder.encoded == [["the lamp colour is red"], ["lamp colour red"]]
+    assert encoder.encoded == [["the lamp colour is red", "lamp colour red"]]
 
 
 async def test_windows_encoded_a_few_at_a_time_give_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,9 +152,8 @@ async def test_windows_encoded_a_few_at_a_time_give_the_same_result(monkeypatch:
     apart = await _judge(*texts, tier=_tier(encoder))
 
     assert apart == together
-    # The sentences together, then the windows one by one, short ones first.
-    assert [len(texts) for texts in encoder.encoded] == [2, 1, 1, 1]
-    assert [len(texts[0].split()) for texts in encoder.encoded[1:]] == [2, 5, 5]
+    # The sentences go with the first window, the others one by one.
+    assert [len(texts) for texts in encoder.encoded] == [3, 1, 1]
 
 
 async def test_a_text_longer_than_the_model_reads_is_warned_of() -> None:

@@ -1,11 +1,9 @@
 """Labelled answers as a tier measures them, and the encoder that keeps what it has just encoded."""
 
-import numpy as np
 import pytest
 
-from app.agreement import measuring
 from app.agreement.labels import LabelledRow
-from app.agreement.measuring import RememberingEncoder, measure_rows, measuring_tier
+from app.agreement.measuring import measure_rows, measuring_tier
 from app.generation.sample import Sample
 from app.judges.lexical import MODEL
 from app.judges.support.wording import CHARACTER_MEASURES, WORD_MEASURES
@@ -95,30 +93,3 @@ async def test_answers_that_a_tier_refuses_are_counted() -> None:
 
 def test_the_lexical_tier_is_measured_under_its_own_model() -> None:
     assert measuring_tier(TierName.LEXICAL, WordEncoder("m")).model == MODEL
-
-
-async def test_what_was_encoded_is_not_encoded_again() -> None:
-    encoder = WordEncoder()
-    remembering = RememberingEncoder(encoder)
-    reading = await remembering.read([LAMP, DAM], seconds=5.0)
-
-    first = await remembering.encode(reading, seconds=5.0)
-    second = await remembering.encode(reading.pick([1, 0, 1]), seconds=5.0)
-
-    assert [len(texts) for texts in encoder.encoded] == [2]
-    assert first.bounds.tolist() == [0, 5, 11]
-    assert second.bounds.tolist() == [0, 6, 11, 17]
-    assert np.array_equal(second.vectors[6:11], first.vectors[:5])
-
-
-async def test_of_many_texts_the_first_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measuring, "_TEXTS_KEPT", 2)
-    encoder = WordEncoder()
-    remembering = RememberingEncoder(encoder)
-
-    for text in (LAMP, DAM, ROPE, ROPE, LAMP):
-        vectors = await remembering.encode(await remembering.read([text], seconds=5.0), seconds=5.0)
-        assert len(vectors.bounds) == 2
-
-    assert encoder.encoded == [["the keeper lit the lamp"], ["the dam of keld is old"], ["anna sells red rope"],
-                               ["the keeper lit the lamp"]]  # fmt: skip

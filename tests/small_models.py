@@ -1,0 +1,46 @@
+"""Sentence-transformers models of a few kilobytes with random weights, made on the spot: every kind of network."""
+
+from pathlib import Path
+
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+WORDS = ("the", "bridge", "was", "opened", "in", "two", "railway", "tracks", "cross", "river", "and", "people", "warm")
+
+
+TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS)
+
+
+def word_tokenizer() -> Tokenizer:
+    """A token for each of `WORDS`, numbered from 5; a beginning (2) and an end (3) around a text."""
+    tokenizer = Tokenizer(models.WordLevel({token: number for number, token in enumerate(TOKENS)}, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    return tokenizer
+
+
+def save_small_model(folder: Path, kind: str) -> Path:
+    """A model of the kind (`bert`, `roberta`, `distilbert`, `mpnet`) in the folder, with a tokenizer of a few words."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+    from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
+
+    torch.manual_seed(7)
+    fast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=word_tokenizer(), pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
+        mask_token="[MASK]", model_max_length=32,
+    )  # fmt: skip
+    small = {"vocab_size": len(TOKENS), "max_position_embeddings": 64, "pad_token_id": 0}
+    sizes = {
+        "distilbert": {"dim": 32, "hidden_dim": 64, "n_layers": 2, "n_heads": 2},
+    }.get(kind, {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2})
+    config = AutoConfig.for_model(kind, **small, **sizes)
+    network = folder / "network"
+    AutoModel.from_config(config).save_pretrained(network)  # type: ignore[no-untyped-call]
+    fast.save_pretrained(network)
+    transformer = Transformer(str(network), max_seq_length=32)
+    SentenceTransformer(modules=[transformer, Pooling(32)], device="cpu").save(str(folder / "model"))
+    return folder / "model"

@@ -1,0 +1,88 @@
+"""Texts side by side in rows: each whole, apart from the others, with little room lost."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from app.encoding.rows import Batch, Place, batch_of, forward_in_rows, places_in_rows, row_length
+
+LENGTHS = st.lists(st.integers(1, 300), min_size=1, max_size=40)
+
+
+@pytest.mark.parametrize(
+    ("longest", "length"), [(1, 32), (32, 32), (33, 64), (96, 96), (97, 128), (129, 256), (257, 512), (600, 1024)]
+)
+def test_rows_have_few_lengths(longest: int, length: int) -> None:
+    assert row_length(longest) == length
+
+
+def placed(lengths: list[int], *, budget: int = 256, shares: bool = True) -> list[tuple[int, int] | None]:
+    found = places_in_rows(lengths, budget=budget, shares=shares)
+    assert [place.length for place in found if place] == [
+        length for length, place in zip(lengths, found, strict=True) if place
+    ]
+    return [(place.row, place.start) if place else None for place in found]
+
+
+def test_a_text_lies_in_the_first_row_with_room() -> None:
+    assert placed([100, 100, 28, 29, 28, 1]) == [(0, 0), (1, 0), (0, 100), None, (1, 100), None]
+
+
+def test_rows_are_as_long_as_fills_them_best() -> None:
+    # Four times 24 are 96; 128 would leave 8 of them empty in each row, 64 a quarter of each.
+    assert placed([24] * 12) == [(row, start) for row in range(3) for start in (0, 24, 48, 72)]
+    assert placed([32] * 8) == [(row, start) for row in range(4) for start in (0, 32)]
+
+
+def test_a_text_longer_than_the_budget_is_a_batch_of_its_own() -> None:
+    assert placed([300, 300, 40]) == [(0, 0), None, (0, 300)]
+
+
+def test_a_text_that_must_not_share_has_a_row_of_its_own() -> None:
+    assert placed([60, 2, 64, 3, 3], shares=False) == [(0, 0), (1, 0), (2, 0), (3, 0), None]
+
+
+def test_a_batch_tells_texts_apart() -> None:
+    batch = batch_of([[7, 8], [9], [5, 6, 4]], [Place(0, 0, 2), Place(0, 2, 1), Place(1, 0, 3)])
+
+    assert batch.tokens[:, :4].tolist() == [[7, 8, 9, 0], [5, 6, 4, 0]]
+    assert batch.positions[:, :4].tolist() == [[0, 1, 0, 0], [0, 1, 2, 0]]
+    assert batch.owners[:, :4].tolist() == [[0, 0, 1, -1], [2, 2, 2, -1]]
+    seen = batch.may_see()
+    assert seen.shape == (2, 1, 32, 32)
+    assert (seen[0, 0, :4, :4] == 0.0).tolist() == [
+        [True, True, False, False], [True, True, False, False], [False, False, True, False],
+        [False, False, False, True],
+    ]  # fmt: skip
+
+
+@given(LENGTHS, st.booleans())
+def test_every_text_comes_back_as_it_went_in(lengths: list[int], shares: bool) -> None:
+    texts = [[number * 1_000 + place for place in range(length)] for number, length in enumerate(lengths)]
+    batches: list[Batch] = []
+
+    def forward(batch: Batch) -> NDArray[np.float32]:
+        batches.append(batch)
+        return batch.tokens[..., None].astype(np.float32)
+
+    found = forward_in_rows(texts, forward, budget=256, shares=shares)
+
+    assert [vectors[:, 0].tolist() for vectors in found] == texts
+    for batch in batches:
+        assert sum(place.length for place in batch.places) == int((batch.owners >= 0).sum())
+        assert shares or len({place.row for place in batch.places}) == len(batch.places)
+
+
+def test_rows_of_sentences_are_nearly_full() -> None:
+    lengths = np.random.default_rng(1).integers(8, 60, size=400)
+    padding = []
+
+    def forward(batch: Batch) -> NDArray[np.float32]:
+        padding.append(float((batch.owners < 0).mean()))
+        return batch.tokens[..., None].astype(np.float32)
+
+    forward_in_rows([[1] * int(length) for length in lengths], forward, budget=256, shares=True)
+
+    assert float(np.mean(padding)) < 0.05

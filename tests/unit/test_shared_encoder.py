@@ -1,0 +1,298 @@
+"""The encoder with a model that does as it is told: what runs once, who waits for whom, who is refused."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from app.encoding import encoder as encoder_module
+from app.encoding.encoder import SharedEncoder
+from app.encoding.loading import ModelChoice
+from app.encoding.rows import Batch
+from app.encoding.text_reader import TextReader
+from app.errors import FailureReason, TierFailure, TooBusy
+from app.readiness import State
+from app.token_vectors import TokenVectors
+from tests.small_models import word_tokenizer
+
+SECONDS = 20.0
+
+
+class ToldModel:
+    """A TokenModel: a token's vector is its own number and one. `gate` lets batches through."""
+
+    backend = "told"
+    digest = "told-weights"
+    shares_rows = True
+
+    def __init__(self) -> None:
+        self.reader = TextReader(word_tokenizer().to_str(), special={0, 2, 3, 4}, unknown=1, most=32)
+        self.gate = threading.Event()
+        self.gate.set()
+        self.begun = 0
+        self.texts: list[list[int]] = []
+        self.error: Exception | None = None
+
+    def forward(self, batch: Batch) -> NDArray[np.float32]:
+        self.begun += 1
+        assert self.gate.wait(SECONDS)
+        if self.error:
+            raise self.error
+        for place in batch.places:
+            self.texts.append(batch.tokens[place.row, place.start : place.start + place.length].tolist())
+        return np.stack([batch.tokens, np.ones_like(batch.tokens)], axis=-1).astype(np.float32)
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> ToldModel:
+    model = ToldModel()
+    monkeypatch.setattr(encoder_module, "load", lambda choice, threads: model)
+    return model
+
+
+@pytest.fixture
+def encoder(model: ToldModel) -> Iterator[SharedEncoder]:
+    encoder = SharedEncoder(threads=1)
+    yield encoder
+    model.gate.set()
+    encoder.close()
+
+
+async def encode(encoder: SharedEncoder, *texts: str, scope: str = "", seconds: float = SECONDS) -> TokenVectors:
+    reading = await encoder.read(texts, seconds=seconds, scope=scope)
+    return await encoder.encode(reading, seconds=seconds, scope=scope)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Waits for what a thread will bring about."""
+    async with asyncio.timeout(SECONDS):
+        while not condition():  # noqa: ASYNC110  # nothing tells
+            await asyncio.sleep(0.001)
+
+
+async def blocked_by(encoder: SharedEncoder, model: ToldModel, text: str) -> "asyncio.Task[TokenVectors]":
+    """A call that the model has begun to work on and will not finish before its gate opens."""
+    await encode(encoder, "warm")
+    model.gate.clear()
+    begun = model.begun
+    call = asyncio.create_task(encode(encoder, text))
+    await until(lambda: model.begun > begun)
+    return call
+
+
+async def queued(encoder: SharedEncoder, text: str) -> "asyncio.Task[TokenVectors]":
+    """A call that waits behind another."""
+    before = encoder.counts().queued_tokens
+    call = asyncio.create_task(encode(encoder, text))
+    await until(lambda: encoder.counts().queued_tokens > before)
+    return call
+
+
+async def test_each_text_has_the_vectors_of_its_own_words(encoder: SharedEncoder) -> None:
+    found = await encode(encoder, "the bridge", "river", "the bridge was opened")
+
+    assert found.bounds.tolist() == [0, 2, 3, 7]
+    assert found.vectors[:, 0].tolist() == [5, 6, 14, 5, 6, 7, 8]
+    assert found.vectors.dtype == np.float32
+
+
+async def test_a_text_is_encoded_once_and_kept(encoder: SharedEncoder, model: ToldModel) -> None:
+    first = await encode(encoder, "the bridge", "river", "the bridge")
+    second = await encode(encoder, "river", "the bridge")
+
+    assert len(model.texts) == 2
+    assert np.array_equal(first.vectors[:2], second.vectors[1:])
+    counts = encoder.counts()
+    assert (counts.texts, counts.tokens, counts.cache_hits, counts.cache_misses) == (2, 7, 2, 2)
+    assert counts.cache_bytes > 0
+
+
+async def test_nothing_is_kept_without_room_for_it(model: ToldModel) -> None:
+    encoder = SharedEncoder(threads=1, cache_bytes=0)
+    await encode(encoder, "river")
+    await encode(encoder, "river")
+    encoder.close()
+
+    assert len(model.texts) == 2
+    assert encoder.counts().cache_bytes == 0
+
+
+async def test_who_asks_for_a_text_under_way_waits_for_it(encoder: SharedEncoder, model: ToldModel) -> None:
+    blocker = await blocked_by(encoder, model, "warm in")
+    calls = [asyncio.create_task(encode(encoder, "the bridge", name)) for name in ("river", "people", "tracks")]
+    await until(lambda: encoder.counts().joined == 2)
+    model.gate.set()
+    found = await asyncio.gather(*calls)
+    await blocker
+
+    assert sorted(map(len, model.texts)) == [3, 3, 3, 3, 4, 4]
+    assert [vectors.vectors[:, 0].tolist() for vectors in found] == [[5, 6, 14], [5, 6, 16], [5, 6, 12]]
+
+
+class Bytes:
+    """A VectorStore in memory."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, bytes] = {}
+
+    async def get_many(self, keys: Sequence[str]) -> dict[str, bytes]:
+        return {key: self.values[key] for key in keys if key in self.values}
+
+    async def put_many(self, values: Mapping[str, bytes]) -> None:
+        self.values.update(values)
+
+
+async def test_vectors_outlive_the_process_for_the_same_caller_and_model(model: ToldModel) -> None:
+    store = Bytes()
+    first = SharedEncoder(threads=1, store=store)
+    made = await encode(first, "the bridge", "river", scope="one")
+    await until(lambda: len(store.values) == 2)
+    first.close()
+    second = SharedEncoder(threads=1, store=store)
+    found = await encode(second, "river", "the bridge", scope="one")
+    texts = len(model.texts)
+    await encode(second, "river", scope="two")
+    second.close()
+    model.digest = "other-weights"
+    third = SharedEncoder(threads=1, store=store)
+    await encode(third, "river", scope="one")
+    third.close()
+
+    assert (texts, len(model.texts)) == (2, 4)
+    assert np.array_equal(found.vectors[1:], made.vectors[:2])
+    assert second.counts().cache_hits == 2
+
+
+async def test_nothing_is_shared_between_two_callers(encoder: SharedEncoder, model: ToldModel) -> None:
+    await encode(encoder, "river", scope="one")
+    await encode(encoder, "river", scope="two")
+    await encode(encoder, "river", scope="one")
+
+    assert len(model.texts) == 2
+
+
+async def test_a_deadline_that_passes_takes_the_texts_out_of_the_queue(
+    encoder: SharedEncoder, model: ToldModel
+) -> None:
+    first = await blocked_by(encoder, model, "river")
+
+    with pytest.raises(TierFailure) as failed:
+        await encode(encoder, "people", seconds=0.05)
+    model.gate.set()
+    await first
+
+    assert failed.value.reason is FailureReason.TIMEOUT
+    assert encoder.counts().queued_tokens == 0
+    assert len(model.texts) == 2, "the warm one and the first"
+    # It is encoded when somebody asks again.
+    assert (await encode(encoder, "people")).vectors[:, 0].tolist() == [16]
+
+
+async def test_a_text_goes_on_for_whoever_still_waits(encoder: SharedEncoder, model: ToldModel) -> None:
+    blocker = await blocked_by(encoder, model, "tracks")
+    leaving = await queued(encoder, "river")
+    staying = asyncio.create_task(encode(encoder, "river"))
+    await until(lambda: encoder.counts().joined == 1)
+    leaving.cancel()
+    await asyncio.gather(leaving, return_exceptions=True)
+    model.gate.set()
+
+    assert (await staying).vectors[:, 0].tolist() == [14]
+    await blocker
+
+
+async def test_an_error_of_the_model_is_told_to_all_who_wait_and_to_nobody_later(
+    encoder: SharedEncoder, model: ToldModel
+) -> None:
+    await encode(encoder, "warm")
+    model.error = MemoryError("no room")
+    failures = await asyncio.gather(*(encode(encoder, "river") for _ in range(3)), return_exceptions=True)
+    model.error = None
+
+    assert [type(failure) for failure in failures] == [MemoryError] * 3
+    assert (await encode(encoder, "river")).vectors[:, 0].tolist() == [14]
+
+
+async def test_more_work_than_may_wait_is_refused(model: ToldModel) -> None:
+    encoder = SharedEncoder(threads=1, queue_seconds=1.0)
+    under_way = await blocked_by(encoder, model, "river")
+    # 2 tokens a second: what waits below takes 1.5 seconds.
+    for _ in range(300):
+        encoder._pace.add(2, 1.0)
+    waiting = await queued(encoder, "people")
+
+    with pytest.raises(TooBusy) as refused:
+        await encode(encoder, "tracks")
+    patient = asyncio.create_task(
+        encoder.encode(await encoder.read(["tracks"], seconds=SECONDS), seconds=SECONDS, can_wait=True)
+    )
+    known = await encode(encoder, "warm")
+    model.gate.set()
+    await asyncio.gather(under_way, waiting, patient)
+    encoder.close()
+
+    assert refused.value.retry_after_seconds == pytest.approx(1.0, abs=0.01)
+    assert "PLUMBLINE_EMBEDDING_QUEUE_SECONDS" in str(refused.value)
+    assert encoder.counts().refused == 1
+    assert len(known.vectors) == 1
+
+
+async def test_many_sentences_do_not_hold_up_one(encoder: SharedEncoder, model: ToldModel) -> None:
+    blocker = await blocked_by(encoder, model, "river")
+    words = ["the", "bridge", "was", "opened", "in", "two", "railway", "tracks", "cross", "river", "and", "people"]
+    many = [" ".join([words[number % 12], words[number // 12 % 12], words[number // 144]]) for number in range(400)]
+    long = asyncio.create_task(encode(encoder, *many))
+    await until(lambda: encoder.counts().queued_tokens == 2_000)
+    short = await queued(encoder, "warm river")
+    model.gate.set()
+    await asyncio.gather(short, long, blocker)
+
+    # The first batch after the one under way, of some 256 tokens, has both; "warm" and "river" are 17 and 14.
+    assert model.texts.index([2, 17, 14, 3]) < 2 + 60
+    assert len(model.texts) == 2 + 401
+
+
+async def test_closing_drops_what_waits(model: ToldModel) -> None:
+    encoder = SharedEncoder(threads=1)
+    under_way = await blocked_by(encoder, model, "river")
+    waiting = await queued(encoder, "people")
+    closing = asyncio.create_task(asyncio.to_thread(encoder.close))
+    await asyncio.sleep(0.05)
+    model.gate.set()
+    await closing
+
+    with pytest.raises(TierFailure):
+        await waiting
+    assert len((await under_way).vectors) == 1
+
+
+async def test_texts_that_are_not_there_have_no_vectors(encoder: SharedEncoder) -> None:
+    found = await encode(encoder)
+
+    assert (len(found.vectors), found.bounds.tolist()) == (0, [0])
+
+
+async def test_a_model_that_does_not_load_says_so_to_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(choice: ModelChoice, threads: int) -> ToldModel:
+        raise TierFailure(FailureReason.NOT_INSTALLED, "no such file")
+
+    monkeypatch.setattr(encoder_module, "load", fail)
+    encoder = SharedEncoder()
+    await encoder.warm_up()
+
+    for _ in range(2):
+        with pytest.raises(TierFailure, match="no such file"):
+            await encoder.read(["a"], seconds=SECONDS)
+    assert encoder.readiness().state is State.UNAVAILABLE
+    assert encoder.readiness().detail == "no such file"
+    encoder.close()
+
+
+def test_reduced_precision_has_a_name_of_its_own() -> None:
+    full, reduced = SharedEncoder(), SharedEncoder(ModelChoice(precision="bf16"))
+
+    assert (full.model, reduced.model) == ("all-MiniLM-L6-v2", "all-MiniLM-L6-v2@bf16")
+    assert SharedEncoder(ModelChoice("org/some-model")).model == "some-model"
