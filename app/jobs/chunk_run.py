@@ -96,11 +96,17 @@ class ChunkRun:
         tasks: set[asyncio.Task[ScoredRow]] = set()
         try:
             while True:
-                unbegun = unbegun if unbegun and await self._goes_on() else 0
+                unbegun = unbegun if self._is_wanted else 0
                 # With rows of its own under way it does not wait for slots: those come back with them.
                 taken = 0
                 if unbegun:
                     taken = self._slots.take_now(unbegun) if tasks else await self._slots.take(unbegun)
+                # Asked once there is room for them: meanwhile others may have spent what there was.
+                hindrance = self._hindrance() if taken else None
+                if hindrance is not None:
+                    self._slots.give(taken)
+                    taken = unbegun = 0
+                    await self._pause(hindrance)
                 unbegun -= taken
                 tasks |= await self._begun(handler, list(islice(waiting, taken)))
                 if not tasks:
@@ -134,7 +140,10 @@ class ChunkRun:
     async def _one_by_one(self, handler: RowHandler, rows: Sequence[PendingRow]) -> None:
         """Rows that were under way when processes ended: with nothing beside them, the next end is their doing."""
         for row, strikes in rows:
-            if not await self._goes_on():
+            hindrance = self._hindrance()
+            if hindrance is not None:
+                await self._pause(hindrance)
+            if not self._is_wanted:
                 return
             if strikes >= MAX_STRIKES:
                 _LOG.error("row_put_aside", job=self.lease.job_id, row=row.row, deaths=strikes)
@@ -145,12 +154,12 @@ class ChunkRun:
                     self._group.append(await handler.score(row))
             await self._commit()
 
-    async def _goes_on(self) -> bool:
-        """Whether more rows are to be begun; where something hinders them the job is paused and says what."""
-        hindrance = self._hindrance_of(self.lease.tenant) if self._is_wanted else None
-        if hindrance is not None:
-            self._note(await persistently(lambda: self._store.pause(self.lease, hindrance)))
-        return self._is_wanted
+    def _hindrance(self) -> str | None:
+        """Why no row of the job may be begun now."""
+        return self._hindrance_of(self.lease.tenant)
+
+    async def _pause(self, hindrance: str) -> None:
+        self._note(await persistently(lambda: self._store.pause(self.lease, hindrance)))
 
     @property
     def _is_wanted(self) -> bool:
