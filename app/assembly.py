@@ -2,15 +2,15 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from app import __version__
-from app.backends.chat_models import build_chat_models
 from app.backends.endpoints import resolve_judges
 from app.backends.shared_database import SharedDatabase
 from app.backends.verdict_store import SqliteVerdictStore, make_verdict_store
+from app.concurrency import Threads
 from app.encoding.encoder import SharedEncoder
 from app.encoding.loading import ModelChoice
 from app.errors import FailureReason
@@ -29,6 +29,7 @@ from app.judges.prompts import PromptLibrary
 from app.judges.questions import Mark, random_mark
 from app.judges.tier import AbsentTier, ChatModel, SentenceEncoder, Tier, TierName
 from app.judges.verdict_cache import CachedTier
+from app.observation import SILENT, Observer
 from app.postgres import SCHEMA as POSTGRES_SCHEMA
 from app.postgres import connection_string
 from app.rows.job_rows import job_rows
@@ -65,6 +66,7 @@ class Service:
     cascade: JudgeCascade
     scorer: Scorer
     batch_slots: asyncio.Semaphore
+    encoder: SentenceEncoder
 
 
 def make_plan(settings: Settings, *, encoder: SentenceEncoder | None = None) -> Plan:
@@ -97,6 +99,7 @@ def build(
     chats: Mapping[str, ChatModel] | None = None,
     mark: Mark = random_mark,
     on_call: Callable[[str, Usage], None] | None = None,
+    observer: Observer = SILENT,
 ) -> Service:
     """The running parts; the stack closes them. Within a running event loop.
 
@@ -105,35 +108,42 @@ def build(
         chats: in place of the chat models of the settings; their verdicts are not cached.
         mark: makes the marks around the data of their questions.
         on_call: is told a tenant and what each call to a chat model for it used.
+        observer: told what the parts do.
     """
     if executor is None:
-        executor = ThreadPoolExecutor(max_workers=plan.settings.cpu_threads, thread_name_prefix="scoring")
+        executor = Threads(max_workers=plan.settings.cpu_threads, thread_name_prefix="scoring")
         stack.callback(executor.shutdown, wait=True, cancel_futures=True)
+    encoder = plan.encoder or _encoder(plan.settings, stack)
     embedding = EmbeddingTier(
-        plan.encoder or _encoder(plan.settings, stack),
+        encoder,
         plan.calibrations,
         executor,
         max_windows=plan.settings.embedding_max_windows,
     )
-    llm: Tier = _llm_tier(plan, executor, stack) if chats is None else _plain_llm_tier(plan, chats, executor, mark)
+    llm: Tier = (
+        _llm_tier(plan, executor, stack, observer) if chats is None else _plain_llm_tier(plan, chats, executor, mark)
+    )
     cascade = JudgeCascade(
         [llm, embedding, LexicalTier(plan.calibrations, executor)],
         turns={embedding.name: Turns(_TURNS_AT_ENCODER, embedding.prepare)},
+        observer=observer,
     )
-    return Service(
-        cascade, Scorer(cascade, executor, on_call=on_call), asyncio.Semaphore(plan.settings.batch_concurrency)
-    )
+    slots = asyncio.Semaphore(plan.settings.batch_concurrency)
+    return Service(cascade, Scorer(cascade, executor, on_call=on_call), slots, encoder)
 
 
-def _llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack) -> Tier:
+def _llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack, observer: Observer) -> Tier:
     if not plan.judge_names:
         return AbsentTier(
             TierName.LLM,
             reason=FailureReason.NOT_CONFIGURED,
             detail="no judge is configured; set DASHSCOPE_API_KEY, or PLUMBLINE_LLM_API_KEY with a provider",
         )
+    # Half a second of import, for the SDK: a process without a judge does not pay it.
+    from app.backends.chat_models import build_chat_models  # noqa: PLC0415
+
     shared = _shared_database(plan.settings, stack)
-    chats = build_chat_models(plan.settings, shared=shared)
+    chats = build_chat_models(plan.settings, shared=shared, observer=observer)
     for chat in chats.values():
         stack.push_async_callback(chat.close)
     tier = _plain_llm_tier(plan, chats, executor, random_mark)
@@ -141,7 +151,9 @@ def _llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack) -> Tier:
     if store is None:
         return tier
     stack.push_async_callback(store.close)
-    cached = CachedTier(tier, store, identity=lambda case, ask: f"{__version__}\n{tier.identity(case, ask)}")
+    cached = CachedTier(
+        tier, store, identity=lambda case, ask: f"{__version__}\n{tier.identity(case, ask)}", observer=observer
+    )
     stack.push_async_callback(cached.close)
     return cached
 
@@ -191,26 +203,38 @@ def _encoder(settings: Settings, stack: AsyncExitStack) -> SharedEncoder:
 
 
 async def open_jobs(
-    plan: Plan, scorer: Scorer, stack: AsyncExitStack, *, hindrance_of: HindranceOf = nothing_hinders
+    plan: Plan,
+    scorer: Scorer,
+    stack: AsyncExitStack,
+    *,
+    hindrance_of: HindranceOf = nothing_hinders,
+    observer: Observer = SILENT,
 ) -> JobStore:
     """The store of jobs, and a worker on it unless the settings want none; the stack ends and closes them.
 
     Args:
         hindrance_of: why no row of a tenant's jobs may be scored now.
+        observer: told of chunks and rows.
     """
+
+    def worker_on(store: JobStore) -> Worker:
+        return _worker(plan, scorer, store, hindrance_of=hindrance_of, observer=observer)
+
     if plan.settings.database_url is not None:
-        return _shared_jobs(plan, scorer, stack, plan.settings.database_url.get_secret_value(), hindrance_of)
+        return _shared_jobs(plan.settings, worker_on, stack, plan.settings.database_url.get_secret_value())
     store = SqliteJobStore(plan.settings.data_dir)
     stack.push_async_callback(store.close)
     if plan.settings.job_concurrency:
-        worker = _worker(plan, scorer, store, hindrance_of)
+        worker = worker_on(store)
         store.on_change(worker.wake)
         running = asyncio.get_running_loop().create_task(worker.run())
         stack.push_async_callback(_stop, worker, running)
     return store
 
 
-def _shared_jobs(plan: Plan, scorer: Scorer, stack: AsyncExitStack, url: str, hindrance_of: HindranceOf) -> JobStore:
+def _shared_jobs(
+    settings: Settings, worker_on: Callable[[JobStore], Worker], stack: AsyncExitStack, url: str
+) -> JobStore:
     """The store on PostgreSQL, looked after by this process too; a worker takes what the queue delivers."""
     # An extra: its packages are not there unless the settings ask for them.
     from app.jobs.distributed import QueueWorker, keep_rescuing  # noqa: PLC0415
@@ -219,13 +243,13 @@ def _shared_jobs(plan: Plan, scorer: Scorer, stack: AsyncExitStack, url: str, hi
 
     conninfo = connection_string(url)
     engine = ProcrastinateEngine(conninfo)
-    uploads = plan.settings.data_dir / "postgres"
+    uploads = settings.data_dir / "postgres"
     store = PostgresJobStore(conninfo, schema=POSTGRES_SCHEMA, engine=engine, uploads=uploads)
     stack.push_async_callback(store.close)
     rescuing = asyncio.get_running_loop().create_task(keep_rescuing(store))
     stack.push_async_callback(_cancelled, rescuing)
-    if plan.settings.job_concurrency:
-        worker = _worker(plan, scorer, store, hindrance_of)
+    if settings.job_concurrency:
+        worker = worker_on(store)
         store.on_change(worker.wake)
         queue = QueueWorker(store, engine, worker, at_once=_CHUNKS_AT_ONCE)
         queue.start()
@@ -233,10 +257,15 @@ def _shared_jobs(plan: Plan, scorer: Scorer, stack: AsyncExitStack, url: str, hi
     return store
 
 
-def _worker(plan: Plan, scorer: Scorer, store: JobStore, hindrance_of: HindranceOf) -> Worker:
+def _worker(plan: Plan, scorer: Scorer, store: JobStore, *, hindrance_of: HindranceOf, observer: Observer) -> Worker:
     rows_of = job_rows(scorer, plan.settings, judge_names=plan.judge_names)
-    pace = Pace(concurrency=plan.settings.job_concurrency)
-    return Worker(store, lambda lease: rows_of(lease.tenant, lease.options), pace, hindrance_of=hindrance_of)
+    return Worker(
+        store,
+        lambda lease: rows_of(lease.tenant, lease.options),
+        Pace(concurrency=plan.settings.job_concurrency),
+        hindrance_of=hindrance_of,
+        observer=observer,
+    )
 
 
 async def _stop(worker: Worker, running: "asyncio.Task[None]") -> None:

@@ -1,11 +1,26 @@
-"""Work on many items, a bounded number at a time, and none of it left behind."""
+"""Work on many items, a bounded number at a time, none of it left behind; and in threads, as part of what asked."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from typing import TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from typing import Any, ParamSpec, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
+P = ParamSpec("P")
+
+
+class Threads(ThreadPoolExecutor):
+    """Threads whose work sees the context variables of whoever asked for it.
+
+    `asyncio.to_thread` does that and `run_in_executor` does not; a line logged there would lack the request's id.
+    """
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
+        context = copy_context()
+        work: Callable[..., Any] = context.run
+        return super().submit(work, fn, *args, **kwargs)
 
 
 async def worked_through(

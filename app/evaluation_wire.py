@@ -1,5 +1,6 @@
 """Between the wire and the inside: a request becomes a sample, a result becomes what is sent."""
 
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection
 from dataclasses import fields
@@ -30,7 +31,9 @@ from app.settings import Settings
 
 OffsetMap = Callable[[int], int]
 
-_LAST_BMP = 0xFFFF
+_BEYOND_BMP = re.compile("[\U00010000-\U0010ffff]")
+_RATES = tuple(each.name for each in fields(Scores))
+_USED = tuple(each.name for each in fields(Usage))
 # Digits beyond these are noise of the machine's arithmetic.
 _DECIMALS = 6
 
@@ -119,7 +122,7 @@ def to_wire(request: EvaluationRequest, result: Result) -> EvaluationResult:
         counts=VerdictCounts(**{verdict.value: count for verdict, count in count_verdicts(result.claims).items()}),
         attempts=[_attempt(attempt) for attempt in result.attempts],
         judge=result.judge and _judge(result.judge),
-        usage=UsageItem(**{each.name: getattr(result.usage, each.name) for each in fields(Usage)}),
+        usage=UsageItem(**{name: getattr(result.usage, name) for name in _USED}),
         windows=result.windows,
         flags=list(result.flags),
         warnings=list(result.warnings),
@@ -128,7 +131,7 @@ def to_wire(request: EvaluationRequest, result: Result) -> EvaluationResult:
 
 def _rates(scores: Scores | None) -> dict[str, float | None]:
     """The scores by their names on the wire, all null when there are none."""
-    return {each.name: _rounded(None if scores is None else getattr(scores, each.name)) for each in fields(Scores)}
+    return {name: _rounded(None if scores is None else getattr(scores, name)) for name in _RATES}
 
 
 def _rounded(number: float | None) -> float | None:
@@ -193,5 +196,5 @@ def _offset_map(text: str, unit: str) -> OffsetMap:
     """From code points to the unit asked for: in UTF-16 characters beyond the BMP count twice."""
     if unit == "code_point" or text.isascii():
         return lambda offset: offset
-    wide = [position for position, character in enumerate(text) if ord(character) > _LAST_BMP]
+    wide = [match.start() for match in _BEYOND_BMP.finditer(text)]
     return lambda offset: offset + bisect_left(wide, offset)

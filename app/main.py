@@ -4,9 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from typing import Final
 
 import structlog
 from fastapi import Depends, FastAPI, Request
+from fastapi.telemetry import TelemetryConfig
 from fastapi_offline import FastAPIOffline
 
 import app as package
@@ -24,18 +26,28 @@ from app.api.job_wire import JOBS_PATH
 from app.api.jobs import job_routes
 from app.api.msgspec_body import document
 from app.api.openapi_schemas import add_schemas
-from app.api.operations import operation_routes
+from app.api.operations import metrics_route, operation_routes
 from app.api.problems import install_problem_handlers
 from app.api.retrieval import MESSAGES, retrieval_routes
 from app.assembly import Plan, Service, build, make_plan, open_jobs
 from app.jobs.store import JobStore
 from app.judges.tier import SentenceEncoder
+from app.listeners import listeners_of
 from app.schemas.operations import VersionReport
 from app.settings import Settings, load_settings
+from app.tracing import Tracing
+
+# FastAPI's own, which is on wherever the process has an OpenTelemetry provider, records paths, queries and the messages
+# of exceptions: words of callers. `app.tracing` is in its place.
+_NO_TELEMETRY: Final[TelemetryConfig] = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 
 
 def create_app(
-    settings: Settings | None = None, *, encoder: SentenceEncoder | None = None, store: JobStore | None = None
+    settings: Settings | None = None,
+    *,
+    encoder: SentenceEncoder | None = None,
+    store: JobStore | None = None,
+    tracing: Tracing | None = None,
 ) -> FastAPI:
     """The service as an ASGI app. Settings, prompts and calibrations are checked here, before anything is served.
 
@@ -43,6 +55,7 @@ def create_app(
         settings: those of the environment when None.
         encoder: in place of the sentence-transformers model.
         store: keeps jobs in place of the folder of the settings, with nobody here who works on them.
+        tracing: in place of what the settings say of traces.
 
     Raises:
         ConfigurationError, PromptError, CalibrationError: with one line that says what is wrong.
@@ -50,15 +63,21 @@ def create_app(
     settings = settings or load_settings()
     plan = make_plan(settings, encoder=encoder)
     access = access_of(settings)
+    listeners = listeners_of(settings, tracing=tracing)
+    metrics, traces = listeners
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
+            if traces is not None:
+                stack.push_async_callback(asyncio.to_thread, traces.close)
             await stack.enter_async_context(access.spending.kept())
-            app.state.service = build(plan, stack, on_call=access.add_call)
+            app.state.service = build(plan, stack, on_call=access.add_call, observer=listeners.observer)
             app.state.jobs = store or await open_jobs(
-                plan, app.state.service.scorer, stack, hindrance_of=access.hindrance
+                plan, app.state.service.scorer, stack, hindrance_of=access.hindrance, observer=listeners.observer
             )
+            metrics.watch_encoder(app.state.service.encoder)
+            stack.callback(asyncio.create_task(metrics.watch_loop()).cancel)
             app.state.events_desk = EventsDesk(asyncio.Event())
             for name, readiness in app.state.service.cascade.readiness().items():
                 structlog.get_logger().info("tier_built", tier=name, state=readiness.state, detail=readiness.detail)
@@ -71,10 +90,13 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
+        telemetry=_NO_TELEMETRY,
     )
     app.state.access = access
     door = Door(access, allow_anonymous=settings.allow_anonymous)
-    may_evaluate, may_have_jobs = (Depends(make_key_check(door, scope)) for scope in (Scope.EVALUATE, Scope.JOBS))
+    may_evaluate, may_have_jobs, may_administer = (
+        Depends(make_key_check(door, scope)) for scope in (Scope.EVALUATE, Scope.JOBS, Scope.ADMIN)
+    )
     app.include_router(
         evaluation_routes(settings, lambda request: _service(request).scorer, judge_names=plan.judge_names),
         prefix="/v1",
@@ -91,6 +113,7 @@ def create_app(
         dependencies=[may_evaluate],
     )
     app.include_router(operation_routes(_version(plan), lambda request: _service(request).cascade, _jobs))
+    app.include_router(metrics_route(lambda request: metrics.page(_accepted(request), _jobs(request)), may_administer))
     app.include_router(
         retrieval_routes(lambda request: _service(request).scorer), prefix="/v1", dependencies=[may_evaluate]
     )
@@ -117,6 +140,7 @@ def create_app(
         },
         max_streamed_bytes_by_path={JOBS_PATH: settings.max_job_body_bytes},
         admission=partial(Admission, door=door),
+        observer=listeners.observer,
     )
     return app
 
@@ -134,6 +158,10 @@ def _jobs(request: Request) -> JobStore:
 def _events_desk(app: FastAPI) -> EventsDesk:
     desk: EventsDesk = app.state.events_desk
     return desk
+
+
+def _accepted(request: Request) -> str:
+    return request.headers.get("accept", "")
 
 
 def end_streams(app: FastAPI) -> None:

@@ -214,8 +214,13 @@ class Settings(BaseSettings):
         default=604_800, ge=0, description="Seconds for which a verdict is kept; 0 keeps none."
     )
 
-    # --- logs
+    # --- logs and traces
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(default="INFO", description="Lowest level logged.")
+    tracing: Literal["off", "otlp"] = Field(
+        default="off",
+        description="`otlp`: spans go where OpenTelemetry's own `OTEL_*` variables say; needs `pip install "
+        "'plumbline[otel]'`.",
+    )
 
     @field_validator("api_keys", mode="before")
     @classmethod

@@ -9,6 +9,7 @@ import structlog
 
 # They log requests: at INFO their URLs, at DEBUG their bodies, which hold users' texts.
 _TALKATIVE = (
+    "opentelemetry",
     "procrastinate",
     "openai",
     "httpx",

@@ -4,8 +4,8 @@
 
 By turns, with the same samples (5 contexts of 184 words, answers of 5 sentences): sentence-transformers a text at a
 time, a request at a time with its own threads and with one, and the encoder with each backend and precision, its cache
-off. The share is of the limit: the fp32 operations that the texts need, over those that a product of matrices reaches in
-the same seconds of one core, measured in each round. The drift is of the faithfulness of the samples, against the first
+off. The share is of the limit: the fp32 operations that the texts need, over what a product of matrices reaches in the
+same seconds of one core, measured in each round. The drift is of the faithfulness of the samples, against the first
 way, with the calibration of fp32. Medians over the rounds; the last line is one JSON object.
 """
 
@@ -26,12 +26,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
 import torch
-from benchmarks.prose import made_prose, tier_texts
 
 from app.assembly import make_plan
 from app.encoding.encoder import SharedEncoder
-from app.encoding.loading import ModelChoice
+from app.encoding.loading import Backend, ModelChoice
 from app.encoding.model_files import find_model
+from app.encoding.token_model import Precision
 from app.encoding.torch_model import load_sentence_transformer
 from app.generation.sample import segment
 from app.generation.scores import score
@@ -42,9 +42,11 @@ from app.readiness import Readiness, State
 from app.sample import Sample
 from app.settings import Settings
 from app.token_vectors import Reading, TokenVectors
+from benchmarks.prose import made_prose, tier_texts
 
 _GEMM = 1_536
 _CONCURRENCY = 8
+_OPENVINO: tuple[Backend, ...] = ("openvino",)
 
 
 class PlainEncoder:
@@ -66,7 +68,7 @@ class PlainEncoder:
         found = []
         for tokens in reading.tokens:
             with torch.inference_mode():
-                network = self.network[0].model
+                network: Any = self.network[0].model
                 raw = network(input_ids=torch.tensor([list(tokens)])).last_hidden_state[0]
             kept = [place for place, token in enumerate(tokens) if token not in self._special or token == 100]
             unit = torch.nn.functional.normalize(raw, dim=-1).numpy()
@@ -147,14 +149,15 @@ async def scores_with(encoder: SharedEncoder | PlainEncoder, samples: Sequence[S
 async def measure(rounds: int, count: int) -> dict[str, Any]:
     prose = made_prose(7)
     cores = torch.get_num_threads()
-    backends = ["torch", *(["openvino"] if find_spec("openvino") else [])]
+    backends: list[Backend] = ["torch", *(_OPENVINO if find_spec("openvino") else ())]
+    precisions: tuple[Precision, ...] = ("fp32", "bf16")
     encoders = {
         f"encoder, {backend} {precision}": SharedEncoder(
             ModelChoice(backend=backend, precision=precision),
-            cache_bytes=0,  # type: ignore[arg-type]
+            cache_bytes=0,
         )
         for backend in backends
-        for precision in ("fp32", "bf16")
+        for precision in precisions
     }
     plain = PlainEncoder(next(iter(encoders.values())))
     ways = [

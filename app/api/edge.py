@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.api.body_stream import StreamedBody, end_early, too_large
 from app.api.problems import ErrorBoundary, error_response
 from app.errors import BadRequest, BodyTooSlow, MalformedBody, UnsupportedBody
+from app.observation import SILENT, Observer, RequestNote
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _CONTENT_LENGTH = re.compile(r"0*([0-9]{1,15})")
@@ -34,13 +35,14 @@ def install_edge(
     max_body_bytes_by_prefix: Mapping[str, int] | None = None,
     max_streamed_bytes_by_path: Mapping[str, int] | None = None,
     admission: Callable[[ASGIApp], ASGIApp] | None = None,
+    observer: Observer = SILENT,
 ) -> None:
     """Puts the edge around the app; call it after every other `add_middleware`, so that it is outermost.
 
     From the outside: `RequestContext` (so that failures carry the id and are logged), `ErrorBoundary`, `admission` (so
     that nothing is read of who is not let in), `BodyLimits`.
     Paths under a prefix have a limit of their own. The routes at some paths, each named whole, read their body as it
-    arrives: there the seconds are for `PROGRESS_BYTES` of it and not for the whole.
+    arrives: there the seconds are for `PROGRESS_BYTES` of it and not for the whole. `observer` is told of each request.
     """
     app.add_middleware(
         BodyLimits,
@@ -52,7 +54,7 @@ def install_edge(
     if admission is not None:
         app.add_middleware(admission)
     app.add_middleware(ErrorBoundary)
-    app.add_middleware(RequestContext)
+    app.add_middleware(RequestContext, observer=observer)
 
 
 class RequestContext:
@@ -61,23 +63,23 @@ class RequestContext:
     The event has the route's template, never the raw path, query, headers or body; 499 is a caller who left.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, observer: Observer = SILENT) -> None:
         self._app = app
+        self._observer = observer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         started_at = time.perf_counter()
-        status = _CLIENT_CLOSED
+        note = _request_note(scope)
         request_id = _request_id(scope)
         scope.setdefault("state", {})["request_id"] = request_id
         is_private = _is_private(scope)
 
         async def send_with_headers(message: Message) -> None:
-            nonlocal status
             if message["type"] == "http.response.start":
-                status = message["status"]
+                note.status = message["status"]
                 headers = MutableHeaders(scope=message)
                 headers["X-Request-ID"] = request_id
                 headers["X-Content-Type-Options"] = "nosniff"
@@ -86,15 +88,16 @@ class RequestContext:
                     headers["Cache-Control"] = "no-store"
             await send(message)
 
-        with structlog.contextvars.bound_contextvars(request_id=request_id):
+        with structlog.contextvars.bound_contextvars(request_id=request_id), self._observer.request(note):
             try:
                 await self._app(scope, receive, send_with_headers)
             finally:
+                note.route = _route_template(scope)
                 _LOG.info(
                     "request_completed",
-                    method=scope["method"] if scope["method"] in _METHODS else "other",
-                    route=_route_template(scope),
-                    status=status,
+                    method=note.method,
+                    route=note.route,
+                    status=note.status,
                     milliseconds=round((time.perf_counter() - started_at) * 1000, 1),
                 )
 
@@ -199,6 +202,11 @@ def _replay(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": unsent.pop(), "more_body": False}
 
     return replay
+
+
+def _request_note(scope: Scope) -> RequestNote:
+    method = scope["method"] if scope["method"] in _METHODS else "other"
+    return RequestNote(method, Headers(scope=scope).get("traceparent"), status=_CLIENT_CLOSED)
 
 
 def _request_id(scope: Scope) -> str:

@@ -1,12 +1,15 @@
-"""Routes for whoever runs the service: health, readiness, version."""
+"""Routes for whoever runs the service: health, readiness, version, metrics."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol, runtime_checkable
 
 from fastapi import APIRouter, Request, Response
+from fastapi.params import Depends
+from fastapi.responses import PlainTextResponse
 
 from app.api.problems import problem_responses
 from app.judges.cascade import JudgeCascade
+from app.metrics.observer import Page
 from app.readiness import Readiness, State
 from app.schemas.operations import Health, ReadinessReport, StoreReadiness, TierReadiness, VersionReport
 
@@ -56,6 +59,30 @@ def operation_routes(
     async def get_version() -> VersionReport:
         """What answers here: the version, the prompts and the calibrations, all that moves scores."""
         return version
+
+    return router
+
+
+def metrics_route(page_of: Callable[[Request], Awaitable[Page]], check: Depends) -> APIRouter:
+    """The route that Prometheus reads.
+
+    Args:
+        page_of: what is counted, as the request wants it written.
+        check: who may read it; routes and figures tell more of a service than that it is there.
+    """
+    router = APIRouter(tags=["operations"], responses=problem_responses(401, 500), dependencies=[check])
+
+    @router.head("/metrics", include_in_schema=False)
+    @router.get(
+        "/metrics",
+        operation_id="metrics",
+        response_class=PlainTextResponse,
+        responses={200: {"description": "Prometheus' text format, or OpenMetrics for who asks for it."}},
+    )
+    async def metrics(request: Request) -> Response:
+        """Counts of this process and of its jobs, for Prometheus; no label has a caller's words."""
+        page = await page_of(request)
+        return Response(page.content, media_type=page.media_type)
 
     return router
 

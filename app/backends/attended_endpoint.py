@@ -20,6 +20,7 @@ from app.backends.endpoints import Endpoint
 from app.backends.spending import Bill, Tariff, prompt_tokens
 from app.errors import FailureReason, TierFailure
 from app.exchange import ChatReply, ChatRequest, Ledger
+from app.observation import ANSWERED, SILENT, JudgeCallNote, Observer
 
 _LONGEST_BACKOFF_SECONDS = 8.0
 # Output is far below its bound as a rule; the budget is settled when the provider has counted.
@@ -54,9 +55,17 @@ class AttendedEndpoint:
     """One endpoint. Every call goes through here, so that its limits hold for all that ask it."""
 
     def __init__(
-        self, endpoint: Endpoint, health: ModelHealth, tariff: Tariff, care: Care, budget: CallBudget | None = None
+        self,
+        endpoint: Endpoint,
+        health: ModelHealth,
+        tariff: Tariff,
+        care: Care,
+        budget: CallBudget | None = None,
+        *,
+        observer: Observer = SILENT,
     ) -> None:
         self.endpoint = endpoint
+        self._observer = observer
         self._learnt = health.learnt
         # Under a budget of our own, a complaint about too many calls is a stray one.
         pause = care.backoff_seconds / 4 if care.rpm else care.backoff_seconds
@@ -150,18 +159,32 @@ class AttendedEndpoint:
                 bill = Bill()
                 try:
                     async with self._within_budgets(expected, bill, until), self._guard.watch(until):
-                        return await self._exchange(sent, bill)
+                        return await self._exchange(sent, bill, max_output, worst)
                 except CallFailure as failure:
                     slot.was_throttled = failure.is_throttle
-                    bill.is_free = failure.is_free
                     raise
                 finally:
                     bill.write(ledger, self._tariff, worst)
 
-    async def _exchange(self, sent: Mapping[str, object], bill: Bill) -> ChatReply:
-        completion = read_completion(await self._client.post(sent, bill.departure))
-        bill.tokens = completion.tokens
-        return completion.reply(self.endpoint)
+    async def _exchange(
+        self, sent: Mapping[str, object], bill: Bill, max_output: int, worst: float | None
+    ) -> ChatReply:
+        at = self.endpoint
+        note = JudgeCallNote(at.provider.name, at.model, at.host, max_output)
+        with self._observer.judge_call(note):
+            try:
+                completion = read_completion(await self._client.post(sent, bill.departure, headers=note.headers))
+                bill.tokens = completion.tokens
+                reply = completion.reply(at)
+            except CallFailure as failure:
+                bill.is_free = failure.is_free
+                note.outcome = failure.reason
+                raise
+            else:
+                note.outcome, note.is_truncated = ANSWERED, reply.is_truncated
+                return reply
+            finally:
+                bill.describe(note, self._tariff, worst)
 
     @asynccontextmanager
     async def _within_budgets(self, expected: int, bill: Bill, until: float) -> AsyncIterator[None]:

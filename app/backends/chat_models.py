@@ -13,6 +13,7 @@ from app.backends.shared_database import SharedDatabase
 from app.backends.spending import Tariff
 from app.errors import FailureReason, TierFailure
 from app.exchange import ChatReply, ChatRequest, Ledger
+from app.observation import SILENT, Observer
 from app.readiness import Readiness, State
 from app.settings import Settings
 
@@ -21,7 +22,11 @@ _SHARE = 0.6
 
 
 def build_chat_models(
-    settings: Settings, care: Care | None = None, *, shared: SharedDatabase | None = None
+    settings: Settings,
+    care: Care | None = None,
+    *,
+    shared: SharedDatabase | None = None,
+    observer: Observer = SILENT,
 ) -> dict[str, "FailoverChatModel"]:
     """The chat models that the settings name, `default` first; empty when they name none.
 
@@ -29,6 +34,7 @@ def build_chat_models(
         settings: of the process.
         care: in place of what the settings say of limits, retries and budgets.
         shared: where budgets are kept that hold for other processes too.
+        observer: told of every call.
 
     Raises:
         ConfigurationError: an endpoint lacks what its provider needs.
@@ -51,7 +57,7 @@ def build_chat_models(
             budget = None
             if shared is not None and (care.rpm or care.tpm):
                 budget = SharedBudget(shared, _key(endpoint), care.rpm, care.tpm)
-            attended[endpoint] = AttendedEndpoint(endpoint, known, tariff, care, budget)
+            attended[endpoint] = AttendedEndpoint(endpoint, known, tariff, care, budget, observer=observer)
         return attended[endpoint]
 
     return {

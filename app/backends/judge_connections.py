@@ -7,9 +7,9 @@ request. Here each call takes the connection that was used last. The protocol is
 import asyncio
 import ssl
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from ipaddress import ip_address
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import h11
 import httpx2
@@ -21,6 +21,13 @@ _READ_BYTES: Final = 1_048_576
 _MAX_HEAD_BYTES: Final = 102_400
 # Until the next address of a host is tried beside the first: RFC 8305.
 _NEXT_ADDRESS_SECONDS: Final = 0.25
+
+
+class Head(NamedTuple):
+    """How a response begins; names of headers in lower case."""
+
+    status_code: int
+    headers: list[tuple[bytes, bytes]]
 
 
 class JudgeConnections(httpx2.AsyncBaseTransport):
@@ -40,6 +47,11 @@ class JudgeConnections(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """The response, whose body is read from its connection as it is asked for."""
+        head, body = await self.exchange(request)
+        return httpx2.Response(head.status_code, headers=head.headers, stream=body)
+
+    async def exchange(self, request: httpx2.Request) -> "tuple[Head, Body]":
+        """As `handle_async_request`, in bare parts; the body must be closed."""
         connection = self._kept() or await self._connected(request)
         try:
             await connection.send(request)
@@ -47,7 +59,7 @@ class JudgeConnections(httpx2.AsyncBaseTransport):
         except BaseException:
             self._drop(connection)
             raise
-        return httpx2.Response(head.status_code, headers=head.headers.raw_items(), stream=_Body(self, connection))
+        return Head(head.status_code, list(head.headers)), Body(self, connection)
 
     async def aclose(self) -> None:
         """Closes all connections, whatever they are at."""
@@ -89,8 +101,7 @@ class JudgeConnections(httpx2.AsyncBaseTransport):
                     url.host,
                     url.port or (443 if is_tls else 80),
                     ssl=self._tls if is_tls else None,
-                    # A race that is given up can leave a socket to the garbage collector; one address needs none.
-                    happy_eyeballs_delay=None if _is_address(url.host) else _NEXT_ADDRESS_SECONDS,
+                    **race_between_addresses(url.host, loop),
                 )
         except OSError as error:
             kind = httpx2.ConnectTimeout if scope.expired() else httpx2.ConnectError
@@ -98,6 +109,17 @@ class JudgeConnections(httpx2.AsyncBaseTransport):
         connection = _Connection(wire, asyncio.StreamWriter(transport, wire, wire.reader, loop))
         self._open.add(connection)
         return connection
+
+
+def race_between_addresses(host: str, loop: asyncio.AbstractEventLoop) -> dict[str, Any]:
+    """What asks an event loop to try the addresses of a host beside one another.
+
+    Nothing for an address, which needs no race: one that is given up can leave a socket to the garbage collector. And
+    nothing for loops other than asyncio's: uvloop knows no such option, and tries one address after another.
+    """
+    if _is_address(host) or not isinstance(loop, asyncio.BaseEventLoop):
+        return {}
+    return {"happy_eyeballs_delay": _NEXT_ADDRESS_SECONDS}
 
 
 def _is_address(host: str) -> bool:
@@ -174,7 +196,7 @@ class _Connection:
             raise httpx2.RemoteProtocolError("the server sent no response")
         return event
 
-    async def body(self) -> AsyncIterator[bytes]:
+    async def body(self) -> AsyncGenerator[bytes, None]:
         while isinstance(event := await self._next_event(), h11.Data):
             yield bytes(event.data)
 
@@ -192,14 +214,14 @@ class _Connection:
         return event
 
 
-class _Body(httpx2.AsyncByteStream):
+class Body(httpx2.AsyncByteStream):
     """The body of a response; closing it gives the connection back."""
 
     def __init__(self, connections: JudgeConnections, connection: _Connection) -> None:
         self._connections = connections
         self._connection = connection
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
+    def __aiter__(self) -> AsyncGenerator[bytes, None]:
         return self._connection.body()
 
     async def aclose(self) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from app.backends.completions import TokenCounts
 from app.backends.completions_client import Departure
 from app.exchange import ChatRequest, Ledger, estimated_tokens
+from app.observation import JudgeCallNote
 from app.settings import ModelPrice
 
 _MILLION = 1_000_000
@@ -56,16 +57,27 @@ class Bill:
         """Into the ledger, when the request has left."""
         if not self.departure.has_left:
             return
-        cost = 0.0 if self.is_free and not self.tokens.is_known else tariff.cost(self.tokens, worst=worst)
         ledger.add_call(
             prompt_tokens=self.tokens.prompt,
             completion_tokens=self.tokens.completion,
             cached_tokens=self.tokens.cached,
-            cost=cost,
+            cost=self._cost(tariff, worst),
         )
+
+    def describe(self, note: JudgeCallNote, tariff: Tariff, worst: float | None) -> None:
+        """The same into a note for those who listen."""
+        note.has_left = self.departure.has_left
+        if note.has_left:
+            note.prompt_tokens = self.tokens.prompt
+            note.completion_tokens = self.tokens.completion
+            note.cached_tokens = self.tokens.cached
+            note.cost = self._cost(tariff, worst)
 
     def tokens_used(self, expected: int) -> int:
         """For the budget of tokens: the count, or the estimate where a provider that read the request gave none."""
         if self.tokens.is_known:
             return (self.tokens.prompt or 0) + (self.tokens.completion or 0)
         return expected if self.departure.has_left else 0
+
+    def _cost(self, tariff: Tariff, worst: float | None) -> float | None:
+        return 0.0 if self.is_free and not self.tokens.is_known else tariff.cost(self.tokens, worst=worst)

@@ -9,7 +9,6 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,6 +17,7 @@ import structlog
 from app.backends.cache_file import Transaction, claim, is_damage, pragma, tune
 from app.backends.shared_database import SharedDatabase
 from app.backends.shared_verdicts import SharedVerdictStore
+from app.concurrency import Threads
 from app.readiness import Readiness, State
 from app.settings import Settings
 
@@ -61,7 +61,7 @@ class SqliteVerdictStore:
         self._max_bytes = max_bytes
         self._ttl_seconds = ttl_seconds
         self._clock = clock
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="verdict-store")
+        self._thread = Threads(max_workers=1, thread_name_prefix="verdict-store")
         self._connection: sqlite3.Connection | None = None
         self._inode: int | None = None
         self._waiting = 0

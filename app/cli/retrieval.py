@@ -31,7 +31,7 @@ _PERMUTATIONS = 10_000
 _LIMITS = ReadLimits(max_bytes=8_000_000_000, max_rows=200_000_000)
 
 
-def add_commands(commands: "Commands") -> None:
+def add_command(commands: "Commands") -> None:
     """Adds the retrieval commands to the parser."""
     evaluate = commands.add_parser("evaluate", help="measures of runs against judgments, from TREC files (plain or gz)")
     evaluate.add_argument("qrels", type=Path, metavar="QRELS", help="judgments: query_id 0 doc_id relevance")

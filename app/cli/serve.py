@@ -48,6 +48,9 @@ def _serve(options: argparse.Namespace) -> int:
         server = DrainingServer(
             uvicorn.Config(
                 app,
+                # Where uvloop is installed uvicorn would take it. It saves nothing here (docs/decisions/0005), and does
+                # not try the addresses of a judge beside one another.
+                loop="asyncio",
                 access_log=False,
                 log_config=None,
                 server_header=False,

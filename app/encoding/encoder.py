@@ -6,11 +6,11 @@ import math
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.concurrency import Threads
 from app.encoding.fair_queue import FairQueue, Text
 from app.encoding.loading import ModelChoice, load
 from app.encoding.model_files import model_name
@@ -60,7 +60,7 @@ class SharedEncoder:
         self._under_way: dict[bytes, Text] = {}
         self._lock = threading.Lock()
         self._pace = EncodingPace(self._threads)
-        self._reading = ThreadPoolExecutor(max_workers=1, thread_name_prefix="reader")
+        self._reading = Threads(max_workers=1, thread_name_prefix="reader")
         self._work: WorkThreads | None = None
         self._model: TokenModel | None = None
         self._queue: FairQueue | None = None

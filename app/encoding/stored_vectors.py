@@ -47,8 +47,8 @@ class StoredVectors:
 
 
 def _written(vectors: HalfVectors) -> bytes:
-    numbers: bytes = vectors.astype(_LITTLE_ENDIAN).tobytes()
-    return vectors.shape[1].to_bytes(4, "little") + numbers
+    numbers = bytes(vectors.astype(_LITTLE_ENDIAN))
+    return int(vectors.shape[1]).to_bytes(4, "little") + numbers
 
 
 def _read(value: bytes) -> HalfVectors:

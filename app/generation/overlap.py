@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from app.generation.segmentation import Sentence
-from app.generation.words import Words, contains_verbatim, words_of
+from app.generation.words import Passage, Words, words_of
 
 # Bounds on the work for one answer sentence, so that hostile text cannot make it quadratic. A sentence whose words
 # stand in fewer places than the first is looked up exactly; beyond it the rarest words name the candidates.
@@ -28,7 +28,7 @@ class Match:
 
 
 class ContextIndex:
-    """The words of every context sentence, indexed once per sample; read-only after that.
+    """The words of every context sentence, indexed once per sample; nothing that it answers changes after that.
 
     `places[row]` is a sentence with the number of its context, `words[row]` its words.
     """
@@ -38,6 +38,7 @@ class ContextIndex:
         self.words: list[Words] = []
         self._distinct: list[frozenset[str]] = []
         self._postings: dict[str, list[int]] = defaultdict(list)
+        self._passages: dict[int, Passage] = {}
         for context, sentences in enumerate(contexts):
             for sentence in sentences:
                 self._add(context, sentence)
@@ -45,6 +46,13 @@ class ContextIndex:
     def __contains__(self, word: str) -> bool:
         """Whether the word is among the content words of the contexts."""
         return word in self._postings
+
+    def holds(self, row: int, text: str) -> bool:
+        """Whether the sentence of that row contains the text word for word, as `Passage.contains` says."""
+        passage = self._passages.get(row)
+        if passage is None:
+            passage = self._passages[row] = Passage(self.places[row][1].text)
+        return passage.contains(text)
 
     def best_share(self, words: Collection[str]) -> float:
         """Share of the words that one context sentence holds at most, in [0, 1]; 0 for no words."""
@@ -63,9 +71,7 @@ class ContextIndex:
         top = max(candidates.values())
         best = [row for row, count in sorted(candidates.items()) if count == top][:_MAX_CANDIDATES]
         share = top / len(distinct)
-        verbatim = next(
-            (row for row in best if share == 1.0 and contains_verbatim(self.places[row][1].text, text)), None
-        )
+        verbatim = next((row for row in best if share == 1.0 and self.holds(row, text)), None)
         context, sentence = self.places[best[0] if verbatim is None else verbatim]
         return Match(context, sentence, share, verbatim is not None)
 

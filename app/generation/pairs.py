@@ -9,7 +9,8 @@ _CLOSERS: Final = ")]}）］】〕》〉」』”"
 _OPENER_BY_CLOSER = dict(zip(_CLOSERS, OPENERS, strict=True))
 # Marks that look the same on both sides.
 _STRAIGHT = frozenset({'"', "**"})
-_MARK = re.compile(rf'[{re.escape(OPENERS + _CLOSERS)}"]|\*\*')
+# What it may begin with stands first and alone, as in `segmentation`.
+_MARK = re.compile(rf'[{re.escape(OPENERS + _CLOSERS)}"*](?:(?<!\*)|\*)')
 
 
 def match_pairs(text: str, start: int, end: int) -> dict[int, int]:

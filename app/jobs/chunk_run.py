@@ -16,6 +16,7 @@ from app.jobs.pace import Pace
 from app.jobs.row_handler import HindranceOf, RowHandler, nothing_hinders
 from app.jobs.slots import Slots
 from app.jobs.store import JobStore
+from app.observation import SILENT, Observer
 from app.records.record import Record, RecordProblem
 from app.scored_row import ScoredRow
 
@@ -36,6 +37,7 @@ class ChunkRun:
         slots: Slots,
         *,
         hindrance_of: HindranceOf = nothing_hinders,
+        observer: Observer = SILENT,
     ) -> None:
         self.lease = lease
         self.held = Held.YES
@@ -43,6 +45,7 @@ class ChunkRun:
         self._pace = pace
         self._slots = slots
         self._hindrance_of = hindrance_of
+        self._observer = observer
         self._is_stopping = False
         self._looked = asyncio.Event()
         self._working: asyncio.Task[None] | None = None
@@ -147,6 +150,7 @@ class ChunkRun:
                 return
             if strikes >= MAX_STRIKES:
                 _LOG.error("row_put_aside", job=self.lease.job_id, row=row.row, deaths=strikes)
+                self._observer.row_put_aside()
                 self._group.append(handler.crashed(row, strikes))
             else:
                 async with self._slots.all():
@@ -180,7 +184,10 @@ class ChunkRun:
         group, self._group = self._group, []
         self._left -= len(group)
         is_done = not self._left
-        self._note(await persistently(lambda: self._store.commit(self.lease, group, is_done=is_done)))
+        held = await persistently(lambda: self._store.commit(self.lease, group, is_done=is_done))
+        if held is not Held.LOST:
+            self._observer.rows_kept([row.status for row in group])
+        self._note(held)
 
     def _note(self, held: Held) -> None:
         if held is Held.LOST and self.held is not Held.LOST and self._working is not None:

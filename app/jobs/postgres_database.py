@@ -3,7 +3,6 @@
 import asyncio
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final, TypeVar
@@ -12,6 +11,7 @@ import psycopg
 import structlog
 from psycopg import errors
 
+from app.concurrency import Threads
 from app.errors import StoreUnavailable
 from app.jobs.postgres_schema import make_schema
 from app.jobs.sql import Sql
@@ -65,8 +65,8 @@ class PostgresDatabase:
     def __init__(self, conninfo: str, *, schema: str) -> None:
         self._conninfo = conninfo
         self._schema = schema
-        self._threads = ThreadPoolExecutor(max_workers=_CONNECTIONS, thread_name_prefix="jobs-postgres")
-        self._long_threads = ThreadPoolExecutor(max_workers=_LONG_CONNECTIONS, thread_name_prefix="jobs-submission")
+        self._threads = Threads(max_workers=_CONNECTIONS, thread_name_prefix="jobs-postgres")
+        self._long_threads = Threads(max_workers=_LONG_CONNECTIONS, thread_name_prefix="jobs-submission")
         self._own = threading.local()
         self._lock = threading.Lock()
         self._connections: set[psycopg.Connection] = set()
@@ -93,7 +93,7 @@ class PostgresDatabase:
             connection.close()
         self._connections.clear()
 
-    async def _run(self, threads: ThreadPoolExecutor, work: Callable[[PostgresSql], T], begin: bytes) -> T:
+    async def _run(self, threads: Threads, work: Callable[[PostgresSql], T], begin: bytes) -> T:
         if self._is_closed:
             raise StoreUnavailable("the store of jobs is closed: the service is ending")
         return await asyncio.get_running_loop().run_in_executor(threads, lambda: self._tried(work, begin))

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
+from app.jobs.census import JobCensus, take_census
 from app.jobs.chunk_table import ChunkTable, sweep
 from app.jobs.job import Action, Held, Job, Lease, ResultLine, Select, StateChange
 from app.jobs.job_table import JobTable
@@ -55,6 +56,10 @@ class SqlJobStore:
     async def changes(self, tenant: str, job_id: str, *, after: int) -> list[StateChange]:
         """As `JobStore.changes`."""
         return await self._read_job(tenant, job_id, lambda jobs, number: jobs.changes(number, after))
+
+    async def census(self) -> JobCensus:
+        """How many jobs and chunks there are in each state."""
+        return await self._database.read(take_census)
 
     async def renew(self, lease: Lease) -> Held:
         """As `JobStore.renew`."""

@@ -6,11 +6,11 @@ import errno
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeVar
 
+from app.concurrency import Threads
 from app.errors import StoreUnavailable
 from app.jobs.sql import Sql
 
@@ -84,7 +84,7 @@ class _Side:
     def __init__(self, path: Path, schema: str, name: str) -> None:
         self._path = path
         self._schema = schema
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+        self._thread = Threads(max_workers=1, thread_name_prefix=name)
         self._connection: sqlite3.Connection | None = None
         self._is_closed = False
 

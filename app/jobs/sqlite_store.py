@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import structlog
 
 from app.errors import InvalidInput
+from app.jobs.census import NO_JOBS, JobCensus
 from app.jobs.chunk_table import ChunkTable, LeftRows
 from app.jobs.job import MAX_STRIKES, VALIDATION, Held, JobState, Lease, NewJob, PendingRow
 from app.jobs.job_table import JobTable
@@ -137,6 +138,10 @@ class SqliteJobStore(SqlJobStore):
     async def tidy(self) -> bool:
         """As `JobStore.tidy`."""
         return self._file.exists() and await super().tidy()
+
+    async def census(self) -> JobCensus:
+        """How many jobs and chunks there are in each state; the folder is not made for that."""
+        return await super().census() if self._file.exists() else NO_JOBS
 
     def readiness(self) -> Readiness:
         """Where jobs are kept."""

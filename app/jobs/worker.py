@@ -17,6 +17,7 @@ from app.jobs.pace import Pace
 from app.jobs.row_handler import HandlerOf, HindranceOf, nothing_hinders
 from app.jobs.slots import Slots
 from app.jobs.store import JobStore
+from app.observation import SILENT, Observer
 from app.telemetry import log_failure
 
 _LOG = structlog.get_logger()
@@ -28,6 +29,7 @@ class Worker:
     Args:
         handler_of: who scores the rows of a job.
         hindrance_of: why no row of a tenant may be scored now; its jobs pause then, and say so.
+        observer: told of chunks and rows.
     """
 
     def __init__(
@@ -37,12 +39,14 @@ class Worker:
         pace: Pace | None = None,
         *,
         hindrance_of: HindranceOf = nothing_hinders,
+        observer: Observer = SILENT,
     ) -> None:
         self._store = store
         self._handler_of = handler_of
         self._hindrance_of = hindrance_of
         self._pace = pace or Pace()
         self._slots = Slots(self._pace.concurrency)
+        self._observer = observer
         self._woken = asyncio.Event()
         self._runs: dict[asyncio.Task[None], ChunkRun] = {}
         self._is_stopping = False
@@ -96,7 +100,10 @@ class Worker:
         return lease is not None
 
     def _begin(self, lease: Lease) -> "asyncio.Task[None]":
-        run = ChunkRun(self._store, lease, self._pace, self._slots, hindrance_of=self._hindrance_of)
+        run = ChunkRun(
+            self._store, lease, self._pace, self._slots, hindrance_of=self._hindrance_of, observer=self._observer
+        )
+        self._observer.chunk_begun()
         task = asyncio.create_task(self._work(run))
         self._runs[task] = run
         task.add_done_callback(self._ended)
@@ -110,6 +117,8 @@ class Worker:
             return None
 
     async def _work(self, run: ChunkRun) -> None:
+        # In all that is logged of its rows; the task is this chunk's alone.
+        structlog.contextvars.bind_contextvars(job=run.lease.job_id)
         renewing = asyncio.create_task(run.keep_renewing())
         try:
             await self._run(run)
@@ -137,6 +146,7 @@ class Worker:
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         del self._runs[task]
+        self._observer.chunk_ended()
         self._woken.set()
 
     async def _tidied(self) -> bool:

@@ -12,6 +12,7 @@ from app.errors import FailureReason, TierFailure
 from app.generation.sample import SegmentedSample
 from app.generation.verdicts import Judgement
 from app.judges.tier import Ask, Tier, TierName
+from app.observation import ANSWERED, SILENT, Observer, TierNote
 from app.readiness import Readiness
 
 # Seconds that a tier leaves to those after it, by the tier that wants them: one call of a quick judge, one sample of 5
@@ -74,11 +75,15 @@ class JudgeCascade:
 
     Args:
         turns: of tiers for which samples that can wait (`Ask.can_wait`) queue, their deadline standing still meanwhile.
+        observer: told of every try.
     """
 
-    def __init__(self, tiers: Sequence[Tier], *, turns: Mapping[TierName, Turns] | None = None) -> None:
+    def __init__(
+        self, tiers: Sequence[Tier], *, turns: Mapping[TierName, Turns] | None = None, observer: Observer = SILENT
+    ) -> None:
         self._tiers: Mapping[TierName, Tier] = {tier.name: tier for tier in tiers}
         self._turns = turns or {}
+        self._observer = observer
 
     async def judge(
         self, case: SegmentedSample, ask: Ask, *, tiers: Sequence[TierName] | None, deadline_seconds: float
@@ -98,7 +103,10 @@ class JudgeCascade:
             async with self._turn(name, ask) as waited:
                 until += waited
                 budget = _budget(until - time.monotonic(), order[position + 1 :])
-                judgement, attempt = await self._attempt(self._tiers[name], case, ask, budget)
+                note = TierNote(name.value)
+                with self._observer.tier(note):
+                    judgement, attempt = await self._attempt(self._tiers[name], case, ask, budget)
+                    note.outcome = attempt.reason or ANSWERED
             attempts.append(attempt)
             if judgement is not None:
                 return CascadeResult(judgement, name, tuple(attempts))

@@ -5,8 +5,9 @@ from concurrent.futures import Executor
 
 from app.errors import FailureReason, TierFailure
 from app.generation.sample import SegmentedSample
+from app.generation.segmentation import Sentence
 from app.generation.verdicts import Evidence, Judgement
-from app.generation.words import contains_verbatim, han_share, language_of
+from app.generation.words import han_share, language_of
 from app.judges.calibration import CalibrationTable
 from app.judges.sentence_claims import Finding, judgement_of
 from app.judges.support.wording import Wording, measure_wording
@@ -53,15 +54,18 @@ def find_wording(case: SegmentedSample) -> dict[int, Finding]:
 
 def _finding(case: SegmentedSample, position: int, wording: Wording) -> Finding:
     text = case.sentences[position].text
-    places = [case.index.places[row] for row in wording.rows]
-    copy = next((place for place in places if wording.is_whole and contains_verbatim(place[1].text, text)), None)
-    best = copy or next(iter(places), None)
+    copy = next((row for row in wording.rows if wording.is_whole and case.index.holds(row, text)), None)
+    best = next(iter(wording.rows), None) if copy is None else copy
     return Finding(
         measures=wording.measures,
-        evidence=Evidence(best[0], best[1].text, best[1].start, best[1].end, verified=True) if best else None,
+        evidence=None if best is None else _evidence(*case.index.places[best]),
         is_copy=copy is not None,
         unknown=wording.unknown,
     )
+
+
+def _evidence(context: int, sentence: Sentence) -> Evidence:
+    return Evidence(context, sentence.text, sentence.start, sentence.end, verified=True)
 
 
 def _refuse_cross_lingual(case: SegmentedSample) -> None:

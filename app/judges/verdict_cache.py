@@ -12,6 +12,7 @@ from app.generation.sample import SegmentedSample
 from app.generation.verdicts import INCOMPLETE, Judgement
 from app.judges.judgement_record import RECORD_SHAPE, judgement_from_record, judgement_to_record
 from app.judges.tier import Ask, Tier, TierName
+from app.observation import SILENT, Observer
 from app.readiness import Readiness
 
 T = TypeVar("T")
@@ -61,12 +62,21 @@ class CachedTier:
         store: where judgements are kept.
         identity: what a judgement depends on besides the sample: models, parameters, prompts, the version of this
             service. Equal identities must mean that either judgement may stand for the other.
+        observer: told what came of each look.
     """
 
-    def __init__(self, inner: Tier, store: VerdictStore, *, identity: Callable[[SegmentedSample, Ask], str]) -> None:
+    def __init__(
+        self,
+        inner: Tier,
+        store: VerdictStore,
+        *,
+        identity: Callable[[SegmentedSample, Ask], str],
+        observer: Observer = SILENT,
+    ) -> None:
         self._inner = inner
         self._store = store
         self._identity = identity
+        self._observer = observer
         self._flights: dict[_Place, _Flight] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -85,6 +95,7 @@ class CachedTier:
         until = time.monotonic() + seconds
         key = verdict_key(case, tenant=ask.tenant, identity=self._identity(case, ask))
         if ask.cache == "bypass":
+            self._observer.verdict_looked_up("bypass")
             judgement = await self._inner.judge(case, ask, seconds=seconds)
             self._spawn(self._keep(key, judgement))
             return _accounted(judgement, "bypass")
@@ -100,9 +111,13 @@ class CachedTier:
             except TierFailure as failure:
                 has_more_time = until - max(flight.until, time.monotonic()) >= _WORTH_ASKING_SECONDS
                 if not (failure.reason is FailureReason.TIMEOUT and has_more_time):
+                    if is_leader:
+                        self._observer.verdict_looked_up("miss")
                     raise
             else:
-                return _accounted(judgement, "miss" if is_leader and not was_kept else "hit")
+                outcome: Literal["hit", "miss"] = "miss" if is_leader and not was_kept else "hit"
+                self._observer.verdict_looked_up(outcome)
+                return _accounted(judgement, outcome)
 
     def readiness(self) -> Readiness:
         """That of the inner tier: a broken store only makes verdicts dearer."""

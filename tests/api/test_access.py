@@ -105,7 +105,9 @@ async def test_a_key_is_good_for_the_routes_of_its_scopes_alone(tmp_path: Path, 
             for method in item
             if path.startswith("/v1/")
         }
+        metrics = await service.client.get("/metrics")
 
+    assert (metrics.status_code == 200) == (scope is Scope.ADMIN)
     assert len(statuses) >= 15
     for (path, method), status in statuses.items():
         needed = Scope.JOBS if path.startswith(JOBS_URL) else Scope.EVALUATE

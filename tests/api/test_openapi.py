@@ -89,6 +89,7 @@ def test_every_operation_has_a_name_of_its_own(document: dict[str, Any]) -> None
         "get_job_results",
         "health",
         "list_jobs",
+        "metrics",
         "parse_rankings",
         "pause_job",
         "readiness",

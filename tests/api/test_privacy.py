@@ -1,23 +1,33 @@
-"""Nothing that a caller or a judge wrote reaches a log, and no key reaches an answer, whatever goes wrong."""
+"""Nothing that a caller or a judge wrote reaches logs, metrics or traces, and no key an answer, whatever goes wrong."""
 
+import asyncio
 import logging
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 import structlog
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from pydantic import SecretStr
 
+from app.main import create_app
 from app.telemetry import configure_logging
-from app.token_vectors import Reading
+from app.tracing import Tracing
+from tests.edge_app import client_of
 from tests.fakes import WordEncoder
+from tests.job_service import JOBS_URL
+from tests.planted_requests import Planted, PlantedEncoder, planted_requests
 from tests.scripted_faults import hang, reset_mid_body
 from tests.scripted_judge import ScriptedJudge
 from tests.scripted_replies import Step, completion, html_error_page, openai_error, raw_body, status
-from tests.service import URL, claim, judge_settings, running, verdicts
+from tests.service import URL, claim, judge_settings, verdicts
 
 API_KEY = "PLANTED-api-key-000001"
 JUDGE_KEY = "sk-PLANTED-judge-key-000002"
@@ -34,6 +44,10 @@ HEADERS = {
     "User-Agent": "PLANTED-agent",
     "Cookie": "session=PLANTED-cookie",
     "Referer": "http://127.0.0.1/PLANTED-referer",
+    "Accept-Language": "PLANTED-language",
+    "traceparent": "00-PLANTED-traceparent-01",
+    "tracestate": "vendor=PLANTED-state",
+    "baggage": "user=PLANTED-baggage",
 }
 GOOD = completion(
     verdicts(
@@ -67,16 +81,6 @@ REFUSED: dict[str, dict[str, Any]] = {
 }
 
 
-class PlantedEncoder(WordEncoder):
-    """Has a bug whose message quotes a text."""
-
-    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> Reading:
-        try:
-            raise KeyError(texts[0])
-        except KeyError as error:
-            raise ZeroDivisionError(f"PLANTED {texts}") from error
-
-
 @contextmanager
 def loud_logs() -> Iterator[None]:
     """Logs as `plumbline serve` sets them up with level DEBUG, every record of every library on standard error."""
@@ -97,14 +101,30 @@ def loud_logs() -> Iterator[None]:
 
 
 @asynccontextmanager
-async def service(judge: ScriptedJudge, encoder: WordEncoder | None = None) -> AsyncIterator[httpx2.AsyncClient]:
-    """A client of the service with keys of both kinds, everything logged."""
+async def service(
+    judge: ScriptedJudge, encoder: WordEncoder | None = None, **knobs: Any
+) -> AsyncIterator[httpx2.AsyncClient]:
+    """A client of the service with keys of both kinds, everything logged and traced; metrics and traces are searched.
+
+    When it ends, metrics and traces were written and nothing planted is in them.
+    """
     settings = judge_settings(
-        judge, llm_api_key=SecretStr(JUDGE_KEY), api_keys=(SecretStr(API_KEY),), deadline_seconds=0.5
+        judge,
+        llm_api_key=SecretStr(JUDGE_KEY),
+        api_keys=(SecretStr(API_KEY),),
+        **{"deadline_seconds": 0.5, **knobs},
     )
+    exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    app = create_app(settings, encoder=encoder or WordEncoder(), tracing=Tracing(provider, version="0"))
     with loud_logs():
-        async with running(settings, encoder=encoder) as client:
+        async with app.router.lifespan_context(app), client_of(app) as client:
             yield client
+            page = (await client.get("/metrics", headers={"X-API-Key": API_KEY})).text
+    traces = "\n".join(span.to_json() for span in exporter.get_finished_spans())
+    assert "plumbline_http_requests_total{" in page
+    assert "http.route" in traces
+    assert "PLANTED" not in page + traces
 
 
 def assert_silent(capfd: pytest.CaptureFixture[str], event: str = "request_completed") -> str:
@@ -168,6 +188,47 @@ async def test_a_bug_is_logged_by_its_place_and_not_by_its_message(
     logged = assert_silent(capfd, "request_failed")
     assert "ZeroDivisionError" in logged
     assert "KeyError" in logged
+
+
+@pytest.mark.parametrize("is_sound", [True, False], ids=["all is well", "judge and encoder fail"])
+async def test_whatever_a_caller_sends_to_any_route_stays_out_of_logs_metrics_and_traces(
+    judge: ScriptedJudge, capfd: pytest.CaptureFixture[str], tmp_path: Path, is_sound: bool
+) -> None:
+    faults = [step for name, step in STEPS.items() if name != "hangs"]
+    judge.reply_with(*([GOOD] if is_sound else faults * 50))
+    knobs = {"data_dir": tmp_path / "jobs", "max_batch_samples": 5, "max_job_body_bytes": 20_000}
+
+    statuses = Counter[int]()
+    async with service(judge, WordEncoder() if is_sound else PlantedEncoder(), **knobs) as client:
+        document = (await client.get("/openapi.json")).json()
+        job_id = await finished_job(client)
+        for request in planted_requests(document, {"job_id": job_id}):
+            statuses[await sent(client, request)] += 1
+
+    assert_silent(capfd)
+    # The document leads somewhere: much is served, and what is wrong is refused in every way there is.
+    assert {200, 202, 204, 404, 409, 415, 422} <= set(statuses), statuses
+    assert (500 in statuses) is not is_sound
+    assert statuses.total() > 150
+
+
+async def finished_job(client: httpx2.AsyncClient) -> str:
+    """The id of a job with planted rows, once it has ended."""
+    row = {"custom_id": "PLANTED-row", "contexts": SAMPLE["contexts"], "answer": SAMPLE["answer"]}
+    body = {"rows": [row, {"PLANTED": "PLANTED"}], "name": "PLANTED-name"}
+    job_id: str = (await client.post(JOBS_URL, json=body, headers=HEADERS)).json()["id"]
+    while (await client.get(f"{JOBS_URL}/{job_id}", headers=HEADERS)).json()["ended_at"] is None:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    return job_id
+
+
+async def sent(client: httpx2.AsyncClient, request: Planted) -> int:
+    """The status of the answer to the request, which has no key of ours in it."""
+    fields = {**request.sent, "headers": {**HEADERS, **request.sent.get("headers", {})}}
+    response = await client.request(request.method.upper(), request.url, **fields)
+    assert JUDGE_KEY not in response.text
+    assert API_KEY not in response.text
+    return response.status_code
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,11 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import cast
 
 import pytest
 
+from app.backends.judge_connections import race_between_addresses
 from tests.scripted_judge import ScriptedJudge
 from tests.scripted_replies import completion, completion_payload
 from tests.scripted_transport import ask, failure_of, transport
@@ -105,6 +107,14 @@ async def test_what_is_said_before_the_response_is_passed_over() -> None:
 
     async with answering(answer) as (url, _), transport(llm_base_url=url) as chat:
         assert (await ask(chat)).content == GOOD
+
+
+async def test_a_name_is_tried_at_several_addresses_beside_one_another_where_the_loop_can() -> None:
+    ours, other = asyncio.get_running_loop(), cast(asyncio.AbstractEventLoop, object())
+
+    assert race_between_addresses("judge.example", ours) == {"happy_eyeballs_delay": 0.25}
+    assert race_between_addresses("judge.example", other) == {}
+    assert race_between_addresses("127.0.0.1", ours) == race_between_addresses("::1", ours) == {}
 
 
 async def test_an_address_that_nobody_listens_at_is_a_broken_connection(judge: ScriptedJudge) -> None:

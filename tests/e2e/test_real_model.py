@@ -11,7 +11,9 @@ from app.encoding.encoder import SharedEncoder
 from app.encoding.loading import ModelChoice
 from app.errors import FailureReason, TierFailure
 from app.judges.calibration import VERBATIM_SUPPORT
+from app.main import create_app
 from app.readiness import State
+from tests.edge_app import client_of
 from tests.service import evaluate, plain_settings, running
 
 CONTEXT = (
@@ -228,7 +230,8 @@ async def test_vectors_kept_in_a_file_serve_the_next_process(tmp_path: Path) -> 
     settings = plain_settings(embedding_cache_path=path, deadline_seconds=60)
     results = []
     for _ in range(2):
-        async with running(settings) as client:
+        app = create_app(settings)
+        async with app.router.lifespan_context(app), client_of(app) as client:
             asked = {"contexts": [CONTEXT], "answer": "It was opened in 1931.", "tiers": ["embedding"]}
             results.append(await evaluate(client, **asked))
 

@@ -7,6 +7,20 @@ import pytest
 from app import __version__
 from app.cli.main import main
 
+_COMMANDS = [
+    "serve",
+    "score",
+    "worker",
+    "keys",
+    "prepare",
+    "calibrate",
+    "evaluate",
+    "compare",
+    "fuse",
+    "batch-file",
+    "report",
+]
+
 
 @pytest.fixture(autouse=True)
 def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,3 +68,29 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
 
     assert exit_info.value.code == 0
     assert capsys.readouterr().out == f"plumbline {__version__}\n"
+
+
+def test_the_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+
+    shown = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in shown if line[:4] == " " * 4 and line[4:5].strip()] == _COMMANDS
+
+
+@pytest.mark.parametrize("command", _COMMANDS)
+def test_a_command_that_is_named_is_there(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    with pytest.raises(SystemExit) as exit_info:
+        main([command, "--help"])
+
+    assert exit_info.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: plumbline {command} ")
+
+
+def test_a_command_that_is_not_there_is_told_with_those_that_are(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_info:
+        main(["serv"])
+
+    assert exit_info.value.code == 2
+    error = capsys.readouterr().err
+    assert [command for command in _COMMANDS if repr(command) not in error] == []

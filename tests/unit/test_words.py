@@ -1,8 +1,14 @@
 """Words of a text as they are compared."""
 
-import pytest
+import importlib.util
+from pathlib import Path
 
+import pytest
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+from app.generation.english_stop_words import english_stop_words, words_of_file
 from app.generation.words import (
+    Passage,
     characters_of,
     contains_verbatim,
     content_words,
@@ -225,3 +231,38 @@ def test_a_sentence_that_is_negated_around_the_copy_holds_no_copy(whole: str, pa
 
 def test_a_copy_may_hold_negations_of_its_own() -> None:
     assert contains_verbatim("It is said: the drug does not work.", "The drug does not work.")
+
+
+def test_a_passage_is_asked_for_many_texts() -> None:
+    passage = Passage("The dam of Keld, built in 1932, is 1.5 km long. 大坝建成了。")
+
+    found = [text for text in ("built in 1932.", "keld", "5 km", "大坝建", "kel", "193", "") if passage.contains(text)]
+
+    assert found == ["built in 1932.", "keld", "5 km", "大坝建"]
+
+
+def test_a_copy_is_found_behind_longer_words_that_begin_like_it() -> None:
+    assert Passage("keldar keldish 凯keld 1.5").contains("Keld")
+    assert not Passage("keldar " * 1_000 + "1.5").contains("keld")
+
+
+def test_the_english_stop_words_are_those_of_scikit_learn() -> None:
+    assert english_stop_words() == ENGLISH_STOP_WORDS
+
+
+def test_the_file_of_stop_words_is_where_it_is_looked_for() -> None:
+    package = importlib.util.find_spec("sklearn")
+    assert package is not None
+    assert package.submodule_search_locations
+
+    words = words_of_file(Path(package.submodule_search_locations[0], "feature_extraction", "_stop_words.py"))
+
+    assert words == ENGLISH_STOP_WORDS
+
+
+@pytest.mark.parametrize("text", ["OTHER = 1\n", "ENGLISH_STOP_WORDS = 3\n", "from . import nothing_of_the_kind\n"])
+def test_a_file_without_the_words_gives_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "words.py").write_text(text, encoding="utf-8")
+
+    assert words_of_file(tmp_path / "words.py") is None
+    assert words_of_file(tmp_path / "absent.py") is None

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Units = NDArray[np.uint64]
 IntArray = NDArray[np.int64]
+Number = TypeVar("Number", np.uint64, np.int64)
 
 # A unit is one of 16 bits, so that four of them fit in one number.
 _BITS = 16
@@ -60,7 +62,7 @@ def cover(texts: Units, others: Units, *, size: int, left_out: Units | None = No
     count = int((texts == 0).sum()) + 1
     bounds = np.searchsorted(owners, np.arange(count + 1))
     wanted = [_distinct(codes[start:end], left_out) for start, end in pairwise(bounds)]
-    places = _Places(np.unique(codes), others, size)
+    places = _Places(_ascending(codes), others, size)
     return [places.cover(grams) for grams in wanted]
 
 
@@ -75,7 +77,7 @@ class _Places:
         at[at == len(vocabulary)] = 0
         known = vocabulary[at] == codes if len(vocabulary) else np.zeros(len(codes), dtype=bool)
         # One number for a gram and a text that holds it, ascending.
-        self._pairs = np.unique(at[known] * self._others + owners[known])
+        self._pairs = _ascending(at[known] * self._others + owners[known])
         grams, self._rows = np.divmod(self._pairs, self._others)
         self._bounds = np.searchsorted(grams, np.arange(len(vocabulary) + 1))
 
@@ -101,9 +103,10 @@ class _Places:
         kept = order[: max(1, int(np.searchsorted(np.cumsum(lengths[order]), _MAX_PLACES_READ)))]
         rows, counts = self._tally(self._rows[_ranges(starts[kept], np.minimum(lengths[kept], _MAX_PLACES_READ))])
         candidates = np.sort(rows[np.argsort(-counts, kind="stable")[:_MAX_CANDIDATES]])
-        keys = ids[None, :] * self._others + candidates[:, None]
+        # Ascending throughout, so that each is looked for beside the one before.
+        keys = ids[:, None] * self._others + candidates[None, :]
         found = np.minimum(np.searchsorted(self._pairs, keys), len(self._pairs) - 1)
-        return candidates, (self._pairs[found] == keys).sum(axis=1)
+        return candidates, (self._pairs[found] == keys).sum(axis=0)
 
     def _tally(self, rows: IntArray) -> tuple[IntArray, IntArray]:
         if len(rows) * 8 < self._others:
@@ -129,11 +132,19 @@ def _grams(units: Units, size: int) -> tuple[Units, IntArray]:
 
 
 def _distinct(grams: Units, left_out: Units | None) -> Units:
-    distinct = np.unique(grams)
+    distinct = _ascending(grams)
     if left_out is None:
         return distinct
     kept = distinct[~np.isin(distinct, left_out)]
     return kept if len(kept) else distinct
+
+
+def _ascending(numbers: NDArray[Number]) -> NDArray[Number]:
+    """The distinct numbers, ascending: `np.unique`, whose hash table takes ten times as long on a sample's few."""
+    if not len(numbers):
+        return numbers
+    ordered = np.sort(numbers)
+    return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))]
 
 
 def _ranges(starts: IntArray, lengths: IntArray) -> IntArray:

@@ -6,6 +6,7 @@ The measures were chosen on human labels, every dataset left out once (docs/agre
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -81,6 +82,16 @@ class _Passages:
         self.words = [index.words[row] for row in self.rows]
         self.vocabulary = frozenset().union(*(words.every for words in self.words))
 
+    @cached_property
+    def rows_by_letter(self) -> Mapping[str, tuple[int, ...]]:
+        """The numbers of the passages that have a word of one character, ascending."""
+        rows: dict[str, list[int]] = {}
+        for number, words in enumerate(self.words):
+            for word in set(words.every):
+                if len(word) == 1:
+                    rows.setdefault(word, []).append(number)
+        return {word: tuple(numbers) for word, numbers in rows.items()}
+
     def wording(self, measures: Mapping[str, float], covered: Cover, unknown: tuple[str, ...]) -> Wording:
         rows = tuple(self.rows[number] for number in covered.rows)
         return Wording(measures, rows, covered.best == 1.0, unknown)
@@ -131,7 +142,7 @@ def _covered(words: Words, covered: Cover, passages: _Passages) -> Cover:
     """What was found, or for one word of one character, which has no run of four, the passages that have it."""
     if len(words.every) != 1 or len(words.every[0]) > 1:
         return covered
-    rows = tuple(row for row, known in enumerate(passages.words) if words.every[0] in known.every)
+    rows = passages.rows_by_letter.get(words.every[0], ())
     return Cover(float(bool(rows)), float(bool(rows)), rows)
 
 
