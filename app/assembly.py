@@ -1,7 +1,7 @@
 """Builds the parts that score, once, from settings, and closes them again, for every way in. No web framework."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -14,7 +14,9 @@ from app.concurrency import Threads
 from app.encoding.encoder import SharedEncoder
 from app.encoding.loading import ModelChoice
 from app.errors import FailureReason
+from app.exchange import Usage
 from app.jobs.pace import Pace
+from app.jobs.row_handler import HindranceOf, nothing_hinders
 from app.jobs.sqlite_store import SqliteJobStore
 from app.jobs.store import JobStore
 from app.jobs.worker import Worker
@@ -96,6 +98,7 @@ def build(
     executor: Executor | None = None,
     chats: Mapping[str, ChatModel] | None = None,
     mark: Mark = random_mark,
+    on_call: Callable[[str, Usage], None] | None = None,
     observer: Observer = SILENT,
 ) -> Service:
     """The running parts; the stack closes them. Within a running event loop.
@@ -104,6 +107,7 @@ def build(
         executor: where our own work on samples runs; None for threads of its own.
         chats: in place of the chat models of the settings; their verdicts are not cached.
         mark: makes the marks around the data of their questions.
+        on_call: is told a tenant and what each call to a chat model for it used.
         observer: told what the parts do.
     """
     if executor is None:
@@ -125,7 +129,7 @@ def build(
         observer=observer,
     )
     slots = asyncio.Semaphore(plan.settings.batch_concurrency)
-    return Service(cascade, Scorer(cascade, executor), slots, encoder)
+    return Service(cascade, Scorer(cascade, executor, on_call=on_call), slots, encoder)
 
 
 def _llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack, observer: Observer) -> Tier:
@@ -198,21 +202,39 @@ def _encoder(settings: Settings, stack: AsyncExitStack) -> SharedEncoder:
     return encoder
 
 
-async def open_jobs(plan: Plan, scorer: Scorer, stack: AsyncExitStack, *, observer: Observer = SILENT) -> JobStore:
-    """The store of jobs, and a worker on it unless the settings want none; the stack ends and closes them."""
+async def open_jobs(
+    plan: Plan,
+    scorer: Scorer,
+    stack: AsyncExitStack,
+    *,
+    hindrance_of: HindranceOf = nothing_hinders,
+    observer: Observer = SILENT,
+) -> JobStore:
+    """The store of jobs, and a worker on it unless the settings want none; the stack ends and closes them.
+
+    Args:
+        hindrance_of: why no row of a tenant's jobs may be scored now.
+        observer: told of chunks and rows.
+    """
+
+    def worker_on(store: JobStore) -> Worker:
+        return _worker(plan, scorer, store, hindrance_of=hindrance_of, observer=observer)
+
     if plan.settings.database_url is not None:
-        return _shared_jobs(plan, scorer, stack, plan.settings.database_url.get_secret_value(), observer)
+        return _shared_jobs(plan.settings, worker_on, stack, plan.settings.database_url.get_secret_value())
     store = SqliteJobStore(plan.settings.data_dir)
     stack.push_async_callback(store.close)
     if plan.settings.job_concurrency:
-        worker = _worker(plan, scorer, store, observer)
+        worker = worker_on(store)
         store.on_change(worker.wake)
         running = asyncio.get_running_loop().create_task(worker.run())
         stack.push_async_callback(_stop, worker, running)
     return store
 
 
-def _shared_jobs(plan: Plan, scorer: Scorer, stack: AsyncExitStack, url: str, observer: Observer) -> JobStore:
+def _shared_jobs(
+    settings: Settings, worker_on: Callable[[JobStore], Worker], stack: AsyncExitStack, url: str
+) -> JobStore:
     """The store on PostgreSQL, looked after by this process too; a worker takes what the queue delivers."""
     # An extra: its packages are not there unless the settings ask for them.
     from app.jobs.distributed import QueueWorker, keep_rescuing  # noqa: PLC0415
@@ -221,13 +243,13 @@ def _shared_jobs(plan: Plan, scorer: Scorer, stack: AsyncExitStack, url: str, ob
 
     conninfo = connection_string(url)
     engine = ProcrastinateEngine(conninfo)
-    uploads = plan.settings.data_dir / "postgres"
+    uploads = settings.data_dir / "postgres"
     store = PostgresJobStore(conninfo, schema=POSTGRES_SCHEMA, engine=engine, uploads=uploads)
     stack.push_async_callback(store.close)
     rescuing = asyncio.get_running_loop().create_task(keep_rescuing(store))
     stack.push_async_callback(_cancelled, rescuing)
-    if plan.settings.job_concurrency:
-        worker = _worker(plan, scorer, store, observer)
+    if settings.job_concurrency:
+        worker = worker_on(store)
         store.on_change(worker.wake)
         queue = QueueWorker(store, engine, worker, at_once=_CHUNKS_AT_ONCE)
         queue.start()
@@ -235,10 +257,15 @@ def _shared_jobs(plan: Plan, scorer: Scorer, stack: AsyncExitStack, url: str, ob
     return store
 
 
-def _worker(plan: Plan, scorer: Scorer, store: JobStore, observer: Observer) -> Worker:
+def _worker(plan: Plan, scorer: Scorer, store: JobStore, *, hindrance_of: HindranceOf, observer: Observer) -> Worker:
     rows_of = job_rows(scorer, plan.settings, judge_names=plan.judge_names)
-    pace = Pace(concurrency=plan.settings.job_concurrency)
-    return Worker(store, lambda lease: rows_of(lease.tenant, lease.options), pace, observer=observer)
+    return Worker(
+        store,
+        lambda lease: rows_of(lease.tenant, lease.options),
+        Pace(concurrency=plan.settings.job_concurrency),
+        hindrance_of=hindrance_of,
+        observer=observer,
+    )
 
 
 async def _stop(worker: Worker, running: "asyncio.Task[None]") -> None:

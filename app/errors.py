@@ -23,7 +23,13 @@ PlumblineError
 ├── AccessDenied
 │   ├── KeyMissing          no key was sent
 │   ├── KeyUnknown          the key sent is not one of ours
+│   ├── KeyExpired          the key sent was one of ours
+│   ├── ScopeMissing        the key is not for this
 │   └── Locked              no key is configured and the caller is not on loopback
+├── LimitReached            a key has had what it may have; says when there is more
+│   ├── RateExceeded        of requests a minute
+│   ├── ConcurrencyExceeded of requests under way at one time
+│   └── BudgetSpent         of tokens or money a day
 └── TierFailure             a tier could not answer; the cascade goes on (a value, not a bug)
 """
 
@@ -155,8 +161,41 @@ class KeyUnknown(AccessDenied):
     """The key that was sent is not one of ours."""
 
 
+class KeyExpired(AccessDenied):
+    """The key that was sent is of no use any more; a wrong key is never told so."""
+
+
+class ScopeMissing(AccessDenied):
+    """The key is known, and not for this."""
+
+
 class Locked(AccessDenied):
     """No key is configured, and the service is reached from beyond loopback."""
+
+
+class LimitReached(PlumblineError):
+    """A key has had all that it may have for now.
+
+    Args:
+        detail: the limit, and what lifts it.
+        retry_after_seconds: when there is more, 1 or more.
+    """
+
+    def __init__(self, detail: str, *, retry_after_seconds: int) -> None:
+        super().__init__(detail)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class RateExceeded(LimitReached):
+    """More requests a minute than the key may make."""
+
+
+class ConcurrencyExceeded(LimitReached):
+    """More requests under way than the key may have."""
+
+
+class BudgetSpent(LimitReached):
+    """The key's tokens or money of the day are spent, or what it spends cannot be counted."""
 
 
 class FailureReason(StrEnum):

@@ -1,6 +1,6 @@
 """One exchange with a chat model: what is asked, what comes back, and what it costs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -76,9 +76,11 @@ class Ledger:
 
     Args:
         max_cost: a call that could take the cost above it is not made; None for no bound.
+        on_call: is told what each call used, as it is written down; also of calls that outlive the sample.
     """
 
     max_cost: float | None = None
+    on_call: Callable[[Usage], None] | None = None
     _usage: Usage = field(default=Usage())
     _reserved: float = field(default=0.0)
 
@@ -109,12 +111,14 @@ class Ledger:
     ) -> None:
         """Writes down one call; `cost` None says that its price is not known, tokens None that they were not given."""
         is_metered = prompt_tokens is not None or completion_tokens is not None
-        before = self._usage
-        self._usage = Usage(
-            calls=before.calls + 1,
-            unmetered_calls=before.unmetered_calls + (not is_metered),
-            prompt_tokens=before.prompt_tokens + (prompt_tokens or 0),
-            completion_tokens=before.completion_tokens + (completion_tokens or 0),
-            cached_tokens=before.cached_tokens + (cached_tokens or 0),
-            cost=None if before.cost is None or cost is None else before.cost + cost,
+        call = Usage(
+            calls=1,
+            unmetered_calls=int(not is_metered),
+            prompt_tokens=prompt_tokens or 0,
+            completion_tokens=completion_tokens or 0,
+            cached_tokens=cached_tokens or 0,
+            cost=cost,
         )
+        self._usage = self._usage + call
+        if self.on_call is not None:
+            self.on_call(call)

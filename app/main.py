@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Final
 
 import structlog
@@ -12,7 +13,10 @@ from fastapi_offline import FastAPIOffline
 
 import app as package
 from app import __version__
-from app.api.auth import make_key_check
+from app.access.access import access_of
+from app.access.key import Scope
+from app.api.admission import Admission
+from app.api.auth import Door, make_key_check
 from app.api.batches import BATCH_PATH, batch_routes, batch_schemas
 from app.api.edge import install_edge
 from app.api.evaluations import evaluation_routes
@@ -58,6 +62,7 @@ def create_app(
     """
     settings = settings or load_settings()
     plan = make_plan(settings, encoder=encoder)
+    access = access_of(settings)
     listeners = listeners_of(settings, tracing=tracing)
     metrics, traces = listeners
 
@@ -66,9 +71,10 @@ def create_app(
         async with AsyncExitStack() as stack:
             if traces is not None:
                 stack.push_async_callback(asyncio.to_thread, traces.close)
-            app.state.service = build(plan, stack, observer=listeners.observer)
+            await stack.enter_async_context(access.spending.kept())
+            app.state.service = build(plan, stack, on_call=access.add_call, observer=listeners.observer)
             app.state.jobs = store or await open_jobs(
-                plan, app.state.service.scorer, stack, observer=listeners.observer
+                plan, app.state.service.scorer, stack, hindrance_of=access.hindrance, observer=listeners.observer
             )
             metrics.watch_encoder(app.state.service.encoder)
             stack.callback(asyncio.create_task(metrics.watch_loop()).cancel)
@@ -86,11 +92,15 @@ def create_app(
         lifespan=lifespan,
         telemetry=_NO_TELEMETRY,
     )
-    check_key = Depends(make_key_check(settings.api_keys, settings.allow_anonymous))
+    app.state.access = access
+    door = Door(access, allow_anonymous=settings.allow_anonymous)
+    may_evaluate, may_have_jobs, may_administer = (
+        Depends(make_key_check(door, scope)) for scope in (Scope.EVALUATE, Scope.JOBS, Scope.ADMIN)
+    )
     app.include_router(
         evaluation_routes(settings, lambda request: _service(request).scorer, judge_names=plan.judge_names),
         prefix="/v1",
-        dependencies=[check_key],
+        dependencies=[may_evaluate],
     )
     app.include_router(
         batch_routes(
@@ -100,12 +110,12 @@ def create_app(
             judge_names=plan.judge_names,
         ),
         prefix="/v1",
-        dependencies=[check_key],
+        dependencies=[may_evaluate],
     )
     app.include_router(operation_routes(_version(plan), lambda request: _service(request).cascade, _jobs))
-    app.include_router(metrics_route(lambda request: metrics.page(_accepted(request), _jobs(request)), check_key))
+    app.include_router(metrics_route(lambda request: metrics.page(_accepted(request), _jobs(request)), may_administer))
     app.include_router(
-        retrieval_routes(lambda request: _service(request).scorer), prefix="/v1", dependencies=[check_key]
+        retrieval_routes(lambda request: _service(request).scorer), prefix="/v1", dependencies=[may_evaluate]
     )
     app.include_router(
         job_routes(
@@ -115,7 +125,7 @@ def create_app(
             judge_names=plan.judge_names,
         ),
         prefix="/v1",
-        dependencies=[check_key],
+        dependencies=[may_have_jobs],
     )
     document(app, MESSAGES)
     add_schemas(app, {**batch_schemas(settings), **job_schemas()})
@@ -129,6 +139,7 @@ def create_app(
             f"/v1{BATCH_PATH}": settings.max_batch_body_bytes,
         },
         max_streamed_bytes_by_path={JOBS_PATH: settings.max_job_body_bytes},
+        admission=partial(Admission, door=door),
         observer=listeners.observer,
     )
     return app

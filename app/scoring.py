@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Literal, TypeVar
 
 from app.exchange import Ledger, Usage
@@ -78,9 +79,15 @@ class Result:
 class Scorer:
     """Scores samples with one cascade. CPU work of ours runs in `executor`, off the event loop, unless it is small."""
 
-    def __init__(self, cascade: JudgeCascade, executor: Executor) -> None:
+    def __init__(
+        self, cascade: JudgeCascade, executor: Executor, *, on_call: Callable[[str, Usage], None] | None = None
+    ) -> None:
+        """Args:
+        on_call: is told a tenant and what each call to a chat model for it used.
+        """
         self._cascade = cascade
         self._executor = executor
+        self._on_call = on_call
 
     async def score(self, sample: Sample, options: Options) -> Result:
         """The result; a bug in a tier raises, a tier that cannot answer does not."""
@@ -90,7 +97,7 @@ class Scorer:
         if decided is not None:
             return decided
         ask = Ask(
-            ledger=Ledger(max_cost=options.max_cost),
+            ledger=Ledger(max_cost=options.max_cost, on_call=self._on_call and partial(self._on_call, options.tenant)),
             threshold=options.threshold,
             tenant=options.tenant,
             judges=options.judges,

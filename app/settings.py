@@ -1,55 +1,29 @@
 """Every knob: name, default, unit and one line of help. Read from the environment, prefix `PLUMBLINE_`."""
 
-import json
-import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.errors import ConfigurationError
+from app.judge_settings import DEFAULT_JUDGE, FROM_JSON, WITH_NAMES, LlmEndpoint, ModelPrice, ProviderName
+
+__all__ = [
+    "DEFAULT_JUDGE",
+    "LlmEndpoint",
+    "ModelPrice",
+    "ProviderName",
+    "Settings",
+    "load_settings",
+    "unknown_variables",
+    "variable_name",
+]
 
 PREFIX = "PLUMBLINE_"
-
-ProviderName = Literal["dashscope", "dashscope-intl", "openai", "azure", "vllm", "llamacpp", "ollama", "generic"]
-DEFAULT_JUDGE = "default"
-_JUDGE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-
-
-class LlmEndpoint(BaseModel):
-    """One address of a chat model; what is left out is the provider's own, where it has one."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    provider: ProviderName
-    base_url: str | None = None
-    api_key: SecretStr | None = None
-    model: str | None = None
-    context_tokens: int | None = Field(default=None, ge=1_024)
-
-
-class ModelPrice(BaseModel):
-    """What a million tokens cost, in any one currency; cached ones cost as much as others unless told."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    input: float = Field(ge=0, allow_inf_nan=False)
-    output: float = Field(ge=0, allow_inf_nan=False)
-    cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-
-
-def _from_json(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        raise PydanticCustomError("not_json", "expected JSON") from None
-
-
-_Json = BeforeValidator(_from_json)
 
 
 class Settings(BaseSettings):
@@ -61,11 +35,38 @@ class Settings(BaseSettings):
 
     # --- who may call
     api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
-        default=(), description="Comma-separated API keys, 16 characters or more each; empty: loopback only."
+        default=(),
+        description="Comma-separated API keys for everything, 16 characters or more each, beside those of "
+        "`plumbline keys`; no key at all: loopback only.",
     )
     allow_anonymous: bool = Field(
         default=False,
         description="Serve without keys beyond loopback too. Only where something in front checks callers.",
+    )
+
+    keys_file: Path | None = Field(
+        default=None,
+        description="File of the keys that `plumbline keys` makes, mode 0600; empty: `keys.json` in the data folder.",
+    )
+    key_requests_per_minute: int | None = Field(
+        default=None, ge=1, description="Requests a minute of a key that has no limit of its own; empty: no limit."
+    )
+    key_concurrency: int | None = Field(
+        default=None, ge=1, description="Requests under way at one time of such a key; empty: no limit."
+    )
+    key_tokens_per_day: int | None = Field(
+        default=None, ge=1, description="Tokens of judges that such a key may use a day (UTC); empty: no limit."
+    )
+    key_cost_per_day: float | None = Field(
+        default=None,
+        gt=0,
+        allow_inf_nan=False,
+        description="What such a key may spend a day (UTC), in the currency of the prices; empty: no limit.",
+    )
+    max_concurrent_requests: int = Field(
+        default=1_000,
+        ge=1,
+        description="Requests under /v1 under way at one time, those of all callers together; beyond them 503.",
     )
 
     # --- what a request may hold
@@ -143,12 +144,12 @@ class Settings(BaseSettings):
     llm_context_tokens: int | None = Field(
         default=None, ge=1_024, description="Tokens of a request and its reply together; empty: the provider's usual."
     )
-    llm_fallbacks: Annotated[tuple[LlmEndpoint, ...], NoDecode, _Json] = Field(
+    llm_fallbacks: Annotated[tuple[LlmEndpoint, ...], NoDecode, FROM_JSON] = Field(
         default=(),
         description="JSON list of `{provider, base_url, api_key, model, context_tokens}`: asked in order when the "
         "judge cannot answer.",
     )
-    llm_judges: Annotated[Mapping[str, tuple[LlmEndpoint, ...]] | None, NoDecode, _Json] = Field(
+    llm_judges: Annotated[Mapping[str, tuple[LlmEndpoint, ...]] | None, NoDecode, FROM_JSON, WITH_NAMES] = Field(
         default=None, description="JSON object of further judges that requests may name, each with such a list."
     )
     llm_max_concurrency: int = Field(
@@ -163,7 +164,7 @@ class Settings(BaseSettings):
     llm_tpm: int | None = Field(
         default=None, ge=1, description="Tokens a minute, for each address, model and key; empty: no budget."
     )
-    llm_prices: Annotated[Mapping[str, ModelPrice] | None, NoDecode, _Json] = Field(
+    llm_prices: Annotated[Mapping[str, ModelPrice] | None, NoDecode, FROM_JSON] = Field(
         default=None, description="JSON object: model to `{input, output, cached}`, the prices of a million tokens."
     )
     llm_max_cost: float | None = Field(
@@ -237,20 +238,6 @@ class Settings(BaseSettings):
         if any(len(key.get_secret_value()) < _MIN_KEY_LENGTH for key in keys):
             raise PydanticCustomError("short_key", f"every key needs {_MIN_KEY_LENGTH} characters or more")
         return keys
-
-    @field_validator("llm_judges")
-    @classmethod
-    def _judges_have_names(
-        cls, judges: Mapping[str, tuple[LlmEndpoint, ...]] | None
-    ) -> Mapping[str, tuple[LlmEndpoint, ...]] | None:
-        for name, endpoints in (judges or {}).items():
-            if name == DEFAULT_JUDGE or not _JUDGE_NAME.fullmatch(name):
-                raise PydanticCustomError(
-                    "judge_name", f"a judge's name has letters, digits and ._- and is not {DEFAULT_JUDGE!r}"
-                )
-            if not endpoints:
-                raise PydanticCustomError("no_endpoint", "a judge needs one endpoint or more")
-        return judges
 
 
 _MIN_KEY_LENGTH = 16

@@ -1,20 +1,29 @@
 """A small service behind the real edge, and ways to call it: in process, or over a socket."""
 
 import contextlib
+import os
 import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import httpx2
 import uvicorn
 from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
-from app.api.auth import make_key_check
+from app.access.access import Access
+from app.access.gate import Gate
+from app.access.key import Scope
+from app.access.keyring import Keyring
+from app.access.spending import Spending
+from app.api.admission import Admission
+from app.api.auth import Door, make_key_check
 from app.api.edge import install_edge
 from app.api.problems import MAX_PROBLEM_BYTES, PROBLEM_MEDIA_TYPE, PROBLEM_RESPONSES, install_problem_handlers
 from app.api.strict_json import StrictRoute
@@ -64,10 +73,20 @@ def edge_app(
 ) -> FastAPI:
     """A service with one scoring route and several that fail."""
     app = FastAPI(title="edge", redirect_slashes=False)
-    check = make_key_check([SecretStr(key) for key in keys], allow_anonymous)
-    app.include_router(_router(), prefix="/v1", dependencies=[Depends(check)])
+    access = Access(
+        Keyring(keys, Path(os.devnull, "no-keys")),
+        Gate(max_requests=1_000),
+        Spending(Path(os.devnull, "no-spending")),
+    )
+    door = Door(access, allow_anonymous=allow_anonymous)
+    app.include_router(_router(), prefix="/v1", dependencies=[Depends(make_key_check(door, Scope.EVALUATE))])
     install_problem_handlers(app)
-    install_edge(app, max_body_bytes=max_body_bytes, body_timeout_seconds=body_timeout_seconds)
+    install_edge(
+        app,
+        max_body_bytes=max_body_bytes,
+        body_timeout_seconds=body_timeout_seconds,
+        admission=partial(Admission, door=door),
+    )
     return app
 
 

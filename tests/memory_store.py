@@ -206,6 +206,13 @@ class MemoryStore:
             self._change(self._kept[lease.job_id], JobState.FAILED, problem)
         return held
 
+    async def pause(self, lease: Lease, problem: str) -> Held:
+        held = await self.renew(lease)
+        if held is Held.YES:
+            self._change(self._kept[lease.job_id], JobState.PAUSED, problem)
+            return Held.PAUSED
+        return held
+
     async def release(self, lease: Lease) -> None:
         self._check()
         kept = self._kept.get(lease.job_id)

@@ -1,7 +1,7 @@
 """The answer to a batch: each row judged by itself and written as soon as it is, then the summary."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
@@ -45,7 +45,11 @@ LAYOUTS = {
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One batch to judge. `slots`: one is held while a sample is judged, over all batches of the service."""
+    """One batch to judge.
+
+    `slots`: one is held while a sample is judged, over all batches of the service. `check_budget` raises BudgetSpent:
+    the rows that are left then are answered with that.
+    """
 
     reader: BatchReader
     samples: list[Any]
@@ -54,6 +58,7 @@ class Batch:
     scorer: Scorer
     slots: asyncio.Semaphore
     at_once: int
+    check_budget: Callable[[], None]
 
     async def pieces(self, media_type: str) -> AsyncGenerator[bytes, None]:
         """The answer, row by row. Rows are judged no further ahead of the reader than `at_once`."""
@@ -116,6 +121,7 @@ class Batch:
             **dict(self.choices),
         )
         async with self.slots:
+            self.check_budget()
             return request, await self.scorer.score(to_sample(request), self.options)
 
 

@@ -9,7 +9,7 @@ from fastapi.exceptions import RequestValidationError
 
 from app.api.accept import preferred
 from app.api.attended_stream import AttendedStream
-from app.api.auth import tenant_of
+from app.api.auth import budget_check_of, tenant_of
 from app.api.batch_answer import JSON, NDJSON, Batch
 from app.api.batch_examples import BATCH_EXAMPLES
 from app.api.batch_rows import BatchReader
@@ -71,6 +71,7 @@ def batch_routes(
             scorer=scorer,
             slots=slots_of(request),
             at_once=settings.batch_concurrency,
+            check_budget=budget_check_of(request),
         )
         media_type = _media_type(accept, envelope.format)
         return AttendedStream(lambda: batch.pieces(media_type), media_type)

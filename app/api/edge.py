@@ -4,7 +4,7 @@ import asyncio
 import re
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import structlog
@@ -34,11 +34,13 @@ def install_edge(
     body_timeout_seconds: float,
     max_body_bytes_by_prefix: Mapping[str, int] | None = None,
     max_streamed_bytes_by_path: Mapping[str, int] | None = None,
+    admission: Callable[[ASGIApp], ASGIApp] | None = None,
     observer: Observer = SILENT,
 ) -> None:
     """Puts the edge around the app; call it after every other `add_middleware`, so that it is outermost.
 
-    From the outside: `RequestContext` (so that failures carry the id and are logged), `ErrorBoundary`, `BodyLimits`.
+    From the outside: `RequestContext` (so that failures carry the id and are logged), `ErrorBoundary`, `admission` (so
+    that nothing is read of who is not let in), `BodyLimits`.
     Paths under a prefix have a limit of their own. The routes at some paths, each named whole, read their body as it
     arrives: there the seconds are for `PROGRESS_BYTES` of it and not for the whole. `observer` is told of each request.
     """
@@ -49,6 +51,8 @@ def install_edge(
         max_bytes_by_prefix=max_body_bytes_by_prefix or {},
         max_streamed_bytes_by_path=max_streamed_bytes_by_path or {},
     )
+    if admission is not None:
+        app.add_middleware(admission)
     app.add_middleware(ErrorBoundary)
     app.add_middleware(RequestContext, observer=observer)
 

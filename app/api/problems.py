@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, Final, cast
 from urllib.parse import quote
 
 from fastapi import FastAPI
@@ -24,18 +24,24 @@ from app.errors import (
     BadRequest,
     BodyTooLarge,
     BodyTooSlow,
+    BudgetSpent,
+    ConcurrencyExceeded,
     Ending,
     IdempotencyConflict,
     InvalidInput,
     JobRefused,
     JobStateConflict,
     JobUnknown,
+    KeyExpired,
     KeyMissing,
     KeyUnknown,
+    LimitReached,
     Locked,
     MalformedBody,
     NotAcceptable,
     PlumblineError,
+    RateExceeded,
+    ScopeMissing,
     StoreUnavailable,
     TooBusy,
     UnsupportedBody,
@@ -73,6 +79,12 @@ KIND_BY_ERROR: Mapping[type[PlumblineError], ProblemKind] = MappingProxyType(
         AccessDenied: ProblemKind(401, "access-denied", "Access is denied"),
         KeyMissing: ProblemKind(401, "key-missing", "A key is needed"),
         KeyUnknown: ProblemKind(401, "key-unknown", "The key is not known"),
+        KeyExpired: ProblemKind(401, "key-expired", "The key has expired"),
+        ScopeMissing: ProblemKind(403, "scope-missing", "The key is not for this"),
+        LimitReached: ProblemKind(429, "limit-reached", "The key has had all that it may have for now"),
+        RateExceeded: ProblemKind(429, "rate-exceeded", "The key makes too many requests a minute"),
+        ConcurrencyExceeded: ProblemKind(429, "concurrency-exceeded", "The key has too many requests under way"),
+        BudgetSpent: ProblemKind(429, "budget-spent", "The key has spent its budget of the day"),
         Locked: ProblemKind(401, "locked", "No key is configured, so only loopback may call"),
     }
 )
@@ -82,11 +94,36 @@ def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """What a route hands to `responses=` to document its problems; needs `install_problem_handlers` for the schema."""
     reference = {"$ref": "#/components/schemas/Problem"}
     content = {PROBLEM_MEDIA_TYPE: {"schema": reference}}
-    return {status: {"description": HTTPStatus(status).phrase, "content": content} for status in statuses}
+    return {
+        status: {"description": HTTPStatus(status).phrase, "content": content, **_DOCUMENTED.get(status, {})}
+        for status in statuses
+    }
 
 
+def _header(description: str, example: str) -> dict[str, Any]:
+    return {"description": description, "schema": {"type": "string"}, "example": example}
+
+
+_RETRY_AFTER: Final = {"Retry-After": _header("Seconds after which to try again.", "7")}
+_DOCUMENTED: Final[Mapping[int, Mapping[str, Any]]] = MappingProxyType(
+    {
+        HTTPStatus.FORBIDDEN: {"description": "The key lacks the scope of this route."},
+        HTTPStatus.TOO_MANY_REQUESTS: {
+            "description": "The key has had its requests a minute, has as many under way as it may have at one time, "
+            "or has spent its tokens or money of the day (`urn:plumbline:problem:budget-spent`).",
+            "headers": {
+                **_RETRY_AFTER,
+                "RateLimit-Policy": _header(
+                    "Limits of the key, on every answer to a key that has some.", '"requests";q=60;w=60'
+                ),
+                "RateLimit": _header("What is left of each: `r` now, one more in `t` seconds.", '"requests";r=12;t=1'),
+            },
+        },
+        HTTPStatus.SERVICE_UNAVAILABLE: {"headers": _RETRY_AFTER},
+    }
+)
 # Of a route that takes a body and needs a key.
-PROBLEM_RESPONSES: dict[int | str, dict[str, Any]] = problem_responses(400, 401, 408, 413, 415, 422, 500)
+PROBLEM_RESPONSES: dict[int | str, dict[str, Any]] = problem_responses(400, 401, 403, 408, 413, 415, 422, 429, 500, 503)
 
 
 def install_problem_handlers(app: FastAPI) -> None:
@@ -112,7 +149,7 @@ def error_response(scope: Scope, error: PlumblineError) -> Response:
     if kind.status >= INTERNAL.status and kind.status not in _HEADERS:
         return failure_response(scope, error)
     headers = dict(_HEADERS.get(kind.status, {}))
-    if isinstance(error, TooBusy) and error.retry_after_seconds is not None:
+    if isinstance(error, LimitReached | TooBusy) and error.retry_after_seconds is not None:
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_seconds)))
     return problem_response(scope, kind, detail=str(error), headers=headers)
 

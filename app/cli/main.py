@@ -16,6 +16,7 @@ _FILE_BY_COMMAND: Mapping[str, str] = MappingProxyType(
         "serve": "serve",
         "score": "score",
         "worker": "worker",
+        "keys": "keys",
         "prepare": "prepare",
         "calibrate": "calibrate",
         "evaluate": "retrieval",

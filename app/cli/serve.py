@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import structlog
 import uvicorn
 
+from app.access.loopback import names_loopback
 from app.errors import ConfigurationError
-from app.settings import load_settings, unknown_variables
+from app.settings import Settings, load_settings, unknown_variables
 from app.telemetry import configure_logging
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def _serve(options: argparse.Namespace) -> int:
     configure_logging(settings.log_level)
     for line in unknown_variables(os.environ):
         structlog.get_logger().warning("setting_unknown", detail=line)
+    _check_keys(settings, options.host)
     app = create_app(settings)
     # What was loaded lives as long as the process. Walking it would stop every request for 0.1 to 0.2 s at times.
     gc.collect()
@@ -70,6 +72,23 @@ def _serve(options: argparse.Namespace) -> int:
 
 def _end_now(*_: object) -> None:
     sys.exit(0)
+
+
+def _check_keys(settings: Settings, host: str) -> None:
+    """Refuses to serve nobody: beyond loopback, without a key, every answer would be 401.
+
+    Raises:
+        ConfigurationError: saying the three ways on.
+    """
+    from app.access.access import access_of  # noqa: PLC0415
+
+    if settings.allow_anonymous or names_loopback(host) or access_of(settings).keyring.has_open_key():
+        return
+    raise ConfigurationError(
+        f"there is no key, and {host or 'every address'} is reached from beyond this machine: make one with 'plumbline "
+        "keys create NAME', set PLUMBLINE_API_KEYS, or PLUMBLINE_ALLOW_ANONYMOUS=true where something in front checks "
+        "callers"
+    )
 
 
 class DrainingServer(uvicorn.Server):

@@ -60,6 +60,7 @@ def _work(options: argparse.Namespace) -> int:
 
 async def _until_told(settings: Settings, conninfo: str, page: tuple[str, int] | None) -> None:
     # Seconds of import that the other commands do not pay.
+    from app.access.access import access_of  # noqa: PLC0415
     from app.assembly import build, make_plan, open_jobs  # noqa: PLC0415
     from app.listeners import listeners_of  # noqa: PLC0415
 
@@ -68,15 +69,16 @@ async def _until_told(settings: Settings, conninfo: str, page: tuple[str, int] |
         loop.add_signal_handler(each, told.set)
     await asyncio.to_thread(probe, conninfo)
     plan = make_plan(settings)
-    listeners = listeners_of(settings)
+    access, listeners = access_of(settings), listeners_of(settings)
     async with AsyncExitStack() as stack:
         if listeners.traces is not None:
             stack.push_async_callback(asyncio.to_thread, listeners.traces.close)
-        service = build(plan, stack, observer=listeners.observer)
+        await stack.enter_async_context(access.spending.kept())
+        service = build(plan, stack, on_call=access.add_call, observer=listeners.observer)
         listeners.metrics.watch_encoder(service.encoder)
         if page is not None:
             _serve_metrics(listeners.metrics, page, stack)
-        await open_jobs(plan, service.scorer, stack, observer=listeners.observer)
+        await open_jobs(plan, service.scorer, stack, hindrance_of=access.hindrance, observer=listeners.observer)
         # What was loaded lives as long as the process.
         gc.collect()
         gc.freeze()

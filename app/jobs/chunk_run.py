@@ -13,7 +13,7 @@ import structlog
 from app.errors import StoreUnavailable
 from app.jobs.job import MAX_STRIKES, Held, Lease, PendingRow
 from app.jobs.pace import Pace
-from app.jobs.row_handler import RowHandler
+from app.jobs.row_handler import HindranceOf, RowHandler, nothing_hinders
 from app.jobs.slots import Slots
 from app.jobs.store import JobStore
 from app.observation import SILENT, Observer
@@ -29,12 +29,22 @@ _LOG = structlog.get_logger()
 class ChunkRun:
     """Works on one leased chunk until it is done, the lease is lost, or it is told to stop."""
 
-    def __init__(self, store: JobStore, lease: Lease, pace: Pace, slots: Slots, *, observer: Observer = SILENT) -> None:
+    def __init__(
+        self,
+        store: JobStore,
+        lease: Lease,
+        pace: Pace,
+        slots: Slots,
+        *,
+        hindrance_of: HindranceOf = nothing_hinders,
+        observer: Observer = SILENT,
+    ) -> None:
         self.lease = lease
         self.held = Held.YES
         self._store = store
         self._pace = pace
         self._slots = slots
+        self._hindrance_of = hindrance_of
         self._observer = observer
         self._is_stopping = False
         self._looked = asyncio.Event()
@@ -94,6 +104,12 @@ class ChunkRun:
                 taken = 0
                 if unbegun:
                     taken = self._slots.take_now(unbegun) if tasks else await self._slots.take(unbegun)
+                # Asked once there is room for them: meanwhile others may have spent what there was.
+                hindrance = self._hindrance() if taken else None
+                if hindrance is not None:
+                    self._slots.give(taken)
+                    taken = unbegun = 0
+                    await self._pause(hindrance)
                 unbegun -= taken
                 tasks |= await self._begun(handler, list(islice(waiting, taken)))
                 if not tasks:
@@ -127,6 +143,9 @@ class ChunkRun:
     async def _one_by_one(self, handler: RowHandler, rows: Sequence[PendingRow]) -> None:
         """Rows that were under way when processes ended: with nothing beside them, the next end is their doing."""
         for row, strikes in rows:
+            hindrance = self._hindrance()
+            if hindrance is not None:
+                await self._pause(hindrance)
             if not self._is_wanted:
                 return
             if strikes >= MAX_STRIKES:
@@ -138,6 +157,13 @@ class ChunkRun:
                     self._note(await persistently(partial(self._store.begin, self.lease, [row.row])))
                     self._group.append(await handler.score(row))
             await self._commit()
+
+    def _hindrance(self) -> str | None:
+        """Why no row of the job may be begun now."""
+        return self._hindrance_of(self.lease.tenant)
+
+    async def _pause(self, hindrance: str) -> None:
+        self._note(await persistently(lambda: self._store.pause(self.lease, hindrance)))
 
     @property
     def _is_wanted(self) -> bool:

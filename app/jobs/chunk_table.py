@@ -215,6 +215,10 @@ class ChunkTable:
         """The job cannot be done at all."""
         self._jobs.enter(self._number(lease), JobState.FAILED, problem)
 
+    def pause(self, lease: Lease, problem: str) -> None:
+        """The job waits until somebody resumes it."""
+        self._jobs.enter(self._number(lease), JobState.PAUSED, problem)
+
     def release(self, lease: Lease) -> None:
         """The chunk is free again, without blame."""
         self._sql.execute(

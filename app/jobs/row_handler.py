@@ -20,3 +20,10 @@ class RowHandler(Protocol):
 
 # Raises PlumblineError when the job's options cannot be followed any more.
 HandlerOf = Callable[[Lease], RowHandler]
+# Why no row of this tenant's jobs may be scored now; None when it may. Asked before rows are begun: it answers at once.
+HindranceOf = Callable[[str], str | None]
+
+
+def nothing_hinders(tenant: str) -> str | None:
+    """Rows of everybody may be scored."""
+    return None

@@ -83,6 +83,19 @@ class SqlJobStore:
         """As `JobStore.fail`."""
         return await self._while_held(lease, lambda chunks: chunks.fail(lease, problem), is_last=True)
 
+    async def pause(self, lease: Lease, problem: str) -> Held:
+        """As `JobStore.pause`."""
+
+        def write(sql: Sql) -> Held:
+            chunks = ChunkTable(sql)
+            held = chunks.hold(lease, is_last=True)
+            if held is Held.YES:
+                chunks.pause(lease, problem)
+                return Held.PAUSED
+            return held
+
+        return await self._database.write(write)
+
     async def release(self, lease: Lease) -> None:
         """As `JobStore.release`."""
         await self._database.write(lambda sql: ChunkTable(sql).release(lease))

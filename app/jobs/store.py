@@ -97,6 +97,9 @@ class JobStore(Protocol):
     async def fail(self, lease: Lease, problem: str) -> Held:
         """End the job, which cannot be done at all; `problem`: one line that says why."""
 
+    async def pause(self, lease: Lease, problem: str) -> Held:
+        """Pause the job, whose rows may not be scored now; `problem`: one line that says why. Once, not a chunk."""
+
     async def release(self, lease: Lease) -> None:
         """Give the chunk back, unfinished, without blame."""
 

@@ -14,7 +14,7 @@ from app.errors import PlumblineError, StoreUnavailable
 from app.jobs.chunk_run import ChunkRun, persistently
 from app.jobs.job import VALIDATION, Held, Lease
 from app.jobs.pace import Pace
-from app.jobs.row_handler import HandlerOf
+from app.jobs.row_handler import HandlerOf, HindranceOf, nothing_hinders
 from app.jobs.slots import Slots
 from app.jobs.store import JobStore
 from app.observation import SILENT, Observer
@@ -28,14 +28,22 @@ class Worker:
 
     Args:
         handler_of: who scores the rows of a job.
+        hindrance_of: why no row of a tenant may be scored now; its jobs pause then, and say so.
         observer: told of chunks and rows.
     """
 
     def __init__(
-        self, store: JobStore, handler_of: HandlerOf, pace: Pace | None = None, *, observer: Observer = SILENT
+        self,
+        store: JobStore,
+        handler_of: HandlerOf,
+        pace: Pace | None = None,
+        *,
+        hindrance_of: HindranceOf = nothing_hinders,
+        observer: Observer = SILENT,
     ) -> None:
         self._store = store
         self._handler_of = handler_of
+        self._hindrance_of = hindrance_of
         self._pace = pace or Pace()
         self._slots = Slots(self._pace.concurrency)
         self._observer = observer
@@ -92,7 +100,9 @@ class Worker:
         return lease is not None
 
     def _begin(self, lease: Lease) -> "asyncio.Task[None]":
-        run = ChunkRun(self._store, lease, self._pace, self._slots, observer=self._observer)
+        run = ChunkRun(
+            self._store, lease, self._pace, self._slots, hindrance_of=self._hindrance_of, observer=self._observer
+        )
         self._observer.chunk_begun()
         task = asyncio.create_task(self._work(run))
         self._runs[task] = run

@@ -43,7 +43,13 @@ STATUS_BY_NAME = {
     "AccessDenied": 401,
     "KeyMissing": 401,
     "KeyUnknown": 401,
+    "KeyExpired": 401,
+    "ScopeMissing": 403,
     "Locked": 401,
+    "LimitReached": 429,
+    "RateExceeded": 429,
+    "ConcurrencyExceeded": 429,
+    "BudgetSpent": 429,
 }
 
 
@@ -232,7 +238,7 @@ async def document() -> dict[str, Any]:
 def test_the_document_has_problems_where_fastapi_would_put_its_own(document: dict[str, Any]) -> None:
     responses = document["paths"]["/v1/evaluations"]["post"]["responses"]
 
-    assert set(responses) == {"200", "400", "401", "408", "413", "415", "422", "500"}
+    assert set(responses) == {"200", "400", "401", "403", "408", "413", "415", "422", "429", "500", "503"}
     assert responses["422"]["content"] == {
         "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}
     }

@@ -24,8 +24,10 @@ ARROWS: dict[str, set[str]] = {
     "metrics": {"errors", "observation", "token_vectors", "jobs"},
     "provider_batch": set(),
     "token_vectors": set(),
-    "settings": {"errors"},
+    "judge_settings": set(),
+    "settings": {"errors", "judge_settings"},
     "uncertainty": {"errors"},
+    "access": {"errors", "exchange", "settings"},
     "retrieval": {"errors", "uncertainty"},
     "agreement": {"errors", "uncertainty", "readiness", "token_vectors", "generation", "judges", "records"},
     "telemetry": set(),
@@ -52,6 +54,7 @@ ARROWS: dict[str, set[str]] = {
     | {"scored_row", "evaluation_wire"},
     "api": FLOOR
     | {
+        "access",
         "generation",
         "judges",
         "retrieval",
@@ -66,11 +69,12 @@ ARROWS: dict[str, set[str]] = {
         "metrics",
     },
     "main": FLOOR
-    | {"__init__", "judges", "schemas", "api", "assembly", "rows", "jobs", "backends"}
+    | {"__init__", "access", "judges", "schemas", "api", "assembly", "rows", "jobs", "backends"}
     | {"listeners", "tracing"},
     "cluster": FLOOR | {"__init__", "sample", "scored_row", "records", "schemas", "rows", "assembly"},
     "cli": FLOOR
-    | {"batch_assembly", "batch_files", "batch_scoring", "cluster", "report", "postgres", "listeners", "metrics"}
+    | {"access", "batch_assembly", "batch_files", "batch_scoring", "cluster", "report", "postgres"}
+    | {"listeners", "metrics"}
     | {"__init__", "main", "assembly", "retrieval", "agreement", "judges", "records", "rows", "schemas", "scored_row"},
 }
 

@@ -7,7 +7,19 @@ import pytest
 from app import __version__
 from app.cli.main import main
 
-_COMMANDS = ["serve", "score", "worker", "prepare", "calibrate", "evaluate", "compare", "fuse", "batch-file", "report"]
+_COMMANDS = [
+    "serve",
+    "score",
+    "worker",
+    "keys",
+    "prepare",
+    "calibrate",
+    "evaluate",
+    "compare",
+    "fuse",
+    "batch-file",
+    "report",
+]
 
 
 @pytest.fixture(autouse=True)

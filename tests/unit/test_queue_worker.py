@@ -10,6 +10,7 @@ import pytest
 from app.errors import ConfigurationError, StoreUnavailable
 from app.jobs.job import JobState, NewJob
 from app.jobs.pace import Pace
+from app.jobs.row_handler import HindranceOf, nothing_hinders
 from app.jobs.worker import Worker
 from app.postgres import connection_string
 from tests.job_rows import TENANT, Handler, ended, lines_of, rows_of, submitted, until, upload
@@ -30,12 +31,15 @@ async def store(postgres_stores: PostgresStores) -> AsyncIterator["PostgresJobSt
 
 
 @contextlib.asynccontextmanager
-async def told(stores: PostgresStores, handler: Handler, **pace: Any) -> AsyncIterator["PostgresJobStore"]:
+async def told(
+    stores: PostgresStores, handler: Handler, *, hindrance_of: HindranceOf = nothing_hinders, **pace: Any
+) -> AsyncIterator["PostgresJobStore"]:
     """A worker of its own store, told of chunks, and looking after those of others, while the context lasts."""
     from app.jobs.distributed import QueueWorker, keep_rescuing
 
     store = stores.open()
-    worker = Worker(store, handler.of, Pace(**{"renew_seconds": 0.05, "group_seconds": 0.01, **pace}))
+    quick = Pace(**{"renew_seconds": 0.05, "group_seconds": 0.01, **pace})
+    worker = Worker(store, handler.of, quick, hindrance_of=hindrance_of)
     queue = QueueWorker(store, stores.engine(), worker, at_once=2)
     queue.start()
     rescuing = asyncio.create_task(keep_rescuing(store))
@@ -176,6 +180,31 @@ async def test_a_paused_job_has_no_messages_and_goes_on_when_resumed(
     assert paused.counts.done < ROWS
     assert done.counts.done == ROWS
     assert sorted(handler.calls) == list(range(ROWS))
+
+
+async def test_a_job_that_is_hindered_pauses_for_all_workers_and_goes_on_when_resumed(
+    store: "PostgresJobStore", postgres_stores: PostgresStores
+) -> None:
+    job = await submitted(store, rows_of(ROWS))
+    handlers, most = [Handler(), Handler()], 100
+
+    def hindrance(tenant: str) -> str | None:
+        return f"{tenant} has spent enough" if sum(len(each.calls) for each in handlers) >= most else None
+
+    async with contextlib.AsyncExitStack() as stack:
+        for handler in handlers:
+            await stack.enter_async_context(told(postgres_stores, handler, hindrance_of=hindrance, concurrency=5))
+        paused = await ended(store, job.id, state="paused")
+        await gone(store, "SELECT 1 FROM chunk WHERE state = 'leased'")
+        settled = await store.get(TENANT, job.id)
+        most = ROWS
+        await store.act(TENANT, job.id, "resume")
+        done = await ended(store, job.id)
+
+    assert paused.problem == f"{TENANT} has spent enough"
+    assert 100 <= settled.counts.done <= 100 + 2 * 5
+    assert (done.state, done.counts.done) == (JobState.COMPLETED, ROWS)
+    assert sorted(row for handler in handlers for row in handler.calls) == list(range(ROWS))
 
 
 @pytest.mark.parametrize("how", ["cancel", "delete"])

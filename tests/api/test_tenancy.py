@@ -1,0 +1,163 @@
+"""What a key has made is another key's on no route: read off the service's own document, so that none is forgotten."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from app.access.key_changes import adopt_key, revoke_key, rotate_key
+from app.access.key_file import FILE_NAME
+from app.jobs.store import JobStore
+from app.main import create_app
+from tests.edge_app import client_of, read_problem
+from tests.fakes import WordEncoder
+from tests.job_service import JOBS_URL, jobs_running, read_job, read_rows, row, submitted, work
+from tests.keyed_service import keyed_settings, made_key, with_key
+from tests.scripted_judge import ScriptedJudge
+from tests.scripted_replies import completion
+from tests.service import URL, claim, judge_settings, plain_settings, running, verdicts
+
+CONTEXT = "The Marlow Bridge was opened in 1931."
+BODIES: dict[str, Any] = {"retry_job": {"select": "failed"}}
+
+
+def job_operations() -> list[Any]:
+    """Every operation on one job, as (method, path, operation)."""
+    document = create_app(plain_settings(), encoder=WordEncoder()).openapi()
+    return [
+        pytest.param((method.upper(), path, operation), id=operation["operationId"])
+        for path, item in document["paths"].items()
+        for method, operation in item.items()
+        if "{job_id}" in path
+    ]
+
+
+OPERATIONS = job_operations()
+
+
+async def ask(client: httpx2.AsyncClient, method: str, path: str, operation: Any, secret: str) -> httpx2.Response:
+    body = BODIES.get(operation["operationId"])
+    return await client.request(method, path, json=body, headers=with_key(secret))
+
+
+def test_there_are_operations_on_jobs() -> None:
+    assert len(OPERATIONS) >= 9
+    # a new path with the id under another name would be forgotten here
+    document = create_app(plain_settings(), encoder=WordEncoder()).openapi()
+    parameters = {name for path in document["paths"] for name in re.findall(r"\{(.*?)\}", path)}
+    assert parameters == {"job_id"}
+
+
+@pytest.mark.parametrize("asked", OPERATIONS)
+@pytest.mark.parametrize("is_worked_on", [False, True])
+async def test_a_job_of_another_key_is_as_one_that_is_not_there(
+    tmp_path: Path, store: JobStore, asked: tuple[str, str, Any], is_worked_on: bool
+) -> None:
+    method, path, operation = asked
+    mine, other = made_key(tmp_path, "mine"), made_key(tmp_path, "other")
+    async with jobs_running(store, keyed_settings(tmp_path)) as client:
+        client.headers.update(with_key(mine))
+        job_id = await submitted(client, store, "a", "b")
+        if is_worked_on:
+            await work(store)
+        before = read_job(await client.get(f"{JOBS_URL}/{job_id}"))
+
+        theirs = await ask(client, method, path.replace("{job_id}", job_id), operation, other)
+        nobodys = await ask(client, method, path.replace("{job_id}", "job_of_nobody"), operation, other)
+        after = read_job(await client.get(f"{JOBS_URL}/{job_id}"))
+        without = await client.request(method, path.replace("{job_id}", job_id), headers={"Authorization": ""})
+
+    refused, unknown = read_problem(theirs, 404), read_problem(nobodys, 404)
+    assert (refused.type, refused.title, refused.detail) == (unknown.type, unknown.title, unknown.detail)
+    assert refused.type == "urn:plumbline:problem:job-unknown"
+    assert after == before
+    read_problem(without, 401)
+
+
+@pytest.mark.parametrize(
+    "parameter",
+    [
+        pytest.param((path, each["name"]), id=f"{operation.values[0][2]['operationId']}-{each['name']}")
+        for operation in OPERATIONS
+        for path, each in [(operation.values[0][1], each) for each in operation.values[0][2].get("parameters", [])]
+        if each["name"] in ("baseline", "before")
+    ]
+    + [pytest.param((JOBS_URL, "before"), id="list_jobs-before")],
+)
+async def test_a_job_of_another_key_cannot_be_named_beside_either(
+    tmp_path: Path, store: JobStore, parameter: tuple[str, str]
+) -> None:
+    path, name = parameter
+    mine, other = made_key(tmp_path, "mine"), made_key(tmp_path, "other")
+    async with jobs_running(store, keyed_settings(tmp_path)) as client:
+        client.headers.update(with_key(mine))
+        theirs = await submitted(client, store, "a")
+        await work(store)
+        client.headers.update(with_key(other))
+        own = await submitted(client, store, "b")
+        await work(store)
+
+        response = await client.get(path.replace("{job_id}", own), params={name: theirs})
+
+    assert read_problem(response, 404).type == "urn:plumbline:problem:job-unknown"
+
+
+async def test_lists_and_idempotency_keys_are_a_keys_own(tmp_path: Path, store: JobStore) -> None:
+    secrets = [made_key(tmp_path, name) for name in ("mine", "other")]
+    ids, lists, replays = [], [], []
+    async with jobs_running(store, keyed_settings(tmp_path)) as client:
+        for secret in (*secrets, *secrets):
+            headers = {**with_key(secret), "Idempotency-Key": "nightly"}
+            answer = await client.post(JOBS_URL, json={"rows": [row("a")]}, headers=headers)
+            ids.append(read_job(answer, 202)["id"])
+            replays.append("idempotency-replayed" in answer.headers)
+        for secret in secrets:
+            jobs = (await client.get(JOBS_URL, headers=with_key(secret))).json()["jobs"]
+            lists.append([job["id"] for job in jobs])
+
+    assert replays == [False, False, True, True]
+    assert ids[0] != ids[1]
+    assert ids[:2] == ids[2:]
+    assert lists == [[ids[0]], [ids[1]]]
+
+
+async def test_kept_verdicts_are_a_keys_own_and_outlive_its_secret(tmp_path: Path, judge: ScriptedJudge) -> None:
+    judge.reply_with(completion(verdicts([claim(CONTEXT, "supported", CONTEXT)])))
+    mine, other = made_key(tmp_path, "mine"), made_key(tmp_path, "other")
+    settings = judge_settings(judge, data_dir=tmp_path, cache_path=tmp_path / "verdicts.sqlite")
+    sample = {"contexts": [CONTEXT], "answer": CONTEXT}
+    async with running(settings) as client:
+        answers = [await client.post(URL, json=sample, headers=with_key(secret)) for secret in (mine, other, mine)]
+    rotated = rotate_key(tmp_path / FILE_NAME, "mine")
+    async with running(settings) as client:
+        answers.append(await client.post(URL, json=sample, headers=with_key(rotated)))
+
+    assert [answer.json()["judge"]["cache"] for answer in answers] == ["miss", "miss", "hit", "hit"]
+    assert judge.calls == 2
+
+
+async def test_jobs_outlive_the_secret_that_made_them(tmp_path: Path, store: JobStore) -> None:
+    path, configured = tmp_path / FILE_NAME, "key-of-the-settings-1"
+    settings = keyed_settings(tmp_path, api_keys=(configured,))
+    async with jobs_running(store, settings) as client:
+        client.headers["X-API-Key"] = configured
+        job_id = await submitted(client, store, "a")
+        await work(store)
+
+    adopt_key(path, "team", configured)
+    rotated = rotate_key(path, "team")
+    revoke_key(path, "team")
+    brought_back = rotate_key(path, "team")
+
+    app = create_app(keyed_settings(tmp_path), encoder=WordEncoder(), store=store)
+    async with app.router.lifespan_context(app), client_of(app) as client:
+        results = await client.get(f"{JOBS_URL}/{job_id}/results", headers=with_key(brought_back))
+        refused = [
+            (await client.get(f"{JOBS_URL}/{job_id}", headers=with_key(each))).status_code
+            for each in (configured, rotated)
+        ]
+
+    assert len(read_rows(results)) == 1
+    assert refused == [401, 401]

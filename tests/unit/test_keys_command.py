@@ -1,0 +1,226 @@
+"""`plumbline keys`: a secret is printed once, a list shows none, mistakes are one line; `serve` without any key."""
+
+import json
+import re
+import socket
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from app.access.key import Limits, Scope
+from app.access.key_file import FILE_NAME, read_keys
+from app.access.keyring import Keyring
+from app.access.loopback import names_loopback
+from app.access.spending_file import FILE_NAME as SPENDING_NAME
+from app.access.spending_file import Spent, add_to_day
+from app.cli.main import main
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The data folder of the settings; no key is configured."""
+    for name in ("PLUMBLINE_API_KEYS", "PLUMBLINE_ALLOW_ANONYMOUS", "PLUMBLINE_KEYS_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PLUMBLINE_DATA_DIR", str(tmp_path / "data"))
+    return tmp_path / "data"
+
+
+def created(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The secret that a command printed, alone on its line."""
+    assert main(["keys", *arguments]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1
+    return lines[0]
+
+
+def ring(folder: Path) -> Keyring:
+    return Keyring((), folder / FILE_NAME)
+
+
+def test_a_created_key_opens_with_the_scopes_and_limits_asked_for(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    secret = created(
+        capsys,
+        *("create", "ci", "--scopes", "jobs, admin", "--requests-per-minute", "60", "--concurrency", "0"),
+        *("--tokens-per-day", "1000", "--cost-per-day", "2.5", "--expires", "30"),
+    )
+
+    key = ring(folder).key_of([secret.encode()])
+    assert key.scopes == {Scope.JOBS, Scope.ADMIN}
+    assert key.limits == Limits(60, None, 1_000, 2.5)
+    kept = read_keys(folder / FILE_NAME).keys[0]
+    assert kept.expires is not None
+    assert (kept.expires - kept.created).days == 30
+
+
+def test_a_key_is_for_evaluations_and_jobs_unless_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    secret = created(capsys, "create", "ci")
+
+    assert ring(folder).key_of([secret.encode()]).scopes == {Scope.EVALUATE, Scope.JOBS}
+
+
+def test_a_file_of_its_own_is_used(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PLUMBLINE_KEYS_FILE", str(tmp_path / "elsewhere" / "callers.json"))
+
+    created(capsys, "create", "ci")
+
+    assert [key.name for key in read_keys(tmp_path / "elsewhere" / "callers.json").keys] == ["ci"]
+    assert not folder.exists()
+
+
+def test_a_list_shows_every_key_and_no_secret(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    secrets = [created(capsys, "create", name, "--requests-per-minute", "5") for name in ("open", "gone")]
+    main(["keys", "revoke", "gone"])
+    key = ring(folder).key_of([secrets[0].encode()])
+    add_to_day(folder / SPENDING_NAME, datetime.now(UTC).date().isoformat(), {key.tenant: Spent(1_234, 0.5)})
+
+    main(["keys", "list"])
+    table = capsys.readouterr().out
+    main(["keys", "list", "--json"])
+    listed = json.loads(capsys.readouterr().out)
+
+    assert [(each["name"], each["state"], each["tokens_today"]) for each in listed] == [
+        ("open", "open", 1_234),
+        ("gone", "revoked", 0),
+    ]
+    assert re.search(r"^open +open +evaluate,jobs .* requests_per_minute=5 +1234 +0.5$", table, re.MULTILINE)
+    for hidden in (*secrets, key.tenant, *re.findall(r"[0-9a-f]{32,}", (folder / FILE_NAME).read_text())):
+        assert hidden not in table + json.dumps(listed)
+
+
+def test_an_empty_list_says_how_to_make_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["keys", "list"]) == 0
+
+    assert "plumbline keys create NAME" in capsys.readouterr().out
+    assert not folder.exists()
+
+
+def test_a_key_is_rotated_and_revoked(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = created(capsys, "create", "ci")
+    second = created(capsys, "rotate", "ci", "--keep-old", "1")
+
+    keyring = ring(folder)
+    assert keyring.key_of([first.encode()]) == keyring.key_of([second.encode()])
+    assert main(["keys", "revoke", "ci"]) == 0
+    assert capsys.readouterr().out == ""
+    assert not ring(folder).has_open_key()
+
+
+def test_a_key_of_the_settings_is_adopted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PLUMBLINE_API_KEYS", "first-key-00000001,second-key-0000001")
+
+    assert main(["keys", "adopt", "team", "--position", "2"]) == 0
+    assert main(["keys", "adopt", "more", "--position", "3"]) == 2
+
+    assert ring(folder).key_of([b"second-key-0000001"]).name == "team"
+    assert "has 2 keys" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["create", "a b"], "cannot name a key"),
+        (["create", "ci"], "a key 'ci' is there"),
+        (["revoke", "nobody"], "there is no key 'nobody'"),
+        (["rotate", "nobody"], "there is no key 'nobody'"),
+        (["adopt", "team"], "PLUMBLINE_API_KEYS has 0 keys"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    created(capsys, "create", "ci")
+
+    code = main(["keys", *arguments])
+
+    error = capsys.readouterr().err
+    assert code == 2
+    assert said in error
+    assert len(error.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["create", "a", "--scopes", "everything"],
+        ["create", "a", "--scopes", ""],
+        ["create", "a", "--expires", "0"],
+        ["create", "a", "--expires", "nan"],
+        ["create", "a", "--concurrency", "-1"],
+        ["create", "a", "--cost-per-day", "inf"],
+        ["rotate", "a", "--keep-old", "-1"],
+    ],
+)
+def test_a_wrong_argument_is_refused(folder: Path, arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as refused:
+        main(["keys", *arguments])
+
+    assert refused.value.code == 2
+    assert not folder.exists()
+
+
+# --- a service without any key
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.1.2.3", "", "service.example"])
+def test_beyond_loopback_nothing_is_served_without_a_key(
+    folder: Path, capsys: pytest.CaptureFixture[str], host: str
+) -> None:
+    code = main(["serve", "--host", host, "--port", "0"])
+
+    error = capsys.readouterr().err.splitlines()
+    assert code == 2
+    assert len(error) == 1
+    for way in ("plumbline keys create", "PLUMBLINE_API_KEYS", "PLUMBLINE_ALLOW_ANONYMOUS=true"):
+        assert way in error[0]
+
+
+def test_a_revoked_key_is_no_key_to_serve_with(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    created(capsys, "create", "ci")
+    main(["keys", "revoke", "ci"])
+
+    assert main(["serve", "--host", "0.0.0.0", "--port", "0"]) == 2
+
+
+@pytest.mark.parametrize("way", ["file", "PLUMBLINE_API_KEYS", "PLUMBLINE_ALLOW_ANONYMOUS", "loopback"])
+def test_each_way_on_lets_it_listen(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], way: str
+) -> None:
+    if way == "file":
+        created(capsys, "create", "ci")
+    elif way != "loopback":
+        monkeypatch.setenv(way, "true" if way == "PLUMBLINE_ALLOW_ANONYMOUS" else "a-key-of-the-settings")
+
+    host = "127.0.0.1" if way == "loopback" else "0.0.0.0"
+    # a port that is taken: it comes as far as listening
+    with socket.create_server((host, 0)) as taken:
+        code = main(["serve", "--host", host, "--port", str(taken.getsockname()[1])])
+
+    assert code == 2
+    assert "cannot listen on" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_damaged_file_of_keys_stops_the_start(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder.mkdir()
+    (folder / FILE_NAME).write_text("{ oops")
+
+    assert main(["serve"]) == 2
+
+    assert "is no file of keys" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("host", "is_loopback"),
+    [
+        *[(host, True) for host in ("localhost", "LocalHost", "127.0.0.1", "127.9.9.9", "::1", "[::1]")],
+        *[(host, False) for host in ("", "0.0.0.0", "::", "localhost.example", "10.0.0.1", "127.1")],
+    ],
+)
+def test_loopback_is_told_by_name_or_address(host: str, is_loopback: bool) -> None:
+    assert names_loopback(host) is is_loopback
