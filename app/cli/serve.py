@@ -22,13 +22,18 @@ if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _BACKLOG = 2048
+_AUTO, _EVERY_ADDRESS = "auto", "0.0.0.0"  # noqa: S104
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def add_command(commands: "Commands") -> None:
     """Adds `serve` to the parser."""
     serve = commands.add_parser("serve", help="serve the HTTP API; settings come from PLUMBLINE_* variables")
-    serve.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    serve.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="address to listen on (default: %(default)s); 'auto': every address where there is a key, else loopback",
+    )
     serve.add_argument("--port", type=int, default=8000, help="port to listen on (default: %(default)s)")
     serve.set_defaults(run=_serve)
 
@@ -44,12 +49,12 @@ def _serve(options: argparse.Namespace) -> int:
     configure_logging(settings.log_level)
     for line in unknown_variables(os.environ):
         structlog.get_logger().warning("setting_unknown", detail=line)
-    _check_keys(settings, options.host)
+    host = _host(settings, options.host)
     app = create_app(settings)
     # What was loaded lives as long as the process. Walking it would stop every request for 0.1 to 0.2 s at times.
     gc.collect()
     gc.freeze()
-    with _listen(options.host, options.port) as listener:
+    with _listen(host, options.port) as listener:
         # The access log of uvicorn prints query strings; ours has the route's template instead.
         server = DrainingServer(
             uvicorn.Config(
@@ -74,8 +79,8 @@ def _end_now(*_: object) -> None:
     sys.exit(0)
 
 
-def _check_keys(settings: Settings, host: str) -> None:
-    """Refuses to serve nobody: beyond loopback, without a key, every answer would be 401.
+def _host(settings: Settings, host: str) -> str:
+    """The address to listen on; beyond loopback only where callers are checked.
 
     Raises:
         ConfigurationError: saying the three ways on.
@@ -83,7 +88,13 @@ def _check_keys(settings: Settings, host: str) -> None:
     from app.access.access import access_of  # noqa: PLC0415
 
     if settings.allow_anonymous or names_loopback(host) or access_of(settings).keyring.has_open_key():
-        return
+        return _EVERY_ADDRESS if host == _AUTO else host
+    if host == _AUTO:
+        structlog.get_logger().warning(
+            "listening_on_loopback_alone",
+            detail="there is no key: make one with 'plumbline keys create NAME' or set PLUMBLINE_API_KEYS, start again",
+        )
+        return "127.0.0.1"
     raise ConfigurationError(
         f"there is no key, and {host or 'every address'} is reached from beyond this machine: make one with 'plumbline "
         "keys create NAME', set PLUMBLINE_API_KEYS, or PLUMBLINE_ALLOW_ANONYMOUS=true where something in front checks "

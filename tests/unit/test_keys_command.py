@@ -224,3 +224,21 @@ def test_a_damaged_file_of_keys_stops_the_start(folder: Path, capsys: pytest.Cap
 )
 def test_loopback_is_told_by_name_or_address(host: str, is_loopback: bool) -> None:
     assert names_loopback(host) is is_loopback
+
+
+@pytest.mark.parametrize("has_key", [False, True])
+def test_auto_is_every_address_once_there_is_a_key(
+    folder: Path, capsys: pytest.CaptureFixture[str], has_key: bool
+) -> None:
+    if has_key:
+        created(capsys, "create", "ci")
+
+    # a port that is taken on every address: the line tells which one was tried
+    with socket.create_server(("0.0.0.0", 0)) as taken:
+        port = taken.getsockname()[1]
+        code = main(["serve", "--host", "auto", "--port", str(port)])
+
+    said = capsys.readouterr().err
+    assert code == 2
+    assert f"cannot listen on {'0.0.0.0' if has_key else '127.0.0.1'} port {port}" in said.splitlines()[-1]
+    assert ("listening_on_loopback_alone" in said) is not has_key
