@@ -6,6 +6,7 @@ import pytest
 
 from app import __version__
 from app.cli.main import main
+from app.cli.serve import listen
 
 _COMMANDS = [
     "serve",
@@ -94,3 +95,11 @@ def test_a_command_that_is_not_there_is_told_with_those_that_are(capsys: pytest.
     assert exit_info.value.code == 2
     error = capsys.readouterr().err
     assert [command for command in _COMMANDS if repr(command) not in error] == []
+
+
+def test_answers_are_sent_at_once() -> None:
+    with listen("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()) as caller:
+        connection, _ = listener.accept()
+        with connection:
+            assert caller.getpeername() == listener.getsockname()
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
