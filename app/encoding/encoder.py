@@ -20,7 +20,7 @@ from app.encoding.stored_vectors import StoredVectors, VectorStore
 from app.encoding.token_model import TokenModel
 from app.encoding.vector_cache import VectorCache, key_of
 from app.encoding.waiting import Waiting
-from app.encoding.work_threads import WorkThreads, available_cores, single_threaded_algebra
+from app.encoding.work_threads import WorkThreads, available_cores, made_in_background, single_threaded_algebra
 from app.errors import FailureReason, TierFailure, TooBusy
 from app.readiness import Readiness, State
 from app.token_vectors import EncoderCounts, Reading, TokenVectors
@@ -147,7 +147,8 @@ class SharedEncoder:
         if self._model is None:
             self._state = State.LOADING
             try:
-                model = load(self._choice, threads=self._threads)
+                # OpenVINO computes in threads of its own: they begin where the model is made.
+                model = made_in_background(lambda: load(self._choice, threads=self._threads))
             except TierFailure as failure:
                 self._failure, self._state = failure, State.UNAVAILABLE
                 raise

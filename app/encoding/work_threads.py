@@ -5,8 +5,12 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
 
 from threadpoolctl import threadpool_limits
+
+T = TypeVar("T")
 
 # Of the scheduler, 0 to 19: the loop that answers requests gets a core at once, the model what is left of them.
 _NICENESS = 10
@@ -16,16 +20,16 @@ class WorkThreads:
     """So many threads that each run `work` until it returns."""
 
     def __init__(self, count: int, work: Callable[[], None]) -> None:
-        self._threads = [
+        self.threads = [
             threading.Thread(target=in_background, args=(work,), name=f"encoder-{number}", daemon=True)
             for number in range(count)
         ]
-        for thread in self._threads:
+        for thread in self.threads:
             thread.start()
 
     def join(self) -> None:
         """Waits until all have returned."""
-        for thread in self._threads:
+        for thread in self.threads:
             thread.join()
 
 
@@ -35,6 +39,21 @@ def in_background(work: Callable[[], None]) -> None:
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
     work()
+
+
+def made_in_background(make: Callable[[], T]) -> T:
+    """What `make` returns, or raises, from a thread behind everything else: threads that it starts are behind too."""
+    made: Future[T] = Future()
+
+    def work() -> None:
+        try:
+            made.set_result(make())
+        except BaseException as error:  # told to whoever waits
+            made.set_exception(error)
+
+    (thread,) = WorkThreads(1, work).threads
+    thread.join()
+    return made.result()
 
 
 def single_threaded_algebra() -> None:
