@@ -30,9 +30,10 @@ import torch
 
 from app.assembly import make_plan
 from app.encoding.encoder import SharedEncoder
-from app.encoding.loading import Backend, ModelChoice
+from app.encoding.loading import Backend, ModelChoice, load
 from app.encoding.model_files import find_model
-from app.encoding.token_model import Precision
+from app.encoding.rows import forward_in_rows
+from app.encoding.token_model import Precision, TokenModel
 from app.encoding.torch_model import load_sentence_transformer
 from app.generation.sample import segment
 from app.generation.scores import score
@@ -132,6 +133,16 @@ def encoder_way(name: str, encoder: SharedEncoder) -> Way:
     return Way(name, run, encoder)
 
 
+def passes_way(name: str, model: TokenModel) -> Way:
+    """The passes through the model alone, of all texts together: no reading, no queue, no callers."""
+
+    async def run(requests: Sequence[list[str]]) -> None:
+        tokens = model.reader.read([text for texts in requests for text in texts]).tokens
+        forward_in_rows(tokens, model.forward, budget=384, shares=model.shares_rows)
+
+    return Way(name, run)
+
+
 async def scores_with(encoder: SharedEncoder | PlainEncoder, samples: Sequence[Sample]) -> list[float]:
     """The faithfulness of each sample, with the calibration of fp32 whatever the encoder is called."""
     table = make_plan(Settings()).calibrations
@@ -165,6 +176,7 @@ async def measure(prose: Prose, rounds: int, count: int) -> dict[str, Any]:
         library_way("library, a request at a time, 1 thread", plain.network, threads=1, at_once=True),
         library_way(f"library, a request at a time, {cores} threads", plain.network, threads=cores, at_once=True),
         *(encoder_way(name, encoder) for name, encoder in encoders.items()),
+        passes_way(f"passes alone, {backends[-1]} fp32", load(ModelChoice(backend=backends[-1]), threads=1)),
     ]
     samples = [prose.shaped() for _ in range(count)]
     reference = await scores_with(plain, samples)
