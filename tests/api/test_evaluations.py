@@ -5,8 +5,11 @@ from typing import Any
 
 import pytest
 
+from app.errors import TooBusy
 from app.judges.calibration import VERBATIM_SUPPORT
+from app.token_vectors import Reading, TokenVectors
 from tests.edge_app import read_problem
+from tests.fakes import WordEncoder
 from tests.scripted_judge import ScriptedJudge
 from tests.scripted_replies import completion, openai_error
 from tests.service import URL, claim, evaluate, judge_settings, plain_settings, running, verdicts
@@ -247,3 +250,24 @@ async def test_an_answer_just_under_the_limit_without_a_full_stop_is_answered_in
     assert result["tier"] == "lexical"
     # a machine that does other things besides; what grows with the square would take minutes
     assert elapsed < 10
+
+
+class BusyEncoder(WordEncoder):
+    """Too much waits for it already."""
+
+    async def encode(
+        self, reading: Reading, *, seconds: float, scope: str = "", can_wait: bool = False
+    ) -> TokenVectors:
+        raise TooBusy("the embedding model has 12 s of work waiting", retry_after_seconds=2.2)
+
+
+async def test_a_sample_that_would_wait_too_long_for_the_model_is_refused_with_a_time_to_come_back() -> None:
+    async with running(plain_settings(), encoder=BusyEncoder()) as client:
+        response = await client.post(URL, json={"contexts": ["It is red."], "answer": "It was red."})
+        others = {"contexts": ["It is red."], "answer": "It was red.", "tiers": ["lexical"]}
+        lexical = await client.post(URL, json=others)
+
+    assert (response.status_code, response.headers["retry-after"]) == (503, "3")
+    assert response.headers["content-type"] == "application/problem+json"
+    assert response.json()["type"].endswith("too-busy")
+    assert lexical.status_code == 200
