@@ -1,7 +1,9 @@
 """The image that the Dockerfile describes, without a container engine: built from a clean checkout, asked, ended."""
 
+import contextlib
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -107,12 +109,19 @@ def context(tmp_path: Path) -> Path:
     return folder
 
 
+def _port_for_later() -> int:
+    """A free port that the system gives to nobody who asks for any: the image is built for seconds before it listens."""
+    while True:
+        port = random.randrange(20_000, 30_000)  # noqa: S311
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+
+
 @pytest.fixture
 def service(context: Path, tmp_path: Path) -> Iterator[Image]:
     if not _can_mount(tmp_path):
         pytest.skip("needs root, overlays and a mount namespace")
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
+    port = _port_for_later()
     scratch, log = tmp_path / "scratch", tmp_path / "log"
     command = ["unshare", "--mount", sys.executable, "-m", "tests.image_stages"]
     arguments = [str(ROOT / "Dockerfile"), str(context), str(scratch), str(port)]
