@@ -110,7 +110,7 @@ def context(tmp_path: Path) -> Path:
 
 
 def _port_for_later() -> int:
-    """A free port that the system gives to nobody who asks for any: the image is built for seconds before it listens."""
+    """A free port that the system gives to nobody who asks for any: the image takes seconds to listen."""
     while True:
         port = random.randrange(20_000, 30_000)  # noqa: S311
         with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
