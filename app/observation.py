@@ -4,7 +4,7 @@ A part writes what it does into a note, and opens the observer's context around 
 is complete, and whoever listens reads it. Listeners raise nothing, and what they do costs microseconds.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol
@@ -120,26 +120,14 @@ class Observers:
     def __init__(self, *observers: Observer) -> None:
         self._observers = observers
 
-    @contextmanager
-    def request(self, note: RequestNote) -> Iterator[None]:
-        with ExitStack() as stack:
-            for each in self._observers:
-                stack.enter_context(each.request(note))
-            yield
+    def request(self, note: RequestNote) -> AbstractContextManager[None]:
+        return _nested(each.request(note) for each in self._observers)
 
-    @contextmanager
-    def tier(self, note: TierNote) -> Iterator[None]:
-        with ExitStack() as stack:
-            for each in self._observers:
-                stack.enter_context(each.tier(note))
-            yield
+    def tier(self, note: TierNote) -> AbstractContextManager[None]:
+        return _nested(each.tier(note) for each in self._observers)
 
-    @contextmanager
-    def judge_call(self, note: JudgeCallNote) -> Iterator[None]:
-        with ExitStack() as stack:
-            for each in self._observers:
-                stack.enter_context(each.judge_call(note))
-            yield
+    def judge_call(self, note: JudgeCallNote) -> AbstractContextManager[None]:
+        return _nested(each.judge_call(note) for each in self._observers)
 
     def verdict_looked_up(self, outcome: CacheOutcome) -> None:
         for each in self._observers:
@@ -160,3 +148,11 @@ class Observers:
     def row_put_aside(self) -> None:
         for each in self._observers:
             each.row_put_aside()
+
+
+@contextmanager
+def _nested(contexts: Iterable[AbstractContextManager[None]]) -> Iterator[None]:
+    with ExitStack() as stack:
+        for each in contexts:
+            stack.enter_context(each)
+        yield

@@ -6,14 +6,14 @@ on to the judge; `tracestate` and baggage are words of the caller's, and dropped
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from app.errors import ConfigurationError
-from app.observation import ANSWERED, CacheOutcome, JudgeCallNote, RequestNote, TierNote
+from app.observation import ANSWERED, CacheOutcome, JudgeCallNote, RequestNote, Silent, TierNote
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -43,7 +43,7 @@ _PROVIDER_NAMES: Final[Mapping[str, str]] = {"azure": "azure.ai.openai", "dashsc
 _FIRST_ERROR_STATUS: Final = 500
 
 
-class Tracing:
+class Tracing(Silent):
     """Spans through one provider of tracers; fulfils `Observer`."""
 
     def __init__(self, provider: "TracerProvider", *, version: str) -> None:
@@ -120,18 +120,6 @@ class Tracing:
 
     def verdict_looked_up(self, outcome: CacheOutcome) -> None:
         self._trace.get_current_span().set_attribute(_LOOKUP, outcome)
-
-    def chunk_begun(self) -> None:
-        return
-
-    def chunk_ended(self) -> None:
-        return
-
-    def rows_kept(self, statuses: Sequence[str]) -> None:
-        return
-
-    def row_put_aside(self) -> None:
-        return
 
     def close(self) -> None:
         """Sends what has not been sent, and ends; takes seconds where nobody takes it."""

@@ -6,7 +6,6 @@ took of a processor is told when it ends, so that a figure of a benchmark can sa
 
 import asyncio
 import json
-import multiprocessing
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 
 from app.generation.sample import Sample
+from tests.judge_process import served_apart
 
 SAMPLES = 1_000
 _NUMBER = b"Sample "
@@ -56,16 +56,8 @@ class JudgeServer:
 @contextmanager
 def judge_server(latency_seconds: float, *, refused_every: int = 0) -> Iterator[JudgeServer]:
     """A judge that finds everything supported, and refuses one call in so many; for as long as the context lasts."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(theirs, latency_seconds, refused_every), daemon=True)
-    process.start()
-    try:
-        yield JudgeServer(ours.recv(), ours)
-    finally:
-        ours.send("end")
-        process.join(5)
-        process.terminate()
+    with served_apart(_serve, latency_seconds, refused_every) as pipe:
+        yield JudgeServer(pipe.recv(), pipe)
 
 
 def completion_bytes() -> bytes:

@@ -5,7 +5,7 @@ import json
 import multiprocessing
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from typing import Any
@@ -34,12 +34,19 @@ class JudgeProcess:
 @contextmanager
 def judge_process(*, latency_seconds: float) -> Iterator[JudgeProcess]:
     """A judge that finds everything supported, for as long as the context lasts."""
+    with served_apart(_serve, latency_seconds) as pipe:
+        yield JudgeProcess(pipe.recv(), pipe)
+
+
+@contextmanager
+def served_apart(serve: Callable[..., None], *arguments: object) -> Iterator[Connection]:
+    """A pipe to `serve` in a process of its own: it is given the other end, then the arguments, and told "end"."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(theirs, latency_seconds), daemon=True)
+    process = context.Process(target=serve, args=(theirs, *arguments), daemon=True)
     process.start()
     try:
-        yield JudgeProcess(ours.recv(), ours)
+        yield ours
     finally:
         ours.send("end")
         process.join(5)

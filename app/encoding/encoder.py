@@ -199,7 +199,11 @@ class SharedEncoder:
         with self._lock:
             known = {key: found for key in tokens_by_key if (found := self._cache.get(key)) is not None}
             joined = {key: self._under_way[key] for key in tokens_by_key if key in self._under_way}
-            new = {key: Text(key, tokens) for key, tokens in tokens_by_key.items() if key not in known | joined.keys()}
+            new = {
+                key: Text(key, tokens)
+                for key, tokens in tokens_by_key.items()
+                if key not in known and key not in joined
+            }
             if new and not can_wait:
                 self._refuse_when_busy(queue)
             self._count(cache_hits=len(known), cache_misses=len(joined) + len(new), joined=len(joined))

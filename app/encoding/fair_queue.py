@@ -5,15 +5,12 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.encoding.rows import Place, places_in_rows
-
-if TYPE_CHECKING:
-    from app.encoding.waiting import Waiting
+from app.encoding.waiting import Waiting
 
 # What a batch is chosen from: so many of a caller's next texts, some of its shortest, all of so many batches' tokens.
 _CANDIDATES = 48
@@ -27,7 +24,7 @@ class Text:
 
     key: bytes
     tokens: Sequence[int]
-    waiting: "list[Waiting]" = field(default_factory=list)
+    waiting: list[Waiting] = field(default_factory=list)
     vectors: NDArray[np.float16] | None = None
 
 
