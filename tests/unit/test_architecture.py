@@ -49,6 +49,18 @@ ARROWS: dict[str, set[str]] = {
     "assembly": FLOOR | {"__init__", "postgres", "judges", "backends", "encoding", "scoring", "rows", "jobs"},
     "listeners": FLOOR | {"__init__", "backends", "judges", "metrics", "scored_row", "tracing"},
     "client": {"errors", "sample", "schemas", "records"},
+    "lab": {
+        "__init__",
+        "errors",
+        "concurrency",
+        "settings",
+        "generation",
+        "records",
+        "encoding",
+        "retrieval",
+        "uncertainty",
+    }
+    | {"client", "schemas", "report"},
     "batch_scoring": FLOOR
     | {"__init__", "generation", "judges", "backends", "assembly", "records", "rows", "client", "schemas"}
     | {"scored_row", "evaluation_wire"},
@@ -74,7 +86,7 @@ ARROWS: dict[str, set[str]] = {
     "cluster": FLOOR | {"__init__", "sample", "scored_row", "records", "schemas", "rows", "assembly"},
     "cli": FLOOR
     | {"access", "batch_assembly", "batch_files", "batch_scoring", "cluster", "report", "postgres"}
-    | {"listeners", "metrics"}
+    | {"listeners", "metrics", "lab"}
     | {"__init__", "main", "assembly", "retrieval", "agreement", "judges", "records", "rows", "schemas", "scored_row"},
 }
 
@@ -83,7 +95,7 @@ FENCES: dict[str, set[str] | None] = {
     "structlog": None,
     "pydantic": None,
     "pydantic_core": None,
-    "numpy": {"judges", "encoding", "retrieval", "agreement", "report", "uncertainty", "token_vectors"},
+    "numpy": {"judges", "encoding", "retrieval", "agreement", "report", "uncertainty", "token_vectors", "lab"},
     "msgspec": {
         "retrieval",
         "schemas",
@@ -94,11 +106,12 @@ FENCES: dict[str, set[str] | None] = {
         "report",
         "batch_files",
         "batch_scoring",
+        "lab",
         "jobs/row_file.py",
         "judges/judgement_record.py",
     },
-    "jinja2": {"report/page.py"},
-    "markupsafe": {"report/page.py"},
+    "jinja2": {"report/page.py", "lab/page.py"},
+    "markupsafe": {"report/page.py", "lab/page.py"},
     "re2": {"retrieval/ids.py"},
     "pyarrow": {"retrieval", "records", "cluster"},
     "ray": {"cluster/ray_engine.py"},
@@ -107,7 +120,10 @@ FENCES: dict[str, set[str] | None] = {
     "python_multipart": {"api/job_form.py"},
     "fastapi_offline": {"main"},
     "uvicorn": {"cli"},
-    "tqdm": {"cli/score_progress.py"},
+    "tqdm": {"cli/score_progress.py", "cli/lab_progress.py"},
+    "tantivy": {"lab"},
+    "faiss": {"lab"},
+    "elasticsearch": {"lab"},
     "openai": {"backends/completions_client.py", "backends/batch_files.py"},
     "httpx2": {"client", "backends/completions_client.py", "backends/judge_connections.py", "backends/batch_files.py"},
     "h11": {"backends/judge_connections.py"},
@@ -118,7 +134,7 @@ FENCES: dict[str, set[str] | None] = {
     "prometheus_client": {"metrics"},
     "opentelemetry": {"tracing"},
     "torch": {"encoding/torch_model.py", "encoding/openvino_model.py"},
-    "sentence_transformers": {"encoding/torch_model.py"},
+    "sentence_transformers": {"encoding/torch_model.py", "lab/retrievers/learned_sparse.py"},
     "transformers": {"encoding/torch_model.py"},
     "openvino": {"encoding/openvino_model.py"},
     "huggingface_hub": {"encoding/model_files.py"},
@@ -129,7 +145,7 @@ FENCES: dict[str, set[str] | None] = {
     "rapidfuzz": {"judges/evidence/alignment.py", "agreement/baselines.py"},
     "nltk": {"agreement/baselines.py"},
     "sklearn": {"generation/english_stop_words.py", "agreement"},
-    "scipy": {"agreement"},
+    "scipy": {"agreement", "lab"},
     "stop_words": {"generation/words.py", "agreement/baselines.py"},
 }
 # Seconds of import each; a process that never asks the tier never pays.
@@ -138,6 +154,9 @@ LAZY = {"sentence_transformers", "transformers", "torch", "openvino", "huggingfa
     "tqdm",
     "ray",
     "opentelemetry",
+    "tantivy",
+    "faiss",
+    "elasticsearch",
 }
 
 
