@@ -6,13 +6,11 @@ cosines as they are documented. It is not the real one: no stemming, no graph, a
 """
 
 import json
-import math
-import re
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tests.scripted_relevance import Index, Source, cosines, expanded, multi_match, products
 from tests.scripted_service import Answer, Asked, json_answer
 
 NDJSON = "application/x-ndjson"
@@ -21,29 +19,6 @@ _TYPES = {
     "opensearch": {"text", "rank_features", "knn_vector"},
 }
 _BODY_KEYS = {"query", "knn", "size", "_source", "track_total_hits"}
-_WORD = re.compile(r"[\u4e00-\u9fff]|[^\W\u4e00-\u9fff]+")
-# What the scripted sparse model adds to a text: each word counts for itself, and a little for these.
-SYNONYMS = {"plane": "aircraft", "aircraft": "plane", "wing": "aerofoil"}
-Source = dict[str, Any]
-
-
-@dataclass
-class Index:
-    """An index: its body as it was made, its documents in the order they came, and whether they can be found yet."""
-
-    body: dict[str, Any]
-    documents: dict[str, Source] = field(default_factory=dict)
-    is_refreshed: bool = False
-
-    @property
-    def properties(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.body["mappings"].get("properties", {})
-        return found
-
-    @property
-    def setting(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.body.get("settings", {}).get("index", {})
-        return found
 
 
 @dataclass
@@ -70,6 +45,12 @@ class ScriptedElasticsearch:
     item_errors: dict[str, list[int]] = field(default_factory=dict)
 
     def __call__(self, asked: Asked) -> Answer:
+        answer = self._answer(asked)
+        # by this header the client of Elasticsearch knows its server, and refuses any other
+        product = {"x-elastic-product": "Elasticsearch"} if self.flavour == "elasticsearch" else {}
+        return replace(answer, headers={**answer.headers, **product})
+
+    def _answer(self, asked: Asked) -> Answer:
         parts = asked.path.strip("/").split("/")
         call = f"{asked.method} {next((part for part in parts if part.startswith('_')), '/' if parts == [''] else '')}"
         if self.key is not None and asked.headers.get("authorization") != self.key:
@@ -187,111 +168,27 @@ class ScriptedElasticsearch:
             return (
                 error(400, "parsing_exception", "Unknown key [knn]")
                 if is_open
-                else _cosines(index, asked["field"], asked["query_vector"])
+                else cosines(index, asked["field"], asked["query_vector"])
             )
         ((kind, clause),) = body["query"].items()
         if kind == "multi_match":
             return multi_match(clause, index)
         if kind == "knn" and is_open:
             ((name, asked),) = clause.items()
-            return _cosines(index, name, asked["vector"])
+            return cosines(index, name, asked["vector"])
         known = {"neural_sparse"} if is_open else {"sparse_vector", "text_expansion"}
         if kind not in known:
             return error(400, "parsing_exception", f"unknown query [{kind}]")
         if kind == "sparse_vector":
-            return _products(index, clause["field"], clause["query"])
+            return products(index, clause["field"], clause["query"])
         ((name, asked),) = clause.items()
-        return _products(index, name, asked["query_text" if is_open else "model_text"])
+        return products(index, name, asked["query_text" if is_open else "model_text"])
 
 
 def error(status: int, kind: str, reason: str) -> Answer:
     """A refusal, as both servers word it."""
     cause = {"type": kind, "reason": reason}
     return json_answer({"error": {"root_cause": [cause], **cause}, "status": status}, status)
-
-
-def words(text: str) -> list[str]:
-    """Lower-cased words; a Chinese character is one, as the standard analyzer has it."""
-    return _WORD.findall(text.lower())
-
-
-def expanded(text: str) -> dict[str, float]:
-    """What the scripted sparse model makes of a text."""
-    weights = {word: float(count) for word, count in Counter(words(text)).items()}
-    for word in [*weights]:
-        if word in SYNONYMS:
-            weights.setdefault(SYNONYMS[word], 0.5)
-    return weights
-
-
-def multi_match(clause: Mapping[str, Any], index: Index) -> dict[str, float]:
-    """Scores of all documents: maxima over fields, term by term over fields, or of phrases."""
-    asked = words(clause["query"])
-    fields = [(name, float(boost)) for name, boost in (each.split("^") for each in clause["fields"])]
-    tie = clause.get("tie_breaker", 0.0)
-    stats = {name: _FieldStats(index, name) for name, _ in fields}
-    scores = {}
-    for id_ in index.documents:
-        if clause["type"] == "cross_fields":
-            most = {term: max(stats[name].holders(term) for name, _ in fields) for term in asked}
-            each = [[boost * stats[name].score(term, id_, most[term]) for name, boost in fields] for term in asked]
-            scores[id_] = sum(_joined(parts, tie) for parts in each)
-        elif clause["type"] == "phrase_prefix":
-            scores[id_] = _joined([boost * stats[name].phrase(asked, id_) for name, boost in fields], tie)
-        else:
-            each_field = [boost * sum(stats[name].score(term, id_) for term in asked) for name, boost in fields]
-            scores[id_] = _joined(each_field, tie)
-    return scores
-
-
-def _joined(scores: Sequence[float], tie: float) -> float:
-    return max(scores) + tie * (sum(scores) - max(scores))
-
-
-class _FieldStats:
-    """Terms of one field, and BM25 over them as Lucene has it: without the factor k1 + 1."""
-
-    def __init__(self, index: Index, name: str) -> None:
-        similarity = index.setting["similarity"]["default"]
-        self._k1, self._b = similarity["k1"], similarity["b"]
-        held = {id_: words(source[name]) for id_, source in index.documents.items() if name in source}
-        self._words = held
-        self._mean = sum(map(len, held.values())) / len(held) if held else 1.0
-
-    def holders(self, term: str) -> int:
-        return sum(term in found for found in self._words.values())
-
-    def score(self, term: str, id_: str, holders: int | None = None) -> float:
-        found = self._words.get(id_, [])
-        count = found.count(term)
-        if not count:
-            return 0.0
-        holders = holders or self.holders(term)
-        rarity = math.log(1 + max(len(self._words) - holders, 0) + 0.5) - math.log(holders + 0.5)
-        length = self._k1 * (1 - self._b + self._b * len(found) / self._mean)
-        return float(max(rarity, 0.01) * count / (count + length))
-
-    def phrase(self, asked: Sequence[str], id_: str) -> float:
-        found = self._words.get(id_, [])
-        *first, last = asked
-        places = range(len(found) - len(first))
-        count = sum(found[at : at + len(first)] == first and found[at + len(first)].startswith(last) for at in places)
-        return count / (count + len(found) / self._mean) if count else 0.0
-
-
-def _cosines(index: Index, name: str, query: Sequence[float]) -> dict[str, float]:
-    return {
-        id_: (1 + sum(map(float.__mul__, source[name], query)) / (math.hypot(*source[name]) * math.hypot(*query))) / 2
-        for id_, source in index.documents.items()
-    }
-
-
-def _products(index: Index, name: str, query: str) -> dict[str, float]:
-    weights = expanded(query)
-    return {
-        id_: sum(weight * source[name].get(term, 0.0) for term, weight in weights.items())
-        for id_, source in index.documents.items()
-    }
 
 
 def _stored(index: Index) -> int:
