@@ -63,7 +63,17 @@ def multi_match(clause: Mapping[str, Any], index: Index) -> dict[str, float]:
         else:
             each_field = [boost * sum(stats[name].score(term, id_) for term in asked) for name, boost in fields]
             scores[id_] = _joined(each_field, tie)
+        if clause.get("operator") == "and" and not _has_all(
+            asked, [stats[name].terms(id_) for name, _ in fields], clause["type"]
+        ):
+            scores[id_] = 0.0
     return scores
+
+
+def _has_all(asked: Sequence[str], held: Sequence[Sequence[str]], kind: str) -> bool:
+    """Whether one field has every term, or with cross fields all of them together."""
+    fields = [[term for terms in held for term in terms]] if kind == "cross_fields" else held
+    return any(all(term in terms for term in asked) for terms in fields)
 
 
 def _joined(scores: Sequence[float], tie: float) -> float:
@@ -79,6 +89,9 @@ class _FieldStats:
         held = {id_: words(source[name]) for id_, source in index.documents.items() if name in source}
         self._words = held
         self._mean = sum(map(len, held.values())) / len(held) if held else 1.0
+
+    def terms(self, id_: str) -> list[str]:
+        return self._words.get(id_, [])
 
     def holders(self, term: str) -> int:
         return sum(term in found for found in self._words.values())

@@ -10,7 +10,7 @@ from tests.contract.elastic_indexes import built, lab
 from tests.scripted_elasticsearch import ScriptedElasticsearch
 
 TEXT = "wing heat"
-MATCH: dict[str, Any] = {"query": TEXT, "fields": ["title^2", "text^1"]}
+MATCH: dict[str, Any] = {"query": TEXT, "fields": ["title^2", "text^1"], "tie_breaker": 0.0}
 MODEL: dict[str, Any] = {"query": "sparse_vector", "model": "sparse-model"}
 FIELDS = {"fields": {"title": 2, "text": 1}}
 
@@ -18,8 +18,8 @@ FIELDS = {"fields": {"title": 2, "text": 1}}
 @pytest.mark.parametrize(
     ("version", "given", "same"),
     [
-        ("9.1.0", {"query": "best_fields", **FIELDS}, query.MultiMatch(**MATCH, type="best_fields", tie_breaker=0.0)),
-        ("9.1.0", {"query": "cross_fields", **FIELDS}, query.MultiMatch(**MATCH, type="cross_fields", tie_breaker=0.0)),
+        ("9.1.0", {"query": "best_fields", **FIELDS}, query.MultiMatch(**MATCH, type="best_fields", operator="or")),
+        ("9.1.0", {"query": "cross_fields", **FIELDS}, query.MultiMatch(**MATCH, type="cross_fields", operator="or")),
         (
             "9.1.0",
             {"query": "phrase_prefix", **FIELDS},

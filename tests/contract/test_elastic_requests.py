@@ -21,9 +21,9 @@ def search_body(it: Lab, query: str = "wing heat", k: int = 2) -> Any:
 @pytest.mark.parametrize(
     ("given", "kind"),
     [
-        ({"query": "best_fields", "tie_breaker": 0.3}, {"type": "best_fields", "tie_breaker": 0.3}),
-        ({"query": "cross_fields"}, {"type": "cross_fields", "tie_breaker": 0.0}),
-        ({"query": "phrase_prefix"}, {"type": "phrase_prefix", "slop": 0, "max_expansions": 50}),
+        ({"query": "best_fields", "tie_breaker": 0.3}, {"type": "best_fields", "operator": "or", "tie_breaker": 0.3}),
+        ({"query": "cross_fields", "operator": "and"}, {"type": "cross_fields", "operator": "and", "tie_breaker": 0.0}),
+        ({"query": "phrase_prefix"}, {"type": "phrase_prefix", "slop": 0, "max_expansions": 50, "tie_breaker": 0.0}),
     ],
 )
 @pytest.mark.parametrize("flavour", ["elasticsearch", "opensearch"])
@@ -61,6 +61,7 @@ def test_an_index_for_keywords_states_its_similarity_and_analyzer() -> None:
         "k1": 0.9,
         "b": 0.4,
         "analyzer": "cjk",
+        "operator": "or",
         "tie_breaker": 0.0,
         "shards": 1,
         "merged": "yes",
@@ -205,6 +206,8 @@ def test_a_bulk_request_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> 
         ({"fields": {"title": 1, "text": 1}}, "heat wing", ["d1", "d2"]),
         ({"fields": {"text": 1}}, "wing", ["d2", "d1"]),
         ({"fields": {"title": 9, "text": 1}, "query": "cross_fields"}, "noise heat", ["d2", "d1"]),
+        ({"fields": {"title": 1, "text": 1}, "query": "cross_fields", "operator": "and"}, "noise wing", ["d2"]),
+        ({"fields": {"title": 1, "text": 1}, "operator": "and"}, "noise wing", []),
         ({"fields": {"text": 1}, "query": "phrase_prefix"}, "the wa", ["d2"]),
         ({"fields": {"text": 1}, "analyzer": "cjk"}, "机翼", ["d3"]),
         ({"query": "sparse_vector", "model": "sparse-model"}, "aircraft", ["d1"]),

@@ -18,8 +18,11 @@ Boost = Annotated[float, Field(gt=0, le=1000)]
 
 
 class _Keyword(ServerSettings):
-    fields: dict[str, Boost] | None = Field(
-        None, min_length=1, description="Fields that are searched, with their boosts; None: all, each with 1."
+    fields: Mapping[str, Boost] = Field(
+        {}, description="Fields that are searched, and what each counts for; all alike when empty."
+    )
+    tie_breaker: float = Field(
+        0.0, ge=0, le=1, description="What the fields that are not the best one count for: 0 nothing, 1 all."
     )
     analyzer: str = Field(
         "english",
@@ -48,7 +51,7 @@ class _Keyword(ServerSettings):
             if not any(chunk.fields.get(name) for chunk in chunks):
                 raise InvalidInput(f"field {shown(name)}: no chunk has text in it")
         named = [f"{name}^{boost:g}" for name, boost in boosts.items()]
-        kind = self._kind()
+        kind = {**self._kind(), "tie_breaker": self.tie_breaker}
 
         def sources(some: Sequence[Chunk]) -> list[dict[str, Any]]:
             return [{name: chunk.fields[name] for name in boosts if chunk.fields.get(name)} for chunk in some]
@@ -84,10 +87,10 @@ class ElasticFields(_Keyword):
     """Best fields: the field that fits best decides. Cross fields: each term is looked for in all fields as in one."""
 
     query: Literal["best_fields", "cross_fields"]
-    tie_breaker: float = Field(0.0, ge=0, le=1, description="What of the other fields' scores is added.")
+    operator: Literal["or", "and"] = Field("or", description="Whether one term must be found, or each.")
 
     def _kind(self) -> Mapping[str, str | int | float]:
-        return {"type": self.query, "tie_breaker": self.tie_breaker}
+        return {"type": self.query, "operator": self.operator}
 
 
 class ElasticPhrases(_Keyword):
@@ -95,7 +98,7 @@ class ElasticPhrases(_Keyword):
 
     query: Literal["phrase_prefix"]
     slop: int = Field(0, ge=0, le=1000, description="Moves of words that a phrase may need.")
-    max_expansions: int = Field(50, ge=1, le=1000, description="Words that the last one may grow into.")
+    max_expansions: int = Field(50, ge=1, le=1000, description="Completions of the last word that are tried.")
 
     def _kind(self) -> Mapping[str, str | int | float]:
         return {"type": self.query, "slop": self.slop, "max_expansions": self.max_expansions}
