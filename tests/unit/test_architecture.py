@@ -124,6 +124,7 @@ FENCES: dict[str, set[str] | None] = {
     "tantivy": {"lab"},
     "faiss": {"lab"},
     "elasticsearch": {"lab"},
+    "yaml": {"lab/corpora/front_matter.py"},
     "openai": {"backends/completions_client.py", "backends/batch_files.py"},
     "httpx2": {"client", "backends/completions_client.py", "backends/judge_connections.py", "backends/batch_files.py"},
     "h11": {"backends/judge_connections.py"},
@@ -157,6 +158,7 @@ LAZY = {"sentence_transformers", "transformers", "torch", "openvino", "huggingfa
     "tantivy",
     "faiss",
     "elasticsearch",
+    "yaml",
 }
 
 
