@@ -15,7 +15,9 @@ schemathesis.serializer.alias(list(_TEXT), "text/plain")
 
 # What a request that fits its schema may yet be refused for, by the words of the refusal: rules between fields, and
 # what is in texts and files.
-_JSON: Final = (r"has a (key with a )?NUL character or a lone surrogate; send text",)
+# A whole number is written without a point.
+_NUMBERS: Final = (r"Expected `int.*`, got `float`", r"Input should be a valid integer")
+_JSON: Final = (r"has a (key with a )?NUL character or a lone surrogate; send text", *_NUMBERS)
 _JUDGES: Final = (*_JSON, r"no judge is named")
 _MEASURES: Final = (
     r"unknown measure",
@@ -33,7 +35,6 @@ _CONVENTIONS: Final = (
     r"one id was expected, and the list .* holds \d+ UUIDs",
     r"is ranked more than once",
 )
-_NUMBERS: Final = (r"Expected `int.*`, got `float`",)  # a whole number is written without a point
 _RETRIEVAL: Final = (
     *_MEASURES,
     *_CONVENTIONS,
@@ -80,13 +81,13 @@ _RULES: Final[dict[str, tuple[str, ...]]] = {
 
 
 @schemathesis.hook
-def filter_case(context: HookContext, case: Case) -> bool:
+def filter_case(context: HookContext, case: Case[Any]) -> bool:
     """Lines are text: what is not cannot be sent, and becomes text on its way."""
     return case.media_type not in _TEXT or isinstance(case.body, str | bytes)
 
 
 @schemathesis.check
-def refused_by_a_rule(ctx: CheckContext, response: Response, case: Case) -> bool | None:
+def refused_by_a_rule(ctx: CheckContext, response: Response, case: Case[Any]) -> bool | None:
     """A request that fits its schema is refused with 422 for a known rule between its fields, and for nothing else."""
     if not _fits(case) or response.status_code != 422:
         return None
@@ -97,7 +98,7 @@ def refused_by_a_rule(ctx: CheckContext, response: Response, case: Case) -> bool
 
 
 @schemathesis.check
-def error_in_its_place(ctx: CheckContext, response: Response, case: Case) -> bool | None:
+def error_in_its_place(ctx: CheckContext, response: Response, case: Case[Any]) -> bool | None:
     """A batch that does not fit its schema is refused, or has an error in the place of a result."""
     if _operation_id(case) != "evaluate_batch" or not _has_wrong_body(case) or response.status_code != 200:
         return None
@@ -109,7 +110,7 @@ def error_in_its_place(ctx: CheckContext, response: Response, case: Case) -> boo
 
 
 @schemathesis.check
-def lines_fit_their_schema(ctx: CheckContext, response: Response, case: Case) -> bool | None:
+def lines_fit_their_schema(ctx: CheckContext, response: Response, case: Case[Any]) -> bool | None:
     """Each line of an answer in lines is one of those that the document names."""
     if response.status_code != 200 or _media_type(response) != _LINES:
         return None
@@ -121,19 +122,20 @@ def lines_fit_their_schema(ctx: CheckContext, response: Response, case: Case) ->
     return None
 
 
-def _operation_id(case: Case) -> str:
+def _operation_id(case: Case[Any]) -> str:
     return str(case.operation.definition.raw.get("operationId"))
 
 
-def _fits(case: Case) -> bool:
+def _fits(case: Case[Any]) -> bool:
     """Whether every part of the request fits its schema."""
-    meta = case.meta
-    parts = () if meta is None else (meta.generation, *meta.components.values())
-    return bool(parts) and all(part.mode.is_positive for part in parts)
+    if case.meta is None:
+        return False
+    modes = (case.meta.generation.mode, *(part.mode for part in case.meta.components.values()))
+    return all(mode.is_positive for mode in modes)
 
 
-def _has_wrong_body(case: Case) -> bool:
-    body = case.meta and case.meta.components.get(ParameterLocation.BODY)
+def _has_wrong_body(case: Case[Any]) -> bool:
+    body = None if case.meta is None else case.meta.components.get(ParameterLocation.BODY)
     return body is not None and body.mode.is_negative
 
 
