@@ -84,7 +84,7 @@ def _all_supported(request: RecordedRequest) -> str:
     contexts = {context["text"]: context["id"] for context in data["contexts"]}
     if "claims" in data:
         return json.dumps(
-            {"claims": [{"id": each["id"], **_verdict(each["claim"], contexts)} for each in data["claims"]]}
+            {"claims": [{"id": each["id"], **_verdict(each["text"], contexts)} for each in data["claims"]]}
         )
     return json.dumps({"sentences": [_supported(sentence, contexts) for sentence in data["answer"]]})
 
