@@ -15,6 +15,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.field_problems import MAX_FIELD_PROBLEMS, field_problems
@@ -53,6 +54,7 @@ PROBLEM_MEDIA_TYPE = "application/problem+json"
 MAX_PROBLEM_BYTES = 16_000
 _MAX_DETAIL_CHARACTERS = 600
 _MAX_INSTANCE_CHARACTERS = 200
+_METHODS: Final = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE")
 # A 503 is told in its own words: it is the operator's to mend, and the caller's to try again.
 _HEADERS: Mapping[int, Mapping[str, str]] = MappingProxyType(
     {HTTPStatus.UNAUTHORIZED: {"WWW-Authenticate": "Bearer"}, HTTPStatus.SERVICE_UNAVAILABLE: {"Retry-After": "5"}}
@@ -247,10 +249,21 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
     detail = str(exception.detail or phrase)
     if status == HTTPStatus.NOT_FOUND and detail == phrase:
         detail = "nothing is served at this path"
-    if status == HTTPStatus.METHOD_NOT_ALLOWED and headers and "Allow" in headers:
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers = {**(headers or {}), "Allow": ", ".join(_methods_of(request))}
         detail = f"this path takes {headers['Allow']}"
     kind = ProblemKind(status, re.sub(r"[^a-z]+", "-", phrase.lower()), phrase)
     return problem_response(request.scope, kind, detail=detail, headers=headers)
+
+
+def _methods_of(request: Request) -> list[str]:
+    """What the path takes by any of its routes: the exception knows those of the first (RFC 9110, section 10.2.1)."""
+    routes = request.app.router.routes
+    return [
+        method
+        for method in _METHODS
+        if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in routes)
+    ]
 
 
 async def _on_validation_error(request: Request, error: Exception) -> Response:
