@@ -127,7 +127,15 @@ class BodyLimits:
         self._max_streamed_bytes_by_path = max_streamed_bytes_by_path
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] not in _METHODS_WITH_BODY:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        if "content-length" in headers and "transfer-encoding" in headers:
+            # RFC 9112, section 6.3: a proxy that goes by the other one finds another request in the body.
+            await _refuse(MalformedBody("a body has either a Content-Length or chunks"), scope, receive, send)
+            return
+        if scope["method"] not in _METHODS_WITH_BODY:
             await self._app(scope, receive, send)
             return
         path = str(scope["path"])
@@ -135,7 +143,6 @@ class BodyLimits:
         max_bytes = self._limit(path) if streamed_bytes is None else streamed_bytes
         plain = unread = receive
         try:
-            headers = Headers(scope=scope)
             _check_length(headers, max_bytes)
             if is_gzip(headers):
                 expanded = GunzippedBody(receive, max_bytes=max_bytes)

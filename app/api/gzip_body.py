@@ -9,20 +9,15 @@ from starlette.types import Message, Receive, Scope
 
 from app.api.body_stream import too_large
 from app.errors import BodyTooLarge, MalformedBody, UnsupportedBody
+from app.retrieval.text_file import MAX_EXPANSION, MAX_GZIP_MEMBERS, UNWATCHED_BYTES
 
 # RFC 9110, section 8.4.1.3: x-gzip is an old name for it.
 _NAMES: Final = frozenset({"gzip", "x-gzip"})
 ACCEPTED_CODING: Final = "gzip"
 _GZIP_FORM: Final = zlib.MAX_WBITS | 16
-# What is made of a piece before others get their turn: half a millisecond.
 _PIECE_BYTES: Final = 131_072
+# What is expanded before others get their turn: at most 4 MB come of it, or 800 members, in some 10 ms.
 _BLOCK_BYTES: Final = 16_384
-# Rows that repeat their contexts shrink to a hundredth; zeros, by which a bomb is made, to a thousandth. Small bodies
-# may be anything.
-_MAX_RATIO: Final = 250
-_UNWATCHED_BYTES: Final = 1_048_576
-# Each takes its time, whatever it holds. bgzip writes one for 64 KiB, so this is 4 GiB of it.
-_MAX_MEMBERS: Final = 65_536
 
 
 def is_gzip(headers: Headers) -> bool:
@@ -77,7 +72,7 @@ class GunzippedBody:
                 if message["type"] == "http.disconnect":
                     return message
                 self._take(message)
-            else:
+            elif not self._block:
                 # A body that is here already is no reason to keep the others waiting.
                 await asyncio.sleep(0)
             made = self._expanded()
@@ -128,13 +123,13 @@ class GunzippedBody:
         self._block = self._inflater.unused_data if self._inflater.eof else self._inflater.unconsumed_tail
         self._made_bytes += len(made)
         read = self._sent_bytes - len(self._arrived) - len(self._block)
-        if self._made_bytes > max(_UNWATCHED_BYTES, _MAX_RATIO * read):
-            raise BodyTooLarge(f"the body expands to more than {_MAX_RATIO} times of what was sent")
+        if self._made_bytes > max(UNWATCHED_BYTES, MAX_EXPANSION * read):
+            raise BodyTooLarge(f"the body expands to more than {MAX_EXPANSION} times of what was sent")
         return made
 
     def _begin_member(self) -> None:
         """RFC 1952, section 2.2: members stand one behind the other."""
         self._members += 1
-        if self._members > _MAX_MEMBERS:
-            raise MalformedBody(f"the gzip body has more than {_MAX_MEMBERS} members; compress it in one piece")
+        if self._members > MAX_GZIP_MEMBERS:
+            raise MalformedBody(f"the gzip body has more than {MAX_GZIP_MEMBERS} members; compress it in one piece")
         self._inflater = zlib.decompressobj(_GZIP_FORM)

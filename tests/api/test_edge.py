@@ -293,6 +293,18 @@ async def test_a_path_that_is_not_served_is_a_problem(client: httpx2.AsyncClient
     assert len(problem.instance) == 200
 
 
+@pytest.mark.parametrize("method", ["POST", "GET"])
+async def test_a_body_that_two_servers_may_read_in_two_ways_is_not_read(
+    client: httpx2.AsyncClient, method: str
+) -> None:
+    headers = {**JSON, "Content-Length": "5", "Transfer-Encoding": "chunked"}
+
+    response = await client.request(method, URL, content=b"0\r\n\r\n", headers=headers)
+
+    assert "either a Content-Length or chunks" in read_problem(response, 400).detail
+    assert response.headers["connection"] == "close"
+
+
 # --- over a socket
 
 
