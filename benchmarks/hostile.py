@@ -7,8 +7,8 @@
 files, probes, metrics) and attacks (`hostile_requests.py`) come in the order of the seed. Every answer is held against
 the one that is right, refusals also against RFC 9457. Rounds: `lexical` asks the tiers lexical and llm, `embedding`
 loads the model and asks tier embedding. Memory, threads and descriptors are read off /proc; "settled" is with nobody
-calling. A body has 6 seconds, so that slow ones end. Linux. Prints tables in Markdown; ends with 1 when an answer was
-wrong, memory grew by 10 % or more, or a descriptor was left.
+calling. Linux. Prints tables in Markdown; ends with 1 when an answer was wrong, memory grew by 10 % or more, or a
+descriptor was left.
 """
 
 import argparse
@@ -104,7 +104,8 @@ def one_round(name: str, options: argparse.Namespace) -> bool:
     for kind, count in sorted(tally.sent.items(), key=lambda each: (each[0].startswith("!"), each[0])):
         print(f"| {kind} | {count} | {tally.wrong[kind]} | {tally.first.get(kind, '')} |")
     print(
-        "\n| sent | rss MiB | private MiB | threads | callers | listening | outgoing | files | others |\n|" + "---|" * 9
+        "\n| sent | rss MiB | anonymous MiB | threads | callers | listening | outgoing | files | others |\n|"
+        + "---|" * 9
     )
     for when, held in figures:
         print(f"| {when} | {held.line()} |")
@@ -116,7 +117,7 @@ def one_round(name: str, options: argparse.Namespace) -> bool:
         "hostile": hostile,
         "wrong": tally.wrong.total(),
         "growth_settled_percent": round(growth * 100, 2),
-        "growth_private_percent": round((end.private_mib / warm.private_mib - 1) * 100, 2),
+        "growth_anonymous_percent": round((end.anonymous_mib / warm.anonymous_mib - 1) * 100, 2),
         "descriptors": [warm.descriptors, end.descriptors],
         "descriptors_left": left,
         "files_in_data_folder": sorted(left_over),

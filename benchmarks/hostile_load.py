@@ -18,6 +18,8 @@ from benchmarks.hostile_talk import attacked, wrong_problem
 # Enough to fill caches with all of them before the memory is first looked at.
 _SAMPLES = 300
 _BATCH_ROWS, _JOB_ROWS = 6, 4
+# Less than the service keeps a connection, so that none is closed as it is used.
+_KEPT_SECONDS = 2.0
 # Of a hundred steps of honest callers; a job is seven requests.
 _SHARES = {
     "evaluation": 42,
@@ -74,7 +76,9 @@ class Mixture:
     async def run(self, requests: int, *, concurrency: int, each: Callable[[int], None] = lambda _: None) -> None:
         """So many requests; `each` is told how many were sent."""
         self._left = requests
-        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=concurrency)
+        limits = httpx2.Limits(
+            max_connections=None, max_keepalive_connections=concurrency, keepalive_expiry=_KEPT_SECONDS
+        )
         headers = {"authorization": f"Bearer {self._key}"}
         async with httpx2.AsyncClient(base_url=self._url, headers=headers, limits=limits, timeout=120) as client:
 

@@ -33,16 +33,19 @@ async def attacked(port: int, attack: Attack) -> str:
 async def _attacked(port: int, attack: Attack) -> str:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
-        await _send(writer, attack)
         if attack.leaves_after is not None:
+            await _send(writer, attack)
             begun = await reader.readexactly(attack.leaves_after)
             sent: socket.socket = writer.get_extra_info("socket")
             sent.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_ZERO)
             return "" if not begun or begun.startswith(b"HTTP/1.1 200 ") else f"began with {begun[:40]!r}"
-        for _ in range(attack.answers):
-            if wrong := _wrong(attack, await _answer(reader)):
-                return wrong
-        return ""
+        sending = asyncio.create_task(_send(writer, attack))
+        try:
+            wrongs = [_wrong(attack, await _answer(reader)) for _ in range(attack.answers)]
+        finally:
+            # Whoever has an answer sends no more of the request.
+            sending.cancel()
+        return next(filter(None, wrongs), "")
     finally:
         writer.transport.abort()
 

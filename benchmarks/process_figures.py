@@ -10,10 +10,13 @@ _LISTENING = "0A"
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Memory in MiB: resident, and what nobody else has; descriptors by kind, where `callers` are connections to it."""
+    """Memory in MiB: resident, and of that what is no file's; descriptors by kind.
+
+    `callers` are connections to the port that it is called on, `outgoing` those that it opened.
+    """
 
     rss_mib: float
-    private_mib: float
+    anonymous_mib: float
     threads: int
     callers: int
     listening: int
@@ -38,7 +41,7 @@ def held_by(pid: int, port: int) -> Held:
     kinds = _descriptors(pid, port)
     return Held(
         rss_mib=status["VmRSS"] / 1024,
-        private_mib=(rollup["Private_Clean"] + rollup["Private_Dirty"]) / 1024,
+        anonymous_mib=rollup["Anonymous"] / 1024,
         threads=len(os.listdir(f"/proc/{pid}/task")),
         **{kind: kinds[kind] for kind in ("callers", "listening", "outgoing", "files", "others")},
     )
