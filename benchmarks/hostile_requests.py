@@ -4,7 +4,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 # The end of a connection without an answer.
@@ -141,7 +141,8 @@ def _codings(keys: Keys) -> list[Attack]:
         post("gzip cut off", 400, good[:-6]),
         post("rows as gzip, cut off", 400, good[:-6], path=_JOBS),
         post("gzip and more behind", 400, good + b"more"),
-        post("70,000 gzip members", 400, gzip.compress(b"") * 70_000),
+        # Others get their turn between the members, so a busy service may not come to the last one in time.
+        replace(post("70,000 gzip members", 400, gzip.compress(b"") * 70_000), statuses=frozenset({400, 408})),
         post("no gzip at all", 400, _LEXICAL),
         *(
             post(f"coding {coding}", 415, good, coding=coding)

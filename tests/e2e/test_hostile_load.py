@@ -16,7 +16,7 @@ _REQUESTS = 360
 
 def is_soon(attack: Attack) -> bool:
     """Whether it ends without the time for a body."""
-    return 408 not in attack.statuses
+    return attack.statuses != {408}
 
 
 @pytest.mark.timeout(120)
