@@ -110,6 +110,11 @@ _RETRY_AFTER: Final = {"Retry-After": _header("Seconds after which to try again.
 _DOCUMENTED: Final[Mapping[int, Mapping[str, Any]]] = MappingProxyType(
     {
         HTTPStatus.FORBIDDEN: {"description": "The key lacks the scope of this route."},
+        HTTPStatus.UNSUPPORTED_MEDIA_TYPE: {
+            "description": "The body is of another type, or of another Content-Encoding than gzip. The bounds on a "
+            "body hold for it as it is sent and for what it expands to.",
+            "headers": {"Accept-Encoding": _header("Where it was the encoding: the one that is read.", "gzip")},
+        },
         HTTPStatus.TOO_MANY_REQUESTS: {
             "description": "The key has had its requests a minute, has as many under way as it may have at one time, "
             "or has spent its tokens or money of the day (`urn:plumbline:problem:budget-spent`).",
