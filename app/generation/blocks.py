@@ -18,8 +18,11 @@ _LIST_INDENT_CHARS = 2
 _CELL_BARS = 2
 
 _WORD_CHAR = re.compile(r"[^\W_]")
-_QUOTE_PREFIX = re.compile(r"(?:>[ \t]*)++")
+_QUOTE_PREFIX = re.compile(r"(?:>\s*+)++")
 _FENCE = re.compile(r"(`{3,}+)[^`]*+\Z|(~{3,}+)")
+_FENCE_MARKS = "`~"
+_HEADING_MARKS = "#*_"
+_UNDERLINE_MARKS = "=-"
 _HEADING = re.compile(r"#{1,6}(?=[ \t])|#{2,6}(?=[^\W_])")
 _BOLD_LINE = re.compile(r"(?:\*\*[^*]++(?<![.。!！])\*\*|__[^_]++(?<![.。!！])__)[:：]?\Z")
 _UNDERLINE = re.compile(r"(?:={3,}+|-{3,}+)\Z")
@@ -48,7 +51,7 @@ class Block:
     kind: BlockKind
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Line:
     start: int  # first character that is not white space
     end: int  # after the last one
@@ -113,7 +116,7 @@ def _block_at(
 ) -> tuple[int, BlockKind]:
     """Index of the last line of the block that begins at `position`, and its kind."""
     line = lines[position]
-    if fence := _FENCE.match(text, line.start, line.end):
+    if text[line.start] in _FENCE_MARKS and (fence := _FENCE.match(text, line.start, line.end)):
         last = _fence_end(text, lines, position, fence.group(1) or fence.group(2))
         return last, "code" if has_word(text, line.start, lines[last].end) else "markup"
     if not has_word(text, line.start, line.end):
@@ -152,6 +155,8 @@ def _is_table_row(text: str, lines: list[_Line], position: int, previous_kind: B
 
 
 def _is_heading(text: str, line: _Line) -> bool:
+    if text[line.body] not in _HEADING_MARKS:
+        return False
     if _HEADING.match(text, line.body, line.end):
         return len(line) <= _HEADING_MAX_CHARS
     return len(line) <= _BOLD_HEADING_MAX_CHARS and _BOLD_LINE.match(text, line.body, line.end) is not None
@@ -159,9 +164,11 @@ def _is_heading(text: str, line: _Line) -> bool:
 
 def _is_underlined(text: str, lines: list[_Line], position: int) -> bool:
     line = lines[position]
-    if position + 1 == len(lines) or len(line) > _BOLD_HEADING_MAX_CHARS or LIST_MARKER.match(text, line.body):
+    if position + 1 == len(lines) or len(line) > _BOLD_HEADING_MAX_CHARS:
         return False
     below = lines[position + 1]
+    if text[below.start] not in _UNDERLINE_MARKS or LIST_MARKER.match(text, line.body):
+        return False
     is_open = _ENDS_OPEN.match(text, line.end - 1) is not None
     return is_open and not below.is_after_blank and _UNDERLINE.match(text, below.start, below.end) is not None
 
@@ -185,15 +192,16 @@ def _paragraph_at(
 
 def _continues(text: str, line: _Line, following: _Line, width: int) -> bool:
     """Whether a sentence may go on from `line` to `following`."""
-    if following.is_after_blank or not _is_plain(text, following):
+    if following.is_after_blank:
         return False
-    final, first = text[line.end - 1], text[following.body]
-    if final in ":：" or is_cjk(final) or is_cjk(first):
+    final, first = text[line.end - 1], text[following.body : following.body + 1]
+    goes_on = first.islower()
+    if not goes_on and not _WRAP_MIN_CHARS <= len(line) <= _WRAP_MAX_CHARS:
         return False
-    if first.islower():
+    if final in ":：" or is_cjk(final) or is_cjk(first) or not _is_plain(text, following):
+        return False
+    if goes_on:
         return True
-    if not _WRAP_MIN_CHARS <= len(line) <= _WRAP_MAX_CHARS:
-        return False
     first_word = text[following.body : following.body + _WRAP_MAX_CHARS].split(maxsplit=1)[0]
     return len(line) + 1 + len(first_word) > width
 
@@ -203,7 +211,7 @@ def _is_plain(text: str, line: _Line) -> bool:
     starts_block = (
         text[line.body : line.body + 1] in ("", "|")
         or LIST_MARKER.match(text, line.body, line.end)
-        or _FENCE.match(text, line.start, line.end)
+        or (text[line.start] in _FENCE_MARKS and _FENCE.match(text, line.start, line.end))
     )
     return not starts_block and has_word(text, line.start, line.end) and not _is_heading(text, line)
 

@@ -69,7 +69,7 @@ class ContextIndex:
         if not candidates:
             return None
         top = max(candidates.values())
-        best = [row for row, count in sorted(candidates.items()) if count == top][:_MAX_CANDIDATES]
+        best = sorted(row for row, count in candidates.items() if count == top)[:_MAX_CANDIDATES]
         share = top / len(distinct)
         verbatim = next((row for row in best if share == 1.0 and self.holds(row, text)), None)
         context, sentence = self.places[best[0] if verbatim is None else verbatim]

@@ -1,8 +1,9 @@
 """Agreement with a reference answer: seed 1's generation F1 and exact match."""
 
 import re
-import unicodedata
 from collections import Counter
+
+from app.generation.normal_form import nfkc
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _PUNCTUATION = re.compile(r"[^\w\s]|_")
@@ -30,5 +31,5 @@ def token_f1(answer: str, reference: str) -> float:
 
 
 def _tokens(text: str) -> list[str]:
-    folded = unicodedata.normalize("NFKC", text).casefold()
+    folded = nfkc(text).casefold()
     return _TOKEN.findall(_ARTICLES.sub(" ", _PUNCTUATION.sub("", folded)))

@@ -25,6 +25,7 @@ _EVENT = re.compile(
     rf'[{re.escape(OPENERS)}"；;.!?…{STRONG_TERMINATORS}]'
     rf"(?:(?<!{_RUN})|(?<=\.)(?: \.){{2,}}+|(?<!\.(?=[0-9a-z])){_RUN}*+)"
 )
+_OPENING = frozenset((*OPENERS, '"'))
 _CLOSERS = frozenset(")]}）］】〕》〉」』”’»›")
 _STRAIGHT_CLOSERS = frozenset("\"'*_`~")
 _DETACHED_CLOSER = re.compile(r"\s(?:[\"'”’)\]]|'')(?=\s|\Z)")
@@ -33,7 +34,7 @@ _QUOTES = frozenset('"“「『')
 _INTRODUCES_QUOTE = frozenset("）)：:，,。！？!?—…；")
 _TO_NEXT_WORD = re.compile(r"\s*+[\"'“‘«(（\[{「『《【*_`>#~]{0,8}+\s?")
 _SPACE = re.compile(r"\s*+")
-_LEADING_LETTER = re.compile(r"[A-Za-z]\.(?=\s)")
+_FRONT = re.compile(rf"{LIST_MARKER.pattern}|[A-Za-z]\.(?=\s)")
 _YEAR = r"(?:1[5-9]|20)\d\d[a-z]?"
 _CITATION = re.compile(
     r"\[{1,2}(?:\^?\d{1,4}(?:\s?[-–,;、]\s?\d{1,4}){0,12}|[a-z]"
@@ -43,6 +44,7 @@ _CITATION = re.compile(
     rf"|\((?:[Ss]ee |cf\. |e\.g\.,? )?[A-Z][^()\n]{{0,100}}?(?:,|al\.?) ?{_YEAR}(?:[,:;] ?[^()\n]{{0,60}})?\)"
     rf"|（[^（）\n]{{1,30}}[，,] ?{_YEAR}年?）"
 )
+_MAY_CITE = re.compile(r"[ \t\xa0]{0,2}[\[【¹²³⁰⁴-⁹(（]")
 _SPACED_CITATION = re.compile(rf"[ \t\xa0]{{1,2}}(?={_CITATION.pattern})")
 
 __all__ = ["Sentence", "SentenceKind", "split_sentences"]
@@ -84,13 +86,13 @@ def split_sentences(text: str) -> tuple[Sentence, ...]:
 def _spans(text: str, block: Block, *, is_cased: bool) -> list[tuple[int, int]]:
     if block.kind not in ("prose", "list_item"):
         return [(block.start, block.end)]
-    spans: list[tuple[int, int]] = []
-    for start, end in _Splitter(text, block, is_cased=is_cased).spans():
-        if spans and not has_word(text, start, end):
-            # A smiley or a stray quote after the last stop is no sentence.
-            spans[-1] = (spans[-1][0], end)
-        else:
-            spans.append((start, end))
+    event = _EVENT.search(text, block.start, block.end)
+    if event is None or event.end() == block.end:
+        return [(block.start, block.end)]
+    spans = list(_Splitter(text, block, is_cased=is_cased).spans())
+    if len(spans) > 1 and not has_word(text, *spans[-1]):
+        # A smiley or a stray quote after the last stop is no sentence; what a stop ends has a word.
+        spans[-2:] = [(spans[-2][0], spans[-1][1])]
     return spans
 
 
@@ -109,13 +111,12 @@ class _Splitter:
 
     def spans(self) -> Iterator[tuple[int, int]]:
         for match in _EVENT.finditer(self._text, self._block.start, self._block.end):
-            if match.start() < self._guard:
+            at = match.start()
+            if at < self._guard:
                 continue
-            if match.start() in self._close_by_open:
-                self._enter(match.start())
-            elif match.group() in OPENERS or match.group() == '"':
-                continue
-            elif (end := self._end_at(match)) is not None:
+            if at in self._close_by_open:
+                self._enter(at)
+            elif (run := match.group()) not in _OPENING and (end := self._end_at(at, run)) is not None:
                 yield self._start, end
                 self._begin(_after(_SPACE, self._text, end, self._block.end))
         if self._start < self._block.end:
@@ -124,13 +125,11 @@ class _Splitter:
     def _begin(self, start: int) -> None:
         """Starts a sentence; its list marker is guarded against being cut off."""
         self._start = start
-        self._guard = start
         self._enclosed_until = self._embedded_until = start
         self._is_bracket = False
         self._searched = start
         self._has_word = False
-        for marker in (LIST_MARKER, _LEADING_LETTER):
-            self._guard = max(self._guard, _after(marker, self._text, start, self._block.end))
+        self._guard = _after(_FRONT, self._text, start, self._block.end)
 
     def _enter(self, opening: int) -> None:
         """Notes how far the bracket or quote reaches that opens here."""
@@ -149,21 +148,22 @@ class _Splitter:
             self._embedded_until = closing
             self._is_bracket = not is_quote
 
-    def _end_at(self, match: re.Match[str]) -> int | None:
+    def _end_at(self, at: int, run: str) -> int | None:
         """Where the sentence ends that these terminators end; None when they do not."""
-        if not self._gains_word(match.start()):
+        if not self._gains_word(at):
             return None
-        stop = self._stop_at(match)
+        stop = self._stop_at(at, run)
         self._guard = stop.end
-        if match.start() < self._embedded_until and not self._ends_with_embedded(stop):
+        if at < self._embedded_until and not self._ends_with_embedded(stop):
             return None
-        if match.group() in ";；" and match.start() < self._enclosed_until:
+        if run in ";；" and at < self._enclosed_until:
             return None
         return stop.end if ends_sentence(stop) else None
 
     def _gains_word(self, position: int) -> bool:
-        self._has_word = self._has_word or has_word(self._text, self._searched, position)
-        self._searched = position
+        if not self._has_word:
+            self._has_word = has_word(self._text, self._searched, position)
+            self._searched = position
         return self._has_word
 
     def _ends_with_embedded(self, stop: Stop) -> bool:
@@ -174,24 +174,18 @@ class _Splitter:
             return starts_sentence(stop.following, is_cased=stop.is_cased) or stop.end == stop.limit
         return stop.has_gap or "。" in stop.run
 
-    def _stop_at(self, match: re.Match[str]) -> Stop:
+    def _stop_at(self, at: int, run: str) -> Stop:
         text, limit = self._text, self._block.end
-        closed_end = self._skip_closers(match.end())
-        if text[match.start() - 1].isspace():
-            closed_end = self._skip_detached_closer(closed_end, match.start())
+        run_end = at + len(run)
+        closed_end = self._skip_closers(run_end)
+        if text[at - 1].isspace():
+            closed_end = self._skip_detached_closer(closed_end, at)
         end = self._skip_citations(closed_end)
         next_word = _after(_TO_NEXT_WORD, text, end, limit)
+        following = text[next_word : min(limit, next_word + _EXCERPT_CHARS)]
+        has_gap = end == limit or text[end].isspace()
         return Stop(
-            text,
-            match.start(),
-            match.group(),
-            end,
-            limit,
-            following=text[next_word : min(limit, next_word + _EXCERPT_CHARS)],
-            has_gap=end == limit or text[end].isspace(),
-            is_closed=closed_end > match.end(),
-            is_cited=end > closed_end,
-            is_cased=self._is_cased,
+            text, at, run, end, limit, following, has_gap, closed_end > run_end, end > closed_end, self._is_cased
         )
 
     def _skip_closers(self, position: int) -> int:
@@ -228,7 +222,7 @@ class _Splitter:
 
     def _skip_citations(self, position: int) -> int:
         limit = self._block.end
-        while position < limit:
+        while position < limit and _MAY_CITE.match(self._text, position, limit):
             start = position
             if not self._is_numbered_in_front:
                 start = _after(_SPACED_CITATION, self._text, position, limit)

@@ -5,13 +5,17 @@ NLTK's tokenizer takes ten times as long (docs/decisions/0004). No stemming: it 
 """
 
 import re
-import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
 from typing import Literal
 
 from stop_words import get_stop_words
 
 from app.generation.english_stop_words import english_stop_words
+from app.generation.normal_form import nfkc
+from app.generation.places import Places
 
 Language = Literal["en", "zh", "other"]
 
@@ -47,6 +51,8 @@ _STOPWORDS_ZH = frozenset(get_stop_words("chinese")) - _NEGATIONS_ZH
 
 # Places at which a copy is tried that a longer word may hold. Beyond it a text is made to be slow.
 _MAX_PLACES_TRIED = 100
+# A longer text is not searched once for each that is looked for, but its runs of characters looked up.
+_MAX_SEARCHED = 4_096
 
 # A text with this share of Han among its letters is read as Chinese; names and units in Latin letters are common in it.
 _HAN_SHARE_OF_CHINESE = 0.3
@@ -144,20 +150,31 @@ class Passage:
         inner = normalise(part)
         if not inner or _negations(inner) != self._negations:
             return False
-        return f" {inner} " in self._text or self._contains_beside_others(inner)
+        if next(self._starts(f" {inner} "), None) is not None:
+            return True
+        # Where the neighbours are no blanks, as in Chinese.
+        return any(self._is_apart(start, inner) for start in self._starts(inner))
 
-    def _contains_beside_others(self, inner: str) -> bool:
-        """The same where the neighbours are no blanks, as in Chinese."""
-        start = self._text.find(inner)
+    def _is_apart(self, start: int, inner: str) -> bool:
+        is_at_start = _is_between_words(self._text[start - 1], inner[0])
+        return is_at_start and _is_between_words(inner[-1], self._text[start + len(inner)])
+
+    def _starts(self, wanted: str) -> Iterator[int]:
+        """The first places of a stretch of the normalised text."""
+        is_long = len(self._text) > _MAX_SEARCHED and len(wanted) > 1
+        limit = _MAX_SEARCHED if is_long else len(self._text)
+        start = self._text.find(wanted, 0, limit)
         for _ in range(_MAX_PLACES_TRIED):
             if start < 0:
-                return False
-            end = start + len(inner)
-            is_at_start = _is_between_words(self._text[start - 1], inner[0])
-            if is_at_start and _is_between_words(inner[-1], self._text[end]):
-                return True
-            start = self._text.find(inner, start + 1)
-        return False
+                break
+            yield start
+            start = self._text.find(wanted, start + 1, limit)
+        if is_long:
+            yield from islice(self._places.of(wanted), _MAX_PLACES_TRIED)
+
+    @cached_property
+    def _places(self) -> Places:
+        return Places(self._text)
 
 
 def contains_verbatim(whole: str, part: str) -> bool:
@@ -204,7 +221,7 @@ def _all_words(folded: str) -> list[tuple[str, bool]]:
 
 
 def _fold(text: str) -> str:
-    folded = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
+    folded = text.lower() if text.isascii() else nfkc(text).casefold()
     marker = _LIST_MARK.match(folded)
     if marker:
         folded = f" {folded[marker.end() :]}"

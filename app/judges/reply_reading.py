@@ -14,7 +14,10 @@ from app.generation.verdicts import Verdict
 
 # Far above any honest reply to one batch of sentences; beyond it reading would only cost time.
 _MAX_CHARACTERS: Final = 1_000_000
-_MAX_REPAIRED_CHARACTERS: Final = 100_000
+# Mending takes the square of an item's length: 0.1 s for this, minutes for the longest reply. A batch of sentences has
+# some 16,000 characters; what is not mended is asked again.
+_MAX_MENDED_ITEM_CHARACTERS: Final = 2_000
+_MAX_MENDED_CHARACTERS: Final = 20_000
 _MAX_LISTS: Final = 3
 _MAX_QUOTES: Final = 8
 _MAX_DIGITS: Final = 10
@@ -23,7 +26,9 @@ _MAX_REASON_CHARACTERS: Final = 600
 _MAX_CLAIM_CHARACTERS: Final = 4_000
 _MAX_CLAIMS: Final = 50
 # A string as a whole (it may have lost its end), or a bracket outside of strings.
-_TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\Z)|[{}\[\]]', re.DOTALL)
+# Possessive, and with an end for a torn escape: nothing in it is read twice.
+_TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
+_STEPS: Final = {"{": 1, "[": 1, "}": -1, "]": -1}
 
 
 def _texts(value: object) -> object:
@@ -182,7 +187,7 @@ def _list(content: str, start: int) -> tuple[str, bool]:
     """The list that begins at `start`, and whether it was cut: then it is closed after its last whole item."""
     depth, last_item_end = 0, start + 1
     for token in _TOKEN.finditer(content, start):
-        depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(token[0], 0)
+        depth += _STEPS.get(token[0], 0)
         if depth == 1 and token[0] == "}":
             last_item_end = token.end()
         if depth == 0:
@@ -196,12 +201,35 @@ def _parsed(text: str) -> tuple[object, bool]:
         return _DECODER.decode(text), False
     except (ValueError, RecursionError):
         pass
-    if len(text) > _MAX_REPAIRED_CHARACTERS:
-        return None, True
-    try:
-        return json_repair.loads(text, skip_json_loads=True), True
-    except (ValueError, RecursionError):
-        return None, True
+    return _mended(text) or None, True
+
+
+def _mended(text: str) -> list[object]:
+    """The items of a list that can be read, those that are broken mended as long as they are short."""
+    items: list[object] = []
+    left = _MAX_MENDED_CHARACTERS
+    for item in _item_texts(text):
+        with suppress(ValueError, RecursionError):
+            items.append(_DECODER.decode(item))
+            continue
+        if len(item) > min(left, _MAX_MENDED_ITEM_CHARACTERS):
+            continue
+        left -= len(item)
+        with suppress(ValueError, RecursionError):
+            items.append(json_repair.loads(item, skip_json_loads=True))
+    return items
+
+
+def _item_texts(text: str) -> Iterator[str]:
+    """The objects in a list, each as it is written."""
+    depth = start = 0
+    for token in _TOKEN.finditer(text):
+        step = _STEPS.get(token[0], 0)
+        if depth == 1 and token[0] == "{":
+            start = token.start()
+        depth += step
+        if depth == 1 and token[0] == "}":
+            yield text[start : token.end()]
 
 
 def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any] | None:

@@ -40,7 +40,11 @@ def regular_text(data: bytes) -> RegularText | None:
     first = data[: end if end >= 0 else len(data)]
     separator = b"\t" if b"\t" in first else b" "
     columns = first.count(separator) + 1
-    if columns not in {RANKED_COLUMNS, SCORED_COLUMNS} or data.startswith((separator, b"#")):
+    if (
+        columns not in {RANKED_COLUMNS, SCORED_COLUMNS}
+        or data.startswith((separator, b"#"))
+        or data.endswith(separator)
+    ):
         return None
     blanks = _single_blanks(data)
     rows, left = divmod((blanks or 0) + (not data.endswith(b"\n")), columns)

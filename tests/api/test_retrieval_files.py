@@ -75,7 +75,9 @@ async def test_a_gzip_bomb_is_refused(client: httpx2.AsyncClient, monkeypatch: p
     monkeypatch.setattr(retrieval_answers, "_MAX_FILES_BYTES", 500_000)
     by_size = await client.post(URL, files=form(run=BOMB))
 
-    assert "run.txt: the gzip data expands to more than 250 times of what was sent" in read_problem(by_ratio, 422).detail
+    assert (
+        "run.txt: the gzip data expands to more than 250 times of what was sent" in read_problem(by_ratio, 422).detail
+    )
     assert "run.txt: the gzip data expands to more than 500000 bytes" in read_problem(by_size, 422).detail
 
 

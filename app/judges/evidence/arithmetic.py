@@ -1,9 +1,11 @@
 """Whether a claim's amounts are those of its evidence, or can be made of them."""
 
-from collections.abc import Iterator
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from app.judges.evidence.amounts import Facts, Quantity, Stated
+from app.judges.evidence.amounts import MAX_OPERANDS, Facts, Quantity, Stated
 from app.judges.evidence.dates import Date
 from app.judges.evidence.units import PERCENT
 
@@ -18,8 +20,6 @@ _DECADE, _CENTURY = 10, 100
 _DECADES_BEFORE = 1_900
 # A number up to this many may count what the evidence lists.
 _MAX_COUNTED = 12
-# Amounts that are combined with each other; more than these make any number.
-_MAX_OPERANDS = 40
 _MAX_TERMS = 3
 
 
@@ -27,52 +27,59 @@ def missing(stated: Stated, facts: Facts, *, is_derived: bool) -> Stated:
     """What the claim states and the facts do not, nor, for a derived claim, yield; falsy when nothing is missing."""
     # A date that may be read in two ways is two dates at one place.
     had = {(date.start, date.end) for date in stated.dates if _has_date(facts, date)}
+    made = sorted(filter(math.isfinite, _made_of(facts))) if is_derived and stated.quantities else []
+    lacking = {each for each in set(stated.quantities) if not _has(facts, each, made)}
     return Stated(
-        tuple(each for each in stated.quantities if not _has(facts, each, is_derived=is_derived)),
+        tuple(each for each in stated.quantities if each in lacking),
         tuple(date for date in stated.dates if (date.start, date.end) not in had),
         tuple(minutes for minutes in stated.times if not _has_time(facts, minutes)),
     )
 
 
-def _has(facts: Facts, quantity: Quantity, *, is_derived: bool) -> bool:
+def _has(facts: Facts, quantity: Quantity, made: Sequence[float]) -> bool:
+    """Whether the facts have the amount, or it is among what is made of them, ascending."""
     if any(_is_meant(quantity, value) for value in _comparable(facts, quantity)):
         return True
     if quantity.others and all(other in facts.values for other in quantity.others):
         return True
-    if (
-        quantity.value == int(quantity.value)
-        and 1 < quantity.value <= min(_MAX_COUNTED, facts.items)
-        and not quantity.unit
-    ):
+    if quantity.value.is_integer() and 1 < quantity.value <= min(_MAX_COUNTED, facts.items) and not quantity.unit:
         return True
-    return is_derived and any(_equals(quantity.value, made) or _is_near(quantity, made) for made in _made_of(facts))
+    return any(
+        _equals(quantity.value, found) or _is_near(quantity, found)
+        for low, high in _ranges(quantity)
+        for found in made[bisect_left(made, low) : bisect_right(made, high)]
+    )
 
 
 def _comparable(facts: Facts, quantity: Quantity) -> Iterator[float]:
     """The evidence's amounts that may be the claim's, in the claim's measure."""
-    low, high = _range(quantity)
-    for value, unit in facts.between(low, high):
-        if unit is None or quantity.unit is None or unit == quantity.unit:
-            yield value
-    if quantity.unit is None:
-        return
-    for value, unit in facts.with_unit:
-        if unit != quantity.unit and unit.dimension == quantity.unit.dimension:
-            yield value * unit.factor / quantity.unit.factor
-    if quantity.unit == PERCENT:
-        yield from (100 * value for value, unit in facts.between(low / 100, high / 100) if unit is None and value < 1)
+    for low, high in _ranges(quantity):
+        for unit in facts.units:
+            if unit is None or quantity.unit is None or unit == quantity.unit:
+                yield from facts.within(unit, low, high)
+            elif unit.dimension == quantity.unit.dimension:
+                factor = unit.factor / quantity.unit.factor
+                found = facts.within(unit, low / factor, high / factor)
+                yield from (value * unit.factor / quantity.unit.factor for value in found)
+        if quantity.unit == PERCENT:
+            yield from (100 * value for value in facts.within(None, low / 100, high / 100) if value < 1)
 
 
-def _range(quantity: Quantity) -> tuple[float, float]:
-    """Between which amounts the claim's may be meant, generously."""
+def _ranges(quantity: Quantity) -> Iterator[tuple[float, float]]:
+    """Between which amounts the claim's may be meant: little more than is, so that few are compared in vain."""
     value = quantity.value
+    near = max(quantity.step, _RELATIVE * max(value, 1.0), _YEAR_TOLERANCE if quantity.is_year else 0.0)
+    yield value - near, value + near
     if quantity.is_century:
-        return value, value * _CENTURY
+        yield (value - 1) * _CENTURY, value * _CENTURY
     if quantity.is_decade:
-        return value, value + _DECADES_BEFORE + _DECADE
-    if quantity.hedge:
-        return value / _OPEN_ENDED, value * _OPEN_ENDED
-    return value - quantity.step, value + quantity.step
+        yield from ((first, first + _DECADE) for first in (value, value + _DECADES_BEFORE))
+    if quantity.hedge == "over":
+        yield value, value * _OPEN_ENDED
+    elif quantity.hedge == "under":
+        yield value / _OPEN_ENDED, value
+    elif quantity.hedge:
+        yield value * (1 - _HEDGED_TOLERANCE), value * (1 + 2 * _HEDGED_TOLERANCE)
 
 
 def _is_meant(quantity: Quantity, found: float) -> bool:
@@ -91,7 +98,7 @@ def _is_meant(quantity: Quantity, found: float) -> bool:
 def _is_near(quantity: Quantity, found: float) -> bool:
     """Whether the claim's amount is that one as rounded by its digits or as its wording allows."""
     claimed, step = quantity.value, quantity.step
-    is_rounded = step > 1 or step < 1 or found != int(found)
+    is_rounded = step > 1 or step < 1 or not found.is_integer()
     if is_rounded and abs(claimed - found) <= step / 2 * (1 + 1e-6):
         return True
     if quantity.hedge == "over":
@@ -103,7 +110,7 @@ def _is_near(quantity: Quantity, found: float) -> bool:
 
 def _made_of(facts: Facts) -> Iterator[float]:
     """Sums, differences, products, ratios, shares and changes in percent, and means of the facts' amounts."""
-    values = sorted(facts.values)[:_MAX_OPERANDS]
+    values = facts.smallest
     yield float(facts.items)
     yield from (float(count) for count in range(2, min(facts.items, _MAX_COUNTED) + 1))
     if len(values) > 1:
@@ -112,7 +119,7 @@ def _made_of(facts: Facts) -> Iterator[float]:
     for a, b in combinations(values, 2):
         yield from _of_two(a, b)
     for size in range(3, _MAX_TERMS + 1):
-        for terms in combinations(values[: _MAX_OPERANDS // 2], size):
+        for terms in combinations(values[: MAX_OPERANDS // 2], size):
             yield sum(terms)
             yield sum(terms) / size
     yield from (100 - value for value in values)
@@ -126,9 +133,8 @@ def _of_two(a: float, b: float) -> Iterator[float]:
 
 def _has_date(facts: Facts, date: Date) -> bool:
     """Whether some date of the evidence agrees with it, and what that one leaves open stands there as a number."""
-    for other in facts.dates:
-        if date.agrees_with(other) and all(float(part) in facts.values for part in date.parts):
-            return True
+    if all(float(part) in facts.values for part in date.parts) and facts.has_date(date):
+        return True
     if date.month is None and date.day is None:
         return float(date.year or 0) in facts.values
     return False
@@ -139,4 +145,4 @@ def _has_time(facts: Facts, minutes: int) -> bool:
 
 
 def _equals(a: float, b: float) -> bool:
-    return abs(a - b) <= _RELATIVE * max(abs(a), abs(b), 1.0)
+    return a == b or abs(a - b) <= _RELATIVE * max(abs(a), abs(b), 1.0)

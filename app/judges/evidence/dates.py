@@ -1,7 +1,7 @@
 """Dates and times of day in a text, in the ways that English and Chinese write them."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from app.judges.evidence.numerals import han_value
@@ -74,7 +74,7 @@ def find_dates(text: str, *, lone_months: str = "led") -> tuple[list[Date], str]
     for pattern in _DATE:
         found = [date for match in pattern.finditer(text) if (date := _date(match)) is not None]
         dates += found
-        text = _blanked(text, [(date.start, date.end) for date in found])
+        text = blanked(text, [(date.start, date.end) for date in found])
     spans = []
     for match in _NUMERIC.finditer(text):
         year = int(match["year"]) if len(match["year"]) == 4 else 2000 + int(match["year"])  # noqa: PLR2004
@@ -87,7 +87,7 @@ def find_dates(text: str, *, lone_months: str = "led") -> tuple[list[Date], str]
         ]
         dates += readings
         spans += [match.span()] if readings else []
-    text = _blanked(text, spans)
+    text = blanked(text, spans)
     alone = _MONTH_ALONE if lone_months == "led" else _MONTH_ANYWHERE
     dates += [Date(None, _MONTH_BY_NAME[match["month"]], None, *match.span()) for match in alone.finditer(text)]
     return dates, text
@@ -115,10 +115,14 @@ def _date(match: re.Match[str]) -> Date | None:
 def _number(digits: str | None) -> int | None:
     if not digits:
         return None
-    return int(digits) if digits.isascii() and digits.isdigit() else int(han_value(digits))
+    return int(digits) if digits.isdecimal() else int(han_value(digits))
 
 
-def _blanked(text: str, spans: list[tuple[int, int]]) -> str:
+def blanked(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    """The text with blanks in place of stretches, which ascend and do not overlap."""
+    parts: list[str] = []
+    at = 0
     for start, end in spans:
-        text = text[:start] + " " * (end - start) + text[end:]
-    return text
+        parts += (text[at:start], " " * (end - start))
+        at = end
+    return "".join([*parts, text[at:]])

@@ -56,15 +56,20 @@ def fold(view: View) -> View:
 def without(view: View, cuts: Sequence[tuple[int, int, str]]) -> View:
     """The view with stretches [start:end) of it replaced, ascending and apart; a replacement comes from its start."""
     texts: list[str] = []
-    origins: list[Offsets] = []
     at = 0
     for start, end, replacement in cuts:
-        texts += [view.text[at:start], replacement]
-        origins += [view.origin[at:start], np.full(len(replacement), view.origin[start], dtype=np.int64)]
+        texts += (view.text[at:start], replacement)
         at = end
     texts.append(view.text[at:])
-    origins.append(view.origin[at:])
-    return View("".join(texts), np.concatenate(origins))
+    starts = np.fromiter((start for start, _, _ in cuts), dtype=np.int64, count=len(cuts))
+    ends = np.fromiter((end for _, end, _ in cuts), dtype=np.int64, count=len(cuts))
+    added = np.fromiter((len(replacement) for _, _, replacement in cuts), dtype=np.int64, count=len(cuts))
+    # How often each character counts: once, or not within a cut, whose first one counts for what replaces it.
+    bounds = len(view.text) + 1
+    inside = np.cumsum(np.bincount(starts, minlength=bounds) - np.bincount(ends, minlength=bounds))
+    counts = 1 - inside[:-1]
+    counts[starts] = added
+    return View("".join(texts), np.repeat(view.origin, counts))
 
 
 @lru_cache(maxsize=65_536)

@@ -1,13 +1,13 @@
 """Numbers, dates, amounts and shares in a text, normalised, so that a claim's can be looked for in its evidence."""
 
 import re
-import unicodedata
 from collections.abc import Iterator
 from itertools import chain
 
+from app.generation.normal_form import nfkc
 from app.generation.words import CITATION_MARK
 from app.judges.evidence.amounts import Facts, Hedge, Quantity, Stated
-from app.judges.evidence.dates import find_dates, find_times
+from app.judges.evidence.dates import blanked, find_dates, find_times
 from app.judges.evidence.numerals import (
     ENGLISH_NUMERAL,
     ENGLISH_PART,
@@ -79,8 +79,7 @@ def stated_in_claim(text: str) -> Stated:
     text = _SHORT_RANGE.sub(lambda match: f"{match[0][:4]} {match['century']}{match['year']}", text)
     dates, text = find_dates(text)
     times = list(find_times(text))
-    for _, (start, end) in times:
-        text = text[:start] + " " * (end - start) + text[end:]
+    text = blanked(text, [place for _, place in times])
     quantities = [*_digits(text, in_claim=True), *_words(text, in_claim=True)]
     return Stated(tuple(quantities), tuple(dates), tuple(minutes for minutes, _ in times))
 
@@ -109,7 +108,7 @@ def same_numbers(quote: str, passage: str) -> bool:
 
 
 def _prepared(text: str) -> str:
-    return unicodedata.normalize("NFKC", _VULGAR.sub(" ", text)).casefold()
+    return nfkc(_VULGAR.sub(" ", text)).casefold()
 
 
 def _digits(text: str, *, in_claim: bool) -> Iterator[Quantity]:
@@ -126,7 +125,7 @@ def _digits(text: str, *, in_claim: bool) -> Iterator[Quantity]:
         if suffix in _SCALES and suffix in UNIT_BY_NAME and unit is None:
             # "1500 m" is metres and "1.2m" a million, more often than not.
             if not in_claim or mark[0] == " ":
-                yield Quantity(value, UNIT_BY_NAME[suffix], step, _hedge(text, start, end))
+                yield Quantity(value, UNIT_BY_NAME[suffix], step, _hedge(text, start, end) if in_claim else "")
             if in_claim and mark[0] == " ":
                 continue
         if suffix in _SCALES:
@@ -145,10 +144,10 @@ def _digits(text: str, *, in_claim: bool) -> Iterator[Quantity]:
             value,
             unit,
             step,
-            _hedge(text, start, end),
+            _hedge(text, start, end) if in_claim else "",
             others,
             is_year=number.isdigit() and len(number) == _YEAR_DIGITS and not suffix,
-            is_century=bool(_CENTURY.match(text, end)),
+            is_century=in_claim and bool(_CENTURY.match(text, end)),
             is_decade=is_decade,
         )
 
@@ -174,9 +173,9 @@ def _english(text: str, *, in_claim: bool) -> Iterator[Quantity]:
             value,
             UNIT_BY_NAME[after["unit"]] if after else None,
             1.0,
-            _hedge(text, match.start(), end),
+            _hedge(text, match.start(), end) if in_claim else "",
             is_year=value in _YEARS and " " in match.group(),
-            is_century=bool(_CENTURY.match(text, end)),
+            is_century=in_claim and bool(_CENTURY.match(text, end)),
         )
 
 
@@ -220,7 +219,8 @@ def _han(text: str, *, in_claim: bool) -> Iterator[Quantity]:
         after = UNIT_AFTER.match(text, end)
         unit = UNIT_BY_NAME[after["unit"]] if after else None
         value = han_value(numeral)
-        yield Quantity(value, unit, 1.0, _hedge(text, start, after.end() if after else end))
+        hedge = _hedge(text, start, after.end() if after else end) if in_claim else ""
+        yield Quantity(value, unit, 1.0, hedge)
 
 
 def _share(share: float) -> Iterator[Quantity]:

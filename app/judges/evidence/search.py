@@ -1,32 +1,26 @@
 """Every quote of a judge is searched in the contexts by us."""
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import islice
 
 from app.generation.overlap import ContextIndex
 from app.generation.segmentation import Sentence, split_sentences
 from app.generation.verdicts import Evidence
-from app.generation.words import has_content
 from app.judges.evidence.alignment import Aligner
 from app.judges.evidence.amounts import Facts
 from app.judges.evidence.folding import View, fold, plain
 from app.judges.evidence.markup import strip_markup
 from app.judges.evidence.negation import is_turned
 from app.judges.evidence.quantities import facts_in, same_numbers
+from app.judges.evidence.quote import Quote, says_something
 
-# Shorter than this a "quote" stands in any text: a word of Latin letters, two Han characters.
-_MIN_CHARACTERS = 3
-_MIN_HAN_CHARACTERS = 2
-# A part of a quote with "..." is looked for by itself, so it must be telling; the parts stand in one neighbourhood.
-_MIN_PART_CHARACTERS = 12
-_MIN_DENSE_PART_CHARACTERS = 5
+# The parts of a quote with "..." stand in one neighbourhood.
 _MAX_GAP_CHARACTERS = 1_000
-_MAX_PARTS = 8
 _MAX_OCCURRENCES = 1_000
-_ELLIPSIS = re.compile(r"\s*(?:[\[(]\s?)?(?:\.{3,}|…+|\. \. \.)(?:\s?[\])])?\s*")
-_EDGES = " \"'.,;:!?()[]-。，、；：！？"
+# A judge's quotes have 4,000 characters at most; of a longer one fewer places are tried.
+_MAX_CHARACTERS_TRIED = 4_000_000
 _MAX_FUZZY_CHARACTERS = 2_000
 _NEIGHBOURHOOD_CHARACTERS = 1_500
 
@@ -42,11 +36,11 @@ class SearchableContext:
         self._excluded = sorted(excluded)
         self._excluded_ends = [end for _, end in self._excluded]
 
-    def find_exactly(self, quote: "_Quote") -> Iterator[_Place]:
+    def find_exactly(self, quote: Quote) -> Iterator[_Place]:
         """Where the quote stands letter for letter, cutting no number."""
         yield from self._whole(_occurrences(quote.text, self.text), len(quote.text), None)
 
-    def find_folded(self, quote: "_Quote") -> Iterator[_Place]:
+    def find_folded(self, quote: Quote) -> Iterator[_Place]:
         """Where it stands after folding, and then without markup on either side."""
         for form in quote.folded:
             yield from self._whole(_occurrences(form, self._folded.text), len(form), self._folded)
@@ -55,7 +49,7 @@ class SearchableContext:
         for form in quote.bare:
             yield from self._whole(_occurrences(form, self._stripped.text), len(form), self._stripped)
 
-    def find_parts(self, quote: "_Quote") -> Iterator[_Place]:
+    def find_parts(self, quote: Quote) -> Iterator[_Place]:
         """From the first to the last part of a quote with ellipses, in order and near each other."""
         if not quote.parts:
             return
@@ -70,7 +64,7 @@ class SearchableContext:
             else:
                 yield from self._whole(iter((start,)), end - start, view)
 
-    def find_nearly(self, quote: "_Quote") -> Iterator[_Place]:
+    def find_nearly(self, quote: Quote) -> Iterator[_Place]:
         """Where it stands but for slips of the pen, with its numbers, negations and turning words in place."""
         wanted = quote.bare[-1]
         if len(wanted) > _MAX_FUZZY_CHARACTERS:
@@ -85,13 +79,14 @@ class SearchableContext:
         """Whether less than half of what lies there, or nothing that says something, is outside of instructions."""
         start, end = place
         left, at = [], start
-        for first, last in self._excluded[bisect_right(self._excluded_ends, start) :]:
+        for number in range(bisect_right(self._excluded_ends, start), len(self._excluded)):
+            first, last = self._excluded[number]
             if first >= end:
                 break
             left.append(self.text[at : max(at, first)])
             at = min(end, last)
         rest = "".join([*left, self.text[at:end]])
-        return at > start and (2 * len(rest.strip()) < end - start or not _says_something(rest))
+        return at > start and (2 * len(rest.strip()) < end - start or not says_something(rest))
 
     def sentences_around(self, place: _Place, *, reach: int) -> str:
         """The sentences that the place touches, and `reach` more on either side."""
@@ -128,30 +123,6 @@ class SearchableContext:
             place = view.place(start, start + length) if view else (start, start + length)
             if not (_is_inside_number(self.text, place[0]) or _is_inside_number(self.text, place[1])):
                 yield place
-
-
-class _Quote:
-    """A quote in the forms that it is looked for in."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text.strip()
-
-    @cached_property
-    def folded(self) -> tuple[str, ...]:
-        """Folded, then without marks at its edges too."""
-        return _forms(plain(self.text))
-
-    @cached_property
-    def bare(self) -> tuple[str, ...]:
-        """The same without markup."""
-        return _forms(strip_markup(plain(self.text)))
-
-    @cached_property
-    def parts(self) -> tuple[str, ...]:
-        """What stands between its ellipses; () when it has none, or parts too short to tell a place by."""
-        parts = [part.strip(_EDGES) for part in _ELLIPSIS.split(self.text)][:_MAX_PARTS]
-        folded = tuple(_forms(strip_markup(plain(part)))[-1] for part in parts if part)
-        return folded if len(folded) > 1 and all(map(_is_long_enough, folded)) else ()
 
 
 class EvidenceSearch:
@@ -196,7 +167,7 @@ class EvidenceSearch:
         if not quote.strip():
             return None
         named = self._in_range(cited)
-        for index, place in self._places(quote, named):
+        for index, place in islice(self._places(quote, named), _MAX_OCCURRENCES):
             if not self._contexts[index].is_instruction(place):
                 return Evidence(index, self.texts[index][place[0] : place[1]], *place, verified=True)
         return Evidence(named[0] if named else None, quote, None, None, verified=False)
@@ -244,9 +215,9 @@ class EvidenceSearch:
 
     def _places(self, quote: str, named: Sequence[int]) -> Iterator[tuple[int, _Place]]:
         """Every place found, the surest way of finding first."""
-        if not _says_something(quote):
+        if not says_something(quote):
             return
-        sought = _Quote(quote)
+        sought = Quote(quote)
         order = [*named, *(index for index in range(len(self._contexts)) if index not in named)]
         for find in (
             SearchableContext.find_exactly,
@@ -258,30 +229,9 @@ class EvidenceSearch:
                 yield from ((index, place) for place in find(self._contexts[index], sought))
 
 
-def _forms(view: View) -> tuple[str, ...]:
-    folded = fold(view).text
-    return tuple(dict.fromkeys((folded.strip(), folded.strip(_EDGES))))
-
-
-def _says_something(quote: str) -> bool:
-    letters = [character for character in quote if character.isalnum()]
-    if not has_content(quote):
-        return False
-    return len(letters) >= _MIN_CHARACTERS or _han(quote) >= _MIN_HAN_CHARACTERS or any(c.isdigit() for c in letters)
-
-
-def _is_long_enough(part: str) -> bool:
-    is_dense = _han(part) >= _MIN_HAN_CHARACTERS and sum(map(str.isalnum, part)) >= _MIN_DENSE_PART_CHARACTERS
-    return _says_something(part) and (len(part) >= _MIN_PART_CHARACTERS or is_dense)
-
-
-def _han(text: str) -> int:
-    return sum("\u3400" <= character <= "\u9fff" for character in text)
-
-
 def _occurrences(wanted: str, text: str) -> Iterator[int]:
     start = text.find(wanted) if wanted else -1
-    for _ in range(_MAX_OCCURRENCES):
+    for _ in range(min(_MAX_OCCURRENCES, _MAX_CHARACTERS_TRIED // max(1, len(wanted)) + 1)):
         if start < 0:
             return
         yield start

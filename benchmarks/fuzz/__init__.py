@@ -1,0 +1,1 @@
+"""Parsers of what strangers write, fed with what nobody would."""

@@ -1,0 +1,202 @@
+"""How CPU grows with hostile texts: python -m benchmarks.fuzz.growth [--parsers NAMES] [--families NAMES] [--all]
+
+Every parser on every family of texts (`families`), at a quarter, a half and all of a megabyte of UTF-8. Prints
+what takes over a tenth of a second at the last, the slowest first, with the exponent of its growth: log of the ratio of
+the times over log of the ratio of the sizes; 1 is linear. What seems hopeless at a size is not tried at a larger one,
+but reckoned from what was seen. Last line JSON. Exit status 1 when something takes over 2 s, or refuses by crashing.
+"""
+
+import argparse
+import json
+import math
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import product
+
+from app.errors import InvalidInput
+from app.generation.duplicates import mark_duplicates
+from app.generation.injection import inspect
+from app.generation.sample import Sample, segment
+from app.generation.segmentation import split_sentences
+from app.generation.verdicts import Verdict, whole_sentence_claim
+from app.generation.words import contains_verbatim, language_of, normalise, words_of
+from app.judges.evidence.arithmetic import missing
+from app.judges.evidence.negation import differs
+from app.judges.evidence.quantities import facts_in, stated_in_claim
+from app.judges.evidence.search import EvidenceSearch
+from app.judges.lexical import find_wording
+from app.judges.reply_reading import read_claims, read_sentences
+from app.retrieval.id_tables import read_reference_table, read_results_table
+from app.retrieval.text_file import ReadLimits
+from app.retrieval.trec import read_qrels, read_run, read_run_lines
+from benchmarks.fuzz.families import FAMILIES
+
+SIZES = (31_250, 250_000, 500_000, 1_000_000)
+QUICK_SIZES = (31_250, 125_000)
+LIMIT_SECONDS = 2.0
+_SHOWN_SECONDS = 0.1
+_HOPELESS_SECONDS = 80.0
+_UNKNOWN_GROWTH = 2.0
+_LIMITS = ReadLimits(max_bytes=4_000_000, max_rows=1_000_000)
+
+
+def _segmentation(text: str) -> None:
+    split_sentences(text)
+
+
+def void(_: object) -> None:
+    """Forgets a result."""
+
+
+def _sample(text: str) -> None:
+    """Half of the text as the answer, half as the context: the index of words, what is checkable, every wording."""
+    half = len(text) // 2
+    find_wording(segment(Sample("", (text[half:],), text[:half])))
+
+
+def _copies(text: str) -> None:
+    """The same, with sentences that all stand in one endless sentence of the context."""
+    half = len(text) // 2
+    case = segment(Sample("", (text[half:].replace(".", " ").replace("\n", " "),), text[:half]))
+    for sentence in case.sentences:
+        case.index.best_match(sentence.text, words_of(sentence.text).content)
+
+
+def _claims(text: str) -> None:
+    """Claims of a text: those that are made twice, and the text within itself."""
+    sentences = split_sentences(text)
+    mark_duplicates([whole_sentence_claim(i, each, verdict=Verdict.PARTIAL) for i, each in enumerate(sentences)])
+    contains_verbatim(text, text[: len(text) // 2])
+
+
+def _orders(text: str) -> None:
+    inspect(Sample("", (text,), text[:1_000]))
+
+
+def _quote(cut: slice, change: str) -> Callable[[str], None]:
+    def locate(text: str) -> None:
+        search = EvidenceSearch([text], excluded=[(0, at, at + 1) for at in range(0, min(len(text), 20_000), 2)])
+        quote = text[: len(text) // 2] if cut.stop is None else text[cut]
+        found = search.locate(quote + change, [0])
+        if found is not None:
+            search.stands_in_instruction(found)
+            search.around(found, reach=1)
+
+    return locate
+
+
+def _comparison(text: str) -> None:
+    """A claim of a few thousand characters, as long as a judge's may be, beside a long passage."""
+    missing(stated_in_claim(text[:4_000]), facts_in(text), is_derived=True)
+
+
+def _negation(text: str) -> None:
+    differs(text[:4_000], text)
+
+
+def _reply(text: str) -> None:
+    text = text[: SIZES[-1]]  # longer ones are refused unread
+    read_sentences(text, range(100))
+    read_claims(text, ["1.0"], is_truncated=True)
+
+
+def _trec(text: str) -> None:
+    data = text.encode("utf-8", "replace")
+    readers = (read_run, read_qrels, read_results_table, read_reference_table)
+    for read in readers:
+        with suppress(InvalidInput):
+            read(data, name="f", limits=_LIMITS)
+    with suppress(InvalidInput):
+        read_run_lines(data, name="f", limits=_LIMITS)
+
+
+PARSERS: dict[str, Callable[[str], None]] = {
+    "segmentation": _segmentation,
+    "words": lambda text: void(words_of(text)),
+    "normal form": lambda text: void(normalise(text)),
+    "language": lambda text: void(language_of(text)),
+    "sample": _sample,
+    "copies": _copies,
+    "claims": _claims,
+    "orders": _orders,
+    "quote of 2000": _quote(slice(0, 2_000), ""),
+    "altered quote of 2000": _quote(slice(0, 2_000), "x"),
+    "altered quote of 60": _quote(slice(5, 65), " zq"),
+    "quote of half": _quote(slice(None), ""),
+    "altered quote of half": _quote(slice(None), "zq"),
+    "numbers": lambda text: void(facts_in(text)),
+    "numbers of a claim": lambda text: void(stated_in_claim(text)),
+    "comparison": _comparison,
+    "negation": _negation,
+    "reply": _reply,
+    "trec": _trec,
+}
+
+
+def seconds(parse: Callable[[str], None], text: str) -> float:
+    """CPU seconds of one run."""
+    started = time.process_time()
+    parse(text)
+    return time.process_time() - started
+
+
+def measured(parser: str, family: str, sizes: Sequence[int]) -> list[float]:
+    """CPU seconds at the sizes, as far as there is hope."""
+    found: list[float] = []
+    for position, size in enumerate(sizes):
+        found.append(seconds(PARSERS[parser], FAMILIES[family](size)))
+        growth = exponent(sizes, found) if position else _UNKNOWN_GROWTH
+        following = sizes[position + 1] if position + 1 < len(sizes) else size
+        if found[-1] * (following / size) ** max(1.0, growth) > _HOPELESS_SECONDS:
+            break
+    return found
+
+
+def exponent(sizes: Sequence[int], times: Sequence[float]) -> float:
+    """How the time grows over the two last sizes that were tried; 1 for one size."""
+    if len(times) == 1:
+        return 1.0
+    (smaller, larger), (before, after) = sizes[len(times) - 2 : len(times)], times[-2:]
+    return math.log(max(after, 1e-4) / max(before, 1e-4)) / math.log(larger / smaller)
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parsers", help="separated by commas (default: all)")
+    parser.add_argument("--families", help="separated by semicolons (default: all)")
+    parser.add_argument("--quick", action="store_true", help="31 and 125 kB only, and what that comes to at 1 MB")
+    parser.add_argument("--all", action="store_true", help="print the quick ones too")
+    options = parser.parse_args()
+    families = options.families.split(";") if options.families else list(FAMILIES)
+    parsers = options.parsers.split(",") if options.parsers else list(PARSERS)
+    sizes = QUICK_SIZES if options.quick else SIZES
+    rows: list[tuple[float, float, int, str, str]] = []
+    crashes = []
+    for name, family in product(parsers, families):
+        try:
+            found = measured(name, family, sizes)
+        except Exception as error:
+            crashes.append((name, family, f"{type(error).__name__}: {error}"[:120]))
+            continue
+        growth = exponent(sizes, found)
+        tried = sizes[len(found) - 1]
+        rows.append((found[-1] * (SIZES[-1] / tried) ** max(0.0, growth), growth, tried, name, family))
+        if rows[-1][0] > LIMIT_SECONDS:
+            print(f"SLOW {name} / {family}: {[round(each, 3) for each in found]}", file=sys.stderr, flush=True)
+    rows.sort(reverse=True)
+    print(f"{'s at 1 MB':>9} {'exponent':>8} {'tried':>9}  parser / family")
+    for spent, growth, tried, name, family in rows:
+        if options.all or spent > _SHOWN_SECONDS:
+            print(f"{spent:9.3f} {growth:8.2f} {tried:9d}  {name} / {family}")
+    for name, family, complaint in crashes:
+        print(f"CRASH {name} / {family}: {complaint}")
+    slow = sum(row[0] > LIMIT_SECONDS for row in rows)
+    print(json.dumps({"pairs": len(rows), "slow": slow, "crashes": len(crashes)}))
+    return 1 if crashes or slow else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

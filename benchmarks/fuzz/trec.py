@@ -1,0 +1,128 @@
+"""Target trec: judgments and runs out of any bytes, by all readers that there are."""
+
+import gzip
+import re
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from app.errors import InvalidInput
+from app.retrieval.file_formats import FILE_FORMATS
+from app.retrieval.run import Qrels, Results
+from app.retrieval.text_file import ReadLimits, read_text_bytes
+from app.retrieval.trec import read_qrels, read_run, read_run_lines
+from app.retrieval.trec_columns import read_run_columns
+from app.retrieval.trec_layout import regular_text
+from benchmarks.fuzz.material import pieced
+
+LIMITS = ReadLimits(max_bytes=200_000, max_rows=3_000)
+_PIECES = (
+    "q", "q1", "d", "d1", "d2", "d3", "Q0", "t", "0", "1", "2", "-1", "2.5", "-2.5", "1e3",
+    "1e9999", "-0", "+2", "nan", "inf", "0x1", "1_0", "01", ".5", "5.", "9" * 30, "1" * 5_000,
+    "٣", "½", " ", " ", " ", " ", "\t", "\n", "\n", "\n", "\r\n", "\r", "\v", "\f", "\x1c",
+    "\x85", "\u00a0", "\u3000", "#", "# c\n", '"', "'", ",", "[", "]", "\\", "\0", "\ufeff",
+    "大坝", "😀", "query-id", "corpus-id", "score", "query-id\tcorpus-id\tscore\n",
+    "q Q0 d1 1 2.5 t\n", "q Q0 d2 2 1.5 t\n", "r Q0 d1 1 2 t\n", "q\tQ0\td3\t1\t2\tt\n",
+    "q d1 1\n", "q d2 2\n", "q 0 d1 1\n", "q 0 d2 0\n", "{", "}", ":", "x" * 1_030,
+)  # fmt: skip
+SEEDS = (
+    *(
+        b"\xff" + text
+        for text in (
+            b"q1 Q0 d1 1 2.5 t\nq1 Q0 d2 2 1.5 t\nq2 Q0 d1 1 1e-3 t\n",
+            b"q1\tQ0\td1\t1\t2.5\tt\r\nq1\tQ0\td2\t2\t-1.5\tt\r\n",
+            b"q1 d1 1\nq1 d2 2\nq2 d1 7\n",
+            b"q1 0 d1 1\nq1 0 d2 0\n# comment\n\nq2 0 d1 3\n",
+            b"query-id\tcorpus-id\tscore\nq 1\td 1\t1\n",
+            b"qid\tdoc_ids\tdocument_ids\nq1\t['a', 'b']\t[1 2]\n",
+            b'{"query_id": "q", "results": {"d": 1.5}}\n',
+        )
+    ),
+    b"\xfe" + gzip.compress(b"q1 Q0 d1 1 2.5 t\n", mtime=0),
+)
+_Read = TypeVar("_Read")
+_PLACE = re.compile(r"f\.txt(?::(\d+))?")
+
+
+def bytes_of(data: bytes) -> bytes:
+    """A file of a fuzzer's bytes: of pieces, the same compressed, or as they are."""
+    kind, rest = data[:1], data[1:]
+    if kind < b"\x90":
+        return pieced(rest, _PIECES, limit=60_000).encode()
+    if kind < b"\xb0":
+        return gzip.compress(pieced(rest, _PIECES, limit=60_000).encode(), mtime=0)
+    return rest
+
+
+def check(data: bytes) -> None:
+    """Raises AssertionError where two readers disagree, or an error does not say where it is."""
+    file = bytes_of(data)
+    try:
+        text = read_text_bytes(file, name="f.txt", limits=LIMITS)
+    except InvalidInput as error:
+        _check_place(error, file.count(b"\n") + 1 if not file.startswith(b"\x1f\x8b") else None)
+        for read in (read_run, read_qrels):
+            assert isinstance(_outcome(read, file), InvalidInput), "read what is no text"
+        return
+    last = text.count(b"\n") + 1
+    _check_run(file, text, last)
+    judged = _outcome(read_qrels, file)
+    if isinstance(judged, InvalidInput):
+        _check_place(judged, last)
+    else:
+        again = read_qrels(_written_qrels(judged), name="f.txt", limits=LIMITS)
+        assert again == judged, "judgments written and read"
+    for read in FILE_FORMATS["tables"]:
+        found = _outcome(read, file)
+        if isinstance(found, InvalidInput):
+            _check_place(found, None)
+
+
+def _check_run(file: bytes, text: bytes, last: int) -> None:
+    lines = _outcome(lambda data, *, name, limits: read_run_lines(data, name=name, limits=limits), text)
+    run = _outcome(read_run, file)
+    if isinstance(lines, InvalidInput):
+        _check_place(lines, last)
+        assert isinstance(run, InvalidInput), "read what the lines refuse"
+        assert str(run) == str(lines), "another complaint"
+    else:
+        assert not isinstance(run, InvalidInput), "refused what the lines read"
+        assert run.results == lines, "another run"
+        assert list(run.results) == list(lines), "another order of queries"
+        again = read_run(_written_run(lines), name="f.txt", limits=LIMITS)
+        assert again.results == lines, "run written and read"
+    regular = regular_text(text)
+    if regular is None or regular.rows > LIMITS.max_rows:
+        return
+    for with_arrow in (True, False):
+        columns = read_run_columns(regular, with_arrow=with_arrow)
+        assert columns is None or columns == lines, f"columns, with_arrow={with_arrow}"
+
+
+def _outcome(read: Callable[..., _Read], data: bytes) -> _Read | InvalidInput:
+    try:
+        return read(data, name="f.txt", limits=LIMITS)
+    except InvalidInput as error:
+        return error
+
+
+def _check_place(error: InvalidInput, last: int | None) -> None:
+    found = _PLACE.match(error.place or "")
+    assert found, f"no place: {error}"
+    if found[1] and last is not None:
+        assert 1 <= int(found[1]) <= last, "line beyond the file"
+
+
+def _written_run(results: dict[str, Results]) -> bytes:
+    """Begins with a line end and blanks: a mark of the byte order or a # may be the first of an id."""
+    rows = ["\n"]
+    for query, found in results.items():
+        if isinstance(found, Mapping):
+            rows += [f" {query} Q0 {document} 1 {score!r} t\n" for document, score in found.items()]
+        else:
+            rows += [f" {query} {document} {rank}\n" for rank, document in enumerate(found)]
+    return "".join(rows).encode()
+
+
+def _written_qrels(qrels: Qrels) -> bytes:
+    rows = [f"{query}\t{document}\t{grade}\n" for query, by in qrels.items() for document, grade in by.items()]
+    return "".join(["\nquery-id\tcorpus-id\tscore\n", *(f" {row}" for row in rows)]).encode()
