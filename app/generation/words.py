@@ -89,10 +89,19 @@ def spaced(text: str) -> str:
     return _with_words_apart(text).replace("_", " ")
 
 
+def tokens_of(text: str) -> list[str]:
+    """Words and numbers as written, Han in runs, in order, repeats kept; folded, punctuation is dropped."""
+    return _TOKEN.findall(_fold(text))
+
+
+def is_han(token: str) -> bool:
+    """Whether a token of `tokens_of` is a run of Han."""
+    return _HAN_RUN.match(token) is not None
+
+
 def characters_of(text: str) -> tuple[str, ...]:
     """Han characters one by one, words and numbers of other scripts whole, in order; punctuation is dropped."""
-    tokens = _TOKEN.findall(_fold(text))
-    return tuple(unit for token in tokens for unit in (token if _HAN_RUN.match(token) else (token,)))
+    return tuple(unit for token in tokens_of(text) for unit in (token if is_han(token) else (token,)))
 
 
 def language_of(text: str) -> Language:

@@ -1,0 +1,209 @@
+"""Rankings that were worked out by hand, before the engine was asked.
+
+Texts of a field are all of one length here, so that a term that occurs once scores its idf,
+ln(1 + (N - n + 0.5) / (n + 0.5)), times its field's boost: BM25's 2.2 tf / (tf + 1.2) is 1 for tf = 1, and 1.375 for
+tf = 2. n: chunks with the term in the field; a Han pair gives three terms, its characters and itself.
+"""
+
+from collections.abc import Mapping
+from math import log
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.keyword_cases import Fields, built
+
+# idf of a term in n of N chunks, as one_of_2: n = 1, N = 2.
+ONE_OF_2, BOTH_OF_2 = log(2), log(1.2)
+ONE_OF_4, TWO_OF_4, THREE_OF_4 = log(10 / 3), log(2), log(10 / 7)
+TWICE = 1.375
+
+
+class Case(NamedTuple):
+    """A corpus, the settings, what is asked, and every chunk that is found, with its score."""
+
+    documents: Mapping[str, Fields | str]
+    settings: Mapping[str, Any]
+    query: str
+    hits: list[tuple[str, float]]
+
+
+# `wing` stands in one title and in one text, `flutter` in both texts.
+APART = {
+    "a": {"title": "wing report", "text": "flutter data"},
+    "b": {"title": "old report", "text": "wing flutter"},
+}
+APART_ZH = {"a": {"title": "机翼", "text": "颤振数据"}, "b": {"title": "报告", "text": "机翼颤振"}}
+# `flow` is rare in titles (1 of 4) and less so in texts (2 of 4).
+RARE_IN_TITLES = {
+    "a": {"title": "flow", "text": "drag heat"},
+    "b": {"title": "tail", "text": "flow heat"},
+    "c": {"title": "nose", "text": "flow lift"},
+    "d": {"title": "skin", "text": "lift heat"},
+}
+IN_BOTH = {"a": {"title": "tail", "text": "wing span"}, "b": {"title": "wing", "text": "wing span"}}
+SWEPT = {
+    "a": {"title": "tail plane", "text": "swept wing"},
+    "b": {"title": "swept wing", "text": "tail plane"},
+    "c": {"title": "swept tail", "text": "wing plane"},
+    "d": {"title": "wing swept", "text": "plane tail"},
+}
+LAYERS = {"a": "layer cake", "b": "layer plan", "c": "layout plan", "d": "old plan"}
+# 自 自动 动 and 驾 驾驶 驶 in both, 动驾 in b alone.
+DRIVING_ZH = {"a": "驾驶自动", "b": "自动驾驶"}
+
+CASES = {
+    # All fields are one text of four terms; each term is in both.
+    "plain does not see fields": Case(
+        APART, {"query": "plain"}, "wing flutter", [("a", 2 * BOTH_OF_2), ("b", 2 * BOTH_OF_2)]
+    ),
+    # a: title `wing` (ln 2) beats text `flutter` (ln 1.2). b: text has both.
+    "best fields wants the terms in one field": Case(
+        APART, {"query": "best_fields"}, "wing flutter", [("b", ONE_OF_2 + BOTH_OF_2), ("a", ONE_OF_2)]
+    ),
+    # a: ln 2 and half of ln 1.2; b has nothing in its title.
+    "best fields with half of the other field": Case(
+        APART,
+        {"query": "best_fields", "tie_breaker": 0.5},
+        "wing flutter",
+        [("b", ONE_OF_2 + BOTH_OF_2), ("a", ONE_OF_2 + BOTH_OF_2 / 2)],
+    ),
+    # a's title doubled: 1.386 beats b's 0.875.
+    "best fields with a boost": Case(
+        APART,
+        {"query": "best_fields", "fields": {"title": 2, "text": 1}},
+        "wing flutter",
+        [("a", 2 * ONE_OF_2), ("b", ONE_OF_2 + BOTH_OF_2)],
+    ),
+    # a's terms are in two fields: no field of it has both.
+    "best fields with every term": Case(
+        APART, {"query": "best_fields", "operator": "and"}, "wing flutter", [("b", ONE_OF_2 + BOTH_OF_2)]
+    ),
+    "best fields in one field that was asked for": Case(
+        APART, {"query": "best_fields", "fields": {"title": 1}}, "wing flutter", [("a", ONE_OF_2)]
+    ),
+    # The first case again, in Chinese: three terms for each word. 7 terms a text, 3 a title.
+    "best fields in Chinese": Case(
+        APART_ZH, {"query": "best_fields"}, "机翼颤振？", [("b", 4 * ONE_OF_2 + 3 * BOTH_OF_2), ("a", 3 * ONE_OF_2)]
+    ),
+    "best fields of two Chinese words": Case(
+        APART_ZH, {"query": "best_fields"}, "机翼 颤振", [("b", 3 * ONE_OF_2 + 3 * BOTH_OF_2), ("a", 3 * ONE_OF_2)]
+    ),
+    # `wing` counts ln 2 wherever it stands, `flutter` ln 1.2: what best fields set apart is equal.
+    "cross fields takes each term where it is": Case(
+        APART,
+        {"query": "cross_fields"},
+        "wing flutter",
+        [("a", ONE_OF_2 + BOTH_OF_2), ("b", ONE_OF_2 + BOTH_OF_2)],
+    ),
+    "cross fields in Chinese": Case(
+        APART_ZH,
+        {"query": "cross_fields"},
+        "机翼 颤振",
+        [("a", 3 * ONE_OF_2 + 3 * BOTH_OF_2), ("b", 3 * ONE_OF_2 + 3 * BOTH_OF_2)],
+    ),
+    # Best fields: a title's `flow` is 1 of 4 and beats a text's `flow` (2 of 4) with `heat` (3 of 4).
+    "best fields overrates what is rare in titles": Case(
+        RARE_IN_TITLES,
+        {"query": "best_fields"},
+        "flow heat",
+        [("a", ONE_OF_4), ("b", TWO_OF_4 + THREE_OF_4), ("c", TWO_OF_4), ("d", THREE_OF_4)],
+    ),
+    # Cross fields: `flow` is 2 of 4 in a title, too, and a's `heat` counts beside it.
+    "cross fields shares the idf": Case(
+        RARE_IN_TITLES,
+        {"query": "cross_fields"},
+        "flow heat",
+        [("a", TWO_OF_4 + THREE_OF_4), ("b", TWO_OF_4 + THREE_OF_4), ("c", TWO_OF_4), ("d", THREE_OF_4)],
+    ),
+    "cross fields with a boost": Case(
+        RARE_IN_TITLES,
+        {"query": "cross_fields", "fields": {"title": 1, "text": 3}},
+        "flow heat",
+        [
+            ("b", 3 * (TWO_OF_4 + THREE_OF_4)),
+            ("c", 3 * TWO_OF_4),
+            ("a", TWO_OF_4 + 3 * THREE_OF_4),
+            ("d", 3 * THREE_OF_4),
+        ],
+    ),
+    # `flow` in the title, `drag` in the text: every term, in any field.
+    "cross fields with every term": Case(
+        RARE_IN_TITLES, {"query": "cross_fields", "operator": "and"}, "flow drag", [("a", TWO_OF_4 + ONE_OF_4)]
+    ),
+    "best fields with every term finds none of it": Case(
+        RARE_IN_TITLES, {"query": "best_fields", "operator": "and"}, "flow drag", []
+    ),
+    "cross fields with a term that no field has": Case(
+        RARE_IN_TITLES, {"query": "cross_fields", "operator": "and"}, "flow zebra", []
+    ),
+    # Together b's `wing` is there twice (three terms each): 1.375 ln 1.2.
+    "plain counts a term in two fields twice": Case(
+        IN_BOTH, {"query": "plain"}, "wing", [("b", TWICE * BOTH_OF_2), ("a", BOTH_OF_2)]
+    ),
+    # The best field only: the title's ln 1.2, shared, is no more than the text's.
+    "cross fields counts it once": Case(
+        IN_BOTH, {"query": "cross_fields"}, "wing", [("a", BOTH_OF_2), ("b", BOTH_OF_2)]
+    ),
+    "cross fields with all of the other field": Case(
+        IN_BOTH, {"query": "cross_fields", "tie_breaker": 1}, "wing", [("b", 2 * BOTH_OF_2), ("a", BOTH_OF_2)]
+    ),
+    "a term that is asked twice counts twice": Case(
+        APART, {"query": "cross_fields"}, "wing wing", [("a", 2 * ONE_OF_2), ("b", 2 * ONE_OF_2)]
+    ),
+    # The phrase in the text (swept 1 of 4, wing 2) and in the title (swept 3 of 4, wing 2). Not `wing swept`, and not
+    # `swept` in a title with `wing` in the text.
+    "phrase prefix wants the order, in one field": Case(
+        SWEPT, {"query": "phrase_prefix"}, "swept wing", [("a", ONE_OF_4 + TWO_OF_4), ("b", THREE_OF_4 + TWO_OF_4)]
+    ),
+    "phrase prefix completes the last word": Case(
+        SWEPT,
+        {"query": "phrase_prefix", "fields": {"title": 2, "text": 1}},
+        "swept wi",
+        [("b", 2 * (THREE_OF_4 + TWO_OF_4)), ("a", ONE_OF_4 + TWO_OF_4)],
+    ),
+    # Four texts with terms in them for plain; `swept w` is a phrase in two.
+    "plain does not see the order": Case(
+        SWEPT, {"query": "plain"}, "swept wi", [(id_, log(10 / 9)) for id_ in ("a", "b", "c", "d")]
+    ),
+    # `layout` is in one, `layer` in two.
+    "phrase prefix of one word": Case(
+        LAYERS, {"query": "phrase_prefix"}, "lay", [("c", ONE_OF_4), ("a", TWO_OF_4), ("b", TWO_OF_4)]
+    ),
+    # The completion that most chunks have.
+    "phrase prefix with one completion": Case(
+        LAYERS, {"query": "phrase_prefix", "max_expansions": 1}, "lay", [("a", TWO_OF_4), ("b", TWO_OF_4)]
+    ),
+    "plain completes nothing": Case(LAYERS, {"query": "plain"}, "lay", []),
+    "phrase prefix completes the last word only": Case(LAYERS, {"query": "phrase_prefix"}, "lay plan", []),
+    # 动驾 in b alone; 自 自动 动 and the begun 驾 in both.
+    "phrase prefix in Chinese": Case(
+        DRIVING_ZH, {"query": "phrase_prefix"}, "自动驾", [("b", 4 * BOTH_OF_2 + ONE_OF_2)]
+    ),
+    "plain in Chinese": Case(
+        DRIVING_ZH, {"query": "plain"}, "自动驾", [("b", 4 * BOTH_OF_2 + ONE_OF_2), ("a", 4 * BOTH_OF_2)]
+    ),
+    # 型 and 模型 in both, 模 begins the last word of the query and is in both.
+    "phrase prefix in two scripts": Case(
+        {"a": "模型GPT", "b": "GPT模型"}, {"query": "phrase_prefix"}, "gpt模", [("b", 2 * BOTH_OF_2)]
+    ),
+    # 肺 and 癌 in both, the pair in a alone.
+    "a Chinese word beats its characters apart": Case(
+        {"a": "肺癌", "b": "癌肺"}, {"query": "plain"}, "肺癌", [("a", 2 * BOTH_OF_2 + ONE_OF_2), ("b", 2 * BOTH_OF_2)]
+    ),
+    "one Chinese character is found in a word": Case(
+        {"a": "肺癌病", "b": "肝脏病"}, {"query": "plain"}, "癌", [("a", ONE_OF_2)]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_ranking_is_the_one_worked_out_by_hand(name: str, tmp_path: Path) -> None:
+    documents, settings, query, expected = CASES[name]
+    retriever = built(documents, tmp_path, {"language": "none", **settings})
+
+    hits = retriever.search(query, 10)
+
+    assert [id_ for id_, _ in hits] == [id_ for id_, _ in expected]
+    assert [score for _, score in hits] == pytest.approx([score for _, score in expected], rel=1e-6)
