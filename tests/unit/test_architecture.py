@@ -129,9 +129,9 @@ FENCES: dict[str, set[str] | None] = {
     "tqdm": {"cli/score_progress.py", "cli/lab_progress.py"},
     "tantivy": {"lab"},
     "faiss": {"lab"},
-    "elasticsearch": {"lab"},
     "openai": {"backends/completions_client.py", "backends/batch_files.py"},
-    "httpx2": {"client", "backends/completions_client.py", "backends/judge_connections.py", "backends/batch_files.py"},
+    "httpx2": {"client", "backends/completions_client.py", "backends/judge_connections.py", "backends/batch_files.py"}
+    | {"lab/retrievers/elastic_server.py"},
     "h11": {"backends/judge_connections.py"},
     "tenacity": {"backends/attended_endpoint.py"},
     "psycopg": {"postgres", "jobs", "backends"},
@@ -162,7 +162,6 @@ LAZY = {"sentence_transformers", "transformers", "torch", "openvino", "huggingfa
     "opentelemetry",
     "tantivy",
     "faiss",
-    "elasticsearch",
 }
 
 
