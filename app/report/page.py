@@ -1,20 +1,19 @@
 """The report as one HTML page that loads nothing, sends nothing and runs no script but its own."""
 
-import base64
 import functools
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from app import __version__
 from app.report import charts
 from app.report.building import Report
 from app.report.gates import GateOutcome
+from app.report.lone_page import BASE_STYLE, part, policy, templates_in
 from app.report.means import PARTS, RESAMPLES, SEED
 from app.report.shown_rows import GRAVEST_FIRST, shown_row
 from app.report.shown_text import one_line, visible
@@ -46,13 +45,13 @@ def render_html(
         made_at: default: now.
     """
     words = words_in(language)
-    style, script = _inline("page.css"), _inline("page.js")
+    style, script = part(BASE_STYLE) + part(_PARTS / "page.css"), part(_PARTS / "page.js")
     rows = [shown_row(kept, rank) for rank, kept in enumerate((*report.worst, *report.unscored))]
     page = _environment().get_template("page.html")
     return page.render(
         words=words,
         html_lang=_HTML_LANG[language],
-        policy=_policy(style, script),
+        policy=policy(style, script),
         style=Markup(style),  # noqa: S704 -- ours
         script=Markup(script),  # noqa: S704 -- ours
         version=__version__,
@@ -73,34 +72,7 @@ def render_html(
 
 @functools.cache
 def _environment() -> Environment:
-    """What compiles the parts of the page, once a process: a tenth of a second."""
-    environment = Environment(
-        loader=FileSystemLoader(_PARTS),
-        # In whatever file: what is not ours is escaped, always.
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(_FILTERS)
-    return environment
-
-
-def _inline(name: str) -> str:
-    """A file of ours as it stands in the page; the browser hashes it with LF at the ends of lines."""
-    return (_PARTS / name).read_text(encoding="utf-8")
-
-
-def _policy(style: str, script: str) -> str:
-    """Nothing is loaded and nothing runs but this style and this script, by what they hold."""
-    return (
-        f"default-src 'none'; style-src {_hash_source(style)}; script-src {_hash_source(script)}; base-uri 'none'; "
-        "form-action 'none'; require-trusted-types-for 'script'"
-    )
-
-
-def _hash_source(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+    return templates_in(_PARTS, _FILTERS)
 
 
 def _in_order(names: Any) -> list[Any]:

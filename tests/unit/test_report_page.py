@@ -21,7 +21,7 @@ from tests.report_html import HOSTILE, Page, colours, contrast, hostile_page
 from tests.result_rows import claim, error_line, result_line, scored_line
 
 PARTS = Path(page_module.__file__).parent / "page_parts"
-CSS = (PARTS / "page.css").read_text(encoding="utf-8")
+CSS = "".join((PARTS / name).read_text(encoding="utf-8") for name in ("base.css", "page.css"))
 LINES = [
     scored_line("first", 0.25, row=0, verdicts=("supported", "contradicted", "not_a_claim")),
     scored_line("second", 0.9, row=1, tier="lexical", flags=["degraded"], cost=None),
