@@ -71,6 +71,22 @@ class TextReader:
         return [place for place, token in enumerate(tokens) if token not in self.special] or list(range(len(tokens)))
 
 
+class TokenPlaces:
+    """Where a tokenizer's tokens lie in a text.
+
+    Args:
+        definition: the tokenizer as JSON (`tokenizer.json`).
+    """
+
+    def __init__(self, definition: str) -> None:
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+        self._tokenizer = _tokenizer(definition)
+
+    def of(self, text: str) -> list[tuple[int, int]]:
+        """The characters [start, end) of each token, in order; special tokens are none of the text's."""
+        return self._tokenizer.encode(text, add_special_tokens=False).offsets
+
+
 def _tokenizer(definition: str) -> "Tokenizer":
     from tokenizers import Tokenizer  # noqa: PLC0415  # a process without tier embedding has no need of it
 

@@ -22,8 +22,9 @@ class Document:
 class Chunk:
     """What is indexed and found: a part of a document, or all of it.
 
-    `id` is the document's own when it was not cut, else `<document id>#<n>`, n from 0, as the id rule `strip_chunk`
-    reads it. `start` and `end`: the part's place in the document's `text`, in characters.
+    `id` is the document's own where documents are left whole, else `<document id>#<n>`, n from 0, also where a document
+    gives one chunk; the id rule `strip_chunk` leads back. `start` and `end`: the part's place in the document's `text`,
+    in characters.
     """
 
     id: str
@@ -58,3 +59,8 @@ class Corpus:
     queries: Sequence[Query]
     qrels: Qrels
     judged_elsewhere: int
+
+    @property
+    def unjudged(self) -> int:
+        """Queries that nobody judged: they are asked, and no measure counts them."""
+        return sum(query.id not in self.qrels for query in self.queries)

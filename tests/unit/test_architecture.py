@@ -129,6 +129,7 @@ FENCES: dict[str, set[str] | None] = {
     "tqdm": {"cli/score_progress.py", "cli/lab_progress.py"},
     "tantivy": {"lab"},
     "faiss": {"lab"},
+    "yaml": {"lab/corpora/front_matter.py"},
     "openai": {"backends/completions_client.py", "backends/batch_files.py"},
     "httpx2": {"client", "backends/completions_client.py", "backends/judge_connections.py", "backends/batch_files.py"}
     | {"lab/retrievers/elastic_server.py"},
@@ -162,6 +163,7 @@ LAZY = {"sentence_transformers", "transformers", "torch", "openvino", "huggingfa
     "opentelemetry",
     "tantivy",
     "faiss",
+    "yaml",
 }
 
 
