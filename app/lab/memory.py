@@ -10,7 +10,7 @@ _KIBIBYTE: Final = 1024
 
 
 def peak_bytes() -> int:
-    """The largest resident set so far, to some hundred kB. By `VmHWM` where it is: `ru_maxrss` begins at the parent's."""
+    """The largest resident set so far, to some hundred kB; `VmHWM` where it is: `ru_maxrss` begins at the parent's."""
     return _status("VmHWM") or _ru_maxrss()
 
 

@@ -28,7 +28,7 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class CorpusFacts:
-    """A corpus, as it was read. `queries`: with judgments, and therefore asked; `unjudged`: left unasked.
+    """A corpus, as it was read. `queries` are all asked; `unjudged` of them are in no measure.
 
     `judged_elsewhere`: judged documents that are not in it. `qrels_file`: relative to the results' folder, TREC format.
     `digest`: of documents, queries and judgments, whatever files they came in.
