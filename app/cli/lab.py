@@ -69,6 +69,8 @@ def _run(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("plumbline: stopped; what is done is kept, and the same command goes on with the rest\n")
         return _INTERRUPTED
+    finally:
+        teller.end()
     for name, text in (
         ("table.md", _written(results, "markdown")),
         ("table.csv", _written(results, "csv")),

@@ -30,6 +30,9 @@ class _Silent:
     def failed(self, name: str, detail: str) -> None:
         """Nothing."""
 
+    def end(self) -> None:
+        """Nothing."""
+
 
 class _JsonLines:
     """A line when a stage begins, and every few seconds while it lasts."""
@@ -53,6 +56,9 @@ class _JsonLines:
 
     def failed(self, name: str, detail: str) -> None:
         self._write({"event": "failed", "name": name, "detail": detail})
+
+    def end(self) -> None:
+        """The table says the rest."""
 
     def _write(self, fields: dict[str, Any]) -> None:
         self._stream.write(json.dumps(fields, allow_nan=False) + "\n")
@@ -90,3 +96,6 @@ class _Bar:
     def failed(self, name: str, detail: str) -> None:
         self._bar.update(1)
         self._bar.write(f"{name}: failed: {detail}", file=self._bar.fp)
+
+    def end(self) -> None:
+        self._bar.close()

@@ -77,16 +77,21 @@ def answered(
     """The answers by query id; a question that failed has none. What was answered before is not asked again.
 
     Raises:
-        InvalidInput: the variable with the endpoint's key is not set, or the disk is full.
+        InvalidInput: no question was answered, the variable with the endpoint's key is not set, or the disk is full.
     """
+    digests = {each.query_id: each.digest for each in wanted}
     known = {
         line["query_id"]: line["answer"]
         for line in kept.lines()
-        if line["answer"] is not None and line["digest"] in {each.digest for each in wanted}
+        if line["answer"] is not None and line["digest"] == digests.get(line["query_id"])
     }
     left = [each for each in wanted if each.query_id not in known]
     tell(len(wanted) - len(left), len(wanted))
-    return {**known, **asyncio.run(_asked(left, answers, kept, tell, len(wanted)))}
+    found = {**known, **asyncio.run(_asked(left, answers, kept, tell, len(wanted)))}
+    if wanted and not found:
+        said = next((line["error"] for line in reversed(list(kept.lines()))), None)
+        raise InvalidInput(f"none of {len(wanted)} questions was answered; the last: {said}", place="answers.url")
+    return found
 
 
 async def _asked(
@@ -98,7 +103,7 @@ async def _asked(
         async def ask(question: Question) -> tuple[Question, str | None, str | None]:
             try:
                 return question, await _answer(client, answers.url, question), None
-            except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, TimeoutError) as error:
+            except (httpx2.HTTPError, httpx2.InvalidURL, msgspec.MsgspecError, ValueError, TimeoutError) as error:
                 return question, None, f"{type(error).__name__}: {' '.join(str(error).split())}"[:_SHOWN]
 
         async with aclosing(worked_through(left, ask, at_once=answers.in_flight)) as done:

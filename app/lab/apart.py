@@ -73,10 +73,9 @@ class SystemMeasured(msgspec.Struct, tag="measured"):
 
 
 class Failed(msgspec.Struct, tag="failed"):
-    """It cannot be done, and why. `is_users`: they can mend it, as the line says."""
+    """It cannot be done, and why, in a line."""
 
     detail: str
-    is_users: bool
 
 
 Task: TypeAlias = ReadCorpus | MeasureSystem
@@ -91,12 +90,12 @@ def main() -> int:
     try:
         said.say(_done(task, said))
     except PlumblineError as error:
-        said.say(Failed(str(error), is_users=True))
+        said.say(Failed(str(error)))
     except OSError as error:
         where = Path(str(error.filename)).name if error.filename else type(error).__name__
-        said.say(Failed(f"{where}: {error.strerror or error}", is_users=True))
+        said.say(Failed(f"{where}: {error.strerror or error}"))
     except BaseException as error:
-        said.say(Failed(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}", is_users=False))
+        said.say(Failed(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"))
         raise
     return 0
 

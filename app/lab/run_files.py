@@ -1,5 +1,6 @@
 """Runs and judgments as TREC files: written whole or not at all, scores to the last digit, read as others read them."""
 
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -50,10 +51,15 @@ class RunWriter:
 
     def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
         try:
-            self._file.close() if kind else self._finish()
-        except OSError as error:
             if kind is None:
-                raise self._unwritten(error) from error
+                self._finish()
+        except OSError as error:
+            raise self._unwritten(error) from error
+        finally:
+            # What is buffered may not find room on the disk either
+            with contextlib.suppress(OSError):
+                self._file.close()
+            self._partial.unlink(missing_ok=True)
 
     def _finish(self) -> None:
         self._file.flush()

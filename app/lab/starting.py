@@ -1,6 +1,7 @@
 """Steps begun in processes of their own, and heard until they end."""
 
 import contextlib
+import os
 import signal
 import subprocess
 import sys
@@ -39,7 +40,10 @@ def done_apart(task: Task, *, log: Path, listen: Listener) -> Done | Failed:
     try:
         return _heard(process, task, listen) or _died(process, log)
     finally:
-        process.kill()
+        if process.returncode is None:
+            # With what it began itself; not waited for yet, so the number is still its own
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         for stream in (process.stdin, process.stdout):
             if stream is not None:
@@ -67,8 +71,8 @@ def _died(process: "subprocess.Popen[bytes]", log: Path) -> Failed:
     if code < 0:
         name = signal.Signals(-code).name
         hint = "; was the memory full?" if name == "SIGKILL" else ""
-        return Failed(f"its process was ended by {name}{hint} (see logs/{log.name})", is_users=False)
-    return Failed(f"its process ended with code {code} (see logs/{log.name})", is_users=False)
+        return Failed(f"its process was ended by {name}{hint} (see logs/{log.name})")
+    return Failed(f"its process ended with code {code} (see logs/{log.name})")
 
 
 def _close(stream: IO[bytes]) -> None:

@@ -17,3 +17,6 @@ class Teller(Protocol):
 
     def failed(self, name: str, detail: str) -> None:
         """A system is given up, and why."""
+
+    def end(self) -> None:
+        """There is nothing more to tell."""

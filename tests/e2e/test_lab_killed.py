@@ -13,7 +13,7 @@ import pytest
 
 from app.cli.main import main
 from app.lab.folder import load_results
-from tests.lab_experiments import tiny_experiment
+from tests.lab_experiments import EXPERIMENT, tiny_experiment
 
 KILLS = 5
 SEED = 20
@@ -89,3 +89,22 @@ def test_a_killed_experiment_ends_with_the_same_table(tmp_path: Path) -> None:
     # Times of what was done are those that were taken then
     assert {path: (torn / "steps" / path).read_bytes() for path in before} == before
     assert len(load_results(torn).systems) == 5
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+def test_ctrl_c_ends_it_in_a_line_and_leaves_nothing_running(tmp_path: Path) -> None:
+    slow = EXPERIMENT.replace(
+        'Words"\n\n[retrievers.short]', 'Words"\noptions = { build_nap = 60 }\n\n[retrievers.short]'
+    )
+    process = begun(tiny_experiment(tmp_path, slow), tmp_path / "out")
+    assert process.stderr is not None
+    with process.stderr as said:
+        next(line for line in said if '"building"' in line)
+        begotten = children(process.pid)
+        process.send_signal(signal.SIGINT)
+        rest = said.read()
+
+    assert process.wait() == 130
+    assert rest == "plumbline: stopped; what is done is kept, and the same command goes on with the rest\n"
+    assert len(begotten) == 1
+    assert not any(map(is_running, begotten))
