@@ -1,6 +1,7 @@
 """An experiment from its file to its table: what every number rests on, what a failure costs, what is refused."""
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -306,3 +307,44 @@ def test_a_service_that_is_not_there_costs_the_answers_alone(tmp_path: Path) -> 
     results = load_results(tmp_path / "out")
     assert list(results.failures) == ["tiny.whole.words (answers)"]
     assert systems(results)["words"].answers is None
+
+
+def copied(finished: Path, to: Path) -> Path:
+    """A finished experiment to do something to; its file."""
+    shutil.copytree(finished.parent, to, dirs_exist_ok=True)
+    return to / "tiny.toml"
+
+
+def done(capsys: pytest.CaptureFixture[str], experiment: Path) -> dict[str, bool]:
+    """Whether each system was there when the experiment was run again."""
+    assert main(["lab", "run", str(experiment), "--out", str(experiment.parent / "out")]) == 0
+    said = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    return {each["name"].rpartition(".")[2]: each["was_there"] for each in said if each["event"] == "done"}
+
+
+def test_a_run_that_was_edited_is_made_again_with_what_is_made_of_it(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    experiment, before = copied(finished, tmp_path), load_results(finished)
+    run_file = tmp_path / "out" / "runs" / "tiny.whole.words.run"
+    run_file.write_text(run_file.read_text().replace("d1", "d5", 1))
+
+    found = done(capsys, experiment)
+
+    assert found == {"words": False, "short": True, "back": True, "rrf": False, "tuned": False}
+    after = load_results(tmp_path / "out")
+    assert [each.measures for each in after.systems] == [each.measures for each in before.systems]
+
+
+def test_blends_measures_and_tests_may_change_and_retrievers_be_added(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    experiment = copied(finished, tmp_path)
+    more = '[retrievers.more]\nkind = "python"\nobject = "tiny_retrievers:Words"\noptions = { weigh = 0.1 }\n\n'
+    changed = EXPERIMENT.replace('"map", ', '"mrr", ').replace("step = 0.5", "step = 0.25")
+    experiment.write_text(changed.replace("[blends.rrf]", f"{more}[blends.rrf]"))
+
+    found = done(capsys, experiment)
+
+    assert found == {"words": True, "short": True, "back": True, "more": False, "rrf": True, "tuned": False}
+    assert load_results(tmp_path / "out").measures == ("ndcg@10", "mrr", "precision@2")
