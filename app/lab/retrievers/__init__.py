@@ -1,0 +1,1 @@
+"""Retrievers, each behind the lab's one protocol."""
