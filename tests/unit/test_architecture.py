@@ -141,7 +141,7 @@ FENCES: dict[str, set[str] | None] = {
     "prometheus_client": {"metrics"},
     "opentelemetry": {"tracing"},
     "torch": {"encoding/torch_model.py", "encoding/openvino_model.py"},
-    "sentence_transformers": {"encoding/torch_model.py", "lab/retrievers/learned_sparse.py"},
+    "sentence_transformers": {"encoding/torch_model.py", "encoding/text_vectors.py"},
     "transformers": {"encoding/torch_model.py"},
     "openvino": {"encoding/openvino_model.py"},
     "huggingface_hub": {"encoding/model_files.py"},
