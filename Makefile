@@ -16,7 +16,7 @@ COMPILE = $(BIN)/uv pip compile --quiet --python-version 3.11 --python-platform 
 	--constraint requirements.lock --no-annotate --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test lint lock lock-image audit licenses sbom clean
+.PHONY: help serve test lint lock lock-image audit licenses sbom fuzz-api clean
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -65,6 +65,9 @@ licenses: $(VENV)/test.stamp  ## the licence of every package of the image, into
 sbom: $(TOOLS)/stamp  ## what the image installs, as CycloneDX, into sbom.cdx.json
 	cat requirements-image.lock requirements-torch.lock | $(TOOLS)/bin/cyclonedx-py requirements --pyproject pyproject.toml \
 		--output-reproducible --output-format JSON --output-file sbom.cdx.json -
+
+fuzz-api: $(VENV)/test.stamp  ## the OpenAPI document against the live service, 200 requests drawn for each operation
+	$(BIN)/python benchmarks/openapi.py
 
 clean:  ## remove the environment and every cache
 	rm -rf $(VENV) $(TOOLS) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -69,6 +69,12 @@ class Settings(BaseSettings):
         description="Requests under /v1 under way at one time, those of all callers together; beyond them 503.",
     )
 
+    max_connections: int = Field(
+        default=2_048,
+        ge=1,
+        description="Connections at one time; beyond them those go that the service has waited for longest.",
+    )
+
     # --- what a request may hold
     max_body_bytes: int = Field(default=4_194_304, ge=1024, description="Bytes of one request body.")
     max_retrieval_body_bytes: int = Field(

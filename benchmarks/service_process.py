@@ -1,6 +1,7 @@
 """The service as a process of its own, and what it costs: CPU seconds and memory of it and of all that it starts."""
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -43,15 +44,17 @@ class ServiceProcess:
 
 
 @contextmanager
-def running_service(knobs: Mapping[str, str]) -> Iterator[ServiceProcess]:
+def running_service(knobs: Mapping[str, str], *, needs_model: bool = True) -> Iterator[ServiceProcess]:
     """`plumbline serve` on a free port of loopback with these settings, ready; ended with the context.
+
+    Args:
+        needs_model: whether it is ready only once the embedding model is loaded.
 
     Raises:
         RuntimeError: it ended, or was not ready in time; with the end of what it wrote.
     """
-    with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-        free.close()
+    with tempfile.TemporaryDirectory() as folder:
+        port = _free_port()
         inherited = {name: value for name, value in os.environ.items() if name != "DASHSCOPE_API_KEY"}
         environment = {**inherited, "PYTHONPATH": str(_ROOT), "PLUMBLINE_DATA_DIR": f"{folder}/jobs", **knobs}
         written = Path(folder, "written")
@@ -62,7 +65,9 @@ def running_service(knobs: Mapping[str, str]) -> Iterator[ServiceProcess]:
         try:
             base_url = f"http://127.0.0.1:{port}"
             health = _seconds_until(f"{base_url}/healthz", _is_there, started, process, written)
-            ready = _seconds_until(f"{base_url}/readyz", _has_model, started, process, written)
+            ready = _seconds_until(
+                f"{base_url}/readyz", _has_model if needs_model else _is_there, started, process, written
+            )
             yield ServiceProcess(process.pid, base_url, health, ready)
         finally:
             process.send_signal(signal.SIGTERM)
@@ -81,6 +86,14 @@ def cpu_seconds_of(pid: int) -> float:
 def waited_for_core() -> float:
     """Seconds that this thread stood ready to run, and did not: how far the machine was too full to measure."""
     return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
+
+
+def _free_port() -> int:
+    """Below those that the system gives out: it takes seconds until somebody listens on it."""
+    while True:
+        port = random.randrange(20_000, 30_000)  # noqa: S311
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def _is_there(answer: httpx2.Response) -> bool:

@@ -82,16 +82,23 @@ def _all_supported(request: RecordedRequest) -> str:
     found = _DATA.search(request.json["messages"][1]["content"])
     data = json.loads(found[0]) if found else {"contexts": [], "answer": []}
     contexts = {context["text"]: context["id"] for context in data["contexts"]}
+    if "claims" in data:
+        return json.dumps(
+            {"claims": [{"id": each["id"], **_verdict(each["text"], contexts)} for each in data["claims"]]}
+        )
     return json.dumps({"sentences": [_supported(sentence, contexts) for sentence in data["answer"]]})
 
 
 def _supported(sentence: dict[str, Any], contexts: dict[str, int]) -> dict[str, Any]:
-    claim = {
-        "claim": sentence["text"],
-        "context_ids": [contexts.get(sentence["text"], 1)],
-        "quotes": [sentence["text"]],
+    claim = {"claim": sentence["text"], **_verdict(sentence["text"], contexts)}
+    return {"id": sentence["id"], "claims": [claim]}
+
+
+def _verdict(text: str, contexts: dict[str, int]) -> dict[str, Any]:
+    return {
+        "context_ids": [contexts.get(text, 1)],
+        "quotes": [text],
         "derived": False,
         "reason": "The context says so.",
         "verdict": "supported",
     }
-    return {"id": sentence["id"], "claims": [claim]}

@@ -20,10 +20,22 @@ class StreamedBody:
 
     `receive` raises BodyTooLarge, or BodyTooSlow when fewer than `PROGRESS_BYTES` and not the end arrived within the
     time; the time in which the app does not ask does not count. An answer before the end closes the connection.
+
+    Args:
+        unread: gives the rest of a body that is thrown away, where `receive` expands it.
     """
 
-    def __init__(self, receive: Receive, send: Send, *, max_bytes: int, progress_seconds: float) -> None:
+    def __init__(
+        self,
+        receive: Receive,
+        send: Send,
+        *,
+        max_bytes: int,
+        progress_seconds: float,
+        unread: Receive | None = None,
+    ) -> None:
         self._receive = receive
+        self._unread = unread or receive
         self._send = send
         self._max_bytes = max_bytes
         self._progress_seconds = progress_seconds
@@ -56,7 +68,7 @@ class StreamedBody:
         elif message.get("more_body", False):
             await self._send(message)
         else:
-            await end_early(message, self._receive, self._send)
+            await end_early(message, self._unread, self._send)
 
     async def _next(self) -> Message:
         loop = asyncio.get_running_loop()

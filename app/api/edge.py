@@ -1,6 +1,7 @@
 """What every request passes before any route sees it: an id, a log line, security headers, a bounded body."""
 
 import asyncio
+import contextlib
 import re
 import time
 import uuid
@@ -14,6 +15,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.body_stream import StreamedBody, end_early, too_large
+from app.api.gzip_body import ACCEPTED_CODING, GunzippedBody, forget_coding, is_gzip
 from app.api.problems import ErrorBoundary, error_response
 from app.errors import BadRequest, BodyTooSlow, MalformedBody, UnsupportedBody
 from app.observation import SILENT, Observer, RequestNote
@@ -105,8 +107,9 @@ class RequestContext:
 class BodyLimits:
     """ASGI middleware: reads the whole body of POST, PUT and PATCH within limits, then hands it on in one piece.
 
-    At the paths of large bodies it hands them on as they arrive, likewise within limits. A refused request is answered
-    at once and its connection closed.
+    At the paths of large bodies it hands them on as they arrive, likewise within limits. A body sent as gzip is
+    expanded, and the limits hold for it as it is sent and for what it expands to. A refused request is answered at once
+    and its connection closed.
     """
 
     def __init__(
@@ -124,33 +127,43 @@ class BodyLimits:
         self._max_streamed_bytes_by_path = max_streamed_bytes_by_path
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] not in _METHODS_WITH_BODY:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        if "content-length" in headers and "transfer-encoding" in headers:
+            # RFC 9112, section 6.3: a proxy that goes by the other one finds another request in the body.
+            await _refuse(MalformedBody("a body has either a Content-Length or chunks"), scope, receive, send)
+            return
+        if scope["method"] not in _METHODS_WITH_BODY:
             await self._app(scope, receive, send)
             return
         path = str(scope["path"])
         streamed_bytes = self._max_streamed_bytes_by_path.get(path)
         max_bytes = self._limit(path) if streamed_bytes is None else streamed_bytes
+        plain = unread = receive
         try:
-            _check_headers(Headers(scope=scope), max_bytes)
-            body = await self._read(receive, max_bytes) if streamed_bytes is None else b""
+            _check_length(headers, max_bytes)
+            if is_gzip(headers):
+                expanded = GunzippedBody(receive, max_bytes=max_bytes)
+                plain, unread = expanded.receive, expanded.unread
+                forget_coding(scope)
+            body = await self._read(plain, max_bytes) if streamed_bytes is None else b""
         except BadRequest as error:
-            await _refuse(error, scope, receive, send)
+            await _refuse(error, scope, unread, send)
             return
         if streamed_bytes is not None:
-            await self._stream(scope, receive, send, streamed_bytes)
+            streamed = StreamedBody(
+                plain, send, max_bytes=streamed_bytes, progress_seconds=self._timeout_seconds, unread=unread
+            )
+            # nobody is left to be answered
+            with contextlib.suppress(ClientDisconnect):
+                await self._app(scope, streamed.receive, streamed.send)
         elif body is not None:
             replay = _replay(body, receive)
             # an answer can take minutes to send, and its reader may drop the body long before
             del body
             await self._app(scope, replay, send)
-
-    async def _stream(self, scope: Scope, receive: Receive, send: Send, max_bytes: int) -> None:
-        body = StreamedBody(receive, send, max_bytes=max_bytes, progress_seconds=self._timeout_seconds)
-        try:
-            await self._app(scope, body.receive, body.send)
-        except ClientDisconnect:
-            # nobody is left to be answered
-            return
 
     def _limit(self, path: str) -> int:
         limits = (limit for prefix, limit in self._max_bytes_by_prefix.items() if path.startswith(prefix))
@@ -174,10 +187,7 @@ class BodyLimits:
             raise BodyTooSlow(f"the body did not arrive within {self._timeout_seconds:g} seconds") from None
 
 
-def _check_headers(headers: Headers, max_bytes: int) -> None:
-    encodings = ",".join(headers.getlist("content-encoding")).lower().split(",")
-    if any(encoding.strip() not in ("", "identity") for encoding in encodings):
-        raise UnsupportedBody("a Content-Encoding is not read here; send the body uncompressed")
+def _check_length(headers: Headers, max_bytes: int) -> None:
     for length in headers.getlist("content-length"):
         match = _CONTENT_LENGTH.fullmatch(length)
         if match is None and not (length.isascii() and length.isdigit()):
@@ -189,6 +199,9 @@ def _check_headers(headers: Headers, max_bytes: int) -> None:
 async def _refuse(error: BadRequest, scope: Scope, receive: Receive, send: Send) -> None:
     response = error_response(scope, error)
     response.headers["Connection"] = "close"
+    if isinstance(error, UnsupportedBody):
+        # RFC 9110, section 15.5.16: so that a caller tells a wrong coding from a wrong type
+        response.headers["Accept-Encoding"] = ACCEPTED_CODING
     await send({"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers})
     await end_early({"type": "http.response.body", "body": response.body}, receive, send)
 

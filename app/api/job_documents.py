@@ -5,9 +5,10 @@ from typing import Any, Final
 
 from app.api.batch_answer import JSON, NDJSON
 from app.api.batch_examples import BATCH_EXAMPLES
-from app.api.job_events import EVENT_STREAM
+from app.api.job_events import EVENT_ID_PATTERN, EVENT_STREAM
 from app.api.job_results import CSV
 from app.api.job_upload import FORM, LINES
+from app.records.columns import PRESETS
 from app.records.row_forms import FORMS
 from app.schemas.jobs import JobChoices, JobInfo, JobRequest
 from app.schemas.rows import RowError, RowResult
@@ -41,10 +42,14 @@ JOB_EXAMPLES: Final[dict[str, Any]] = {
 _PARTS: Final = {
     "file": {"type": "string", "format": "binary", "description": "The rows; text may be gzipped."},
     "format": {"type": "string", "enum": list(FORMS), "description": "Default: by the suffix of the file's name."},
-    "choices": {"type": "string", "description": "JSON as of `JobChoices`.", "example": json.dumps(_CHOICES)},
+    "choices": {"$ref": _REFERENCE.format(model="JobChoices"), "description": "As JSON.", "example": _CHOICES},
 }
 _LINES_CONTENT: Final[dict[str, Any]] = {
-    "schema": {"type": "string", "description": "A row as JSON in each line; choices stand in the query."},
+    "schema": {
+        "type": "string",
+        "minLength": 1,
+        "description": "A row as JSON in each line; choices stand in the query.",
+    },
     "example": _LINES_OF_ROWS,
 }
 SUBMIT_BODY: Final[dict[str, Any]] = {
@@ -79,8 +84,15 @@ def _header(description: str) -> dict[str, Any]:
     return {"description": description, "schema": {"type": "string"}}
 
 
+_OPERATIONS_ON_A_JOB: Final = (
+    "get_job", "get_job_results", "get_job_report", "watch_job", "pause_job", "resume_job", "cancel_job", "retry_job",
+    "delete_job",
+)  # fmt: skip
 SUBMITTED: Final[dict[str, Any]] = {
     "description": "The job is on disk and will be scored, whatever becomes of this process.",
+    "links": {
+        name: {"operationId": name, "parameters": {"job_id": "$response.body#/id"}} for name in _OPERATIONS_ON_A_JOB
+    },
     "headers": {
         "Location": _header("Path of the job."),
         "Idempotency-Replayed": _header("`true` where the key had named this job before: nothing was begun anew."),
@@ -110,7 +122,20 @@ EVENTS: Final[dict[int | str, Any]] = {
         "rows are done. The stream ends after an ended state.",
         "content": {
             EVENT_STREAM: {
-                "schema": {"type": "string"},
+                "schema": {
+                    "description": "Each event is one of these; a comment keeps the connection alive.",
+                    "type": "object",
+                    "properties": {
+                        "event": {"const": "job"},
+                        "id": {"type": "string", "pattern": EVENT_ID_PATTERN},
+                        "data": {
+                            "type": "string",
+                            "contentMediaType": JSON,
+                            "contentSchema": {"$ref": _REFERENCE.format(model="JobInfo")},
+                        },
+                    },
+                    "required": ["event", "id", "data"],
+                },
                 "example": 'retry: 3000\n\nevent: job\nid: 3.120\ndata: {"id": "...", "status": "running", ...}\n\n',
             }
         },
@@ -127,4 +152,6 @@ def job_schemas() -> dict[str, Any]:
             ref_template=_REFERENCE, mode="validation" if issubclass(model, JobChoices) else "serialization"
         )
         schemas |= {**schema.pop("$defs", {}), model.__name__: schema}
+        if "columns" in schema["properties"]:
+            schema["properties"]["columns"]["anyOf"][0]["enum"] = list(PRESETS)
     return schemas

@@ -22,7 +22,8 @@ EVENT_STREAM: Final = "text/event-stream"
 # All of them together look at the store a few hundred times a second.
 MAX_EVENT_STREAMS: Final = 256
 
-_EVENT_ID: Final = re.compile(r"([0-9]{1,15})\.([0-9]{1,15})")
+EVENT_ID_PATTERN: Final = r"^([0-9]{1,15})\.([0-9]{1,15})$"
+_EVENT_ID: Final = re.compile(EVENT_ID_PATTERN)
 _RETRY: Final = b"retry: 3000\n\n"
 _KEEP_ALIVE: Final = b": keep-alive\n\n"
 

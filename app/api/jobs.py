@@ -6,12 +6,13 @@ from collections.abc import Callable, Collection
 from typing import Annotated, Any, Final, Literal, get_args
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic.json_schema import SkipJsonSchema
 
 from app.api.auth import tenant_of
 from app.api.job_choices import ChoicesReader, ChoicesRefused
 from app.api.job_documents import EVENTS, RESULTS, SUBMIT_BODY, SUBMITTED
-from app.api.job_events import EventsDesk, EventStream, JobEvents, event_id
+from app.api.job_events import EVENT_ID_PATTERN, EventsDesk, EventStream, JobEvents, event_id
 from app.api.job_report import REPORT, JobReports, ReportQuery
 from app.api.job_results import MAX_PAGE_ROWS, Asked, JobResults, results_format
 from app.api.job_upload import JobUploads, SentRows
@@ -65,18 +66,18 @@ class _Nothing(_Parameters):
 
 _JobId = Annotated[str, Path(description="As the job's `id` says.")]
 _IdempotencyKey = Annotated[
-    str | None,
+    Annotated[str, StringConstraints(pattern="^[!-~]{1,200}$")] | SkipJsonSchema[None],
     Header(
         alias="Idempotency-Key",
-        pattern="^[!-~]{1,200}$",
         description="1 to 200 visible ASCII characters of your choice. The same key with the same request names the "
         "same job, however often it is sent; with another request it is refused.",
     ),
 ]
 _LastEventId = Annotated[
-    str | None,
+    str | SkipJsonSchema[None],
     Header(
         alias="Last-Event-ID",
+        json_schema_extra={"pattern": EVENT_ID_PATTERN},
         description="`id` of the last event that was read; browsers send it themselves. Every state behind it is told.",
     ),
 ]

@@ -15,6 +15,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.field_problems import MAX_FIELD_PROBLEMS, field_problems
@@ -53,6 +54,7 @@ PROBLEM_MEDIA_TYPE = "application/problem+json"
 MAX_PROBLEM_BYTES = 16_000
 _MAX_DETAIL_CHARACTERS = 600
 _MAX_INSTANCE_CHARACTERS = 200
+_METHODS: Final = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE")
 # A 503 is told in its own words: it is the operator's to mend, and the caller's to try again.
 _HEADERS: Mapping[int, Mapping[str, str]] = MappingProxyType(
     {HTTPStatus.UNAUTHORIZED: {"WWW-Authenticate": "Bearer"}, HTTPStatus.SERVICE_UNAVAILABLE: {"Retry-After": "5"}}
@@ -108,6 +110,11 @@ _RETRY_AFTER: Final = {"Retry-After": _header("Seconds after which to try again.
 _DOCUMENTED: Final[Mapping[int, Mapping[str, Any]]] = MappingProxyType(
     {
         HTTPStatus.FORBIDDEN: {"description": "The key lacks the scope of this route."},
+        HTTPStatus.UNSUPPORTED_MEDIA_TYPE: {
+            "description": "The body is of another type, or of another Content-Encoding than gzip. The bounds on a "
+            "body hold for it as it is sent and for what it expands to.",
+            "headers": {"Accept-Encoding": _header("Where it was the encoding: the one that is read.", "gzip")},
+        },
         HTTPStatus.TOO_MANY_REQUESTS: {
             "description": "The key has had its requests a minute, has as many under way as it may have at one time, "
             "or has spent its tokens or money of the day (`urn:plumbline:problem:budget-spent`).",
@@ -247,10 +254,21 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
     detail = str(exception.detail or phrase)
     if status == HTTPStatus.NOT_FOUND and detail == phrase:
         detail = "nothing is served at this path"
-    if status == HTTPStatus.METHOD_NOT_ALLOWED and headers and "Allow" in headers:
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers = {**(headers or {}), "Allow": ", ".join(_methods_of(request))}
         detail = f"this path takes {headers['Allow']}"
     kind = ProblemKind(status, re.sub(r"[^a-z]+", "-", phrase.lower()), phrase)
     return problem_response(request.scope, kind, detail=detail, headers=headers)
+
+
+def _methods_of(request: Request) -> list[str]:
+    """What the path takes by any of its routes: the exception knows those of the first (RFC 9110, section 10.2.1)."""
+    routes = request.app.router.routes
+    return [
+        method
+        for method in _METHODS
+        if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in routes)
+    ]
 
 
 async def _on_validation_error(request: Request, error: Exception) -> Response:

@@ -19,6 +19,7 @@ from app.api.strict_json import check_media_type
 from app.schemas.retrieval import (
     ComparisonRequest,
     ComparisonResult,
+    FormOptions,
     FusionRequest,
     FusionResult,
     RankingOut,
@@ -29,6 +30,7 @@ from app.schemas.retrieval import (
 from app.scoring import Scorer
 
 MESSAGES = (
+    FormOptions,
     RetrievalEvaluationRequest,
     RetrievalEvaluationResult,
     ComparisonRequest,

@@ -8,7 +8,7 @@ import msgspec
 from app.api.msgspec_body import decode
 from app.api.retrieval_limits import check_comparison, check_evaluation, check_fusion, check_run_count, check_texts
 from app.api.retrieval_wire import parse_outputs, ranking_out, run_out, to_conventions, to_run
-from app.errors import InvalidInput
+from app.errors import InvalidInput, MalformedBody
 from app.retrieval.conventions import as_dict
 from app.retrieval.evaluate import evaluate
 from app.retrieval.file_formats import FILE_FORMATS
@@ -65,9 +65,9 @@ def evaluate_files(qrels: NamedFile, runs: Sequence[NamedFile], options: bytes) 
     """The answer of /evaluations to files, plain or gzipped; `options` is the JSON part of that name.
 
     Raises:
-        MalformedBody, InvalidInput: naming the file and line, or the place in the options.
+        InvalidInput: naming the file and line, or the place in the options.
     """
-    message = decode(options or b"{}", FormOptions)
+    message = _form_options(options)
     files = FILE_FORMATS[message.format]
     limits = ReadLimits(max_bytes=_MAX_FILES_BYTES, max_rows=_MAX_FILE_ROWS)
     unpacked = _unpacked([qrels, *runs], limits)
@@ -121,6 +121,9 @@ def fuse_runs(body: bytes) -> bytes:
         MalformedBody, InvalidInput: naming the place.
     """
     message = decode(body, FusionRequest)
+    # Read again where there are judgments; without them a wrong one is told too.
+    to_conventions(message.conventions)
+    parse_measures(message.measures)
     runs = [run for run, _ in _runs(message.runs)]
     check_fusion(runs, is_condorcet=message.method == "condorcet")
     tuning = _tuned(message, runs)
@@ -159,6 +162,13 @@ def parse_texts(body: bytes) -> bytes:
     check_texts({"/outputs": message.outputs})
     parsed = parse_outputs(message.outputs, message.candidates)
     return msgspec.json.encode({query: ranking_out(ranking) for query, ranking in parsed.items()})
+
+
+def _form_options(text: bytes) -> FormOptions:
+    try:
+        return decode(text or b"{}", FormOptions)
+    except MalformedBody as error:
+        raise InvalidInput(str(error).replace("the body", "the text", 1), place="options") from None
 
 
 def _unpacked(files: Sequence[NamedFile], limits: ReadLimits) -> Iterator[bytes]:

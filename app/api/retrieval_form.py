@@ -7,6 +7,7 @@ from fastapi import Request
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
+from app.api.field_problems import printable
 from app.api.origin import is_from_another_origin
 from app.api.retrieval_answers import NamedFile
 from app.api.retrieval_limits import MAX_RUNS
@@ -15,9 +16,10 @@ from app.errors import InvalidInput, MalformedBody, UnsupportedBody
 _MAX_OPTIONS_BYTES = 100_000
 
 _OPTIONS = (
-    "JSON: measures, conventions, per_query, resamples, seed, and format: `trec` (default), or `tables`, tab-separated "
-    "with a header, judgments in the columns qid and document_ids, runs in qid and doc_ids."
+    "JSON; format: `trec` (default), or `tables`, tab-separated with a header, judgments in the columns qid and "
+    "document_ids, runs in qid and doc_ids."
 )
+_PARTS = ("qrels", "run", "options")
 FORM_CONTENT: dict[str, Any] = {
     "schema": {
         "type": "object",
@@ -27,11 +29,13 @@ FORM_CONTENT: dict[str, Any] = {
             "run": {
                 "type": "array",
                 "items": {"type": "string", "format": "binary"},
+                "minItems": 1,
                 "maxItems": MAX_RUNS,
                 "description": "Runs, in the format of the options.",
             },
-            "options": {"type": "string", "description": _OPTIONS},
+            "options": {"$ref": "#/components/schemas/FormOptions", "description": _OPTIONS},
         },
+        "additionalProperties": False,
     }
 }
 
@@ -50,8 +54,11 @@ async def read_form(request: Request) -> tuple[NamedFile, Sequence[NamedFile], b
         async with request.form(max_files=MAX_RUNS + 1, max_fields=1, max_part_size=_MAX_OPTIONS_BYTES) as form:
             files = {name: [await _read(each, name) for each in form.getlist(name)] for name in ("qrels", "run")}
             options = form.get("options", "")
+            unknown = next((name for name in form if name not in _PARTS), None)
     except HTTPException as error:
         raise MalformedBody(f"the form cannot be read: {error.detail}") from None
+    if unknown is not None:
+        raise InvalidInput(f"the form has a part '{printable(unknown)}'; expected {', '.join(_PARTS)}")
     if len(files["qrels"]) != 1 or not files["run"]:
         raise InvalidInput("expected one file 'qrels' and one or more files 'run'")
     if not isinstance(options, str):

@@ -14,6 +14,7 @@ import structlog
 import uvicorn
 
 from app.access.loopback import names_loopback
+from app.cli.connections import Patience, attend, attended
 from app.errors import ConfigurationError
 from app.settings import Settings, load_settings, unknown_variables
 from app.telemetry import configure_logging
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 _BACKLOG = 2048
 _AUTO, _EVERY_ADDRESS = "auto", "0.0.0.0"  # noqa: S104
+# Files, and connections to judges and databases, beside those of callers.
+_OTHER_DESCRIPTORS = 512
+_TICKS_A_SECOND = 10
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -54,6 +58,7 @@ def _serve(options: argparse.Namespace) -> int:
     # What was loaded lives as long as the process. Walking it would stop every request for 0.1 to 0.2 s at times.
     gc.collect()
     gc.freeze()
+    max_connections = connections_within_descriptors(settings.max_connections)
     with listen(host, options.port) as listener:
         # The access log of uvicorn prints query strings; ours has the route's template instead.
         server = DrainingServer(
@@ -62,6 +67,9 @@ def _serve(options: argparse.Namespace) -> int:
                 # Where uvloop is installed uvicorn would take it. It saves nothing here (docs/decisions/0005), and does
                 # not try the addresses of a judge beside one another.
                 loop="asyncio",
+                http=attended(Patience(max_connections=max_connections)),
+                # No route speaks it, and nothing at the edge would look at it.
+                ws="none",
                 access_log=False,
                 log_config=None,
                 server_header=False,
@@ -120,11 +128,36 @@ class DrainingServer(uvicorn.Server):
         # uvicorn raises them again once it has ended, and the process would seem to have been killed.
         self._captured_signals.clear()
 
+    async def on_tick(self, counter: int) -> bool:
+        """As uvicorn does; ends connections that were waited for long enough."""
+        if counter % _TICKS_A_SECOND == 0:
+            attend(self.server_state)
+        return await super().on_tick(counter)
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """As uvicorn does; the second signal, of either kind, ends the wait."""
         if self.should_exit:
             self.force_exit = True
         super().handle_exit(sig, frame)
+
+
+def connections_within_descriptors(wanted: int) -> int:
+    """How many connections there can be; the process gets descriptors for those wanted, as far as it may have them."""
+    import resource  # noqa: PLC0415 - not on every system
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + _OTHER_DESCRIPTORS
+    granted = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    if soft != resource.RLIM_INFINITY and soft < granted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (granted, hard))
+    if granted == needed:
+        return wanted
+    found = max(1, granted - _OTHER_DESCRIPTORS)
+    structlog.get_logger().warning(
+        "descriptors_too_few",
+        detail=f"the process may have {hard} open files, so {found} connections and not {wanted}; raise 'ulimit -n'",
+    )
+    return found
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -17,6 +17,8 @@ KEY_VARIABLE: Final = "PLUMBLINE_API_KEY"
 CONNECT_SECONDS: Final = 5.0
 JSON_HEADERS: Final[Mapping[str, str]] = {"content-type": "application/json"}
 _KEPT_CONNECTIONS: Final = 32
+# The service leaves idle connections after 5 s; one that is used at that moment would be cut.
+_KEPT_SECONDS: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,11 @@ class Connection:
             base_url=_checked_url(base_url),
             headers=_headers(api_key),
             timeout=timeout if isinstance(timeout, httpx2.Timeout) else _timeout(timeout),
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=_KEPT_CONNECTIONS),
+            limits=httpx2.Limits(
+                max_connections=None,
+                max_keepalive_connections=_KEPT_CONNECTIONS,
+                keepalive_expiry=_KEPT_SECONDS,
+            ),
             transport=transport,
             follow_redirects=False,
         )

@@ -19,7 +19,8 @@ class Retries:
         backoff_seconds: longest wait before the second attempt; it doubles for each further one.
         longest_backoff_seconds: where the doubling ends.
         longest_retry_after_seconds: a service that asks to be left alone for longer is asked again after so long.
-        total_wait_seconds: all waits of one request together.
+        total_wait_seconds: all waits of one request together. A service that asks to be left alone for longer than
+            what is left of it is not waited for at all: a key that has spent its budget of the day has none for hours.
         jitter: a wait between 0 and the one given.
     """
 
@@ -52,8 +53,10 @@ class Patience:
         self._failures += 1
         if not isinstance(failure, _PASSING) or self._failures >= self._retries.attempts:
             raise failure
-        wait = self._asked_wait(failure) + self._retries.jitter(self._longest_backoff())
-        if self._waited + wait > self._retries.total_wait_seconds:
+        asked = failure.retry_after or 0.0 if isinstance(failure, Busy) else 0.0
+        within = min(asked, self._retries.longest_retry_after_seconds)
+        wait = within + self._retries.jitter(self._longest_backoff())
+        if self._waited + max(asked, wait) > self._retries.total_wait_seconds:
             raise failure
         self._waited += wait
         return wait
@@ -65,7 +68,3 @@ class Patience:
     def _longest_backoff(self) -> float:
         doubled = self._retries.backoff_seconds * 2.0 ** (self._failures - 1)
         return min(self._retries.longest_backoff_seconds, doubled)
-
-    def _asked_wait(self, failure: ClientError) -> float:
-        asked = failure.retry_after if isinstance(failure, Busy) else None
-        return min(asked or 0.0, self._retries.longest_retry_after_seconds)

@@ -10,9 +10,14 @@ from typing import BinaryIO, Final
 from app.errors import InvalidInput
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
-_BLOCK_BYTES: Final = 64 * 1024
+# No more than 8 MiB come of it before somebody looks.
+_BLOCK_BYTES: Final = 8 * 1024
 # bgzip writes a member per 64 KiB, so this is 4 GiB of it; each member copies up to a block of input.
-_MAX_GZIP_MEMBERS: Final = 65_536
+MAX_GZIP_MEMBERS: Final = 65_536
+# Text that repeats itself shrinks to a hundredth; zeros, by which a bomb is made, to a thousandth. Small files may be
+# anything.
+MAX_EXPANSION: Final = 250
+UNWATCHED_BYTES: Final = 1_048_576
 _MAX_SHOWN: Final = 40
 _MAX_NAME: Final = 120
 
@@ -90,6 +95,9 @@ def _gunzip(data: bytes, name: str, max_bytes: int) -> bytes:
                 detail = f"the gzip data expands to more than {max_bytes} bytes, the limit"
                 raise InvalidInput(detail, place=place_of(name))
             pending = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
+            if out.tell() > max(UNWATCHED_BYTES, MAX_EXPANSION * (position - len(pending))):
+                detail = f"the gzip data expands to more than {MAX_EXPANSION} times of what was sent"
+                raise InvalidInput(detail, place=place_of(name))
     except zlib.error as error:
         raise InvalidInput(f"the gzip data is broken: {error}", place=place_of(name)) from error
     if not inflater.eof:
@@ -98,8 +106,8 @@ def _gunzip(data: bytes, name: str, max_bytes: int) -> bytes:
 
 
 def _check_members(members: int, name: str) -> None:
-    if members > _MAX_GZIP_MEMBERS:
-        detail = f"the gzip data has more than {_MAX_GZIP_MEMBERS} members, the limit; compress it in one piece"
+    if members > MAX_GZIP_MEMBERS:
+        detail = f"the gzip data has more than {MAX_GZIP_MEMBERS} members, the limit; compress it in one piece"
         raise InvalidInput(detail, place=place_of(name))
 
 

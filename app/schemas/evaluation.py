@@ -40,6 +40,7 @@ class EvaluationOptions(_Wire):
         default=None,
         min_length=1,
         max_length=3,
+        json_schema_extra={"uniqueItems": True},
         description='The tiers to ask, in this order; default: llm, embedding, lexical. `["llm"]` allows no fallback.',
     )
     threshold: Share | None = Field(

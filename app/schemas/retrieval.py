@@ -1,12 +1,31 @@
 """Retrieval on the wire. msgspec in place of pydantic: a run of 1,000 documents for 7,000 queries is 135 MB of JSON."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 DEFAULT_MEASURES = ("ndcg@10", "recall@10", "precision@10", "map", "mrr")
 
 Preset = Literal["trec_eval", "pytrec_eval", "beir", "ragas_id", "seed-0", "seed-1", "seed-2", "seed-3", "seed-4"]
+
+
+# What the document says of a field. It is checked where it is used, which says more than msgspec would.
+_Rank = Annotated[int, Meta(extra_json_schema={"minimum": 1})]
+_Seed = Annotated[int, Meta(extra_json_schema={"minimum": 0})]
+_Resamples = Annotated[int, Meta(extra_json_schema={"minimum": 0, "maximum": 100_000})]
+_Alpha = Annotated[float, Meta(extra_json_schema={"exclusiveMinimum": 0, "exclusiveMaximum": 1})]
+_Milliseconds = Annotated[float, Meta(extra_json_schema={"minimum": 0})]
+_Folds = Annotated[int, Meta(extra_json_schema={"minimum": 2})]
+_Qrels = dict[str, dict[str, Annotated[int, Meta(extra_json_schema={"minimum": -(2**31) + 1, "maximum": 2**31 - 1})]]]
+_GainMap = Annotated[
+    dict[int, Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1e100})]],
+    Meta(extra_json_schema={"minProperties": 1, "propertyNames": {"pattern": "^[1-9][0-9]*$"}}),
+]
+_METHODS = "wsum combsum combmnz combgmnz combanz combmin combmax combmed wmnz mixed rrf isr log_isr logn_isr borda rbc"
+_Method = Annotated[str, Meta(extra_json_schema={"enum": [*_METHODS.split(), "condorcet"]})]
+_Norm = Annotated[str, Meta(extra_json_schema={"enum": ["none", "min-max", "max", "sum", "z-score", "rank", "borda"]})]
+_MOST_RUNS = 50
 
 
 class _Wire(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -17,10 +36,10 @@ class ConventionsIn(_Wire, frozen=True, kw_only=True):
     """The conventions that change numbers: a preset, and what differs from it. The response repeats all of them."""
 
     preset: Preset = "trec_eval"
-    rel_level: int | None = None
+    rel_level: _Rank | None = None
     ndcg_rel_level: Literal["ignore", "drop_below"] | None = None
-    gain_map: dict[int, float] | None = None
-    max_rel: int | None = None
+    gain_map: _GainMap | None = None
+    max_rel: _Rank | None = None
     map_normaliser: Literal["R", "min_R_k", "retrieved_relevant", "sum_of_weights"] | None = None
     judged_only: bool | None = None
     id_rule: Literal["none", "strip_chunk", "urn_uuid", "regex"] | None = None
@@ -49,7 +68,7 @@ class RunIn(_Wire, frozen=True, kw_only=True):
     results: dict[str, list[str] | dict[str, float]] | None = None
     llm_outputs: dict[str, str] | None = None
     candidates: dict[str, list[str]] | None = None
-    latency_ms: dict[str, float] | None = None
+    latency_ms: dict[str, _Milliseconds] | None = None
     system: SystemFacts | None = None
 
 
@@ -59,8 +78,8 @@ class EvaluationOptions(_Wire, frozen=True, kw_only=True):
     measures: tuple[str, ...] = DEFAULT_MEASURES
     conventions: ConventionsIn = ConventionsIn()
     per_query: bool = False
-    resamples: int = 1_000
-    seed: int = 0
+    resamples: _Resamples = 1_000
+    seed: _Seed = 0
 
 
 class FormOptions(EvaluationOptions, frozen=True, kw_only=True):
@@ -72,17 +91,18 @@ class FormOptions(EvaluationOptions, frozen=True, kw_only=True):
 class RetrievalEvaluationRequest(EvaluationOptions, frozen=True, kw_only=True):
     """Judgments, one or many runs, and the measures to compute. Ids and conventions as TREC has them."""
 
-    qrels: dict[str, dict[str, int]]
-    runs: list[RunIn]
+    qrels: _Qrels
+    runs: Annotated[list[RunIn], Meta(extra_json_schema={"minItems": 1, "maxItems": _MOST_RUNS})]
 
 
 class ComparisonRequest(RetrievalEvaluationRequest, frozen=True, kw_only=True):
     """The same with two runs or more: every pair, or each against a baseline."""
 
+    runs: Annotated[list[RunIn], Meta(extra_json_schema={"minItems": 2, "maxItems": _MOST_RUNS})]
     baseline: str | None = None
     test: Literal["randomization", "t"] = "randomization"
     correction: Literal["holm", "bonferroni", "bh", "none"] = "holm"
-    alpha: float = 0.05
+    alpha: _Alpha = 0.05
     format: Literal["json", "markdown", "csv", "latex"] = "json"
 
 
@@ -90,23 +110,23 @@ class TuningIn(_Wire, frozen=True, kw_only=True):
     """Weights by grid search, k-fold over queries; needs qrels."""
 
     measure: str = "ndcg@10"
-    folds: int = 5
+    folds: _Folds = 5
     step: float = 0.1
-    seed: int = 0
+    seed: _Seed = 0
 
 
 class FusionRequest(_Wire, frozen=True, kw_only=True):
     """Two runs or more into one."""
 
-    runs: list[RunIn]
-    method: str = "rrf"
-    norm: str | None = None
+    runs: Annotated[list[RunIn], Meta(extra_json_schema={"minItems": 1, "maxItems": _MOST_RUNS})]
+    method: _Method = "rrf"
+    norm: _Norm | None = None
     weights: list[float] | None = None
     params: dict[str, float] = {}
     missing: Literal["zero", "min"] = "zero"
-    depth: int | None = None
+    depth: _Rank | None = None
     name: str = "fused"
-    qrels: dict[str, dict[str, int]] | None = None
+    qrels: _Qrels | None = None
     measures: tuple[str, ...] = DEFAULT_MEASURES
     conventions: ConventionsIn = ConventionsIn()
     tune: TuningIn | None = None

@@ -8,6 +8,7 @@ import pytest
 
 from app.api.job_documents import JOB_EXAMPLES
 from app.jobs.store import JobStore
+from app.records.columns import PRESETS
 from app.schemas.jobs import JobChoices, JobInfo, JobRequest
 from tests.job_service import JOBS_URL, jobs_running, read_in, read_job, read_rows, work
 from tests.memory_store import MemoryStore
@@ -86,6 +87,22 @@ def test_what_is_answered_is_documented(document: dict[str, Any]) -> None:
     assert set(parameters(document["paths"][JOBS_URL]["get"])) == {"limit", "before"}
 
 
+def test_a_new_job_links_to_all_that_can_be_asked_of_it(document: dict[str, Any]) -> None:
+    links = document["paths"][JOBS_URL]["post"]["responses"]["202"]["links"]
+
+    on_a_job = [each for path, item in document["paths"].items() if "{job_id}" in path for each in item.values()]
+    assert {link["operationId"] for link in links.values()} == {each["operationId"] for each in on_a_job}
+    assert all(link["parameters"] == {"job_id": "$response.body#/id"} for link in links.values())
+
+
+def test_an_event_is_documented_as_one_object(document: dict[str, Any]) -> None:
+    events = document["paths"][f"{ONE}/events"]["get"]["responses"]["200"]["content"]["text/event-stream"]
+
+    fields = events["schema"]["properties"]
+    assert set(events["schema"]["required"]) == {"event", "id", "data"}
+    assert fields["data"]["contentSchema"] == {"$ref": "#/components/schemas/JobInfo"}
+
+
 def test_schemas_are_those_of_the_code(document: dict[str, Any]) -> None:
     schemas = document["components"]["schemas"]
 
@@ -94,6 +111,8 @@ def test_schemas_are_those_of_the_code(document: dict[str, Any]) -> None:
     assert schemas["JobRequest"]["required"] == ["rows"]
     assert set(schemas["JobChoices"]["properties"]) == set(JobChoices.model_fields)
     assert "required" not in schemas["JobChoices"]
+    assert schemas["JobChoices"]["properties"]["columns"]["anyOf"][0]["enum"] == list(PRESETS)
+    assert schemas["EvaluationOptions"]["properties"]["tiers"]["uniqueItems"] is True
 
 
 @pytest.mark.parametrize("name", ["rows", "choices", "ragas"])
@@ -114,7 +133,8 @@ async def test_the_other_examples_work_too(document: dict[str, Any]) -> None:
     operation, store = document["paths"][JOBS_URL]["post"], MemoryStore()
     lines = operation["requestBody"]["content"]["application/x-ndjson"]["example"]
     choices = json.dumps(parameters(operation)["choices"]["content"]["application/json"]["example"])
-    part = operation["requestBody"]["content"]["multipart/form-data"]["schema"]["properties"]["choices"]["example"]
+    form = operation["requestBody"]["content"]["multipart/form-data"]["schema"]
+    part = json.dumps(form["properties"]["choices"]["example"])
     async with jobs_running(store) as client:
         as_lines = await client.post(
             JOBS_URL, content=lines, headers={"content-type": "application/x-ndjson"}, params={"choices": choices}

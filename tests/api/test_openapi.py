@@ -7,6 +7,9 @@ import httpx2
 import pytest
 
 from app.api.evaluation_examples import EXAMPLES
+from app.api.retrieval_limits import MAX_RESAMPLES, MAX_RUNS
+from app.retrieval.fuse import METHODS
+from app.retrieval.normalisation import NORMS
 from app.schemas.evaluation import EvaluationResult
 from app.settings import Settings
 from tests.service import URL, plain_settings, read_result, running
@@ -159,3 +162,40 @@ async def test_every_example_works_when_posted(name: str, status: str) -> None:
 def test_both_ways_to_send_a_key_are_documented(document: dict[str, Any]) -> None:
     assert set(document["components"]["securitySchemes"]) == {"bearer", "api_key"}
     assert document["paths"][URL]["post"]["security"] == [{"bearer": []}, {"api_key": []}]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("OPTIONS", "/v1/jobs", "GET, POST"),
+        ("PUT", "/v1/jobs/job_1", "DELETE, GET"),
+        ("POST", "/healthz", "GET, HEAD"),
+    ],
+)
+async def test_a_refused_method_is_told_all_that_the_path_takes(method: str, path: str, allowed: str) -> None:
+    async with running(plain_settings()) as client:
+        response: httpx2.Response = await client.request(method, path)
+
+    assert (response.status_code, response.headers["allow"]) == (405, allowed)
+
+
+def test_no_parameter_of_a_header_may_be_null(document: dict[str, Any]) -> None:
+    parameters = [each for _, operation in operations(document) for each in operation.get("parameters", [])]
+
+    headers = {each["name"]: each["schema"] for each in parameters if each["in"] == "header"}
+    assert headers["Idempotency-Key"]["pattern"] == "^[!-~]{1,200}$"
+    assert headers["Last-Event-ID"]["pattern"] == r"^([0-9]{1,15})\.([0-9]{1,15})$"
+    assert [schema["type"] for schema in headers.values()] == ["string", "string"]
+
+
+def test_what_retrieval_takes_is_documented_as_it_is_checked(document: dict[str, Any]) -> None:
+    fields = {name: schema.get("properties", {}) for name, schema in document["components"]["schemas"].items()}
+
+    fusion, comparison = fields["FusionRequest"], fields["ComparisonRequest"]
+    assert tuple(fusion["method"]["enum"]) == METHODS
+    assert tuple(fusion["norm"]["anyOf"][0]["enum"]) == NORMS
+    assert [fields[f"{name}Request"]["runs"]["maxItems"] for name in ("Fusion", "Comparison")] == [MAX_RUNS, MAX_RUNS]
+    assert (comparison["runs"]["minItems"], comparison["resamples"]["maximum"]) == (2, MAX_RESAMPLES)
+    form = document["paths"]["/v1/retrieval/evaluations"]["post"]["requestBody"]["content"]["multipart/form-data"]
+    assert form["schema"]["properties"]["options"]["$ref"] == "#/components/schemas/FormOptions"
+    assert form["schema"]["additionalProperties"] is False

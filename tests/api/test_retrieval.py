@@ -195,6 +195,21 @@ async def test_reciprocal_rank_fusion_is_that_of_a_hand_calculation(client: http
     assert response.json()["report"]["measures"]["mrr"]["mean"] == 0.75
 
 
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"conventions": {"max_rel": 0}}, "max_rel: found '0', wanted a whole number from 1"),
+        ({"measures": ["ndgc@10"]}, "unknown measure 'ndgc@10'"),
+    ],
+)
+async def test_what_only_judgments_would_use_is_checked_without_them(
+    client: httpx2.AsyncClient, fields: dict[str, Any], said: str
+) -> None:
+    response = await client.post("/v1/retrieval/fusions", json={"runs": [KEYWORD], **fields})
+
+    assert said in read_problem(response, 422).detail
+
+
 async def test_raw_scores_of_other_scales_are_summed_with_a_warning(client: httpx2.AsyncClient) -> None:
     runs = [
         {"name": "bm25", "results": {"q1": {"a": 21.0, "b": 18.0}}},

@@ -110,3 +110,15 @@ async def test_fifty_one_runs_are_refused(client: httpx2.AsyncClient) -> None:
     response = await client.post(URL, files=[form()[0], *runs])
 
     assert "Too many files" in read_problem(response, 400).detail
+
+
+async def test_an_unknown_part_is_refused(client: httpx2.AsyncClient) -> None:
+    response = await client.post(URL, files=[*form(), ("runs", ("more.txt", GOOD_RUN))])
+
+    assert read_problem(response, 422).detail == "the form has a part 'runs'; expected qrels, run, options"
+
+
+async def test_options_that_are_no_json_are_said_to_be_the_options(client: httpx2.AsyncClient) -> None:
+    response = await client.post(URL, files=form(), data={"options": "per_query"})
+
+    assert read_problem(response, 422).detail.startswith("options: the text is not JSON")

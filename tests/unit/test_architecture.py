@@ -133,7 +133,7 @@ FENCES: dict[str, set[str] | None] = {
     "openai": {"backends/completions_client.py", "backends/batch_files.py"},
     "httpx2": {"client", "backends/completions_client.py", "backends/judge_connections.py", "backends/batch_files.py"}
     | {"lab/answering.py", "lab/retrievers/elastic_server.py"},
-    "h11": {"backends/judge_connections.py"},
+    "h11": {"backends/judge_connections.py", "cli/connections.py"},
     "tenacity": {"backends/attended_endpoint.py"},
     "psycopg": {"postgres", "jobs", "backends"},
     "psycopg_pool": {"postgres", "jobs", "backends"},

@@ -183,6 +183,18 @@ def test_a_gzip_bomb_is_refused_in_little_memory() -> None:
     assert peak < 8_000_000
 
 
+def test_a_gzip_bomb_below_the_limit_is_refused_before_it_has_gone_off() -> None:
+    bomb = gzip.compress(bytes(50_000_000), 9)
+
+    tracemalloc.start()
+    with pytest.raises(InvalidInput, match="more than 250 times of what was sent"):
+        read_qrels(bomb, name="f", limits=ReadLimits(max_bytes=150_000_000, max_rows=9))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert peak < 32_000_000
+
+
 def test_tables_of_id_lists_become_a_run_and_judgments() -> None:
     results = b'qid\tanswer\tdoc_ids\n7\t"two\nlines"\t"[""b"", ""a""]"\n8\tx\t[]\n'
     reference = b"qid\tdocument_ids\n7\t['<urn:a>' '<urn:b>']\n8\t['c']\n"
