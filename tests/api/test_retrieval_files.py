@@ -71,11 +71,12 @@ async def test_a_format_is_of_files_alone(client: httpx2.AsyncClient) -> None:
 
 
 async def test_a_gzip_bomb_is_refused(client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retrieval_answers, "_MAX_FILES_BYTES", 20_000_000)
+    by_ratio = await client.post(URL, files=form(run=BOMB))
+    monkeypatch.setattr(retrieval_answers, "_MAX_FILES_BYTES", 500_000)
+    by_size = await client.post(URL, files=form(run=BOMB))
 
-    response = await client.post(URL, files=form(run=BOMB))
-
-    assert "run.txt: the gzip data expands to more than 20000000 bytes" in read_problem(response, 422).detail
+    assert "run.txt: the gzip data expands to more than 250 times of what was sent" in read_problem(by_ratio, 422).detail
+    assert "run.txt: the gzip data expands to more than 500000 bytes" in read_problem(by_size, 422).detail
 
 
 async def test_files_are_bounded_together(client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
