@@ -1,6 +1,7 @@
 """Sentence-transformers models of a few kilobytes with random weights, made on the spot: every kind of network."""
 
 from pathlib import Path
+from typing import Any
 
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
@@ -23,24 +24,55 @@ def word_tokenizer() -> Tokenizer:
 
 def save_small_model(folder: Path, kind: str) -> Path:
     """A model of the kind (`bert`, `roberta`, `distilbert`, `mpnet`) in the folder, with a tokenizer of a few words."""
-    import torch
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
-    from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
+    from transformers import AutoModel
+
+    transformer = Transformer(str(_save_network(folder, kind, AutoModel)), max_seq_length=32)
+    SentenceTransformer(modules=[transformer, Pooling(32)], device="cpu").save(str(folder / "model"))
+    return folder / "model"
+
+
+def save_small_splade(folder: Path, *, queries_are_looked_up: bool = False) -> Path:
+    """A SPLADE model in the folder; where queries are looked up, a word of theirs weighs its own number."""
+    import torch
+    from sentence_transformers import SparseEncoder
+    from sentence_transformers.base.modules import Router
+    from sentence_transformers.sentence_transformer.modules import Transformer
+    from sentence_transformers.sparse_encoder.modules import SparseStaticEmbedding, SpladePooling
+    from transformers import AutoModelForMaskedLM
+
+    network = _save_network(folder, "bert", AutoModelForMaskedLM)
+    documents = [Transformer(str(network), max_seq_length=32, transformer_task="fill-mask"), SpladePooling("max")]
+    if queries_are_looked_up:
+        weights = torch.arange(len(TOKENS), dtype=torch.float32)
+        queries = SparseStaticEmbedding(_fast_tokenizer(), weight=weights, frozen=True)
+        modules = [Router.for_query_document(query_modules=[queries], document_modules=documents)]
+    else:
+        modules = documents
+    SparseEncoder(modules=modules, device="cpu", similarity_fn_name="dot").save(str(folder / "model"))
+    return folder / "model"
+
+
+def _save_network(folder: Path, kind: str, auto: Any) -> Path:
+    import torch
+    from transformers import AutoConfig
 
     torch.manual_seed(7)
-    fast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
-        tokenizer_object=word_tokenizer(), pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
-        mask_token="[MASK]", model_max_length=32,
-    )  # fmt: skip
     small = {"vocab_size": len(TOKENS), "max_position_embeddings": 64, "pad_token_id": 0}
     sizes = {
         "distilbert": {"dim": 32, "hidden_dim": 64, "n_layers": 2, "n_heads": 2},
     }.get(kind, {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2})
     config = AutoConfig.for_model(kind, **small, **sizes)
-    network = folder / "network"
-    AutoModel.from_config(config).save_pretrained(network)  # type: ignore[no-untyped-call]
-    fast.save_pretrained(network)
-    transformer = Transformer(str(network), max_seq_length=32)
-    SentenceTransformer(modules=[transformer, Pooling(32)], device="cpu").save(str(folder / "model"))
-    return folder / "model"
+    auto.from_config(config).save_pretrained(folder / "network")
+    _fast_tokenizer().save_pretrained(folder / "network")
+    return folder / "network"
+
+
+def _fast_tokenizer() -> Any:
+    from transformers import PreTrainedTokenizerFast
+
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=word_tokenizer(), pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
+        mask_token="[MASK]", model_max_length=32,
+    )  # fmt: skip

@@ -1,18 +1,16 @@
 """How far each file of questions has come at the provider: written down after each step, so that none is made twice."""
 
-import fcntl
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from app.batch_files.whole_file import read_file, replace_file
 from app.errors import InvalidInput
+from app.file_lock import alone as only_one
 from app.provider_batch import ENDED, BatchInfo
+from app.whole_file import read_file, replace_file
 
 _VERSION: Final = 1
 
@@ -64,24 +62,14 @@ class BatchStates:
         replace_file(self._path, msgspec.json.format(msgspec.json.encode(form)) + b"\n")
 
 
-@contextmanager
-def alone(path: Path) -> Iterator[None]:
+def alone(path: Path) -> AbstractContextManager[None]:
     """Holds off other processes that work on the same states; the lock ends with the process.
 
     Raises:
         InvalidInput: another one is at it.
     """
-    try:
-        descriptor = os.open(path.with_name(f"{path.name}.lock"), os.O_WRONLY | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise InvalidInput(f"cannot be locked ({error.strerror})", place=path.name) from error
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError:
-        raise InvalidInput("another process works with these batch files now", place=path.name) from None
-    finally:
-        os.close(descriptor)
+    lock = path.with_name(f"{path.name}.lock")
+    return only_one(lock, place=path.name, busy="another process works with these batch files now")
 
 
 def _load(path: Path) -> list[FileState]:

@@ -9,9 +9,9 @@ from typing import Final
 import msgspec
 
 from app.batch_files.request_files import FileLimits, RequestFile
-from app.batch_files.whole_file import read_file, replace_file, sha256_of
 from app.errors import InvalidInput
 from app.records.columns import ColumnMap
+from app.whole_file import read_file, replace_file, sha256_of
 
 MANIFEST: Final = ".manifest.json"
 MANIFEST_VERSION: Final = 1

@@ -9,9 +9,9 @@ from typing import Final, Protocol
 from app.batch_files.batch_states import BatchStates, FileState
 from app.batch_files.manifest import ManifestFile
 from app.batch_files.request_files import RequestFile
-from app.batch_files.whole_file import sha256_of
 from app.errors import BatchApiError, InvalidInput
 from app.provider_batch import BatchInfo
+from app.whole_file import sha256_of
 
 _ATTEMPTS: Final = 5
 _DIGEST_DIGITS: Final = 32

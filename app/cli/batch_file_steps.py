@@ -27,7 +27,6 @@ from app.batch_files.request_files import TEST_MODEL, RequestFiles, limits_of
 from app.batch_files.rows_asked import Estimate
 from app.batch_files.sending import Submission, described, fetch, refresh, wait_until_ended
 from app.batch_files.sending import submit as submit_files
-from app.batch_files.whole_file import sha256_of
 from app.cli.batch_file_words import note, out, say_estimate, say_open, say_troubles, summed
 from app.errors import InvalidInput
 from app.records.reading import RecordReader, read_records
@@ -35,6 +34,7 @@ from app.rows.tally import Tally
 from app.schemas.evaluation import TierName
 from app.settings import Settings, load_settings
 from app.telemetry import configure_logging
+from app.whole_file import sha256_of
 
 _INCOMPLETE: Final = 3
 _SECRET_BYTES: Final = 32

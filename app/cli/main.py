@@ -24,6 +24,7 @@ _FILE_BY_COMMAND: Mapping[str, str] = MappingProxyType(
         "fuse": "retrieval",
         "batch-file": "batch_file",
         "report": "report",
+        "lab": "lab",
     }
 )
 

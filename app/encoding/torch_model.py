@@ -16,7 +16,7 @@ from app.encoding.token_model import PROBE, Precision, is_same_side_by_side
 
 if TYPE_CHECKING:
     import torch
-    from sentence_transformers import SentenceTransformer
+    from sentence_transformers import SentenceTransformer, SparseEncoder
 
 
 class TorchModel:
@@ -40,8 +40,7 @@ class TorchModel:
         # The network itself: what the library puts behind it (pooling) is not asked for.
         self.network = _network(loaded)
         if self.device == "cpu":
-            # The encoder's threads work on texts of their own; more threads for each would wait for one another.
-            torch.set_num_threads(1)
+            compute_in_callers_threads()
         self.position_offset: int | None = None
         self._find_position_offset()
         if precision == "bf16":
@@ -93,17 +92,42 @@ def load_sentence_transformer(files: ModelFiles) -> "SentenceTransformer":
     Raises:
         TierFailure: `not_installed`.
     """
+    loaded: SentenceTransformer = _loaded(files, "SentenceTransformer")
+    return loaded
+
+
+def load_sparse_encoder(files: ModelFiles) -> "SparseEncoder":
+    """A model whose vectors have a number for each word it knows, nearly all 0, as its library loads it.
+
+    Raises:
+        TierFailure: `not_installed`.
+    """
+    loaded: SparseEncoder = _loaded(files, "SparseEncoder")
+    return loaded
+
+
+def compute_in_callers_threads() -> None:
+    """From now on a pass of PyTorch's on the CPU runs in the thread that asks for it, everywhere in this process.
+
+    Threads that work on texts of their own need half the processor time of as many within a pass: those wait for each
+    other at every layer.
+    """
+    import torch  # noqa: PLC0415
+
+    torch.set_num_threads(1)
+
+
+def _loaded(files: ModelFiles, kind: str) -> Any:  # of the class of that name
     try:
         # Seconds of import, paid on first use.
-        from sentence_transformers import SentenceTransformer  # noqa: PLC0415
+        import sentence_transformers  # noqa: PLC0415
         from transformers.utils import logging as transformers_logging  # noqa: PLC0415
     except ImportError as error:
         raise not_loaded(files.folder, f"sentence-transformers cannot be imported: {error}") from error
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
-        return SentenceTransformer(
-            str(files.folder), trust_remote_code=False, model_kwargs={"use_safetensors": True}
-        ).eval()
+        make = getattr(sentence_transformers, kind)
+        return make(str(files.folder), trust_remote_code=False, model_kwargs={"use_safetensors": True}).eval()
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         raise not_loaded(files.folder, error) from error
 

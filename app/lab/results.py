@@ -1,7 +1,7 @@
 """What an experiment found, as it is kept on disk and shown: a row for each system, and what was measured of it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from app.lab.retriever import IndexFacts
 from app.retrieval.compare import Comparison
@@ -24,6 +24,22 @@ class Built:
     load_seconds: float
     peak_bytes: int
     resident_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusFacts:
+    """A corpus, as it was read. `queries` are all asked; `unjudged` of them are in no measure.
+
+    `judged_elsewhere`: judged documents that are not in it. `qrels_file`: relative to the results' folder, TREC format.
+    `digest`: of documents, queries and judgments, whatever files they came in.
+    """
+
+    documents: int
+    queries: int
+    unjudged: int
+    judged_elsewhere: int
+    qrels_file: str
+    digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +84,11 @@ class System:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentResults:
-    """All of it. `comparisons`: every system against its corpus's baseline, by every measure, p-values corrected
-    within a corpus and a measure. `settings`: the experiment file as it was read, defaults filled in. `machine`: what
-    it ran on (processor, cores, Python, versions of the engines)."""
+    """All of it. `comparisons`: every system against its corpus's baseline, and every blend against each of its parts,
+    by every measure; p-values corrected within a corpus and a measure. `settings`: the experiment file as it was read,
+    defaults filled in. `machine`: what it ran on (processor, cores, Python ...). `failures`: systems that have no row,
+    with one line that says why.
+    """
 
     name: str
     measures: tuple[str, ...]
@@ -79,3 +97,5 @@ class ExperimentResults:
     comparisons: tuple[Comparison, ...]
     settings: Mapping[str, object]
     machine: Mapping[str, str]
+    corpora: Mapping[str, CorpusFacts] = field(default_factory=dict)
+    failures: Mapping[str, str] = field(default_factory=dict)

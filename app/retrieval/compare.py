@@ -69,6 +69,7 @@ def compare(
     query_ids: Sequence[str],
     measure: str,
     baseline: str | None = None,
+    pairs: Sequence[tuple[str, str]] | None = None,
     test: str = "randomization",
     correction: str = "holm",
     alpha: float = 0.05,
@@ -81,6 +82,7 @@ def compare(
         values_by_run: at least two runs, each of shape (n,): the measure's value of each query.
         query_ids: shape (n,), what query each value belongs to; the same for all runs.
         baseline: name of the run that the others are compared with (it is `b`); all pairs when None.
+        pairs: those that were planned, as (a, b), in place of all or of those with a baseline; at least one.
         test: `randomization` (sign flips, exact up to 20 queries that differ) or `t` (Student, paired).
         correction: `holm` (default), `bonferroni` or `bh` (Benjamini-Hochberg), over the pairs; or `none`.
         resamples: of the interval, and of the randomization test where it is not exact.
@@ -92,8 +94,8 @@ def compare(
         InvalidInput: an argument is out of its range, or the values do not match the queries.
     """
     _check(values_by_run, query_ids=query_ids, baseline=baseline, test=test, correction=correction, alpha=alpha)
-    pairs = _pairs(list(values_by_run), baseline)
-    differences = [paired_differences(values_by_run[a], values_by_run[b]) for a, b in pairs]
+    chosen = _pairs(list(values_by_run), baseline) if pairs is None else _checked_pairs(pairs, values_by_run)
+    differences = [paired_differences(values_by_run[a], values_by_run[b]) for a, b in chosen]
     tested = [_tested(each, test=test, resamples=resamples, seed=seed) for each in differences]
     adjusted = CORRECTIONS[correction]([p for _, p in tested])
     return tuple(
@@ -113,7 +115,7 @@ def compare(
             **win_tie_loss(each)._asdict(),
             n=len(each),
         )
-        for (a, b), each, (t, p), p_adjusted in zip(pairs, differences, tested, adjusted, strict=True)
+        for (a, b), each, (t, p), p_adjusted in zip(chosen, differences, tested, adjusted, strict=True)
     )
 
 
@@ -121,6 +123,15 @@ def _pairs(names: Sequence[str], baseline: str | None) -> list[tuple[str, str]]:
     if baseline is None:
         return list(combinations(names, 2))
     return [(name, baseline) for name in names if name != baseline]
+
+
+def _checked_pairs(pairs: Sequence[tuple[str, str]], known: Mapping[str, object]) -> list[tuple[str, str]]:
+    for a, b in pairs:
+        if a not in known or b not in known or a == b:
+            raise InvalidInput(f"{a[:80]!r} and {b[:80]!r} are no pair of the runs")
+    if not pairs or len(set(pairs)) < len(pairs):
+        raise InvalidInput("expected at least one pair, and each of them once")
+    return list(pairs)
 
 
 def _tested(differences: FloatArray, *, test: str, resamples: int, seed: int) -> tuple[float | None, float]:

@@ -89,6 +89,7 @@ def compare_reports(
     alpha: float,
     resamples: int,
     seed: int,
+    pairs: Sequence[tuple[str, str]] | None = None,
 ) -> tuple[Comparison, ...]:
     """The runs against each other by every measure, as `compare` does by one.
 
@@ -112,6 +113,7 @@ def compare_reports(
             query_ids=first.evaluation.query_ids,
             measure=measure,
             baseline=baseline,
+            pairs=pairs,
             test=test,
             correction=correction,
             alpha=alpha,

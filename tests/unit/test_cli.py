@@ -20,6 +20,7 @@ _COMMANDS = [
     "fuse",
     "batch-file",
     "report",
+    "lab",
 ]
 
 

@@ -117,3 +117,24 @@ def test_one_query_has_no_interval_and_no_evidence() -> None:
 def test_what_cannot_be_compared_is_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         compared(**arguments)
+
+
+def test_only_the_pairs_that_were_planned_are_compared_and_corrected_for() -> None:
+    runs = {"a": np.array([0.9, 0.8, 0.7]), "b": np.array([0.1, 0.2, 0.3]), "c": np.array([0.5, 0.4, 0.6])}
+
+    every = compare(runs, query_ids=["1", "2", "3"], measure="map")
+    planned = compare(runs, query_ids=["1", "2", "3"], measure="map", pairs=[("c", "a"), ("a", "b")])
+
+    assert [(each.a, each.b) for each in planned] == [("c", "a"), ("a", "b")]
+    # Holm by hand over two p of 0.25 each: the smallest twice, and the other not below it
+    assert [each.p for each in planned] == [0.25, 0.25]
+    assert [each.p_adjusted for each in planned] == [0.5, 0.5]
+    assert next(each.p for each in every if (each.a, each.b) == ("a", "b")) == 0.25
+
+
+@pytest.mark.parametrize("pairs", [[], [("a", "z")], [("a", "a")], [("a", "b"), ("a", "b")]])
+def test_pairs_that_are_none_are_refused(pairs: list[tuple[str, str]]) -> None:
+    runs = {"a": np.array([0.9, 0.8]), "b": np.array([0.1, 0.2])}
+
+    with pytest.raises(InvalidInput, match="pair"):
+        compare(runs, query_ids=["1", "2"], measure="map", pairs=pairs)

@@ -13,6 +13,7 @@ from app.lab.corpus import Chunk
 from app.lab.retriever import Retriever
 from app.lab.retrievers.elastic_plan import Plan, ServerFacts
 from app.lab.retrievers.elastic_settings import ServerSettings
+from app.lab.retrievers.vector_model import VectorSettings
 
 _VECTOR: Final = "vector"
 _MOST_CANDIDATES: Final = 10_000
@@ -39,11 +40,18 @@ class ElasticKnn(ServerSettings):
     """Nearest neighbours by cosine in a graph of 32-bit vectors: `hnsw` of Elasticsearch, OpenSearch's `lucene`."""
 
     query: Literal["knn"]
+    model: str | None = Field(None, description='As of `kind = "dense"`, and so are the prompts.')
+    query_prompt: str | None = Field(None, description="Put before each query; else the model's own.")
+    document_prompt: str | None = Field(None, description="Put before each chunk; else the model's own.")
     m: int = Field(16, ge=2, le=512, description="Edges of a vector in the graph.")
     ef_construction: int = Field(100, ge=2, le=3200, description="Candidates that are looked at for each new vector.")
     candidates: int = Field(
         100, ge=1, le=_MOST_CANDIDATES, description="Candidates that are looked at for a query; k, where that is more."
     )
+
+    def encoder(self) -> VectorSettings:
+        """What makes the vectors, for the lab to load."""
+        return VectorSettings(model=self.model, query_prompt=self.query_prompt, document_prompt=self.document_prompt)
 
     def make(self, vectors: TextVectors) -> Retriever:
         """The retriever; encoding the query is part of its search."""

@@ -1,0 +1,78 @@
+"""Answers of a user's endpoint to what was retrieved, judged by a running service."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.cli.main import main
+from app.lab.folder import load_results
+from app.lab.results import ExperimentResults, System
+from app.main import create_app
+from tests.edge_app import serve
+from tests.lab_experiments import EXPERIMENT, QUERIES, tiny_experiment
+from tests.scripted_service import Answer, Asked, scripted
+from tests.service import plain_settings
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def run(experiment: Path, *arguments: str) -> int:
+    return main(["lab", "run", str(experiment), "--out", str(experiment.parent / "out"), "--quiet", *arguments])
+
+
+def systems(results: ExperimentResults) -> Mapping[str, System]:
+    return {each.retriever: each for each in results.systems}
+
+
+def test_answers_are_asked_for_once_and_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ENDPOINT_KEY", "secret-of-the-endpoint")
+    broken = {"wing heat"}
+
+    def endpoint(asked: Asked) -> Answer:
+        assert asked.headers["authorization"] == "Bearer secret-of-the-endpoint"
+        if asked.json["question"] in broken:
+            return Answer([b"no"], status=500)
+        said: Any = {"answer": f"It says {asked.json['contexts'][0]}."}
+        return Answer([json.dumps(said).encode()])
+
+    with scripted(endpoint) as answering, serve(create_app(plain_settings()), lifespan="on") as port:
+        step = f'\n[answers]\nurl = "{answering.url}/answer"\nservice = "http://127.0.0.1:{port}"\nk = 2\n'
+        step += 'systems = ["words"]\nkey_variable = "ENDPOINT_KEY"\ntiers = ["lexical"]\n'
+        experiment = tiny_experiment(tmp_path, EXPERIMENT + step)
+
+        assert run(experiment, "--only", "words") == 0
+        answers = systems(load_results(tmp_path / "out"))["words"].answers
+        assert answers is not None
+        assert (answers["questions"], answers["answered"], answers["judged"]) == (4, 3, 3)
+        assert answers["faithfulness"] is not None
+        assert answers["faithfulness"] > 0.5
+        assert answers["hallucination_rate"] == pytest.approx(1 - answers["faithfulness"])
+        assert sorted(asked.json["question"] for asked in answering.asked) == sorted(QUERIES.values())
+        assert all(
+            len(asked.json["contexts"]) == 2 for asked in answering.asked if "buckling" not in asked.json["question"]
+        )
+
+        broken.clear()
+        assert run(experiment, "--only", "words") == 0
+        assert len(answering.asked) == 5
+        again = systems(load_results(tmp_path / "out"))["words"].answers
+        assert again is not None
+        assert (again["answered"], again["judged"]) == (4, 4)
+
+
+def test_a_service_that_is_not_there_costs_the_answers_alone(tmp_path: Path) -> None:
+    def endpoint(_: Asked) -> Answer:
+        return Answer([b'{"answer": "Wings lift."}'])
+
+    with scripted(endpoint) as answering:
+        step = f'\n[answers]\nurl = "{answering.url}"\nservice = "{answering.url}/none"\n'
+        experiment = tiny_experiment(tmp_path, EXPERIMENT + step)
+
+        assert run(experiment, "--only", "words") == 1
+
+    results = load_results(tmp_path / "out")
+    assert list(results.failures) == ["tiny.whole.words (answers)"]
+    assert systems(results)["words"].answers is None

