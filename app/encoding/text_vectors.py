@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from app.concurrency import Threads
 from app.encoding.model_files import find_model, model_name, require_class
 from app.encoding.torch_model import compute_in_callers_threads, load_sentence_transformer, load_sparse_encoder
-from app.encoding.work_threads import available_cores
+from app.encoding.work_threads import available_cores, single_threaded_algebra
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer, SparseEncoder
@@ -72,6 +72,7 @@ class TextVectors:
         is_cpu = self._model.device.type == "cpu"
         if is_cpu:
             compute_in_callers_threads()
+            single_threaded_algebra()
         self._threads = available_cores() if is_cpu else 1
         self._batch = _TEXTS[kind]["cpu" if is_cpu else "other"]
         self.engine = f"sentence-transformers {version('sentence-transformers')} {self._model.device.type}"

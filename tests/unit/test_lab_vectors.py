@@ -104,6 +104,13 @@ def test_a_graph_that_is_hardly_linked_nor_searched_says_that_it_misses_some(tmp
     assert 0 <= float(facts.stated["recall@10_of_exact"]) < 0.9
 
 
+def test_a_graph_gives_as_many_as_are_asked_for_however_few_it_looks_at(tmp_path: Path) -> None:
+    retriever = ApproximateSettings(model=str(MODELS["dense"]), ef_search=4).make()
+    retriever.build(chunks(300), tmp_path)
+
+    assert len(retriever.search("two people cross the river", 200)) >= 195
+
+
 def test_a_graph_is_built_the_same_each_time(tmp_path: Path) -> None:
     built = []
     for name in ("one", "two"):
@@ -136,7 +143,7 @@ def test_fewer_words_are_kept_when_fewer_are_asked_for(tmp_path: Path) -> None:
 
     facts = retriever.build(chunks(20), tmp_path)
 
-    assert facts.stated["words_per_chunk"] <= 3
+    assert float(facts.stated["words_per_chunk"]) <= 3
     assert facts.stated["words"] == len(TOKENS)
 
 

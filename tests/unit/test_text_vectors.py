@@ -1,12 +1,14 @@
 """One vector for each text: the library's own, whatever the model has before and behind its network."""
 
 import json
+import socket
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from app.encoding import model_files
 from app.encoding.text_vectors import Prompts, TextVectors
 from app.errors import FailureReason, TierFailure
 from tests.small_models import save_small_model, save_small_splade
@@ -103,3 +105,15 @@ def test_a_model_that_is_not_there_is_refused_by_name(tmp_path: Path) -> None:
         TextVectors(str(tmp_path / "nothing-here"))
 
     assert caught.value.reason is FailureReason.NOT_INSTALLED
+
+
+def test_a_hub_that_takes_calls_and_never_answers_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_files, "_HUB_SECONDS", 0.1)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
+
+        with pytest.raises(TierFailure, match="LocalEntryNotFoundError"):
+            model_files.find_model("some/model")

@@ -79,7 +79,6 @@ class ApproximateRetriever:
         self._texts, matrix = self._vectors.of(chunks)
         self._index = faiss.IndexHNSWFlat(matrix.shape[1], settings.links, faiss.METRIC_INNER_PRODUCT)
         self._index.hnsw.efConstruction = settings.ef_construction
-        self._index.hnsw.efSearch = settings.ef_search
         self._index.add(matrix)
         faiss.write_index(self._index, str(folder / "vectors.faiss"))
         self._texts.write_ids(folder)
@@ -111,7 +110,9 @@ class ApproximateRetriever:
         self._texts = self._index = None
 
     def _nearest(self, vectors: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
-        scores, rows = self._index.search(np.ascontiguousarray(vectors), min(k, self._index.ntotal))
+        # The engine ends a search at `efSearch` candidates, and gives fewer than are asked for where that is less.
+        wide_enough = self._faiss.SearchParametersHNSW(efSearch=max(self._settings.ef_search, k))
+        scores, rows = self._index.search(vectors, min(k, self._index.ntotal), params=wide_enough)
         return scores, rows
 
     def _recall(self, matrix: NDArray[np.float32]) -> float:
