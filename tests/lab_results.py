@@ -1,6 +1,6 @@
 """Results of an experiment that never ran, for tests of what shows them."""
 
-from app.lab.results import Built, ExperimentResults, System, Tuned
+from app.lab.results import Built, CorpusFacts, ExperimentResults, System, Tuned
 from app.lab.retriever import IndexFacts
 from app.retrieval.conventions import conventions_of
 from app.retrieval.measure import parse_measures
@@ -58,6 +58,12 @@ def results_of(
         comparisons=comparisons,
         settings={"experiment": {"name": title}},
         machine={"processor": "one of two cores"},
+        corpora={
+            corpus: CorpusFacts(
+                documents=1_400, queries=10, unjudged=2, judged_elsewhere=3, qrels_file="qrels/small.qrels", digest="0"
+            )
+        },
+        failures={f"{corpus}.whole.lost": warning},
     )
 
 

@@ -13,6 +13,7 @@ from app.lab.folder import load_results
 from app.lab.results import ExperimentResults
 from app.lab.running import Choice, run_experiment
 from app.lab.table import corpora_of, readable, systems_table
+from app.lab.wording import LANGUAGES, PageLanguage
 from app.retrieval.tables import TABLE_WRITERS
 from app.whole_file import read_file, replace_file
 
@@ -37,13 +38,15 @@ def add_command(commands: "Commands") -> None:
         "--only", action="append", default=[], metavar="NAME", help="repeatable: a system, retriever, blend or corpus"
     )
     run.add_argument("--quiet", action="store_true", help="no progress on standard error")
+    _add_language(run)
     run.set_defaults(run=_run)
     check = actions.add_parser("check", help="say what an experiment would run, and run nothing")
     _add_file(check)
     check.set_defaults(run=_check)
     table = actions.add_parser("table", help="the table of results that are there")
     table.add_argument("folder", type=Path, metavar="DIR")
-    table.add_argument("--format", choices=sorted(TABLE_WRITERS), default="markdown")
+    table.add_argument("--format", choices=(*sorted(TABLE_WRITERS), "html"), default="markdown")
+    _add_language(table)
     table.set_defaults(run=_table)
 
 
@@ -52,6 +55,10 @@ def _add_file(action: argparse.ArgumentParser) -> None:
     action.add_argument(
         "--data", type=Path, metavar="DIR", help="paths in the file are relative to this (default: its own folder)"
     )
+
+
+def _add_language(action: argparse.ArgumentParser) -> None:
+    action.add_argument("--language", choices=LANGUAGES, default="en", help="of the HTML page (default: %(default)s)")
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -74,7 +81,7 @@ def _run(options: argparse.Namespace) -> int:
     for name, text in (
         ("table.md", _written(results, "markdown")),
         ("table.csv", _written(results, "csv")),
-        ("report.html", _page(results)),
+        ("report.html", _page(results, options.language)),
     ):
         replace_file(out / name, text.encode(), mode=0o666)
     sys.stdout.write(_written(results, "markdown"))
@@ -92,7 +99,9 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _table(options: argparse.Namespace) -> int:
-    sys.stdout.write(_written(load_results(options.folder), options.format))
+    results = load_results(options.folder)
+    is_page = options.format == "html"
+    sys.stdout.write(_page(results, options.language) if is_page else _written(results, options.format))
     return 0
 
 
@@ -102,10 +111,10 @@ def _experiment(options: argparse.Namespace) -> Experiment:
     return read_experiment(options.experiment, base=options.data)
 
 
-def _page(results: ExperimentResults) -> str:
+def _page(results: ExperimentResults, language: PageLanguage) -> str:
     from app.lab.page import render_page  # noqa: PLC0415 - templates, for who writes a page alone
 
-    return render_page(results)
+    return render_page(results, language=language)
 
 
 def _written(results: ExperimentResults, form: str) -> str:

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from app import __version__
 from app.lab.plots import HEIGHT, WIDTH, Plot, plot
-from app.lab.results import ExperimentResults, System
+from app.lab.results import CorpusFacts, ExperimentResults, System
 from app.lab.table import bytes_shown, comparisons_of, corpora_of, number_shown, readable, systems_of, systems_table
 from app.lab.wording import PageLanguage, words_in
 from app.report.lone_page import BASE_STYLE, part, policy, templates_in
@@ -28,6 +28,7 @@ _HTML_LANG: Final[Mapping[PageLanguage, str]] = {"en": "en", "zh": "zh-Hans"}
 @dataclass(frozen=True, slots=True)
 class _CorpusPart:
     corpus: str
+    facts: CorpusFacts | None
     best: str | None
     verdict: tuple[str, ...]
     table: Table
@@ -76,6 +77,7 @@ def _corpus_part(results: ExperimentResults, corpus: str, words: Mapping[str, st
     best = best_of(systems, results.measures[0])
     return _CorpusPart(
         corpus=corpus,
+        facts=results.corpora.get(corpus),
         best=best.name if best else None,
         verdict=tuple(_verdict(results, best, comparisons, words)) if best else (),
         table=readable(systems_table(results, corpus)),
@@ -136,10 +138,13 @@ def _p_value(value: float) -> str:
 
 _FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "bytes": bytes_shown,
+    "count": lambda number: f"{number:,}",
     "fill": _fill,
     "number": number_shown,
     "p_value": _p_value,
     "share": _share,
     "signed": _signed,
     "visible": visible,
+    # Below the heading of a corpus its name need not be said again.
+    "within": lambda name, corpus: name.removeprefix(f"{corpus}."),
 }

@@ -15,16 +15,22 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 16.0, 14.0, 34.0
 _MARGIN: Final = 0.08
 _TICK_STEPS: Final = (1, 2, 5, 10)
 _MOST_TICKS: Final = 6
+# From a mark to its label: right, left, above, below.
+_SIDES: Final = ((13.0, 0.0), (-13.0, 0.0), (0.0, -14.0), (0.0, 14.0))
+_LABEL_WIDTH: Final = 13.0
+_LABEL_HEIGHT: Final = 12.0
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One system: the middle of its mark, the ends of its interval's line (y), and what is said of it."""
+    """One system: the middle of its mark and of its label, the ends of its interval (y), and what is said of it."""
 
     label: str
     name: str
     x: float
     y: float
+    label_x: float
+    label_y: float
     low_y: float
     high_y: float
     milliseconds: float
@@ -64,14 +70,32 @@ def plot(systems: Sequence[System], measure: str) -> Plot | None:
     x = _Scale.over([math.log10(each[2]) for each in seen], _LEFT, WIDTH - _RIGHT, least_spread=0.3)
     bounds = [bound for each in seen for bound in (each[3], *each[4])]
     y = _Scale.over(bounds, HEIGHT - _BOTTOM, _TOP, least_spread=0.02)
+    points = [(x.at(math.log10(latency)), y.at(mean)) for _, _, latency, mean, _ in seen]
     marks = tuple(
         Mark(
-            *(letters, system.name, x.at(math.log10(latency)), y.at(mean), y.at(low), y.at(high), latency, mean),
+            *(letters, system.name, *point, *beside, y.at(low), y.at(high), latency, mean),
             is_blend=bool(system.parts),
         )
-        for letters, system, latency, mean, (low, high) in seen
+        for (letters, system, latency, mean, (low, high)), point, beside in zip(
+            seen, points, _label_places(points), strict=True
+        )
     )
     return Plot(measure, marks, _latency_ticks(x), _value_ticks(y), _frontier(marks))
+
+
+def _label_places(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The middle of each label: right of its mark, or the first other side on which nothing stands yet."""
+    places: list[tuple[float, float]] = []
+    for x, y in points:
+        sides = [(x + right, y + down) for right, down in _SIDES]
+        taken = [point for point in points if point != (x, y)] + places
+        free = (side for side in sides if not any(_touches(side, other) for other in taken))
+        places.append(next(free, sides[0]))
+    return places
+
+
+def _touches(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    return abs(one[0] - other[0]) < _LABEL_WIDTH and abs(one[1] - other[1]) < _LABEL_HEIGHT
 
 
 @dataclass(frozen=True, slots=True)

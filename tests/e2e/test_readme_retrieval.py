@@ -43,3 +43,27 @@ def test_a_command_of_the_readme_runs(
 
 def test_every_command_is_shown() -> None:
     assert {command.split()[0] for command in COMMANDS} == {"evaluate", "compare", "fuse"}
+
+
+def test_the_experiment_of_the_readme_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (experiment,) = re.findall(r"```toml\n(\[corpora\..*?)```", README, re.DOTALL)
+    (command,) = re.findall(r"^plumbline (lab [^\n]+)$", README, re.MULTILINE)
+    Path("experiment.toml").write_text(experiment, encoding="utf-8")
+    passages, questions = ["the pump leaks oil", "the valve is shut"], ["why does the pump leak", "is the valve shut"]
+    rows = {"passages": passages, "questions": questions}
+    for name, texts in rows.items():
+        lines = [json.dumps({"id": f"{name[0]}{place}", "text": text}) for place, text in enumerate(texts)]
+        Path(f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    Path("qrels.txt").write_text("q0 0 p0 1\nq1 0 p1 1\n", encoding="utf-8")
+
+    code = main(shlex.split(command))
+
+    printed = capsys.readouterr().out
+    assert code == 0
+    assert [line.split("|")[2:4] for line in printed.splitlines()[2:]] == [
+        [f" manuals.whole.{name} ", " 1.0000 "] for name in ("bm25", "dense", "both")
+    ]
+    assert "manuals.whole.both" in Path("experiment/report.html").read_text(encoding="utf-8")

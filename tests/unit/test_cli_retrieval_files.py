@@ -54,7 +54,8 @@ def test_a_bad_table_is_refused_with_its_line(
 @pytest.mark.parametrize(
     ("content", "limits", "said"),
     [
-        (BOMB, ReadLimits(max_bytes=20_000_000, max_rows=100), "run.txt: the gzip data expands to more than 20000000"),
+        (BOMB, ReadLimits(max_bytes=20_000_000, max_rows=100), "run.txt: the gzip data expands to more than 250 times"),
+        (BOMB, ReadLimits(max_bytes=500_000, max_rows=100), "run.txt: the gzip data expands to more than 500000 bytes"),
         (GOOD_RUN, ReadLimits(max_bytes=40, max_rows=100), "run.txt: the file is larger than 40 bytes"),
         (GOOD_RUN, ReadLimits(max_bytes=1_000, max_rows=3), "run.txt:4: more than 3 rows"),
     ],

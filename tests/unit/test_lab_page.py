@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import pytest
 
@@ -55,7 +55,15 @@ def test_every_system_engine_weight_and_warning_is_shown(language: PageLanguage)
     page = page_of(results_of(), language)
     text = " ".join(page.texts)
 
-    for said in ("small.whole.blend", "better 1.0", "k1 = 1.2", "two chunks were cut", "one of two cores", "0.75"):
+    for said in (
+        "whole.blend",
+        "better 1.0",
+        "k1 = 1.2",
+        "two chunks were cut",
+        "one of two cores",
+        "1,400",
+        "small.whole.lost",
+    ):
         assert said in text
     assert [dict(attributes)["lang"] for name, attributes in page.elements if name == "html"] == [
         "en" if language == "en" else "zh-Hans"
@@ -123,6 +131,17 @@ def test_one_system_alone_is_drawn(milliseconds: float) -> None:
 
     assert drawn is not None
     assert drawn.marks[0].x == pytest.approx((46 + WIDTH - 16) / 2, abs=0.1)
+
+
+def test_labels_of_near_marks_stand_apart() -> None:
+    system = results_of().systems[1]
+    near = [replace(system, latency=LatencySummary(1.0, 30.0 + place, 1.0, 1.0, 1)) for place in range(3)]
+
+    drawn = plot([results_of().systems[0], *near], "map")
+
+    assert drawn is not None
+    places = [(mark.label_x, mark.label_y) for mark in drawn.marks]
+    assert all(abs(one[0] - two[0]) >= 13 or abs(one[1] - two[1]) >= 12 for one, two in combinations(places, 2))
 
 
 def test_what_was_not_timed_is_not_drawn() -> None:
