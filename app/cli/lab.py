@@ -10,10 +10,10 @@ from app.errors import InvalidInput
 from app.lab.experiment import Experiment
 from app.lab.experiment_file import read_experiment
 from app.lab.folder import load_results
+from app.lab.report.table import corpora_of, readable, systems_table
+from app.lab.report.wording import LANGUAGES, PageLanguage
 from app.lab.results import ExperimentResults
 from app.lab.running import Choice, run_experiment
-from app.lab.table import corpora_of, readable, systems_table
-from app.lab.wording import LANGUAGES, PageLanguage
 from app.retrieval.tables import TABLE_WRITERS
 from app.whole_file import read_file, replace_file
 
@@ -112,7 +112,7 @@ def _experiment(options: argparse.Namespace) -> Experiment:
 
 
 def _page(results: ExperimentResults, language: PageLanguage) -> str:
-    from app.lab.page import render_page  # noqa: PLC0415 - templates, for who writes a page alone
+    from app.lab.report.page import render_page  # noqa: PLC0415 - templates, for who writes a page alone
 
     return render_page(results, language=language)
 

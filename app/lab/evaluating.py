@@ -11,7 +11,7 @@ from typing import Final
 from app.errors import InvalidInput
 from app.lab.experiment import Experiment, Planned
 from app.lab.folder import Outcome, ResultsFolder
-from app.lab.machine import is_same
+from app.lab.measuring.machine import is_same
 from app.lab.results import CorpusFacts, ExperimentResults, System
 from app.lab.run_files import load_qrels, load_run
 from app.retrieval.compare import Comparison

@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.errors import InvalidInput
-from app.lab.answer_step import answer_figures
-from app.lab.apart import CorpusRead, MeasureSystem, ReadCorpus, SystemMeasured
+from app.lab.answers.step import answer_figures
 from app.lab.blending import Judged, blended
 from app.lab.evaluating import evaluated
 from app.lab.experiment import Experiment, Planned
 from app.lab.folder import RESULTS, Outcome, ResultsFolder, digest_of, write_json
-from app.lab.machine import this_machine
+from app.lab.measuring.apart import CorpusRead, MeasureSystem, ReadCorpus, SystemMeasured
+from app.lab.measuring.machine import this_machine
+from app.lab.measuring.starting import done_apart
 from app.lab.results import CorpusFacts, ExperimentResults
 from app.lab.run_files import load_qrels, load_run, write_run
-from app.lab.starting import done_apart
 from app.lab.telling import Teller
 from app.retrieval.conventions import conventions_of
 from app.whole_file import replace_file, sha256_of

@@ -8,8 +8,8 @@ import pytest
 
 from app.errors import InvalidInput
 from app.lab.corpus import Chunk, Query
-from app.lab.measuring import Measured, measure
-from app.lab.memory import peak_bytes, resident_bytes
+from app.lab.measuring.clock import Measured, measure
+from app.lab.measuring.memory import peak_bytes, resident_bytes
 from app.lab.retriever import Hits, IndexFacts
 from app.lab.run_files import load_run
 

@@ -6,10 +6,10 @@ from itertools import combinations, pairwise
 
 import pytest
 
-from app.lab.page import render_page
-from app.lab.plots import HEIGHT, WIDTH, plot
+from app.lab.report.page import render_page
+from app.lab.report.plots import HEIGHT, WIDTH, plot
+from app.lab.report.wording import LANGUAGES, PageLanguage, words_in
 from app.lab.results import ExperimentResults
-from app.lab.wording import LANGUAGES, PageLanguage, words_in
 from app.retrieval.report import LatencySummary
 from tests.lab_results import results_of
 from tests.report_html import HOSTILE, Page

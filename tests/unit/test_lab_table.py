@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.lab.table import bytes_shown, number_shown, readable, systems_table
+from app.lab.report.table import bytes_shown, number_shown, readable, systems_table
 from app.retrieval.tables import Marked, as_csv, as_markdown
 from tests.lab_results import results_of
 

@@ -12,11 +12,11 @@ import msgspec
 
 from app.concurrency import worked_through
 from app.errors import InvalidInput
+from app.lab.answers.kept_lines import KeptLines
 from app.lab.chunkings import AnyChunking
 from app.lab.corpus import Corpus
 from app.lab.experiment import Answers, Planned
 from app.lab.folder import ResultsFolder, digest_of
-from app.lab.kept_lines import KeptLines
 from app.lab.run_files import best_first, load_run
 from app.retrieval.run import Run
 

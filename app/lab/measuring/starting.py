@@ -12,10 +12,10 @@ from typing import IO, Final
 import msgspec
 
 from app.errors import InvalidInput
-from app.lab.apart import CorpusRead, Failed, Progress, Said, SystemMeasured, Task
+from app.lab.measuring.apart import CorpusRead, Failed, Progress, Said, SystemMeasured, Task
 
 # The path of this process as it is: what lies in the user's folder takes no name of ours.
-_CODE: Final = "import sys; sys.path[:] = {path!r}; from app.lab.apart import main; sys.exit(main())"
+_CODE: Final = "import sys; sys.path[:] = {path!r}; from app.lab.measuring.apart import main; sys.exit(main())"
 _DECODER: Final[msgspec.json.Decoder[Said]] = msgspec.json.Decoder(Said)
 
 Done = CorpusRead | SystemMeasured

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from app import __version__
-from app.lab.memory import how_taken
+from app.lab.measuring.memory import how_taken
 
 _PROCESSORS: Final = Path("/proc/cpuinfo")
 # What times depend on; another version of ours does not make them incomparable.

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from app.errors import InvalidInput
 from app.lab.corpus import Chunk, Query
-from app.lab.memory import peak_bytes, resident_bytes
+from app.lab.measuring.memory import peak_bytes, resident_bytes
 from app.lab.results import Built
 from app.lab.retriever import Hits, Retriever
 from app.lab.run_files import RunWriter, best_first

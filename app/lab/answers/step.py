@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 from app.errors import PlumblineError
-from app.lab.answer_scores import scored
-from app.lab.answering import answered, questions
+from app.lab.answers.asking import answered, questions
+from app.lab.answers.kept_lines import KeptLines
+from app.lab.answers.scores import scored
 from app.lab.corpus import Corpus
 from app.lab.experiment import Answers, Experiment, Planned
 from app.lab.folder import ResultsFolder
-from app.lab.kept_lines import KeptLines
 from app.lab.telling import Teller
 
 Figures = Mapping[str, float | None]

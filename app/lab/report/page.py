@@ -12,10 +12,18 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from app import __version__
-from app.lab.plots import HEIGHT, WIDTH, Plot, plot
+from app.lab.report.plots import HEIGHT, WIDTH, Plot, plot
+from app.lab.report.table import (
+    bytes_shown,
+    comparisons_of,
+    corpora_of,
+    number_shown,
+    readable,
+    systems_of,
+    systems_table,
+)
+from app.lab.report.wording import PageLanguage, words_in
 from app.lab.results import CorpusFacts, ExperimentResults, System
-from app.lab.table import bytes_shown, comparisons_of, corpora_of, number_shown, readable, systems_of, systems_table
-from app.lab.wording import PageLanguage, words_in
 from app.report.lone_page import BASE_STYLE, part, policy, templates_in
 from app.report.shown_text import visible
 from app.retrieval.compare import Comparison

@@ -21,7 +21,7 @@ from app.lab.corpus import Chunk, Corpus
 from app.lab.experiment import Experiment
 from app.lab.experiment_file import read_experiment
 from app.lab.folder import ResultsFolder, write_json
-from app.lab.measuring import measure
+from app.lab.measuring.clock import measure
 from app.lab.results import Built, CorpusFacts
 from app.lab.retrievers import made
 from app.lab.run_files import write_qrels

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from app.client import Plumbline
-from app.lab.answering import Question
+from app.lab.answers.asking import Question
+from app.lab.answers.kept_lines import KeptLines
 from app.lab.experiment import Answers
 from app.lab.folder import digest_of
-from app.lab.kept_lines import KeptLines
 
 _MEANS: Final = ("faithfulness", "hallucination_rate", "context_utilization")
 
