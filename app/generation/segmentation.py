@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from app.generation.abbreviations import starts_sentence
 from app.generation.blocks import LIST_MARKER, Block, BlockKind, has_word, split_blocks
@@ -50,8 +50,7 @@ _SPACED_CITATION = re.compile(rf"[ \t\xa0]{{1,2}}(?={_CITATION.pattern})")
 __all__ = ["Sentence", "SentenceKind", "split_sentences"]
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
+class Sentence(NamedTuple):
     """One sentence; `text` is what lies at [start:end) of the split text, counted in code points."""
 
     text: str
@@ -162,7 +161,8 @@ class _Splitter:
 
     def _gains_word(self, position: int) -> bool:
         if not self._has_word:
-            self._has_word = has_word(self._text, self._searched, position)
+            begins_with_word = self._text[self._searched].isalpha() and self._searched < position
+            self._has_word = begins_with_word or has_word(self._text, self._searched, position)
             self._searched = position
         return self._has_word
 
@@ -176,11 +176,13 @@ class _Splitter:
 
     def _stop_at(self, at: int, run: str) -> Stop:
         text, limit = self._text, self._block.end
-        run_end = at + len(run)
-        closed_end = self._skip_closers(run_end)
-        if text[at - 1].isspace():
-            closed_end = self._skip_detached_closer(closed_end, at)
-        end = self._skip_citations(closed_end)
+        run_end = closed_end = end = at + len(run)
+        # Mostly a blank and a word follow; the rest is asked for only where it may be.
+        if not (text[run_end : run_end + 1] == " " and text[run_end + 1 : run_end + 2].isalpha()):
+            closed_end = self._skip_closers(run_end)
+            if text[at - 1].isspace():
+                closed_end = self._skip_detached_closer(closed_end, at)
+            end = self._skip_citations(closed_end)
         next_word = _after(_TO_NEXT_WORD, text, end, limit)
         following = text[next_word : min(limit, next_word + _EXCERPT_CHARS)]
         has_gap = end == limit or text[end].isspace()

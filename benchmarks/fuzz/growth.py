@@ -172,6 +172,8 @@ def main() -> int:
     options = parser.parse_args()
     families = options.families.split(";") if options.families else list(FAMILIES)
     parsers = options.parsers.split(",") if options.parsers else list(PARSERS)
+    for unknown in {*parsers} - {*PARSERS} | {*families} - {*FAMILIES}:
+        parser.error(f"{unknown!r} is no parser or family; parsers are {', '.join(PARSERS)}")
     sizes = QUICK_SIZES if options.quick else SIZES
     rows: list[tuple[float, float, int, str, str]] = []
     crashes = []
