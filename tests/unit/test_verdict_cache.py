@@ -165,7 +165,7 @@ def test_a_lone_surrogate_has_a_key_too() -> None:
 
 def test_another_cut_of_the_same_answer_has_another_key() -> None:
     case = case_of("It burns. It shines.", "It burns.")
-    whole = replace(case, sentences=(replace(case.sentences[0], end=20),))
+    whole = replace(case, sentences=(case.sentences[0]._replace(end=20),))
 
     assert verdict_key(case, tenant="", identity="") != verdict_key(whole, tenant="", identity="")
 
