@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 import time
+import traceback
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final, TypeAlias
@@ -28,6 +29,7 @@ from app.lab.run_files import write_qrels
 
 # A line of progress is a tenth of a second's, at most: more would be seen in the times.
 _TELL_SECONDS: Final = 0.1
+_BROKEN: Final = 1
 _ORPHANED: Final = 3
 
 
@@ -95,8 +97,11 @@ def main() -> int:
         where = Path(str(error.filename)).name if error.filename else type(error).__name__
         said.say(Failed(f"{where}: {error.strerror or error}"))
     except BaseException as error:
+        # Before it is said: who hears it ends this process
+        traceback.print_exc()
+        sys.stderr.flush()
         said.say(Failed(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"))
-        raise
+        return _BROKEN
     return 0
 
 
