@@ -3,6 +3,7 @@
 import contextlib
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -24,16 +25,20 @@ def system(*command: str) -> bool:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def small_disk() -> Iterator[Path]:
     """A folder that is a file system of its own and holds 24 megabytes."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    if not system("mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(folder)):
-        pytest.skip("a file system of its own takes the rights to mount one")
+    # Not in tmp_path: of a killed run it would be in the way of every later one, which clears the folders of earlier
+    # runs away and cannot this.
+    folder = Path(tempfile.mkdtemp(prefix="plumbline-disk-"))
     try:
-        yield folder
+        if not system("mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(folder)):
+            pytest.skip("a file system of its own takes the rights to mount one")
+        try:
+            yield folder
+        finally:
+            system("umount", "--lazy", str(folder))
     finally:
-        system("umount", "--lazy", str(folder))
+        folder.rmdir()
 
 
 def fill(ballast: Path) -> None:
