@@ -370,7 +370,7 @@ def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
         (b"\xef\xbb\xbfok \xff", "mill.md:1: is not UTF-8 at byte 6"),
         (b"ok\0", "mill.md: holds NUL at byte 2"),
         ("风".encode("utf-16"), "mill.md: is UTF-16"),
-        (gzip.compress(b"a" * 99)[:-9], "mill.md: the gzip data ends too early"),
+        (gzip.compress(b"a" * 99, mtime=0)[:-9], "mill.md: the gzip data ends too early"),
     ],
 )
 def test_a_text_in_another_encoding_is_refused_with_its_place(tmp_path: Path, data: bytes, said: str) -> None:
