@@ -10,23 +10,24 @@ _MARKUP = " \t\n#*_`~>-•\"'“”"
 _CLAUSE_BREAK = re.compile(r"[,;:，；：、]|\s[-–—]\s|——")
 _WORD = re.compile(r"\w+")
 
-# Runs are possessive (`*+`) and alternatives distinct, so that matching stays linear.
+# Runs are atomic and alternatives distinct, so that matching stays linear. Atomic groups, not possessive ones: before
+# Python 3.11.5 a possessive group goes on behind what it gave up.
 _OPENING_EN = re.compile(
-    r"(?:(?:(?:i'm|i am) )?(?:so |very |really )?(?:sorry|afraid)(?=[\s,.]|$)[,.]?\s*+(?:but |that )?"
+    r"(?>(?:(?:(?:i'm|i am) )?(?:so |very |really )?(?:sorry|afraid)(?=[\s,.]|$)[,.]?\s*+(?:but |that )?"
     r"|(?:unfortunately|apologies)(?=[\s,.]|$),?\s*+(?:but )?"
     r"|(?:based on|according to|from|given) (?:the )?[\w\s]{0,60}?,\s*+"
-    r"|(?:and|so|therefore|thus|hence|that) )*+",
+    r"|(?:and|so|therefore|thus|hence|that) )*)",
     re.IGNORECASE,
 )
 _SOURCE_EN = (
-    r"(?:(?:the|this|these|your|any|given|provided|retrieved|available|above|supplied|search|of|and|in|my)\s+){0,5}+"
+    r"(?>(?:(?:the|this|these|your|any|given|provided|retrieved|available|above|supplied|search|of|and|in|my)\s+){0,5})"
     r"(?:contexts?|passages?|documents?|texts?|sources?|information|articles?|excerpts?|snippets?|results?|materials?"
     r"|content|data|references?)(?: (?:provided|given|retrieved|available|above|supplied|cited|i have|at hand))?"
 )
 _ASKED_EN = r"(?:who|what|when|where|why|how|which|whether|if|this|that|from|based|with|given)"
 _FACTS_EN = r"(?:information|context|details?|data|knowledge|answers?|access|evidence|mention|references?)"
 _TELL_EN = r"(?:answer|determine|find|say|tell|provide|locate|confirm|respond|help)"
-_LOOSE_EN = r"(?:any |enough |sufficient |the |an? |that |this |more |specific |relevant )*+"
+_LOOSE_EN = r"(?>(?:any |enough |sufficient |the |an? |that |this |more |specific |relevant )*)"
 _ABSTAINS_EN = re.compile(
     r"(?:i|we) (?:really |simply |just )?(?:do not|don't|did not|didn't) (?:actually )?"
     rf"(?:know\b|have {_LOOSE_EN}{_FACTS_EN}\b|(?:find|see) (?:it|that|this|anything|{_LOOSE_EN}{_FACTS_EN})\b)"
@@ -53,9 +54,9 @@ _FILLER_EN = re.compile(
 )
 
 _OPENING_ZH = re.compile(
-    r"(?:很|非常|十分|抱歉|对不起|遗憾|不好意思|根据|基于|依据|从|在|现有|已有|目前|当前|提供|给出|给定|检索|上述|以上"
+    r"(?>(?:很|非常|十分|抱歉|对不起|遗憾|不好意思|根据|基于|依据|从|在|现有|已有|目前|当前|提供|给出|给定|检索|上述|以上"
     r"|文中|所|这些|因此|所以|您|你|我|本人|们|暂时|暂|都|也|均|并(?!未|没)|的|到|中|里|内|来看|上下文|资料|信息|文档"
-    r"|文本|内容|材料|文章|段落|背景|知识库|结果|来源|参考|[。！!\s])*+"
+    r"|文本|内容|材料|文章|段落|背景|知识库|结果|来源|参考|[。！!\s])*)"
 )
 _FACTS_ZH = r"(?:信息|答案|相关|资料|内容|回答|依据|说明|数据)"
 _ABSTAINS_ZH = re.compile(
@@ -63,7 +64,7 @@ _ABSTAINS_ZH = re.compile(
     r"(?:回答|确定|判断|得知|得出|获知|确认|知道|推断)"
     rf"|(?:无法|不能)(?:直接)?(?:找到|提供|给出)(?:\W*$|(?=.{{0,10}}{_FACTS_ZH}))"
     r"|(?<=[我们])不(?:知道|太清楚|清楚|确定|了解)|不(?:知道|太清楚|清楚|确定|了解)\W*$"
-    r"|(?:没有|没|并未|并没有|未曾|未|缺乏|缺少|无)(?:明确|直接|具体|足够|任何|能够|能|的){0,3}+"
+    r"|(?:没有|没|并未|并没有|未曾|未|缺乏|缺少|无)(?>(?:明确|直接|具体|足够|任何|能够|能|的){0,3})"
     r"(?:提到|提及|提供|说明|包含|涉及|给出|答案|相关|信息|资料|内容|找到|查到|检索到|记载|介绍)"
     r"|不足以(?:回答|判断|确定|得出|说明|支持)|(?<=信息|资料|证据|内容|文本|下文)不足"
     r"|未知\W*$"

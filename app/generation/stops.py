@@ -18,7 +18,7 @@ _STRONG = re.compile(f"[{STRONG_TERMINATORS}]")
 _CONTINUES = frozenset("，、；：,;:")
 _HALF_WIDTH = frozenset(".!?")
 _LATIN = "0-9A-Za-z\u00c0-\u024f\u0370-\u052f"
-_LAST_WORD = re.compile(rf"(?<![=/&%@_])(?:[{_LATIN}]++)(?:[.'’][{_LATIN}]++)*+\Z")
+_LAST_WORD = re.compile(rf"(?<![=/&%@_])[{_LATIN}]++(?>(?:[.'’][{_LATIN}]++)*)\Z")
 _GLUED = re.compile(r"[a-z)\]]{2}")
 # “好。”她说。 The speaker named after the quote belongs to it; one that introduces another quote does not.
 _SPEAKER_AFTER = re.compile(

@@ -22,7 +22,7 @@ _RANK: Final = (
     r"|rank\s?+[0-9]{1,4}+\s?+[.:：)-]"
     r"|第[0-9一二三四五六七八九十]{1,4}+[名位个]?+\s?+[:：、.]?+)(?:\*\*)?+"
 )
-_PREFIX: Final = re.compile(rf"\s*+(?:{_BULLET}(?:{_RANK})?+|{_RANK})\s*+", re.IGNORECASE)
+_PREFIX: Final = re.compile(rf"\s*+(?:{_BULLET}(?>(?:{_RANK})?)|{_RANK})\s*+", re.IGNORECASE)
 _NAMED_INDEX: Final = re.compile(
     r"(?:(?:passage|document|doc|文档|段落)\s?+[\[(#【［]?+|[\[(【［])([0-9]{1,6}+)(?![0-9])[\])】］]?+", re.IGNORECASE
 )

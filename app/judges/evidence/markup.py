@@ -7,7 +7,7 @@ from app.judges.evidence.folding import View, without
 
 # Every pattern is bounded or possessive: the text comes from strangers.
 _MARKUP = re.compile(
-    r"(?P<comment><!--(?:[^<>]++|<(?!!--))*+>(?<=-->))"
+    r"(?P<comment><!--(?:[^<>]++|(?!<!--)<)*+>(?<=-->))"
     r"|(?P<tag></?[A-Za-z][A-Za-z0-9]{0,15}(?:\s[^<>]{0,500})?/?>)"
     r"|(?P<entity>&(?:#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,24});)"
     r"|(?P<image>!\[(?=[^\[\]\n]{0,300}\]\())"

@@ -16,7 +16,7 @@ from app.errors import InvalidInput
 _VALUE: Final = r"\s*+=\s*+(?:\"[^\"<>]*+\"|'[^'<>]*+'|[^\s\"'<>/]++)"
 # Attributes need values: `x <y and z> w` is text.
 _MARK: Final = re.compile(
-    rf"<(?P<slash>/?)(?P<name>[A-Za-z][\w.:-]*+)(?:\s++[A-Za-z_][\w.:-]*+{_VALUE})*+\s*+(?P<empty>/?)>"
+    rf"<(?P<slash>/?)(?P<name>[A-Za-z][\w.:-]*+)(?>(?:\s++[A-Za-z_][\w.:-]*+{_VALUE})*)\s*+(?P<empty>/?)>"
     r"|<!--|<!\[CDATA\[|<!DOCTYPE(?=[\s>])|<\?",
     re.IGNORECASE,
 )

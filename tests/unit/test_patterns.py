@@ -1,0 +1,104 @@
+"""Regular expressions of the service mean the same on every Python that it runs on."""
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+import app
+
+# Without type stubs
+op: Any = importlib.import_module("re._constants")
+parser: Any = importlib.import_module("re._parser")
+
+_ONE_CHARACTER = {op.LITERAL, op.NOT_LITERAL, op.IN, op.ANY}
+
+
+def _modules() -> list[str]:
+    # Not `__main__`, which would run; what needs an extra that is absent is looked at where it is there.
+    names = [module.name for module in pkgutil.walk_packages(app.__path__, "app.")]
+    return [name for name in names if not name.endswith("__main__")]
+
+
+def _patterns(value: object) -> Iterator[re.Pattern[Any]]:
+    if isinstance(value, re.Pattern):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _patterns(list(value.values()))
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _patterns(each)
+
+
+def _groups(ops: Any) -> Iterator[list[Any]]:
+    """What possessive groups repeat, wherever they stand."""
+    for code, argument in ops:
+        if code is op.POSSESSIVE_REPEAT and not (len(argument[2]) == 1 and argument[2][0][0] in _ONE_CHARACTER):
+            yield list(argument[2])
+        for part in argument if isinstance(argument, tuple) else (argument,):
+            for each in part if isinstance(part, list) else (part,):
+                if isinstance(each, parser.SubPattern):
+                    yield from _groups(each)
+
+
+def _may_lose_its_place(ops: list[Any], *, has_read: bool = False) -> bool:
+    """Whether a turn can fail after it has read something and then done more than compare characters.
+
+    Before 3.11.5 the engine then goes on from there, not from where the turn began (python/cpython#106052).
+    """
+    for index, (code, argument) in enumerate(ops):
+        rest = ops[index + 1 :]
+        if code in _ONE_CHARACTER:
+            has_read = True
+        elif code is op.SUBPATTERN:
+            return _may_lose_its_place([*argument[3], *rest], has_read=has_read)
+        elif code is op.BRANCH and not has_read:
+            return any(_may_lose_its_place([*each, *rest]) for each in argument[1])
+        elif code in {op.POSSESSIVE_REPEAT, op.MAX_REPEAT, op.MIN_REPEAT} and argument[2][0][0] in _ONE_CHARACTER:
+            can_fail = bool(rest) or argument[0] > 0
+            if has_read and can_fail:
+                return True
+            has_read = True
+        elif code in {op.ASSERT, op.ASSERT_NOT} and not has_read:
+            continue
+        elif code is not op.AT:
+            return True
+    return False
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_unsafe"),
+    [
+        (r'"(?:[^"\\]++|\\.)*+"', False),
+        (r"(?:>[ \t]*)*+", False),
+        (r"(?:(?!<!--)<|[^<])*+", False),
+        (r"(?:ab?c)*+", True),
+        (r"(?:a(?!b))*+", True),
+        (r"(?:the\s+){0,5}+", True),
+        (r"(?:[.']\w++)*+", True),
+        (r"x|(?:(?:a|b\d+)c)?+", True),
+        (r"(?>(?:ab?c)*)", False),
+    ],
+)
+def test_what_an_early_python_3_11_gets_wrong_is_seen(pattern: str, is_unsafe: bool) -> None:
+    assert any(map(_may_lose_its_place, _groups(parser.parse(pattern)))) is is_unsafe
+
+
+def test_no_possessive_group_loses_its_place() -> None:
+    found: dict[str, list[str]] = {}
+    count = 0
+    for name in _modules():
+        try:
+            module = importlib.import_module(name)
+        except ImportError:
+            continue
+        for pattern in _patterns(list(vars(module).values())):
+            count += 1
+            if any(map(_may_lose_its_place, _groups(parser.parse(pattern.pattern, pattern.flags)))):
+                found.setdefault(name, []).append(pattern.pattern)
+
+    assert found == {}, "write (?>(?:...)*) for (?:...)*+"
+    assert count > 100
