@@ -112,7 +112,7 @@ async def service(
         judge,
         llm_api_key=SecretStr(JUDGE_KEY),
         api_keys=(SecretStr(API_KEY),),
-        **{"deadline_seconds": 0.5, **knobs},
+        **{"deadline_seconds": 2.0, **knobs},
     )
     exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
