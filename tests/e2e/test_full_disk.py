@@ -74,7 +74,8 @@ async def test_a_job_waits_for_room_and_goes_on_by_itself(small_disk: Path) -> N
     # No row before the disk is full: the job could be done before that.
     handler.gate.clear()
     async with working(store, handler, group_rows=16):
-        await ended(store, job.id, state="running")
+        # Nor before its rows are in hand: where they cannot be read, nothing comes to be committed.
+        await until(lambda: handler.under_way > 0)
         fill(ballast)
         handler.gate.set()
         # until a commit has failed, and been tried again
