@@ -18,7 +18,8 @@ _STRONG = re.compile(f"[{STRONG_TERMINATORS}]")
 _CONTINUES = frozenset("，、；：,;:")
 _HALF_WIDTH = frozenset(".!?")
 _LATIN = "0-9A-Za-z\u00c0-\u024f\u0370-\u052f"
-_LAST_WORD = re.compile(rf"(?<![=/&%@_])[{_LATIN}]++(?>(?:[.'’][{_LATIN}]++)*)\Z")
+_LAST_WORD = re.compile(rf"(?<![=/&%@_])[{_LATIN}]++(?:[.'’][{_LATIN}][{_LATIN}]*+)*+\Z")
+_OF_WORDS = ".'’" + "".join(filter(re.compile(f"[{_LATIN}]").match, map(chr, range(0x0530))))
 _GLUED = re.compile(r"[a-z)\]]{2}")
 # “好。”她说。 The speaker named after the quote belongs to it; one that introduces another quote does not.
 _SPEAKER_AFTER = re.compile(
@@ -113,7 +114,10 @@ def _period_ends(stop: Stop) -> bool:
         return False
     if stop.before.isspace():
         return not (_SPACED_INITIAL.search(stop.text, max(0, stop.start - 3), stop.start) and _goes_on(stop))
-    word = _LAST_WORD.search(stop.text, max(0, stop.start - _WORD_REACH_CHARS), stop.start)
+    reach = max(0, stop.start - _WORD_REACH_CHARS)
+    # From where the word can begin on: a search from further in front tries every character.
+    begin = reach + len(stop.text[reach : stop.start].rstrip(_OF_WORDS))
+    word = _LAST_WORD.search(stop.text, begin, stop.start)
     if word is None or (stop.is_cited and not following.islower()):
         return True
     if word.group().isdigit() and _is_item_number(stop):
