@@ -115,17 +115,23 @@ def serve(
     if send_buffer_bytes is not None:
         # connections take it over from the listener
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan=lifespan))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    try:
-        while not server.started and thread.is_alive():
-            time.sleep(0.005)
+    with in_thread(uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan=lifespan)), listener):
         yield listener.getsockname()[1]
-    finally:
-        server.should_exit = True
-        thread.join()
-        listener.close()
+
+
+@contextlib.contextmanager
+def in_thread(server: uvicorn.Server, listener: socket.socket) -> Iterator[None]:
+    """The server, from its start to its end, on a listener that is closed then."""
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    with listener:
+        thread.start()
+        try:
+            while not server.started and thread.is_alive():
+                time.sleep(0.005)
+            yield
+        finally:
+            server.should_exit = True
+            thread.join()
 
 
 def _router() -> APIRouter:

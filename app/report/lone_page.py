@@ -8,14 +8,16 @@ from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+# Where what every page has lies: `lone_head.html` (wants `title`, `html_lang`, `policy`, `style`, `version`), its mark.
+_PARTS: Final = Path(__file__).parent / "page_parts"
 # Colours, letters, cards and tables of every page.
-BASE_STYLE: Final = Path(__file__).parent / "page_parts" / "base.css"
+BASE_STYLE: Final = _PARTS / "base.css"
 
 
 def templates_in(folder: Path, filters: Mapping[str, Callable[..., Any]]) -> Environment:
-    """What compiles the parts of a page; a tenth of a second, so keep it."""
+    """What compiles the parts of a page, its own and those of every page; a tenth of a second, so keep it."""
     environment = Environment(
-        loader=FileSystemLoader(folder),
+        loader=FileSystemLoader([folder, _PARTS]),
         # In whatever file: what is not ours is escaped, always.
         autoescape=True,
         undefined=StrictUndefined,

@@ -20,6 +20,7 @@ from starlette.requests import ClientDisconnect
 
 from app.cli.connections import Patience, attended
 from app.cli.serve import DrainingServer, connections_within_descriptors
+from tests.edge_app import in_thread
 
 GET = b"GET /quick HTTP/1.1\r\nHost: a\r\n\r\n"
 PROMPT = Patience(head_seconds=0.3, taking_seconds=0.3)
@@ -67,26 +68,18 @@ def small_app(told: threading.Semaphore) -> FastAPI:
 @contextmanager
 def serving(patience: Patience, told: threading.Semaphore | None = None) -> Iterator[int]:
     """The port of the service's own server with a small app."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16_384)
-        config = uvicorn.Config(
-            small_app(told or threading.Semaphore(0)),
-            http=attended(patience),
-            ws="none",
-            log_config=None,
-            lifespan="off",
-            timeout_graceful_shutdown=1,
-        )
-        server = DrainingServer(config, on_shutdown=lambda: None)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        try:
-            while not server.started and thread.is_alive():
-                time.sleep(0.005)
-            yield listener.getsockname()[1]
-        finally:
-            server.should_exit = True
-            thread.join()
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16_384)
+    config = uvicorn.Config(
+        small_app(told or threading.Semaphore(0)),
+        http=attended(patience),
+        ws="none",
+        log_config=None,
+        lifespan="off",
+        timeout_graceful_shutdown=1,
+    )
+    with in_thread(DrainingServer(config, on_shutdown=lambda: None), listener):
+        yield listener.getsockname()[1]
 
 
 @contextmanager
