@@ -23,16 +23,16 @@ from pathlib import Path
 import numpy as np
 from pydantic import ValidationError
 
-from app.agreement.figures import Agreement, auroc_difference, measure_agreement
-from app.agreement.labels import LabelledRow, Labels, read_labels
-from app.agreement.resampling import ScoredRows
-from app.errors import ConfigurationError, InvalidInput, PlumblineError
-from app.generation.words import language_of
-from app.judges.tier import TierName
-from app.settings import Settings
-from app.telemetry import configure_logging
 from benchmarks.agreement_scores import Baseline, Outcome, baseline_scores, score_rows
 from benchmarks.agreement_table import print_agreement, print_datasets
+from plumbline.extras.calibration.figures import Agreement, auroc_difference, measure_agreement
+from plumbline.extras.calibration.labels import LabelledRow, Labels, read_labels
+from plumbline.extras.calibration.resampling import ScoredRows
+from plumbline.ground.errors import ConfigurationError, InvalidInput, PlumblineError
+from plumbline.ground.settings import Settings
+from plumbline.ground.telemetry import configure_logging
+from plumbline.judging.text.words import language_of
+from plumbline.judging.tiers.tier import TierName
 
 Groups = Mapping[str, Collection[str]]
 

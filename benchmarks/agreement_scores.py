@@ -9,19 +9,24 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from app.agreement.baselines import rouge_l_precision, seed_embedding_similarity, seed_word_overlap, shortness
-from app.agreement.figures import Scale
-from app.agreement.labels import LabelledRow
-from app.assembly import Service, encoder_of
-from app.concurrency import worked_through
-from app.encoding.model_files import find_model
-from app.encoding.torch_model import load_sentence_transformer
-from app.exchange import Usage
-from app.generation.sample import Sample
-from app.judges.tier import TierName
-from app.main import create_app
-from app.scoring import Options, Result, Status
-from app.settings import Settings
+from plumbline.assembly import Service, encoder_of
+from plumbline.extras.calibration.baselines import (
+    rouge_l_precision,
+    seed_embedding_similarity,
+    seed_word_overlap,
+    shortness,
+)
+from plumbline.extras.calibration.figures import Scale
+from plumbline.extras.calibration.labels import LabelledRow
+from plumbline.ground.concurrency import worked_through
+from plumbline.ground.settings import Settings
+from plumbline.judging.ports.exchange import Usage
+from plumbline.judging.scoring import Options, Result, Status
+from plumbline.judging.text.sample import Sample
+from plumbline.judging.tiers.tier import TierName
+from plumbline.main import create_app
+from plumbline.models.encoder.model_files import find_model
+from plumbline.models.encoder.torch_model import load_sentence_transformer
 
 _ROWS_BETWEEN_NOTES = 500
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from app.agreement.figures import Agreement, Figure, Figures
+from plumbline.extras.calibration.figures import Agreement, Figure, Figures
 
 _HEAD = (
     f"{'':24} {'rows':>5} {'AUROC':^17} {'BAcc at 0.5':^17} {'best BAcc':^17} {'kappa':^17} "

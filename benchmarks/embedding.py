@@ -28,23 +28,23 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import numpy as np
 import torch
 
-from app.assembly import make_plan
-from app.encoding.encoder import SharedEncoder
-from app.encoding.loading import Backend, ModelChoice, load
-from app.encoding.model_files import find_model
-from app.encoding.rows import forward_in_rows
-from app.encoding.token_model import Precision, TokenModel
-from app.encoding.torch_model import load_sentence_transformer
-from app.generation.sample import segment
-from app.generation.scores import score
-from app.judges.embedding import EmbeddingTier
-from app.judges.sentence_claims import judgement_of
-from app.judges.tier import Ask
-from app.readiness import Readiness, State
-from app.sample import Sample
-from app.settings import Settings
-from app.token_vectors import Reading, TokenVectors
 from benchmarks.prose import Prose, made_prose, prose_of, tier_texts
+from plumbline.assembly import make_plan
+from plumbline.ground.settings import Settings
+from plumbline.judging.ports.readiness import Readiness, State
+from plumbline.judging.ports.token_vectors import Reading, TokenVectors
+from plumbline.judging.text.input import Sample
+from plumbline.judging.text.sample import segment
+from plumbline.judging.text.scores import score
+from plumbline.judging.tiers.embedding import EmbeddingTier
+from plumbline.judging.tiers.sentence_claims import judgement_of
+from plumbline.judging.tiers.tier import Ask
+from plumbline.models.encoder.encoder import SharedEncoder
+from plumbline.models.encoder.loading import Backend, ModelChoice, load
+from plumbline.models.encoder.model_files import find_model
+from plumbline.models.encoder.rows import forward_in_rows
+from plumbline.models.encoder.token_model import Precision, TokenModel
+from plumbline.models.encoder.torch_model import load_sentence_transformer
 
 _GEMM = 1_536
 _CONCURRENCY = 8

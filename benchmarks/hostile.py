@@ -23,13 +23,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from app.access.key import Scope
-from app.access.key_changes import revoke_key
-from app.access.key_file import FILE_NAME
 from benchmarks.hostile_load import Mixture
 from benchmarks.hostile_requests import BODY_SECONDS, Keys, attacks
 from benchmarks.process_figures import Held, held_by
 from benchmarks.service_process import ServiceProcess, running_service
+from plumbline.service.access.key import Scope
+from plumbline.service.access.key_changes import revoke_key
+from plumbline.service.access.key_file import FILE_NAME
 from tests.judge_process import judge_process
 from tests.keyed_service import made_key
 

@@ -11,9 +11,14 @@ from typing import Any
 
 import httpx2
 
-from app.api.retrieval_examples import COMPARISON_EXAMPLES, EVALUATION_EXAMPLES, FUSION_EXAMPLES, RANKING_EXAMPLES
 from benchmarks.hostile_requests import Attack
 from benchmarks.hostile_talk import attacked, wrong_problem
+from plumbline.service.api.retrieval_examples import (
+    COMPARISON_EXAMPLES,
+    EVALUATION_EXAMPLES,
+    FUSION_EXAMPLES,
+    RANKING_EXAMPLES,
+)
 
 # Enough to fill caches with all of them before the memory is first looked at.
 _SAMPLES = 300

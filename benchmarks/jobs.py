@@ -19,17 +19,17 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from app.assembly import build, make_plan
-from app.jobs.job import NewJob
-from app.jobs.pace import Pace
-from app.jobs.sqlite_store import SqliteJobStore
-from app.jobs.store import Upload
-from app.jobs.worker import Worker
-from app.judges.tier import TierName
-from app.rows.job_rows import job_rows
-from app.sample import Sample
-from app.scoring import Options, Scorer
-from app.settings import Settings
+from plumbline.assembly import build, make_plan
+from plumbline.ground.settings import Settings
+from plumbline.judging.scoring import Options, Scorer
+from plumbline.judging.text.input import Sample
+from plumbline.judging.tiers.tier import TierName
+from plumbline.rows.job_rows import job_rows
+from plumbline.rows.jobs.job import NewJob
+from plumbline.rows.jobs.pace import Pace
+from plumbline.rows.jobs.sqlite_store import SqliteJobStore
+from plumbline.rows.jobs.store import Upload
+from plumbline.rows.jobs.worker import Worker
 
 # fmt: off
 WORDS = [

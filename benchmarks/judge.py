@@ -26,15 +26,15 @@ from statistics import median
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from app.backends.chat_models import FailoverChatModel, build_chat_models
-from app.backends.endpoints import resolve_judges
-from app.exchange import ChatRequest, Ledger
-from app.main import create_app
-from app.scoring import Options
-from app.settings import Settings
-from app.telemetry import configure_logging
 from benchmarks.judge_parts import parts
 from benchmarks.judge_server import SAMPLES, JudgeServer, judge_server, sample
+from plumbline.ground.settings import Settings
+from plumbline.ground.telemetry import configure_logging
+from plumbline.judging.ports.exchange import ChatRequest, Ledger
+from plumbline.judging.scoring import Options
+from plumbline.main import create_app
+from plumbline.models.chat.chat_models import FailoverChatModel, build_chat_models
+from plumbline.models.chat.endpoints import resolve_judges
 
 LATENCY_SECONDS = 0.2
 # Of each of the calls under way, one after another: 1,000 at 64.

@@ -12,13 +12,13 @@ from typing import Any
 
 import httpx2
 
-from app.backends.completions import read_completion
-from app.backends.completions_client import CompletionsClient, Departure
-from app.backends.endpoints import Endpoint
-from app.backends.judge_connections import Head
-from app.backends.request_form import LearntForm
-from app.exchange import ChatRequest
 from benchmarks.judge_server import completion_bytes
+from plumbline.judging.ports.exchange import ChatRequest
+from plumbline.models.chat.completions import read_completion
+from plumbline.models.chat.completions_client import CompletionsClient, Departure
+from plumbline.models.chat.endpoints import Endpoint
+from plumbline.models.chat.judge_connections import Head
+from plumbline.models.chat.request_form import LearntForm
 
 CALLS = 500
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 
-from app.generation.sample import Sample
+from plumbline.judging.text.sample import Sample
 from tests.judge_process import served_apart
 
 SAMPLES = 1_000

@@ -49,7 +49,7 @@ def service(judge_url: str, concurrency: int) -> Iterator[tuple[int, int]]:
             "LOG_LEVEL": "WARNING",
         }
         environment = {**os.environ, **{f"PLUMBLINE_{name}": value for name, value in settings.items()}}
-        command = [sys.executable, "-m", "app.cli.main", "serve", "--port", str(port)]
+        command = [sys.executable, "-m", "plumbline.cli.main", "serve", "--port", str(port)]
         process = subprocess.Popen(command, cwd=ROOT, env=environment)  # noqa: S603
         try:
             wait_until_ready(port)

@@ -18,8 +18,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from app.jobs.job import JobState, NewJob
-from app.jobs.sqlite_store import SqliteJobStore
+from plumbline.rows.jobs.job import JobState, NewJob
+from plumbline.rows.jobs.sqlite_store import SqliteJobStore
 from tests.job_rows import TENANT, upload
 from tests.judge_process import judge_process, row
 from tests.kill_trial import KillTrial

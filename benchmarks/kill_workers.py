@@ -17,10 +17,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from app.jobs.job import JobState, NewJob
-from app.jobs.store import JobStore
 from benchmarks.kill_service import CHUNK_ROWS, command
 from benchmarks.kill_service import environment as service_environment
+from plumbline.rows.jobs.job import JobState, NewJob
+from plumbline.rows.jobs.store import JobStore
 from tests.job_rows import TENANT, upload
 from tests.job_stores import PostgresStores
 from tests.judge_process import judge_process, row

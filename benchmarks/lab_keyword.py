@@ -17,13 +17,13 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import kendalltau
 
-from app.lab.corpus import Chunk
-from app.lab.retrievers.keyword import KeywordSettings
-from app.lab.retrievers.terms import terms_in
-from app.retrieval.conventions import conventions_of
-from app.retrieval.measure import parse_measures
-from app.retrieval.report import Resampling, report_runs
-from app.retrieval.run import Qrels, Run
+from plumbline.extras.lab.corpus import Chunk
+from plumbline.extras.lab.retrievers.keyword import KeywordSettings
+from plumbline.extras.lab.retrievers.terms import terms_in
+from plumbline.retrieval.conventions import conventions_of
+from plumbline.retrieval.measure import parse_measures
+from plumbline.retrieval.report import Resampling, report_runs
+from plumbline.retrieval.run import Qrels, Run
 from tests.keyword_oracle import bm25s_scores
 
 MEASURES = parse_measures(["ndcg@10", "map", "precision@20", "recall@100"])

@@ -22,17 +22,17 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from app.assembly import build, make_plan
-from app.exchange import ChatReply, ChatRequest, Ledger
-from app.judges.tier import TierName
-from app.readiness import Readiness, State
-from app.sample import Sample
-from app.scoring import Options, Scorer, Status
-from app.settings import Settings
 from benchmarks.linear_plot import plot
 from benchmarks.prose import ANSWER, CONTEXTS, SENTENCES, Prose, Wording, made_prose
 from benchmarks.prose_words import OPENINGS
 from benchmarks.service_tables import table
+from plumbline.assembly import build, make_plan
+from plumbline.ground.settings import Settings
+from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
+from plumbline.judging.ports.readiness import Readiness, State
+from plumbline.judging.scoring import Options, Scorer, Status
+from plumbline.judging.text.input import Sample
+from plumbline.judging.tiers.tier import TierName
 
 FACTORS = (1, 4, 16)
 AXES = ("answer length", "number of contexts", "length of contexts")

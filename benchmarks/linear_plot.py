@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Final
 
-from app.report.charts import place
+from plumbline.rows.report.charts import place
 
 _WIDTH: Final = 900
 _HEIGHT: Final = 320

@@ -11,10 +11,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar
 
-from app.generation.sample import segment
-from app.generation.segmentation import split_sentences
-from app.sample import Sample
 from benchmarks.prose_words import ADJECTIVES, AGENTS, DEEDS, FORMS, OPENINGS, PARTS, REASONS, SERVICES, THINGS, TOWNS
+from plumbline.judging.text.input import Sample
+from plumbline.judging.text.sample import segment
+from plumbline.judging.text.segmentation import split_sentences
 
 T = TypeVar("T")
 

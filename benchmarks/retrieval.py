@@ -24,16 +24,16 @@ import numpy as np
 from fastapi import FastAPI
 from pydantic import BaseModel
 
-from app.main import create_app
-from app.retrieval.conventions import conventions_of
-from app.retrieval.evaluate import evaluate
-from app.retrieval.measure import parse_measures
-from app.retrieval.run import Run
-from app.retrieval.text_file import ReadLimits, read_text_bytes
-from app.retrieval.trec import read_qrels, read_run
-from app.retrieval.trec_columns import read_run_columns
-from app.retrieval.trec_layout import regular_text
-from app.settings import Settings
+from plumbline.ground.settings import Settings
+from plumbline.main import create_app
+from plumbline.retrieval.conventions import conventions_of
+from plumbline.retrieval.evaluate import evaluate
+from plumbline.retrieval.measure import parse_measures
+from plumbline.retrieval.run import Run
+from plumbline.retrieval.text_file import ReadLimits, read_text_bytes
+from plumbline.retrieval.trec import read_qrels, read_run
+from plumbline.retrieval.trec_columns import read_run_columns
+from plumbline.retrieval.trec_layout import regular_text
 
 CUTOFFS = (1, 3, 5, 10, 20, 100)
 MEASURES = parse_measures(

@@ -13,8 +13,8 @@ from types import FrameType
 import sentencex  # type: ignore[import-untyped]
 from nltk.tokenize.punkt import PunktSentenceTokenizer
 
-from app.generation.blocks import split_blocks
-from app.generation.segmentation import split_sentences
+from plumbline.judging.text.blocks import split_blocks
+from plumbline.judging.text.segmentation import split_sentences
 
 Span = tuple[int, int]
 Splitter = Callable[[str], list[Span]]

@@ -11,8 +11,8 @@ from typing import Any
 import httpx2
 import numpy as np
 
-from app.sample import Sample
 from benchmarks.service_process import ServiceProcess
+from plumbline.judging.text.input import Sample
 
 # Of a request and of the service's own deadline: nothing here is to end by a clock.
 DEADLINE_SECONDS = 600

@@ -56,11 +56,16 @@ def running_service(knobs: Mapping[str, str], *, needs_model: bool = True) -> It
     with tempfile.TemporaryDirectory() as folder:
         port = _free_port()
         inherited = {name: value for name, value in os.environ.items() if name != "DASHSCOPE_API_KEY"}
-        environment = {**inherited, "PYTHONPATH": str(_ROOT), "PLUMBLINE_DATA_DIR": f"{folder}/jobs", **knobs}
+        environment = {
+            **inherited,
+            "PYTHONPATH": f"{_ROOT / 'app'}:{_ROOT}",
+            "PLUMBLINE_DATA_DIR": f"{folder}/jobs",
+            **knobs,
+        }
         written = Path(folder, "written")
         started = time.monotonic()
         with written.open("wb") as file:
-            command = [sys.executable, "-m", "app.cli.main", "serve", "--port", str(port)]
+            command = [sys.executable, "-m", "plumbline.cli.main", "serve", "--port", str(port)]
             process = subprocess.Popen(command, env=environment, stdout=file, stderr=file)  # noqa: S603
         try:
             base_url = f"http://127.0.0.1:{port}"

@@ -35,11 +35,11 @@ _HEAVY = (
     "httpx2", "numpy", "fastapi", "pydantic", "jinja2", "pyarrow", "psycopg", "procrastinate", "uvicorn",
 )  # fmt: skip
 _COMMANDS = {
-    "import app.main": "import app.main",
-    "--version": "from app.cli.main import main; main(['--version'])",
-    "--help": "from app.cli.main import main; main(['--help'])",
-    "evaluate --help": "from app.cli.main import main; main(['evaluate', '--help'])",
-    "score --help": "from app.cli.main import main; main(['score', '--help'])",
+    "import plumbline.main": "import plumbline.main",
+    "--version": "from plumbline.cli.main import main; main(['--version'])",
+    "--help": "from plumbline.cli.main import main; main(['--help'])",
+    "evaluate --help": "from plumbline.cli.main import main; main(['evaluate', '--help'])",
+    "score --help": "from plumbline.cli.main import main; main(['score', '--help'])",
 }
 _REPORT = """
 import atexit, json, sys, time
@@ -52,7 +52,7 @@ atexit.register(lambda: sys.stderr.write(json.dumps(
 def environment() -> dict[str, str]:
     """That of this process without the service's settings."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PLUMBLINE_", "DASHSCOPE_"))}
-    return {**kept, "PYTHONPATH": str(_ROOT)}
+    return {**kept, "PYTHONPATH": f"{_ROOT / 'app'}:{_ROOT}"}
 
 
 def imports(code: str) -> dict[str, object]:
@@ -118,7 +118,7 @@ def cold_start(tiers: tuple[str, ...], folder: str) -> dict[str, dict[str, float
         "PLUMBLINE_DATA_DIR": folder,
         "PLUMBLINE_DEADLINE_SECONDS": str(_SECONDS),
     }
-    command = [sys.executable, "-m", "app.cli.main", "serve", "--port", "0"]
+    command = [sys.executable, "-m", "plumbline.cli.main", "serve", "--port", "0"]
     began = time.perf_counter()
     found: dict[str, dict[str, float]] = {}
     with subprocess.Popen(command, env=env, cwd=_ROOT, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603

@@ -27,17 +27,17 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from fastapi import FastAPI
 
-from app.api.strict_json import parse_strictly
-from app.evaluation_wire import request_limits, to_options, to_sample, to_wire
-from app.generation.sample import segment
-from app.judges.lexical import find_wording
-from app.judges.tier import TierName
-from app.main import create_app
-from app.sample import Sample
-from app.schemas.evaluation import bounded_request
-from app.scoring import Options, Result
-from app.settings import Settings
-from app.telemetry import configure_logging
+from plumbline.ground.settings import Settings
+from plumbline.ground.telemetry import configure_logging
+from plumbline.judging.scoring import Options, Result
+from plumbline.judging.text.input import Sample
+from plumbline.judging.text.sample import segment
+from plumbline.judging.tiers.lexical import find_wording
+from plumbline.judging.tiers.tier import TierName
+from plumbline.main import create_app
+from plumbline.rows.evaluation_wire import request_limits, to_options, to_sample, to_wire
+from plumbline.schemas.evaluation import bounded_request
+from plumbline.service.api.strict_json import parse_strictly
 
 T = TypeVar("T")
 

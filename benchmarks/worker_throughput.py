@@ -17,13 +17,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from app.exchange import Usage
-from app.jobs.distributed import QueueWorker
-from app.jobs.job import Lease
-from app.jobs.pace import Pace
-from app.jobs.worker import Worker
-from app.records.record import Record, RecordProblem
-from app.scored_row import RowStatus, ScoredRow
+from plumbline.judging.ports.exchange import Usage
+from plumbline.rows.jobs.distributed import QueueWorker
+from plumbline.rows.jobs.job import Lease
+from plumbline.rows.jobs.pace import Pace
+from plumbline.rows.jobs.worker import Worker
+from plumbline.rows.records.record import Record, RecordProblem
+from plumbline.rows.scored_row import RowStatus, ScoredRow
 from tests.job_rows import TENANT, rows_of, submitted
 from tests.job_stores import PostgresStores
 from tests.postgres_server import PostgresServer

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from app.cli.main import main
-from app.settings import load_settings
+from plumbline.cli.main import main
+from plumbline.ground.settings import load_settings
 from tests.scripted_batches import ScriptedBatches
 from tests.scripted_judge import ScriptedJudge, running_judge
 from tests.scripted_replies import RecordedRequest, Reply, completion

@@ -10,9 +10,9 @@ import httpx2
 from fastapi import FastAPI
 from starlette.types import Message
 
-from app.api.batch_answer import JSON, NDJSON
-from app.schemas.batch import BatchError, BatchResult, BatchResults, BatchSummary, BatchSummaryLine
-from app.token_vectors import Reading
+from plumbline.judging.ports.token_vectors import Reading
+from plumbline.schemas.batch import BatchError, BatchResult, BatchResults, BatchSummary, BatchSummaryLine
+from plumbline.service.api.batch_answer import JSON, NDJSON
 from tests.fakes import WordEncoder
 from tests.service import plain_settings, running
 

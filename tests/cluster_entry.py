@@ -5,11 +5,11 @@ import json
 import sys
 from dataclasses import asdict
 
-from app.cluster.ray_engine import score_on_ray
-from app.cluster.task import ClusterTask, Progress
-from app.errors import PlumblineError
-from app.schemas.evaluation import EvaluationOptions
-from app.settings import load_settings
+from plumbline.extras.cluster.ray_engine import score_on_ray
+from plumbline.extras.cluster.task import ClusterTask, Progress
+from plumbline.ground.errors import PlumblineError
+from plumbline.ground.settings import load_settings
+from plumbline.schemas.evaluation import EvaluationOptions
 
 
 def main() -> int:

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from app.retrieval.score_column import ScoreColumn
-from app.retrieval.text_column import WORD_BYTES, TextColumn
+from plumbline.retrieval.score_column import ScoreColumn
+from plumbline.retrieval.text_column import WORD_BYTES, TextColumn
 
 
 def text_column(texts: Sequence[str]) -> TextColumn:

@@ -10,7 +10,7 @@ import pytest
 import structlog
 from hypothesis import settings
 
-from app.encoding.encoder import SharedEncoder
+from plumbline.models.encoder.encoder import SharedEncoder
 from tests.job_stores import PostgresStores, SqliteStores, Stores, require_postgres
 from tests.postgres_server import PostgresServer
 from tests.scripted_judge import ScriptedJudge

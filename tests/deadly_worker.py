@@ -9,11 +9,11 @@ import signal
 import sys
 from pathlib import Path
 
-from app.jobs.pace import Pace
-from app.jobs.sqlite_store import SqliteJobStore
-from app.jobs.worker import Worker
-from app.records.record import Record, RecordProblem
-from app.scored_row import ScoredRow
+from plumbline.rows.jobs.pace import Pace
+from plumbline.rows.jobs.sqlite_store import SqliteJobStore
+from plumbline.rows.jobs.worker import Worker
+from plumbline.rows.records.record import Record, RecordProblem
+from plumbline.rows.scored_row import ScoredRow
 from tests.job_rows import TENANT, Handler
 
 DEADLY = "deadly"

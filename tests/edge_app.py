@@ -17,18 +17,23 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
-from app.access.access import Access
-from app.access.gate import Gate
-from app.access.key import Scope
-from app.access.keyring import Keyring
-from app.access.spending import Spending
-from app.api.admission import Admission
-from app.api.auth import Door, make_key_check
-from app.api.edge import install_edge
-from app.api.problems import MAX_PROBLEM_BYTES, PROBLEM_MEDIA_TYPE, PROBLEM_RESPONSES, install_problem_handlers
-from app.api.strict_json import StrictRoute
-from app.errors import PlumblineError, PromptError
-from app.schemas.problem import Problem
+from plumbline.ground.errors import PlumblineError, PromptError
+from plumbline.schemas.problem import Problem
+from plumbline.service.access.access import Access
+from plumbline.service.access.gate import Gate
+from plumbline.service.access.key import Scope
+from plumbline.service.access.keyring import Keyring
+from plumbline.service.access.spending import Spending
+from plumbline.service.api.admission import Admission
+from plumbline.service.api.auth import Door, make_key_check
+from plumbline.service.api.edge import install_edge
+from plumbline.service.api.problems import (
+    MAX_PROBLEM_BYTES,
+    PROBLEM_MEDIA_TYPE,
+    PROBLEM_RESPONSES,
+    install_problem_handlers,
+)
+from plumbline.service.api.strict_json import StrictRoute
 
 MAX_BODY_BYTES = 4_194_304
 # A refusal is bounded work: what this guards against took from four seconds to minutes.
@@ -177,7 +182,7 @@ def _router() -> APIRouter:
 
 def subclasses(error_class: type[PlumblineError]) -> Iterator[type[PlumblineError]]:
     """The class and all below it, those of the app only."""
-    if error_class.__module__.startswith("app."):
+    if error_class.__module__.startswith("plumbline."):
         yield error_class
     for child in error_class.__subclasses__():
         yield from subclasses(child)

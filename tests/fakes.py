@@ -7,13 +7,13 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from app.errors import TierFailure
-from app.exchange import ChatReply, ChatRequest, Ledger
-from app.generation.sample import Sample, SegmentedSample, segment
-from app.generation.verdicts import Claim, JudgeAccount, Judgement, Verdict
-from app.judges.tier import Ask, TierName
-from app.readiness import Readiness, State
-from app.token_vectors import Reading, TokenVectors
+from plumbline.ground.errors import TierFailure
+from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
+from plumbline.judging.ports.readiness import Readiness, State
+from plumbline.judging.ports.token_vectors import Reading, TokenVectors
+from plumbline.judging.text.sample import Sample, SegmentedSample, segment
+from plumbline.judging.text.verdicts import Claim, JudgeAccount, Judgement, Verdict
+from plumbline.judging.tiers.tier import Ask, TierName
 
 # A Han character is a word of its own; the rest are runs of letters and digits.
 _WORD = re.compile("[\u3400-\u9fff]|[^\\W_\u3400-\u9fff]+")

@@ -6,13 +6,13 @@ import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
-from app.exchange import Usage
-from app.jobs.job import Job, Lease, NewJob
-from app.jobs.pace import Pace
-from app.jobs.store import JobStore, Upload
-from app.jobs.worker import Worker
-from app.records.record import Record, RecordProblem
-from app.scored_row import RowStatus, ScoredRow
+from plumbline.judging.ports.exchange import Usage
+from plumbline.rows.jobs.job import Job, Lease, NewJob
+from plumbline.rows.jobs.pace import Pace
+from plumbline.rows.jobs.store import JobStore, Upload
+from plumbline.rows.jobs.worker import Worker
+from plumbline.rows.records.record import Record, RecordProblem
+from plumbline.rows.scored_row import RowStatus, ScoredRow
 
 TENANT = "tenant-1"
 

@@ -10,14 +10,14 @@ import httpx2
 from fastapi import FastAPI
 from starlette.types import Message
 
-from app.exchange import Usage
-from app.jobs.job import VALIDATION, JobState
-from app.jobs.store import JobStore
-from app.main import create_app
-from app.records.record import Record, RecordProblem
-from app.schemas.jobs import JobInfo
-from app.scored_row import RowStatus, ScoredRow
-from app.settings import Settings
+from plumbline.ground.settings import Settings
+from plumbline.judging.ports.exchange import Usage
+from plumbline.main import create_app
+from plumbline.rows.jobs.job import VALIDATION, JobState
+from plumbline.rows.jobs.store import JobStore
+from plumbline.rows.records.record import Record, RecordProblem
+from plumbline.rows.scored_row import RowStatus, ScoredRow
+from plumbline.schemas.jobs import JobInfo
 from tests.edge_app import client_of
 from tests.fakes import WordEncoder
 from tests.memory_store import MemoryStore

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from app.jobs.job import JobState
-from app.jobs.sqlite_store import SqliteJobStore
-from app.jobs.store import JobStore
-from app.postgres import connection_string
+from plumbline.ground.postgres import connection_string
+from plumbline.rows.jobs.job import JobState
+from plumbline.rows.jobs.sqlite_store import SqliteJobStore
+from plumbline.rows.jobs.store import JobStore
 from tests.postgres_server import binaries
 
 if TYPE_CHECKING:
-    from app.jobs.postgres_store import PostgresJobStore
-    from app.jobs.procrastinate_engine import ProcrastinateEngine
+    from plumbline.rows.jobs.postgres_store import PostgresJobStore
+    from plumbline.rows.jobs.procrastinate_engine import ProcrastinateEngine
 
 EXTRA = all(importlib.util.find_spec(name) for name in ("psycopg", "psycopg_pool", "procrastinate"))
 
@@ -71,7 +71,7 @@ class PostgresStores:
         self._lease_seconds = lease_seconds
 
     def open(self) -> "PostgresJobStore":
-        from app.jobs.postgres_store import PostgresJobStore
+        from plumbline.rows.jobs.postgres_store import PostgresJobStore
 
         return PostgresJobStore(
             self._conninfo(),
@@ -84,7 +84,7 @@ class PostgresStores:
 
     def engine(self) -> "ProcrastinateEngine":
         """What delivers chunks there."""
-        from app.jobs.procrastinate_engine import ProcrastinateEngine
+        from plumbline.rows.jobs.procrastinate_engine import ProcrastinateEngine
 
         return ProcrastinateEngine(self._conninfo())
 
@@ -92,7 +92,7 @@ class PostgresStores:
         return connection_string(self.url, schema=self.schema)
 
     async def aged(self, store: JobStore, seconds: float) -> None:
-        from app.jobs.postgres_store import PostgresJobStore
+        from plumbline.rows.jobs.postgres_store import PostgresJobStore
 
         assert isinstance(store, PostgresJobStore)
         await store._database.write(

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from app.access.key import Scope
-from app.access.key_changes import create_key
-from app.access.key_file import FILE_NAME, StoredLimits
-from app.settings import Settings
+from plumbline.ground.settings import Settings
+from plumbline.service.access.key import Scope
+from plumbline.service.access.key_changes import create_key
+from plumbline.service.access.key_file import FILE_NAME, StoredLimits
 from tests.service import plain_settings
 
 EVERYTHING = tuple(Scope)

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from app.lab.corpus import Chunk
-from app.lab.retrievers.keyword import KeywordRetriever, KeywordSettings
+from plumbline.extras.lab.corpus import Chunk
+from plumbline.extras.lab.retrievers.keyword import KeywordRetriever, KeywordSettings
 
 Fields = Mapping[str, str]
 

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from app.jobs.job import Job, JobState, NewJob
-from app.jobs.store import JobStore
+from plumbline.rows.jobs.job import Job, JobState, NewJob
+from plumbline.rows.jobs.store import JobStore
 from tests.job_rows import TENANT, upload
 from tests.judge_process import JudgeProcess, row
 

@@ -54,11 +54,11 @@ def _fork_services(pipe: Connection, environment: dict[str, str], is_worker: boo
     os.environ.update(environment)
     os.environ.setdefault("PLUMBLINE_LOG_LEVEL", "ERROR")
     # Imported here and not by each service: it takes seconds.
-    import app.main
+    import plumbline.main
 
     if is_worker:
-        import app.jobs.postgres_store
-        import app.jobs.procrastinate_engine  # noqa: F401
+        import plumbline.rows.jobs.postgres_store
+        import plumbline.rows.jobs.procrastinate_engine  # noqa: F401
     alive: set[int] = set()
     while (message := pipe.recv()) != "end":
         if message == "start":
@@ -78,7 +78,7 @@ def _fork_services(pipe: Connection, environment: dict[str, str], is_worker: boo
 
 def _become(arguments: list[str]) -> None:
     """The command, in this process, which ends with it."""
-    from app.cli.main import main
+    from plumbline.cli.main import main
 
     code = 1
     try:

@@ -21,7 +21,7 @@ JUDGED = {
 RETRIEVERS = """
 import os
 import time
-from app.lab.retriever import IndexFacts
+from plumbline.extras.lab.retriever import IndexFacts
 
 
 class Words:

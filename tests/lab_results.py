@@ -1,11 +1,11 @@
 """Results of an experiment that never ran, for tests of what shows them."""
 
-from app.lab.results import Built, CorpusFacts, ExperimentResults, System, Tuned
-from app.lab.retriever import IndexFacts
-from app.retrieval.conventions import conventions_of
-from app.retrieval.measure import parse_measures
-from app.retrieval.report import LatencySummary, Resampling, compare_reports, report_runs
-from app.retrieval.run import Run
+from plumbline.extras.lab.results import Built, CorpusFacts, ExperimentResults, System, Tuned
+from plumbline.extras.lab.retriever import IndexFacts
+from plumbline.retrieval.conventions import conventions_of
+from plumbline.retrieval.measure import parse_measures
+from plumbline.retrieval.report import LatencySummary, Resampling, compare_reports, report_runs
+from plumbline.retrieval.run import Run
 
 MEASURES = ("ndcg@10", "map")
 # Ten queries, one relevant document each; `better` finds it first, `worse` second, `blend` first but once.

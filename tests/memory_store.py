@@ -8,9 +8,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from app.errors import IdempotencyConflict, InvalidInput, JobStateConflict, JobUnknown, StoreUnavailable
-from app.exchange import Usage
-from app.jobs.job import (
+from plumbline.ground.errors import IdempotencyConflict, InvalidInput, JobStateConflict, JobUnknown, StoreUnavailable
+from plumbline.judging.ports.exchange import Usage
+from plumbline.rows.jobs.job import (
     ALREADY,
     RETRIABLE,
     TRANSITIONS,
@@ -26,10 +26,10 @@ from app.jobs.job import (
     Select,
     StateChange,
 )
-from app.jobs.store import Submission, Upload
-from app.records.reading import read_records
-from app.records.record import Record, RecordProblem
-from app.scored_row import RowStatus, ScoredRow
+from plumbline.rows.jobs.store import Submission, Upload
+from plumbline.rows.records.reading import read_records
+from plumbline.rows.records.record import Record, RecordProblem
+from plumbline.rows.scored_row import RowStatus, ScoredRow
 
 VALIDATION = -1
 _RETRIED = {"failed": (RowStatus.FAILED, RowStatus.NOT_JUDGED), "degraded": ()}

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from app.token_vectors import Reading
+from plumbline.judging.ports.token_vectors import Reading
 from tests.fakes import WordEncoder
 
 WORD = "PLANTED"

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from app.records.columns import ColumnMap
-from app.records.reading import read_records
-from app.records.record import Record, RecordProblem
-from app.records.writing import ResultWriter
+from plumbline.rows.records.columns import ColumnMap
+from plumbline.rows.records.reading import read_records
+from plumbline.rows.records.record import Record, RecordProblem
+from plumbline.rows.records.writing import ResultWriter
 
 MILL: dict[str, object] = {
     "question": "How old is the mill?",

@@ -3,9 +3,9 @@
 import re
 from html.parser import HTMLParser
 
-from app.report.building import Report, build_report
-from app.report.gates import GateOutcome
-from app.report.page import render_html
+from plumbline.rows.report.building import Report, build_report
+from plumbline.rows.report.gates import GateOutcome
+from plumbline.rows.report.page import render_html
 from tests.result_rows import hostile_lines, scored_line
 
 # Texts that would do something were they not escaped, and names that a browser would run or load.

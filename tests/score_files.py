@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from app.cli.main import main
+from plumbline.cli.main import main
 
 _PROSE = (
     "the bridge over river was opened in year by engineer and carried trains across valley until storm damaged its "

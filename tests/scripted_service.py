@@ -11,8 +11,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 from anyio.from_thread import start_blocking_portal
 
-from app.schemas.evaluation import EvaluationResult
-from app.schemas.jobs import JobInfo
+from plumbline.schemas.evaluation import EvaluationResult
+from plumbline.schemas.jobs import JobInfo
 
 NDJSON = "application/x-ndjson"
 PROBLEM = "application/problem+json"

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from app.backends.attended_endpoint import Care
-from app.backends.chat_models import FailoverChatModel, build_chat_models
-from app.errors import TierFailure
-from app.exchange import ChatReply, ChatRequest, Ledger
-from app.settings import LlmEndpoint, Settings
+from plumbline.ground.errors import TierFailure
+from plumbline.ground.settings import LlmEndpoint, Settings
+from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
+from plumbline.models.chat.attended_endpoint import Care
+from plumbline.models.chat.chat_models import FailoverChatModel, build_chat_models
 from tests.scripted_judge import ScriptedJudge
 
 KEY = "sk-transport-key-0001"

@@ -11,10 +11,10 @@ from typing import Any, NoReturn
 import httpx2
 from fastapi import FastAPI
 
-from app.judges.tier import SentenceEncoder
-from app.main import create_app
-from app.schemas.evaluation import EvaluationResult
-from app.settings import Settings
+from plumbline.ground.settings import Settings
+from plumbline.judging.tiers.tier import SentenceEncoder
+from plumbline.main import create_app
+from plumbline.schemas.evaluation import EvaluationResult
 from tests.edge_app import client_of, serve
 from tests.fakes import WordEncoder
 from tests.scripted_judge import ScriptedJudge

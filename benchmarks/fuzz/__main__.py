@@ -33,7 +33,7 @@ def main() -> int:
     except ImportError:
         atheris = None
     guided = atheris is not None and options.input is None
-    with atheris.instrument_imports(include=["app"]) if guided and atheris else nullcontext():
+    with atheris.instrument_imports(include=["plumbline"]) if guided and atheris else nullcontext():
         target = importlib.import_module(f"benchmarks.fuzz.{options.target}")
     if options.input:
         target.check(options.input.read_bytes())

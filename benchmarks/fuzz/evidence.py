@@ -5,18 +5,18 @@ from collections.abc import Sequence
 
 from rapidfuzz.fuzz import ratio
 
-from app.generation.sample import Sample, segment
-from app.generation.verdicts import Claim, Evidence, Verdict
-from app.generation.words import Passage, normalise
-from app.judges.evidence.arithmetic import missing
-from app.judges.evidence.folding import fold, plain
-from app.judges.evidence.markup import strip_markup
-from app.judges.evidence.negation import differs
-from app.judges.evidence.quantities import facts_in, stated_in_claim
-from app.judges.evidence.search import EvidenceSearch
-from app.judges.evidence.settlement import settle
-from app.judges.lexical import find_wording
 from benchmarks.fuzz.material import divided, raw, text_of
+from plumbline.judging.text.sample import Sample, segment
+from plumbline.judging.text.verdicts import Claim, Evidence, Verdict
+from plumbline.judging.text.words import Passage, normalise
+from plumbline.judging.tiers.evidence.arithmetic import missing
+from plumbline.judging.tiers.evidence.folding import fold, plain
+from plumbline.judging.tiers.evidence.markup import strip_markup
+from plumbline.judging.tiers.evidence.negation import differs
+from plumbline.judging.tiers.evidence.quantities import facts_in, stated_in_claim
+from plumbline.judging.tiers.evidence.search import EvidenceSearch
+from plumbline.judging.tiers.evidence.settlement import settle
+from plumbline.judging.tiers.lexical import find_wording
 
 _ELLIPSIS = re.compile(r"\.{3,}|…+|\. \. \.")
 # Edges that are widened to whole words lower the likeness of 90 that is promised.

@@ -15,23 +15,23 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import product
 
-from app.errors import InvalidInput
-from app.generation.duplicates import mark_duplicates
-from app.generation.injection import inspect
-from app.generation.sample import Sample, segment
-from app.generation.segmentation import split_sentences
-from app.generation.verdicts import Verdict, whole_sentence_claim
-from app.generation.words import contains_verbatim, language_of, normalise, words_of
-from app.judges.evidence.arithmetic import missing
-from app.judges.evidence.negation import differs
-from app.judges.evidence.quantities import facts_in, stated_in_claim
-from app.judges.evidence.search import EvidenceSearch
-from app.judges.lexical import find_wording
-from app.judges.reply_reading import read_claims, read_sentences
-from app.retrieval.id_tables import read_reference_table, read_results_table
-from app.retrieval.text_file import ReadLimits
-from app.retrieval.trec import read_qrels, read_run, read_run_lines
 from benchmarks.fuzz.families import FAMILIES
+from plumbline.ground.errors import InvalidInput
+from plumbline.judging.text.duplicates import mark_duplicates
+from plumbline.judging.text.injection import inspect
+from plumbline.judging.text.sample import Sample, segment
+from plumbline.judging.text.segmentation import split_sentences
+from plumbline.judging.text.verdicts import Verdict, whole_sentence_claim
+from plumbline.judging.text.words import contains_verbatim, language_of, normalise, words_of
+from plumbline.judging.tiers.evidence.arithmetic import missing
+from plumbline.judging.tiers.evidence.negation import differs
+from plumbline.judging.tiers.evidence.quantities import facts_in, stated_in_claim
+from plumbline.judging.tiers.evidence.search import EvidenceSearch
+from plumbline.judging.tiers.lexical import find_wording
+from plumbline.judging.tiers.reply_reading import read_claims, read_sentences
+from plumbline.retrieval.id_tables import read_reference_table, read_results_table
+from plumbline.retrieval.text_file import ReadLimits
+from plumbline.retrieval.trec import read_qrels, read_run, read_run_lines
 
 SIZES = (31_250, 250_000, 500_000, 1_000_000)
 QUICK_SIZES = (31_250, 125_000)

@@ -5,9 +5,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from app.generation.verdicts import Verdict
-from app.judges.reply_reading import ClaimReply, read_claims, read_sentences
 from benchmarks.fuzz.material import divided, raw, text_of
+from plumbline.judging.text.verdicts import Verdict
+from plumbline.judging.tiers.reply_reading import ClaimReply, read_claims, read_sentences
 
 _WANTED = (1, 2, 3, 12)
 _CLAIM_IDS = ("0.0", "1.0", "1.1", "²")

@@ -5,14 +5,14 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from app.errors import InvalidInput
-from app.retrieval.file_formats import FILE_FORMATS
-from app.retrieval.run import Qrels, Results
-from app.retrieval.text_file import ReadLimits, read_text_bytes
-from app.retrieval.trec import read_qrels, read_run, read_run_lines
-from app.retrieval.trec_columns import read_run_columns
-from app.retrieval.trec_layout import regular_text
 from benchmarks.fuzz.material import pieced
+from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval.file_formats import FILE_FORMATS
+from plumbline.retrieval.run import Qrels, Results
+from plumbline.retrieval.text_file import ReadLimits, read_text_bytes
+from plumbline.retrieval.trec import read_qrels, read_run, read_run_lines
+from plumbline.retrieval.trec_columns import read_run_columns
+from plumbline.retrieval.trec_layout import regular_text
 
 LIMITS = ReadLimits(max_bytes=200_000, max_rows=3_000)
 _PIECES = (

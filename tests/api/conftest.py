@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from app.jobs.sqlite_store import SqliteJobStore
-from app.jobs.store import JobStore
+from plumbline.rows.jobs.sqlite_store import SqliteJobStore
+from plumbline.rows.jobs.store import JobStore
 from tests.memory_store import MemoryStore
 
 

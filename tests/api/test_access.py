@@ -13,14 +13,14 @@ import pytest
 from fastapi import Depends, FastAPI
 from structlog.testing import capture_logs
 
-from app.access.access import Access, access_of
-from app.access.key import Scope
-from app.access.key_changes import revoke_key, rotate_key
-from app.access.key_file import FILE_NAME
-from app.api.auth import SPENDING_OPERATIONS, Door, make_key_check
-from app.api.problems import install_problem_handlers
-from app.main import create_app
-from app.settings import Settings
+from plumbline.ground.settings import Settings
+from plumbline.main import create_app
+from plumbline.service.access.access import Access, access_of
+from plumbline.service.access.key import Scope
+from plumbline.service.access.key_changes import revoke_key, rotate_key
+from plumbline.service.access.key_file import FILE_NAME
+from plumbline.service.api.auth import SPENDING_OPERATIONS, Door, make_key_check
+from plumbline.service.api.problems import install_problem_handlers
 from tests.batch_service import BATCH_URL, read_lines, row
 from tests.edge_app import client_of, read_problem
 from tests.fakes import WordEncoder

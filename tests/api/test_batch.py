@@ -3,8 +3,8 @@
 import pytest
 from pydantic import SecretStr
 
-from app.api.batch_answer import JSON, NDJSON
-from app.main import create_app
+from plumbline.main import create_app
+from plumbline.service.api.batch_answer import JSON, NDJSON
 from tests.batch_service import (
     BATCH_URL,
     CONTEXT,

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 import structlog
 
-from app.main import create_app
+from plumbline.main import create_app
 from tests.batch_service import (
     BATCH_URL,
     BUGGY,

@@ -6,8 +6,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.api.batch_answer import JSON, NDJSON
-from app.api.batch_examples import BATCH_EXAMPLES
+from plumbline.service.api.batch_answer import JSON, NDJSON
+from plumbline.service.api.batch_examples import BATCH_EXAMPLES
 from tests.batch_service import BATCH_URL, post, read_array, read_lines
 from tests.fakes import WordEncoder
 from tests.service import plain_settings, running

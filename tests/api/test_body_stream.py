@@ -11,10 +11,10 @@ import pytest
 from fastapi import FastAPI, Request
 from structlog.testing import capture_logs
 
-from app.api.body_stream import PROGRESS_BYTES, StreamedBody
-from app.api.edge import install_edge
-from app.api.problems import install_problem_handlers
-from app.errors import BodyTooLarge, BodyTooSlow
+from plumbline.ground.errors import BodyTooLarge, BodyTooSlow
+from plumbline.service.api.body_stream import PROGRESS_BYTES, StreamedBody
+from plumbline.service.api.edge import install_edge
+from plumbline.service.api.problems import install_problem_handlers
 from tests.edge_app import read_problem, serve
 
 URL = "/v1/jobs"

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from app.errors import TooBusy
-from app.judges.calibration import VERBATIM_SUPPORT
-from app.token_vectors import Reading, TokenVectors
+from plumbline.ground.errors import TooBusy
+from plumbline.judging.ports.token_vectors import Reading, TokenVectors
+from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT
 from tests.edge_app import read_problem
 from tests.fakes import WordEncoder
 from tests.scripted_judge import ScriptedJudge

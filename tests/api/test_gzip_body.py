@@ -13,11 +13,11 @@ import pytest
 from fastapi import FastAPI, Request
 from starlette.types import Message, Receive
 
-from app.api.body_stream import PROGRESS_BYTES
-from app.api.edge import install_edge
-from app.api.gzip_body import GunzippedBody
-from app.api.problems import install_problem_handlers
-from app.errors import BodyTooLarge
+from plumbline.ground.errors import BodyTooLarge
+from plumbline.service.api.body_stream import PROGRESS_BYTES
+from plumbline.service.api.edge import install_edge
+from plumbline.service.api.gzip_body import GunzippedBody
+from plumbline.service.api.problems import install_problem_handlers
 from tests.edge_app import MAX_BODY_BYTES, SOON_SECONDS, client_of, edge_app, read_problem, serve
 
 URL = "/v1/evaluations"

@@ -5,7 +5,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.jobs.store import JobStore
+from plumbline.rows.jobs.store import JobStore
 from tests.edge_app import read_problem
 from tests.job_service import JOBS_URL, jobs_running, judged, read_in, read_job, read_rows, submitted, work
 from tests.memory_store import MemoryStore

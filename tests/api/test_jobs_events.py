@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from app.api.job_events import MAX_EVENT_STREAMS, EventId, JobEvents, Pace
-from app.jobs.job import NewJob
-from app.jobs.store import JobStore, Upload
-from app.main import end_streams
+from plumbline.main import end_streams
+from plumbline.rows.jobs.job import NewJob
+from plumbline.rows.jobs.store import JobStore, Upload
+from plumbline.service.api.job_events import MAX_EVENT_STREAMS, EventId, JobEvents, Pace
 from tests.edge_app import client_of, read_problem
 from tests.job_service import JOBS_URL, Caller, app_with, jobs_running, judged, lines, read_in, row, submitted, work
 from tests.memory_store import MemoryStore

@@ -6,10 +6,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.api.job_documents import JOB_EXAMPLES
-from app.jobs.store import JobStore
-from app.records.columns import PRESETS
-from app.schemas.jobs import JobChoices, JobInfo, JobRequest
+from plumbline.rows.jobs.store import JobStore
+from plumbline.rows.records.columns import PRESETS
+from plumbline.schemas.jobs import JobChoices, JobInfo, JobRequest
+from plumbline.service.api.job_documents import JOB_EXAMPLES
 from tests.job_service import JOBS_URL, jobs_running, read_in, read_job, read_rows, work
 from tests.memory_store import MemoryStore
 from tests.service import plain_settings, running

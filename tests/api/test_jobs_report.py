@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx2
 
-from app.schemas.report import ReportSummary
+from plumbline.schemas.report import ReportSummary
 from tests.edge_app import read_problem
 from tests.job_service import JOBS_URL, read_job, row
 from tests.service import plain_settings, running

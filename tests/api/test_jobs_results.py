@@ -8,11 +8,11 @@ import re
 import httpx2
 import pytest
 
-from app.exchange import Usage
-from app.jobs.job import ResultLine
-from app.jobs.store import JobStore
-from app.records.record import Record, RecordProblem
-from app.scored_row import RowStatus, ScoredRow
+from plumbline.judging.ports.exchange import Usage
+from plumbline.rows.jobs.job import ResultLine
+from plumbline.rows.jobs.store import JobStore
+from plumbline.rows.records.record import Record, RecordProblem
+from plumbline.rows.scored_row import RowStatus, ScoredRow
 from tests.edge_app import client_of, read_problem
 from tests.job_service import JOBS_URL, Caller, app_with, jobs_running, judged, read_rows, submitted, work
 from tests.memory_store import MemoryStore

@@ -10,10 +10,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.errors import StoreUnavailable
-from app.jobs.job import NewJob
-from app.jobs.store import Submission, Upload
-from app.settings import Settings
+from plumbline.ground.errors import StoreUnavailable
+from plumbline.ground.settings import Settings
+from plumbline.rows.jobs.job import NewJob
+from plumbline.rows.jobs.store import Submission, Upload
 from tests.edge_app import read_problem
 from tests.job_service import JOBS_URL, LINES, app_with, jobs_running, lines, read_job, row
 from tests.memory_store import MemoryStore

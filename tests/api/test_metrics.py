@@ -11,12 +11,12 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import SecretStr
 
-from app.jobs.job import JobState
-from app.jobs.sqlite_store import SqliteJobStore
-from app.main import create_app
-from app.metrics.observer import Metrics
-from app.settings import ModelPrice
-from app.token_vectors import EncoderCounts
+from plumbline.ground.settings import ModelPrice
+from plumbline.judging.ports.token_vectors import EncoderCounts
+from plumbline.main import create_app
+from plumbline.rows.jobs.job import JobState
+from plumbline.rows.jobs.sqlite_store import SqliteJobStore
+from plumbline.service.metrics.observer import Metrics
 from tests.edge_app import client_of, read_problem
 from tests.fakes import WordEncoder
 from tests.job_service import JOBS_URL, jobs_running, row

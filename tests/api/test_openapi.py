@@ -6,12 +6,12 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.api.evaluation_examples import EXAMPLES
-from app.api.retrieval_limits import MAX_RESAMPLES, MAX_RUNS
-from app.retrieval.fuse import METHODS
-from app.retrieval.normalisation import NORMS
-from app.schemas.evaluation import EvaluationResult
-from app.settings import Settings
+from plumbline.ground.settings import Settings
+from plumbline.retrieval.fuse import METHODS
+from plumbline.retrieval.normalisation import NORMS
+from plumbline.schemas.evaluation import EvaluationResult
+from plumbline.service.api.evaluation_examples import EXAMPLES
+from plumbline.service.api.retrieval_limits import MAX_RESAMPLES, MAX_RUNS
 from tests.service import URL, plain_settings, read_result, running
 
 LIMITS = {"max_contexts": 3, "max_context_characters": 40, "max_answer_characters": 30, "max_question_characters": 20}

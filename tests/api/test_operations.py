@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from app.readiness import State
+from plumbline.judging.ports.readiness import State
 from tests.edge_app import read_problem
 from tests.fakes import WordEncoder
 from tests.scripted_judge import ScriptedJudge

@@ -17,9 +17,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from pydantic import SecretStr
 
-from app.main import create_app
-from app.telemetry import configure_logging
-from app.tracing import Tracing
+from plumbline.ground.telemetry import configure_logging
+from plumbline.main import create_app
+from plumbline.service.tracing import Tracing
 from tests.edge_app import client_of
 from tests.fakes import WordEncoder
 from tests.job_service import JOBS_URL

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.readiness import State
+from plumbline.judging.ports.readiness import State
 from tests.fakes import WordEncoder
 from tests.job_service import JOBS_URL
 from tests.service import plain_settings, running

@@ -9,9 +9,11 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from structlog.testing import capture_logs
 
-from app.api.edge import install_edge
-from app.api.field_problems import field_problems, json_pointer, printable
-from app.api.problems import (
+from plumbline.ground.errors import AccessDenied, BadRequest, PlumblineError
+from plumbline.schemas.problem import INTERNAL, FieldProblem, Problem
+from plumbline.service.api.edge import install_edge
+from plumbline.service.api.field_problems import field_problems, json_pointer, printable
+from plumbline.service.api.problems import (
     KIND_BY_ERROR,
     MAX_PROBLEM_BYTES,
     install_problem_handlers,
@@ -19,8 +21,6 @@ from app.api.problems import (
     problem_response,
     problem_responses,
 )
-from app.errors import AccessDenied, BadRequest, PlumblineError
-from app.schemas.problem import INTERNAL, FieldProblem, Problem
 from tests.edge_app import Sample, client_of, edge_app, read_problem, subclasses
 
 URL = "/v1/evaluations"

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import structlog
 
-from app.concurrency import Threads
-from app.telemetry import configure_logging
+from plumbline.ground.concurrency import Threads
+from plumbline.ground.telemetry import configure_logging
 from tests.planted_requests import PlantedEncoder
 from tests.scripted_judge import ScriptedJudge
 from tests.scripted_replies import openai_error

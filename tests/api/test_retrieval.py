@@ -7,8 +7,13 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.api.retrieval_examples import COMPARISON_EXAMPLES, EVALUATION_EXAMPLES, FUSION_EXAMPLES, RANKING_EXAMPLES
-from app.main import create_app
+from plumbline.main import create_app
+from plumbline.service.api.retrieval_examples import (
+    COMPARISON_EXAMPLES,
+    EVALUATION_EXAMPLES,
+    FUSION_EXAMPLES,
+    RANKING_EXAMPLES,
+)
 from tests.edge_app import read_problem
 from tests.service import plain_settings, running
 

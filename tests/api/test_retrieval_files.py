@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import httpx2
 import pytest
 
-from app.api import retrieval_answers
+from plumbline.service.api import retrieval_answers
 from tests.bad_files import BAD_FILES, BAD_TABLES, BOMB, GOOD_GOLD, GOOD_QRELS, GOOD_RETRIEVED, GOOD_RUN
 from tests.edge_app import read_problem
 from tests.service import plain_settings, running

@@ -6,8 +6,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.api import retrieval_limits
-from app.api.retrieval_limits import (
+from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval.run import Run
+from plumbline.service.api import retrieval_limits
+from plumbline.service.api.retrieval_limits import (
     MAX_MEASURES,
     MAX_RUNS,
     check_comparison,
@@ -15,8 +17,6 @@ from app.api.retrieval_limits import (
     check_fusion,
     check_texts,
 )
-from app.errors import InvalidInput
-from app.retrieval.run import Run
 from tests.edge_app import read_problem
 from tests.service import plain_settings, running
 

@@ -7,10 +7,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.access.key_changes import adopt_key, revoke_key, rotate_key
-from app.access.key_file import FILE_NAME
-from app.jobs.store import JobStore
-from app.main import create_app
+from plumbline.main import create_app
+from plumbline.rows.jobs.store import JobStore
+from plumbline.service.access.key_changes import adopt_key, revoke_key, rotate_key
+from plumbline.service.access.key_file import FILE_NAME
 from tests.edge_app import client_of, read_problem
 from tests.fakes import WordEncoder
 from tests.job_service import JOBS_URL, jobs_running, read_job, read_rows, row, submitted, work

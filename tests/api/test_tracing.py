@@ -13,12 +13,12 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode, set_tracer_provider
 
-from app.errors import ConfigurationError
-from app.jobs.store import JobStore
-from app.main import create_app
-from app.settings import ModelPrice, Settings
-from app.telemetry import configure_logging
-from app.tracing import Tracing
+from plumbline.ground.errors import ConfigurationError
+from plumbline.ground.settings import ModelPrice, Settings
+from plumbline.ground.telemetry import configure_logging
+from plumbline.main import create_app
+from plumbline.rows.jobs.store import JobStore
+from plumbline.service.tracing import Tracing
 from tests.edge_app import client_of
 from tests.fakes import WordEncoder
 from tests.memory_store import MemoryStore

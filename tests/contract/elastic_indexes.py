@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
-from app.client.retries import Retries
-from app.lab.corpus import Chunk
-from app.lab.retrievers.elastic import ElasticRetriever
-from app.lab.retrievers.elastic_index import ServerIndex
-from app.lab.retrievers.elastic_knn import ElasticKnn
-from app.lab.retrievers.elastic_server import Server
+from plumbline.client.retries import Retries
+from plumbline.extras.lab.corpus import Chunk
+from plumbline.extras.lab.retrievers.elastic import ElasticRetriever
+from plumbline.extras.lab.retrievers.elastic_index import ServerIndex
+from plumbline.extras.lab.retrievers.elastic_knn import ElasticKnn
+from plumbline.extras.lab.retrievers.elastic_server import Server
 from tests.scripted_elasticsearch import ScriptedElasticsearch
 from tests.scripted_service import Asked, ScriptedService, scripted
 

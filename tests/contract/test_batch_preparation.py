@@ -220,7 +220,7 @@ def test_an_interruption_is_one_line_and_loses_nothing(
     run.submit()
 
     with monkeypatch.context() as interrupted:
-        interrupted.setattr("app.cli.batch_file_steps.wait_until_ended", _interrupt)
+        interrupted.setattr("plumbline.cli.batch_file_steps.wait_until_ended", _interrupt)
         assert run.collect("--wait") == 3
     assert capsys.readouterr().err == "interrupted; the same command goes on from here\n"
 

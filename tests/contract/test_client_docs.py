@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.main import create_app
+from plumbline.main import create_app
 from tests.fakes import WordEncoder
 from tests.scripted_service import NDJSON, Answer, Asked, job_info, json_answer, result_of, scripted
 from tests.service import plain_settings, served

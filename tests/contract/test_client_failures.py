@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.client import (
+from plumbline.client import (
     AccessRefused,
     AnswerCut,
     AnswerUnreadable,
@@ -24,7 +24,7 @@ from app.client import (
     ServiceFailed,
     TimedOut,
 )
-from app.errors import ConfigurationError, InvalidInput, PlumblineError
+from plumbline.ground.errors import ConfigurationError, InvalidInput, PlumblineError
 from tests.scripted_service import Answer, ScriptedService, in_turn, json_answer, problem, result_of, scripted
 
 SAMPLE: dict[str, Any] = {"contexts": ["It is so."], "answer": "It is so."}

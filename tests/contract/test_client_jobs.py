@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from app.client import (
+from plumbline.client import (
     AnswerCut,
     AnswerUnreadable,
     AsyncJob,
@@ -22,8 +22,8 @@ from app.client import (
     Retries,
     ServiceFailed,
 )
-from app.errors import InvalidInput
-from app.schemas.batch import BatchSample
+from plumbline.ground.errors import InvalidInput
+from plumbline.schemas.batch import BatchSample
 from tests.scripted_service import (
     NDJSON,
     Answer,

@@ -12,12 +12,21 @@ from typing import Any
 
 import pytest
 
-from app.client import AccessRefused, AnswerUnreadable, AsyncPlumbline, Busy, Plumbline, RequestRefused, Retries, Row
-from app.client.loop_thread import LoopThread
-from app.errors import InvalidInput
-from app.records.record import Record
-from app.sample import Sample
-from app.schemas.batch import BatchSample
+from plumbline.client import (
+    AccessRefused,
+    AnswerUnreadable,
+    AsyncPlumbline,
+    Busy,
+    Plumbline,
+    RequestRefused,
+    Retries,
+    Row,
+)
+from plumbline.client.loop_thread import LoopThread
+from plumbline.ground.errors import InvalidInput
+from plumbline.judging.text.input import Sample
+from plumbline.rows.records.record import Record
+from plumbline.schemas.batch import BatchSample
 from tests.scripted_service import (
     NDJSON,
     Answer,

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from app.client import AccessRefused, AsyncPlumbline, NotThere, Plumbline
-from app.main import create_app
-from app.schemas.report import ReportSummary
-from app.schemas.rows import RowResult
+from plumbline.client import AccessRefused, AsyncPlumbline, NotThere, Plumbline
+from plumbline.main import create_app
+from plumbline.schemas.report import ReportSummary
+from plumbline.schemas.rows import RowResult
 from tests.batch_service import CONTEXT
 from tests.fakes import WordEncoder
 from tests.service import plain_settings, served

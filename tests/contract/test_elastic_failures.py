@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.errors import InvalidInput
+from plumbline.ground.errors import InvalidInput
 from tests.contract.elastic_indexes import CHUNKS, built, chunk, lab, settings_of
 from tests.scripted_elasticsearch import ScriptedElasticsearch, error
 from tests.scripted_service import Answer, json_answer

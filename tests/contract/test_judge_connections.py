@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from app.backends.judge_connections import race_between_addresses
+from plumbline.models.chat.judge_connections import race_between_addresses
 from tests.scripted_judge import ScriptedJudge
 from tests.scripted_replies import completion, completion_payload
 from tests.scripted_transport import ask, failure_of, transport

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import InvalidInput
-from app.lab.corpus import Chunk
-from app.lab.retrievers import made
-from app.lab.retrievers.dense import DenseSettings
+from plumbline.extras.lab.corpus import Chunk
+from plumbline.extras.lab.retrievers import made
+from plumbline.extras.lab.retrievers.dense import DenseSettings
+from plumbline.ground.errors import InvalidInput
 from tests.contract.elastic_indexes import settings_of
 from tests.scripted_elasticsearch import ScriptedElasticsearch
 from tests.scripted_service import scripted

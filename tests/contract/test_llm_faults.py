@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from app.judges.calibration import VERBATIM_SUPPORT
+from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT
 from tests.scripted_faults import (
     bad_chunked,
     close_mid_body,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.settings import Settings
+from plumbline.ground.settings import Settings
 from tests.scripted_judge import ScriptedJudge
 from tests.scripted_replies import RecordedRequest, completion
 from tests.service import (

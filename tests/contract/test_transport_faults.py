@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 import httpx2
 import pytest
 
-from app.backends.attended_endpoint import Care
-from app.errors import TierFailure
-from app.exchange import Ledger
+from plumbline.ground.errors import TierFailure
+from plumbline.judging.ports.exchange import Ledger
+from plumbline.models.chat.attended_endpoint import Care
 from tests.scripted_faults import (
     bad_chunked,
     close_mid_body,
@@ -390,7 +390,7 @@ async def test_what_a_provider_echoes_is_not_passed_on(judge: ScriptedJudge, cod
 
 
 def test_a_failure_of_a_call_is_a_failure_of_the_tier() -> None:
-    from app.backends.call_failures import CallFailure
+    from plumbline.models.chat.call_failures import CallFailure
 
     assert issubclass(CallFailure, TierFailure)
 
@@ -398,7 +398,7 @@ def test_a_failure_of_a_call_is_a_failure_of_the_tier() -> None:
 async def test_a_certificate_that_is_not_trusted_is_not_tried_again(
     judge: ScriptedJudge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from app.backends import completions_client
+    from plumbline.models.chat import completions_client
 
     async def refuse(*args: object, **options: object) -> NoReturn:
         raise httpx2.ConnectError("no") from ssl.SSLCertVerificationError("self-signed certificate")

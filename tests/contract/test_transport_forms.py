@@ -8,8 +8,8 @@ import pytest
 from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
 from pydantic import TypeAdapter
 
-from app.backends.providers import PROVIDERS
-from app.settings import ProviderName
+from plumbline.ground.settings import ProviderName
+from plumbline.models.chat.providers import PROVIDERS
 from tests.scripted_judge import ScriptedJudge
 from tests.scripted_replies import RecordedRequest, Step, completion, openai_error, status
 from tests.scripted_transport import REQUEST, SCHEMA, ask, entry, failure_of, transport

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from app.backends.attended_endpoint import Care
-from app.errors import TierFailure
-from app.exchange import Ledger
-from app.settings import ModelPrice
+from plumbline.ground.errors import TierFailure
+from plumbline.ground.settings import ModelPrice
+from plumbline.judging.ports.exchange import Ledger
+from plumbline.models.chat.attended_endpoint import Care
 from tests.scripted_faults import hang, reset, trickle
 from tests.scripted_judge import ScriptedJudge
 from tests.scripted_replies import (

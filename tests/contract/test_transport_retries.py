@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from app.backends.attended_endpoint import Care
-from app.exchange import Ledger
-from app.readiness import State
+from plumbline.judging.ports.exchange import Ledger
+from plumbline.judging.ports.readiness import State
+from plumbline.models.chat.attended_endpoint import Care
 from tests.scripted_faults import hang, reset
 from tests.scripted_judge import ScriptedJudge
 from tests.scripted_replies import RecordedRequest, Step, completion, openai_error, status
@@ -209,7 +209,7 @@ async def test_after_a_while_one_probe_decides(judge: ScriptedJudge) -> None:
 
 async def chat_result(chat: Any) -> str:
     """`answered`, or the reason of the failure."""
-    from app.errors import TierFailure
+    from plumbline.ground.errors import TierFailure
 
     try:
         await ask(chat)
@@ -297,7 +297,7 @@ async def test_a_fallback_that_reads_less_is_passed_over(judge: ScriptedJudge) -
 
 
 async def test_judges_by_name_share_what_is_known_of_an_endpoint(judge: ScriptedJudge) -> None:
-    from app.backends.chat_models import build_chat_models
+    from plumbline.models.chat.chat_models import build_chat_models
     from tests.scripted_transport import transport_settings
 
     judge.reply_with(status(401))

@@ -13,9 +13,9 @@ import httpx2
 import numpy as np
 import pytest
 
-from app.judges.calibration import VERBATIM_SUPPORT
-from app.main import create_app
-from app.token_vectors import Reading, TokenVectors
+from plumbline.judging.ports.token_vectors import Reading, TokenVectors
+from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT
+from plumbline.main import create_app
 from tests.fakes import WordEncoder
 from tests.scripted_judge import ScriptedJudge, running_judge
 from tests.scripted_replies import RecordedRequest, Reply, completion

@@ -18,8 +18,8 @@ from fastapi import FastAPI, Request
 from fastapi.responses import StreamingResponse
 from starlette.requests import ClientDisconnect
 
-from app.cli.connections import Patience, attended
-from app.cli.serve import DrainingServer, connections_within_descriptors
+from plumbline.cli.connections import Patience, attended
+from plumbline.cli.serve import DrainingServer, connections_within_descriptors
 from tests.edge_app import in_thread
 
 GET = b"GET /quick HTTP/1.1\r\nHost: a\r\n\r\n"

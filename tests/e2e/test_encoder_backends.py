@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.encoding.exports import export_folders, read_export
-from app.encoding.loading import ModelChoice, load
-from app.encoding.model_files import ModelFiles, find_model
-from app.encoding.openvino_model import OpenVinoModel
-from app.encoding.rows import forward_in_rows
-from app.encoding.token_model import TokenModel
-from app.encoding.torch_model import TorchModel
-from app.errors import FailureReason, TierFailure
+from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.models.encoder.exports import export_folders, read_export
+from plumbline.models.encoder.loading import ModelChoice, load
+from plumbline.models.encoder.model_files import ModelFiles, find_model
+from plumbline.models.encoder.openvino_model import OpenVinoModel
+from plumbline.models.encoder.rows import forward_in_rows
+from plumbline.models.encoder.token_model import TokenModel
+from plumbline.models.encoder.torch_model import TorchModel
 from tests.small_models import save_small_model
 
 TEXTS = (
@@ -97,7 +97,7 @@ def test_the_backend_is_chosen_by_what_runs_the_model(small: dict[str, ModelFile
 def test_a_backend_that_is_not_installed_is_named(
     small: dict[str, ModelFiles], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.encoding.loading.find_spec", lambda name: None)
+    monkeypatch.setattr("plumbline.models.encoder.loading.find_spec", lambda name: None)
 
     with pytest.raises(TierFailure, match=r"install plumbline\[openvino\]") as failed:
         load(ModelChoice(str(small["bert"].folder), backend="openvino"), threads=1)

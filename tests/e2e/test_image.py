@@ -125,7 +125,7 @@ def service(context: Path, tmp_path: Path) -> Iterator[Image]:
     scratch, log = tmp_path / "scratch", tmp_path / "log"
     command = ["unshare", "--mount", sys.executable, "-m", "tests.image_stages"]
     arguments = [str(ROOT / "Dockerfile"), str(context), str(scratch), str(port)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PLUMBLINE_API_KEYS": KEY}
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'app'}:{ROOT}", "PLUMBLINE_API_KEYS": KEY}
     environment.pop("PLUMBLINE_DATA_DIR")
     with log.open("wb") as out:
         process = subprocess.Popen([*command, *arguments], env=environment, stdout=out, stderr=out)

@@ -12,12 +12,12 @@ import httpx2
 import pytest
 import uvicorn
 
-from app.cli.serve import DrainingServer
-from app.jobs.row_file import CHUNK_ROWS
-from app.judges.tier import SentenceEncoder
-from app.main import create_app, end_streams
-from app.settings import Settings
-from app.token_vectors import Reading
+from plumbline.cli.serve import DrainingServer
+from plumbline.ground.settings import Settings
+from plumbline.judging.ports.token_vectors import Reading
+from plumbline.judging.tiers.tier import SentenceEncoder
+from plumbline.main import create_app, end_streams
+from plumbline.rows.jobs.row_file import CHUNK_ROWS
 from tests.batch_service import SLOW, GatedEncoder
 from tests.edge_app import read_problem
 from tests.fakes import WordEncoder

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.main import create_app
+from plumbline.main import create_app
 from tests.fakes import WordEncoder
 from tests.service import plain_settings, served
 

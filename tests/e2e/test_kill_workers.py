@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from app.jobs.job import JobState
-from app.jobs.store import JobStore
-from app.main import create_app
 from benchmarks.kill_service import CHUNK_ROWS
 from benchmarks.kill_workers import CONCURRENCY, WORKERS, Fleet, environment
+from plumbline.main import create_app
+from plumbline.rows.jobs.job import JobState
+from plumbline.rows.jobs.store import JobStore
 from tests.fakes import WordEncoder
 from tests.job_rows import ended, lines_of, submitted
 from tests.job_stores import PostgresStores

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from app.jobs.job import JobState
-from app.jobs.sqlite_store import SqliteJobStore
 from benchmarks.kill_service import CHUNK_ROWS, CONCURRENCY, environment
+from plumbline.rows.jobs.job import JobState
+from plumbline.rows.jobs.sqlite_store import SqliteJobStore
 from tests.deadly_worker import DEADLY
 from tests.job_rows import TENANT, lines_of, rows_of, submitted
 from tests.judge_process import judge_process

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from app.cli.main import main
-from app.lab.folder import load_results
-from app.lab.results import ExperimentResults, System
-from app.main import create_app
+from plumbline.cli.main import main
+from plumbline.extras.lab.folder import load_results
+from plumbline.extras.lab.results import ExperimentResults, System
+from plumbline.main import create_app
 from tests.edge_app import serve
 from tests.lab_experiments import EXPERIMENT, QUERIES, tiny_experiment
 from tests.scripted_service import Answer, Asked, scripted

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from app.cli.main import main
-from app.lab.folder import load_results
+from plumbline.cli.main import main
+from plumbline.extras.lab.folder import load_results
 from tests.lab_experiments import EXPERIMENT, tiny_experiment
 
 KILLS = 5
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.timeout(180)
 
 
 def begun(experiment: Path, out: Path) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "app.cli.main", "lab", "run", str(experiment), "--out", str(out)]
+    command = [sys.executable, "-m", "plumbline.cli.main", "lab", "run", str(experiment), "--out", str(out)]
     return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from app.lab.corpus import Chunk
-from app.lab.retriever import Retriever
-from app.lab.retrievers.approximate import ApproximateSettings
-from app.lab.retrievers.dense import DenseSettings
+from plumbline.extras.lab.corpus import Chunk
+from plumbline.extras.lab.retriever import Retriever
+from plumbline.extras.lab.retrievers.approximate import ApproximateSettings
+from plumbline.extras.lab.retrievers.dense import DenseSettings
 
 TEXTS = {
     "bridge": "The Marlow Bridge was opened in 1931 and carries two railway tracks across the river Teal.",

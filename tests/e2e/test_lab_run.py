@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.main import main
-from app.file_lock import alone
-from app.lab.folder import load_results
-from app.lab.results import ExperimentResults, System
+from plumbline.cli.main import main
+from plumbline.extras.lab.folder import load_results
+from plumbline.extras.lab.results import ExperimentResults, System
+from plumbline.ground.file_lock import alone
 from tests.lab_experiments import EXPERIMENT, QUERIES, tiny_experiment
 
 pytestmark = pytest.mark.timeout(120)
@@ -242,7 +242,7 @@ def test_a_full_disk_is_one_line_and_leaves_no_half_run(tmp_path: Path) -> None:
     # A file of 2,000 bytes is the largest that may be written: results.json is larger
     code = "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
     code += "resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, 2_000)); "
-    code += "from app.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    code += "from plumbline.cli.main import main; sys.exit(main(sys.argv[1:]))"
     experiment = tiny_experiment(tmp_path)
     command = [sys.executable, "-B", "-c", code, "lab", "run", str(experiment), "--only", "words", "--quiet"]
 

@@ -16,7 +16,7 @@ _HEAVY = {"torch", "transformers", "sentence_transformers", "onnxruntime", "open
 _HEAVY_OR_UNUSED = _HEAVY | {"openai", "psycopg", "procrastinate", "pyarrow", "ray"}
 _ANSWER = """
 import asyncio
-from app.main import create_app
+from plumbline.main import create_app
 from tests.edge_app import client_of
 
 async def answer():
@@ -30,7 +30,7 @@ asyncio.run(answer())
 """
 _COMMAND = """
 import contextlib
-from app.cli.main import main
+from plumbline.cli.main import main
 with contextlib.suppress(SystemExit):
     main({arguments!r})
 """
@@ -39,7 +39,7 @@ with contextlib.suppress(SystemExit):
 def modules_after(code: str, folder: Path, **variables: str) -> set[str]:
     """The top-level modules that a new process has when it has run the code."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PLUMBLINE_", "DASHSCOPE_"))}
-    quiet = {"PYTHONPATH": str(_ROOT), "PLUMBLINE_WARM_UP": "false", "PLUMBLINE_DATA_DIR": str(folder)}
+    quiet = {"PYTHONPATH": f"{_ROOT / 'app'}:{_ROOT}", "PLUMBLINE_WARM_UP": "false", "PLUMBLINE_DATA_DIR": str(folder)}
     ran = subprocess.run(
         [sys.executable, "-c", f"{code}\nimport json, sys\nprint('\\n' + json.dumps(sorted(sys.modules)))"],
         capture_output=True,
@@ -52,7 +52,7 @@ def modules_after(code: str, folder: Path, **variables: str) -> set[str]:
     return {name.partition(".")[0] for name in json.loads(ran.stdout.splitlines()[-1])}
 
 
-@pytest.mark.parametrize("code", ["import app.main", _ANSWER], ids=["imported", "answered by tier lexical"])
+@pytest.mark.parametrize("code", ["import plumbline.main", _ANSWER], ids=["imported", "answered by tier lexical"])
 def test_a_service_without_a_judge_loads_no_model_and_no_sdk(tmp_path: Path, code: str) -> None:
     modules = modules_after(code, tmp_path)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.main import main
+from plumbline.cli.main import main
 from tests.small_models import save_small_model
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import httpx2
 from pydantic import SecretStr
 
-from app.encoding.encoder import SharedEncoder
-from app.main import create_app
-from app.settings import ModelPrice
+from plumbline.ground.settings import ModelPrice
+from plumbline.main import create_app
+from plumbline.models.encoder.encoder import SharedEncoder
 from tests.job_service import JOBS_URL, row
 from tests.prometheus_server import DEPLOY, Prometheus, program, prometheus
 from tests.scripted_judge import ScriptedJudge, running_judge

@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from app.cluster.score_batch import BatchScorer
-from app.records.reading import read_records
-from app.schemas.evaluation import EvaluationOptions
-from app.settings import Settings
+from plumbline.extras.cluster.score_batch import BatchScorer
+from plumbline.ground.settings import Settings
+from plumbline.rows.records.reading import read_records
+from plumbline.schemas.evaluation import EvaluationOptions
 from tests.cluster_files import BRIDGE, bridge_rows, timeless, write_lines
 from tests.scripted_faults import hang
 from tests.scripted_judge import ScriptedJudge
@@ -48,7 +48,7 @@ async def scoring(*arguments: str, **environment: str) -> AsyncIterator[asyncio.
         "tests.cluster_entry",
         *arguments,
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PLUMBLINE_WARM_UP": "false", **environment},
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'app'}:{ROOT}", "PLUMBLINE_WARM_UP": "false", **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -207,7 +207,9 @@ async def test_without_ray_one_line_names_the_extra(tmp_path: Path) -> None:
     (tmp_path / "ray.py").write_text("raise ImportError('not here')", encoding="utf-8")
     lines = write_lines(tmp_path / "in.jsonl", bridge_rows(1))
 
-    async with scoring(str(lines), "-o", str(tmp_path / "out"), PYTHONPATH=f"{tmp_path}:{ROOT}") as process:
+    async with scoring(
+        str(lines), "-o", str(tmp_path / "out"), PYTHONPATH=f"{tmp_path}:{ROOT / 'app'}:{ROOT}"
+    ) as process:
         _, errors = await process.communicate()
 
     assert process.returncode == 2

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.main import main
+from plumbline.cli.main import main
 from tests.service import plain_settings, running
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")

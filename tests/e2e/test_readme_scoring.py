@@ -8,10 +8,10 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from app.cli.main import main
-from app.encoding.encoder import SharedEncoder
-from app.main import create_app
-from app.schemas.jobs import JobInfo
+from plumbline.cli.main import main
+from plumbline.main import create_app
+from plumbline.models.encoder.encoder import SharedEncoder
+from plumbline.schemas.jobs import JobInfo
 from tests.service import plain_settings, served
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")

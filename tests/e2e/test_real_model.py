@@ -7,12 +7,12 @@ import httpx2
 import numpy as np
 import pytest
 
-from app.encoding.encoder import SharedEncoder
-from app.encoding.loading import ModelChoice
-from app.errors import FailureReason, TierFailure
-from app.judges.calibration import VERBATIM_SUPPORT
-from app.main import create_app
-from app.readiness import State
+from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.judging.ports.readiness import State
+from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT
+from plumbline.main import create_app
+from plumbline.models.encoder.encoder import SharedEncoder
+from plumbline.models.encoder.loading import ModelChoice
 from tests.edge_app import client_of
 from tests.service import evaluate, plain_settings, running
 

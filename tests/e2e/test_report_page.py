@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from app.report.building import build_report
-from app.report.gates import GateOutcome
-from app.report.page import render_html
-from app.report.shown_rows import GRAVEST_FIRST
-from app.report.shown_text import one_line
-from app.schemas.report import ReportLanguage
+from plumbline.rows.report.building import build_report
+from plumbline.rows.report.gates import GateOutcome
+from plumbline.rows.report.page import render_html
+from plumbline.rows.report.shown_rows import GRAVEST_FIRST
+from plumbline.rows.report.shown_text import one_line
+from plumbline.schemas.report import ReportLanguage
 from tests.report_html import HOSTILE
 from tests.result_rows import error_line, hostile_lines, result_line, scored_line
 

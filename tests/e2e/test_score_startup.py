@@ -8,14 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from app.main import create_app
+from plumbline.main import create_app
 from tests.fakes import WordEncoder
 from tests.score_files import read_rows, sample_row, write_rows
 from tests.service import plain_settings, served
 
+ROOT = Path(__file__).parents[2]
+
 _SCRIPT = """
 import json, sys
-from app.cli.main import main
+from plumbline.cli.main import main
 code = main(sys.argv[1:])
 print(json.dumps([code, sorted(name for name in sys.modules if "." not in name)]))
 """
@@ -31,7 +33,7 @@ def loaded_by(*arguments: object) -> tuple[int, set[str]]:
         [sys.executable, "-c", _SCRIPT, "score", *map(str, arguments), "--quiet"],
         capture_output=True,
         check=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'app'}:{ROOT}"},
         timeout=_MOST_SECONDS,
     )
     code, modules = json.loads(ran.stdout)

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from app.judges.prompts import PromptLibrary
+from plumbline.judging.tiers.prompts import PromptLibrary
 
 ROOT = Path(__file__).parents[2]
 
 READ_PROMPTS = """
-import json, app
-from app.judges.calibration import load_calibrations
-from app.judges.prompts import PromptLibrary
+import json, plumbline
+from plumbline.judging.tiers.calibration import load_calibrations
+from plumbline.judging.tiers.prompts import PromptLibrary
 print(json.dumps({
-    "place": app.__file__,
+    "place": plumbline.__file__,
     "digests": {p.label: p.digest for p in PromptLibrary("verify_claims", "v1")},
     "calibrations": len(load_calibrations(None).entries),
 }))
@@ -52,7 +52,7 @@ def test_prompts_and_calibrations_are_read_from_an_installed_wheel(installed: Pa
 def test_the_wheel_holds_no_test_and_no_benchmark(installed: Path) -> None:
     tops = {path.name for path in installed.iterdir() if not path.name.endswith(".dist-info")}
 
-    assert tops == {"app"}
+    assert tops == {"plumbline"}
 
 
 def test_the_console_script_names_a_function_that_is_there(installed: Path) -> None:

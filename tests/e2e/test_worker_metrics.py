@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx2
 
-from app.metrics.observer import Metrics
+from plumbline.service.metrics.observer import Metrics
 from tests.postgres_server import PostgresServer
 
 
@@ -19,7 +19,7 @@ from tests.postgres_server import PostgresServer
 def worker(url: str, *options: str) -> Iterator["subprocess.Popen[str]"]:
     """A worker in a process of its own."""
     environment = {**os.environ, "PLUMBLINE_DATABASE_URL": url, "PLUMBLINE_WARM_UP": "false"}
-    command = [sys.executable, "-m", "app.cli.main", "worker", *options]
+    command = [sys.executable, "-m", "plumbline.cli.main", "worker", *options]
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
         try:
             yield process

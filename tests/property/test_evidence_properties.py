@@ -5,22 +5,22 @@ import time
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.evaluation_wire import to_wire
-from app.exchange import Usage
-from app.generation.injection import inspect
-from app.generation.sample import Sample
-from app.generation.segmentation import split_sentences
-from app.generation.verdicts import Claim, Evidence, Verdict
-from app.judges.evidence.arithmetic import missing
-from app.judges.evidence.folding import fold, plain
-from app.judges.evidence.markup import strip_markup
-from app.judges.evidence.negation import differs
-from app.judges.evidence.quantities import facts_in, stated_in_claim
-from app.judges.evidence.search import EvidenceSearch
-from app.judges.evidence.settlement import settle
-from app.judges.windows import MAX_CHARACTERS, context_windows, pieces
-from app.schemas.evaluation import EvaluationRequest
-from app.scoring import Result, Status
+from plumbline.judging.ports.exchange import Usage
+from plumbline.judging.scoring import Result, Status
+from plumbline.judging.text.injection import inspect
+from plumbline.judging.text.sample import Sample
+from plumbline.judging.text.segmentation import split_sentences
+from plumbline.judging.text.verdicts import Claim, Evidence, Verdict
+from plumbline.judging.tiers.evidence.arithmetic import missing
+from plumbline.judging.tiers.evidence.folding import fold, plain
+from plumbline.judging.tiers.evidence.markup import strip_markup
+from plumbline.judging.tiers.evidence.negation import differs
+from plumbline.judging.tiers.evidence.quantities import facts_in, stated_in_claim
+from plumbline.judging.tiers.evidence.search import EvidenceSearch
+from plumbline.judging.tiers.evidence.settlement import settle
+from plumbline.judging.tiers.windows import MAX_CHARACTERS, context_windows, pieces
+from plumbline.rows.evaluation_wire import to_wire
+from plumbline.schemas.evaluation import EvaluationRequest
 
 _PIECES = (
     "word", "The dam", " ", "  ", "\n", "1932", "1,000", "大坝", "建成", "。", "“", '"', "’", "'", "—", "-", "ﬁ", "ß",

@@ -6,11 +6,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.retrieval.combination import WEIGHTED
-from app.retrieval.fuse import METHODS, MISSING, fuse
-from app.retrieval.normalisation import NORMS, TIE_ORDERS, normalise
-from app.retrieval.run import Results, Run
-from app.retrieval.tune import simplex_grid
+from plumbline.retrieval.combination import WEIGHTED
+from plumbline.retrieval.fuse import METHODS, MISSING, fuse
+from plumbline.retrieval.normalisation import NORMS, TIE_ORDERS, normalise
+from plumbline.retrieval.run import Results, Run
+from plumbline.retrieval.tune import simplex_grid
 
 _DOC_IDS = st.sampled_from([f"d{place}" for place in range(9)])
 # What is divided by a score near zero can be beyond all numbers, which is refused, in a test of its own.

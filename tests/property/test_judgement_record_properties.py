@@ -6,10 +6,10 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.generation.sample import Sample, segment
-from app.generation.verdicts import Claim, Evidence, JudgeAccount, Judgement, Verdict
-from app.judges.judgement_record import judgement_from_record, judgement_to_record
-from app.judges.verdict_cache import verdict_key
+from plumbline.judging.text.sample import Sample, segment
+from plumbline.judging.text.verdicts import Claim, Evidence, JudgeAccount, Judgement, Verdict
+from plumbline.judging.tiers.judgement_record import judgement_from_record, judgement_to_record
+from plumbline.judging.tiers.verdict_cache import verdict_key
 
 _TEXT = st.text(max_size=20)
 _WORDS = st.lists(_TEXT, max_size=3).map(tuple)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.lab.retrievers.terms import terms_in
+from plumbline.extras.lab.retrievers.terms import terms_in
 from tests.keyword_cases import built
 
 KINDS = ["best_fields", "cross_fields", "phrase_prefix", "plain"]

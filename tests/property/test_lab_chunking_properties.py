@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from app.lab.chunkings import AnyChunking
-from app.lab.chunkings.lengths import Measured, packed
-from app.lab.chunkings.parts import HEADING
-from app.lab.corpus import BODY, Chunk, Document
-from app.retrieval.ids import id_rule
+from plumbline.extras.lab.chunkings import AnyChunking
+from plumbline.extras.lab.chunkings.lengths import Measured, packed
+from plumbline.extras.lab.chunkings.parts import HEADING
+from plumbline.extras.lab.corpus import BODY, Chunk, Document
+from plumbline.retrieval.ids import id_rule
 
 _PIECES = (
     "word", "The", "Dr.", "wing.Then", "3.14", "é", "好", "他说", "《风》", "。", "！", ".", "!", ";", " ", "  ", "\n",

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.errors import InvalidInput
-from app.records.columns import ColumnMap
-from app.records.reading import read_records
-from app.records.record import ReadPosition, Record, RecordProblem
-from app.records.safe_cells import original_text, safe_text
-from app.records.writing import ResultWriter
-from app.sample import Sample
+from plumbline.ground.errors import InvalidInput
+from plumbline.judging.text.input import Sample
+from plumbline.rows.records.columns import ColumnMap
+from plumbline.rows.records.reading import read_records
+from plumbline.rows.records.record import ReadPosition, Record, RecordProblem
+from plumbline.rows.records.safe_cells import original_text, safe_text
+from plumbline.rows.records.writing import ResultWriter
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.text("\"',\\[]{}\t\r\n =@-x磨", max_size=12)
 # A cell of blanks says that nothing was retrieved, so a passage has a letter in it

@@ -5,11 +5,11 @@ from xml.etree import ElementTree as ET
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.report.building import build_report
-from app.report.gates import GateOutcome
-from app.report.junit import junit_xml
-from app.report.markdown import escaped, markdown_summary
-from app.report.shown_text import visible, xml_text
+from plumbline.rows.report.building import build_report
+from plumbline.rows.report.gates import GateOutcome
+from plumbline.rows.report.junit import junit_xml
+from plumbline.rows.report.markdown import escaped, markdown_summary
+from plumbline.rows.report.shown_text import visible, xml_text
 from tests.report_html import HOSTILE, Page, hostile_page, hostile_report
 from tests.result_rows import scored_line
 

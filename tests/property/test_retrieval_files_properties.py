@@ -7,14 +7,14 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.errors import InvalidInput
-from app.retrieval.id_tables import read_reference_table, read_results_table
-from app.retrieval.ids import ID_RULES, id_rule
-from app.retrieval.llm_rankings import parse_ranking
-from app.retrieval.text_file import ReadLimits
-from app.retrieval.trec import read_qrels, read_run, read_run_lines
-from app.retrieval.trec_columns import read_run_columns
-from app.retrieval.trec_layout import regular_text
+from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval.id_tables import read_reference_table, read_results_table
+from plumbline.retrieval.ids import ID_RULES, id_rule
+from plumbline.retrieval.llm_rankings import parse_ranking
+from plumbline.retrieval.text_file import ReadLimits
+from plumbline.retrieval.trec import read_qrels, read_run, read_run_lines
+from plumbline.retrieval.trec_columns import read_run_columns
+from plumbline.retrieval.trec_layout import regular_text
 from tests.columns import score_column, text_column
 
 LIMITS = ReadLimits(max_bytes=10_000, max_rows=100)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.retrieval.conventions import conventions_of
-from app.retrieval.evaluate import Evaluation, evaluate
-from app.retrieval.measure import CUTOFF_BY_NAME, Cutoff, Measure, parse_measure
-from app.retrieval.run import Qrels, Results, Run
+from plumbline.retrieval.conventions import conventions_of
+from plumbline.retrieval.evaluate import Evaluation, evaluate
+from plumbline.retrieval.measure import CUTOFF_BY_NAME, Cutoff, Measure, parse_measure
+from plumbline.retrieval.run import Qrels, Results, Run
 from tests.columns import score_column
 
 _DOCUMENTS = [f"d{number}" for number in range(8)]

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from app.generation.abstention import abstains
-from app.generation.sample import Sample, segment
-from app.generation.utilization import context_utilization
-from app.generation.words import contains_verbatim, content_words, han_share, language_of, normalise
+from plumbline.judging.text.abstention import abstains
+from plumbline.judging.text.sample import Sample, segment
+from plumbline.judging.text.utilization import context_utilization
+from plumbline.judging.text.words import contains_verbatim, content_words, han_share, language_of, normalise
 
 # Beyond the copy it turns the sense around, and then it is no copy.
 _NEGATION = re.compile("no|not|nor|never|none|nothing|without|cant|[不无没未非別别]")

@@ -5,9 +5,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.generation.reference import exact_match, token_f1
-from app.generation.scores import confidence, score
-from app.generation.verdicts import SUPPORT_BY_VERDICT, Claim, Judgement, Verdict
+from plumbline.judging.text.reference import exact_match, token_f1
+from plumbline.judging.text.scores import confidence, score
+from plumbline.judging.text.verdicts import SUPPORT_BY_VERDICT, Claim, Judgement, Verdict
 from tests.fakes import claim_of, judgement_of
 
 _SHARES = st.floats(0, 1)

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.generation.segmentation import split_sentences
+from plumbline.judging.text.segmentation import split_sentences
 
 _PIECES = (
     "word", "The", "Dr.", "U.S.", "e.g.", "3.14", "v1.2", "é", "好", "他说", "https://a.b/c.", "[1]", "【1】",

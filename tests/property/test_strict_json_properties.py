@@ -7,7 +7,7 @@ import httpx2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.api.strict_json import parse_strictly
+from plumbline.service.api.strict_json import parse_strictly
 from tests.edge_app import Sample, client_of, edge_app, read_problem
 
 APP = edge_app()

@@ -6,16 +6,16 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from app.batch_scoring.inline_executor import InlineExecutor
-from app.errors import TierFailure
-from app.generation.sample import SegmentedSample
-from app.generation.scores import score
-from app.generation.verdicts import Evidence, Judgement
-from app.generation.words import words_of
-from app.judges.calibration import VERBATIM_SUPPORT, load_calibrations
-from app.judges.embedding import EmbeddingTier
-from app.judges.lexical import LexicalTier
-from app.judges.tier import Ask
+from plumbline.cli.score.inline_executor import InlineExecutor
+from plumbline.ground.errors import TierFailure
+from plumbline.judging.text.sample import SegmentedSample
+from plumbline.judging.text.scores import score
+from plumbline.judging.text.verdicts import Evidence, Judgement
+from plumbline.judging.text.words import words_of
+from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT, load_calibrations
+from plumbline.judging.tiers.embedding import EmbeddingTier
+from plumbline.judging.tiers.lexical import LexicalTier
+from plumbline.judging.tiers.tier import Ask
 from tests.fakes import WordEncoder, case_of
 
 CALIBRATIONS = load_calibrations(None)

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.uncertainty import (
+from plumbline.ground.uncertainty import (
     benjamini_hochberg,
     bonferroni,
     bootstrap_interval,

@@ -4,8 +4,8 @@ import base64
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from app.generation.hidden import cleaned
-from app.generation.words import normalise
+from plumbline.judging.text.hidden import cleaned
+from plumbline.judging.text.words import normalise
 
 
 @dataclass(frozen=True)

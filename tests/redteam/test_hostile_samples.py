@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from app.generation.injection import KINDS, SUSPECTED
-from app.generation.words import normalise
+from plumbline.judging.text.injection import KINDS, SUSPECTED
+from plumbline.judging.text.words import normalise
 from tests.redteam.hostile_samples import HOSTILE_SAMPLES, HostileSample
 from tests.scripted_judge import ScriptedJudge
 from tests.scripted_replies import RecordedRequest, Reply, completion

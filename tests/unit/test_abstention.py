@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.generation.abstention import abstains
+from plumbline.judging.text.abstention import abstains
 
 _ABSTAINING_EN = (
     "I don't know.",

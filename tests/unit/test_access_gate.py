@@ -2,10 +2,10 @@
 
 import pytest
 
-from app.access.gate import Gate, Quota
-from app.access.key import AccessKey, Limits
-from app.access.rate import CellRate, RateStanding
-from app.errors import ConcurrencyExceeded, RateExceeded, TooBusy
+from plumbline.ground.errors import ConcurrencyExceeded, RateExceeded, TooBusy
+from plumbline.service.access.gate import Gate, Quota
+from plumbline.service.access.key import AccessKey, Limits
+from plumbline.service.access.rate import CellRate, RateStanding
 
 
 class Clock:

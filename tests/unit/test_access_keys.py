@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from app.access.access import access_of
-from app.access.key import Limits, Scope
-from app.access.key_changes import adopt_key, create_key, revoke_key, rotate_key
-from app.access.key_file import MAX_KEYS, KeyFile, StoredKey, StoredLimits, read_keys, write_keys
-from app.access.keyring import Keyring
-from app.errors import ConfigurationError, InvalidInput, KeyExpired, KeyUnknown
-from app.exchange import Usage
+from plumbline.ground.errors import ConfigurationError, InvalidInput, KeyExpired, KeyUnknown
+from plumbline.judging.ports.exchange import Usage
+from plumbline.service.access.access import access_of
+from plumbline.service.access.key import Limits, Scope
+from plumbline.service.access.key_changes import adopt_key, create_key, revoke_key, rotate_key
+from plumbline.service.access.key_file import MAX_KEYS, KeyFile, StoredKey, StoredLimits, read_keys, write_keys
+from plumbline.service.access.keyring import Keyring
 from tests.service import plain_settings
 
 CONFIGURED = "key-of-the-settings-1"

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from app.access.key import Limits
-from app.access.spending import Spending
-from app.access.spending_file import Spent, add_to_day, read_day
-from app.errors import BudgetSpent
-from app.exchange import Ledger, Usage
+from plumbline.ground.errors import BudgetSpent
+from plumbline.judging.ports.exchange import Ledger, Usage
+from plumbline.service.access.key import Limits
+from plumbline.service.access.spending import Spending
+from plumbline.service.access.spending_file import Spent, add_to_day, read_day
 
 EVENING = datetime(2026, 3, 1, 23, 0, 30, tzinfo=UTC)
 TOKENS = Limits(tokens_per_day=100)

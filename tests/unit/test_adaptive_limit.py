@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from app.backends.adaptive_limit import AdaptiveLimit
+from plumbline.models.chat.adaptive_limit import AdaptiveLimit
 
 
 async def complain(limit: AdaptiveLimit, *, calls: int = 1) -> None:

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.agreement.baselines import (
+from plumbline.extras.calibration.baselines import (
     rouge_l_precision,
     seed_embedding_similarity,
     seed_word_overlap,
     shortness,
     words_of,
 )
-from app.generation.sample import Sample
+from plumbline.judging.text.sample import Sample
 
 
 def sample(answer: str, *contexts: str) -> Sample:

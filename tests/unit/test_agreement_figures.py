@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score, brier_score_loss, cohen_kappa_score, roc_auc_score
 
-from app.agreement import weighted
-from app.agreement.figures import Agreement, Figure, Figures, Scale, auroc_difference, measure_agreement
-from app.agreement.resampling import ScoredRows, by_dataset, draw_weights
-from app.errors import InvalidInput
+from plumbline.extras.calibration import weighted
+from plumbline.extras.calibration.figures import Agreement, Figure, Figures, Scale, auroc_difference, measure_agreement
+from plumbline.extras.calibration.resampling import ScoredRows, by_dataset, draw_weights
+from plumbline.ground.errors import InvalidInput
 
 SCORES = st.integers(0, 8).map(lambda eighth: eighth / 8)
 FEW = settings(max_examples=40)

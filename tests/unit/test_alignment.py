@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from app.errors import FailureReason, TierFailure
-from app.judges.support import alignment
-from app.judges.support.alignment import Alignment
-from app.token_vectors import TokenVectors
+from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.judging.ports.token_vectors import TokenVectors
+from plumbline.judging.tiers.support import alignment
+from plumbline.judging.tiers.support.alignment import Alignment
 
 _LENGTHS = st.lists(st.integers(1, 6), min_size=1, max_size=6)
 EAST, NORTH, WEST = (1.0, 0.0), (0.0, 1.0), (-1.0, 0.0)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from app.generation.segmentation import split_sentences
-from app.sample import Sample
 from benchmarks.prose import Prose, made_prose, prose_of, tier_texts
+from plumbline.judging.text.input import Sample
+from plumbline.judging.text.segmentation import split_sentences
 
 
 def _sentences(sample: Sample) -> list[str]:

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from app.cluster.block_plan import Block, Reading, block_records, blocks_of
-from app.errors import InvalidInput
-from app.records.columns import ColumnMap
-from app.records.reading import read_records
-from app.records.record import ReadPosition
+from plumbline.extras.cluster.block_plan import Block, Reading, block_records, blocks_of
+from plumbline.ground.errors import InvalidInput
+from plumbline.rows.records.columns import ColumnMap
+from plumbline.rows.records.reading import read_records
+from plumbline.rows.records.record import ReadPosition
 from tests.cluster_files import bridge_rows, write_lines
 
 AS_FOUND = Reading()

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from app.batch_scoring.inline_executor import InlineExecutor
-from app.cli.main import main
-from app.generation.scores import score
-from app.judges.calibration import CalibrationTable, load_calibrations
-from app.judges.lexical import MODEL, LexicalTier
-from app.judges.tier import TierName
+from plumbline.cli.main import main
+from plumbline.cli.score.inline_executor import InlineExecutor
+from plumbline.judging.text.scores import score
+from plumbline.judging.tiers.calibration import CalibrationTable, load_calibrations
+from plumbline.judging.tiers.lexical import MODEL, LexicalTier
+from plumbline.judging.tiers.tier import TierName
 from tests.fakes import case_of
 
 PLACES = (

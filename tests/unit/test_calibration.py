@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from app.errors import CalibrationError
-from app.judges.calibration import (
+from plumbline.ground.errors import CalibrationError
+from plumbline.judging.tiers.calibration import (
     Calibration,
     CalibrationFile,
     CalibrationTable,
@@ -17,7 +17,7 @@ from app.judges.calibration import (
     measures_of,
     sigmoid,
 )
-from app.judges.tier import TierName
+from plumbline.judging.tiers.tier import TierName
 
 SOURCE = {"data": "labels", "rows": 10, "date": "2026-01-01", "command": "fit"}
 GATE = {"measure": "character_coverage", "closed": 0.2, "open": 0.6}

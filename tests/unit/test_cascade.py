@@ -5,12 +5,12 @@ import time
 
 import pytest
 
-from app.errors import FailureReason, TierFailure
-from app.generation.sample import SegmentedSample
-from app.generation.verdicts import Judgement
-from app.judges.cascade import CascadeResult, JudgeCascade, Turns
-from app.judges.tier import AbsentTier, Ask, Tier, TierName
-from app.readiness import State
+from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.judging.ports.readiness import State
+from plumbline.judging.text.sample import SegmentedSample
+from plumbline.judging.text.verdicts import Judgement
+from plumbline.judging.tiers.cascade import CascadeResult, JudgeCascade, Turns
+from plumbline.judging.tiers.tier import AbsentTier, Ask, Tier, TierName
 from tests.fakes import AnsweringTier, FailingTier, SlowTier, case_of
 
 CASE = case_of("The dam is safe.", "The dam is safe.")

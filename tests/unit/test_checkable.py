@@ -2,8 +2,8 @@
 
 import pytest
 
-from app.generation.checkable import checkable_positions
-from app.generation.segmentation import split_sentences
+from plumbline.judging.text.checkable import checkable_positions
+from plumbline.judging.text.segmentation import split_sentences
 
 
 def _checkable(answer: str) -> list[str]:

@@ -4,9 +4,9 @@ import socket
 
 import pytest
 
-from app import __version__
-from app.cli.main import main
-from app.cli.serve import listen
+from plumbline import __version__
+from plumbline.cli.main import main
+from plumbline.cli.serve import listen
 
 _COMMANDS = [
     "serve",

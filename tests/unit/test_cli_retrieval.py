@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.main import main
+from plumbline.cli.main import main
 
 QRELS = "q1 0 d1 2\nq1 0 d2 1\nq2 0 d4 1\n"
 RUN = "q1 Q0 d1 1 9.0 tag\nq1 Q0 d3 2 8.0 tag\nq1 Q0 d2 3 7.0 tag\nq2 Q0 d9 1 5.0 tag\nq2 Q0 d4 2 4.0 tag\n"

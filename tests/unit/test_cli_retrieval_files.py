@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import retrieval
-from app.cli.main import main
-from app.retrieval.text_file import ReadLimits
+from plumbline.cli import retrieval
+from plumbline.cli.main import main
+from plumbline.retrieval.text_file import ReadLimits
 from tests.bad_files import BAD_FILES, BAD_TABLES, BOMB, GOOD_GOLD, GOOD_QRELS, GOOD_RETRIEVED, GOOD_RUN
 
 

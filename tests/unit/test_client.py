@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from app.client import (
+from plumbline.client import (
     AnswerCut,
     AnswerUnreadable,
     AsyncJob,
@@ -27,20 +27,20 @@ from app.client import (
     ServiceFailed,
     TimedOut,
 )
-from app.client.chunks import MAX_CHUNK_BYTES, Chunks, source_of
-from app.client.fields import OptionFields
-from app.client.retries import Patience
-from app.client.retry_after import seconds_of
-from app.schemas.evaluation import EvaluationOptions
-from app.schemas.problem import Problem
-from app.schemas.rows import RowError, RowResult
+from plumbline.client.chunks import MAX_CHUNK_BYTES, Chunks, source_of
+from plumbline.client.fields import OptionFields
+from plumbline.client.retries import Patience
+from plumbline.client.retry_after import seconds_of
+from plumbline.schemas.evaluation import EvaluationOptions
+from plumbline.schemas.problem import Problem
+from plumbline.schemas.rows import RowError, RowResult
 from tests.scripted_service import result_of
 
 PROBLEM = {"type": "urn:x", "title": "t", "status": 422, "detail": "d", "errors": []}
 
 
 def test_importing_it_loads_no_framework_no_model_and_no_numpy() -> None:
-    code = "import sys, app.client; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    code = "import sys, plumbline.client; print(*sorted({name.split('.')[0] for name in sys.modules}))"
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 

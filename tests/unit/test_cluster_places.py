@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from app.cluster.places import files_in, folder_at
-from app.errors import InvalidInput
+from plumbline.extras.cluster.places import files_in, folder_at
+from plumbline.ground.errors import InvalidInput
 
 
 def names(place: str) -> list[str]:

@@ -8,15 +8,15 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from app.cluster.block_plan import blocks_of
-from app.cluster.block_work import BlockWork
-from app.cluster.cluster_run import ClusterRun
-from app.cluster.output_blocks import OutputBlocks, block_words
-from app.cluster.score_batch import BATCH_COLUMNS
-from app.cluster.task import ClusterTask
-from app.errors import ClusterUnavailable, ConfigurationError, InvalidInput
-from app.schemas.evaluation import EvaluationOptions
-from app.settings import Settings
+from plumbline.extras.cluster.block_plan import blocks_of
+from plumbline.extras.cluster.block_work import BlockWork
+from plumbline.extras.cluster.cluster_run import ClusterRun
+from plumbline.extras.cluster.output_blocks import OutputBlocks, block_words
+from plumbline.extras.cluster.score_batch import BATCH_COLUMNS
+from plumbline.extras.cluster.task import ClusterTask
+from plumbline.ground.errors import ClusterUnavailable, ConfigurationError, InvalidInput
+from plumbline.ground.settings import Settings
+from plumbline.schemas.evaluation import EvaluationOptions
 from tests.cluster_files import bridge_rows, write_lines
 from tests.service import plain_settings
 

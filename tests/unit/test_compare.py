@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.errors import InvalidInput
-from app.retrieval.compare import Comparison, compare
+from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval.compare import Comparison, compare
 
 SIGNIFICANCE = json.loads((Path(__file__).parents[1] / "data" / "retrieval_fusion.json").read_text())["significance"]
 SCORES = {name: np.array(values) for name, values in SIGNIFICANCE["scores"].items()}

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.errors import FailureReason, TierFailure
-from app.exchange import estimated_tokens
-from app.generation.segmentation import split_sentences
-from app.judges.context_windows import Window, context_windows
+from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.judging.ports.exchange import estimated_tokens
+from plumbline.judging.text.segmentation import split_sentences
+from plumbline.judging.tiers.context_windows import Window, context_windows
 
 
 def windows_of(*contexts: str, tokens: int) -> tuple[Window, ...]:

@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from app.errors import InvalidInput
-from app.retrieval.conventions import PRESETS, Conventions, as_dict, conventions_of
-from app.retrieval.evaluate import Evaluation, evaluate
-from app.retrieval.run import Qrels, Results, Run
+from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval.conventions import PRESETS, Conventions, as_dict, conventions_of
+from plumbline.retrieval.evaluate import Evaluation, evaluate
+from plumbline.retrieval.run import Qrels, Results, Run
 
 
 def _evaluated(results: Results, qrels: Qrels, *measures: str, **overrides: object) -> Evaluation:

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.jobs.census import NO_JOBS, JobCensus
-from app.metrics.observer import Metrics
-from app.observation import JudgeCallNote, RequestNote
-from app.token_vectors import EncoderCounts
+from plumbline.judging.ports.observation import JudgeCallNote, RequestNote
+from plumbline.judging.ports.token_vectors import EncoderCounts
+from plumbline.rows.jobs.census import NO_JOBS, JobCensus
+from plumbline.service.metrics.observer import Metrics
 from tests.prometheus_server import DEPLOY, configuration, program
 
 ROOT = DEPLOY.parent

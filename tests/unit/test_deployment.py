@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from app.assembly import _DRAIN_SECONDS as ROWS_DRAIN_SECONDS
-from app.cli.main import main
-from app.main import create_app
-from app.settings import Settings, variable_name
+from plumbline.assembly import _DRAIN_SECONDS as ROWS_DRAIN_SECONDS
+from plumbline.cli.main import main
+from plumbline.ground.settings import Settings, variable_name
+from plumbline.main import create_app
 from tests.dockerfile import read_stages
 from tests.service import plain_settings
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from app.generation.duplicates import mark_duplicates
-from app.generation.scores import contexts_used, count_verdicts, score
-from app.generation.verdicts import Claim, Evidence, JudgeAccount, Judgement, Verdict
+from plumbline.judging.text.duplicates import mark_duplicates
+from plumbline.judging.text.scores import contexts_used, count_verdicts, score
+from plumbline.judging.text.verdicts import Claim, Evidence, JudgeAccount, Judgement, Verdict
 
 SUPPORT = {Verdict.SUPPORTED: 1.0, Verdict.PARTIAL: 0.5, Verdict.CONTRADICTED: 0.0, Verdict.NOT_MENTIONED: 0.0}
 

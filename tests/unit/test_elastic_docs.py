@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from app.lab.retrievers.elastic import ElasticRetriever
+from plumbline.extras.lab.retrievers.elastic import ElasticRetriever
 
 PAGE = Path(__file__).parents[2] / "docs" / "lab.md"
 

@@ -2,13 +2,19 @@
 
 import pytest
 
-from app.batch_scoring.inline_executor import InlineExecutor
-from app.errors import FailureReason, TierFailure
-from app.generation.verdicts import Judgement, Verdict
-from app.judges import embedding
-from app.judges.calibration import VERBATIM_SUPPORT, Calibration, CalibrationTable, Source, load_calibrations
-from app.judges.embedding import EmbeddingTier
-from app.judges.tier import Ask, TierName
+from plumbline.cli.score.inline_executor import InlineExecutor
+from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.judging.text.verdicts import Judgement, Verdict
+from plumbline.judging.tiers import embedding
+from plumbline.judging.tiers.calibration import (
+    VERBATIM_SUPPORT,
+    Calibration,
+    CalibrationTable,
+    Source,
+    load_calibrations,
+)
+from plumbline.judging.tiers.embedding import EmbeddingTier
+from plumbline.judging.tiers.tier import Ask, TierName
 from tests.fakes import WordEncoder, case_of
 
 MINILM = "all-MiniLM-L6-v2"

@@ -2,9 +2,9 @@
 
 import pytest
 
-from app.generation.verdicts import Claim, Evidence, Verdict
-from app.judges.evidence.search import EvidenceSearch
-from app.judges.evidence.settlement import doubts, settle
+from plumbline.judging.text.verdicts import Claim, Evidence, Verdict
+from plumbline.judging.tiers.evidence.search import EvidenceSearch
+from plumbline.judging.tiers.evidence.settlement import doubts, settle
 from tests.fakes import claim_of
 
 BRIDGE = "The old bridge was closed to cars in 2008. It carries 40,000 people a day."

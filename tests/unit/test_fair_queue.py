@@ -3,8 +3,8 @@
 import asyncio
 import threading
 
-from app.encoding.fair_queue import FairQueue, Text
-from app.encoding.waiting import Waiting
+from plumbline.models.encoder.fair_queue import FairQueue, Text
+from plumbline.models.encoder.waiting import Waiting
 
 
 def text(name: str, length: int = 10) -> Text:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from app.agreement.fitting import (
+from plumbline.cli.score.inline_executor import InlineExecutor
+from plumbline.extras.calibration.fitting import (
     FloatArray,
     MeasuredAnswers,
     _Path,
@@ -19,14 +20,13 @@ from app.agreement.fitting import (
     folds_of,
     predict,
 )
-from app.batch_scoring.inline_executor import InlineExecutor
-from app.errors import CalibrationError
-from app.generation.sample import Sample
-from app.generation.scores import score
-from app.judges.calibration import VERBATIM_SUPPORT, Calibration, CalibrationTable, Gate
-from app.judges.lexical import MODEL, LexicalTier, find_wording
-from app.judges.support.wording import WORD_MEASURES
-from app.judges.tier import TierName
+from plumbline.ground.errors import CalibrationError
+from plumbline.judging.text.sample import Sample
+from plumbline.judging.text.scores import score
+from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT, Calibration, CalibrationTable, Gate
+from plumbline.judging.tiers.lexical import MODEL, LexicalTier, find_wording
+from plumbline.judging.tiers.support.wording import WORD_MEASURES
+from plumbline.judging.tiers.tier import TierName
 from tests.fakes import case_of
 
 NAMES = ("character_coverage", "near_pairs")

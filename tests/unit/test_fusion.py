@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.errors import InvalidInput
-from app.retrieval.fuse import METHODS, fuse
-from app.retrieval.normalisation import FloatArray, Norm, normalise, ranked
-from app.retrieval.run import Results, Run
-from app.retrieval.tune import simplex_grid, tune_weights
+from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval.fuse import METHODS, fuse
+from plumbline.retrieval.normalisation import FloatArray, Norm, normalise, ranked
+from plumbline.retrieval.run import Results, Run
+from plumbline.retrieval.tune import simplex_grid, tune_weights
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "data" / "retrieval_fusion.json").read_text())
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from app.judges.support import grams
-from app.judges.support.grams import Cover, Units, characters, cover
+from plumbline.judging.tiers.support import grams
+from plumbline.judging.tiers.support.grams import Cover, Units, characters, cover
 
 _FEW_LETTERS = st.text("ab ", max_size=12)
 _TEXTS = st.one_of(_FEW_LETTERS, st.text("abcdefgh大坝😀", max_size=12))

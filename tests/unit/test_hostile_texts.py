@@ -9,19 +9,19 @@ from typing import Any
 import json_repair
 import pytest
 
-from app.errors import InvalidInput
-from app.generation.normal_form import is_mark, nfkc
-from app.generation.segmentation import split_sentences
-from app.generation.words import Passage
-from app.judges.evidence.arithmetic import missing
-from app.judges.evidence.folding import fold, plain
-from app.judges.evidence.markup import strip_markup
-from app.judges.evidence.quantities import facts_in, stated_in_claim
-from app.judges.evidence.quote import Quote
-from app.judges.evidence.search import EvidenceSearch
-from app.judges.reply_reading import read_sentences
-from app.retrieval.text_file import ReadLimits
-from app.retrieval.trec import read_run
+from plumbline.ground.errors import InvalidInput
+from plumbline.judging.text.normal_form import is_mark, nfkc
+from plumbline.judging.text.segmentation import split_sentences
+from plumbline.judging.text.words import Passage
+from plumbline.judging.tiers.evidence.arithmetic import missing
+from plumbline.judging.tiers.evidence.folding import fold, plain
+from plumbline.judging.tiers.evidence.markup import strip_markup
+from plumbline.judging.tiers.evidence.quantities import facts_in, stated_in_claim
+from plumbline.judging.tiers.evidence.quote import Quote
+from plumbline.judging.tiers.evidence.search import EvidenceSearch
+from plumbline.judging.tiers.reply_reading import read_sentences
+from plumbline.retrieval.text_file import ReadLimits
+from plumbline.retrieval.trec import read_run
 
 LIMITS = ReadLimits(max_bytes=10_000, max_rows=100)
 # Instructions of Python carried out for a text of 20,000 characters by what reads each some times.
@@ -179,7 +179,7 @@ def test_dates_are_looked_up_not_gone_through() -> None:
 
 
 def test_a_long_passage_is_not_searched_once_for_each_copy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.generation.words._MAX_SEARCHED", 100)
+    monkeypatch.setattr("plumbline.judging.text.words._MAX_SEARCHED", 100)
     parts = [f"the dam number {number} was built of stone" for number in range(200)]
     passage = Passage(" and ".join(parts))
 
@@ -192,7 +192,7 @@ def test_a_long_passage_is_not_searched_once_for_each_copy(monkeypatch: pytest.M
 
 @pytest.mark.parametrize("limit", [4, 1_000])
 def test_copies_are_found_alike_in_long_passages_and_short_ones(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
-    monkeypatch.setattr("app.generation.words._MAX_SEARCHED", limit)
+    monkeypatch.setattr("plumbline.judging.text.words._MAX_SEARCHED", limit)
     passage = Passage("大坝建成于1932年, abc abcd the dam was built in 1932 and in 19321 again")
     copies = ["大坝", "1932年", "abc", "the dam was built", "in 1932 and", "again", "坝"]
     others = ["ab", "bcd", "in 193", "am was built", "a gain", "dam  is", "x"]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from app.errors import InvalidInput
-from app.retrieval.ids import id_rule, uuids_in
+from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval.ids import id_rule, uuids_in
 
 CASES = json.loads((Path(__file__).parents[1] / "data/retrieval_inputs.json").read_text("utf-8"))["ids"]
 

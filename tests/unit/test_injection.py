@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from app.generation.injection import KINDS, SUSPECTED, cleaned, inspect
-from app.generation.sample import Sample
+from plumbline.judging.text.injection import KINDS, SUSPECTED, cleaned, inspect
+from plumbline.judging.text.sample import Sample
 
 _FAST_SECONDS = 3.0
 _MANY = 1_000_000

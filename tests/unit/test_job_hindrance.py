@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from app.jobs.job import Held, JobState
-from app.jobs.pace import Pace
-from app.jobs.store import JobStore
-from app.jobs.worker import Worker
+from plumbline.rows.jobs.job import Held, JobState
+from plumbline.rows.jobs.pace import Pace
+from plumbline.rows.jobs.store import JobStore
+from plumbline.rows.jobs.worker import Worker
 from tests.job_rows import TENANT, Handler, ended, rows_of, submitted, until
 from tests.job_stores import Stores
 

@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.jobs.census import Counted, JobCensus
-from app.jobs.job import Held, JobState, Lease, PendingRow
-from app.jobs.pace import Pace
-from app.jobs.sqlite_store import SqliteJobStore
-from app.jobs.store import JobStore
-from app.jobs.worker import Worker
-from app.observation import Silent
-from app.scored_row import ScoredRow
+from plumbline.judging.ports.observation import Silent
+from plumbline.rows.jobs.census import Counted, JobCensus
+from plumbline.rows.jobs.job import Held, JobState, Lease, PendingRow
+from plumbline.rows.jobs.pace import Pace
+from plumbline.rows.jobs.sqlite_store import SqliteJobStore
+from plumbline.rows.jobs.store import JobStore
+from plumbline.rows.jobs.worker import Worker
+from plumbline.rows.scored_row import ScoredRow
 from tests.job_rows import Handler, ended, rows_of, submitted
 from tests.job_stores import Stores
 

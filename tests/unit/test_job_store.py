@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from app.errors import IdempotencyConflict, JobStateConflict, JobUnknown
-from app.jobs.job import Action, Held, JobState, Lease, NewJob
-from app.jobs.store import JobStore
-from app.records.record import Record, RecordProblem
+from plumbline.ground.errors import IdempotencyConflict, JobStateConflict, JobUnknown
+from plumbline.rows.jobs.job import Action, Held, JobState, Lease, NewJob
+from plumbline.rows.jobs.store import JobStore
+from plumbline.rows.records.record import Record, RecordProblem
 from tests.job_rows import TENANT, Handler, ended, lines_of, rows_of, scored, submitted, upload, working
 from tests.job_stores import Stores
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import InvalidInput, StoreUnavailable
-from app.jobs.job import Held, JobState, Lease
-from app.jobs.pace import Pace
-from app.jobs.sqlite_store import SqliteJobStore
-from app.jobs.store import JobStore
-from app.jobs.worker import Worker
-from app.records.record import Record, RecordProblem
-from app.scored_row import ScoredRow
+from plumbline.ground.errors import InvalidInput, StoreUnavailable
+from plumbline.rows.jobs.job import Held, JobState, Lease
+from plumbline.rows.jobs.pace import Pace
+from plumbline.rows.jobs.sqlite_store import SqliteJobStore
+from plumbline.rows.jobs.store import JobStore
+from plumbline.rows.jobs.worker import Worker
+from plumbline.rows.records.record import Record, RecordProblem
+from plumbline.rows.scored_row import ScoredRow
 from tests.job_rows import TENANT, Handler, ended, lines_of, rows_of, submitted, until, working
 from tests.job_stores import Stores
 

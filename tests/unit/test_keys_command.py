@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from app.access.key import Limits, Scope
-from app.access.key_file import FILE_NAME, read_keys
-from app.access.keyring import Keyring
-from app.access.loopback import names_loopback
-from app.access.spending_file import FILE_NAME as SPENDING_NAME
-from app.access.spending_file import Spent, add_to_day
-from app.cli.main import main
+from plumbline.cli.main import main
+from plumbline.service.access.key import Limits, Scope
+from plumbline.service.access.key_file import FILE_NAME, read_keys
+from plumbline.service.access.keyring import Keyring
+from plumbline.service.access.loopback import names_loopback
+from plumbline.service.access.spending_file import FILE_NAME as SPENDING_NAME
+from plumbline.service.access.spending_file import Spent, add_to_day
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.lab.retrievers.terms import terms_in
+from plumbline.extras.lab.retrievers.terms import terms_in
 from tests.keyword_cases import built
 from tests.keyword_oracle import bm25s_scores, one_byte
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from app.errors import InvalidInput
-from app.lab.retrievers.keyword import KeywordSettings
+from plumbline.extras.lab.retrievers.keyword import KeywordSettings
+from plumbline.ground.errors import InvalidInput
 from tests.keyword_cases import built, chunks_of, ids_of
 
 KINDS = ["plain", "best_fields", "cross_fields", "phrase_prefix"]
@@ -215,7 +215,8 @@ def test_a_field_that_no_document_has_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_engine_is_not_imported_before_it_is_needed() -> None:
-    lines = "import sys, app.lab.retrievers.keyword as k; k.KeywordSettings(); sys.exit('tantivy' in sys.modules)"
+    lines = "import sys, plumbline.extras.lab.retrievers.keyword as k; k.KeywordSettings(); "
+    lines += "sys.exit('tantivy' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", lines], check=False).returncode == 0
 

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from app.errors import InvalidInput
-from app.lab.retrievers.terms import LONGEST_WORD, Language, terms_in
+from plumbline.extras.lab.retrievers.terms import LONGEST_WORD, Language, terms_in
+from plumbline.ground.errors import InvalidInput
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from app.errors import InvalidInput
-from app.lab.blending import Blended, Judged, blended
-from app.lab.evaluating import pairs_of
-from app.lab.experiment import Blend, Planned
-from app.retrieval.conventions import conventions_of
-from app.retrieval.evaluate import evaluate
-from app.retrieval.run import Run
+from plumbline.extras.lab.blending import Blended, Judged, blended
+from plumbline.extras.lab.evaluating import pairs_of
+from plumbline.extras.lab.experiment import Blend, Planned
+from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval.conventions import conventions_of
+from plumbline.retrieval.evaluate import evaluate
+from plumbline.retrieval.run import Run
 
 # For q1 and q2 the first run is right, for q3 and q4 the second.
 RIGHT, WRONG = {"good": 2.0, "bad": 1.0}, {"bad": 2.0, "good": 1.0}

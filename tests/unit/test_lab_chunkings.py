@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from app.errors import InvalidInput
-from app.lab.chunkings import AnyChunking
-from app.lab.chunkings.parts import HEADING
-from app.lab.corpus import BODY, Chunk, Document
+from plumbline.extras.lab.chunkings import AnyChunking
+from plumbline.extras.lab.chunkings.parts import HEADING
+from plumbline.extras.lab.corpus import BODY, Chunk, Document
+from plumbline.ground.errors import InvalidInput
 from tests.small_models import word_tokenizer
 
 _ADAPTER: TypeAdapter[AnyChunking] = TypeAdapter(AnyChunking)

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter
 
-from app.errors import InvalidInput
-from app.lab.corpora import AnyCorpus
-from app.lab.corpora.gathering import run_id
-from app.lab.corpus import Corpus, Document, Query
+from plumbline.extras.lab.corpora import AnyCorpus
+from plumbline.extras.lab.corpora.gathering import run_id
+from plumbline.extras.lab.corpus import Corpus, Document, Query
+from plumbline.ground.errors import InvalidInput
 from tests.record_files import json_lines, write_file
 
 _ADAPTER: TypeAdapter[AnyCorpus] = TypeAdapter(AnyCorpus)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import InvalidInput
-from app.lab.experiment import Experiment
-from app.lab.experiment_file import read_experiment
+from plumbline.extras.lab.experiment import Experiment
+from plumbline.extras.lab.experiment_file import read_experiment
+from plumbline.ground.errors import InvalidInput
 
 CORPUS = '[corpora.c]\nkind = "beir"\nfolder = "data"\n'
 RETRIEVER = '[retrievers.bm25]\nkind = "keyword"\n'

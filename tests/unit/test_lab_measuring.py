@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import InvalidInput
-from app.lab.corpus import Chunk, Query
-from app.lab.measuring.clock import Measured, measure
-from app.lab.measuring.memory import peak_bytes, resident_bytes
-from app.lab.retriever import Hits, IndexFacts
-from app.lab.run_files import load_run
+from plumbline.extras.lab.corpus import Chunk, Query
+from plumbline.extras.lab.measuring.clock import Measured, measure
+from plumbline.extras.lab.measuring.memory import peak_bytes, resident_bytes
+from plumbline.extras.lab.retriever import Hits, IndexFacts
+from plumbline.extras.lab.run_files import load_run
+from plumbline.ground.errors import InvalidInput
 
 NAP = 0.05
 QUERIES = (Query("1", "one"), Query("2", "two"))

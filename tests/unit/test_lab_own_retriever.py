@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import InvalidInput
-from app.lab.retrievers.own import OwnRetriever
+from plumbline.extras.lab.retrievers.own import OwnRetriever
+from plumbline.ground.errors import InvalidInput
 
 MODULE = """
 class Good:

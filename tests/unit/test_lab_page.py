@@ -6,11 +6,11 @@ from itertools import combinations, pairwise
 
 import pytest
 
-from app.lab.report.page import render_page
-from app.lab.report.plots import HEIGHT, WIDTH, plot
-from app.lab.report.wording import LANGUAGES, PageLanguage, words_in
-from app.lab.results import ExperimentResults
-from app.retrieval.report import LatencySummary
+from plumbline.extras.lab.report.page import render_page
+from plumbline.extras.lab.report.plots import HEIGHT, WIDTH, plot
+from plumbline.extras.lab.report.wording import LANGUAGES, PageLanguage, words_in
+from plumbline.extras.lab.results import ExperimentResults
+from plumbline.retrieval.report import LatencySummary
 from tests.lab_results import results_of
 from tests.report_html import HOSTILE, Page
 

@@ -3,7 +3,7 @@
 import io
 import json
 
-from app.cli.lab_progress import lab_teller
+from plumbline.cli.lab_progress import lab_teller
 
 
 class Terminal(io.StringIO):

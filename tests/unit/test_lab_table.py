@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from app.lab.report.table import bytes_shown, number_shown, readable, systems_table
-from app.retrieval.tables import Marked, as_csv, as_markdown
+from plumbline.extras.lab.report.table import bytes_shown, number_shown, readable, systems_table
+from plumbline.retrieval.tables import Marked, as_csv, as_markdown
 from tests.lab_results import results_of
 
 

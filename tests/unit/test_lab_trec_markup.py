@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.errors import InvalidInput
-from app.lab.corpora.trec_markup import Element, read_elements
+from plumbline.extras.lab.corpora.trec_markup import Element, read_elements
+from plumbline.ground.errors import InvalidInput
 
 _KNOWN = {"docno", "title", "text", "num", "desc"}
 _WORDS = st.text(st.sampled_from("ab <>&;'\"\n-]风é"), max_size=20)

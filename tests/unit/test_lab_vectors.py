@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from app.errors import InvalidInput
-from app.lab.corpus import Chunk
-from app.lab.retriever import Retriever
-from app.lab.retrievers.approximate import ApproximateSettings
-from app.lab.retrievers.dense import DenseSettings
-from app.lab.retrievers.distinct_texts import DistinctTexts
-from app.lab.retrievers.learned_sparse import LearnedSparseSettings
+from plumbline.extras.lab.corpus import Chunk
+from plumbline.extras.lab.retriever import Retriever
+from plumbline.extras.lab.retrievers.approximate import ApproximateSettings
+from plumbline.extras.lab.retrievers.dense import DenseSettings
+from plumbline.extras.lab.retrievers.distinct_texts import DistinctTexts
+from plumbline.extras.lab.retrievers.learned_sparse import LearnedSparseSettings
+from plumbline.ground.errors import InvalidInput
 from tests.small_models import TOKENS, WORDS, save_small_model, save_small_splade
 
 MODELS: dict[str, Path] = {}

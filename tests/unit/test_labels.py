@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.agreement.labels import Labels, parse_labels, read_labels
-from app.errors import InvalidInput
+from plumbline.extras.calibration.labels import Labels, parse_labels, read_labels
+from plumbline.ground.errors import InvalidInput
 
 ROW = {"contexts": ["The mill was built in 1890."], "answer": "It dates from 1890.", "label": 1}
 GOOD = json.dumps(ROW)

@@ -2,13 +2,13 @@
 
 import pytest
 
-from app.batch_scoring.inline_executor import InlineExecutor
-from app.errors import FailureReason, TierFailure
-from app.generation.verdicts import Claim, Judgement, Verdict
-from app.generation.words import Language
-from app.judges.calibration import VERBATIM_SUPPORT, Calibration, CalibrationTable, Gate, Source
-from app.judges.lexical import MODEL, LexicalTier
-from app.judges.tier import Ask, TierName
+from plumbline.cli.score.inline_executor import InlineExecutor
+from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.judging.text.verdicts import Claim, Judgement, Verdict
+from plumbline.judging.text.words import Language
+from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT, Calibration, CalibrationTable, Gate, Source
+from plumbline.judging.tiers.lexical import MODEL, LexicalTier
+from plumbline.judging.tiers.tier import Ask, TierName
 from tests.fakes import case_of
 
 NO_CALIBRATION = CalibrationTable(())

@@ -6,9 +6,9 @@ from types import FrameType
 
 import pytest
 
-from app.generation.sample import SegmentedSample
-from app.generation.words import content_words, normalise
-from app.judges.lexical import find_wording
+from plumbline.judging.text.sample import SegmentedSample
+from plumbline.judging.text.words import content_words, normalise
+from plumbline.judging.tiers.lexical import find_wording
 from tests.fakes import case_of
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.retrieval.llm_rankings import parse_ranking
+from plumbline.retrieval.llm_rankings import parse_ranking
 
 CASES = json.loads((Path(__file__).parents[1] / "data/retrieval_inputs.json").read_text("utf-8"))["rankings"]
 CANDIDATES = ["doc_1", "doc_5", "doc_3", "doc_10"]

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from app.batch_scoring.inline_executor import InlineExecutor
-from app.errors import FailureReason, TierFailure
-from app.exchange import ChatReply, ChatRequest, Ledger
-from app.generation.sample import SegmentedSample
-from app.generation.verdicts import Judgement, Verdict
-from app.judges.llm import LlmTier, PromptSet
-from app.judges.prompts import PromptLibrary
-from app.judges.tier import Ask, ChatModel
+from plumbline.cli.score.inline_executor import InlineExecutor
+from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
+from plumbline.judging.text.sample import SegmentedSample
+from plumbline.judging.text.verdicts import Judgement, Verdict
+from plumbline.judging.tiers.llm import LlmTier, PromptSet
+from plumbline.judging.tiers.prompts import PromptLibrary
+from plumbline.judging.tiers.tier import Ask, ChatModel
 from tests.fakes import ScriptedChat, case_of
 
 PROMPTS = PromptSet(PromptLibrary("verify_claims", "v2"), PromptLibrary("check_claims", "v1"))

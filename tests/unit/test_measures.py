@@ -2,8 +2,8 @@
 
 import pytest
 
-from app.errors import InvalidInput
-from app.retrieval.measure import Measure, parse_measure, parse_measures
+from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval.measure import Measure, parse_measure, parse_measures
 
 
 @pytest.mark.parametrize(

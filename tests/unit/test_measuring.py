@@ -2,12 +2,12 @@
 
 import pytest
 
-from app.agreement.labels import LabelledRow
-from app.agreement.measuring import measure_rows, measuring_tier
-from app.generation.sample import Sample
-from app.judges.lexical import MODEL
-from app.judges.support.wording import CHARACTER_MEASURES, WORD_MEASURES
-from app.judges.tier import TierName
+from plumbline.extras.calibration.labels import LabelledRow
+from plumbline.extras.calibration.measuring import measure_rows, measuring_tier
+from plumbline.judging.text.sample import Sample
+from plumbline.judging.tiers.lexical import MODEL
+from plumbline.judging.tiers.support.wording import CHARACTER_MEASURES, WORD_MEASURES
+from plumbline.judging.tiers.tier import TierName
 from tests.fakes import WordEncoder
 
 LAMP, DAM, ROPE = "The keeper lit the lamp.", "The dam of Keld is old.", "Anna sells red rope."

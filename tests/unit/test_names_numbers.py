@@ -2,8 +2,8 @@
 
 import pytest
 
-from app.generation.words import words_of
-from app.judges.support.names_numbers import unknown_names, unknown_numbers
+from plumbline.judging.text.words import words_of
+from plumbline.judging.tiers.support.names_numbers import unknown_names, unknown_numbers
 
 
 def _names(text: str, *known: str) -> tuple[str, ...]:

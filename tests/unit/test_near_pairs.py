@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.judges.support.near_pairs import NearPairs
+from plumbline.judging.tiers.support.near_pairs import NearPairs
 
 _WORDS = st.lists(st.sampled_from(["lamp", "keeper", "gate", "rope", "harbour", "harbours"]), max_size=8)
 

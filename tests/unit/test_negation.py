@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.judges.evidence.negation import differs, is_turned
+from plumbline.judging.tiers.evidence.negation import differs, is_turned
 
 PLAIN = "The museum opened its new wing to visitors in spring."
 

@@ -3,9 +3,9 @@
 import time
 from itertools import product
 
-from app.generation.overlap import ContextIndex
-from app.generation.segmentation import split_sentences
-from app.generation.words import content_words
+from plumbline.judging.text.overlap import ContextIndex
+from plumbline.judging.text.segmentation import split_sentences
+from plumbline.judging.text.words import content_words
 
 # Generous for a loaded machine; the quadratic way takes minutes.
 _FAST_SECONDS = 2.0

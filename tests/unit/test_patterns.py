@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-import app
+import plumbline
 
 # Without type stubs
 op: Any = importlib.import_module("re._constants")
@@ -19,7 +19,7 @@ _ONE_CHARACTER = {op.LITERAL, op.NOT_LITERAL, op.IN, op.ANY}
 
 def _modules() -> list[str]:
     # Not `__main__`, which would run; what needs an extra that is absent is looked at where it is there.
-    names = [module.name for module in pkgutil.walk_packages(app.__path__, "app.")]
+    names = [module.name for module in pkgutil.walk_packages(plumbline.__path__, "plumbline.")]
     return [name for name in names if not name.endswith("__main__")]
 
 

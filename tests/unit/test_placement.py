@@ -7,13 +7,13 @@ from typing import ParamSpec, TypeVar
 
 import pytest
 
-from app.batch_scoring.inline_executor import InlineExecutor
-from app.generation.sample import Sample
-from app.judges.cascade import JudgeCascade
-from app.judges.llm import LlmTier, PromptSet
-from app.judges.placement import SMALL_CHARACTERS
-from app.judges.prompts import PromptLibrary
-from app.scoring import Options, Scorer
+from plumbline.cli.score.inline_executor import InlineExecutor
+from plumbline.judging.scoring import Options, Scorer
+from plumbline.judging.text.sample import Sample
+from plumbline.judging.tiers.cascade import JudgeCascade
+from plumbline.judging.tiers.llm import LlmTier, PromptSet
+from plumbline.judging.tiers.placement import SMALL_CHARACTERS
+from plumbline.judging.tiers.prompts import PromptLibrary
 from tests.fakes import ScriptedChat
 
 P = ParamSpec("P")

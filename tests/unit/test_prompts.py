@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import PromptError
-from app.judges.prompts import Prompt, PromptLibrary
+from plumbline.ground.errors import PromptError
+from plumbline.judging.tiers.prompts import Prompt, PromptLibrary
 
 ROOT = Path(__file__).parents[2] / "prompts"
 USER = "BEGIN {{marker}}\n{{data}}\nEND {{marker}}"

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from app.backends.chat_models import build_chat_models
-from app.backends.endpoints import Endpoint, resolve_endpoint, resolve_judges
-from app.backends.providers import PROVIDERS
-from app.errors import ConfigurationError
-from app.settings import Settings, load_settings
+from plumbline.ground.errors import ConfigurationError
+from plumbline.ground.settings import Settings, load_settings
+from plumbline.models.chat.chat_models import build_chat_models
+from plumbline.models.chat.endpoints import Endpoint, resolve_endpoint, resolve_judges
+from plumbline.models.chat.providers import PROVIDERS
 
 OWN = "own-key-0123456789"
 DASHSCOPE = "dashscope-key-0123456789"

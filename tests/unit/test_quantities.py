@@ -2,8 +2,8 @@
 
 import pytest
 
-from app.judges.evidence.arithmetic import missing
-from app.judges.evidence.quantities import facts_in, same_numbers, stated_in_claim
+from plumbline.judging.tiers.evidence.arithmetic import missing
+from plumbline.judging.tiers.evidence.quantities import facts_in, same_numbers, stated_in_claim
 
 
 def _is_backed(claim: str, passage: str, *, is_derived: bool = False) -> bool:

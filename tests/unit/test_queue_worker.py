@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from app.errors import ConfigurationError, StoreUnavailable
-from app.jobs.job import JobState, NewJob
-from app.jobs.pace import Pace
-from app.jobs.row_handler import HindranceOf, nothing_hinders
-from app.jobs.worker import Worker
-from app.postgres import connection_string
+from plumbline.ground.errors import ConfigurationError, StoreUnavailable
+from plumbline.ground.postgres import connection_string
+from plumbline.rows.jobs.job import JobState, NewJob
+from plumbline.rows.jobs.pace import Pace
+from plumbline.rows.jobs.row_handler import HindranceOf, nothing_hinders
+from plumbline.rows.jobs.worker import Worker
 from tests.job_rows import TENANT, Handler, ended, lines_of, rows_of, submitted, until, upload
 from tests.job_stores import PostgresStores
 from tests.postgres_server import PostgresServer
 
 if TYPE_CHECKING:
-    from app.jobs.postgres_store import PostgresJobStore
+    from plumbline.rows.jobs.postgres_store import PostgresJobStore
 
 ROWS = 450
 
@@ -35,7 +35,7 @@ async def told(
     stores: PostgresStores, handler: Handler, *, hindrance_of: HindranceOf = nothing_hinders, **pace: Any
 ) -> AsyncIterator["PostgresJobStore"]:
     """A worker of its own store, told of chunks, and looking after those of others, while the context lasts."""
-    from app.jobs.distributed import QueueWorker, keep_rescuing
+    from plumbline.rows.jobs.distributed import QueueWorker, keep_rescuing
 
     store = stores.open()
     quick = Pace(**{"renew_seconds": 0.05, "group_seconds": 0.01, **pace})
@@ -148,7 +148,7 @@ async def test_a_message_that_was_lost_is_sent_again(store: "PostgresJobStore") 
 async def test_a_message_for_what_is_done_does_nothing(
     store: "PostgresJobStore", postgres_stores: PostgresStores
 ) -> None:
-    from app.jobs.chunk_table import ChunkName
+    from plumbline.rows.jobs.chunk_table import ChunkName
 
     job = await submitted(store, rows_of(3))
     handler = Handler()

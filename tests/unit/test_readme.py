@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from app.settings import Settings, variable_name
+from plumbline.ground.settings import Settings, variable_name
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

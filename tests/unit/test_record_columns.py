@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import InvalidInput
-from app.records.columns import PRESETS, ColumnMap
-from app.records.reading import read_records
-from app.records.record import Record
-from app.records.record_fields import context_texts
-from app.sample import Sample
+from plumbline.ground.errors import InvalidInput
+from plumbline.judging.text.input import Sample
+from plumbline.rows.records.columns import PRESETS, ColumnMap
+from plumbline.rows.records.reading import read_records
+from plumbline.rows.records.record import Record
+from plumbline.rows.records.record_fields import context_texts
 from tests.record_files import MILL, json_lines, read_all, write_file
 
 PASSAGES = ["磨坊建于1890年。", 'It\'s the "old" mill.']

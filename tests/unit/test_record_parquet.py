@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from app.errors import InvalidInput
-from app.records.columns import ColumnMap
-from app.records.reading import read_records
-from app.records.record import ReadPosition, RecordProblem
-from app.records.writing import ResultWriter
+from plumbline.ground.errors import InvalidInput
+from plumbline.rows.records.columns import ColumnMap
+from plumbline.rows.records.reading import read_records
+from plumbline.rows.records.record import ReadPosition, RecordProblem
+from plumbline.rows.records.writing import ResultWriter
 from tests.record_files import MILL, mills, read_all, write_and_fail, write_file
 
 
@@ -90,9 +90,9 @@ def test_without_pyarrow_reading_and_writing_name_the_extra(tmp_path: Path) -> N
 import sys
 from pathlib import Path
 sys.modules["pyarrow"] = None
-from app.errors import InvalidInput
-from app.records.reading import read_records
-from app.records.writing import ResultWriter
+from plumbline.ground.errors import InvalidInput
+from plumbline.rows.records.reading import read_records
+from plumbline.rows.records.writing import ResultWriter
 for opened in (read_records, ResultWriter):
     try:
         opened(Path({str(path)!r}))

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import InvalidInput
-from app.records.json_rows import JsonArrayRows, JsonLineRows
-from app.records.reading import read_records
-from app.records.record import BadRow, ReadPosition
-from app.records.seen_ids import SeenIds
+from plumbline.ground.errors import InvalidInput
+from plumbline.rows.records.json_rows import JsonArrayRows, JsonLineRows
+from plumbline.rows.records.reading import read_records
+from plumbline.rows.records.record import BadRow, ReadPosition
+from plumbline.rows.records.seen_ids import SeenIds
 from tests.record_files import MILL, json_lines, mills, read_all, write_file
 
 HEADER = "custom_id,question,contexts,answer\n"

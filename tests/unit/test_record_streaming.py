@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import InvalidInput
-from app.records.reading import read_records
-from app.records.record import ReadPosition, Record, RecordProblem
+from plumbline.ground.errors import InvalidInput
+from plumbline.rows.records.reading import read_records
+from plumbline.rows.records.record import ReadPosition, Record, RecordProblem
 from tests.record_files import json_lines, mills, read_all, write_file
 
 HEADER = "custom_id,question,contexts,answer\n"
@@ -112,8 +112,9 @@ def test_many_rows_pass_through_a_few_megabytes(tmp_path: Path, name: str, count
 
 def test_importing_the_room_loads_no_model_library_and_no_web_framework() -> None:
     heavy = ("numpy", "torch", "fastapi", "pydantic", "sklearn", "scipy", "pyarrow", "starlette")
-    modules = ", ".join(f"app.records.{path.stem}" for path in (Path("app") / "records").glob("[a-z]*.py"))
-    code = f"import sys, app.records, {modules}; print([name for name in {heavy} if name in sys.modules])"
+    folder = Path("app") / "plumbline" / "rows" / "records"
+    modules = ", ".join(f"plumbline.rows.records.{path.stem}" for path in folder.glob("[a-z]*.py"))
+    code = f"import sys, plumbline.rows.records, {modules}; print([name for name in {heavy} if name in sys.modules])"
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import InvalidInput
-from app.records.record import BadRow, ReadPosition
-from app.records.table_rows import TableRows
+from plumbline.ground.errors import InvalidInput
+from plumbline.rows.records.record import BadRow, ReadPosition
+from plumbline.rows.records.table_rows import TableRows
 from tests.record_files import read_all, write_file
 
 HEADER = "custom_id,question,contexts,answer\n"

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.batch_files.reply_index import AskedFile, ReplyIndex
-from app.errors import FailureReason, InvalidInput, TierFailure
-from app.provider_batch import FiledReply
+from plumbline.extras.provider_batches.provider_batch import FiledReply
+from plumbline.extras.provider_batches.reply_index import AskedFile, ReplyIndex
+from plumbline.ground.errors import FailureReason, InvalidInput, TierFailure
 
 
 def good(request_id: str, body: object = None) -> bytes:

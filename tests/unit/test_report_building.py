@@ -7,12 +7,12 @@ from typing import Any, get_type_hints
 import msgspec
 import pytest
 
-from app.report import result_lines
-from app.report.building import Report, ReportBuilder, build_report
-from app.report.result_lines import LineProblem, LineReader
-from app.schemas import evaluation, problem, rows
-from app.schemas.json_line import json_line
-from app.schemas.rows import RowResult
+from plumbline.rows.report import result_lines
+from plumbline.rows.report.building import Report, ReportBuilder, build_report
+from plumbline.rows.report.result_lines import LineProblem, LineReader
+from plumbline.schemas import evaluation, problem, rows
+from plumbline.schemas.json_line import json_line
+from plumbline.schemas.rows import RowResult
 from tests.batch_service import row as sample_row
 from tests.result_rows import error_line, result_line, scored_line
 from tests.service import evaluate, plain_settings, running

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.main import main
-from app.schemas.report import ReportSummary
+from plumbline.cli.main import main
+from plumbline.schemas.report import ReportSummary
 from tests.report_html import Page
 from tests.result_rows import error_line, scored_line
 
@@ -142,8 +142,8 @@ def test_the_number_of_rows_is_a_number(results: Path, capsys: pytest.CaptureFix
 
 def test_the_parser_loads_nothing_of_the_report() -> None:
     code = (
-        "import sys, app.cli.report; "
-        "sys.exit(any(name.startswith(('app.report.', 'jinja2', 'numpy')) for name in sys.modules))"
+        "import sys, plumbline.cli.report; "
+        "sys.exit(any(name.startswith(('plumbline.rows.report.', 'jinja2', 'numpy')) for name in sys.modules))"
     )
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -2,10 +2,10 @@
 
 import pytest
 
-from app.errors import InvalidInput
-from app.report.building import build_report
-from app.report.gates import Gate, all_passed, baseline_outcomes, max_degraded_outcome, parse_gate
-from app.schemas.report import ReportSummary
+from plumbline.ground.errors import InvalidInput
+from plumbline.rows.report.building import build_report
+from plumbline.rows.report.gates import Gate, all_passed, baseline_outcomes, max_degraded_outcome, parse_gate
+from plumbline.schemas.report import ReportSummary
 from tests.result_rows import error_line, result_line, scored_line
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from app.report.means import MeanTally, complement
-from app.uncertainty import bootstrap_interval
+from plumbline.ground.uncertainty import bootstrap_interval
+from plumbline.rows.report.means import MeanTally, complement
 
 
 def tally_of(values: list[float], *, low: float = 0.0, width: float = 1.0) -> MeanTally:

@@ -9,14 +9,14 @@ from string import Formatter
 
 import pytest
 
-from app.report import page as page_module
-from app.report.building import build_report
-from app.report.chinese import CHINESE
-from app.report.english import ENGLISH
-from app.report.page import render_html
-from app.report.shown_rows import GRAVEST_FIRST, shown_row
-from app.report.shown_text import one_line, visible
-from app.schemas.report import ReportLanguage
+from plumbline.rows.report import page as page_module
+from plumbline.rows.report.building import build_report
+from plumbline.rows.report.chinese import CHINESE
+from plumbline.rows.report.english import ENGLISH
+from plumbline.rows.report.page import render_html
+from plumbline.rows.report.shown_rows import GRAVEST_FIRST, shown_row
+from plumbline.rows.report.shown_text import one_line, visible
+from plumbline.schemas.report import ReportLanguage
 from tests.report_html import HOSTILE, Page, colours, contrast, hostile_page
 from tests.result_rows import claim, error_line, result_line, scored_line
 

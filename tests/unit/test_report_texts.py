@@ -5,10 +5,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from app.report.building import build_report
-from app.report.gates import GateOutcome
-from app.report.junit import junit_xml
-from app.report.markdown import escaped, markdown_summary
+from plumbline.rows.report.building import build_report
+from plumbline.rows.report.gates import GateOutcome
+from plumbline.rows.report.junit import junit_xml
+from plumbline.rows.report.markdown import escaped, markdown_summary
 from tests.report_html import HOSTILE, hostile_report
 from tests.result_rows import error_line, result_line, scored_line
 

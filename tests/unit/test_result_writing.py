@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import InvalidInput
-from app.records.result_columns import RESULT_COLUMNS, flat_result
-from app.records.safe_cells import original_text, safe_text
-from app.records.writing import ResultWriter
+from plumbline.ground.errors import InvalidInput
+from plumbline.rows.records.result_columns import RESULT_COLUMNS, flat_result
+from plumbline.rows.records.safe_cells import original_text, safe_text
+from plumbline.rows.records.writing import ResultWriter
 from tests.record_files import write_and_fail
 
 RESULT: dict[str, object] = {

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from app.errors import InvalidInput
-from app.retrieval.conventions import conventions_of
-from app.retrieval.evaluate import evaluate
-from app.retrieval.ids import id_rule
-from app.retrieval.run import Run
+from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval.conventions import conventions_of
+from plumbline.retrieval.evaluate import evaluate
+from plumbline.retrieval.ids import id_rule
+from plumbline.retrieval.run import Run
 
 _CASES: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[1] / "data" / "retrieval_measures.json").read_text(encoding="utf-8")

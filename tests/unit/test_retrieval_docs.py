@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from app.retrieval.conventions import PRESETS, Conventions, conventions_of
-from app.retrieval.evaluate import evaluate
-from app.retrieval.measure import CUTOFF_BY_NAME, parse_measure
-from app.retrieval.run import Run
+from plumbline.retrieval.conventions import PRESETS, Conventions, conventions_of
+from plumbline.retrieval.evaluate import evaluate
+from plumbline.retrieval.measure import CUTOFF_BY_NAME, parse_measure
+from plumbline.retrieval.run import Run
 
 DOCS = (Path(__file__).parents[2] / "docs" / "retrieval.md").read_text(encoding="utf-8")
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.retrieval.conventions import conventions_of
-from app.retrieval.evaluate import Evaluation, evaluate
-from app.retrieval.run import Run
+from plumbline.retrieval.conventions import conventions_of
+from plumbline.retrieval.evaluate import Evaluation, evaluate
+from plumbline.retrieval.run import Run
 
 _Qrels = dict[str, dict[str, int]]
 _Scores = dict[str, dict[str, float]]

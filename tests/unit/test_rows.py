@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from app.encoding.rows import Batch, Place, batch_of, forward_in_rows, places_in_rows, row_length
+from plumbline.models.encoder.rows import Batch, Place, batch_of, forward_in_rows, places_in_rows, row_length
 
 LENGTHS = st.lists(st.integers(1, 300), min_size=1, max_size=40)
 

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from app.cluster.score_batch import BATCH_COLUMNS, BatchScorer
-from app.errors import InvalidInput
-from app.schemas.evaluation import EvaluationOptions
-from app.schemas.rows import RowError, RowResult
+from plumbline.extras.cluster.score_batch import BATCH_COLUMNS, BatchScorer
+from plumbline.ground.errors import InvalidInput
+from plumbline.schemas.evaluation import EvaluationOptions
+from plumbline.schemas.rows import RowError, RowResult
 from tests.cluster_files import BRIDGE, bridge_rows, timeless
 from tests.service import plain_settings
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.main import main
-from app.cluster import ray_engine
-from app.cluster.task import ClusterOutcome, ClusterTask, Progress
-from app.errors import ClusterUnavailable
-from app.rows.tally import Tally
-from app.settings import Settings
+from plumbline.cli.main import main
+from plumbline.extras.cluster import ray_engine
+from plumbline.extras.cluster.task import ClusterOutcome, ClusterTask, Progress
+from plumbline.ground.errors import ClusterUnavailable
+from plumbline.ground.settings import Settings
+from plumbline.rows.tally import Tally
 
 Told = Callable[[Progress], None] | None
 

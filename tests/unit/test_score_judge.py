@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from app.client import AsyncPlumbline, Retries
-from app.main import create_app
+from plumbline.client import AsyncPlumbline, Retries
+from plumbline.main import create_app
 from tests.fakes import WordEncoder
 from tests.score_files import comparable, read_rows, sample_row, score, write_rows
 from tests.scripted_judge import ScriptedJudge, running_judge
@@ -129,7 +129,7 @@ def test_a_service_scores_as_this_process_does(tmp_path: Path) -> None:
 def test_a_service_that_is_away_leaves_rows_and_makes_no_errors_of_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    patient = "app.batch_scoring.there.AsyncPlumbline"
+    patient = "plumbline.cli.score.there.AsyncPlumbline"
     monkeypatch.setattr(patient, partial(AsyncPlumbline, retries=Retries(attempts=2, backoff_seconds=0.001)))
     data, out = write_rows(tmp_path / "data.jsonl", [sample_row(0)]), tmp_path / "out.jsonl"
     with served(create_app(plain_settings(), encoder=WordEncoder())) as url:

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from app.batch_scoring.input_file import InputFile, identified
-from app.batch_scoring.journal import Journal
-from app.batch_scoring.output import Output, result_files
-from app.batch_scoring.run_state import RunState, differences, load_state, save_state
-from app.batch_scoring.scorers import Budget, Halt, ScorerHere
-from app.batch_scoring.written_rows import read_written
-from app.errors import InvalidInput
-from app.exchange import Usage
-from app.records.record import ReadPosition, Record, RecordProblem
-from app.sample import Sample
-from app.scored_row import RowStatus, ScoredRow
+from plumbline.cli.score.input_file import InputFile, identified
+from plumbline.cli.score.journal import Journal
+from plumbline.cli.score.output import Output, result_files
+from plumbline.cli.score.run_state import RunState, differences, load_state, save_state
+from plumbline.cli.score.scorers import Budget, Halt, ScorerHere
+from plumbline.cli.score.written_rows import read_written
+from plumbline.ground.errors import InvalidInput
+from plumbline.judging.ports.exchange import Usage
+from plumbline.judging.text.input import Sample
+from plumbline.rows.records.record import ReadPosition, Record, RecordProblem
+from plumbline.rows.scored_row import RowStatus, ScoredRow
 
 INPUT = InputFile(10, 5, "abc")
 LINE = (

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from app.generation.scores import confidence, contexts_used, count_verdicts, score
-from app.generation.verdicts import Claim, Evidence, Verdict
+from plumbline.judging.text.scores import confidence, contexts_used, count_verdicts, score
+from plumbline.judging.text.verdicts import Claim, Evidence, Verdict
 from tests.fakes import claim_of, judgement_of
 
 SUPPORTED = claim_of(Verdict.SUPPORTED, 1.0)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.generation.segmentation import Sentence, split_sentences
+from plumbline.judging.text.segmentation import Sentence, split_sentences
 
 _GOLD_PATH = Path(__file__).parents[1] / "data" / "segmentation_gold.json"
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from app.errors import ConfigurationError
-from app.settings import Settings, load_settings, variable_name
+from plumbline.ground.errors import ConfigurationError
+from plumbline.ground.settings import Settings, load_settings, variable_name
 
 KEY = "k" * 16
 

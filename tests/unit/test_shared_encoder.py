@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.encoding import encoder as encoder_module
-from app.encoding.encoder import SharedEncoder
-from app.encoding.loading import ModelChoice
-from app.encoding.rows import Batch
-from app.encoding.text_reader import TextReader
-from app.errors import FailureReason, TierFailure, TooBusy
-from app.readiness import State
-from app.token_vectors import TokenVectors
+from plumbline.ground.errors import FailureReason, TierFailure, TooBusy
+from plumbline.judging.ports.readiness import State
+from plumbline.judging.ports.token_vectors import TokenVectors
+from plumbline.models.encoder import encoder as encoder_module
+from plumbline.models.encoder.encoder import SharedEncoder
+from plumbline.models.encoder.loading import ModelChoice
+from plumbline.models.encoder.rows import Batch
+from plumbline.models.encoder.text_reader import TextReader
 from tests.small_models import word_tokenizer
 
 SECONDS = 20.0

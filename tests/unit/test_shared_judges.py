@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from app.backends.call_budget import SharedBudget
-from app.backends.call_failures import CallFailure
-from app.backends.shared_database import SharedDatabase
-from app.backends.shared_verdicts import SharedVerdictStore
-from app.readiness import State
+from plumbline.judging.ports.readiness import State
+from plumbline.models.chat.call_budget import SharedBudget
+from plumbline.models.chat.call_failures import CallFailure
+from plumbline.models.chat.shared_database import SharedDatabase
+from plumbline.models.chat.shared_verdicts import SharedVerdictStore
 from tests.postgres_server import PostgresServer
 
 pytest.importorskip("psycopg", reason="the extra postgres is not installed")

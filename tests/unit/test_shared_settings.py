@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from app.cluster.block_work import BlockWork
-from app.cluster.cluster_run import ClusterRun
-from app.cluster.shared_settings import OWN, judges_digest, received_settings, sent_settings, share_of
-from app.cluster.task import ClusterTask
-from app.settings import Settings, load_settings, variable_name
+from plumbline.extras.cluster.block_work import BlockWork
+from plumbline.extras.cluster.cluster_run import ClusterRun
+from plumbline.extras.cluster.shared_settings import OWN, judges_digest, received_settings, sent_settings, share_of
+from plumbline.extras.cluster.task import ClusterTask
+from plumbline.ground.settings import Settings, load_settings, variable_name
 from tests.cluster_files import bridge_rows, write_lines
 from tests.service import plain_settings
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from app.backends.completions import TokenCounts
-from app.backends.spending import Tariff
-from app.exchange import estimated_tokens
-from app.settings import ModelPrice
+from plumbline.ground.settings import ModelPrice
+from plumbline.judging.ports.exchange import estimated_tokens
+from plumbline.models.chat.completions import TokenCounts
+from plumbline.models.chat.spending import Tariff
 
 
 @pytest.mark.parametrize(

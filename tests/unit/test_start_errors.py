@@ -2,8 +2,8 @@
 
 import pytest
 
-from app.cli.main import main
-from app.settings import Settings, variable_name
+from plumbline.cli.main import main
+from plumbline.ground.settings import Settings, variable_name
 
 # A wrong value for each setting that can be wrong; the values of secrets are planted words.
 WRONG = {

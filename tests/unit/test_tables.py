@@ -8,9 +8,9 @@ from itertools import combinations
 
 import pytest
 
-from app.errors import InvalidInput
-from app.retrieval.compare import Comparison
-from app.retrieval.tables import (
+from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval.compare import Comparison
+from plumbline.retrieval.tables import (
     Table,
     as_csv,
     as_latex,

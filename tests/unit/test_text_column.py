@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.retrieval.text_column import WORD_BYTES, TextColumn, fingerprint_of
+from plumbline.retrieval.text_column import WORD_BYTES, TextColumn, fingerprint_of
 
 TEXTS = ["a", "a", "b", "12345678", "12345678", "123456789", "12345678x", "x" * 100, "x" * 100, "x" * 99 + "y", "a", ""]
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.encoding import model_files
-from app.encoding.text_vectors import Prompts, TextVectors
-from app.errors import FailureReason, TierFailure
+from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.models.encoder import model_files
+from plumbline.models.encoder.text_vectors import Prompts, TextVectors
 from tests.small_models import save_small_model, save_small_splade
 
 TEXTS = [

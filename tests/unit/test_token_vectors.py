@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.token_vectors import Reading
+from plumbline.judging.ports.token_vectors import Reading
 
 READING = Reading(
     tokens=[[1, 2, 3], [4], [5, 6]], counts=[4, 0, 2], unknown=[1, 0, 2], is_overlong=[True, False, False]

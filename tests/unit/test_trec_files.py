@@ -6,14 +6,14 @@ import tracemalloc
 
 import pytest
 
-from app.errors import InvalidInput
-from app.retrieval import trec_blocks
-from app.retrieval.id_tables import read_reference_table, read_results_table
-from app.retrieval.score_column import ScoreColumn
-from app.retrieval.text_file import ReadLimits
-from app.retrieval.trec import read_qrels, read_run, read_run_lines
-from app.retrieval.trec_columns import read_run_columns
-from app.retrieval.trec_layout import regular_text
+from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval import trec_blocks
+from plumbline.retrieval.id_tables import read_reference_table, read_results_table
+from plumbline.retrieval.score_column import ScoreColumn
+from plumbline.retrieval.text_file import ReadLimits
+from plumbline.retrieval.trec import read_qrels, read_run, read_run_lines
+from plumbline.retrieval.trec_columns import read_run_columns
+from plumbline.retrieval.trec_layout import regular_text
 
 LIMITS = ReadLimits(max_bytes=1_000_000, max_rows=1_000)
 RUN = b"q1 Q0 d1 1 2.5 bm25\nq1 Q0 d2 2 1.5 bm25\nq2 Q0 d1 1 3 bm25\n"

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.errors import InvalidInput
-from app.uncertainty import (
+from plumbline.ground.errors import InvalidInput
+from plumbline.ground.uncertainty import (
     benjamini_hochberg,
     bonferroni,
     bootstrap_interval,

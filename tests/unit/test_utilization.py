@@ -2,9 +2,9 @@
 
 import pytest
 
-from app.generation.overlap import ContextIndex
-from app.generation.segmentation import split_sentences
-from app.generation.utilization import context_utilization
+from plumbline.judging.text.overlap import ContextIndex
+from plumbline.judging.text.segmentation import split_sentences
+from plumbline.judging.text.utilization import context_utilization
 
 
 def _utilization(answer: str, *contexts: str) -> float | None:

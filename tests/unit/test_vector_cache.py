@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from app.encoding.vector_cache import VectorCache, key_of
+from plumbline.models.encoder.vector_cache import VectorCache, key_of
 
 # 100 bytes of numbers and 300 around them.
 VECTORS = np.zeros((5, 10), dtype=np.float16)

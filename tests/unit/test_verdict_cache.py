@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from app.errors import FailureReason, TierFailure
-from app.exchange import Ledger
-from app.generation.sample import SegmentedSample
-from app.generation.verdicts import JudgeAccount, Judgement, Verdict
-from app.judges import verdict_cache
-from app.judges.tier import Ask, TierName
-from app.judges.verdict_cache import CachedTier, verdict_key
-from app.readiness import Readiness, State
+from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.judging.ports.exchange import Ledger
+from plumbline.judging.ports.readiness import Readiness, State
+from plumbline.judging.text.sample import SegmentedSample
+from plumbline.judging.text.verdicts import JudgeAccount, Judgement, Verdict
+from plumbline.judging.tiers import verdict_cache
+from plumbline.judging.tiers.tier import Ask, TierName
+from plumbline.judging.tiers.verdict_cache import CachedTier, verdict_key
 from tests.fakes import case_of, claim_of
 
 CASE = case_of("The lamp burns.", "The lamp burns at dusk.", question="Does it burn?")

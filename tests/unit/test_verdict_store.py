@@ -13,10 +13,10 @@ import pytest
 import pytest_asyncio
 from structlog.testing import capture_logs
 
-from app.backends import verdict_store
-from app.backends.verdict_store import SqliteVerdictStore, make_verdict_store
-from app.readiness import State
-from app.settings import Settings
+from plumbline.ground.settings import Settings
+from plumbline.judging.ports.readiness import State
+from plumbline.models.chat import verdict_store
+from plumbline.models.chat.verdict_store import SqliteVerdictStore, make_verdict_store
 
 ROOT = Path(__file__).parents[2]
 MEBIBYTE = 1024 * 1024
@@ -163,7 +163,7 @@ async def test_only_the_owner_can_read_the_files(open_store: Open, tmp_path: Pat
 _WRITER = """
 import asyncio, sys
 from pathlib import Path
-from app.backends.verdict_store import SqliteVerdictStore
+from plumbline.models.chat.verdict_store import SqliteVerdictStore
 
 async def main(path, mine):
     store = SqliteVerdictStore(Path(path), max_bytes=64 * 1024 * 1024, ttl_seconds=1e9)
@@ -312,7 +312,7 @@ async def test_a_locked_file_can_be_read_and_is_not_waited_for_twice(
 _ON_A_FULL_DISK = """
 import asyncio, resource, sys
 from pathlib import Path
-from app.backends.verdict_store import SqliteVerdictStore
+from plumbline.models.chat.verdict_store import SqliteVerdictStore
 
 async def main(path):
     store = SqliteVerdictStore(Path(path), max_bytes=1 << 24, ttl_seconds=1e9)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from app.generation.segmentation import split_sentences
-from app.judges.windows import MAX_CHARACTERS, Window, context_windows, pieces
+from plumbline.judging.text.segmentation import split_sentences
+from plumbline.judging.tiers.windows import MAX_CHARACTERS, Window, context_windows, pieces
 
 
 def _windows(*contexts: str) -> list[Window]:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from app.judges.support.wording import CHARACTER_MEASURES, WORD_MEASURES, Wording, measure_wording
+from plumbline.judging.tiers.support.wording import CHARACTER_MEASURES, WORD_MEASURES, Wording, measure_wording
 from tests.fakes import case_of
 
 # -ln(1.05 - share) of no pair, of one half, of all.

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from app.generation.english_stop_words import english_stop_words, words_of_file
-from app.generation.words import (
+from plumbline.judging.text.english_stop_words import english_stop_words, words_of_file
+from plumbline.judging.text.words import (
     Passage,
     characters_of,
     contains_verbatim,

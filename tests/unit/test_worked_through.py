@@ -5,7 +5,7 @@ from contextlib import aclosing
 
 import pytest
 
-from app.concurrency import worked_through
+from plumbline.ground.concurrency import worked_through
 
 
 class Work:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.cli.main import main
+from plumbline.cli.main import main
 
 
 @pytest.fixture

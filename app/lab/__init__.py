@@ -1,4 +1,0 @@
-"""Retrievers made, timed and judged: corpora into chunks, chunks into indexes, indexes into runs, runs into a verdict.
-
-Every measure, comparison and fusion is `app.retrieval`'s; this room adds engines and clocks, and no formula.
-"""

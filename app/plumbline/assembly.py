@@ -1,0 +1,278 @@
+"""Builds the parts that score, once, from settings, and closes them again, for every way in. No web framework."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from plumbline import __version__
+from plumbline.ground.concurrency import Threads
+from plumbline.ground.errors import FailureReason
+from plumbline.ground.postgres import SCHEMA as POSTGRES_SCHEMA
+from plumbline.ground.postgres import connection_string
+from plumbline.ground.settings import Settings
+from plumbline.judging.ports.exchange import Usage
+from plumbline.judging.ports.observation import SILENT, Observer
+from plumbline.judging.scoring import Scorer
+from plumbline.judging.tiers.calibration import CalibrationTable, load_calibrations
+from plumbline.judging.tiers.cascade import JudgeCascade, Turns
+from plumbline.judging.tiers.embedding import EmbeddingTier
+from plumbline.judging.tiers.lexical import LexicalTier
+from plumbline.judging.tiers.llm import LlmTier, PromptSet
+from plumbline.judging.tiers.prompts import PromptLibrary
+from plumbline.judging.tiers.questions import Mark, random_mark
+from plumbline.judging.tiers.tier import AbsentTier, ChatModel, SentenceEncoder, Tier, TierName
+from plumbline.judging.tiers.verdict_cache import CachedTier
+from plumbline.models.chat.endpoints import resolve_judges
+from plumbline.models.chat.shared_database import SharedDatabase
+from plumbline.models.chat.verdict_store import SqliteVerdictStore, make_verdict_store
+from plumbline.models.encoder.encoder import SharedEncoder
+from plumbline.models.encoder.loading import ModelChoice
+from plumbline.rows.job_rows import job_rows
+from plumbline.rows.jobs.pace import Pace
+from plumbline.rows.jobs.row_handler import HindranceOf, nothing_hinders
+from plumbline.rows.jobs.sqlite_store import SqliteJobStore
+from plumbline.rows.jobs.store import JobStore
+from plumbline.rows.jobs.worker import Worker
+
+_VERIFY = ("verify_claims", "v2")
+_CHECK = ("check_claims", "v1")
+# One is encoded, the others are made ready or matched meanwhile.
+_TURNS_AT_ENCODER = 4
+# Rows of jobs that are under way when the service ends get so long; what is left is done after its next start.
+_DRAIN_SECONDS = 5.0
+# A text's vectors do not change.
+_FOR_EVER_SECONDS = 10 * 365 * 86_400
+# Of chunks that the queue delivers to one worker; as `Pace.chunks`.
+_CHUNKS_AT_ONCE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What was read and checked before anything is built."""
+
+    settings: Settings
+    judge_names: tuple[str, ...]
+    prompts: PromptSet
+    calibrations: CalibrationTable
+    encoder: SentenceEncoder | None
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The running parts that routes reach."""
+
+    cascade: JudgeCascade
+    scorer: Scorer
+    batch_slots: asyncio.Semaphore
+    encoder: SentenceEncoder
+
+
+def make_plan(settings: Settings, *, encoder: SentenceEncoder | None = None) -> Plan:
+    """What is to be built. Settings, prompts and calibrations are checked here, before anything is served.
+
+    Args:
+        encoder: in place of the sentence-transformers model.
+
+    Raises:
+        ConfigurationError, PromptError, CalibrationError: with one line that says what is wrong.
+    """
+    if settings.database_url is not None:
+        connection_string(settings.database_url.get_secret_value())
+    return Plan(
+        settings=settings,
+        judge_names=tuple(resolve_judges(settings)),
+        prompts=PromptSet(
+            PromptLibrary(*_VERIFY, folder=settings.prompts_dir), PromptLibrary(*_CHECK, folder=settings.prompts_dir)
+        ),
+        calibrations=load_calibrations(settings.calibration),
+        encoder=encoder,
+    )
+
+
+def build(
+    plan: Plan,
+    stack: AsyncExitStack,
+    *,
+    executor: Executor | None = None,
+    chats: Mapping[str, ChatModel] | None = None,
+    mark: Mark = random_mark,
+    on_call: Callable[[str, Usage], None] | None = None,
+    observer: Observer = SILENT,
+) -> Service:
+    """The running parts; the stack closes them. Within a running event loop.
+
+    Args:
+        executor: where our own work on samples runs; None for threads of its own.
+        chats: in place of the chat models of the settings; their verdicts are not cached.
+        mark: makes the marks around the data of their questions.
+        on_call: is told a tenant and what each call to a chat model for it used.
+        observer: told what the parts do.
+    """
+    if executor is None:
+        executor = Threads(max_workers=plan.settings.cpu_threads, thread_name_prefix="scoring")
+        stack.callback(executor.shutdown, wait=True, cancel_futures=True)
+    encoder = plan.encoder or _encoder(plan.settings, stack)
+    embedding = EmbeddingTier(
+        encoder,
+        plan.calibrations,
+        executor,
+        max_windows=plan.settings.embedding_max_windows,
+    )
+    llm: Tier = (
+        _llm_tier(plan, executor, stack, observer) if chats is None else _plain_llm_tier(plan, chats, executor, mark)
+    )
+    cascade = JudgeCascade(
+        [llm, embedding, LexicalTier(plan.calibrations, executor)],
+        turns={embedding.name: Turns(_TURNS_AT_ENCODER, embedding.prepare)},
+        observer=observer,
+    )
+    slots = asyncio.Semaphore(plan.settings.batch_concurrency)
+    return Service(cascade, Scorer(cascade, executor, on_call=on_call), slots, encoder)
+
+
+def _llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack, observer: Observer) -> Tier:
+    if not plan.judge_names:
+        return AbsentTier(
+            TierName.LLM,
+            reason=FailureReason.NOT_CONFIGURED,
+            detail="no judge is configured; set DASHSCOPE_API_KEY, or PLUMBLINE_LLM_API_KEY with a provider",
+        )
+    # Half a second of import, for the SDK: a process without a judge does not pay it.
+    from plumbline.models.chat.chat_models import build_chat_models  # noqa: PLC0415
+
+    shared = _shared_database(plan.settings, stack)
+    chats = build_chat_models(plan.settings, shared=shared, observer=observer)
+    for chat in chats.values():
+        stack.push_async_callback(chat.close)
+    tier = _plain_llm_tier(plan, chats, executor, random_mark)
+    store = make_verdict_store(plan.settings, shared)
+    if store is None:
+        return tier
+    stack.push_async_callback(store.close)
+    cached = CachedTier(
+        tier, store, identity=lambda case, ask: f"{__version__}\n{tier.identity(case, ask)}", observer=observer
+    )
+    stack.push_async_callback(cached.close)
+    return cached
+
+
+def _plain_llm_tier(plan: Plan, chats: Mapping[str, ChatModel], executor: Executor, mark: Mark) -> LlmTier:
+    tokens = plan.settings.llm_max_output_tokens
+    return LlmTier(chats, plan.prompts, executor, max_output_tokens=tokens, mark=mark)
+
+
+def _shared_database(settings: Settings, stack: AsyncExitStack) -> SharedDatabase | None:
+    if settings.database_url is None:
+        return None
+    shared = SharedDatabase(settings.database_url.get_secret_value())
+    stack.push_async_callback(shared.close)
+    return shared
+
+
+def encoder_of(settings: Settings, *, store: SqliteVerdictStore | None = None) -> SharedEncoder:
+    """The encoder that the settings name; nothing is loaded before it is asked. `close` ends its threads.
+
+    Args:
+        settings: of the model, its cache and its queue.
+        store: keeps vectors beyond this process.
+    """
+    return SharedEncoder(
+        ModelChoice(settings.embedding_model, settings.embedding_backend, settings.embedding_precision),
+        threads=settings.embedding_threads,
+        cache_bytes=settings.embedding_cache_bytes,
+        queue_seconds=settings.embedding_queue_seconds,
+        store=store,
+    )
+
+
+def _encoder(settings: Settings, stack: AsyncExitStack) -> SharedEncoder:
+    store = None
+    if settings.embedding_cache_path is not None and settings.embedding_cache_bytes:
+        store = SqliteVerdictStore(
+            settings.embedding_cache_path, max_bytes=settings.embedding_cache_bytes, ttl_seconds=_FOR_EVER_SECONDS
+        )
+        stack.push_async_callback(store.close)
+    encoder = encoder_of(settings, store=store)
+    stack.callback(encoder.close)
+    if settings.warm_up:
+        warming = asyncio.get_running_loop().create_task(encoder.warm_up())
+        stack.callback(warming.cancel)
+    return encoder
+
+
+async def open_jobs(
+    plan: Plan,
+    scorer: Scorer,
+    stack: AsyncExitStack,
+    *,
+    hindrance_of: HindranceOf = nothing_hinders,
+    observer: Observer = SILENT,
+) -> JobStore:
+    """The store of jobs, and a worker on it unless the settings want none; the stack ends and closes them.
+
+    Args:
+        hindrance_of: why no row of a tenant's jobs may be scored now.
+        observer: told of chunks and rows.
+    """
+
+    def worker_on(store: JobStore) -> Worker:
+        return _worker(plan, scorer, store, hindrance_of=hindrance_of, observer=observer)
+
+    if plan.settings.database_url is not None:
+        return _shared_jobs(plan.settings, worker_on, stack, plan.settings.database_url.get_secret_value())
+    store = SqliteJobStore(plan.settings.data_dir)
+    stack.push_async_callback(store.close)
+    if plan.settings.job_concurrency:
+        worker = worker_on(store)
+        store.on_change(worker.wake)
+        running = asyncio.get_running_loop().create_task(worker.run())
+        stack.push_async_callback(_stop, worker, running)
+    return store
+
+
+def _shared_jobs(
+    settings: Settings, worker_on: Callable[[JobStore], Worker], stack: AsyncExitStack, url: str
+) -> JobStore:
+    """The store on PostgreSQL, looked after by this process too; a worker takes what the queue delivers."""
+    # An extra: its packages are not there unless the settings ask for them.
+    from plumbline.rows.jobs.distributed import QueueWorker, keep_rescuing  # noqa: PLC0415
+    from plumbline.rows.jobs.postgres_store import PostgresJobStore  # noqa: PLC0415
+    from plumbline.rows.jobs.procrastinate_engine import ProcrastinateEngine  # noqa: PLC0415
+
+    conninfo = connection_string(url)
+    engine = ProcrastinateEngine(conninfo)
+    uploads = settings.data_dir / "postgres"
+    store = PostgresJobStore(conninfo, schema=POSTGRES_SCHEMA, engine=engine, uploads=uploads)
+    stack.push_async_callback(store.close)
+    rescuing = asyncio.get_running_loop().create_task(keep_rescuing(store))
+    stack.push_async_callback(_cancelled, rescuing)
+    if settings.job_concurrency:
+        worker = worker_on(store)
+        store.on_change(worker.wake)
+        queue = QueueWorker(store, engine, worker, at_once=_CHUNKS_AT_ONCE)
+        queue.start()
+        stack.push_async_callback(queue.stop, _DRAIN_SECONDS)
+    return store
+
+
+def _worker(plan: Plan, scorer: Scorer, store: JobStore, *, hindrance_of: HindranceOf, observer: Observer) -> Worker:
+    rows_of = job_rows(scorer, plan.settings, judge_names=plan.judge_names)
+    return Worker(
+        store,
+        lambda lease: rows_of(lease.tenant, lease.options),
+        Pace(concurrency=plan.settings.job_concurrency),
+        hindrance_of=hindrance_of,
+        observer=observer,
+    )
+
+
+async def _stop(worker: Worker, running: "asyncio.Task[None]") -> None:
+    await worker.stop(_DRAIN_SECONDS)
+    await running
+
+
+async def _cancelled(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,237 @@
+"""The steps of `plumbline batch-file`, which are slow to import."""
+
+import argparse
+import asyncio
+import secrets
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, cast
+
+from plumbline import __version__
+from plumbline.cli.batch_file_words import note, out, say_estimate, say_open, say_troubles, summed
+from plumbline.extras.provider_batches.batch_assembly import (
+    Choices,
+    batch_api,
+    prompt_digests,
+    row_limits,
+    row_scorer,
+    spec_of,
+)
+from plumbline.extras.provider_batches.batch_states import BatchStates, alone
+from plumbline.extras.provider_batches.collecting import asked_files, files_sent, with_next_round
+from plumbline.extras.provider_batches.collecting import collect as collect_rows
+from plumbline.extras.provider_batches.correspondence import Correspondence, NoReplies
+from plumbline.extras.provider_batches.manifest import (
+    MANIFEST_VERSION,
+    Manifest,
+    ManifestFile,
+    Source,
+    find_manifest,
+    manifest_beside,
+)
+from plumbline.extras.provider_batches.preparing import prepare as prepare_rows
+from plumbline.extras.provider_batches.reply_index import ReplyIndex
+from plumbline.extras.provider_batches.request_files import TEST_MODEL, RequestFiles, limits_of
+from plumbline.extras.provider_batches.rows_asked import Estimate
+from plumbline.extras.provider_batches.sending import Submission, described, fetch, refresh, wait_until_ended
+from plumbline.extras.provider_batches.sending import submit as submit_files
+from plumbline.ground.errors import InvalidInput
+from plumbline.ground.settings import Settings, load_settings
+from plumbline.ground.telemetry import configure_logging
+from plumbline.ground.whole_file import sha256_of
+from plumbline.rows.records.reading import RecordReader, read_records
+from plumbline.rows.tally import Tally
+from plumbline.schemas.evaluation import TierName
+
+_INCOMPLETE: Final = 3
+_SECRET_BYTES: Final = 32
+_URL: Final = "/v1/chat/completions"
+# DashScope's model that runs the whole way and judges nothing.
+_TEST_URL: Final = "/v1/chat/ds-test"
+
+
+def prepare(options: argparse.Namespace) -> int:
+    """Writes the requests and the manifest."""
+    settings = _settings()
+    at = manifest_beside(options.output)
+    if BatchStates(at.state_path) and not options.estimate:
+        raise InvalidInput(
+            "the files of this name were submitted already; expected another --output", place=at.state_path.name
+        )
+    _check_apart(options.data, at, options.output, *at.folder.glob(f"{at.stem}-[0-9][0-9][0-9].jsonl"))
+    before = at.load().files if at.path.exists() and not options.estimate else ()
+    with read_records(options.data, format=options.format, columns=options.columns) as reader:
+        planned = _planned(options, settings, at, reader)
+        manifest, estimate = asyncio.run(_prepare(settings, at, planned, reader, is_dry=options.estimate))
+        out(f"{options.data.name}: {reader.explanation}")
+    say_estimate(settings, manifest, estimate, options.price_factor)
+    for name in {file.name for file in before} - {file.name for file in manifest.files}:
+        (at.folder / name).unlink(missing_ok=True)
+    for file in manifest.files:
+        out(f"written: {at.folder / file.name}, {file.requests} requests, {file.bytes} bytes")
+    if not options.estimate:
+        out(f"written: {at.path}; it holds a secret, keep it from those whose texts are judged")
+    return 0
+
+
+def submit(options: argparse.Namespace) -> int:
+    """Uploads what is not uploaded, and makes batches of it."""
+    settings, at = _settings(), find_manifest(options.files)
+    manifest = at.load()
+    chosen = {path.name for path in options.files}
+    files = [file for file in manifest.files if at.path.name in chosen or file.name in chosen]
+    how = Submission(endpoint=manifest.url, window=options.window)
+
+    async def work(states: BatchStates) -> None:
+        async with batch_api(settings, manifest) as api:
+            await submit_files(at, files, states, api, how=how, say=out)
+
+    with alone(at.state_path):
+        asyncio.run(work(BatchStates(at.state_path)))
+    return 0
+
+
+def status(options: argparse.Namespace) -> int:
+    """Says how far each file is; 3 as long as one of them has not ended."""
+    settings, at = _settings(), find_manifest(options.files)
+    manifest = at.load()
+
+    async def work(states: BatchStates) -> None:
+        async with batch_api(settings, manifest) as api:
+            await refresh(manifest.files, states, api)
+
+    with alone(at.state_path):
+        states = BatchStates(at.state_path)
+        asyncio.run(work(states))
+    for file in manifest.files:
+        out(f"{file.name}: {described(states.of(file.name))}")
+    return 0 if all(states.of(file.name).is_ended for file in manifest.files) else _INCOMPLETE
+
+
+def collect(options: argparse.Namespace, *, fallback: tuple[str, ...]) -> int:
+    """Fetches the replies and writes the results; 3 as long as a batch has not ended."""
+    settings, at = _settings(), find_manifest(options.files)
+    manifest = at.load()
+    _check_apart(
+        options.output, at, at.folder / manifest.source.path, *(at.folder / each.name for each in manifest.files)
+    )
+    if manifest.plumbline != __version__:
+        note(f"prepared by plumbline {manifest.plumbline}, this is {__version__}: questions may not be found again")
+    with alone(at.state_path):
+        states = BatchStates(at.state_path)
+        if not asyncio.run(_fetched(settings, at, manifest, states, options)):
+            return _INCOMPLETE
+        choices = Choices(cast(tuple[TierName, ...], fallback), options.threshold, options.price_factor)
+        asyncio.run(_collect(settings, at, manifest, states, choices=choices, options=options))
+    return 0
+
+
+def _check_apart(path: Path, at: ManifestFile, *others: Path) -> None:
+    """Keeps one file from being written over another of the same run.
+
+    Raises:
+        InvalidInput: they are the same.
+    """
+    if path.resolve() in {each.resolve() for each in (at.path, at.state_path, *others)}:
+        raise InvalidInput("is needed itself and would be written over; expected another --output", place=path.name)
+
+
+def _planned(options: argparse.Namespace, settings: Settings, at: ManifestFile, reader: RecordReader) -> Manifest:
+    """The manifest without its files."""
+    spec = spec_of(settings, options.judge, structure=options.structure, omitted=options.omit)
+    limits = limits_of(spec.provider, spec.model)
+    return Manifest(
+        version=MANIFEST_VERSION,
+        plumbline=__version__,
+        secret=_secret(at, options.secret_of),
+        source=Source(at.relative(options.data), sha256_of(options.data), reader.format, reader.columns),
+        judge=spec,
+        prompts=prompt_digests(settings),
+        row_limits=row_limits(settings),
+        url=options.url or (_TEST_URL if spec.model == TEST_MODEL else _URL),
+        limits=replace(
+            limits,
+            requests=options.max_requests or limits.requests,
+            file_bytes=options.max_bytes or limits.file_bytes,
+            line_bytes=min(limits.line_bytes, options.max_bytes or limits.line_bytes),
+        ),
+        rows=0,
+        files=(),
+    )
+
+
+def _secret(at: ManifestFile, other: Path | None) -> str:
+    """That of the other manifest, or of the one that is replaced, so that the same rows give the same bytes."""
+    if other is not None:
+        return ManifestFile(other).load().secret
+    return at.load().secret if at.path.exists() else secrets.token_hex(_SECRET_BYTES)
+
+
+async def _prepare(
+    settings: Settings, at: ManifestFile, manifest: Manifest, reader: RecordReader, *, is_dry: bool
+) -> tuple[Manifest, Estimate]:
+    letters = Correspondence(NoReplies(), url=manifest.url, max_line_bytes=manifest.limits.line_bytes)
+    async with row_scorer(settings, manifest, letters, Choices(fallback=())) as scorer:
+        return await prepare_rows(at, manifest, reader, scorer.score, letters, is_dry=is_dry)
+
+
+async def _fetched(
+    settings: Settings, at: ManifestFile, manifest: Manifest, states: BatchStates, options: argparse.Namespace
+) -> bool:
+    """Whether all replies are here."""
+    files = files_sent(manifest, states)
+    idle = [file.name for file in files if states.of(file.name).batch is None]
+    if idle:
+        raise InvalidInput("has no batch yet; submit it first", place=idle[0])
+    async with batch_api(settings, manifest) as api:
+        if options.wait:
+            await wait_until_ended(files, states, api, poll_seconds=options.poll_seconds, say=note)
+        else:
+            await refresh(files, states, api)
+        running = [file.name for file in files if not states.of(file.name).is_ended]
+        for name in running:
+            note(f"{name}: {described(states.of(name))}")
+        if not running:
+            await fetch(at, files, states, api)
+    return not running
+
+
+async def _collect(
+    settings: Settings,
+    at: ManifestFile,
+    manifest: Manifest,
+    states: BatchStates,
+    *,
+    choices: Choices,
+    options: argparse.Namespace,
+) -> None:
+    files, source, tally = files_sent(manifest, states), at.source_path(manifest), Tally()
+    round_ = max((file.round for file in files), default=1) + 1
+    with (
+        ReplyIndex(asked_files(at, files, states)) as index,
+        read_records(source, format=manifest.source.format, columns=manifest.source.columns) as reader,
+        RequestFiles(at.folder, at.stem, manifest.limits, round_=round_) as later,
+    ):
+        letters = Correspondence(index, url=manifest.url, max_line_bytes=manifest.limits.line_bytes)
+        async with row_scorer(settings, manifest, letters, choices) as scorer:
+            estimate, further = await collect_rows(
+                reader,
+                scorer.score,
+                letters,
+                options.output,
+                next_round=later if options.next_round else None,
+                tell=tally.add,
+            )
+    if options.next_round:
+        at.save(with_next_round(manifest, files, further))
+    say_troubles(files, states, index)
+    out(f"written: {options.output}; {summed(tally.summary())}")
+    if estimate.requests:
+        say_open(estimate, [file.name for file in further])
+
+
+def _settings() -> Settings:
+    settings = load_settings()
+    # Every row whose question is open fails tier llm; the attempts of each row say so.
+    configure_logging("ERROR")
+    return settings

@@ -1,0 +1,123 @@
+"""`plumbline lab`: retrievers made, timed and judged as an experiment file says."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plumbline.cli.lab_progress import lab_teller
+from plumbline.extras.lab.experiment import Experiment
+from plumbline.extras.lab.experiment_file import read_experiment
+from plumbline.extras.lab.folder import load_results
+from plumbline.extras.lab.report.table import corpora_of, readable, systems_table
+from plumbline.extras.lab.report.wording import LANGUAGES, PageLanguage
+from plumbline.extras.lab.results import ExperimentResults
+from plumbline.extras.lab.running import Choice, run_experiment
+from plumbline.ground.errors import InvalidInput
+from plumbline.ground.whole_file import read_file, replace_file
+from plumbline.retrieval.tables import TABLE_WRITERS
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+_SYSTEM_FAILED = 1
+_INTERRUPTED = 130
+
+
+def add_command(commands: "Commands") -> None:
+    """Adds `lab` to the parser."""
+    lab = commands.add_parser("lab", help="retrievers built, timed and compared, as an experiment file says")
+    actions = lab.add_subparsers(required=True, metavar="ACTION")
+    run = actions.add_parser("run", help="run an experiment, or what is left of it; prints the table")
+    _add_file(run)
+    run.add_argument(
+        "--out", type=Path, metavar="DIR", help="results (default: the experiment's name, beside its file)"
+    )
+    run.add_argument("--fresh", action="store_true", help="measure again what is there already")
+    run.add_argument(
+        "--only", action="append", default=[], metavar="NAME", help="repeatable: a system, retriever, blend or corpus"
+    )
+    run.add_argument("--quiet", action="store_true", help="no progress on standard error")
+    _add_language(run)
+    run.set_defaults(run=_run)
+    check = actions.add_parser("check", help="say what an experiment would run, and run nothing")
+    _add_file(check)
+    check.set_defaults(run=_check)
+    table = actions.add_parser("table", help="the table of results that are there")
+    table.add_argument("folder", type=Path, metavar="DIR")
+    table.add_argument("--format", choices=(*sorted(TABLE_WRITERS), "html"), default="markdown")
+    _add_language(table)
+    table.set_defaults(run=_table)
+
+
+def _add_file(action: argparse.ArgumentParser) -> None:
+    action.add_argument("experiment", type=Path, metavar="EXPERIMENT.toml")
+    action.add_argument(
+        "--data", type=Path, metavar="DIR", help="paths in the file are relative to this (default: its own folder)"
+    )
+
+
+def _add_language(action: argparse.ArgumentParser) -> None:
+    action.add_argument("--language", choices=LANGUAGES, default="en", help="of the HTML page (default: %(default)s)")
+
+
+def _run(options: argparse.Namespace) -> int:
+    experiment = _experiment(options)
+    out = options.out or options.experiment.parent / experiment.name
+    teller = lab_teller(sys.stderr, is_quiet=options.quiet)
+    try:
+        results = run_experiment(
+            experiment,
+            source=read_file(options.experiment),
+            out=out,
+            choice=Choice(only=tuple(options.only), fresh=options.fresh),
+            teller=teller,
+        )
+    except KeyboardInterrupt:
+        sys.stderr.write("plumbline: stopped; what is done is kept, and the same command goes on with the rest\n")
+        return _INTERRUPTED
+    finally:
+        teller.end()
+    for name, text in (
+        ("table.md", _written(results, "markdown")),
+        ("table.csv", _written(results, "csv")),
+        ("report.html", _page(results, options.language)),
+    ):
+        replace_file(out / name, text.encode(), mode=0o666)
+    sys.stdout.write(_written(results, "markdown"))
+    sys.stderr.writelines(f"{each.name}: {line}\n" for each in results.systems for line in each.warnings)
+    sys.stderr.writelines(f"plumbline: {name} failed: {detail}\n" for name, detail in results.failures.items())
+    return _SYSTEM_FAILED if results.failures else 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    experiment = _experiment(options)
+    sys.stdout.writelines(
+        f"{each.name}{' = ' + ' + '.join(each.parts) if each.parts else ''}\n" for each in experiment.systems()
+    )
+    return 0
+
+
+def _table(options: argparse.Namespace) -> int:
+    results = load_results(options.folder)
+    is_page = options.format == "html"
+    sys.stdout.write(_page(results, options.language) if is_page else _written(results, options.format))
+    return 0
+
+
+def _experiment(options: argparse.Namespace) -> Experiment:
+    if options.data is not None and not options.data.is_dir():
+        raise InvalidInput("is no folder", place=f"--data {options.data.name}")
+    return read_experiment(options.experiment, base=options.data)
+
+
+def _page(results: ExperimentResults, language: PageLanguage) -> str:
+    from plumbline.extras.lab.report.page import render_page  # noqa: PLC0415 - templates, for who writes a page alone
+
+    return render_page(results, language=language)
+
+
+def _written(results: ExperimentResults, form: str) -> str:
+    """A table for each corpus: for people with units, for programs with every digit."""
+    tables = [systems_table(results, corpus) for corpus in corpora_of(results)]
+    return "\n".join(TABLE_WRITERS[form](table if form == "csv" else readable(table)) for table in tables)

@@ -1,0 +1,41 @@
+"""`plumbline prepare`: loads the embedding model once, so that what is made of it for a fast start is made."""
+
+import argparse
+import asyncio
+import sys
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from plumbline.ground.errors import ConfigurationError
+from plumbline.ground.settings import load_settings
+from plumbline.ground.telemetry import configure_logging
+from plumbline.judging.ports.readiness import State
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+
+def add_command(commands: "Commands") -> None:
+    """Adds `prepare` to the parser."""
+    prepare = commands.add_parser(
+        "prepare",
+        help="load the embedding model once and keep what makes the next start fast",
+        description="Loads the embedding model of the settings. With plumbline[openvino] it is converted once and kept "
+        "beside the model, or in the user's cache: while an image is built, for example.",
+    )
+    prepare.set_defaults(run=_prepare)
+
+
+def _prepare(_: argparse.Namespace) -> int:
+    # Seconds of import that the other commands do not pay.
+    from plumbline.assembly import encoder_of  # noqa: PLC0415
+
+    settings = load_settings()
+    configure_logging(settings.log_level)
+    with closing(encoder_of(settings)) as encoder:
+        asyncio.run(encoder.warm_up())
+        readiness = encoder.readiness()
+    if readiness.state is not State.READY:
+        raise ConfigurationError(f"tier embedding: {readiness.detail}")
+    sys.stdout.write(f"{readiness.detail}: ready\n")
+    return 0

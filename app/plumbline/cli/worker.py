@@ -1,0 +1,97 @@
+"""`plumbline worker`: works on the jobs of a service that keeps them in PostgreSQL, until it is told to end."""
+
+import argparse
+import asyncio
+import gc
+import os
+import signal
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+import structlog
+
+from plumbline.ground.errors import ConfigurationError
+from plumbline.ground.postgres import connection_string, probe
+from plumbline.ground.settings import Settings, load_settings, unknown_variables
+from plumbline.ground.telemetry import configure_logging
+
+if TYPE_CHECKING:
+    from plumbline.service.metrics.observer import Metrics
+
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+def add_command(commands: "Commands") -> None:
+    """Adds `worker` to the parser."""
+    worker = commands.add_parser(
+        "worker",
+        help="work on jobs kept in PostgreSQL, beside other workers",
+        description="Works on the jobs that a service keeps in the PostgreSQL of PLUMBLINE_DATABASE_URL, beside any "
+        "number of other workers, until SIGTERM or Ctrl-C. Settings are those of `plumbline serve`.",
+    )
+    worker.add_argument(
+        "--metrics-port",
+        type=int,
+        help="serve metrics for Prometheus on this port, to whoever reaches it (default: none)",
+    )
+    worker.add_argument(
+        "--metrics-host", default="127.0.0.1", help="address that they are served on (default: %(default)s)"
+    )
+    worker.set_defaults(run=_work)
+
+
+def _work(options: argparse.Namespace) -> int:
+    settings = load_settings()
+    if settings.database_url is None:
+        raise ConfigurationError(
+            "PLUMBLINE_DATABASE_URL is not set; a worker needs the PostgreSQL of the service: postgresql://user@host/name"
+        )
+    if not settings.job_concurrency:
+        raise ConfigurationError("PLUMBLINE_JOB_CONCURRENCY is 0; a worker needs 1 or more")
+    configure_logging(settings.log_level)
+    for line in unknown_variables(os.environ):
+        structlog.get_logger().warning("setting_unknown", detail=line)
+    page = None if options.metrics_port is None else (options.metrics_host, options.metrics_port)
+    asyncio.run(_until_told(settings, connection_string(settings.database_url.get_secret_value()), page))
+    return 0
+
+
+async def _until_told(settings: Settings, conninfo: str, page: tuple[str, int] | None) -> None:
+    # Seconds of import that the other commands do not pay.
+    from plumbline.assembly import build, make_plan, open_jobs  # noqa: PLC0415
+    from plumbline.service.access.access import access_of  # noqa: PLC0415
+    from plumbline.service.listeners import listeners_of  # noqa: PLC0415
+
+    loop, told = asyncio.get_running_loop(), asyncio.Event()
+    for each in _SIGNALS:
+        loop.add_signal_handler(each, told.set)
+    await asyncio.to_thread(probe, conninfo)
+    plan = make_plan(settings)
+    access, listeners = access_of(settings), listeners_of(settings)
+    async with AsyncExitStack() as stack:
+        if listeners.traces is not None:
+            stack.push_async_callback(asyncio.to_thread, listeners.traces.close)
+        await stack.enter_async_context(access.spending.kept())
+        service = build(plan, stack, on_call=access.add_call, observer=listeners.observer)
+        listeners.metrics.watch_encoder(service.encoder)
+        if page is not None:
+            _serve_metrics(listeners.metrics, page, stack)
+        await open_jobs(plan, service.scorer, stack, hindrance_of=access.hindrance, observer=listeners.observer)
+        # What was loaded lives as long as the process.
+        gc.collect()
+        gc.freeze()
+        structlog.get_logger().info("working", concurrency=settings.job_concurrency)
+        await told.wait()
+        structlog.get_logger().info("worker_ending")
+
+
+def _serve_metrics(metrics: "Metrics", page: tuple[str, int], stack: AsyncExitStack) -> None:
+    try:
+        port = stack.enter_context(metrics.served(*page))
+    except (OSError, OverflowError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ConfigurationError(f"cannot serve metrics on {page[0]} port {page[1]}: {reason}") from error
+    stack.callback(asyncio.create_task(metrics.watch_loop()).cancel)
+    structlog.get_logger().info("metrics_served", host=page[0], port=port)

@@ -1,0 +1,54 @@
+"""A client of a running service: samples judged over HTTP, one, many or as a job; with asyncio or without."""
+
+from plumbline.client.async_client import AsyncPlumbline
+from plumbline.client.connection import KEY_VARIABLE
+from plumbline.client.failures import (
+    AccessRefused,
+    AnswerCut,
+    AnswerUnreadable,
+    Busy,
+    ClientClosed,
+    ClientError,
+    JobNotEnded,
+    NotNow,
+    NotReached,
+    NotThere,
+    Refused,
+    RequestRefused,
+    ServiceFailed,
+    TimedOut,
+)
+from plumbline.client.job import AsyncJob
+from plumbline.client.job_events import JobEvent
+from plumbline.client.jobs import AsyncJobs
+from plumbline.client.retries import Retries
+from plumbline.client.row import Row
+from plumbline.client.sync_client import Plumbline
+from plumbline.client.sync_jobs import Job, Jobs
+
+__all__ = [
+    "KEY_VARIABLE",
+    "AccessRefused",
+    "AnswerCut",
+    "AnswerUnreadable",
+    "AsyncJob",
+    "AsyncJobs",
+    "AsyncPlumbline",
+    "Busy",
+    "ClientClosed",
+    "ClientError",
+    "Job",
+    "JobEvent",
+    "JobNotEnded",
+    "Jobs",
+    "NotNow",
+    "NotReached",
+    "NotThere",
+    "Plumbline",
+    "Refused",
+    "RequestRefused",
+    "Retries",
+    "Row",
+    "ServiceFailed",
+    "TimedOut",
+]

@@ -1,0 +1,134 @@
+"""What can go wrong for a caller of the service.
+
+PlumblineError
+└── ClientError
+    ├── NotReached              no connection to the service
+    ├── TimedOut                connected, and nothing came in time
+    ├── AnswerCut               the connection ended before the answer did
+    ├── AnswerUnreadable        an answer, and not one of this service's
+    ├── ClientClosed            the client was closed before, or meanwhile
+    ├── JobNotEnded             a job that was waited for has not ended in time
+    └── Refused                 the service answered with a problem; `status` and the rest tell which
+        ├── RequestRefused      4xx: the request is wrong, and sending it again is no use
+        │   ├── AccessRefused   401, 403
+        │   ├── NotThere        404
+        │   └── NotNow          409: not in this state
+        ├── Busy                408, 429, 502, 503, 504: later it may go
+        └── ServiceFailed       other 5xx: something failed on the service's side
+"""
+
+from typing import Final
+
+from plumbline.ground.errors import PlumblineError
+from plumbline.schemas.jobs import JobInfo
+from plumbline.schemas.problem import INTERNAL, FieldProblem, Problem, RowProblem
+
+
+class ClientError(PlumblineError):
+    """The service could not be asked, or did not do what it was asked for."""
+
+
+class NotReached(ClientError):
+    """There is no connection to the service: it does not run, or the address is another's."""
+
+
+class TimedOut(ClientError):
+    """Nothing came for as long as the client waits."""
+
+
+class AnswerCut(ClientError):
+    """The connection ended before the answer did."""
+
+
+class AnswerUnreadable(ClientError):
+    """What answered is not this service, or one that speaks differently."""
+
+
+class ClientClosed(ClientError):
+    """The client was closed."""
+
+
+class JobNotEnded(ClientError):
+    """A job has not ended in the time given.
+
+    Args:
+        info: the job as it was last told.
+    """
+
+    def __init__(self, message: str, info: JobInfo) -> None:
+        super().__init__(message)
+        self.info = info
+
+
+class Refused(ClientError):
+    """The service answered with a problem (RFC 9457).
+
+    Attributes:
+        status: of HTTP.
+        type, title, detail, errors, request_id: of the problem; `type` is `about:blank` where something between the
+            client and the service answered.
+        retry_after: seconds that the service asks to be left alone; None where it does not say.
+    """
+
+    def __init__(self, problem: Problem, *, retry_after: float | None = None) -> None:
+        super().__init__(_line(problem))
+        self.status = problem.status
+        self.type = problem.type
+        self.title = problem.title
+        self.detail = problem.detail
+        self.errors: list[FieldProblem] = problem.errors
+        self.request_id = problem.request_id
+        self.retry_after = retry_after
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the service itself said so, and not something in between."""
+        return self.type.startswith("urn:plumbline:")
+
+    @property
+    def row_problem(self) -> RowProblem:
+        """The same as the problem of a row."""
+        return RowProblem(type=self.type, title=self.title, status=self.status, detail=self.detail, errors=self.errors)
+
+
+class RequestRefused(Refused):
+    """The request is wrong; sending it again is no use."""
+
+
+class AccessRefused(RequestRefused):
+    """A key is missing, not known, or not enough."""
+
+
+class NotThere(RequestRefused):
+    """There is no such job or path."""
+
+
+class NotNow(RequestRefused):
+    """The state of the job does not allow it."""
+
+
+class Busy(Refused):
+    """The service cannot answer now; later it may."""
+
+
+class ServiceFailed(Refused):
+    """Something failed on the service's side; quote `request_id` to ask about it."""
+
+
+_BUSY: Final = frozenset({408, 429, 502, 503, 504})
+_REFUSED: Final[dict[int, type[Refused]]] = {401: AccessRefused, 403: AccessRefused, 404: NotThere, 409: NotNow}
+
+
+def refused(problem: Problem, *, retry_after: float | None = None) -> Refused:
+    """The error of a problem, by its status."""
+    if problem.status in _BUSY:
+        return Busy(problem, retry_after=retry_after)
+    if problem.status >= INTERNAL.status:
+        return ServiceFailed(problem)
+    return _REFUSED.get(problem.status, RequestRefused)(problem)
+
+
+def _line(problem: Problem) -> str:
+    places = "; ".join(f"{each.pointer or '/'}: {each.detail}" for each in problem.errors)
+    asked = f" (request {problem.request_id})" if problem.request_id else ""
+    return f"{problem.status} {problem.title}: {problem.detail}{f' [{places}]' if places else ''}{asked}"

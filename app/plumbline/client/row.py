@@ -1,0 +1,110 @@
+"""One row of an answer: kept as the JSON that came, read when asked for."""
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Generic, TypeVar, cast
+
+import msgspec
+
+from plumbline.client.failures import AnswerUnreadable
+from plumbline.client.reading import read_model
+from plumbline.schemas.evaluation import EvaluationResult
+from plumbline.schemas.problem import RowProblem
+
+S = TypeVar("S")
+_NOTHING = msgspec.Raw()
+
+
+@dataclass(frozen=True)
+class Row(Generic[S]):
+    """A sample and what became of it: one of `result_json` and `problem_json` is there.
+
+    `index` counts from 0: among the samples of `evaluate_many` in the order in which they were read, of a job among the
+    rows of its file. `sample` is what the caller gave, None for a job's. `line`: of a job's file, where the row could
+    not be read.
+    """
+
+    index: int
+    custom_id: str | None
+    sample: S
+    result_json: bytes | None = None
+    problem_json: bytes | None = None
+    line: int | None = None
+
+    @cached_property
+    def result(self) -> EvaluationResult | None:
+        """The result, as of a single evaluation; None where there is a `problem`."""
+        found = self.result_json
+        return None if found is None else read_model(EvaluationResult, found)
+
+    @cached_property
+    def problem(self) -> RowProblem | None:
+        """Why there is no result; None where there is one."""
+        found = self.problem_json
+        return None if found is None else read_model(RowProblem, found)
+
+    @cached_property
+    def raw(self) -> dict[str, Any]:
+        """The result or the problem as plain JSON values; costs less than the models."""
+        return cast("dict[str, Any]", json.loads(self.result_json or self.problem_json or b"{}"))
+
+    def to_line(self, *, row: int | None = None, line: int | None = None) -> bytes:
+        """The row as files of results have it (`schemas.rows`): JSON in UTF-8, the end of the line not included.
+
+        Args:
+            row: its position in a file, in place of `index`.
+            line: where it begins there; said of rows without a result alone.
+        """
+        place = self.index if row is None else row
+        name = msgspec.json.encode(str(place) if self.custom_id is None and self.result_json else self.custom_id)
+        head = b'{"custom_id":%b,"row":%d,' % (name, place)
+        if self.result_json is not None:
+            return b'%b"result":%b}' % (head, self.result_json)
+        at = self.line if line is None else line
+        return b'%b"line":%b,"error":%b}' % (head, msgspec.json.encode(at), self.problem_json or b"null")
+
+
+class WireRow(msgspec.Struct):
+    """A line of an answer; of a batch with `index`, of a job with `row`; the last one of a batch has a `summary`."""
+
+    custom_id: str | None = None
+    index: int = -1
+    row: int = -1
+    line: int | None = None
+    result: msgspec.Raw = _NOTHING
+    error: msgspec.Raw = _NOTHING
+    summary: msgspec.Raw = _NOTHING
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether it is the last line of a batch."""
+        return bool(bytes(self.summary))
+
+    @property
+    def result_json(self) -> bytes | None:
+        """The result as it came."""
+        return bytes(self.result) or None
+
+    @property
+    def problem_json(self) -> bytes | None:
+        """The problem as it came."""
+        return bytes(self.error) or None
+
+
+_DECODER = msgspec.json.Decoder(WireRow)
+
+
+def read_line(line: bytes) -> WireRow:
+    """One line of an answer.
+
+    Raises:
+        AnswerUnreadable: it is no row and no summary.
+    """
+    try:
+        row = _DECODER.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise AnswerUnreadable("a line of the answer is not a row of this service") from None
+    if sum(bool(bytes(part)) for part in (row.result, row.error, row.summary)) != 1:
+        raise AnswerUnreadable("a line of the answer has neither a result nor an error")
+    return row

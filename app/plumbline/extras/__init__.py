@@ -1,0 +1,1 @@
+"""Optional commands built on the service's parts: lab, clusters, provider batches, calibration."""

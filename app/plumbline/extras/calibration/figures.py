@@ -1,0 +1,197 @@
+"""Agreement of scores with labels, by data set, as a mean over data sets and pooled, with intervals. Pure, seeded."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, Literal
+
+import numpy as np
+
+from plumbline.extras.calibration.draws import (
+    DrawPlan,
+    DrawsByFigure,
+    FigureName,
+    ReliabilityBin,
+    Weighing,
+    number_or_none,
+)
+from plumbline.extras.calibration.resampling import DatasetRows, ScoredRows, by_dataset
+from plumbline.extras.calibration.weighted import FloatArray
+from plumbline.ground.errors import InvalidInput
+
+# A rank score orders rows and says nothing else: no threshold of 0.5, no calibration.
+Scale = Literal["probability", "rank"]
+
+_LEVEL: Final = 0.95
+_RANK_FIGURES: Final[tuple[FigureName, ...]] = ("auroc", "best_balanced_accuracy")
+_FIGURES: Final[tuple[FigureName, ...]] = (
+    *_RANK_FIGURES,
+    "balanced_accuracy",
+    "kappa",
+    "brier",
+    "brier_base_rate",
+    "ece",
+)
+_FEWEST_CLUSTERS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A value and its 95 % interval; None where there is none."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+_NONE: Final = Figure(None, None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """How far the scores of some rows agree with their labels; `weighted` has the definition of each figure.
+
+    `best_threshold` is the lowest score that must pass for `best_balanced_accuracy`; a mean over data sets has none,
+    since each had its own there.
+    """
+
+    rows: int
+    faithful: int
+    auroc: Figure = _NONE
+    best_balanced_accuracy: Figure = _NONE
+    best_threshold: float | None = None
+    balanced_accuracy: Figure = _NONE
+    kappa: Figure = _NONE
+    brier: Figure = _NONE
+    brier_base_rate: Figure = _NONE
+    ece: Figure = _NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """The figures of each data set, their mean over data sets, and those of all rows together.
+
+    `macro` and `by_group` average over the data sets that have both labels; `one_label` names the others. `pooled`
+    has its best threshold in common for all data sets.
+    """
+
+    by_dataset: Mapping[str, Figures]
+    macro: Figures
+    by_group: Mapping[str, Figures]
+    pooled: Figures
+    reliability: tuple[ReliabilityBin, ...]
+    one_label: tuple[str, ...]
+
+
+def measure_agreement(
+    scored: ScoredRows,
+    *,
+    threshold: float = 0.5,
+    weighing: Weighing = "balanced",
+    scale: Scale = "probability",
+    groups: Mapping[str, Collection[str]] = MappingProxyType({}),
+    draws: int = 1_000,
+    seed: int = 0,
+) -> Agreement:
+    """The figures with percentile intervals from `draws` draws of whole clusters within their data set.
+
+    Args:
+        scored: the rows; scores in [0, 1] on scale `probability`.
+        threshold: the score from which a row passes.
+        weighing: `natural`, each row weighs the same in `brier`, `brier_base_rate` and `ece` (and in the pooled
+            AUROC and best threshold); `balanced`, each data set does, and each label in it, and data sets with one
+            label are left out of the pooled figures. Kappa, which balancing would turn into 2 * balanced accuracy - 1,
+            is natural always.
+        scale: on `rank`, AUROC and the best balanced accuracy alone.
+        groups: data sets by the name of their group; one that was not scored is passed over.
+        draws: at least 1. A draw in which a figure is not defined for a data set (one label was drawn) is left out.
+        seed: same seed, same intervals.
+
+    A figure is None where it is not defined: with one label all but the natural `brier`, `brier_base_rate` and `ece`;
+    an interval, with one cluster. An interval is that of these data sets, with other documents in them. Resampling
+    raises `ece` and `best_balanced_accuracy`, so that their intervals lie high and may miss the value.
+
+    Raises:
+        InvalidInput: a score or the threshold is out of [0, 1], or an argument out of its range.
+    """
+    _check(scored, threshold=threshold, scale=scale, draws=draws, seed=seed)
+    datasets = by_dataset(scored)
+    names = _RANK_FIGURES if scale == "rank" else _FIGURES
+    plan = DrawPlan(datasets, names, threshold, weighing)
+    values = plan.draw(draws, seed)
+    both = [each for each in datasets if each.has_both_labels]
+    chosen = {name: [each for each in both if each.name in members] for name, members in groups.items()}
+    return Agreement(
+        by_dataset={each.name: _figures([each], values[each.name], plan.best_threshold(each)) for each in datasets},
+        macro=_figures(both, _means(values, both, names)),
+        by_group={name: _figures(part, _means(values, part, names)) for name, part in chosen.items() if part},
+        pooled=_figures(plan.pooled_datasets, values[None], plan.best_threshold(None)),
+        reliability=plan.reliability() if scale == "probability" else (),
+        one_label=tuple(each.name for each in datasets if not each.has_both_labels),
+    )
+
+
+def auroc_difference(first: ScoredRows, second: ScoredRows, *, draws: int = 1_000, seed: int = 0) -> Figure:
+    """Macro AUROC of `first` minus that of `second` on the same rows, with a paired interval.
+
+    Raises:
+        InvalidInput: the rows are not the same ones, or as `measure_agreement`.
+    """
+    same = (list(first.datasets), list(first.clusters)) == (list(second.datasets), list(second.clusters))
+    if not same or not np.array_equal(first.labels, second.labels):
+        raise InvalidInput("expected two scores of the same rows in one order, found rows that differ")
+    both: list[DatasetRows] = []
+    means = []
+    for scored in (first, second):
+        _check(scored, threshold=0.0, scale="rank", draws=draws, seed=seed)
+        datasets = by_dataset(scored)
+        both = [each for each in datasets if each.has_both_labels]
+        if not both:
+            return _NONE
+        values = DrawPlan(datasets, ("auroc",), 0.0, "natural").draw(draws, seed)
+        means.append(_means(values, both, ("auroc",))["auroc"])
+    return _figure(means[0] - means[1], has_interval=any(each.clusters >= _FEWEST_CLUSTERS for each in both))
+
+
+def _check(scored: ScoredRows, *, threshold: float, scale: Scale, draws: int, seed: int) -> None:
+    if draws < 1 or seed < 0:
+        raise InvalidInput(f"expected draws of at least 1 and a seed of at least 0, found {draws!r}, {seed!r}")
+    if not 0.0 <= threshold <= 1.0:
+        raise InvalidInput(f"threshold is {threshold!r}; expected a number in [0, 1]")
+    odd = np.flatnonzero((scored.scores < 0.0) | (scored.scores > 1.0))
+    if scale == "probability" and len(odd):
+        raise InvalidInput(f"score {odd[0]} is {scored.scores[odd[0]]}; expected numbers in [0, 1], or scale 'rank'")
+
+
+def _means(
+    values: Mapping[str | None, DrawsByFigure], datasets: Sequence[DatasetRows], names: Iterable[FigureName]
+) -> DrawsByFigure:
+    """The mean over data sets in each draw, over those for which the figure is defined in it."""
+    return {name: _mean(np.stack([values[each.name][name] for each in datasets])) for name in names if datasets}
+
+
+def _mean(stacked: FloatArray) -> FloatArray:
+    is_defined = ~np.isnan(stacked)
+    count = is_defined.sum(axis=0)
+    means: FloatArray = np.full(stacked.shape[1], np.nan)
+    np.divide(np.where(is_defined, stacked, 0.0).sum(axis=0), count, out=means, where=count > 0)
+    return means
+
+
+def _figures(datasets: Sequence[DatasetRows], values: DrawsByFigure, best_threshold: float | None = None) -> Figures:
+    has_interval = any(each.clusters >= _FEWEST_CLUSTERS for each in datasets)
+    figure_by_name = {name: _figure(draws, has_interval=has_interval) for name, draws in values.items()}
+    return Figures(
+        rows=sum(len(each.rows.scores) for each in datasets),
+        faithful=sum(int(each.rows.is_faithful.sum()) for each in datasets),
+        best_threshold=best_threshold,
+        **figure_by_name,
+    )
+
+
+def _figure(draws: FloatArray, *, has_interval: bool) -> Figure:
+    value, resampled = number_or_none(draws[0]), draws[1:][~np.isnan(draws[1:])]
+    if value is None or not has_interval or not len(resampled):
+        return Figure(value, None, None)
+    low, high = np.quantile(resampled, [(1.0 - _LEVEL) / 2.0, (1.0 + _LEVEL) / 2.0])
+    return Figure(value, float(low), float(high))

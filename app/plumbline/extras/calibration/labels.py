@@ -1,0 +1,203 @@
+"""Labelled answers from a JSON Lines file: the good rows, and a report of each bad one."""
+
+import codecs
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NoReturn
+
+from plumbline.ground.errors import InvalidInput
+from plumbline.judging.text.sample import Sample
+from plumbline.judging.text.words import normalise
+from plumbline.rows.records.record import BadRow
+from plumbline.rows.records.value_kinds import checked_text, kind_of
+
+_MAX_SHOWN: Final = 40
+_CLUSTER_DIGITS: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledRow:
+    """One answer with what people said of it.
+
+    `label` is 1 for faithful, 0 for not. Rows of one `cluster` (those about the same document) are not independent.
+    `line` counts from 1. `task` and `lang` are as the file says, empty where it does not.
+    """
+
+    sample: Sample
+    label: int
+    dataset: str
+    cluster: str
+    line: int
+    task: str = ""
+    lang: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a line is no row; `str` gives one line of text, with no passage of the caller's in it."""
+
+    line: int
+    found: str
+    expected: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.found}; expected {self.expected}"
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """The rows that could be read, in file order, and a problem for every line that could not."""
+
+    rows: tuple[LabelledRow, ...]
+    problems: tuple[Problem, ...]
+
+
+def read_labels(path: Path) -> Labels:
+    """The labelled rows of a file; see `parse_labels`. Rows without a dataset get the file's stem as one.
+
+    Raises:
+        InvalidInput: the file cannot be read, or as `parse_labels`.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"cannot be read ({error.strerror})", place=path.name) from error
+    return parse_labels(data, name=path.name, default_dataset=path.stem)
+
+
+def parse_labels(data: bytes, *, name: str, default_dataset: str) -> Labels:
+    """The labelled rows of a text, one JSON object a line.
+
+    Fields: `contexts` (list of strings), `answer` (string), `label` (1 or true: faithful; 0 or false: not); optional
+    `question`, `dataset`, `task`, `lang` (strings) and `doc` (string or whole number: the cluster). Without `doc` the
+    cluster is a hash of the normalised contexts. Null is as good as absent for an optional field, other fields are
+    ignored. A byte-order mark, CRLF and blank lines are fine. A bad line costs no good one.
+
+    Raises:
+        InvalidInput: not UTF-8, or without one good row; the message names file and line.
+    """
+    text = _decoded(data, name)
+    rows: list[LabelledRow] = []
+    problems: list[Problem] = []
+    # Not splitlines: U+2028 may stand inside of a JSON string.
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            try:
+                rows.append(_row(line, number, default_dataset))
+            except BadRow as bad:
+                problems.append(Problem(number, bad.found, bad.expected))
+    if not rows:
+        raise InvalidInput(_no_row(problems), place=name)
+    return Labels(tuple(rows), tuple(problems))
+
+
+def _decoded(data: bytes, name: str) -> str:
+    data = data.removeprefix(codecs.BOM_UTF8)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InvalidInput("is not UTF-8; save the file as UTF-8", place=f"{name}:{line}") from error
+
+
+def _no_row(problems: Sequence[Problem]) -> str:
+    wanted = "one JSON object a line with contexts, answer and label"
+    if not problems:
+        return f"holds no row; expected {wanted}"
+    others = f" (and {len(problems) - 1} more bad lines)" if len(problems) > 1 else ""
+    return f"holds no good row; expected {wanted}; {problems[0]}{others}"
+
+
+def _row(line: str, number: int, default_dataset: str) -> LabelledRow:
+    fields = _fields(line)
+    contexts = tuple(_strings(fields, "contexts"))
+    question = _optional(fields, "question") or ""
+    return LabelledRow(
+        sample=Sample(question, contexts, _string(fields, "answer")),
+        label=_label(fields),
+        dataset=_dataset(fields, default_dataset),
+        cluster=_doc(fields) or _hash(contexts),
+        line=number,
+        task=_optional(fields, "task") or "",
+        lang=_optional(fields, "lang") or "",
+    )
+
+
+def _fields(line: str) -> dict[str, object]:
+    try:
+        fields = _DECODER.decode(line)
+    except json.JSONDecodeError as error:
+        raise BadRow(f"not JSON at column {error.colno} ({error.msg})", "one JSON object") from None
+    except (ValueError, RecursionError):
+        # A number of thousands of digits, or thousands of brackets.
+        raise BadRow("JSON that is too deep or too long to read", "one JSON object") from None
+    if not isinstance(fields, dict):
+        raise BadRow(kind_of(fields), "one JSON object")
+    return fields
+
+
+def _constant(name: str) -> NoReturn:
+    raise BadRow(f"{name}, which is no JSON", "numbers, or null where there is none")
+
+
+_DECODER: Final[json.JSONDecoder] = json.JSONDecoder(parse_constant=_constant)
+
+
+def _label(fields: Mapping[str, object]) -> int:
+    expected = "1 or true (faithful), 0 or false (not)"
+    label = _required(fields, "label", expected)
+    # JSON knows no difference between 1 and 1.0.
+    if isinstance(label, bool | int | float) and label in (0, 1):
+        return int(label)
+    raise BadRow(f"label is {_shown(label)}", expected)
+
+
+def _strings(fields: Mapping[str, object], name: str) -> list[str]:
+    expected = "a list of strings"
+    value = _required(fields, name, expected)
+    if not isinstance(value, list):
+        raise BadRow(f"{name} is {kind_of(value)}", expected)
+    return [checked_text(item, f"{name}[{place}]", "a string") for place, item in enumerate(value)]
+
+
+def _string(fields: Mapping[str, object], name: str) -> str:
+    return checked_text(_required(fields, name, "a string"), name, "a string")
+
+
+def _optional(fields: Mapping[str, object], name: str) -> str | None:
+    value = fields.get(name)
+    return None if value is None else checked_text(value, name, "a string, or nothing")
+
+
+def _dataset(fields: Mapping[str, object], default: str) -> str:
+    dataset = _optional(fields, "dataset")
+    if dataset is not None and not dataset.strip():
+        raise BadRow("dataset is empty", "a name, or nothing")
+    return default if dataset is None else dataset
+
+
+def _doc(fields: Mapping[str, object]) -> str:
+    doc = fields.get("doc")
+    if isinstance(doc, int) and not isinstance(doc, bool):
+        return str(doc)
+    return "" if doc is None else checked_text(doc, "doc", "a string or a whole number, or nothing")
+
+
+def _required(fields: Mapping[str, object], name: str, expected: str) -> object:
+    if name not in fields:
+        raise BadRow(f"{name} is missing", expected)
+    return fields[name]
+
+
+def _shown(value: object) -> str:
+    """A label as an error quotes it; what is not a short value is named by its kind."""
+    text = json.dumps(value) if isinstance(value, str | bool | int | float) else kind_of(value)
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
+
+
+def _hash(contexts: Sequence[str]) -> str:
+    text = "\n".join(normalise(context) for context in contexts)
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:_CLUSTER_DIGITS]

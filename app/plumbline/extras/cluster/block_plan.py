@@ -1,0 +1,106 @@
+"""A file cut into blocks of rows, each of which can be read by itself and gives the rows that the whole file would."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Final, NamedTuple
+
+from plumbline.extras.cluster.places import data_file
+from plumbline.rows.records.columns import ColumnMap
+from plumbline.rows.records.parquet_rows import ParquetRows
+from plumbline.rows.records.reading import RowSource, open_rows, read_records
+from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, Record, RecordProblem
+from plumbline.rows.records.record_fields import custom_id_of
+from plumbline.rows.records.seen_ids import SeenIds
+from plumbline.rows.records.text_lines import DataFile
+
+# Of text. A block is held in memory while it is scored.
+_MAX_BLOCK_BYTES: Final = 64 * 1024 * 1024
+
+
+class Block(NamedTuple):
+    """Rows of one file: from `start`, so many. `repeats`: ids in it that earlier rows of the file have."""
+
+    file: int
+    start: ReadPosition
+    rows: int
+    repeats: tuple[str, ...] = ()
+
+    @property
+    def stem(self) -> str:
+        """Its name, which sorts as the rows do."""
+        return f"part-{self.file:06d}-{self.start.row:012d}"
+
+
+class Reading(NamedTuple):
+    """How files are read; as of `read_records`."""
+
+    format: str | None = None
+    columns: ColumnMap | str | None = None
+
+
+def blocks_of(place: str, file: int, reading: Reading, block_rows: int) -> list[Block]:
+    """The blocks of a file, in its order, of `block_rows` rows or, in text, 64 MiB. Walks the file once.
+
+    Of Parquet only the column of the ids is read, and where there is none only the footer.
+
+    Raises:
+        InvalidInput: as `read_records`; a file that is cut off or damaged is refused here, before anything is scored.
+    """
+    path = data_file(place)
+    with read_records(path, format=reading.format, columns=reading.columns) as reader:
+        form, columns = reader.format, reader.columns
+    if form == "parquet":
+        return _parquet_blocks(path, file, columns, block_rows)
+    with closing(open_rows(path, form)) as source:
+        return list(_walked(file, source, columns, block_rows))
+
+
+def block_records(place: str, block: Block, reading: Reading) -> Iterator[Record | RecordProblem]:
+    """The rows of a block, as a walk over the whole file gives them."""
+    with read_records(
+        data_file(place),
+        format=reading.format,
+        columns=reading.columns,
+        start=block.start,
+        seen_ids=block.repeats,
+    ) as reader:
+        for _, row in zip(range(block.rows), reader, strict=False):
+            yield row
+
+
+def _parquet_blocks(path: DataFile, file: int, columns: ColumnMap, block_rows: int) -> list[Block]:
+    name = columns.custom_id or ""
+    ids = (name, name.partition(".")[0])
+    with closing(ParquetRows(path, ReadPosition(), only=ids)) as source:
+        if any(each in source.columns for each in ids):
+            return list(_walked(file, source, columns, block_rows))
+        return _even_blocks(file, source.row_count, block_rows)
+
+
+def _even_blocks(file: int, rows: int, block_rows: int) -> list[Block]:
+    return [Block(file, ReadPosition(first), min(block_rows, rows - first)) for first in range(0, rows, block_rows)]
+
+
+def _walked(file: int, source: RowSource, columns: ColumnMap, block_rows: int) -> Iterator[Block]:
+    seen = SeenIds()
+    start, rows, own, repeats = ReadPosition(), 0, set[str](), list[str]()
+    after = start
+    for raw in source:
+        custom_id = _id_of(raw, columns)
+        if custom_id is not None and not seen.add(custom_id):
+            own.add(custom_id)
+        elif custom_id is not None and custom_id not in own:
+            repeats.append(custom_id)
+        rows, after = rows + 1, raw.after
+        if rows == block_rows or after.offset - start.offset >= _MAX_BLOCK_BYTES:
+            yield Block(file, start, rows, tuple(dict.fromkeys(repeats)))
+            start, rows, own, repeats = after, 0, set(), []
+    if rows:
+        yield Block(file, start, rows, tuple(dict.fromkeys(repeats)))
+
+
+def _id_of(raw: RawRow, columns: ColumnMap) -> str | None:
+    try:
+        return custom_id_of(raw, columns)
+    except BadRow:
+        return None

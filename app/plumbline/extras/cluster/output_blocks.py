@@ -1,0 +1,171 @@
+"""The folder of results: a file for each block, whole or not there, and a manifest that says which block is which.
+
+What is done is what has its file: nothing else is written down that could say otherwise.
+"""
+
+import importlib
+import io
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from plumbline.extras.cluster.block_plan import Block
+from plumbline.extras.cluster.places import FileFacts, folder_at
+from plumbline.extras.cluster.score_batch import flat_record
+from plumbline.extras.cluster.task import BlockFormat
+from plumbline.ground.errors import InvalidInput
+from plumbline.rows.records.parquet_results import result_schema
+from plumbline.rows.records.record import ReadPosition
+from plumbline.rows.scored_row import ScoredRow
+from plumbline.schemas.batch import BatchSummary, TierCounts
+from plumbline.schemas.evaluation import UsageItem
+
+# Readers of a folder of Parquet leave out what begins with an underscore.
+_OURS: Final = "_plumbline"
+_MANIFEST: Final = "manifest.json"
+_MAX_TRIES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a folder holds the results of. `identity`: by name, what decides the results; equal for the same task."""
+
+    identity: dict[str, object]
+    files: tuple[FileFacts, ...]
+    blocks: tuple[Block, ...]
+
+
+class OutputBlocks:
+    """The results of one task in a folder, local or a URI."""
+
+    def __init__(self, place: str, block_format: BlockFormat) -> None:
+        self.place = place
+        self._format = block_format
+        self._folder = folder_at(place)
+        self._ours = self._folder.folder(_OURS)
+        self._summaries = self._ours.folder("blocks")
+        self._begun = self._ours.folder("begun")
+
+    def file_of(self, block: Block) -> str:
+        """The name of a block's file."""
+        return f"{block.stem}.{self._format}"
+
+    def manifest(self) -> Manifest | None:
+        """What was written down by the run that began here; None in a new folder.
+
+        Raises:
+            InvalidInput: the folder holds something else.
+        """
+        data = self._ours.read(_MANIFEST)
+        if data is not None:
+            return _read_manifest(data, self.place)
+        if self._folder.names() - {_OURS}:
+            raise InvalidInput("holds files and no manifest of a run; name a new or empty folder", place=self.place)
+        return None
+
+    def begin(self, manifest: Manifest) -> None:
+        """Write the manifest down, before any block."""
+        self._ours.write(_MANIFEST, _manifest_bytes(manifest))
+
+    def done(self) -> set[str]:
+        """The names of the files that are there."""
+        return self._folder.names() - {_OURS}
+
+    def summary_of(self, block: Block) -> BatchSummary | None:
+        """What was counted of a block; None where it has no file yet."""
+        return self.counted(block) if self._folder.has(self.file_of(block)) else None
+
+    def counted(self, block: Block) -> BatchSummary:
+        """What was counted of a block that has its file.
+
+        Raises:
+            InvalidInput: somebody took it away.
+        """
+        data = self._summaries.read(f"{block.stem}.json")
+        if data is None:
+            raise InvalidInput(f"the counts of {self.file_of(block)} are gone; name a new folder", place=self.place)
+        return BatchSummary.model_validate_json(data)
+
+    def write(self, block: Block, rows: Sequence[ScoredRow], summary: BatchSummary) -> None:
+        """A block's results and, before them, what was counted of it."""
+        self._summaries.write(f"{block.stem}.json", summary.model_dump_json().encode())
+        self._folder.write(self.file_of(block), _lines(rows) if self._format == "jsonl" else _parquet(rows))
+        self._begun.remove(f"{block.stem}.json")
+
+    def may_begin(self, block: Block, run: str) -> bool:
+        """Count one more try of this block in this run; False when three of them ended with their process."""
+        name = f"{block.stem}.json"
+        before = json.loads(self._begun.read(name) or b"{}")
+        tries = before.get("tries", 0) if before.get("run") == run else 0
+        if tries < _MAX_TRIES:
+            self._begun.write(name, json.dumps({"run": run, "tries": tries + 1}).encode())
+        return bool(tries < _MAX_TRIES)
+
+
+def summed(summaries: Iterable[BatchSummary], *, seconds: float) -> BatchSummary:
+    """The counts of many blocks together."""
+    parts = list(summaries)
+    costs = [part.usage.cost for part in parts]
+    usage = {
+        name: sum(getattr(part.usage, name) for part in parts) for name in UsageItem.model_fields if name != "cost"
+    }
+    known = [cost for cost in costs if cost is not None]
+    counts = {name: sum(getattr(part, name) for part in parts) for name in _COUNTS}
+    return BatchSummary(
+        **counts,
+        tiers=TierCounts(
+            **{name: sum(getattr(part.tiers, name) for part in parts) for name in TierCounts.model_fields}
+        ),
+        usage=UsageItem(**usage, cost=sum(known) if len(known) == len(costs) else None),
+        seconds=round(seconds, 3),
+    )
+
+
+_COUNTS: Final = ("rows", "judged", "abstained", "empty_answer", "not_judged", "errors", "degraded")
+
+
+def _lines(rows: Iterable[ScoredRow]) -> bytes:
+    return b"".join(row.line + b"\n" for row in rows)
+
+
+def _parquet(rows: Iterable[ScoredRow]) -> bytes:
+    arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
+    schema = result_schema(arrow).append(arrow.field("line", arrow.string()))
+    buffer = io.BytesIO()
+    parquet.write_table(
+        arrow.Table.from_pylist([flat_record(row) for row in rows], schema=schema), buffer, compression="zstd"
+    )
+    return buffer.getvalue()
+
+
+def block_words(block: Block) -> list[object]:
+    """A block as plain values."""
+    return [block.file, list(block.start), block.rows, list(block.repeats)]
+
+
+def block_of(words: list[object]) -> Block:
+    """The block that `block_words` gave."""
+    file, start, rows, repeats = words
+    return Block(file, ReadPosition(*start), rows, tuple(repeats))  # type: ignore[arg-type, misc]
+
+
+def _manifest_bytes(manifest: Manifest) -> bytes:
+    words = {
+        "identity": manifest.identity,
+        "files": [list(facts) for facts in manifest.files],
+        "blocks": [block_words(block) for block in manifest.blocks],
+    }
+    return json.dumps(words, ensure_ascii=False).encode()
+
+
+def _read_manifest(data: bytes, place: str) -> Manifest:
+    try:
+        words = json.loads(data)
+        return Manifest(
+            words["identity"],
+            tuple(FileFacts(*facts) for facts in words["files"]),
+            tuple(block_of(each) for each in words["blocks"]),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise InvalidInput("its manifest cannot be read; name a new folder", place=place) from error

@@ -1,0 +1,170 @@
+"""Ray Data as the engine: the only file that knows Ray, and it imports it late."""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from plumbline.extras.cluster.block_plan import Block, Reading, blocks_of
+from plumbline.extras.cluster.block_work import BlockWork, WorkOrder
+from plumbline.extras.cluster.cluster_run import ClusterRun
+from plumbline.extras.cluster.output_blocks import block_words
+from plumbline.extras.cluster.task import ClusterOutcome, ClusterTask, Progress
+from plumbline.ground.errors import ClusterUnavailable, ConfigurationError, PlumblineError
+from plumbline.ground.settings import Settings
+from plumbline.ground.telemetry import log_failure
+
+# Read when Ray is imported and by the processes that it starts.
+_QUIET: Final = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_DATA_LOG_LEVEL": "ERROR",
+    "RAY_BACKEND_LOG_LEVEL": "fatal",
+}
+# Ray listens on every interface, and replaces a node address of 127.0.0.1 by that of the network, unless it takes the
+# machine for one that cannot be a part of a cluster.
+_LOOPBACK: Final = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+# Descriptions of blocks are all that goes through it; Ray's default is a third of the memory.
+_OBJECT_STORE_BYTES: Final = 100 * 1024 * 1024
+# One that is done and one to go on with: a killed worker has little to be done again.
+_TASKS_AT_A_WORKER: Final = 2
+
+
+def score_on_ray(
+    settings: Settings, task: ClusterTask, *, on_progress: Callable[[Progress], None] | None = None
+) -> ClusterOutcome:
+    """Score files on Ray, this machine's or a cluster's; blocks, and leaves no process behind on this machine.
+
+    Blocks that have their file in `task.out_dir` are not done again. A block whose process ended three times in this
+    run is given up and named in the outcome.
+
+    Raises:
+        ConfigurationError: Ray is not installed (the message names the extra), a setting is wrong, or a worker is not
+            set up as this machine is.
+        ClusterUnavailable: the cluster cannot be reached, or was lost; running again goes on.
+        InvalidInput: the input cannot be read, or the folder of results holds another task.
+    """
+    with _environment(_QUIET if task.address else {**_QUIET, **_LOOPBACK}):
+        ray = _ray()
+        run = ClusterRun(settings, task)
+        if run.is_planned and not run.pending():
+            return run.outcome()
+        with _connected(ray, task.address):
+            try:
+                _work_through(ray, run, task, on_progress or _ignore)
+            except ray.exceptions.RayError as error:
+                log_failure(error, "cluster_failed")
+                kind = type(error).__name__
+                raise ClusterUnavailable(f"Ray ended the work ({kind}); run again to go on") from error
+        return run.outcome()
+
+
+def _work_through(ray: Any, run: ClusterRun, task: ClusterTask, on_progress: Callable[[Progress], None]) -> None:
+    if not run.is_planned:
+        run.begin(_planned(ray, run, task))
+    pending = run.pending()
+    on_progress(run.progress())
+    if not pending:
+        return
+    workers = _workers(ray, task, len(pending))
+    for outcome in _outcomes(ray, pending, run.order(workers=workers), task.cpus_per_worker):
+        run.take(outcome)
+        on_progress(run.progress())
+
+
+def _planned(ray: Any, run: ClusterRun, task: ClusterTask) -> list[list[Block]]:
+    """The blocks of every file. Text has to be walked for it: by this process, or by a cluster's, many at a time."""
+    if task.address is None:
+        return [blocks_of(facts.place, file, run.reading, task.block_rows) for file, facts in enumerate(run.files)]
+    plan = ray.remote(_plan)
+    refs = [plan.remote(facts.place, file, run.reading, task.block_rows) for file, facts in enumerate(run.files)]
+    planned = []
+    for found in ray.get(refs):
+        if isinstance(found, str):
+            raise ConfigurationError(found)
+        planned.append(found)
+    return planned
+
+
+def _plan(place: str, file: int, reading: Reading, block_rows: int) -> list[Block] | str:
+    """The blocks, or the line that says why there are none: Ray would wrap an error in its traceback."""
+    try:
+        return blocks_of(place, file, reading, block_rows)
+    except PlumblineError as error:
+        return str(error)
+
+
+def _outcomes(ray: Any, blocks: Sequence[Block], order: WorkOrder, cpus: float) -> Iterator[str]:
+    """What the workers say, in the order in which blocks are done."""
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    rows = [{"block": json.dumps(block_words(block))} for block in blocks]
+    # One block of Ray's for each of ours: an idle worker takes the next.
+    done = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
+        BlockWork,
+        fn_constructor_args=(order,),
+        batch_size=1,
+        batch_format="numpy",
+        num_cpus=cpus,
+        compute=ray.data.ActorPoolStrategy(size=order.workers, max_tasks_in_flight_per_actor=_TASKS_AT_A_WORKER),
+    )
+    # Without prefetching each is told at once; Ray would hold one back until the next is done.
+    for batch in done.iter_batches(batch_size=None, prefetch_batches=0, batch_format="numpy"):
+        yield from map(str, batch["outcome"])
+
+
+def _workers(ray: Any, task: ClusterTask, blocks: int) -> int:
+    room = int(ray.cluster_resources().get("CPU", 1) / task.cpus_per_worker)
+    return min(task.workers or max(1, room), blocks)
+
+
+def _ray() -> Any:
+    """Ray with Ray Data.
+
+    Raises:
+        ConfigurationError: it is not installed.
+    """
+    try:
+        import ray  # noqa: PLC0415
+        import ray.data  # noqa: PLC0415
+    except ImportError:
+        raise ConfigurationError('needs Ray; install "plumbline[ray]"') from None
+    return ray
+
+
+@contextmanager
+def _connected(ray: Any, address: str | None) -> Iterator[None]:
+    """Ray, started here or reached at its address; what was there before stays as it was."""
+    if ray.is_initialized():
+        yield
+        return
+    own = {} if address else {"include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
+    try:
+        ray.init(address or "local", log_to_driver=False, logging_level="ERROR", **own)
+    except (OSError, RuntimeError, ValueError, ImportError) as error:
+        where = f"Ray at {address}" if address else "Ray on this machine"
+        said = str(error).strip().partition("\n")[0]
+        raise ClusterUnavailable(f"{where} cannot be reached ({said})") from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _ignore(_: Progress) -> None:
+    """Nobody looks."""

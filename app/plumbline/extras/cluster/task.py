@@ -1,0 +1,65 @@
+"""What a data cluster is asked to score and what came of it: plain values that an engine may send anywhere."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from plumbline.rows.records.columns import ColumnMap
+from plumbline.schemas.batch import BatchSummary
+from plumbline.schemas.evaluation import EvaluationOptions
+
+BlockFormat = Literal["jsonl", "parquet"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterTask:
+    """Files in, one file of results for each block of rows out.
+
+    Args:
+        paths: files or folders, each a local path or a URI that pyarrow knows (`s3://`, `gs://`, `hdfs://`); the last
+            part may hold `*` and `?`. Files are taken in this order, those of one folder or pattern by name.
+        out_dir: a folder, local or a URI, that is empty, new, or holds a part of this very task.
+        format: of the input, as of `read_records`; None: by the suffix.
+        columns: a map, the name of a preset, or None to find the columns in each file.
+        block_rows: rows of one output file; what a killed worker has to do again.
+        address: of a Ray cluster (`auto`, `HOST:PORT`, `ray://HOST:PORT`); None: this machine, for as long as it takes.
+        workers: processes that score; None: as many as the cluster has CPUs for.
+        cpus_per_worker: CPUs that each of them is given.
+    """
+
+    paths: tuple[str, ...]
+    out_dir: str
+    options: EvaluationOptions = field(default_factory=EvaluationOptions)
+    format: str | None = None
+    columns: ColumnMap | str | None = None
+    block_format: BlockFormat = "jsonl"
+    block_rows: int = 2_000
+    address: str | None = None
+    workers: int | None = None
+    cpus_per_worker: float = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a task is: blocks and rows, those of earlier runs included."""
+
+    blocks_done: int
+    blocks: int
+    rows_done: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOutcome:
+    """What became of a task.
+
+    Args:
+        summary: of all rows in the output, those of earlier runs included; `seconds` are this run's.
+        files: the output, in the order of the rows.
+        skipped: blocks that an earlier run had done.
+        unfinished: output files that are still missing, since what scored them ended each time; empty: all is done.
+    """
+
+    summary: BatchSummary
+    files: tuple[str, ...]
+    skipped: int
+    unfinished: tuple[str, ...]

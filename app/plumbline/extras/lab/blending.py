@@ -1,0 +1,113 @@
+"""Blends: runs of several retrievers made into one by `plumbline.retrieval`, timed, and weighed on queries held out."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from plumbline.extras.lab.experiment import Blend
+from plumbline.extras.lab.results import Tuned
+from plumbline.retrieval.conventions import Conventions
+from plumbline.retrieval.evaluate import evaluate
+from plumbline.retrieval.fuse import fuse
+from plumbline.retrieval.ids import rule_of
+from plumbline.retrieval.measure import parse_measures
+from plumbline.retrieval.order import FloatArray
+from plumbline.retrieval.run import Qrels, Run
+from plumbline.retrieval.tune import Tuning, tune_weights
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """By what weights are chosen: only what the held-out queries do not say is looked at."""
+
+    qrels: Qrels
+    conventions: Conventions
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Blended:
+    """A blend's run; `milliseconds` by query are the fusion's alone."""
+
+    run: Run
+    milliseconds: Mapping[str, float]
+    tuned: Tuned | None
+    warnings: tuple[str, ...]
+
+
+def blended(blend: Blend, runs: Sequence[Run], *, name: str, depth: int, judged: Judged) -> Blended:
+    """The parts' runs, in the order of `blend.parts`, as one.
+
+    With `tune`, each query is fused with the weights that were chosen without its fold: the run's score is the
+    held-out one. Queries without judgments take the weights chosen on all.
+
+    Raises:
+        InvalidInput: what `fuse` and `tune_weights` refuse.
+    """
+    if blend.tune is None:
+        fusion = fuse(runs, depth=depth, name=name, **blend.recipe())
+        run, milliseconds = _by_query(blend, runs, name=name, depth=depth, weights={})
+        return Blended(run, milliseconds, None, fusion.warnings)
+    tuning = _tuning(blend, runs, depth=depth, judged=judged, measure=blend.tune)
+    held_out = {
+        query: tuning.fold_weights[place % len(tuning.fold_weights)] for place, query in enumerate(tuning.query_ids)
+    }
+    everywhere = {**blend.recipe(), "weights": tuning.weights}
+    warnings = fuse(runs, depth=depth, name=name, **everywhere).warnings
+    weights = {query: held_out.get(query, tuning.weights) for run in runs for query in run.results}
+    run, milliseconds = _by_query(blend, runs, name=name, depth=depth, weights=weights)
+    return Blended(run, milliseconds, _tuned(blend, tuning, blend.tune), warnings)
+
+
+def _by_query(
+    blend: Blend, runs: Sequence[Run], *, name: str, depth: int, weights: Mapping[str, Sequence[float]]
+) -> tuple[Run, dict[str, float]]:
+    """Each query fused by itself under the clock, as a service would; one that is not counted goes first."""
+    results, milliseconds = {}, {}
+    queries = list(dict.fromkeys(query for run in runs for query in run.results))
+    for query in (*queries[:1], *queries):
+        alone = [Run(run.name, {query: run.results[query]} if query in run.results else {}) for run in runs]
+        recipe = blend.recipe() if query not in weights else {**blend.recipe(), "weights": weights[query]}
+        started = time.perf_counter()
+        fused = fuse(alone, depth=depth, **recipe).run.results
+        milliseconds[query] = 1_000 * (time.perf_counter() - started)
+        results[query] = fused[query]
+    return Run(name, results), milliseconds
+
+
+def _tuning(blend: Blend, runs: Sequence[Run], *, depth: int, judged: Judged, measure: str) -> Tuning:
+    text = str(parse_measures([measure])[0])
+    # A query that the parts find nothing for counts, whatever it does in the table
+    conventions = replace(judged.conventions, missing_queries="zero", no_relevant="zero")
+    normalise_id = rule_of(conventions)
+
+    def objective(run: Run, query_ids: Sequence[str]) -> FloatArray:
+        some = {query: judged.qrels[query] for query in query_ids}
+        evaluation = evaluate(some, run, [text], conventions=conventions, normalise_id=normalise_id)
+        return evaluation.values[text]
+
+    return tune_weights(
+        runs,
+        objective,
+        query_ids=list(judged.qrels),
+        method=blend.method,
+        norm=blend.norm,
+        params=blend.params,
+        missing=blend.missing,
+        depth=depth,
+        folds=blend.folds,
+        step=blend.step,
+        seed=judged.seed,
+    )
+
+
+def _tuned(blend: Blend, tuning: Tuning, measure: str) -> Tuned:
+    return Tuned(
+        measure=str(parse_measures([measure])[0]),
+        folds=len(tuning.fold_weights),
+        weights=dict(zip(blend.parts, tuning.weights, strict=True)),
+        fold_weights=tuple(dict(zip(blend.parts, each, strict=True)) for each in tuning.fold_weights),
+        in_sample_score=tuning.in_sample_score,
+        held_out_score=tuning.held_out_score,
+        equal_score=tuning.equal_score,
+    )

@@ -1,0 +1,85 @@
+"""The sections of a text: each heading with what stands below it, and the headings above it."""
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from plumbline.extras.lab.heading_text import heading_text
+from plumbline.judging.text.blocks import Block, split_blocks
+
+_UNDERLINED: Final = re.compile(r"[=-]+\s*\Z")
+# Below the six levels of Markdown: a line that is bold from end to end.
+_BOLD_LEVEL: Final = 7
+_MAX_PLAIN_CHARS: Final = 80
+_ENDS_CLOSED: Final = re.compile(r"[.!?。！？…:：;；,，、]\Z")
+_HAN_NUMBER: Final = "[零〇一二三四五六七八九十百0-9]{1,6}"
+_PARTS: Final = re.compile(
+    rf"(?:Part|Chapter|Appendix|PART|CHAPTER|APPENDIX)\s+[0-9A-Z]{{1,6}}\b|第{_HAN_NUMBER}[章篇部编]"
+)
+_SECTIONS: Final = re.compile(rf"(?:Section|SECTION)\s+[0-9A-Z]{{1,6}}\b|第{_HAN_NUMBER}节")
+_NUMBERED: Final = re.compile(r"[0-9]{1,3}((?:\.[0-9]{1,3}){1,4})\s+[^\W\d_a-z]")
+
+
+class Section(NamedTuple):
+    """text[start:end), from a heading to the next; `path`: the headings above it and its own, ` > ` between them."""
+
+    start: int
+    end: int
+    path: str
+    blocks: tuple[Block, ...]
+
+
+def sections_of(text: str) -> Iterator[Section]:
+    """The sections in order; what stands before the first heading is one without a path.
+
+    Headings are Markdown's (`#`, a line below, a bold line) and, in plain text, lines of their own that number
+    themselves: `Chapter 3`, `Section B`, `2.1 Methods`, `第三章`, `第二节`. A heading with nothing below it belongs to
+    the section that follows.
+    """
+    levels: list[tuple[int, str]] = []
+    blocks: list[Block] = []
+    has_text = False
+    for block in split_blocks(text):
+        level = _level_of(text, block)
+        if level and has_text:
+            yield _section(levels, blocks)
+            blocks, has_text = [], False
+        if level:
+            levels = [
+                *(each for each in levels if each[0] < level),
+                (level, heading_text(text[block.start : block.end])),
+            ]
+        else:
+            has_text = True
+        blocks.append(block)
+    if blocks:
+        yield _section(levels, blocks)
+
+
+def _section(levels: list[tuple[int, str]], blocks: list[Block]) -> Section:
+    return Section(
+        blocks[0].start, blocks[-1].end, " > ".join(filter(None, (title for _, title in levels))), tuple(blocks)
+    )
+
+
+def _level_of(text: str, block: Block) -> int:
+    """1 for the highest; 0 for what is no heading."""
+    if block.kind == "heading":
+        heading = text[block.start : block.end]
+        marks = len(heading) - len(heading.lstrip("#"))
+        lines = heading.splitlines()
+        if not marks and len(lines) > 1 and _UNDERLINED.match(lines[-1].strip()):
+            return 1 if lines[-1].strip().startswith("=") else 2
+        return marks or _BOLD_LEVEL
+    return _plain_level(text[block.start : block.end]) if block.kind == "prose" else 0
+
+
+def _plain_level(line: str) -> int:
+    if len(line) > _MAX_PLAIN_CHARS or "\n" in line or _ENDS_CLOSED.search(line):
+        return 0
+    if _PARTS.match(line):
+        return 1
+    if _SECTIONS.match(line):
+        return 2
+    numbered = _NUMBERED.match(line)
+    return numbered[1].count(".") + 1 if numbered else 0

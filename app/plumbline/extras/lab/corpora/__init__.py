@@ -1,0 +1,14 @@
+"""Where documents, queries and judgments come from: one settings model for each form."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from plumbline.extras.lab.corpora.beir import BeirCorpus
+from plumbline.extras.lab.corpora.folder import FolderCorpus
+from plumbline.extras.lab.corpora.rows import RowsCorpus
+from plumbline.extras.lab.corpora.trec_xml import TrecXmlCorpus
+
+AnyCorpus = Annotated[BeirCorpus | TrecXmlCorpus | RowsCorpus | FolderCorpus, Field(discriminator="kind")]
+
+__all__ = ["AnyCorpus", "BeirCorpus", "FolderCorpus", "RowsCorpus", "TrecXmlCorpus"]

@@ -1,0 +1,137 @@
+"""Evaluate the run files of an experiment with `plumbline.retrieval`.
+
+So `plumbline evaluate qrels/C.qrels runs/C.*.run` gives the same means and intervals, and `plumbline compare` the same
+uncorrected p of each pair, where the experiment's seed is 0.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from plumbline.extras.lab.experiment import Experiment, Planned
+from plumbline.extras.lab.folder import Outcome, ResultsFolder
+from plumbline.extras.lab.measuring.machine import is_same
+from plumbline.extras.lab.results import CorpusFacts, ExperimentResults, System
+from plumbline.extras.lab.run_files import load_qrels, load_run
+from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval.compare import Comparison
+from plumbline.retrieval.conventions import conventions_of
+from plumbline.retrieval.measure import parse_measures
+from plumbline.retrieval.report import Resampling, RunReport, compare_reports, report_runs, summarise_latency
+
+# As many as `plumbline evaluate` and `plumbline compare` take.
+_RESAMPLES: Final = 1_000
+_PERMUTATIONS: Final = 10_000
+_ALPHA: Final = 0.05
+
+Done = Mapping[Planned, Outcome]
+
+
+def evaluated(
+    experiment: Experiment,
+    folder: ResultsFolder,
+    *,
+    done: Done,
+    corpora: Mapping[str, CorpusFacts],
+    answers: Mapping[str, Mapping[str, float | None]],
+    failures: Mapping[str, str],
+    machine: Mapping[str, str],
+) -> ExperimentResults:
+    """The results of all systems that are done.
+
+    Raises:
+        InvalidInput: a file cannot be read.
+    """
+    systems: list[System] = []
+    comparisons: list[Comparison] = []
+    for corpus in experiment.corpora:
+        planned = [each for each in done if each.corpus == corpus]
+        if not planned:
+            continue
+        reports = _reports(experiment, folder, corpus, planned)
+        compared, trouble = _compared(experiment, corpus, planned, reports)
+        comparisons += compared
+        for each, report in zip(planned, reports, strict=True):
+            system = _system(folder, each, done[each], report)
+            warnings = (*_of_the_machine(done[each], machine), *system.warnings, *trouble)
+            systems.append(replace(system, warnings=warnings, answers=answers.get(each.name)))
+    return ExperimentResults(
+        name=experiment.name,
+        measures=tuple(str(each) for each in parse_measures(experiment.table.measures)),
+        baseline=experiment.baseline,
+        systems=tuple(systems),
+        comparisons=tuple(comparisons),
+        settings=experiment.settings(),
+        machine=machine,
+        corpora=corpora,
+        failures=failures,
+    )
+
+
+def _reports(
+    experiment: Experiment, folder: ResultsFolder, corpus: str, planned: Sequence[Planned]
+) -> tuple[RunReport, ...]:
+    return report_runs(
+        load_qrels(folder.qrels(corpus)),
+        [load_run(folder.run(each.name), name=each.name) for each in planned],
+        measures=parse_measures(experiment.table.measures),
+        conventions=conventions_of(experiment.table.preset),
+        resampling=Resampling(_RESAMPLES, seed=experiment.table.seed),
+    )
+
+
+def _compared(
+    experiment: Experiment, corpus: str, planned: Sequence[Planned], reports: Sequence[RunReport]
+) -> tuple[tuple[Comparison, ...], tuple[str, ...]]:
+    """The comparisons of a corpus, and a warning where there are none though there could be."""
+    baseline = experiment.baseline_of(corpus)
+    pairs = list(pairs_of(planned, baseline))
+    lacking = () if baseline in {each.name for each in planned} else (f"the baseline {baseline} has no run",)
+    if not pairs:
+        return (), lacking
+    try:
+        compared = compare_reports(
+            reports,
+            baseline=None,
+            pairs=pairs,
+            test=experiment.table.test,
+            correction=experiment.table.correction,
+            alpha=_ALPHA,
+            resamples=_PERMUTATIONS,
+            seed=experiment.table.seed,
+        )
+    except InvalidInput as error:
+        return (), (f"not compared: {error}",)
+    return compared, lacking
+
+
+def pairs_of(planned: Sequence[Planned], baseline: str) -> Iterator[tuple[str, str]]:
+    """Who is compared with whom: each with the baseline, and each blend with its parts; no pair twice."""
+    names = {each.name for each in planned}
+    for each in planned:
+        # The baseline's parts are compared with it already
+        others = dict.fromkeys((baseline, *each.part_names)) if each.name != baseline else ()
+        yield from ((each.name, other) for other in others if other in names)
+
+
+def _system(folder: ResultsFolder, planned: Planned, outcome: Outcome, report: RunReport) -> System:
+    return System(
+        name=planned.name,
+        corpus=planned.corpus,
+        chunking=planned.chunking,
+        retriever=planned.retriever,
+        parts=planned.parts,
+        run_file=folder.run(planned.name).relative_to(folder.root).as_posix(),
+        measures=report.summary_by_measure,
+        latency=summarise_latency(folder.milliseconds(planned.name).values()),
+        built=outcome.built,
+        tuned=outcome.tuned,
+        answers=None,
+        warnings=(*outcome.warnings, *report.evaluation.warnings),
+    )
+
+
+def _of_the_machine(outcome: Outcome, machine: Mapping[str, str]) -> tuple[str, ...]:
+    if is_same(outcome.machine, machine):
+        return ()
+    return ("timed on another machine than the one that the results name; --fresh measures again",)

@@ -1,0 +1,148 @@
+"""What is to be tried: corpora x chunkings x retrievers x blends, as an experiment file says it, defaults filled in."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from plumbline.extras.lab.chunkings import AnyChunking
+from plumbline.extras.lab.corpora import AnyCorpus
+from plumbline.extras.lab.retrievers import AnyRetriever
+
+# Names of files are made of them, with dots between: none in them, and no separator.
+NAME_PATTERN = r"^[A-Za-z0-9_-]{1,40}$"
+Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
+_DEEPEST = 100_000
+_MOST_CONTEXTS = 50
+_SERVICE = "http://127.0.0.1:8000"
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ExperimentTable(_Table):
+    """`[experiment]`: what is measured of every system, and how systems are compared."""
+
+    name: Name = Field("experiment", description="The results' folder has this name when none is given")
+    measures: tuple[str, ...] = Field(
+        ("ndcg@10", "map", "precision@20", "recall@100"), min_length=1, description="As of `plumbline evaluate`"
+    )
+    depth: int = Field(1_000, ge=1, le=_DEEPEST, description="Documents kept for each query")
+    preset: str = Field("trec_eval", description="Conventions of the measures, as of `plumbline evaluate`")
+    seed: int = Field(0, ge=0, le=2**32 - 1, description="Of intervals, tests and folds")
+    baseline: Name | None = Field(None, description="A retriever or a blend; the first retriever when not given")
+    test: Literal["randomization", "t"] = Field("randomization", description="As of `plumbline compare`")
+    correction: Literal["holm", "bonferroni", "bh", "none"] = Field(
+        "holm", description="Over the comparisons of a corpus by a measure"
+    )
+
+
+class Blend(_Table):
+    """`[blends.NAME]`: several retrievers' runs of one corpus and chunking, fused."""
+
+    parts: tuple[Name, ...] = Field(min_length=2, max_length=10, description="Retrievers, by name")
+    method: str = Field("rrf", description="As of `plumbline fuse`")
+    norm: str | None = Field(None, description="min-max where scores are read and nothing else is said")
+    weights: dict[Name, float] | None = Field(None, description="One for each part; 1 each when not given")
+    params: dict[str, float] = Field({}, description="Such as k of rrf")
+    missing: Literal["zero", "min"] = Field("zero", description="What a part gives to a document it did not find")
+    tune: str | None = Field(None, description="Measure by which weights are chosen, held out by folds of queries")
+    folds: int = Field(5, ge=2, description="Parts into which queries are dealt; each is scored by the others' weights")
+    step: float = Field(0.1, gt=0, le=1, description="Of the grid of weights")
+
+    def recipe(self) -> dict[str, Any]:
+        """What `plumbline.retrieval.fuse.fuse` takes besides runs, depth and name."""
+        weights = None if self.weights is None else [self.weights[part] for part in self.parts]
+        kept = {"method": self.method, "norm": self.norm, "params": self.params, "missing": self.missing}
+        return {**kept, "weights": weights}
+
+
+class Answers(_Table):
+    """`[answers]`: a user's endpoint answers from what was retrieved, and a running service scores the answers."""
+
+    url: str = Field(pattern=r"^https?://", description="Takes POST {question, contexts}, gives {answer}")
+    k: int = Field(5, ge=1, le=_MOST_CONTEXTS, description="Contexts of a question: the best chunk of k documents")
+    service: str = Field(
+        _SERVICE, pattern=r"^https?://", description="Of the service that scores; its key is in the environment"
+    )
+    systems: tuple[str, ...] = Field((), description="Retrievers, blends or whole systems; all when empty")
+    timeout_seconds: float = Field(60.0, gt=0, le=3_600)
+    in_flight: int = Field(4, ge=1, le=64, description="Questions at the endpoint at one time")
+    key_variable: str | None = Field(None, description="Environment variable with the endpoint's bearer token")
+    tiers: tuple[Literal["llm", "embedding", "lexical"], ...] = Field((), description="The service's own when empty")
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One system to be measured: a retriever (no parts) or a blend, on a corpus that is cut in one way."""
+
+    corpus: str
+    chunking: str
+    retriever: str
+    parts: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Of its run's file too, without the ending."""
+        return f"{self.corpus}.{self.chunking}.{self.retriever}"
+
+    @property
+    def part_names(self) -> tuple[str, ...]:
+        """The systems that it is made of."""
+        return tuple(f"{self.corpus}.{self.chunking}.{part}" for part in self.parts)
+
+    def goes_by(self, name: str) -> bool:
+        """Whether a user who says `name` means it too."""
+        return name in {self.name, self.corpus, self.chunking, self.retriever}
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """An experiment file, read and checked. `base`: the folder to which paths in it are relative."""
+
+    table: ExperimentTable
+    corpora: Mapping[str, AnyCorpus]
+    chunkings: Mapping[str, AnyChunking]
+    retrievers: Mapping[str, AnyRetriever]
+    blends: Mapping[str, Blend]
+    answers: Answers | None
+    base: Path
+
+    @property
+    def name(self) -> str:
+        """As the user calls it."""
+        return self.table.name
+
+    @property
+    def baseline(self) -> str:
+        """The retriever or blend that others are compared with."""
+        return self.table.baseline or next(iter(self.retrievers))
+
+    def systems(self) -> Iterator[Planned]:
+        """Every system, in the order of the file; a blend after the retrievers that it is made of."""
+        for corpus in self.corpora:
+            for chunking in self.chunkings:
+                for retriever in self.retrievers:
+                    yield Planned(corpus, chunking, retriever)
+                for name, blend in self.blends.items():
+                    yield Planned(corpus, chunking, name, blend.parts)
+
+    def baseline_of(self, corpus: str) -> str:
+        """The system that the others of a corpus are compared with: the baseline on the first chunking."""
+        return f"{corpus}.{next(iter(self.chunkings))}.{self.baseline}"
+
+    def settings(self) -> dict[str, Any]:
+        """All of it as JSON values, by table; what a settings class keeps secret is not in it."""
+        tables = {"corpora": self.corpora, "chunkings": self.chunkings, "retrievers": self.retrievers}
+        return {
+            "experiment": {**self.table.model_dump(mode="json"), "baseline": self.baseline},
+            **{
+                title: {name: each.model_dump(mode="json") for name, each in named.items()}
+                for title, named in tables.items()
+            },
+            "blends": {name: blend.model_dump(mode="json") for name, blend in self.blends.items()},
+            "answers": None if self.answers is None else self.answers.model_dump(mode="json"),
+        }

@@ -1,0 +1,215 @@
+"""A step in a process of its own: `main` reads one task on standard input and says on standard output how it goes.
+
+So memory is the retriever's own, and one that dies takes nothing with it. Standard input stays open for as long as
+the parent lives: when it ends, killed or not, this process ends too.
+"""
+
+import gc
+import hashlib
+import os
+import sys
+import threading
+import time
+import traceback
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, Final, TypeAlias
+
+import msgspec
+
+from plumbline.extras.lab.corpus import Chunk, Corpus
+from plumbline.extras.lab.experiment import Experiment
+from plumbline.extras.lab.experiment_file import read_experiment
+from plumbline.extras.lab.folder import ResultsFolder, write_json
+from plumbline.extras.lab.measuring.clock import measure
+from plumbline.extras.lab.results import Built, CorpusFacts
+from plumbline.extras.lab.retrievers import made
+from plumbline.extras.lab.run_files import write_qrels
+from plumbline.ground.errors import InvalidInput, PlumblineError
+
+# A line of progress is a tenth of a second's, at most: more would be seen in the times.
+_TELL_SECONDS: Final = 0.1
+_BROKEN: Final = 1
+_ORPHANED: Final = 3
+
+
+class ReadCorpus(msgspec.Struct, tag="corpus"):
+    """Read a corpus; its judgments go into the work folder."""
+
+    folder: str
+    base: str
+    corpus: str
+
+
+class MeasureSystem(msgspec.Struct, tag="system"):
+    """Build and ask a retriever; what it found goes into the folder. `digest`: of the corpus that is meant."""
+
+    folder: str
+    base: str
+    corpus: str
+    chunking: str
+    retriever: str
+    name: str
+    digest: str
+
+
+class Progress(msgspec.Struct, tag="progress"):
+    """How far it is; `total` is 0 where that is not known."""
+
+    stage: str
+    done: int
+    total: int
+
+
+class CorpusRead(msgspec.Struct, tag="corpus_read"):
+    """The corpus."""
+
+    facts: CorpusFacts
+
+
+class SystemMeasured(msgspec.Struct, tag="measured"):
+    """The system; its run and its times are written."""
+
+    built: Built
+    warnings: tuple[str, ...]
+
+
+class Failed(msgspec.Struct, tag="failed"):
+    """It cannot be done, and why, in a line."""
+
+    detail: str
+
+
+Task: TypeAlias = ReadCorpus | MeasureSystem
+Said: TypeAlias = Progress | CorpusRead | SystemMeasured | Failed
+
+
+def main() -> int:
+    """One task; 0 when it was done."""
+    task = msgspec.json.decode(sys.stdin.buffer.readline(), type=Task)
+    said = _Said(_own_stdout())
+    threading.Thread(target=_end_with_the_parent, daemon=True).start()
+    try:
+        said.say(_done(task, said))
+    except PlumblineError as error:
+        said.say(Failed(str(error)))
+    except OSError as error:
+        where = Path(str(error.filename)).name if error.filename else type(error).__name__
+        said.say(Failed(f"{where}: {error.strerror or error}"))
+    except BaseException as error:
+        # Before it is said: who hears it ends this process
+        traceback.print_exc()
+        sys.stderr.flush()
+        said.say(Failed(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"))
+        return _BROKEN
+    return 0
+
+
+def _done(task: Task, said: "_Said") -> CorpusRead | SystemMeasured:
+    folder, base = ResultsFolder(Path(task.folder)), Path(task.base)
+    # A user's own retriever lies beside the experiment file
+    sys.path.append(str(base))
+    experiment = read_experiment(folder.experiment, base=base)
+    said.tell("reading")
+    corpus = experiment.corpora[task.corpus].read(task.corpus, base)
+    facts = facts_of(corpus, folder)
+    if isinstance(task, ReadCorpus):
+        write_qrels(folder.work / f"{corpus.name}.qrels", corpus.qrels)
+        return CorpusRead(facts)
+    if facts.digest != task.digest:
+        raise InvalidInput("changed while the experiment ran; start again", place=f"corpora.{corpus.name}")
+    return _measured(task, experiment, corpus, folder, said)
+
+
+def _measured(
+    task: MeasureSystem, experiment: Experiment, corpus: Corpus, folder: ResultsFolder, said: "_Said"
+) -> SystemMeasured:
+    index = folder.work / task.name
+    index.mkdir()
+    said.tell("cutting")
+    cut = experiment.chunkings[task.chunking].prepare()
+    chunks: list[Chunk] = [chunk for document in corpus.documents for chunk in cut(document)]
+    queries = corpus.queries
+    if not chunks:
+        raise InvalidInput("no document has any text", place=f"corpora.{corpus.name}")
+    del corpus
+    # What was read stays as it is: nothing for the collector to look through while the clock runs
+    gc.collect()
+    gc.freeze()
+    measured = measure(
+        partial(made, experiment.retrievers[task.retriever]),
+        chunks=chunks,
+        queries=queries,
+        depth=experiment.table.depth,
+        name=task.name,
+        index=index,
+        run=folder.run(task.name),
+        chunk_run=folder.chunk_run(task.name),
+        tell=said.tell,
+    )
+    write_json(folder.latency(task.name), measured.milliseconds)
+    again = f"{measured.asked_again} of {len(queries)} queries were asked again for more chunks, outside of their times"
+    return SystemMeasured(measured.built, (again,) if measured.asked_again else ())
+
+
+def facts_of(corpus: Corpus, folder: ResultsFolder) -> CorpusFacts:
+    """What there is to say of a corpus.
+
+    Raises:
+        InvalidInput: no query has a judgment.
+    """
+    if corpus.unjudged == len(corpus.queries):
+        raise InvalidInput("no query has a judgment", place=f"corpora.{corpus.name}")
+    return CorpusFacts(
+        documents=len(corpus.documents),
+        queries=len(corpus.queries),
+        unjudged=corpus.unjudged,
+        judged_elsewhere=corpus.judged_elsewhere,
+        qrels_file=folder.qrels(corpus.name).relative_to(folder.root).as_posix(),
+        digest=_digest(corpus),
+    )
+
+
+def _digest(corpus: Corpus) -> str:
+    digest, encode = hashlib.sha256(), msgspec.json.Encoder().encode
+    for document in corpus.documents:
+        digest.update(encode([document.id, list(document.fields.items())]))
+    for query in corpus.queries:
+        digest.update(encode([query.id, query.text]))
+    digest.update(encode(corpus.qrels))
+    return digest.hexdigest()
+
+
+class _Said:
+    """Lines to the parent."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._stage = ""
+        self._told = 0.0
+
+    def say(self, said: Said) -> None:
+        self._stream.write(msgspec.json.encode(said) + b"\n")
+        self._stream.flush()
+
+    def tell(self, stage: str, done: int = 0, total: int = 0) -> None:
+        now = time.monotonic()
+        if stage != self._stage or now - self._told >= _TELL_SECONDS:
+            self._stage, self._told = stage, now
+            self.say(Progress(stage, done, total))
+
+
+def _own_stdout() -> BinaryIO:
+    """Standard output for us alone; what libraries print goes to standard error, which is a log."""
+    ours = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return ours
+
+
+def _end_with_the_parent() -> None:
+    os.read(0, 1)
+    os._exit(_ORPHANED)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

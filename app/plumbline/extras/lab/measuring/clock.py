@@ -1,0 +1,153 @@
+"""One retriever under the clock: loaded, built, asked one query at a time; what it found as a run of documents.
+
+Everything is taken from outside: the retriever is not asked how long it took. Seconds are wall time by
+`time.perf_counter`. Query times are of one call of `search` each, one after the other, after one call that is not
+counted (the first query, so that what is loaded late is loaded).
+"""
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+from plumbline.extras.lab.corpus import Chunk, Query
+from plumbline.extras.lab.measuring.memory import peak_bytes, resident_bytes
+from plumbline.extras.lab.results import Built
+from plumbline.extras.lab.retriever import Hits, Retriever
+from plumbline.extras.lab.run_files import RunWriter, best_first
+from plumbline.ground.errors import InvalidInput
+
+# Calls of `search` for one query, each for twice as many chunks, before it is left at the documents that there are.
+_MOST_CALLS: Final = 20
+
+
+class Tell(Protocol):
+    """Who is told how far it is."""
+
+    def __call__(self, stage: str, done: int = 0, total: int = 0) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was seen. `milliseconds` by query id. `asked_again`: queries whose first call gave too few documents.
+
+    `is_cut`: a document has chunks of its own, and the run of chunks was written too.
+    """
+
+    built: Built
+    milliseconds: Mapping[str, float]
+    asked_again: int
+    is_cut: bool
+
+
+def measure(
+    make: Callable[[], Retriever],
+    *,
+    chunks: Sequence[Chunk],
+    queries: Sequence[Query],
+    depth: int,
+    name: str,
+    index: Path,
+    run: Path,
+    chunk_run: Path,
+    tell: Tell,
+) -> Measured:
+    """Builds and asks a retriever; writes its run of documents, and of their best chunks where documents were cut.
+
+    Args:
+        make: loads what can be loaded before there are chunks.
+        depth: documents for each query.
+        index: an empty folder that the index is kept in.
+
+    Raises:
+        InvalidInput: the retriever refuses the chunks, gives what cannot be a hit, or the disk is full.
+    """
+    tell("loading")
+    started = time.perf_counter()
+    retriever = make()
+    load_seconds = time.perf_counter() - started
+    try:
+        resident = resident_bytes()
+        tell("building")
+        started = time.perf_counter()
+        facts = retriever.build(chunks, index)
+        build_seconds = time.perf_counter() - started
+        asked = _Asked(retriever, {chunk.id: chunk.document_id for chunk in chunks}, depth=depth)
+        milliseconds = _search(asked, queries, name=name, run=run, chunk_run=chunk_run, tell=tell)
+        peak = peak_bytes()
+    finally:
+        retriever.close()
+    built = Built(
+        facts=facts,
+        documents=asked.documents,
+        build_seconds=build_seconds,
+        documents_per_second=asked.documents / build_seconds if build_seconds else 0.0,
+        load_seconds=load_seconds,
+        peak_bytes=peak,
+        resident_bytes=resident,
+    )
+    return Measured(built, milliseconds, asked.again, asked.is_cut)
+
+
+def _search(
+    asked: "_Asked", queries: Sequence[Query], *, name: str, run: Path, chunk_run: Path, tell: Tell
+) -> dict[str, float]:
+    milliseconds = {}
+    # Both are written as it goes, so that what was found takes no memory of the process that is measured
+    with RunWriter(run, tag=name) as documents, RunWriter(chunk_run, tag=name) as best_chunks:
+        asked.timed(queries[0])
+        asked.again = 0
+        for done, query in enumerate(queries):
+            tell("searching", done, len(queries))
+            hits, milliseconds[query.id] = asked.timed(query)
+            best = asked.best_chunks(hits)
+            ranked = best_first({document: score for document, (_, score) in best.items()}, asked.depth)
+            documents.write(query.id, ranked)
+            best_chunks.write(query.id, [best[document] for document, _ in ranked])
+    if not asked.is_cut:
+        chunk_run.unlink()
+    tell("searching", len(queries), len(queries))
+    return milliseconds
+
+
+class _Asked:
+    """A retriever that is asked for documents, and gives chunks."""
+
+    def __init__(self, retriever: Retriever, document_of: Mapping[str, str], *, depth: int) -> None:
+        self._retriever = retriever
+        self._document_of = document_of
+        self.depth = depth
+        self.documents = len(set(document_of.values()))
+        self.is_cut = any(chunk != document for chunk, document in document_of.items())
+        self.again = 0
+        # So many chunks hold that many documents, if all are cut into as many
+        self._first_k = min(len(document_of), math.ceil(depth * len(document_of) / max(self.documents, 1)))
+
+    def timed(self, query: Query) -> tuple[Hits, float]:
+        """The hits, and the milliseconds of the first call: what is asked again for more documents is not in them."""
+        started = time.perf_counter()
+        hits = self._retriever.search(query.text, self._first_k)
+        milliseconds = 1_000 * (time.perf_counter() - started)
+        k = self._first_k
+        for call in range(_MOST_CALLS):
+            if len(hits) < k or k >= len(self._document_of) or len(self.best_chunks(hits)) >= self.depth:
+                break
+            self.again += call == 0
+            k = min(2 * k, len(self._document_of))
+            hits = self._retriever.search(query.text, k)
+        return hits, milliseconds
+
+    def best_chunks(self, hits: Hits) -> dict[str, tuple[str, float]]:
+        """By document its best chunk, and that chunk's score."""
+        best: dict[str, tuple[str, float]] = {}
+        for chunk_id, score in hits:
+            document = self._document_of.get(chunk_id)
+            value = float(score)
+            if document is None or not math.isfinite(value):
+                wrong = "a chunk that was not indexed" if document is None else f"the score {value}"
+                raise InvalidInput(f"the retriever gave {wrong}, {chunk_id[:40]!r}")
+            if document not in best or value > best[document][1]:
+                best[document] = (chunk_id, value)
+        return best

@@ -1,0 +1,158 @@
+"""An experiment as one HTML page that loads nothing and runs nothing: verdict, table, plots, and how it was taken."""
+
+import functools
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment
+from markupsafe import Markup
+
+from plumbline import __version__
+from plumbline.extras.lab.report.plots import HEIGHT, WIDTH, Plot, plot
+from plumbline.extras.lab.report.table import (
+    bytes_shown,
+    comparisons_of,
+    corpora_of,
+    number_shown,
+    readable,
+    systems_of,
+    systems_table,
+)
+from plumbline.extras.lab.report.wording import PageLanguage, words_in
+from plumbline.extras.lab.results import CorpusFacts, ExperimentResults, System
+from plumbline.retrieval.compare import Comparison
+from plumbline.retrieval.tables import Table
+from plumbline.rows.report.lone_page import BASE_STYLE, part, policy, templates_in
+from plumbline.rows.report.shown_text import visible
+
+_PARTS: Final = Path(__file__).parent / "page_parts"
+_HTML_LANG: Final[Mapping[PageLanguage, str]] = {"en": "en", "zh": "zh-Hans"}
+
+
+@dataclass(frozen=True, slots=True)
+class _CorpusPart:
+    corpus: str
+    facts: CorpusFacts | None
+    best: str | None
+    verdict: tuple[str, ...]
+    table: Table
+    plots: tuple[Plot, ...]
+    comparisons: tuple[Comparison, ...]
+    tuned: tuple[System, ...]
+    built: tuple[System, ...]
+    warnings: tuple[tuple[str, str], ...]
+
+
+def render_page(results: ExperimentResults, *, language: PageLanguage = "en", made_at: datetime | None = None) -> str:
+    """The page; every text of the experiment file is escaped.
+
+    Args:
+        made_at: default: now.
+    """
+    words = words_in(language)
+    style = part(BASE_STYLE) + part(_PARTS / "page.css")
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            words=words,
+            html_lang=_HTML_LANG[language],
+            policy=policy(style),
+            style=Markup(style),  # noqa: S704 -- ours
+            version=__version__,
+            made=(made_at or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+            results=results,
+            corpora=[_corpus_part(results, corpus, words) for corpus in corpora_of(results)],
+            settings=json.dumps(results.settings, indent=2, ensure_ascii=False),
+            width=WIDTH,
+            height=HEIGHT,
+        )
+    )
+
+
+def best_of(systems: Sequence[System], measure: str) -> System | None:
+    """The system with the highest mean of a measure, the first of several; None when none has one."""
+    valued = [(mean, system) for system in systems if (mean := system.measures[measure].mean) is not None]
+    return max(valued, key=lambda pair: pair[0])[1] if valued else None
+
+
+def _corpus_part(results: ExperimentResults, corpus: str, words: Mapping[str, str]) -> _CorpusPart:
+    systems, comparisons = systems_of(results, corpus), comparisons_of(results, corpus)
+    best = best_of(systems, results.measures[0])
+    return _CorpusPart(
+        corpus=corpus,
+        facts=results.corpora.get(corpus),
+        best=best.name if best else None,
+        verdict=tuple(_verdict(results, best, comparisons, words)) if best else (),
+        table=readable(systems_table(results, corpus)),
+        plots=tuple(drawn for measure in results.measures if (drawn := plot(systems, measure))),
+        comparisons=comparisons,
+        tuned=tuple(system for system in systems if system.tuned),
+        built=tuple(system for system in systems if system.built),
+        warnings=tuple((system.name, warning) for system in systems for warning in system.warnings),
+    )
+
+
+def _verdict(
+    results: ExperimentResults, best: System, comparisons: Sequence[Comparison], words: Mapping[str, str]
+) -> Iterator[str]:
+    """In words: who leads by the first measure, and by how much against those it was compared with."""
+    measure = results.measures[0]
+    mean = best.measures[measure].mean
+    yield _fill(words["best"], name=best.name, measure=measure, mean=_share(mean or 0.0))
+    against = [each for each in comparisons if each.measure == measure and best.name in (each.a, each.b)]
+    if best.retriever == results.baseline and not against:
+        yield words["is_baseline"]
+    for each in against:
+        sign = 1 if each.a == best.name else -1
+        low, high = sorted(sign * bound for bound in each.ci95) if each.ci95 else (0.0, 0.0)
+        yield _fill(
+            words["against"],
+            name=each.b if sign > 0 else each.a,
+            diff=_signed(sign * each.diff),
+            low=_signed(low) if each.ci95 else "–",
+            high=_signed(high) if each.ci95 else "–",
+            p=_p_value(each.p_adjusted),
+            n=each.n,
+            word=words["significant" if each.significant else "not_significant"],
+        )
+
+
+@functools.cache
+def _environment() -> Environment:
+    return templates_in(_PARTS, _FILTERS)
+
+
+def _fill(text: str, **values: object) -> str:
+    return text.format(**values)
+
+
+def _share(value: float) -> str:
+    return f"{value:.4f}"
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.4f}".replace("-", "−")
+
+
+def _p_value(value: float) -> str:
+    smallest = 0.0001
+    return f"{value:.4f}" if value >= smallest else f"{value:.1e}"
+
+
+_FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
+    "bytes": bytes_shown,
+    "count": lambda number: f"{number:,}",
+    "fill": _fill,
+    "number": number_shown,
+    "p_value": _p_value,
+    "share": _share,
+    "signed": _signed,
+    "visible": visible,
+    # Below the heading of a corpus its name need not be said again.
+    "within": lambda name, corpus: name.removeprefix(f"{corpus}."),
+}

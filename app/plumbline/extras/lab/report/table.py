@@ -1,0 +1,136 @@
+"""The lab's table: a row for each system, quality beside what it cost; to read, paste or load."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from plumbline.extras.lab.results import ExperimentResults, System
+from plumbline.retrieval.compare import Comparison
+from plumbline.retrieval.tables import Cell, Marked, Table, comparison_table, label
+
+_COST_COLUMNS: Final = (
+    *("latency_ms_mean", "latency_ms_p50", "latency_ms_p95", "latency_ms_p99"),
+    *("build_seconds", "documents_per_second", "chunks", "index_bytes", "peak_bytes"),
+)
+_TUNED_COLUMNS: Final = ("tuned_on", "in_sample", "held_out", "equal_weights")
+
+
+def corpora_of(results: ExperimentResults) -> tuple[str, ...]:
+    """The corpora, in the order of their first system."""
+    return tuple(dict.fromkeys(system.corpus for system in results.systems))
+
+
+def systems_of(results: ExperimentResults, corpus: str) -> tuple[System, ...]:
+    """The systems on one corpus, in order."""
+    return tuple(system for system in results.systems if system.corpus == corpus)
+
+
+def comparisons_of(results: ExperimentResults, corpus: str) -> tuple[Comparison, ...]:
+    """The comparisons between systems of one corpus."""
+    names = {system.name for system in systems_of(results, corpus)}
+    return tuple(each for each in results.comparisons if each.a in names and each.b in names)
+
+
+def systems_table(results: ExperimentResults, corpus: str) -> Table:
+    """All that was measured of the systems on one corpus; cells of what was not measured are None.
+
+    The columns: label and name, a mean for each measure (marked with the labels of the systems that it is significantly
+    better than, after correction), latency in milliseconds, seconds of `build`, documents per second, chunks and bytes
+    of the index, the largest resident set in bytes; then, where something was asked for, the scores of tuned weights
+    and the means of the answers.
+    """
+    systems = systems_of(results, corpus)
+    quality = _quality(results, corpus, systems)
+    answers = tuple(dict.fromkeys(name for system in systems for name in system.answers or ()))
+    tuned = _TUNED_COLUMNS if any(system.tuned for system in systems) else ()
+    rows = tuple(
+        (
+            *(label(place), system.name, *quality[system.name], *_costs(system)),
+            *(_tuned(system) if tuned else ()),
+            *((system.answers or {}).get(name) for name in answers),
+        )
+        for place, system in enumerate(systems)
+    )
+    return Table(("label", "system", *results.measures, *_COST_COLUMNS, *tuned, *answers), rows)
+
+
+def readable(table: Table) -> Table:
+    """The same as a person reads it: costs as `12.3`, `1,400`, `2.1 MB` under names with units, tuning left out."""
+    kept = [place for place, name in enumerate(table.columns) if name not in _TUNED_COLUMNS]
+    names = [table.columns[place] for place in kept]
+    columns = tuple(_READABLE[name][0] if name in _READABLE else name for name in names)
+    rows = tuple(tuple(_shown(name, row[place]) for name, place in zip(names, kept, strict=True)) for row in table.rows)
+    return Table(columns, rows)
+
+
+def _shown(name: str, cell: Cell) -> Cell:
+    return _READABLE[name][1](cell) if name in _READABLE and isinstance(cell, int | float) else cell
+
+
+def bytes_shown(count: float) -> str:
+    """Bytes in the unit that leaves one to three digits before the point; 1 kB is 1,000 bytes."""
+    step = 1_000.0
+    for unit in ("B", "kB", "MB"):
+        if count < step:
+            return f"{count:.3g} {unit}" if unit != "B" else f"{count:.0f} B"
+        count /= step
+    return f"{count:,.3g} GB" if count < step else f"{count:,.0f} GB"
+
+
+def number_shown(value: float) -> str:
+    """Three digits where the value has a fraction to show, thousands apart where it is large."""
+    hundred = 100
+    return f"{value:,.0f}" if abs(value) >= hundred else f"{value:.3g}"
+
+
+def _quality(results: ExperimentResults, corpus: str, systems: Sequence[System]) -> dict[str, tuple[Cell, ...]]:
+    """The cells of the measures by system: as compared where something was compared, plain means otherwise."""
+    own = {system.name: tuple(system.measures[each].mean for each in results.measures) for system in systems}
+    comparisons = comparisons_of(results, corpus)
+    if not comparisons:
+        return dict(own)
+    compared = comparison_table(comparisons)
+    place_by_measure = {name: place for place, name in enumerate(compared.columns)}
+    label_by_name = {system.name: label(place) for place, system in enumerate(systems)}
+    name_by_mark = {str(row[0]): str(row[1]) for row in compared.rows}
+    cells: dict[str, tuple[Cell, ...]] = dict(own)
+    for row in compared.rows:
+        marked = (row[place_by_measure[each]] for each in results.measures)
+        cells[str(row[1])] = tuple(_relabelled(cell, name_by_mark, label_by_name) for cell in marked)
+    return cells
+
+
+def _relabelled(cell: Cell, name_by_mark: dict[str, str], label_by_name: dict[str, str]) -> Cell:
+    """The comparisons name their runs in an order of their own."""
+    if not isinstance(cell, Marked):
+        return cell
+    return Marked(cell.value, tuple(sorted(label_by_name[name_by_mark[mark]] for mark in cell.beats)))
+
+
+def _costs(system: System) -> Iterable[Cell]:
+    latency, built = system.latency, system.built
+    yield from (latency.mean, latency.p50, latency.p95, latency.p99) if latency else (None,) * 4
+    if built is None:
+        yield from (None,) * 5
+    else:
+        yield from (built.build_seconds, built.documents_per_second, built.facts.chunks, built.facts.index_bytes)
+        yield built.peak_bytes
+
+
+def _tuned(system: System) -> tuple[Cell, ...]:
+    tuned = system.tuned
+    if tuned is None:
+        return (None,) * len(_TUNED_COLUMNS)
+    return tuned.measure, tuned.in_sample_score, tuned.held_out_score, tuned.equal_score
+
+
+_READABLE: Final[dict[str, tuple[str, Callable[[float], str]]]] = {
+    "latency_ms_mean": ("mean ms", number_shown),
+    "latency_ms_p50": ("p50 ms", number_shown),
+    "latency_ms_p95": ("p95 ms", number_shown),
+    "latency_ms_p99": ("p99 ms", number_shown),
+    "build_seconds": ("build s", number_shown),
+    "documents_per_second": ("docs/s", number_shown),
+    "chunks": ("chunks", lambda count: f"{count:,.0f}"),
+    "index_bytes": ("index", bytes_shown),
+    "peak_bytes": ("peak memory", bytes_shown),
+}

@@ -1,0 +1,101 @@
+"""What an experiment found, as it is kept on disk and shown: a row for each system, and what was measured of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from plumbline.extras.lab.retriever import IndexFacts
+from plumbline.retrieval.compare import Comparison
+from plumbline.retrieval.report import LatencySummary, Summary
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """One index, and what it cost.
+
+    `build_seconds`: wall time of `build`, models loaded before. `documents_per_second`: documents over build_seconds.
+    `load_seconds`: wall time until the retriever could begin (imports, weights).
+    `peak_bytes`: largest resident set of the process that did nothing else; `resident_bytes` of it before `build`.
+    """
+
+    facts: IndexFacts
+    documents: int
+    build_seconds: float
+    documents_per_second: float
+    load_seconds: float
+    peak_bytes: int
+    resident_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusFacts:
+    """A corpus, as it was read. `queries` are all asked; `unjudged` of them are in no measure.
+
+    `judged_elsewhere`: judged documents that are not in it. `qrels_file`: relative to the results' folder, TREC format.
+    `digest`: of documents, queries and judgments, whatever files they came in.
+    """
+
+    documents: int
+    queries: int
+    unjudged: int
+    judged_elsewhere: int
+    qrels_file: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """Weights of a blend that were tuned by k-fold over queries; the run on disk is made of the held-out folds.
+
+    As `plumbline.retrieval.tune.Tuning`: `in_sample_score` flatters, `held_out_score` is what the table shows.
+    """
+
+    measure: str
+    folds: int
+    weights: Mapping[str, float]
+    fold_weights: tuple[Mapping[str, float], ...]
+    in_sample_score: float
+    held_out_score: float
+    equal_score: float
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """One row of the table: a corpus, a chunking, and a retriever or a blend of some.
+
+    `name`: `corpus.chunking.retriever`, and the run's file name without its ending. `run_file`: relative to the
+    results' folder, TREC format, documents (the best chunk speaks for its document). `latency`: milliseconds for each
+    query; for a blend its parts' added up, and the fusion. `built` is None for a blend, `parts` is empty for a
+    retriever. `answers`: means of what the service said of the answers, when an answer step was asked for.
+    """
+
+    name: str
+    corpus: str
+    chunking: str
+    retriever: str
+    parts: tuple[str, ...]
+    run_file: str
+    measures: Mapping[str, Summary]
+    latency: LatencySummary | None
+    built: Built | None
+    tuned: Tuned | None
+    answers: Mapping[str, float | None] | None
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentResults:
+    """All of it. `comparisons`: every system against its corpus's baseline, and every blend against each of its parts,
+    by every measure; p-values corrected within a corpus and a measure. `settings`: the experiment file as it was read,
+    defaults filled in. `machine`: what it ran on (processor, cores, Python ...). `failures`: systems that have no row,
+    with one line that says why.
+    """
+
+    name: str
+    measures: tuple[str, ...]
+    baseline: str
+    systems: tuple[System, ...]
+    comparisons: tuple[Comparison, ...]
+    settings: Mapping[str, object]
+    machine: Mapping[str, str]
+    corpora: Mapping[str, CorpusFacts] = field(default_factory=dict)
+    failures: Mapping[str, str] = field(default_factory=dict)

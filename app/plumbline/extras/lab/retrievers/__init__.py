@@ -1,0 +1,31 @@
+"""Retrievers, each behind the lab's one protocol."""
+
+from typing import Annotated, TypeAlias
+
+from pydantic import Field
+
+from plumbline.extras.lab.retriever import Retriever
+from plumbline.extras.lab.retrievers.approximate import ApproximateSettings
+from plumbline.extras.lab.retrievers.dense import DenseSettings
+from plumbline.extras.lab.retrievers.elastic import ElasticRetriever
+from plumbline.extras.lab.retrievers.elastic_knn import ElasticKnn
+from plumbline.extras.lab.retrievers.elastic_vectors import ModelVectors
+from plumbline.extras.lab.retrievers.keyword import KeywordSettings
+from plumbline.extras.lab.retrievers.learned_sparse import LearnedSparseSettings
+from plumbline.extras.lab.retrievers.own import OwnRetriever
+
+AnyRetriever: TypeAlias = Annotated[
+    KeywordSettings | DenseSettings | ApproximateSettings | LearnedSparseSettings | ElasticRetriever | OwnRetriever,
+    Field(discriminator="kind"),
+]
+
+
+def made(settings: AnyRetriever) -> Retriever:
+    """The retriever that the settings say, with what it can load before it is built.
+
+    Raises:
+        InvalidInput: a package, a model or a variable is missing; the message says how to get it.
+    """
+    if isinstance(settings, ElasticKnn):
+        return settings.make(ModelVectors(settings.encoder()))
+    return settings.make()

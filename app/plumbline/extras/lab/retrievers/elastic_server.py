@@ -1,0 +1,203 @@
+"""One server asked over HTTP: what is tried again, and every failure as one line without credentials or texts.
+
+Neither vendor's client is used: that of Elasticsearch 9 refuses OpenSearch, by a header of the answer, and
+Elasticsearch 8, by the media type it asks for; that of OpenSearch would be a second one. The seven calls made here are
+the same on both servers, and the HTTP client is the one the service already has.
+"""
+
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+import httpx2
+import msgspec
+
+from plumbline.client.connection import CONNECT_SECONDS, mapped_errors
+from plumbline.client.failures import AnswerCut, Busy, ClientError, TimedOut
+from plumbline.client.reading import failure_of
+from plumbline.client.retries import Patience, Retries
+from plumbline.extras.lab.retrievers.elastic_plan import ServerFacts
+from plumbline.extras.lab.retrievers.elastic_settings import Flavour, ServerSettings
+from plumbline.ground.errors import InvalidInput
+
+NDJSON: Final = "application/x-ndjson"
+_JSON: Final = "application/json"
+_RETRIES: Final = Retries(attempts=8)
+_MOST_REASON_CHARACTERS: Final = 300
+# A server's reason that repeats so many characters of what was sent would show a text of the user's.
+_TELLING_CHARACTERS: Final = 16
+
+
+class Server:
+    """Asks one server, one request at a time. Redirects are not followed: credentials go to this address alone.
+
+    Args:
+        settings: where it is and who asks.
+        retries: how 429, 502, 503, 504 and cut connections are met.
+        sleep: in place of the clock.
+
+    Raises:
+        InvalidInput: a credential's variable is not set, or the authority's file cannot be read.
+    """
+
+    def __init__(
+        self, settings: ServerSettings, *, retries: Retries | None = None, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._url = settings.url
+        self._flavour = settings.flavour
+        self._timeout = settings.timeout_seconds
+        self._retries = retries or _RETRIES
+        self._sleep = sleep
+        credentials = settings.credentials()
+        self._secrets = settings.secrets()
+        self._client = httpx2.Client(
+            base_url=settings.url,
+            headers={"accept": _JSON} | ({"authorization": credentials} if credentials else {}),
+            timeout=httpx2.Timeout(settings.timeout_seconds, connect=min(settings.timeout_seconds, CONNECT_SECONDS)),
+            verify=_trusted(settings) if settings.ca_certs else True,
+            follow_redirects=False,
+        )
+
+    def facts(self) -> ServerFacts:
+        """What the server says it is; asked first, and once, so that a server that is not there is told at once.
+
+        Raises:
+            InvalidInput: it cannot be reached, is another than the settings say, or is none of the two.
+        """
+        response = self._sent("GET", "/", Patience(Retries(attempts=1)))
+        if response.status_code == HTTPStatus.FORBIDDEN and self._flavour:
+            return ServerFacts(self._flavour, ())
+        if not response.is_success:
+            raise self._refusal(response, "")
+        version = self._read(response).get("version")
+        if not isinstance(version, dict) or not isinstance(version.get("number"), str):
+            raise InvalidInput("what answers is neither Elasticsearch nor OpenSearch", place=self._url)
+        flavour: Flavour = "opensearch" if version.get("distribution") == "opensearch" else "elasticsearch"
+        if self._flavour not in (None, flavour):
+            raise InvalidInput(f"this is {flavour}; flavour says {self._flavour}", place=self._url)
+        numbers = version["number"].partition("-")[0].split(".")
+        return ServerFacts(flavour, tuple(int(number) for number in numbers if number.isdecimal()))
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        params: Mapping[str, str] | None = None,
+        lines: bytes | None = None,
+        is_optional: bool = False,
+        text: str | None = "",
+    ) -> dict[str, Any]:
+        """The answer's object; empty where `is_optional` and there is no such thing.
+
+        Args:
+            body: sent as JSON, unless it is None.
+            lines: sent in its place, as NDJSON.
+            text: what of the user's is in the body, which no message repeats; None: most of it.
+
+        Raises:
+            InvalidInput: the server refused, answered something else, or is gone.
+        """
+        content = lines if lines is not None else None if body is None else msgspec.json.encode(body)
+        kind = {} if content is None else {"content-type": NDJSON if lines is not None else _JSON}
+        response = self._sent(method, path, self.patience(), content=content, headers=kind, params=params)
+        if is_optional and response.status_code == HTTPStatus.NOT_FOUND:
+            return {}
+        if not response.is_success:
+            raise self._refusal(response, text)
+        return self._read(response)
+
+    def patience(self) -> Patience:
+        """What is left of it for one request, or for one batch."""
+        return Patience(self._retries)
+
+    def wait(self, patience: Patience, failure: ClientError) -> None:
+        """Waits before the next attempt; raises the failure when it was enough."""
+        self._sleep(patience.wait_after(failure))
+
+    def reason(self, error: object, text: str | None) -> str:
+        """What a server's error says, on one line, without credentials and without the user's text."""
+        kind, reason = _innermost(error)
+        if text is None or _repeats(reason, text):
+            reason = ""
+        for secret in self._secrets:
+            kind, reason = kind.replace(secret, "***"), reason.replace(secret, "***")
+        said = " ".join(f"{kind}: {reason}".split()) if reason else kind
+        return said[:_MOST_REASON_CHARACTERS]
+
+    def close(self) -> None:
+        """Closes the connection."""
+        self._client.close()
+
+    def _sent(self, method: str, path: str, patience: Patience, **given: Any) -> httpx2.Response:
+        while True:
+            response = None
+            try:
+                with mapped_errors():
+                    response = self._client.request(method, path, **given)
+                if response.is_success:
+                    return response
+                failure: ClientError = failure_of(response)
+            except TimedOut as error:
+                raise InvalidInput(f"{error}; timeout_seconds is {self._timeout:g}", place=self._url) from None
+            except ClientError as error:
+                failure = error
+            try:
+                if not isinstance(failure, Busy | AnswerCut):
+                    raise failure
+                self.wait(patience, failure)
+            except ClientError:
+                if response is None:
+                    raise InvalidInput(str(failure), place=self._url) from None
+                return response
+
+    def _refusal(self, response: httpx2.Response, text: str | None) -> InvalidInput:
+        status = response.status_code
+        asked = f"{response.request.method} {response.request.url.path}"
+        if status == HTTPStatus.UNAUTHORIZED:
+            return InvalidInput(
+                "401: the credentials are missing or wrong (api_key_env or username_env)", place=self._url
+            )
+        if status == HTTPStatus.FORBIDDEN:
+            return InvalidInput(f"403: the credentials do not allow {asked}", place=self._url)
+        if response.has_redirect_location:
+            return InvalidInput(f"{status}: leads to another address, which is not followed", place=self._url)
+        try:
+            said = self.reason(self._read(response).get("error"), text)
+        except InvalidInput:
+            said = "no reason given"
+        return InvalidInput(f"{status} to {asked}: {said}", place=self._url)
+
+    def _read(self, response: httpx2.Response) -> dict[str, Any]:
+        try:
+            return msgspec.json.decode(response.content, type=dict[str, Any])
+        except msgspec.MsgspecError:
+            raise InvalidInput("the answer is not JSON of Elasticsearch or OpenSearch", place=self._url) from None
+
+
+def _repeats(reason: str, text: str) -> bool:
+    """Whether a line of the text stands in the reason, or a run of characters that tells of it."""
+    runs = (reason[at : at + _TELLING_CHARACTERS] for at in range(len(reason) - _TELLING_CHARACTERS + 1))
+    lines = (line.strip() for line in text.splitlines())
+    return any(line and line in reason for line in lines) or any(run in text for run in runs)
+
+
+def _innermost(error: object) -> tuple[str, str]:
+    """Type and reason of the first cause that a server gives; a wrapping error says less."""
+    if not isinstance(error, dict):
+        return "error", error if isinstance(error, str) else "no reason given"
+    causes = error.get("root_cause")
+    inner = error.get("caused_by") or (causes[0] if isinstance(causes, list) and causes else None)
+    if isinstance(inner, dict) and inner.get("reason") and inner != error:
+        return _innermost(inner)
+    return str(error.get("type") or "error"), str(error.get("reason") or "")
+
+
+def _trusted(settings: ServerSettings) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=settings.ca_certs)
+    except (OSError, ssl.SSLError) as error:
+        raise InvalidInput(f"ca_certs: {error.strerror or 'not a PEM file of certificates'}") from None

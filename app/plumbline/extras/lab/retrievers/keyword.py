@@ -1,0 +1,174 @@
+"""BM25 on tantivy, an engine inside the process: one field or several, and three ways to ask several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from plumbline.extras.lab.corpus import Chunk
+from plumbline.extras.lab.retriever import Hits, IndexFacts
+from plumbline.extras.lab.retrievers.keyword_index import PLACE, indexed
+from plumbline.extras.lab.retrievers.keyword_queries import Asked, IndexQueries, Operator, QueryKind
+from plumbline.extras.lab.retrievers.terms import Language, terms_in
+from plumbline.ground.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from tantivy import Searcher
+
+# Fixed in tantivy's source (`src/query/bm25.rs`).
+K1: Final = 1.2
+B: Final = 0.75
+# A boost beyond it says that the other fields do not count, which is said by leaving them out.
+_LARGEST_BOOST = 1000.0
+# How far a begun word is completed in Elasticsearch by default, too.
+_EXPANSIONS = 50
+
+Boost = Annotated[float, Field(gt=0, le=_LARGEST_BOOST)]
+
+
+class KeywordSettings(BaseModel):
+    """`kind = "keyword"`: BM25 with k1 = 1.2 and b = 0.75 in an index of tantivy's on disk."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["keyword"] = "keyword"
+    query: QueryKind = Field(
+        default="plain",
+        description=(
+            "plain: all fields as one; best_fields: the field that matches best; cross_fields: for each term the "
+            "field that matches best, added up; phrase_prefix: the query as a phrase whose last word is begun."
+        ),
+    )
+    fields: Mapping[str, Boost] = Field(
+        default={}, description="Fields that are searched, and what each counts for; all alike when empty."
+    )
+    language: Language = Field(
+        default="auto",
+        description=(
+            "en: English stems without stop words; zh: without Chinese function characters; auto: both, and for "
+            "phrase_prefix none; none: words as they are written. Han is cut into characters and pairs in any case."
+        ),
+    )
+    operator: Operator = Field(default="or", description="Whether one term must be found, or each.")
+    tie_breaker: float = Field(
+        default=0.0, ge=0, le=1, description="What the fields that are not the best one count for: 0 nothing, 1 all."
+    )
+    max_expansions: int = Field(
+        default=_EXPANSIONS, ge=1, le=1000, description="Completions of the last word that phrase_prefix tries."
+    )
+    k1: float = Field(default=K1, description="How soon a term's repetitions stop to count; tantivy has this one only.")
+    b: float = Field(default=B, description="How much a text's length counts; tantivy has this one only.")
+
+    @model_validator(mode="after")
+    def _fits_the_query(self) -> Self:
+        if (self.k1, self.b) != (K1, B):
+            raise ValueError(f"tantivy fixes k1 at {K1} and b at {B}; leave k1 and b out")
+        if self.query == "plain" and any(boost != 1 for boost in self.fields.values()):
+            raise ValueError('query "plain" reads all fields as one, so that boosts are 1; "best_fields" weighs them')
+        for name, kinds in _ONLY_FOR.items():
+            if self.query not in kinds and getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(f"{name} says nothing to query {self.query!r}; it is for {', '.join(kinds)}")
+        return self
+
+    def make(self) -> KeywordRetriever:
+        """The retriever, nothing indexed yet.
+
+        Raises:
+            InvalidInput: tantivy is not installed.
+        """
+        return KeywordRetriever(self)
+
+
+_ONLY_FOR: Mapping[str, tuple[QueryKind, ...]] = {
+    "operator": ("plain", "best_fields", "cross_fields"),
+    "tie_breaker": ("best_fields", "cross_fields", "phrase_prefix"),
+    "max_expansions": ("phrase_prefix",),
+}
+
+
+class KeywordRetriever:
+    """One index of chunks, and the settings' way to ask it. A `Retriever`.
+
+    Equal scores come in the order of chunk ids. Nothing is found by a query without terms, by one whose terms no
+    chunk holds, and with `phrase_prefix` by one that stands nowhere as a phrase.
+    """
+
+    def __init__(self, settings: KeywordSettings) -> None:
+        self._settings = settings
+        is_phrase = settings.query == "phrase_prefix"
+        # A word that is begun seldom begins its own stem, and a phrase without its small words is another one.
+        self._language: Language = "none" if is_phrase and settings.language == "auto" else settings.language
+        self._terms = terms_in(self._language)
+        self._ids: list[str] = []
+        self._searcher: Searcher | None = None
+        self._queries: IndexQueries | None = None
+
+    def build(self, chunks: Sequence[Chunk], folder: Path) -> IndexFacts:
+        """Indexes the chunks in `folder`, in the order of their ids; see `Retriever.build`."""
+        settings = self._settings
+        boosts = _boosts(settings.fields, chunks)
+        # Fields by the engine's own names: a corpus may call its own what it likes.
+        together = [list(boosts)] if settings.query == "plain" else [[name] for name in boosts]
+        names = [f"field{place}" for place in range(len(together))]
+        ordered = sorted(chunks, key=lambda chunk: chunk.id)
+        texts = ([self._terms_of(chunk, fields) for fields in together] for chunk in ordered)
+        searcher, schema = indexed(texts, names, folder, with_positions=settings.query == "phrase_prefix")
+        weights = {name: boosts[fields[0]] for name, fields in zip(names, together, strict=True) if fields}
+        asked = Asked(settings.query, settings.operator, settings.tie_breaker, settings.max_expansions)
+        self._ids = [chunk.id for chunk in ordered]
+        self._searcher, self._queries = searcher, IndexQueries(searcher, schema, weights, asked)
+        return IndexFacts(
+            chunks=searcher.num_docs,
+            index_bytes=sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
+            bytes_are="files of the index folder; texts and ids of the chunks are not in it",
+            engine=f"tantivy {version('tantivy')}",
+            stated=self._stated(boosts, searcher.num_segments),
+        )
+
+    def search(self, query: str, k: int) -> Hits:
+        """The best k chunks by the settings' query, score descending, then id; scores as float32."""
+        terms = self._terms(query)
+        limit = min(k, len(self._ids))
+        asked = self._queries.of(terms) if self._queries and terms and limit > 0 else None
+        if asked is None or self._searcher is None:
+            return []
+        hits = self._searcher.search(asked, limit, count=False).hits
+        places = self._searcher.fast_field_values(PLACE, [address for _, address in hits])
+        scored = [(float(score), int(place or 0)) for (score, _), place in zip(hits, places, strict=True)]
+        scored.sort(key=lambda hit: (-hit[0], hit[1]))
+        return [(self._ids[place], score) for score, place in scored]
+
+    def close(self) -> None:
+        """Lets go of the index; its files stay."""
+        self._searcher = self._queries = None
+        self._ids = []
+
+    def _terms_of(self, chunk: Chunk, fields: Sequence[str]) -> list[str]:
+        return [term for name in fields for term in self._terms(chunk.fields.get(name, ""))]
+
+    def _stated(self, boosts: Mapping[str, float], segments: int) -> dict[str, str | int | float]:
+        settings = self._settings
+        said: dict[str, str | int | float] = {
+            "k1": settings.k1,
+            "b": settings.b,
+            "idf": "ln(1 + (N - n + 0.5) / (n + 0.5))",
+            "lengths": "one byte: exact to 40 terms, beyond it rounded down by up to 11 %",
+            "query": settings.query,
+            "fields": ", ".join(f"{name}^{boost:g}" for name, boost in boosts.items()),
+            "language": self._language,
+            "segments": segments,
+        }
+        told = settings.model_dump(include={name for name, kinds in _ONLY_FOR.items() if settings.query in kinds})
+        return said | told
+
+
+def _boosts(fields: Mapping[str, float], chunks: Sequence[Chunk]) -> Mapping[str, float]:
+    """The fields asked for, or all that chunks have, in the order they come up."""
+    there = dict.fromkeys(name for chunk in chunks for name in chunk.fields)
+    if absent := [name for name in fields if name not in there]:
+        raise InvalidInput(f"no document has the field {absent[0]!r}; there are: {', '.join(there) or 'none'}")
+    return dict(fields) or dict.fromkeys(there, 1.0)

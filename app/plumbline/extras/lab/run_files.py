@@ -1,0 +1,119 @@
+"""Runs and judgments as TREC files: written whole or not at all, scores to the last digit, read as others read them."""
+
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from plumbline.ground.errors import InvalidInput
+from plumbline.ground.whole_file import replace_file
+from plumbline.retrieval.run import Qrels, Run
+from plumbline.retrieval.text_file import ReadLimits
+from plumbline.retrieval.trec import read_qrels, read_run
+
+# Files of our own on the user's machine: a bound against a bomb, not against size.
+_LIMITS: Final = ReadLimits(max_bytes=8_000_000_000, max_rows=200_000_000)
+Ranked = Sequence[tuple[str, float]]
+
+
+class RunWriter:
+    """A run that is written query by query, and has its name once it is whole; a context manager.
+
+    Raises:
+        InvalidInput: it cannot be written.
+    """
+
+    def __init__(self, path: Path, *, tag: str) -> None:
+        self._path = path
+        self._partial = path.with_name(f"{path.name}.partial")
+        self._tag = tag
+        self._queries = 0
+        try:
+            self._file = self._partial.open("w", encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise self._unwritten(error) from error
+
+    def write(self, query_id: str, ranked: Ranked) -> None:
+        """The documents of a query, best first; a query without any leaves no line, as in TREC."""
+        self._queries += bool(ranked)
+        try:
+            self._file.writelines(
+                f"{query_id} Q0 {doc_id} {rank} {score!r} {self._tag}\n"
+                for rank, (doc_id, score) in enumerate(ranked, start=1)
+            )
+        except OSError as error:
+            raise self._unwritten(error) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
+        try:
+            if kind is None:
+                self._finish()
+        except OSError as error:
+            raise self._unwritten(error) from error
+        finally:
+            # What is buffered may not find room on the disk either
+            with contextlib.suppress(OSError):
+                self._file.close()
+            self._partial.unlink(missing_ok=True)
+
+    def _finish(self) -> None:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        if not self._queries:
+            raise InvalidInput("nothing was found for any query")
+        self._partial.replace(self._path)
+
+    def _unwritten(self, error: OSError) -> InvalidInput:
+        return InvalidInput(f"cannot be written ({error.strerror})", place=self._path.name)
+
+
+def best_first(score_by_document: Mapping[str, float], depth: int) -> Ranked:
+    """The best `depth` documents; of equal scores the later id comes first, as trec_eval has it."""
+    ranked = sorted(score_by_document.items(), key=lambda each: (each[1], each[0].encode()), reverse=True)
+    return ranked[:depth]
+
+
+def write_run(path: Path, run: Run) -> None:
+    """A run with scores.
+
+    Raises:
+        InvalidInput: it cannot be written, or there is nothing in it.
+    """
+    with RunWriter(path, tag=run.name) as writer:
+        for query_id, results in run.results.items():
+            if isinstance(results, Mapping):
+                writer.write(query_id, list(results.items()))
+
+
+def load_run(path: Path, *, name: str) -> Run:
+    """A run as `plumbline evaluate` reads it, under this name."""
+    try:
+        with path.open("rb") as file:
+            return Run(name, read_run(file, name=path.name, limits=_LIMITS).results)
+    except OSError as error:
+        raise InvalidInput(f"cannot be read ({error.strerror})", place=path.name) from error
+
+
+def load_qrels(path: Path) -> Qrels:
+    """Judgments as `plumbline evaluate` reads them."""
+    try:
+        with path.open("rb") as file:
+            return read_qrels(file, name=path.name, limits=_LIMITS)
+    except OSError as error:
+        raise InvalidInput(f"cannot be read ({error.strerror})", place=path.name) from error
+
+
+def write_qrels(path: Path, qrels: Qrels) -> None:
+    """Judgments as a TREC file.
+
+    Raises:
+        InvalidInput: it cannot be written.
+    """
+    lines = (f"{query} 0 {document} {grade}\n" for query, judged in qrels.items() for document, grade in judged.items())
+    replace_file(path, "".join(lines).encode(), mode=0o666)

@@ -1,0 +1,212 @@
+"""An experiment run to its end, from wherever it was left: corpora, retrievers, blends, answers, results.
+
+A step is done when its outcome has its name on the disk, and is not done again; killed before, it is begun anew.
+What a step was made of is kept with it: results of other settings are refused, never mixed.
+"""
+
+import shutil
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.extras.lab.answers.step import answer_figures
+from plumbline.extras.lab.blending import Judged, blended
+from plumbline.extras.lab.evaluating import evaluated
+from plumbline.extras.lab.experiment import Experiment, Planned
+from plumbline.extras.lab.folder import RESULTS, Outcome, ResultsFolder, digest_of, write_json
+from plumbline.extras.lab.measuring.apart import CorpusRead, MeasureSystem, ReadCorpus, SystemMeasured
+from plumbline.extras.lab.measuring.machine import this_machine
+from plumbline.extras.lab.measuring.starting import done_apart
+from plumbline.extras.lab.results import CorpusFacts, ExperimentResults
+from plumbline.extras.lab.run_files import load_qrels, load_run, write_run
+from plumbline.extras.lab.telling import Teller
+from plumbline.ground.errors import InvalidInput
+from plumbline.ground.whole_file import replace_file, sha256_of
+from plumbline.retrieval.conventions import conventions_of
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What of an experiment is run. `only`: systems, or parts of their names; all when empty. `fresh`: anew."""
+
+    only: tuple[str, ...] = ()
+    fresh: bool = False
+
+
+def run_experiment(
+    experiment: Experiment, *, source: bytes, out: Path, choice: Choice, teller: Teller
+) -> ExperimentResults:
+    """All that is not done yet, and the results of all that is.
+
+    Args:
+        source: the experiment file, a copy of which lies with the results.
+        out: the results' folder; one process at a time.
+
+    Raises:
+        InvalidInput: a corpus cannot be read, the folder holds results of other settings, the disk is full. A system
+            that fails raises nothing: `failures` of the results names it.
+    """
+    chosen = _chosen(experiment, choice.only)
+    folder = ResultsFolder(out)
+    with folder.held(fresh=choice.fresh and not choice.only):
+        if choice.fresh:
+            for planned in chosen:
+                folder.forget(planned.name)
+        return _Run(experiment, folder, teller).results(source, chosen)
+
+
+def _chosen(experiment: Experiment, only: Collection[str]) -> list[Planned]:
+    """The systems that are meant, with the parts of their blends."""
+    systems = list(experiment.systems())
+    for name in only:
+        if not any(each.goes_by(name) for each in systems):
+            known = ", ".join((*experiment.retrievers, *experiment.blends))
+            raise InvalidInput(f"there is no system {name[:80]!r}; known are {known}", place="--only")
+    meant = [each for each in systems if not only or any(each.goes_by(name) for name in only)]
+    parts = {part for each in meant for part in each.part_names}
+    return [each for each in systems if each in meant or each.name in parts]
+
+
+class _Run:
+    def __init__(self, experiment: Experiment, folder: ResultsFolder, teller: Teller) -> None:
+        self._experiment = experiment
+        self._folder = folder
+        self._teller = teller
+        self._machine = this_machine()
+        self._corpora: dict[str, CorpusFacts] = {}
+        self._done: dict[Planned, Outcome] = {}
+        self._failures: dict[str, str] = {}
+        self._settings = experiment.settings()
+
+    def results(self, source: bytes, chosen: Collection[Planned]) -> ExperimentResults:
+        replace_file(self._folder.experiment, source, mode=0o666)
+        for corpus in self._experiment.corpora:
+            self._read(corpus)
+        self._find_done()
+        self._teller.steps(len(chosen))
+        for planned in chosen:
+            self._take(planned)
+        answers, unanswered = answer_figures(self._experiment, self._folder, list(self._done), self._teller)
+        self._teller.stage("all", "evaluating")
+        results = evaluated(
+            self._experiment,
+            self._folder,
+            done={each: self._done[each] for each in self._experiment.systems() if each in self._done},
+            corpora=self._corpora,
+            answers=answers,
+            failures={**self._failures, **unanswered},
+            machine=self._machine,
+        )
+        write_json(self._folder.root / RESULTS, results)
+        return results
+
+    def _read(self, corpus: str) -> None:
+        """The corpus's facts; its judgments stay in the work folder until nothing speaks against them."""
+        task = ReadCorpus(str(self._folder.root), str(self._experiment.base), corpus)
+        self._teller.stage(corpus, "reading")
+        said = done_apart(task, log=self._folder.log(corpus), listen=lambda _: None)
+        if not isinstance(said, CorpusRead):
+            raise InvalidInput(getattr(said, "detail", "cannot be read"))
+        self._corpora[corpus] = said.facts
+
+    def _find_done(self) -> None:
+        """What earlier runs did.
+
+        Raises:
+            InvalidInput: it was done with other settings, or on other documents.
+        """
+        names: set[str] = set()
+        for planned in self._experiment.systems():
+            outcome = self._folder.outcome(planned.name)
+            if outcome is None or any(part not in names for part in planned.part_names):
+                continue
+            made_of = self._made_of(planned)
+            if planned.parts and outcome.made_of != made_of:
+                # Made of runs in seconds, so it is made again
+                continue
+            changed = [key for key, digest in made_of.items() if outcome.made_of.get(key) != digest]
+            if changed:
+                place = self._folder.root.name
+                detail = f"holds results of {planned.name} with another {' and another '.join(changed)}"
+                raise InvalidInput(f"{detail}; name another folder, or --fresh measures again", place=place)
+            self._done[planned] = outcome
+            names.add(planned.name)
+        for corpus in self._experiment.corpora:
+            qrels = self._folder.qrels(corpus)
+            (self._folder.work / qrels.name).replace(qrels)
+
+    def _made_of(self, planned: Planned) -> dict[str, str]:
+        table, settings = self._experiment.table, self._settings
+        corpus = {f"corpora.{planned.corpus}": self._corpora[planned.corpus].digest}
+        depth = {"experiment.depth": str(table.depth)}
+        if not planned.parts:
+            named = {"chunkings": planned.chunking, "retrievers": planned.retriever}
+            digests = {f"{title}.{name}": digest_of(settings[title][name]) for title, name in named.items()}
+            return {**corpus, **digests, **depth}
+        blend = {f"blends.{planned.retriever}": digest_of(settings["blends"][planned.retriever])}
+        parts = {part: sha256_of(self._folder.run(part)) for part in planned.part_names}
+        return {**corpus, **blend, **parts, **depth, "preset": table.preset, "seed": str(table.seed)}
+
+    def _take(self, planned: Planned) -> None:
+        was_there = planned in self._done
+        if not was_there:
+            detail = self._blended(planned) if planned.parts else self._measured(planned)
+            if detail is not None:
+                self._failures[planned.name] = detail
+                self._teller.failed(planned.name, detail)
+                return
+        self._teller.done(planned.name, was_there=was_there)
+
+    def _measured(self, planned: Planned) -> str | None:
+        """Why it failed; None when it is done."""
+        name, digest = planned.name, self._corpora[planned.corpus].digest
+        root, base = str(self._folder.root.resolve()), str(self._experiment.base)
+        task = MeasureSystem(root, base, planned.corpus, planned.chunking, planned.retriever, name, digest)
+        self._folder.forget(name)
+        said = done_apart(
+            task,
+            log=self._folder.log(name),
+            listen=lambda each: self._teller.stage(name, each.stage, each.done, each.total),
+        )
+        shutil.rmtree(self._folder.work / name, ignore_errors=True)
+        if not isinstance(said, SystemMeasured):
+            return getattr(said, "detail", "it did something else")
+        self._keep(planned, Outcome(self._made_of(planned), "", built=said.built, warnings=said.warnings))
+        return None
+
+    def _blended(self, planned: Planned) -> str | None:
+        """Why it failed; None when it is done."""
+        lacking = [part for part in planned.part_names if part not in {each.name for each in self._done}]
+        if lacking:
+            return f"there is no {' and no '.join(lacking)} to blend"
+        self._folder.forget(planned.name)
+        self._teller.stage(planned.name, "blending")
+        table = self._experiment.table
+        qrels = load_qrels(self._folder.qrels(planned.corpus))
+        try:
+            found = blended(
+                self._experiment.blends[planned.retriever],
+                [load_run(self._folder.run(part), name=part) for part in planned.part_names],
+                name=planned.name,
+                depth=table.depth,
+                judged=Judged(qrels, conventions_of(table.preset), table.seed),
+            )
+        except InvalidInput as error:
+            return str(error)
+        write_run(self._folder.run(planned.name), found.run)
+        write_json(self._folder.latency(planned.name), self._added_up(planned, found.milliseconds))
+        self._keep(planned, Outcome(self._made_of(planned), "", tuned=found.tuned, warnings=found.warnings))
+        return None
+
+    def _added_up(self, planned: Planned, fusion: Mapping[str, float]) -> dict[str, float]:
+        """Milliseconds of a blend: each part asked after the other, and the fusion."""
+        parts = [self._folder.milliseconds(part) for part in planned.part_names]
+        return {query: sum(part[query] for part in parts) + fusion.get(query, 0.0) for query in parts[0]}
+
+    def _keep(self, planned: Planned, outcome: Outcome) -> None:
+        run_digest = sha256_of(self._folder.run(planned.name))
+        kept = Outcome(
+            outcome.made_of, run_digest, outcome.built, outcome.tuned, outcome.warnings, machine=self._machine
+        )
+        write_json(self._folder.step(planned.name), kept)
+        self._done[planned] = kept

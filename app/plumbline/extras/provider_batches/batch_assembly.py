@@ -1,0 +1,194 @@
+"""Builds what batch files need of the parts that score: THE path, with files in place of a chat model."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Final, cast
+
+from plumbline import __version__
+from plumbline.assembly import build, make_plan
+from plumbline.extras.provider_batches.batch_client import BatchClient
+from plumbline.extras.provider_batches.correspondence import Correspondence
+from plumbline.extras.provider_batches.filed_chat import FiledChatModel
+from plumbline.extras.provider_batches.manifest import JudgeSpec, Manifest
+from plumbline.extras.provider_batches.sending import BatchApi
+from plumbline.ground.errors import ConfigurationError
+from plumbline.ground.settings import DEFAULT_JUDGE, ModelPrice, Settings
+from plumbline.judging.tiers.llm import PromptSet
+from plumbline.judging.tiers.questions import keyed_mark
+from plumbline.judging.tiers.tier import SentenceEncoder
+from plumbline.models.chat.endpoints import Endpoint, resolve_judges
+from plumbline.models.chat.providers import Structure
+from plumbline.models.chat.request_form import RequestForm
+from plumbline.models.chat.spending import Tariff
+from plumbline.rows.row_scorer import RowChoices, RowScorer
+from plumbline.schemas.evaluation import EvaluationOptions, TierName
+
+STRUCTURES: Final = ("json_schema", "json_object", "plain")
+OMITTED: Final = ("temperature", "thinking")
+_ROW_LIMITS: Final = ("max_contexts", "max_context_characters", "max_answer_characters", "max_question_characters")
+# Nobody waits for a single row here, and a busy machine must not cost one its tier.
+_DEADLINE_SECONDS: Final = 600.0
+_MILLION: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What a caller chooses for the rows of one run. `price_factor`: of the price table, for a batch."""
+
+    fallback: tuple[TierName, ...]
+    threshold: float | None = None
+    price_factor: float = 0.5
+
+
+def endpoint_of(settings: Settings, judge: str) -> Endpoint:
+    """The first address of a judge: batches have no others to fall back to.
+
+    Raises:
+        ConfigurationError: there is no such judge.
+    """
+    judges = resolve_judges(settings)
+    if not judges:
+        raise ConfigurationError(
+            "no judge is configured; set DASHSCOPE_API_KEY, or PLUMBLINE_LLM_API_KEY with a provider"
+        )
+    if judge not in judges:
+        raise ConfigurationError(f"no judge is named {judge!r}; there are {', '.join(judges)}")
+    return judges[judge][0]
+
+
+def spec_of(settings: Settings, judge: str, *, structure: str | None, omitted: Sequence[str]) -> JudgeSpec:
+    """What a manifest says of the judge; `structure` None for the strictest form that its provider is tried with.
+
+    Raises:
+        ConfigurationError: as `endpoint_of`.
+    """
+    endpoint = endpoint_of(settings, judge)
+    return JudgeSpec(
+        name=judge,
+        provider=endpoint.provider.name,
+        base_url=endpoint.base_url,
+        model=endpoint.model,
+        context_tokens=endpoint.context_tokens,
+        max_output_tokens=settings.llm_max_output_tokens,
+        structure=structure or endpoint.provider.structure,
+        omitted=tuple(sorted(set(omitted))),
+    )
+
+
+def sent_to(settings: Settings, manifest: Manifest) -> Endpoint:
+    """Where the files of a manifest go, with the key of the settings.
+
+    Raises:
+        ConfigurationError: the settings name another provider or address.
+    """
+    spec = manifest.judge
+    endpoint = endpoint_of(settings, spec.name)
+    if (endpoint.provider.name, endpoint.base_url) != (spec.provider, spec.base_url):
+        raise ConfigurationError(
+            f"the batch files were prepared for {spec.provider} at {spec.base_url}; the judge {spec.name!r} is now "
+            f"{endpoint.provider.name} at {endpoint.base_url}"
+        )
+    return replace(endpoint, model=spec.model, context_tokens=spec.context_tokens)
+
+
+def row_limits(settings: Settings) -> Mapping[str, int]:
+    """What a row may hold, as a manifest keeps it."""
+    return {name: getattr(settings, name) for name in _ROW_LIMITS}
+
+
+def prompt_digests(settings: Settings) -> Mapping[str, str]:
+    """The prompts in use: digest by label."""
+    return _digests(make_plan(settings).prompts)
+
+
+@asynccontextmanager
+async def batch_api(settings: Settings, manifest: Manifest) -> AsyncIterator[BatchApi]:
+    """The Batch API that the files of a manifest go to.
+
+    Raises:
+        ConfigurationError: as `sent_to`.
+    """
+    client = BatchClient(sent_to(settings, manifest))
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+def cost_of(
+    settings: Settings, manifest: Manifest, *, prompt_tokens: int, output_tokens: int, factor: float
+) -> float | None:
+    """What so many tokens cost in a batch; None when the price table lacks the model."""
+    price = (settings.llm_prices or {}).get(manifest.judge.model)
+    return None if price is None else (prompt_tokens * price.input + output_tokens * price.output) * factor / _MILLION
+
+
+@asynccontextmanager
+async def row_scorer(
+    settings: Settings,
+    manifest: Manifest,
+    files: Correspondence,
+    choices: Choices,
+    *,
+    encoder: SentenceEncoder | None = None,
+) -> AsyncIterator[RowScorer]:
+    """Scores rows on THE path, as the service does, but that the judge is asked by the files.
+
+    Raises:
+        ConfigurationError: prompts or judge are not those of the manifest.
+    """
+    offline = _offline(settings, manifest)
+    plan = make_plan(offline, encoder=encoder)
+    if _digests(plan.prompts) != dict(manifest.prompts):
+        raise ConfigurationError(
+            f"PLUMBLINE_PROMPTS_DIR: the prompts are not those of the batch files, which plumbline "
+            f"{manifest.plumbline} prepared; this is {__version__}"
+        )
+    spec = manifest.judge
+    chat = FiledChatModel(
+        spec.name, sent_to(settings, manifest), _form(settings, manifest), _tariff(settings, manifest, choices), files
+    )
+    options = EvaluationOptions(
+        tiers=["llm", *choices.fallback],
+        threshold=choices.threshold,
+        judges=None if spec.name == DEFAULT_JUDGE else [spec.name],
+    )
+    async with AsyncExitStack() as stack:
+        service = build(plan, stack, chats={spec.name: chat}, mark=keyed_mark(bytes.fromhex(manifest.secret)))
+        yield RowScorer(service.scorer, offline, RowChoices(options), judge_names=(spec.name,))
+
+
+def _offline(settings: Settings, manifest: Manifest) -> Settings:
+    changes = {
+        **manifest.row_limits,
+        "llm_max_output_tokens": manifest.judge.max_output_tokens,
+        "deadline_seconds": _DEADLINE_SECONDS,
+        # What a batch did cost is spent.
+        "llm_max_cost": None,
+        "warm_up": False,
+    }
+    return settings.model_copy(update=changes)
+
+
+def _digests(prompts: PromptSet) -> dict[str, str]:
+    return {prompt.label: prompt.digest for library in (prompts.verify, prompts.check) for prompt in library}
+
+
+def _form(settings: Settings, manifest: Manifest) -> RequestForm:
+    spec = manifest.judge
+    return RequestForm(
+        cast(Structure, spec.structure),
+        endpoint_of(settings, spec.name).provider.token_limit,
+        sends_temperature="temperature" not in spec.omitted,
+        sends_thinking_off="thinking" not in spec.omitted,
+    )
+
+
+def _tariff(settings: Settings, manifest: Manifest, choices: Choices) -> Tariff:
+    price = (settings.llm_prices or {}).get(manifest.judge.model)
+    if price is None:
+        return Tariff(None)
+    factor = choices.price_factor
+    cached = None if price.cached is None else price.cached * factor
+    return Tariff(ModelPrice(input=price.input * factor, output=price.output * factor, cached=cached))

@@ -1,0 +1,189 @@
+"""Files of questions to the provider and replies back: each step is written down before and after it is made."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, Protocol
+
+from plumbline.extras.provider_batches.batch_states import BatchStates, FileState
+from plumbline.extras.provider_batches.manifest import ManifestFile
+from plumbline.extras.provider_batches.provider_batch import BatchInfo
+from plumbline.extras.provider_batches.request_files import RequestFile
+from plumbline.ground.errors import BatchApiError, InvalidInput
+from plumbline.ground.whole_file import sha256_of
+
+_ATTEMPTS: Final = 5
+_DIGEST_DIGITS: Final = 32
+
+Say = Callable[[str], None]
+
+
+class BatchApi(Protocol):
+    """A provider's Batch API. Every method raises `BatchApiError`; what may be repeated was repeated already."""
+
+    async def upload(self, path: Path, name: str) -> str:
+        """The id of the file, uploaded under a name."""
+        ...
+
+    async def find_upload(self, name: str, size: int) -> str | None:
+        """The id of a file that was uploaded under this name with so many bytes; None for none."""
+        ...
+
+    async def create(self, file_id: str, *, endpoint: str, window: str, tag: str) -> BatchInfo:
+        """A new batch. Tried once: the caller knows whether to try again."""
+        ...
+
+    async def find_batch(self, file_id: str, tag: str) -> BatchInfo | None:
+        """The batch of this file or with this tag; None when the provider lists none."""
+        ...
+
+    async def batch(self, batch_id: str) -> BatchInfo:
+        """What became of a batch."""
+        ...
+
+    async def download(self, file_id: str, path: Path) -> None:
+        """A file of replies."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What holds for every batch. `pause_seconds`: before a refused one is tried again, doubling."""
+
+    endpoint: str
+    window: str = "24h"
+    pause_seconds: float = 2.0
+
+
+async def submit(
+    at: ManifestFile, files: Sequence[RequestFile], states: BatchStates, api: BatchApi, *, how: Submission, say: Say
+) -> None:
+    """Uploads each file and makes a batch of it, unless that is done.
+
+    Raises:
+        InvalidInput: a file is gone or was changed.
+        BatchApiError: the provider refuses, or a batch may have been made and it cannot tell.
+    """
+    for file in files:
+        state = states.of(file.name)
+        if state.batch is None:
+            state = await _batched(await _uploaded(at, file, states, api), file, states, api, how)
+            say(f"{file.name}: {file.requests} requests, batch {described(state)}")
+        else:
+            say(f"{file.name}: submitted before, batch {described(state)}")
+
+
+async def refresh(files: Sequence[RequestFile], states: BatchStates, api: BatchApi) -> None:
+    """Asks what became of the batches that have not ended."""
+    for file in files:
+        state = states.of(file.name)
+        if state.batch is not None and not state.is_ended:
+            states.put(replace(state, batch=await api.batch(state.batch.id)))
+
+
+async def wait_until_ended(
+    files: Sequence[RequestFile], states: BatchStates, api: BatchApi, *, poll_seconds: float, say: Say
+) -> None:
+    """Returns when every batch has ended; says what changes meanwhile."""
+    told: dict[str, str] = {}
+    while True:
+        await refresh(files, states, api)
+        for file in files:
+            line = described(states.of(file.name))
+            if told.get(file.name) != line:
+                told[file.name] = line
+                say(f"{file.name}: {line}")
+        if all(states.of(file.name).is_ended for file in files):
+            return
+        await asyncio.sleep(poll_seconds)
+
+
+async def fetch(at: ManifestFile, files: Sequence[RequestFile], states: BatchStates, api: BatchApi) -> None:
+    """Downloads the replies of batches that have ended, unless they are there."""
+    at.replies_folder.mkdir(mode=0o700, exist_ok=True)
+    for file in files:
+        batch = states.of(file.name).batch
+        for file_id, path in zip(_reply_ids(batch), reply_paths(at, file), strict=True):
+            if file_id is not None and not path.exists():
+                partial = path.with_name(f"{path.name}.partial")
+                await api.download(file_id, partial)
+                partial.replace(path)
+
+
+def reply_paths(at: ManifestFile, file: RequestFile) -> tuple[Path, Path]:
+    """Where the replies to a file's questions lie, and its errors; neither need be there."""
+    stem = file.name.removesuffix(".jsonl")
+    return at.replies_folder / f"{stem}.output.jsonl", at.replies_folder / f"{stem}.errors.jsonl"
+
+
+def described(state: FileState) -> str:
+    """The state in one line."""
+    batch = state.batch
+    if batch is None:
+        return "not submitted" if not state.is_upload_begun else "submission was interrupted; submit it again"
+    counts = f", {batch.completed + batch.failed} of {batch.total} done" if batch.total else ""
+    failed = f", {batch.failed} failed" if batch.failed else ""
+    errors = f"; {', '.join(batch.errors)}" if batch.errors else ""
+    return f"{batch.id} {batch.status}{counts}{failed}{errors}"
+
+
+async def _uploaded(at: ManifestFile, file: RequestFile, states: BatchStates, api: BatchApi) -> FileState:
+    path, state = at.folder / file.name, states.of(file.name)
+    if state.file_id is not None:
+        return state
+    if sha256_of(path) != file.sha256:
+        raise InvalidInput("was changed since it was prepared; prepare it again", place=file.name)
+    # The digest in it lets a file be found again whose id was lost.
+    name = f"{path.stem}.{file.sha256[:12]}.jsonl"
+    found = await api.find_upload(name, file.bytes) if state.is_upload_begun else None
+    states.put(replace(state, is_upload_begun=True))
+    state = replace(state, is_upload_begun=True, file_id=found or await api.upload(path, name))
+    states.put(state)
+    return state
+
+
+async def _batched(
+    state: FileState, file: RequestFile, states: BatchStates, api: BatchApi, how: Submission
+) -> FileState:
+    assert state.file_id is not None  # noqa: S101 - uploaded before
+    tag = f"{file.sha256[:_DIGEST_DIGITS]}-{file.round}"
+    batch = await _found(state, tag, api)
+    for attempt in range(_ATTEMPTS):
+        if batch is not None:
+            break
+        states.put(replace(state, is_batch_begun=True))
+        try:
+            batch = await api.create(state.file_id, endpoint=how.endpoint, window=how.window, tag=tag)
+        except BatchApiError as error:
+            if not error.is_unsure:
+                states.put(state)
+            if not error.is_retryable or attempt == _ATTEMPTS - 1:
+                raise
+            await asyncio.sleep(how.pause_seconds * 2**attempt if error.wait_seconds is None else error.wait_seconds)
+            batch = await _found(replace(state, is_batch_begun=error.is_unsure), tag, api)
+    state = replace(state, is_batch_begun=True, batch=batch)
+    states.put(state)
+    return state
+
+
+async def _found(state: FileState, tag: str, api: BatchApi) -> BatchInfo | None:
+    """A batch that was made of this file before.
+
+    Raises:
+        BatchApiError: one may have been made, and the provider does not say.
+    """
+    assert state.file_id is not None  # noqa: S101 - uploaded before
+    try:
+        return await api.find_batch(state.file_id, tag)
+    except BatchApiError as error:
+        if not state.is_batch_begun:
+            return None
+        raise BatchApiError(
+            f"{state.name}: a batch may have been made before, and the provider does not list its batches ({error}); "
+            "look at its console, and take the file out of the state file to submit it again"
+        ) from error
+
+
+def _reply_ids(batch: BatchInfo | None) -> tuple[str | None, str | None]:
+    return (None, None) if batch is None else (batch.output_file_id, batch.error_file_id)

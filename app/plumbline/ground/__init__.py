@@ -1,0 +1,1 @@
+"""Errors, settings, files, statistics: imported everywhere, import nothing of the other areas."""

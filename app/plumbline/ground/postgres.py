@@ -1,0 +1,83 @@
+"""How PostgreSQL is reached: the URL of the settings, a schema of our own, and complaints without a password."""
+
+import importlib.util
+from typing import TYPE_CHECKING, Any, Final
+
+from plumbline.ground.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from psycopg import Error
+
+SCHEMA: Final = "plumbline"
+_NEEDED: Final = ("psycopg", "psycopg_pool", "procrastinate")
+# A machine that is gone without a word is noticed after some 15 seconds.
+_PATIENCE: Final = {
+    "connect_timeout": 5,
+    "keepalives_idle": 5,
+    "keepalives_interval": 3,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
+
+
+def connection_string(url: str, *, schema: str = SCHEMA, is_durable: bool = True) -> str:
+    """The URL with what every connection of ours has besides.
+
+    Args:
+        is_durable: what is committed is on disk; without it the last half second may be lost with the server.
+
+    Raises:
+        ConfigurationError: the URL cannot be read, or the extra is not installed.
+    """
+    require_extra()
+    import psycopg  # noqa: PLC0415
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo  # noqa: PLC0415
+
+    try:
+        given: dict[str, Any] = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        # What libpq says of it quotes the URL, password and all.
+        raise ConfigurationError(
+            "PLUMBLINE_DATABASE_URL: not an address of a database; expected postgresql://user:password@host:5432/name"
+        ) from None
+    options = [
+        given.pop("options", None),
+        f"-c search_path={schema}",
+        None if is_durable else "-c synchronous_commit=off",
+    ]
+    return make_conninfo(
+        **{"application_name": "plumbline", **_PATIENCE, **given, "options": " ".join(filter(None, options))}
+    )
+
+
+def probe(conninfo: str) -> None:
+    """Connects once; blocks.
+
+    Raises:
+        ConfigurationError: the database cannot be reached, with its address and no password.
+    """
+    import psycopg  # noqa: PLC0415
+    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
+
+    try:
+        psycopg.connect(conninfo).close()
+    except psycopg.Error as error:
+        given = conninfo_to_dict(conninfo)
+        place = f"{given.get('host', 'the local socket')} port {given.get('port', 5432)}"
+        words = str(error).strip().splitlines()[0].rpartition(" failed: ")[2]
+        if secret := str(given.get("password") or ""):
+            words = words.replace(secret, "***")
+        raise ConfigurationError(f"PLUMBLINE_DATABASE_URL: cannot reach the database at {place}: {words}") from None
+
+
+def require_extra() -> None:
+    """Raises ConfigurationError where the packages for PostgreSQL are not installed."""
+    if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
+        raise ConfigurationError(
+            f"PLUMBLINE_DATABASE_URL needs {' and '.join(missing)}; install them with pip install 'plumbline[postgres]'"
+        )
+
+
+def reason_of(error: "Error") -> str:
+    """Why a connection failed, short: the server's code where it gave one; never its words, which may quote values."""
+    return f"{type(error).__name__} {error.sqlstate}" if error.sqlstate else type(error).__name__

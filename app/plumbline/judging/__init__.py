@@ -1,0 +1,1 @@
+"""Sentences, tiers, evidence and scores: the path that every sample takes. No web framework, no network."""

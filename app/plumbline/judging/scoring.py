@@ -1,0 +1,231 @@
+"""THE path: sample -> sentences -> judgement -> scores. Every way into the service, now and later, calls this one."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from typing import Literal, TypeVar
+
+from plumbline.judging.ports.exchange import Ledger, Usage
+from plumbline.judging.text.reference import exact_match, token_f1
+from plumbline.judging.text.sample import Sample, SegmentedSample, segment
+from plumbline.judging.text.scores import Scores, agreement, confidence, contexts_used, score
+from plumbline.judging.text.segmentation import Sentence
+from plumbline.judging.text.utilization import context_utilization
+from plumbline.judging.text.verdicts import Claim, JudgeAccount, Judgement, Verdict, whole_sentence_claim
+from plumbline.judging.tiers.cascade import Attempt, CascadeResult, JudgeCascade
+from plumbline.judging.tiers.placement import is_small, placed
+from plumbline.judging.tiers.tier import Ask, TierName
+
+T = TypeVar("T")
+
+_NOTHING_USED = Usage()
+_NO_CONTEXT_SCORES = Scores(0.0, 1.0, 0.0, 0.0, 1.0)
+
+
+class Status(StrEnum):
+    """Whether there is a score, and if not, why."""
+
+    JUDGED = "judged"
+    ABSTAINED = "abstained"
+    EMPTY_ANSWER = "empty_answer"
+    NOT_JUDGED = "not_judged"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the caller chose for one sample."""
+
+    tiers: tuple[TierName, ...] | None
+    threshold: float
+    deadline_seconds: float
+    tenant: str = ""
+    judges: tuple[str, ...] = ()
+    samples: int = 1
+    escalation: str | None = None
+    cache: Literal["use", "bypass"] = "use"
+    max_cost: float | None = None
+    can_wait: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Everything that is said of one sample. `scores` is None unless the status is `judged`."""
+
+    status: Status
+    tier: TierName | None
+    scores: Scores | None
+    passed: bool | None
+    threshold: float
+    confidence: float | None
+    context_utilization: float | None
+    token_f1: float | None
+    exact_match: float | None
+    sentences: tuple[Sentence, ...]
+    claims: tuple[Claim, ...]
+    contexts_used: tuple[int, ...]
+    contexts_given: int
+    attempts: tuple[Attempt, ...]
+    judge: JudgeAccount | None
+    usage: Usage
+    windows: int
+    flags: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+class Scorer:
+    """Scores samples with one cascade. CPU work of ours runs in `executor`, off the event loop, unless it is small."""
+
+    def __init__(
+        self, cascade: JudgeCascade, executor: Executor, *, on_call: Callable[[str, Usage], None] | None = None
+    ) -> None:
+        """Args:
+        on_call: is told a tenant and what each call to a chat model for it used.
+        """
+        self._cascade = cascade
+        self._executor = executor
+        self._on_call = on_call
+
+    async def score(self, sample: Sample, options: Options) -> Result:
+        """The result; a bug in a tier raises, a tier that cannot answer does not."""
+        until = time.monotonic() + options.deadline_seconds
+        small = is_small(sample)
+        case, decided = await placed(lambda: _prepare(sample, options), self._executor, is_small=small)
+        if decided is not None:
+            return decided
+        ask = Ask(
+            ledger=Ledger(max_cost=options.max_cost, on_call=self._on_call and partial(self._on_call, options.tenant)),
+            threshold=options.threshold,
+            tenant=options.tenant,
+            judges=options.judges,
+            samples=options.samples,
+            escalation=options.escalation,
+            cache=options.cache,
+            can_wait=options.can_wait,
+        )
+        cascade = await self._cascade.judge(
+            case, ask, tiers=options.tiers, deadline_seconds=max(0.0, until - time.monotonic())
+        )
+        return await placed(lambda: _result(case, options, cascade, ask.ledger.usage), self._executor, is_small=small)
+
+    async def in_worker(self, work: Callable[[], T]) -> T:
+        """What `work` returns, computed off the event loop."""
+        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+
+
+def _prepare(sample: Sample, options: Options) -> tuple[SegmentedSample, Result | None]:
+    case = segment(sample)
+    return case, _decide_without_judge(case, options)
+
+
+def _decide_without_judge(case: SegmentedSample, options: Options) -> Result | None:
+    """The result of a sample that code can decide, at no cost; None when it needs a judge."""
+    if case.is_empty:
+        return _build(case, options, Status.EMPTY_ANSWER)
+    if not case.checkable:
+        claims = _unjudged_claims(case, Verdict.NOT_A_CLAIM, support=None)
+        return _build(case, options, Status.ABSTAINED, claims=claims)
+    if not case.has_context:
+        claims = _unjudged_claims(case, Verdict.NOT_MENTIONED, support=0.0)
+        return _build(case, options, Status.JUDGED, scores=_NO_CONTEXT_SCORES, claims=claims, flags=("no_context",))
+    return None
+
+
+def _result(case: SegmentedSample, options: Options, cascade: CascadeResult, usage: Usage) -> Result:
+    judgement = cascade.judgement
+    if judgement is None:
+        return _build(
+            case,
+            options,
+            Status.NOT_JUDGED,
+            cascade=cascade,
+            usage=usage,
+            warnings=("no tier could answer; see attempts",),
+        )
+    scores = score(judgement)
+    return _build(
+        case,
+        options,
+        Status.JUDGED if scores else Status.ABSTAINED,
+        scores=scores,
+        claims=judgement.claims,
+        cascade=cascade,
+        usage=usage,
+        flags=(
+            *judgement.flags,
+            *(() if cascade.attempts[0].answered else ("degraded",)),
+            *(() if scores else ("no_checkable_claims",)),
+        ),
+        warnings=(*_degraded(cascade), *judgement.warnings),
+    )
+
+
+def _build(
+    case: SegmentedSample,
+    options: Options,
+    status: Status,
+    *,
+    scores: Scores | None = None,
+    claims: Sequence[Claim] = (),
+    cascade: CascadeResult | None = None,
+    usage: Usage = _NOTHING_USED,
+    flags: tuple[str, ...] = (),
+    warnings: tuple[str, ...] = (),
+) -> Result:
+    judgement = cascade.judgement if cascade else None
+    passed = scores.faithfulness >= options.threshold if scores else None
+    reference = case.sample.reference
+    return Result(
+        status=status,
+        tier=cascade.tier if cascade else None,
+        scores=scores,
+        passed=passed,
+        threshold=options.threshold,
+        confidence=_confidence(scores, judgement, options.threshold),
+        context_utilization=context_utilization(case.sentences, case.index)
+        if status in (Status.JUDGED, Status.NOT_JUDGED)
+        else None,
+        token_f1=None if reference is None else token_f1(case.sample.answer, reference),
+        exact_match=None if reference is None else exact_match(case.sample.answer, reference),
+        sentences=case.sentences,
+        claims=tuple(claims),
+        contexts_used=contexts_used(claims),
+        contexts_given=len(case.sample.contexts),
+        attempts=cascade.attempts if cascade else (),
+        judge=judgement.account if judgement else None,
+        usage=usage,
+        windows=judgement.windows if judgement else 1,
+        flags=flags,
+        warnings=warnings,
+    )
+
+
+def _confidence(scores: Scores | None, judgement: Judgement | None, threshold: float) -> float | None:
+    if scores is None or judgement is None:
+        return None
+    passed = scores.faithfulness >= threshold
+    if judgement.votes:
+        return agreement(judgement.votes, passed=passed, threshold=threshold)
+    return confidence(scores.faithfulness, passed=passed, reliability=judgement.reliability)
+
+
+def _unjudged_claims(case: SegmentedSample, verdict: Verdict, *, support: float | None) -> tuple[Claim, ...]:
+    checkable = frozenset(case.checkable)
+    return tuple(
+        whole_sentence_claim(position, sentence, verdict=verdict, support=support)
+        if position in checkable or verdict is Verdict.NOT_A_CLAIM
+        else whole_sentence_claim(position, sentence, verdict=Verdict.NOT_A_CLAIM)
+        for position, sentence in enumerate(case.sentences)
+    )
+
+
+def _degraded(cascade: CascadeResult) -> tuple[str, ...]:
+    """One line for each tier that failed before the one that answered."""
+    return tuple(
+        f"tier {attempt.tier} did not answer ({attempt.reason}): scores of different tiers are not comparable"
+        for attempt in cascade.attempts
+        if not attempt.answered
+    )

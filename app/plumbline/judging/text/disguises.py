@@ -1,0 +1,141 @@
+"""Ways to keep a text from eyes and filters: hidden characters, look-alike letters, encodings, padding."""
+
+import base64
+import binascii
+import re
+import unicodedata
+import zlib
+
+from plumbline.judging.text.hidden import cleaned, hidden_places, is_hidden
+
+# Cyrillic and Greek letters and the Latin ones that they look like.
+LOOKALIKES = dict(
+    zip(
+        "авеѕіјкмнорстухһԁԛԝгАВЕЅІЈКМНОРСТУХαβεικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",
+        "abesijkmhopctyxhdqwrABESIJKMHOPCTYXabeiKvoptuxABEZHIKMNOPTYX",
+        strict=True,
+    )
+)
+# Greek letters that science writes next to Latin ones.
+_SCIENTIFIC = frozenset("αβγδεζηθικλμνξοπρστυφχψωΔΣΩΓΛΠΦΨ")
+_MIXED = re.compile(f"[A-Za-z][{''.join(LOOKALIKES)}]|[{''.join(LOOKALIKES)}][A-Za-z]")
+_LETTERS = re.compile(r"[^\W\d_]{1,40}")
+_WORD_REACH_CHARACTERS = 40
+_BASE64 = re.compile(r"(?<![\w/+=:.-])[A-Za-z0-9+/_-]{24,4000}={0,2}(?![\w+/])")
+_HEX = re.compile(r"(?<![\w])(?:[0-9a-fA-F]{2}[ :]?){40,2000}(?![\w])")
+_ESCAPES = re.compile(r"(?:\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|%[0-9a-fA-F]{2}|&#x?[0-9a-fA-F]{2,5};){16}")
+_MIN_WALL_CHARACTERS = 160
+_MAX_LOOKED_AT = 50
+_PRINTABLE_SHARE = 0.95
+_MIN_PADDED_CHARACTERS = 4_000
+_PADDING_CHUNK = 8_000
+# Natural language deflates to a third, a long table to a tenth.
+_PADDING_RATIO = 0.03
+_SOFT_HYPHEN = "\u00ad"
+_MIN_ZERO_WIDTH = 3
+_DIRECTIONAL = frozenset("\u202a\u202b\u202d\u202e\u2066\u2067\u2068")
+_LAST_TAG, _FIRST_TAG = 0xE0FFF, 0xE0000
+
+
+def disguises(text: str) -> set[str]:
+    """Kinds of what keeps a text from being read by people, or by filters."""
+    kinds = set()
+    if _hides_text(text):
+        kinds.add("hidden_characters")
+    if not text.isascii() and _is_disguised(cleaned(text)):
+        kinds.add("homoglyphs")
+    if _is_encoded(text):
+        kinds.add("encoded_text")
+    if _is_padded(text):
+        kinds.add("padding")
+    return kinds
+
+
+def may_be_disguised(text: str) -> bool:
+    """Whether `disguises` could find anything in the lines of a text; False is sure, True is not."""
+    return (
+        any(pattern.search(text) for pattern in (_ESCAPES, _BASE64, _HEX))
+        or not (text.isascii() or (cleaned(text) == text and _MIXED.search(text) is None))
+        or len(text) >= _MIN_PADDED_CHARACTERS
+    )
+
+
+def _hides_text(text: str) -> bool:
+    """Whether hidden characters serve no typographer: tags, forced directions, several inside words."""
+    inside = 0
+    for at in hidden_places(text):
+        character, before, after = text[at], text[at - 1 : at], text[at + 1 : at + 2]
+        if character in _DIRECTIONAL or _FIRST_TAG <= ord(character) <= _LAST_TAG:
+            return True
+        # Between two letters, or between two others of its kind.
+        if character != _SOFT_HYPHEN and all(map(_is_letter_or_hidden, (before, after))):
+            inside += 1
+        if inside >= _MIN_ZERO_WIDTH:
+            return True
+    return False
+
+
+def _is_letter_or_hidden(character: str) -> bool:
+    return character.isalpha() or is_hidden(character)
+
+
+def _is_disguised(text: str) -> bool:
+    """Whether a word is spelt with Latin letters and others that look like them, and with none that do not."""
+    for match, _ in zip(_MIXED.finditer(text), range(_MAX_LOOKED_AT), strict=False):
+        first = max(0, match.start() - _WORD_REACH_CHARACTERS)
+        words = _LETTERS.finditer(text, first, match.end() + _WORD_REACH_CHARACTERS)
+        word = next(each.group() for each in words if each.end() > match.start())
+        foreign = [letter for letter in word if not unicodedata.name(letter, "").startswith("LATIN")]
+        if all(letter in LOOKALIKES and letter not in _SCIENTIFIC for letter in foreign):
+            return True
+    return False
+
+
+def _is_encoded(text: str) -> bool:
+    if _ESCAPES.search(text):
+        return True
+    for match, _ in zip(_BASE64.finditer(text), range(_MAX_LOOKED_AT), strict=False):
+        run = match.group()
+        is_wall = len(run) >= _MIN_WALL_CHARACTERS and len({_sort_of(letter) for letter in run}) > 2  # noqa: PLR2004
+        if is_wall or _is_text(_decoded(run)):
+            return True
+    return any(
+        _is_text(_from_hex(match.group())) for match, _ in zip(_HEX.finditer(text), range(_MAX_LOOKED_AT), strict=False)
+    )
+
+
+def _sort_of(letter: str) -> str:
+    return "digit" if letter.isdigit() else "upper" if letter.isupper() else "lower"
+
+
+def _decoded(run: str) -> bytes:
+    whole = run.rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        return base64.b64decode(whole[: len(whole) // 4 * 4], validate=True)
+    except binascii.Error:
+        return b""
+
+
+def _from_hex(run: str) -> bytes:
+    return bytes.fromhex(re.sub("[ :]", "", run))
+
+
+def _is_text(data: bytes) -> bool:
+    """Whether the bytes are words: UTF-8, printable, with blanks or Han characters."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return False
+    if not text or not (" " in text or any("\u4e00" <= character <= "\u9fff" for character in text)):
+        return False
+    return sum(character.isprintable() for character in text) >= _PRINTABLE_SHARE * len(text)
+
+
+def _is_padded(text: str) -> bool:
+    if len(text) < _MIN_PADDED_CHARACTERS:
+        return False
+    for start in range(0, len(text) - _MIN_PADDED_CHARACTERS + 1, _PADDING_CHUNK):
+        chunk = text[start : start + _PADDING_CHUNK].encode(errors="surrogatepass")
+        if len(zlib.compress(chunk, 1)) < _PADDING_RATIO * len(chunk):
+            return True
+    return False

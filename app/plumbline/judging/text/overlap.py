@@ -1,0 +1,99 @@
+"""An index of the contexts' content words: which sentence of which context covers a sentence of the answer best."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from plumbline.judging.text.segmentation import Sentence
+from plumbline.judging.text.words import Passage, Words, words_of
+
+# Bounds on the work for one answer sentence, so that hostile text cannot make it quadratic. A sentence whose words
+# stand in fewer places than the first is looked up exactly; beyond it the rarest words name the candidates.
+_MAX_POSTINGS_READ = 4_000
+_MAX_CANDIDATES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The context sentence that covers an answer sentence best.
+
+    `share` in [0, 1] of the answer sentence's content words; `is_verbatim`: it contains the whole answer sentence,
+    compared after normalisation.
+    """
+
+    context: int
+    sentence: Sentence
+    share: float
+    is_verbatim: bool
+
+
+class ContextIndex:
+    """The words of every context sentence, indexed once per sample; nothing that it answers changes after that.
+
+    `places[row]` is a sentence with the number of its context, `words[row]` its words.
+    """
+
+    def __init__(self, contexts: Sequence[Sequence[Sentence]]) -> None:
+        self.places: list[tuple[int, Sentence]] = []
+        self.words: list[Words] = []
+        self._distinct: list[frozenset[str]] = []
+        self._postings: dict[str, list[int]] = defaultdict(list)
+        self._passages: dict[int, Passage] = {}
+        for context, sentences in enumerate(contexts):
+            for sentence in sentences:
+                self._add(context, sentence)
+
+    def __contains__(self, word: str) -> bool:
+        """Whether the word is among the content words of the contexts."""
+        return word in self._postings
+
+    def holds(self, row: int, text: str) -> bool:
+        """Whether the sentence of that row contains the text word for word, as `Passage.contains` says."""
+        passage = self._passages.get(row)
+        if passage is None:
+            passage = self._passages[row] = Passage(self.places[row][1].text)
+        return passage.contains(text)
+
+    def best_share(self, words: Collection[str]) -> float:
+        """Share of the words that one context sentence holds at most, in [0, 1]; 0 for no words."""
+        distinct = frozenset(words)
+        return max(self._candidates(distinct).values(), default=0) / len(distinct) if distinct else 0.0
+
+    def best_match(self, text: str, words: Collection[str]) -> Match | None:
+        """The context sentence that covers most of the words; None when none has any of them.
+
+        A sentence that contains the text verbatim comes first, then the higher share, then the earlier place.
+        """
+        distinct = frozenset(words)
+        candidates = self._candidates(distinct)
+        if not candidates:
+            return None
+        top = max(candidates.values())
+        best = sorted(row for row, count in candidates.items() if count == top)[:_MAX_CANDIDATES]
+        share = top / len(distinct)
+        verbatim = next((row for row in best if share == 1.0 and self.holds(row, text)), None)
+        context, sentence = self.places[best[0] if verbatim is None else verbatim]
+        return Match(context, sentence, share, verbatim is not None)
+
+    def _add(self, context: int, sentence: Sentence) -> None:
+        words = words_of(sentence.text)
+        distinct = frozenset(words.content)
+        row = len(self.places)
+        self.places.append((context, sentence))
+        self.words.append(words)
+        self._distinct.append(distinct)
+        for word in distinct:
+            self._postings[word].append(row)
+
+    def _candidates(self, words: frozenset[str]) -> dict[int, int]:
+        """Words shared with each candidate row, exact for every row returned."""
+        shared: Counter[int] = Counter()
+        read = 0
+        known = sorted((word for word in words if word in self._postings), key=lambda w: (len(self._postings[w]), w))
+        for word in known:
+            postings = self._postings[word]
+            if read and read + len(postings) > _MAX_POSTINGS_READ:
+                return {row: len(words & self._distinct[row]) for row, _ in shared.most_common(_MAX_CANDIDATES)}
+            shared.update(postings[:_MAX_POSTINGS_READ])
+            read += len(postings)
+        return shared

@@ -1,0 +1,106 @@
+"""From claims to numbers. Counts are ours: no number that a judge writes ever becomes a score."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from plumbline.judging.text.duplicates import is_duplicate
+from plumbline.judging.text.verdicts import Claim, Judgement, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The scores of one answer, each in [0, 1] or None where it cannot be said.
+
+    `faithfulness_strict`, `contradiction_rate` and `unsupported_rate` need verdict kinds: tier llm alone has them.
+    """
+
+    faithfulness: float
+    hallucination_rate: float
+    faithfulness_strict: float | None
+    contradiction_rate: float | None
+    unsupported_rate: float | None
+
+
+def score(judgement: Judgement) -> Scores | None:
+    """Scores of a judgement; None when no claim in it can be checked.
+
+    faithfulness = the mean of support over the checkable claims (seed 4's mean over sentences), each with its weight: 1
+    in tier llm, the length of the sentence where a sentence is one claim (on human labels macro AUROC .004 above the
+    plain mean). hallucination_rate = 1 - faithfulness (seed 4). A claim marked as a duplicate is in no count.
+    """
+    checkable = [claim for claim in judgement.claims if claim.is_checkable and not is_duplicate(claim)]
+    if not checkable:
+        return None
+    total = len(checkable)
+    supports = [claim.support or 0.0 for claim in checkable]
+    weighted = sum(support * claim.weight for support, claim in zip(supports, checkable, strict=True))
+    mean = weighted / sum(claim.weight for claim in checkable)
+    # Rounding must not bring a mean out of what it is the mean of: 0.85 twice is 0.85, and passes at 0.85.
+    faithfulness = min(max(supports), max(min(supports), mean))
+    if not judgement.has_verdict_kinds:
+        return Scores(faithfulness, 1.0 - faithfulness, None, None, None)
+    counts = count_verdicts(checkable)
+    return Scores(
+        faithfulness=faithfulness,
+        hallucination_rate=1.0 - faithfulness,
+        faithfulness_strict=counts[Verdict.SUPPORTED] / total,
+        contradiction_rate=counts[Verdict.CONTRADICTED] / total,
+        unsupported_rate=counts[Verdict.NOT_MENTIONED] / total,
+    )
+
+
+def count_verdicts(claims: Sequence[Claim]) -> Mapping[Verdict, int]:
+    """How many claims carry each verdict, every verdict named; duplicates are not counted."""
+    counts = dict.fromkeys(Verdict, 0)
+    for claim in claims:
+        if not is_duplicate(claim):
+            counts[claim.verdict] += 1
+    return counts
+
+
+def contexts_used(claims: Sequence[Claim]) -> tuple[int, ...]:
+    """Indices of the contexts in which verified evidence of a supported or partial claim lies, ascending; a duplicate's
+    evidence counts for nothing.
+    """
+    backed = (
+        claim for claim in claims if claim.verdict in (Verdict.SUPPORTED, Verdict.PARTIAL) and not is_duplicate(claim)
+    )
+    return tuple(
+        sorted({e.context for claim in backed for e in claim.evidence if e.verified and e.context is not None})
+    )
+
+
+def confidence(faithfulness: float, *, passed: bool, reliability: Sequence[tuple[float, float]]) -> float | None:
+    """Calibrated probability that the pass/fail verdict agrees with a human, in [0, 1]; None without a table.
+
+    Args:
+        faithfulness: the score that was compared with the threshold.
+        passed: the verdict whose reliability is asked for.
+        reliability: `(score, observed share of faithful answers)`, ascending in score; read by linear interpolation.
+    """
+    if not reliability:
+        return None
+    faithful_share = _interpolate(faithfulness, reliability)
+    return faithful_share if passed else 1.0 - faithful_share
+
+
+def agreement(votes: Sequence[float], *, passed: bool, threshold: float) -> float:
+    """How far the votes agree with the verdict, in (0, 1): (agreeing + 1) / (votes + 2), Laplace's rule of succession.
+
+    Not calibrated on people: two of two votes give 0.75, five of five 0.86, one of two 0.5.
+
+    Args:
+        votes: the faithfulness that each vote alone would give.
+    """
+    agreeing = sum((vote >= threshold) == passed for vote in votes)
+    return (agreeing + 1) / (len(votes) + 2)
+
+
+def _interpolate(x: float, points: Sequence[tuple[float, float]]) -> float:
+    if x <= points[0][0]:
+        return points[0][1]
+    for (x0, y0), (x1, y1) in pairwise(points):
+        if x <= x1:
+            return y0 + (y1 - y0) * (x - x0) / (x1 - x0)
+    return points[-1][1]

@@ -1,0 +1,131 @@
+"""What a judge says: claims with verdicts and evidence. Values only; counting them is `scores`."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+from plumbline.judging.text.segmentation import Sentence
+
+
+class Verdict(StrEnum):
+    """What a judge says of a claim, given the contexts."""
+
+    SUPPORTED = "supported"
+    PARTIAL = "partial"
+    CONTRADICTED = "contradicted"
+    NOT_MENTIONED = "not_mentioned"
+    NOT_A_CLAIM = "not_a_claim"
+
+
+# DESIGN: partial credit of one half is a convention; `faithfulness_strict` counts it as none.
+SUPPORT_BY_VERDICT = {
+    Verdict.SUPPORTED: 1.0,
+    Verdict.PARTIAL: 0.5,
+    Verdict.CONTRADICTED: 0.0,
+    Verdict.NOT_MENTIONED: 0.0,
+}
+# Flag of a judgement that a call which failed might have made better; it is not kept.
+INCOMPLETE = "incomplete"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A passage of a context. `verified`: we found it there ourselves, and `context[start:end]` is that passage.
+
+    Unverified evidence is what a judge asserted: `start` and `end` are None, and so is `context` when it named none.
+    """
+
+    context: int | None
+    quote: str
+    start: int | None
+    end: int | None
+    verified: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A checkable assertion of one sentence of the answer, with what was decided on it.
+
+    `start`/`end` are the offsets of its sentence in the answer; `support` is in [0, 1], None when it is not a claim.
+    `weight` says how much it counts beside the others, above 0: the same for all in tier llm; in the other tiers, where
+    a sentence is one claim, however much it says, its length in characters.
+    """
+
+    id: str
+    sentence: int
+    text: str
+    start: int
+    end: int
+    verdict: Verdict
+    support: float | None
+    reason: str | None = None
+    evidence: tuple[Evidence, ...] = ()
+    flags: tuple[str, ...] = ()
+    weight: float = 1.0
+
+    @property
+    def is_checkable(self) -> bool:
+        return self.verdict is not Verdict.NOT_A_CLAIM
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeAccount:
+    """What the judge was and what it cost. Tokens are the provider's own count, None where it gave none.
+
+    `model`: several are joined by ", ". `cache`: None for tiers without one; a hit cost nothing.
+    """
+
+    model: str
+    prompt: str | None = None
+    prompt_digest: str | None = None
+    calls: int = 0
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cache: Literal["hit", "miss", "bypass"] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One tier's word on a sample.
+
+    `has_verdict_kinds` is True when the tier tells contradicted from not mentioned and partial from whole
+    (tier llm); the other tiers only measure support. `reliability` maps a score to the observed share of faithful
+    answers around it, in the data the tier was calibrated on. `votes`: the faithfulness by each of several votes
+    alone; empty for one. `windows`: parts into which the contexts were cut to be read.
+    """
+
+    claims: tuple[Claim, ...]
+    account: JudgeAccount
+    has_verdict_kinds: bool
+    reliability: tuple[tuple[float, float], ...] = ()
+    flags: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = field(default=())
+    votes: tuple[float, ...] = ()
+    windows: int = 1
+
+
+def whole_sentence_claim(
+    index: int,
+    sentence: Sentence,
+    *,
+    verdict: Verdict,
+    support: float | None = None,
+    reason: str | None = None,
+    evidence: tuple[Evidence, ...] = (),
+    flags: tuple[str, ...] = (),
+    weight: float = 1.0,
+) -> Claim:
+    """The claim of a tier that takes the whole sentence as one claim."""
+    return Claim(
+        id=f"{index}.0",
+        sentence=index,
+        text=sentence.text,
+        start=sentence.start,
+        end=sentence.end,
+        verdict=verdict,
+        support=support,
+        reason=reason,
+        evidence=evidence,
+        flags=flags,
+        weight=weight,
+    )

@@ -1,0 +1,247 @@
+"""Words of a text for comparison: normalised, in Chinese as character bigrams.
+
+Nothing here is downloaded: the stopwords come with packages. The tokenizer is a pattern run by `re`; the same one in
+NLTK's tokenizer takes ten times as long (docs/decisions/0004). No stemming: it lowered agreement with people.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Literal
+
+from stop_words import get_stop_words
+
+from plumbline.judging.text.english_stop_words import english_stop_words
+from plumbline.judging.text.normal_form import nfkc
+from plumbline.judging.text.places import Places
+
+Language = Literal["en", "zh", "other"]
+
+_HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
+_HAN_RUN = re.compile(f"[{_HAN}]+")
+_KANA_OR_HANGUL = re.compile("[\u3040-\u30ff\uac00-\ud7af]")
+_LATIN = re.compile("[A-Za-z\u00c0-\u024f]")
+_LETTER = re.compile(r"[^\W\d_]")
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
+# A full stop or comma inside a number is part of it.
+_PUNCTUATION = re.compile(r"[^\w\s.,]|_|(?<!\d)[.,]|[.,](?!\d)")
+# Citation marks and list markers belong to the page, not to what is said.
+CITATION_MARK = r"\[\d{1,3}(?:\s?[,–-]\s?\d{1,3}){0,12}\]|【\d{1,3}[^】\n]{0,40}】"
+_CITATION = re.compile(CITATION_MARK)
+_LIST_MARK = re.compile(r"\s*(?:[-*+•·]\s+|\(?\d{1,2}(?:[.)]\s+|、))(?=\S)")
+_SPACE = re.compile(r"\s+")
+# Names of relations and of code are written like this: "cityServed". On the human labels this tells data-to-text apart.
+# The capital first: few characters are one, so that the pattern runs over the others at once.
+_INNER_CAPITAL = re.compile(r"[A-Z](?<=[a-z][A-Z])")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+# Numbers keep their decimals; words keep inner apostrophes; Han comes in runs.
+_TOKEN = re.compile(rf"\d+(?:\.\d+)*|[{_HAN}]+|[^\W\d_{_HAN}]+(?:['’][^\W\d_{_HAN}]+)*")
+# The same for text in lower case and ASCII.
+_ASCII_TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)*|[0-9]+(?:\.[0-9]+)*")
+
+# Negations carry the meaning that faithfulness is about; they are content, whatever the lists say.
+_NEGATIONS_EN = frozenset({"no", "nor", "not", "never", "none", "nobody", "nothing", "cannot", "cant", "without"})
+_NEGATIONS_ZH = frozenset("不无没未非別别")
+# Single characters that hold a Chinese sentence together; by characters, the lists' longer words do not apply.
+FUNCTION_CHARACTERS = frozenset("的了是在和与及而也都就把被对从为以于之其这那有个们着地得")
+_STOPWORDS_EN = english_stop_words() - _NEGATIONS_EN | frozenset({"'s", "s", "t", "re", "ve", "ll", "d", "m"})
+_STOPWORDS_ZH = frozenset(get_stop_words("chinese")) - _NEGATIONS_ZH
+
+# Places at which a copy is tried that a longer word may hold. Beyond it a text is made to be slow.
+_MAX_PLACES_TRIED = 100
+# A longer text is not searched once for each that is looked for, but its runs of characters looked up.
+_MAX_SEARCHED = 4_096
+
+# A text with this share of Han among its letters is read as Chinese; names and units in Latin letters are common in it.
+_HAN_SHARE_OF_CHINESE = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of a text in order, repeats kept: all of them, and those that carry content (`content_words`)."""
+
+    every: tuple[str, ...]
+    content: tuple[str, ...]
+
+
+def words_of(text: str) -> Words:
+    """The words of the text: without a possessive, numbers as written, "camelCase" apart, bigrams for Han."""
+    folded = _fold(_with_words_apart(text))
+    if folded.isascii():
+        return _words_in_ascii(folded)
+    found = _all_words(folded)
+    every = tuple([word for word, _ in found])
+    return Words(every, tuple([word for word, is_stopword in found if not is_stopword]) or every)
+
+
+def normalise(text: str) -> str:
+    """The text in NFKC, case-folded, without citation and list marks; punctuation and white space are single blanks."""
+    folded = _fold(text)
+    return _SPACE.sub(" ", _PUNCTUATION.sub(" ", folded)).strip()
+
+
+def content_words(text: str) -> tuple[str, ...]:
+    """Content words in order, repeats kept, as `words_of` finds them.
+
+    A text that consists of stopwords alone gives those, so that no sentence with a letter or digit is empty.
+    """
+    return words_of(text).content
+
+
+def spaced(text: str) -> str:
+    """The text with the parts of "camelCase" and "snake_case" apart, as people write words and as models know them."""
+    return _with_words_apart(text).replace("_", " ")
+
+
+def tokens_of(text: str) -> list[str]:
+    """Words and numbers as written, Han in runs, in order, repeats kept; folded, punctuation is dropped."""
+    return _TOKEN.findall(_fold(text))
+
+
+def is_han(token: str) -> bool:
+    """Whether a token of `tokens_of` is a run of Han."""
+    return _HAN_RUN.match(token) is not None
+
+
+def characters_of(text: str) -> tuple[str, ...]:
+    """Han characters one by one, words and numbers of other scripts whole, in order; punctuation is dropped."""
+    return tuple(unit for token in tokens_of(text) for unit in (token if is_han(token) else (token,)))
+
+
+def language_of(text: str) -> Language:
+    """`zh` for mostly Han, `en` for mostly Latin letters (or none at all), `other` for the rest.
+
+    Latin stands for English: the languages that share its letters are not told apart here.
+    """
+    # Most text has no other letters than English ones, whatever its dashes and quotes are.
+    if not _LETTER.search("".join(_BEYOND_ASCII.findall(text))):
+        return "en"
+    letters = len(_LETTER.findall(text))
+    if not letters:
+        return "en"
+    if len(_KANA_OR_HANGUL.findall(text)) > 0.1 * letters:
+        return "other"
+    if han_share(text) >= _HAN_SHARE_OF_CHINESE:
+        return "zh"
+    return "en" if len(_LATIN.findall(text)) >= 0.5 * letters else "other"
+
+
+def has_letters(text: str) -> bool:
+    """Whether the text holds a letter of any script."""
+    return _LETTER.search(text) is not None
+
+
+class Passage:
+    """A text in which others are looked for word for word: normalised once, however many they are."""
+
+    def __init__(self, text: str) -> None:
+        normalised = normalise(text)
+        self._text = f" {normalised} "
+        self._negations = _negations(normalised)
+
+    def contains(self, part: str) -> bool:
+        """Whether `part` stands in the text word for word, compared after normalisation.
+
+        No word or number may be cut, and the text may not negate beyond it: "the drug works" is no copy of "there is
+        no evidence that the drug works".
+        """
+        inner = normalise(part)
+        if not inner or _negations(inner) != self._negations:
+            return False
+        if next(self._starts(f" {inner} "), None) is not None:
+            return True
+        # Where the neighbours are no blanks, as in Chinese.
+        return any(self._is_apart(start, inner) for start in self._starts(inner))
+
+    def _is_apart(self, start: int, inner: str) -> bool:
+        is_at_start = _is_between_words(self._text[start - 1], inner[0])
+        return is_at_start and _is_between_words(inner[-1], self._text[start + len(inner)])
+
+    def _starts(self, wanted: str) -> Iterator[int]:
+        """The first places of a stretch of the normalised text."""
+        is_long = len(self._text) > _MAX_SEARCHED and len(wanted) > 1
+        limit = _MAX_SEARCHED if is_long else len(self._text)
+        start = self._text.find(wanted, 0, limit)
+        for _ in range(_MAX_PLACES_TRIED):
+            if start < 0:
+                break
+            yield start
+            start = self._text.find(wanted, start + 1, limit)
+        if is_long:
+            yield from islice(self._places.of(wanted), _MAX_PLACES_TRIED)
+
+    @cached_property
+    def _places(self) -> Places:
+        return Places(self._text)
+
+
+def contains_verbatim(whole: str, part: str) -> bool:
+    """Whether `part` stands in `whole` word for word, as `Passage.contains` says."""
+    return Passage(whole).contains(part)
+
+
+def has_content(text: str) -> bool:
+    """Whether the text holds a word that is no stopword."""
+    return any(not is_stopword for _, is_stopword in _all_words(_fold(_with_words_apart(text))))
+
+
+def han_share(text: str) -> float:
+    """Share of Han characters among the letters of the text, in [0, 1]; 0 without letters."""
+    if not _HAN_RUN.search(text):
+        return 0.0
+    letters = len(_LETTER.findall(text))
+    # A code point of a Han block that is not assigned yet is no letter.
+    return min(1.0, sum(len(run) for run in _HAN_RUN.findall(text)) / letters) if letters else 0.0
+
+
+def _with_words_apart(text: str) -> str:
+    return _INNER_CAPITAL.sub(r" \g<0>", text)
+
+
+def _words_in_ascii(folded: str) -> Words:
+    """As `_all_words`, in half the time: most text is in ASCII."""
+    every = _ASCII_TOKEN.findall(folded)
+    if "'" in folded:
+        every = [word.removesuffix("'s") for word in every]
+    content = [word for word in every if word not in _STOPWORDS_EN]
+    return Words(tuple(every), tuple(content or every))
+
+
+def _all_words(folded: str) -> list[tuple[str, bool]]:
+    found: list[tuple[str, bool]] = []
+    for token in _TOKEN.findall(folded):
+        if _HAN_RUN.match(token):
+            found.extend(_han_bigrams(token))
+        else:
+            word = token.removesuffix("'s").removesuffix("’s")
+            found.append((word, word in _STOPWORDS_EN))
+    return found
+
+
+def _fold(text: str) -> str:
+    folded = text.lower() if text.isascii() else nfkc(text).casefold()
+    marker = _LIST_MARK.match(folded)
+    if marker:
+        folded = f" {folded[marker.end() :]}"
+    if "[" in folded or "【" in folded:
+        folded = _CITATION.sub(" ", folded)
+    return _THOUSANDS.sub("", folded) if "," in folded else folded
+
+
+def _negations(normalised: str) -> int:
+    words = sum(word in _NEGATIONS_EN for word in normalised.split())
+    return words if normalised.isascii() else words + sum(character in _NEGATIONS_ZH for character in normalised)
+
+
+def _is_between_words(left: str, right: str) -> bool:
+    """Whether a word may end between two characters: Chinese is written without blanks."""
+    return not (left.isalnum() and right.isalnum()) or any(map(_HAN_RUN.match, (left, right)))
+
+
+def _han_bigrams(run: str) -> list[tuple[str, bool]]:
+    if len(run) == 1:
+        return [(run, run in _STOPWORDS_ZH)]
+    pairs = (run[i : i + 2] for i in range(len(run) - 1))
+    return [(pair, pair[0] in _STOPWORDS_ZH and pair[1] in _STOPWORDS_ZH) for pair in pairs]

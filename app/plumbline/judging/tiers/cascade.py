@@ -1,0 +1,159 @@
+"""The cascade: the first tier that can answer, under one deadline, with an account of every attempt."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+
+import structlog
+
+from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.judging.ports.observation import ANSWERED, SILENT, Observer, TierNote
+from plumbline.judging.ports.readiness import Readiness
+from plumbline.judging.text.sample import SegmentedSample
+from plumbline.judging.text.verdicts import Judgement
+from plumbline.judging.tiers.tier import Ask, Tier, TierName
+
+# Seconds that a tier leaves to those after it, by the tier that wants them: one call of a quick judge, one sample of 5
+# contexts on two cores, with room. A short deadline is shared instead: no tier takes more than this part of it.
+_RESERVE_SECONDS = {TierName.LLM: 5.0, TierName.EMBEDDING: 3.0, TierName.LEXICAL: 0.5}
+_LARGEST_SHARE = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One tier's try: `reason` and `detail` are None when it answered. `calls`: requests that it made to a provider."""
+
+    tier: TierName
+    reason: FailureReason | None
+    detail: str | None
+    seconds: float
+    calls: int = 0
+
+    @property
+    def answered(self) -> bool:
+        return self.reason is None
+
+
+@dataclass(frozen=True, slots=True)
+class CascadeResult:
+    """The judgement of the first tier that answered, or None when none did, and all attempts in order."""
+
+    judgement: Judgement | None
+    tier: TierName | None
+    attempts: tuple[Attempt, ...]
+
+
+class Turns:
+    """How many samples that can wait may be in a tier at one time: one that computes takes them one after another.
+
+    Args:
+        prepare: what is awaited before each, a model's loading for example; at once where there is nothing to do.
+    """
+
+    def __init__(self, count: int, prepare: Callable[[], Awaitable[None]]) -> None:
+        self._free = asyncio.Semaphore(count)
+        self._prepare = prepare
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[float]:
+        """A turn, for as long as the context lasts; gives the seconds that it was waited for."""
+        started = time.monotonic()
+        async with self._free:
+            await self._prepare()
+            yield time.monotonic() - started
+
+
+@asynccontextmanager
+async def _at_once() -> AsyncIterator[float]:
+    yield 0.0
+
+
+class JudgeCascade:
+    """Asks tiers in order. Only `TierFailure` and the deadline fall through; any other exception is a bug and rises.
+
+    Args:
+        turns: of tiers for which samples that can wait (`Ask.can_wait`) queue, their deadline standing still meanwhile.
+        observer: told of every try.
+    """
+
+    def __init__(
+        self, tiers: Sequence[Tier], *, turns: Mapping[TierName, Turns] | None = None, observer: Observer = SILENT
+    ) -> None:
+        self._tiers: Mapping[TierName, Tier] = {tier.name: tier for tier in tiers}
+        self._turns = turns or {}
+        self._observer = observer
+
+    async def judge(
+        self, case: SegmentedSample, ask: Ask, *, tiers: Sequence[TierName] | None, deadline_seconds: float
+    ) -> CascadeResult:
+        """The first judgement that a tier can give.
+
+        Args:
+            case: the segmented sample.
+            ask: what the caller wants of the tiers.
+            tiers: those to ask, in this order; None asks all in the default order.
+            deadline_seconds: for all of them together.
+        """
+        order = tuple(self._tiers) if tiers is None else tuple(tiers)
+        until = time.monotonic() + deadline_seconds
+        attempts: list[Attempt] = []
+        for position, name in enumerate(order):
+            async with self._turn(name, ask) as waited:
+                until += waited
+                budget = _budget(until - time.monotonic(), order[position + 1 :])
+                note = TierNote(name.value)
+                with self._observer.tier(note):
+                    judgement, attempt = await self._attempt(self._tiers[name], case, ask, budget)
+                    note.outcome = attempt.reason or ANSWERED
+            attempts.append(attempt)
+            if judgement is not None:
+                return CascadeResult(judgement, name, tuple(attempts))
+        return CascadeResult(None, None, tuple(attempts))
+
+    def readiness(self) -> Mapping[TierName, Readiness]:
+        """The state of every tier, in order."""
+        return {name: tier.readiness() for name, tier in self._tiers.items()}
+
+    def _turn(self, name: TierName, ask: Ask) -> AbstractAsyncContextManager[float]:
+        turns = self._turns.get(name) if ask.can_wait else None
+        return _at_once() if turns is None else turns.turn()
+
+    async def _attempt(
+        self, tier: Tier, case: SegmentedSample, ask: Ask, budget: float
+    ) -> tuple[Judgement | None, Attempt]:
+        started, before = time.monotonic(), ask.ledger.usage
+        try:
+            judgement = await _within(tier, case, ask, budget)
+        except TierFailure as failure:
+            seconds, calls = time.monotonic() - started, ask.ledger.usage.calls - before.calls
+            # A tier that was never set up is no event; /readyz says so.
+            if failure.reason is not FailureReason.NOT_CONFIGURED:
+                structlog.get_logger().warning(
+                    "tier_failed", tier=tier.name, reason=failure.reason, seconds=round(seconds, 3)
+                )
+            return None, Attempt(tier.name, failure.reason, failure.detail, seconds, calls)
+        calls = ask.ledger.usage.calls - before.calls
+        return judgement, Attempt(tier.name, None, None, time.monotonic() - started, calls)
+
+
+async def _within(tier: Tier, case: SegmentedSample, ask: Ask, budget: float) -> Judgement:
+    if budget <= 0:
+        raise TierFailure(FailureReason.TIMEOUT, "not asked: the deadline had passed")
+    try:
+        async with asyncio.timeout(budget) as scope:
+            return await tier.judge(case, ask, seconds=budget)
+    except TimeoutError:
+        # A TimeoutError that is not this scope's own is a bug of the tier.
+        if not scope.expired():
+            raise
+        raise TierFailure(FailureReason.TIMEOUT, f"timed out after {budget:.1f} s") from None
+
+
+def _budget(left: float, later: Sequence[TierName]) -> float:
+    """Seconds for the next tier, so that those after it keep their reserve."""
+    if not later:
+        return left
+    reserve = sum(_RESERVE_SECONDS[name] for name in later)
+    return max(left - reserve, left * _LARGEST_SHARE)

@@ -1,0 +1,183 @@
+"""Tier 2: how well each word of a sentence, in its place, is matched by words of the contexts: cosines, and wording."""
+
+import asyncio
+import contextlib
+import math
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
+
+from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.judging.ports.readiness import Readiness, State
+from plumbline.judging.ports.token_vectors import Reading, TokenVectors
+from plumbline.judging.text.sample import SegmentedSample
+from plumbline.judging.text.verdicts import Evidence, Judgement
+from plumbline.judging.tiers.calibration import CalibrationTable
+from plumbline.judging.tiers.lexical import find_wording
+from plumbline.judging.tiers.sentence_claims import Finding, judgement_of
+from plumbline.judging.tiers.support.alignment import Alignment
+from plumbline.judging.tiers.tier import Ask, SentenceEncoder, TierName
+from plumbline.judging.tiers.window_match import ComparisonPlan, WindowMatch, match_sentences, plan_comparison
+
+T = TypeVar("T")
+
+# Share of unknown tokens in the answer, or in the contexts, beyond which the model does not read the language.
+# docs/decisions/0002: an English sentence made of foreign names has 5 %, Chinese ones have 20 to 58 %.
+MAX_UNKNOWN_SHARE = 0.15
+# Models trained on English alone, by name; their vocabularies spell other scripts letter by letter, so that few of
+# their tokens are unknown and none is understood.
+_ENGLISH_ONLY = frozenset({"all-MiniLM-L6-v2", "all-MiniLM-L12-v2", "all-mpnet-base-v2", "all-distilroberta-v1"})
+
+
+# Windows whose vectors are in memory together, 12 MB of them.
+_WINDOWS_AT_ONCE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What was found for each checkable sentence, by position; and how many texts were longer than the model reads."""
+
+    finding_by_position: dict[int, Finding]
+    overlong: int
+
+
+class EmbeddingTier:
+    """Seed 4's method 2, token by token in place of one vector for the whole context, through a fitted sigmoid.
+
+    The model runs in the encoder's own thread, what is computed around it in `executor`.
+    """
+
+    name = TierName.EMBEDDING
+
+    def __init__(
+        self, encoder: SentenceEncoder, calibrations: CalibrationTable, executor: Executor, *, max_windows: int
+    ) -> None:
+        self._encoder = encoder
+        self._calibrations = calibrations
+        self._executor = executor
+        self._max_windows = max_windows
+
+    async def judge(self, case: SegmentedSample, ask: Ask, *, seconds: float) -> Judgement:
+        """The judgement.
+
+        Raises:
+            TierFailure: `unsupported_language`, `too_long`, `timeout`, or what the encoder declares.
+            TooBusy: so much waits for the encoder that this sample would wait too long.
+        """
+        return await self._compared(case, ask, seconds, lambda comparison: self._judgement(case, comparison))
+
+    async def compare(self, case: SegmentedSample, ask: Ask, *, seconds: float) -> Comparison:
+        """How each checkable sentence matches the contexts.
+
+        Raises:
+            TierFailure, TooBusy: as `judge`.
+        """
+        return await self._compared(case, ask, seconds, lambda comparison: comparison)
+
+    async def prepare(self) -> None:
+        """Has the model loaded, where it is not yet; a failure is told by whoever is judged next."""
+        if self._encoder.readiness().state in (State.IDLE, State.LOADING):
+            with contextlib.suppress(TierFailure):
+                await self._encoder.read(["warm"], seconds=math.inf)
+
+    async def _compared(self, case: SegmentedSample, ask: Ask, seconds: float, then: Callable[[Comparison], T]) -> T:
+        """What `then` makes of the comparison. Few visits to the executor: each costs as much as a small sample."""
+        until = time.monotonic() + seconds
+        run = asyncio.get_running_loop().run_in_executor
+        self._refuse_other_languages(case)
+        plan, texts = await run(self._executor, _planned, case)
+        self._refuse_too_long(len(texts))
+        reading = await self._encoder.read(texts, seconds=until - time.monotonic(), scope=ask.tenant)
+        self._refuse_unread(plan, reading)
+        alignment, last = await self._aligned(plan, reading, ask, until)
+
+        def finish() -> T:
+            alignment.add(last, until=until)
+            matches = match_sentences(plan, alignment)
+            self._refuse_no_numbers(matches)
+            words = find_wording(case)
+            findings = {position: _joined(words[position], match) for position, match in matches.items()}
+            return then(Comparison(findings, sum(reading.is_overlong)))
+
+        return await run(self._executor, finish)
+
+    def readiness(self) -> Readiness:
+        return self._encoder.readiness()
+
+    def _judgement(self, case: SegmentedSample, comparison: Comparison) -> Judgement:
+        calibration = self._calibrations.find(tier=self.name, model=self._encoder.model, language=case.language)
+        warnings = _overlong_warning(comparison.overlong)
+        return judgement_of(case, comparison.finding_by_position, calibration, warnings=warnings)
+
+    def _refuse_other_languages(self, case: SegmentedSample) -> None:
+        # "name@precision" reads what "name" reads.
+        if self._encoder.model.partition("@")[0] in _ENGLISH_ONLY and case.language != "en":
+            raise TierFailure(
+                FailureReason.UNSUPPORTED_LANGUAGE,
+                f"{self._encoder.model} reads English; the answer is in {case.language!r}",
+            )
+
+    def _refuse_too_long(self, texts: int) -> None:
+        if texts > self._max_windows:
+            raise TierFailure(
+                FailureReason.TOO_LONG,
+                f"{texts} windows and sentences to encode; PLUMBLINE_EMBEDDING_MAX_WINDOWS is {self._max_windows}",
+            )
+
+    def _refuse_unread(self, plan: ComparisonPlan, reading: Reading) -> None:
+        parts, windows = range(len(plan.parts)), range(len(plan.parts), len(reading.tokens))
+        for where, rows in (("answer", parts), ("contexts", windows)):
+            share = reading.unknown_share(rows)
+            if share > MAX_UNKNOWN_SHARE:
+                raise TierFailure(
+                    FailureReason.UNSUPPORTED_LANGUAGE,
+                    f"{share:.0%} of the tokens of the {where} are unknown to {self._encoder.model} "
+                    f"(more than {MAX_UNKNOWN_SHARE:.0%})",
+                )
+
+    async def _aligned(
+        self, plan: ComparisonPlan, reading: Reading, ask: Ask, until: float
+    ) -> tuple[Alignment, TokenVectors]:
+        """The sentences beside all windows but the last ones, and the vectors of those."""
+        run = asyncio.get_running_loop().run_in_executor
+        count, rows = len(plan.parts), range(len(plan.parts) + len(plan.windows))
+        # The parts go with the first windows: together they fill the model's rows better.
+        vectors = await self._encode(reading.pick(rows[: count + _WINDOWS_AT_ONCE]), ask, until)
+        alignment, vectors = Alignment(vectors.part(0, count)), vectors.part(count, len(vectors.bounds) - 1)
+        for start in range(count + _WINDOWS_AT_ONCE, len(rows), _WINDOWS_AT_ONCE):
+            await run(self._executor, partial(alignment.add, vectors, until=until))
+            vectors = await self._encode(reading.pick(rows[start : start + _WINDOWS_AT_ONCE]), ask, until)
+        return alignment, vectors
+
+    def _refuse_no_numbers(self, matches: Mapping[int, WindowMatch]) -> None:
+        if not all(math.isfinite(match.alignment) for match in matches.values()):
+            raise TierFailure(FailureReason.INVALID_REPLY, f"{self._encoder.model} gave vectors that are no numbers")
+
+    async def _encode(self, reading: Reading, ask: Ask, until: float) -> TokenVectors:
+        seconds = until - time.monotonic()
+        return await self._encoder.encode(reading, seconds=seconds, scope=ask.tenant, can_wait=ask.can_wait)
+
+
+def _planned(case: SegmentedSample) -> tuple[ComparisonPlan, list[str]]:
+    plan = plan_comparison(case)
+    return plan, plan.texts
+
+
+def _joined(words: Finding, match: WindowMatch) -> Finding:
+    """The finding of the words with that of the vectors: of a copy, the place that holds it is the evidence."""
+    window = match.window
+    nearest = Evidence(window.context, window.text, window.start, window.end, verified=True)
+    return replace(
+        words,
+        measures={"alignment": match.alignment, **words.measures},
+        evidence=words.evidence if words.is_copy else nearest,
+    )
+
+
+def _overlong_warning(overlong: int) -> tuple[str, ...]:
+    if not overlong:
+        return ()
+    return (f"{overlong} sentences or windows are longer than the model reads; their ends did not count",)

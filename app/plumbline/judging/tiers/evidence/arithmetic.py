@@ -1,0 +1,148 @@
+"""Whether a claim's amounts are those of its evidence, or can be made of them."""
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from plumbline.judging.tiers.evidence.amounts import MAX_OPERANDS, Facts, Quantity, Stated
+from plumbline.judging.tiers.evidence.dates import Date
+from plumbline.judging.tiers.evidence.units import PERCENT
+
+_RELATIVE = 1e-9
+# What the wording allows: "about 40,000" for 36,500 to 44,000, "over 40,000" for up to twice as many.
+_HEDGED_TOLERANCE = 0.1
+_OPEN_ENDED = 2.0
+_YEARS = range(1_000, 2_100)
+_YEAR_TOLERANCE = 5
+_DECADE, _CENTURY = 10, 100
+# "The 90s" are those of the last century.
+_DECADES_BEFORE = 1_900
+# A number up to this many may count what the evidence lists.
+_MAX_COUNTED = 12
+_MAX_TERMS = 3
+
+
+def missing(stated: Stated, facts: Facts, *, is_derived: bool) -> Stated:
+    """What the claim states and the facts do not, nor, for a derived claim, yield; falsy when nothing is missing."""
+    # A date that may be read in two ways is two dates at one place.
+    had = {(date.start, date.end) for date in stated.dates if _has_date(facts, date)}
+    made = sorted(filter(math.isfinite, _made_of(facts))) if is_derived and stated.quantities else []
+    lacking = {each for each in set(stated.quantities) if not _has(facts, each, made)}
+    return Stated(
+        tuple(each for each in stated.quantities if each in lacking),
+        tuple(date for date in stated.dates if (date.start, date.end) not in had),
+        tuple(minutes for minutes in stated.times if not _has_time(facts, minutes)),
+    )
+
+
+def _has(facts: Facts, quantity: Quantity, made: Sequence[float]) -> bool:
+    """Whether the facts have the amount, or it is among what is made of them, ascending."""
+    if any(_is_meant(quantity, value) for value in _comparable(facts, quantity)):
+        return True
+    if quantity.others and all(other in facts.values for other in quantity.others):
+        return True
+    if quantity.value.is_integer() and 1 < quantity.value <= min(_MAX_COUNTED, facts.items) and not quantity.unit:
+        return True
+    return any(
+        _equals(quantity.value, found) or _is_near(quantity, found)
+        for low, high in _ranges(quantity)
+        for found in made[bisect_left(made, low) : bisect_right(made, high)]
+    )
+
+
+def _comparable(facts: Facts, quantity: Quantity) -> Iterator[float]:
+    """The evidence's amounts that may be the claim's, in the claim's measure."""
+    for low, high in _ranges(quantity):
+        for unit in facts.units:
+            if unit is None or quantity.unit is None or unit == quantity.unit:
+                yield from facts.within(unit, low, high)
+            elif unit.dimension == quantity.unit.dimension:
+                factor = unit.factor / quantity.unit.factor
+                found = facts.within(unit, low / factor, high / factor)
+                yield from (value * unit.factor / quantity.unit.factor for value in found)
+        if quantity.unit == PERCENT:
+            yield from (100 * value for value in facts.within(None, low / 100, high / 100) if value < 1)
+
+
+def _ranges(quantity: Quantity) -> Iterator[tuple[float, float]]:
+    """Between which amounts the claim's may be meant: little more than is, so that few are compared in vain."""
+    value = quantity.value
+    near = max(quantity.step, _RELATIVE * max(value, 1.0), _YEAR_TOLERANCE if quantity.is_year else 0.0)
+    yield value - near, value + near
+    if quantity.is_century:
+        yield (value - 1) * _CENTURY, value * _CENTURY
+    if quantity.is_decade:
+        yield from ((first, first + _DECADE) for first in (value, value + _DECADES_BEFORE))
+    if quantity.hedge == "over":
+        yield value, value * _OPEN_ENDED
+    elif quantity.hedge == "under":
+        yield value / _OPEN_ENDED, value
+    elif quantity.hedge:
+        yield value * (1 - _HEDGED_TOLERANCE), value * (1 + 2 * _HEDGED_TOLERANCE)
+
+
+def _is_meant(quantity: Quantity, found: float) -> bool:
+    claimed = quantity.value
+    if _equals(claimed, found):
+        return True
+    if quantity.is_century:
+        return (claimed - 1) * _CENTURY <= found <= claimed * _CENTURY
+    if quantity.is_decade:
+        return any(first <= found < first + _DECADE for first in (claimed, claimed + _DECADES_BEFORE))
+    if quantity.is_year and claimed in _YEARS and quantity.unit is None:
+        return bool(quantity.hedge) and abs(claimed - found) <= _YEAR_TOLERANCE
+    return _is_near(quantity, found)
+
+
+def _is_near(quantity: Quantity, found: float) -> bool:
+    """Whether the claim's amount is that one as rounded by its digits or as its wording allows."""
+    claimed, step = quantity.value, quantity.step
+    is_rounded = step > 1 or step < 1 or not found.is_integer()
+    if is_rounded and abs(claimed - found) <= step / 2 * (1 + 1e-6):
+        return True
+    if quantity.hedge == "over":
+        return claimed <= found <= _OPEN_ENDED * claimed
+    if quantity.hedge == "under":
+        return found <= claimed <= _OPEN_ENDED * found
+    return quantity.hedge == "about" and abs(claimed - found) <= _HEDGED_TOLERANCE * abs(found)
+
+
+def _made_of(facts: Facts) -> Iterator[float]:
+    """Sums, differences, products, ratios, shares and changes in percent, and means of the facts' amounts."""
+    values = facts.smallest
+    yield float(facts.items)
+    yield from (float(count) for count in range(2, min(facts.items, _MAX_COUNTED) + 1))
+    if len(values) > 1:
+        yield sum(values)
+        yield sum(values) / len(values)
+    for a, b in combinations(values, 2):
+        yield from _of_two(a, b)
+    for size in range(3, _MAX_TERMS + 1):
+        for terms in combinations(values[: MAX_OPERANDS // 2], size):
+            yield sum(terms)
+            yield sum(terms) / size
+    yield from (100 - value for value in values)
+
+
+def _of_two(a: float, b: float) -> Iterator[float]:
+    yield from (a + b, b - a, a * b, (a + b) / 2)
+    if a and b:
+        yield from (b / a, a / b, 100 * a / b, 100 * b / a, 100 * (b - a) / a, 100 * (b - a) / b)
+
+
+def _has_date(facts: Facts, date: Date) -> bool:
+    """Whether some date of the evidence agrees with it, and what that one leaves open stands there as a number."""
+    if all(float(part) in facts.values for part in date.parts) and facts.has_date(date):
+        return True
+    if date.month is None and date.day is None:
+        return float(date.year or 0) in facts.values
+    return False
+
+
+def _has_time(facts: Facts, minutes: int) -> bool:
+    return minutes in facts.times or float(minutes // 60) in facts.values or float(minutes // 60 + 12) in facts.values
+
+
+def _equals(a: float, b: float) -> bool:
+    return a == b or abs(a - b) <= _RELATIVE * max(abs(a), abs(b), 1.0)

@@ -1,0 +1,270 @@
+"""Numbers, dates, amounts and shares in a text, normalised, so that a claim's can be looked for in its evidence."""
+
+import re
+from collections.abc import Iterator
+from itertools import chain
+
+from plumbline.judging.text.normal_form import nfkc
+from plumbline.judging.text.words import CITATION_MARK
+from plumbline.judging.tiers.evidence.amounts import Facts, Hedge, Quantity, Stated
+from plumbline.judging.tiers.evidence.dates import blanked, find_dates, find_times
+from plumbline.judging.tiers.evidence.numerals import (
+    ENGLISH_NUMERAL,
+    ENGLISH_PART,
+    HAN_NUMERAL,
+    HAN_SCALE_VALUES,
+    MULTIPLES,
+    ORDINALS,
+    english_part,
+    english_value,
+    han_value,
+    roman_values,
+)
+from plumbline.judging.tiers.evidence.units import PERCENT, UNIT_AFTER, UNIT_BEFORE, UNIT_BY_NAME, Unit
+
+_SCALES = {
+    "hundred": 1e2, "thousand": 1e3, "k": 1e3, "million": 1e6, "mln": 1e6, "mn": 1e6, "m": 1e6, "billion": 1e9,
+    "bn": 1e9, "b": 1e9, "trillion": 1e12, "tn": 1e12, "万亿": 1e12, "百万": 1e6, "千万": 1e7, "十万": 1e5,
+    "百亿": 1e10, "千亿": 1e11,
+} | {name: float(value) for name, value in HAN_SCALE_VALUES.items() if name not in "十拾"}  # fmt: skip
+_SCALE = "|".join(sorted(_SCALES, key=len, reverse=True))
+_DIGITS = re.compile(
+    r"(?P<number>\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d{1,3}(?:[ '’]\d{3})+(?!\d)|\d+(?:\.\d+)?)"
+    rf"(?P<suffix>(?:st|nd|rd|th)(?![a-z])|s(?![a-z])|[ -]?(?:{_SCALE})(?![a-z]))?"
+)
+# Tokenised news writes "31. 8 million".
+_TORN = re.compile(r"(?<=\d)([.,]) (?=\d)")
+_AFTER_DIGIT = re.compile(r"\d[ -]?\Z")
+_RATIO = re.compile(r"(?<![\d/])(\d{1,3}) ?[/⁄] ?(\d{1,3})(?![\d/])")
+_HAN_SHARE = re.compile(
+    f"百分之(?P<number>\\d+(?:\\.\\d+)?|{HAN_NUMERAL.pattern})|(?P<tenths>[一二三四五六七八九\\d])成(?![立为功])"
+)
+_HAN_PART = re.compile(r"(?P<divisor>[二三四五六七八九十]|\d{1,2})分之(?P<count>[一二三四五六七八九]|\d{1,2})")
+_CENTURY = re.compile(r"(?:-| )?centur(?:y|ies)|世纪")
+_HAN_DECADE = re.compile(r"(?P<century>\d{2})世纪(?P<decade>\d)0年代")
+_SHORT_RANGE = re.compile(r"(?<!\d)(?P<century>[12]\d)\d\d ?[-–—/]{1,2} ?(?P<year>\d\d)(?![\d/-])")
+_ABOUT = re.compile(
+    r"(?:about|around|approximately|approx\.?|roughly|nearly|almost|some|close to|circa|c\.|ca\.|~"
+    r"|≈|estimated|as many as"
+    r"|as much as|[近约]|大约|大概|将近|接近|高达|多达|估计)[ ]?(?:an? |the |us)?[$€£¥]?\Z"
+)
+_OVER = re.compile(
+    r"(?:over|more than|at least|greater than|above|exceed(?:s|ed|ing)?|超过|逾|至少|突破)[ ]?(?:an? |us)?[$€£¥]?\Z"
+)
+_UNDER = re.compile(
+    r"(?:under|less than|fewer than|up to|at most|below|not more than|不到|不足|至多|低于"
+    r"|少于)[ ]?(?:an? |us)?[$€£¥]?\Z"
+)
+_ABOUT_AFTER = re.compile(r" ?(?:or so\b|左右|上下)")
+_OVER_AFTER = re.compile(r" ?(?:or more\b|plus\b|\+|[多余來来](?!自)|以上)")
+_HEDGE_REACH_CHARACTERS = 20
+_APPARATUS = re.compile(
+    CITATION_MARK + r"|(?:https?://|www\.)[^\s<>()]{1,500}"
+    r"|[¹²³⁰⁴-⁹]{1,4}"
+)
+_LIST_MARK = re.compile(r"\A\s*\(?\d{1,2}(?:[.)]\s+|、)")
+_VULGAR = re.compile("(?<=\\d)(?=[¼-¾⅐-⅞])")
+# In a claim a Han numeral counts as a quantity only where a measure word or a second digit tells that it is one.
+_MEASURES = "年月日号天周岁个名人次元角万亿米里公吨斤克升倍种项届位家只条座度小分秒吋英层辆台艘架篇部集场轮局票"
+_HAN_IDIOMS = re.compile(
+    "千万(?![元人美吨])|万一|万万|百万富翁|一一|三三两两|七七八八|千百|百般|万千|万分|十分(?!之|钟)|百分"
+)
+_YEARS = range(1_000, 2_100)
+_TWO, _YEAR_DIGITS, _MAX_LIST_MARKS = 2, 4, 200
+
+
+def stated_in_claim(text: str) -> Stated:
+    """The quantities of a claim that evidence must have; "one", "first" and numbers inside names are passed over."""
+    text = _LIST_MARK.sub("", _prepared(_APPARATUS.sub(" ", text)))
+    text = _SHORT_RANGE.sub(lambda match: f"{match[0][:4]} {match['century']}{match['year']}", text)
+    dates, text = find_dates(text)
+    times = list(find_times(text))
+    text = blanked(text, [place for _, place in times])
+    quantities = [*_digits(text, in_claim=True), *_words(text, in_claim=True)]
+    return Stated(tuple(quantities), tuple(dates), tuple(minutes for minutes, _ in times))
+
+
+def facts_in(text: str) -> Facts:
+    """All that a passage may be read to state; ambiguous numbers are read in every way."""
+    prepared = _prepared(text)
+    dates, rest = find_dates(prepared, lone_months="anywhere")
+    times = frozenset(minutes for minutes, _ in find_times(prepared))
+    amounts: list[tuple[float, Unit | None]] = []
+    for quantity in chain(_digits(prepared, in_claim=False), _words(rest, in_claim=False)):
+        amounts.append((quantity.value, quantity.unit))
+        amounts += [(value, None) for value in quantity.others]
+    if _TORN.search(prepared):
+        amounts += [(each.value, each.unit) for each in _digits(_TORN.sub(r"\1", prepared), in_claim=False)]
+    amounts += [(float(part), None) for date in dates for part in date.parts]
+    amounts += [(value, None) for value in roman_values(text)]
+    amounts += [(float(century + year), None) for century, year in _SHORT_RANGE.findall(prepared)]
+    return Facts(amounts, dates, times, _items(text))
+
+
+def same_numbers(quote: str, passage: str) -> bool:
+    """Whether every number of the quote, digits or words, stands in the passage."""
+    wanted, found = facts_in(quote), facts_in(passage)
+    return wanted.values <= found.values
+
+
+def _prepared(text: str) -> str:
+    return nfkc(_VULGAR.sub(" ", text)).casefold()
+
+
+def _digits(text: str, *, in_claim: bool) -> Iterator[Quantity]:
+    for match in _DIGITS.finditer(text):
+        start, end = match.span()
+        if in_claim and _is_in_name(text, start, end):
+            continue
+        number, mark = match["number"], match["suffix"] or ""
+        suffix = mark.strip(" -")
+        compact = re.sub("[ ,'’]", "", number)
+        value, step = float(compact), 10.0 ** -len(compact.partition(".")[2])
+        others: tuple[float, ...] = ()
+        unit = _unit_before(text, start)
+        if suffix in _SCALES and suffix in UNIT_BY_NAME and unit is None:
+            # "1500 m" is metres and "1.2m" a million, more often than not.
+            if not in_claim or mark[0] == " ":
+                yield Quantity(value, UNIT_BY_NAME[suffix], step, _hedge(text, start, end) if in_claim else "")
+            if in_claim and mark[0] == " ":
+                continue
+        if suffix in _SCALES:
+            others = (value,) if suffix in UNIT_BY_NAME or not in_claim else ()
+            value, step = value * _SCALES[suffix], step * _SCALES[suffix]
+        elif compact != number:
+            parts = re.split("[ '’]" if in_claim else "[ ,'’]", number)
+            others = tuple(float(part.replace(",", "")) for part in parts) if len(parts) > 1 else ()
+        is_decade = suffix == "s" or text.startswith("年代", end)
+        after = UNIT_AFTER.match(text, end) if not (is_decade or suffix in ("st", "nd", "rd", "th")) else None
+        if after:
+            unit, end = UNIT_BY_NAME[after["unit"]], after.end()
+        if in_claim and value == 1 and unit is None:
+            continue
+        yield Quantity(
+            value,
+            unit,
+            step,
+            _hedge(text, start, end) if in_claim else "",
+            others,
+            is_year=number.isdigit() and len(number) == _YEAR_DIGITS and not suffix,
+            is_century=in_claim and bool(_CENTURY.match(text, end)),
+            is_decade=is_decade,
+        )
+
+
+def _words(text: str, *, in_claim: bool) -> Iterator[Quantity]:
+    """Amounts written with words; those without a fixed number ("dozens") are none."""
+    yield from _english(text, in_claim=in_claim)
+    yield from _han(text, in_claim=in_claim)
+    if not in_claim:
+        yield from _implied(text)
+
+
+def _english(text: str, *, in_claim: bool) -> Iterator[Quantity]:
+    for match in ENGLISH_NUMERAL.finditer(text):
+        value = english_value(match.group())
+        if _AFTER_DIGIT.search(text, max(0, match.start() - 2), match.start()):
+            continue
+        if in_claim and (value <= 1 or ENGLISH_PART.match(text, match.start())):
+            continue
+        after = UNIT_AFTER.match(text, match.end())
+        end = after.end() if after else match.end()
+        yield Quantity(
+            value,
+            UNIT_BY_NAME[after["unit"]] if after else None,
+            1.0,
+            _hedge(text, match.start(), end) if in_claim else "",
+            is_year=value in _YEARS and " " in match.group(),
+            is_century=in_claim and bool(_CENTURY.match(text, end)),
+        )
+
+
+def _implied(text: str) -> Iterator[Quantity]:
+    """What words such as "half", "twice" and "third" and fractions come to; a claim that has them is not held to it."""
+    for match in ENGLISH_PART.finditer(text):
+        yield from _share(english_part(match["count"], match["part"]))
+    for word in re.findall(r"[a-z-]{3,12}", text):
+        value = ORDINALS.get(word) or MULTIPLES.get(word) or MULTIPLES.get(word.removesuffix("s"))
+        if value:
+            yield Quantity(float(value), None, 1.0)
+        if word in ("half", "halved"):
+            yield from _share(0.5)
+    for count, divisor in _RATIO.findall(text):
+        if int(divisor):
+            yield from _share(int(count) / int(divisor))
+
+
+def _han(text: str, *, in_claim: bool) -> Iterator[Quantity]:
+    for match in _HAN_SHARE.finditer(text):
+        number = match["number"] or match["tenths"]
+        value = float(number) if number[0].isdigit() else han_value(number)
+        yield Quantity(value * (10.0 if match["tenths"] else 1.0), PERCENT, 1.0)
+    for match in _HAN_PART.finditer(text):
+        divisor, count = (
+            float(part) if part.isdigit() else han_value(part) for part in match.group("divisor", "count")
+        )
+        if divisor and not in_claim:
+            yield from _share(count / divisor)
+    for match in _HAN_DECADE.finditer(text):
+        yield Quantity((int(match["century"]) - 1) * 100.0 + int(match["decade"]) * 10, None, 10.0, is_decade=True)
+    if not in_claim and "半" in text:
+        yield from _share(0.5)
+    for match in HAN_NUMERAL.finditer(text):
+        start, end = match.span()
+        if start and text[start - 1].isdigit():
+            continue
+        numeral = match.group()
+        if in_claim and not _is_han_quantity(text, start, end):
+            continue
+        after = UNIT_AFTER.match(text, end)
+        unit = UNIT_BY_NAME[after["unit"]] if after else None
+        value = han_value(numeral)
+        hedge = _hedge(text, start, after.end() if after else end) if in_claim else ""
+        yield Quantity(value, unit, 1.0, hedge)
+
+
+def _share(share: float) -> Iterator[Quantity]:
+    yield Quantity(share, None, 1.0)
+    yield Quantity(share * 100, PERCENT, 1.0)
+
+
+def _is_han_quantity(text: str, start: int, end: int) -> bool:
+    numeral = text[start:end]
+    if _HAN_IDIOMS.match(text, start) or numeral in ("一", "百", "千", "万", "亿", "零"):
+        return False
+    if (
+        text[max(0, start - 3) : start].endswith(("分之", "之"))
+        or text.startswith("分之", end)
+        or text.startswith("成", end)
+    ):
+        return False
+    return end < len(text) and text[end] in _MEASURES
+
+
+def _unit_before(text: str, start: int) -> Unit | None:
+    before = UNIT_BEFORE.search(text[max(0, start - 5) : start])
+    return UNIT_BY_NAME[before["unit"]] if before else None
+
+
+def _is_in_name(text: str, start: int, end: int) -> bool:
+    """Whether letters are joined to the number: COVID-19, F-16, 3D; a hash of a name is not a quantity."""
+    before, after = text[max(0, start - 2) : start], text[end : end + 2]
+    if before and ((before[-1].isascii() and before[-1].isalpha()) or before[-1] in "_#"):
+        return not before.endswith(("$", "rmb", "usd"))
+    if len(before) == _TWO and before[1] in "-–./" and before[0].isascii() and before[0].isalnum():
+        return before[0].isalpha()
+    return bool(after and after[0].isascii() and after[0].isalpha() and not UNIT_AFTER.match(text, end))
+
+
+def _hedge(text: str, start: int, end: int) -> Hedge:
+    before = text[max(0, start - _HEDGE_REACH_CHARACTERS) : start]
+    if _ABOUT.search(before) or _ABOUT_AFTER.match(text, end):
+        return "about"
+    if _OVER.search(before) or _OVER_AFTER.match(text, end):
+        return "over"
+    return "under" if _UNDER.search(before) else ""
+
+
+def _items(text: str) -> int:
+    marks = len(re.findall(r"[,，、;；\n&]|\band\b|\bor\b|\bthen\b|[和与及或]", text[:100_000]))
+    return min(_MAX_LIST_MARKS, marks) + 1

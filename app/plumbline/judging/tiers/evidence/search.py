@@ -1,0 +1,250 @@
+"""Every quote of a judge is searched in the contexts by us."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import islice
+
+from plumbline.judging.text.overlap import ContextIndex
+from plumbline.judging.text.segmentation import Sentence, split_sentences
+from plumbline.judging.text.verdicts import Evidence
+from plumbline.judging.tiers.evidence.alignment import Aligner
+from plumbline.judging.tiers.evidence.amounts import Facts
+from plumbline.judging.tiers.evidence.folding import View, fold, plain
+from plumbline.judging.tiers.evidence.markup import strip_markup
+from plumbline.judging.tiers.evidence.negation import is_turned
+from plumbline.judging.tiers.evidence.quantities import facts_in, same_numbers
+from plumbline.judging.tiers.evidence.quote import Quote, says_something
+
+# The parts of a quote with "..." stand in one neighbourhood.
+_MAX_GAP_CHARACTERS = 1_000
+_MAX_OCCURRENCES = 1_000
+# A judge's quotes have 4,000 characters at most; of a longer one fewer places are tried.
+_MAX_CHARACTERS_TRIED = 4_000_000
+_MAX_FUZZY_CHARACTERS = 2_000
+_NEIGHBOURHOOD_CHARACTERS = 1_500
+
+_Place = tuple[int, int]
+
+
+class SearchableContext:
+    """A context, its folded forms, and the stretches of it that prove nothing."""
+
+    def __init__(self, text: str, excluded: Sequence[_Place] = (), sentences: Sequence[Sentence] | None = None) -> None:
+        self.text = text
+        self._given_sentences = sentences
+        self._excluded = sorted(excluded)
+        self._excluded_ends = [end for _, end in self._excluded]
+
+    def find_exactly(self, quote: Quote) -> Iterator[_Place]:
+        """Where the quote stands letter for letter, cutting no number."""
+        yield from self._whole(_occurrences(quote.text, self.text), len(quote.text), None)
+
+    def find_folded(self, quote: Quote) -> Iterator[_Place]:
+        """Where it stands after folding, and then without markup on either side."""
+        for form in quote.folded:
+            yield from self._whole(_occurrences(form, self._folded.text), len(form), self._folded)
+        if self._stripped is self._folded and quote.bare == quote.folded:
+            return
+        for form in quote.bare:
+            yield from self._whole(_occurrences(form, self._stripped.text), len(form), self._stripped)
+
+    def find_parts(self, quote: Quote) -> Iterator[_Place]:
+        """From the first to the last part of a quote with ellipses, in order and near each other."""
+        if not quote.parts:
+            return
+        view, (head, *tail) = self._stripped, quote.parts
+        for start in _occurrences(head, view.text):
+            end = start + len(head)
+            for part in tail:
+                at = view.text.find(part, end, end + _MAX_GAP_CHARACTERS + len(part))
+                if at < 0:
+                    break
+                end = at + len(part)
+            else:
+                yield from self._whole(iter((start,)), end - start, view)
+
+    def find_nearly(self, quote: Quote) -> Iterator[_Place]:
+        """Where it stands but for slips of the pen, with its numbers, negations and turning words in place."""
+        wanted = quote.bare[-1]
+        if len(wanted) > _MAX_FUZZY_CHARACTERS:
+            return
+        view = self._stripped
+        for aligned in self._aligner.align(wanted):
+            passage = view.text[aligned.start : aligned.end]
+            if same_numbers(wanted, passage) and not is_turned(wanted, passage):
+                yield from self._whole(iter((aligned.start,)), aligned.end - aligned.start, view)
+
+    def is_instruction(self, place: _Place) -> bool:
+        """Whether less than half of what lies there, or nothing that says something, is outside of instructions."""
+        start, end = place
+        left, at = [], start
+        for number in range(bisect_right(self._excluded_ends, start), len(self._excluded)):
+            first, last = self._excluded[number]
+            if first >= end:
+                break
+            left.append(self.text[at : max(at, first)])
+            at = min(end, last)
+        rest = "".join([*left, self.text[at:end]])
+        return at > start and (2 * len(rest.strip()) < end - start or not says_something(rest))
+
+    def sentences_around(self, place: _Place, *, reach: int) -> str:
+        """The sentences that the place touches, and `reach` more on either side."""
+        sentences = self._sentences
+        first = bisect_right(sentences, place[0], key=lambda sentence: sentence.end)
+        after = bisect_left(sentences, place[1], key=lambda sentence: sentence.start)
+        if first >= after:
+            return self.text[place[0] : place[1]]
+        # a text without stops is one long sentence
+        begin = max(sentences[max(0, first - reach)].start, place[0] - _NEIGHBOURHOOD_CHARACTERS)
+        end = min(sentences[min(len(sentences), after + reach) - 1].end, place[1] + _NEIGHBOURHOOD_CHARACTERS)
+        return self.text[min(begin, place[0]) : max(end, place[1])]
+
+    @cached_property
+    def _sentences(self) -> Sequence[Sentence]:
+        return split_sentences(self.text) if self._given_sentences is None else self._given_sentences
+
+    @cached_property
+    def _folded(self) -> View:
+        return fold(plain(self.text))
+
+    @cached_property
+    def _stripped(self) -> View:
+        bare = strip_markup(plain(self.text))
+        return self._folded if bare.text == self.text else fold(bare)
+
+    @cached_property
+    def _aligner(self) -> Aligner:
+        return Aligner(self._stripped)
+
+    def _whole(self, starts: Iterator[int], length: int, view: View | None) -> Iterator[_Place]:
+        """The places in the context of stretches that begin and end in no number."""
+        for start in starts:
+            place = view.place(start, start + length) if view else (start, start + length)
+            if not (_is_inside_number(self.text, place[0]) or _is_inside_number(self.text, place[1])):
+                yield place
+
+
+class EvidenceSearch:
+    """Searches quotes in the contexts of one sample; a new one for each, for any number of threads.
+
+    Args:
+        contexts: the texts as they were given.
+        excluded: (context, start, end) of stretches that are instructions to a judge: a quote from them proves nothing.
+            Those of one context do not overlap.
+        sentences, index: of each context, and their words, where they are known; made when first needed otherwise.
+    """
+
+    def __init__(
+        self,
+        contexts: Sequence[str],
+        *,
+        excluded: Sequence[tuple[int, int, int]] = (),
+        sentences: Sequence[Sequence[Sentence]] | None = None,
+        index: ContextIndex | None = None,
+    ) -> None:
+        self.texts = tuple(contexts)
+        self._excluded: dict[int, list[_Place]] = {}
+        for context, start, end in excluded:
+            self._excluded.setdefault(context, []).append((start, end))
+        self._contexts = [
+            SearchableContext(text, self._excluded.get(i, ()), None if sentences is None else sentences[i])
+            for i, text in enumerate(contexts)
+        ]
+        self._given_index = index
+
+    def locate(self, quote: str, cited: Sequence[int]) -> Evidence | None:
+        """The quote where it stands: in the cited contexts first, then in any other; None for an empty quote.
+
+        Looked for as it is, then after folding (NFKD, case, quote marks, dashes, white space, hidden characters), then
+        without markup, then part by part around an ellipsis, then by an alignment of at least 0.9 with every number
+        and negation in place. A quote that cuts a number ("5 million" in "15 million") is not there.
+
+        Args:
+            quote: what the judge says it read.
+            cited: indices of the contexts it named; those out of range are passed over.
+        """
+        if not quote.strip():
+            return None
+        named = self._in_range(cited)
+        for index, place in islice(self._places(quote, named), _MAX_OCCURRENCES):
+            if not self._contexts[index].is_instruction(place):
+                return Evidence(index, self.texts[index][place[0] : place[1]], *place, verified=True)
+        return Evidence(named[0] if named else None, quote, None, None, verified=False)
+
+    def stands_verbatim(self, quote: str) -> bool:
+        """Whether some context has the quote letter for letter, so that `locate` is quick as a rule."""
+        wanted = quote.strip()
+        return any(wanted in text for text in self.texts)
+
+    def stands_in_instruction(self, evidence: Evidence) -> bool:
+        """Whether unverified evidence stands in the contexts after all, but only in what instructs a judge."""
+        if evidence.verified or not self._excluded:
+            return False
+        return next(self._places(evidence.quote, sorted(self._excluded)), None) is not None
+
+    def around(self, evidence: Evidence, *, reach: int) -> str:
+        """The sentences of the context that verified evidence touches, and `reach` more on either side."""
+        if evidence.context is None or evidence.start is None or evidence.end is None:
+            return ""
+        return self._contexts[evidence.context].sentences_around((evidence.start, evidence.end), reach=reach)
+
+    def is_excluded(self, context: int, sentence: Sentence) -> bool:
+        """Whether the sentence of a context is an instruction to a judge."""
+        return context in self._excluded and self._contexts[context].is_instruction((sentence.start, sentence.end))
+
+    @cached_property
+    def index(self) -> ContextIndex:
+        """The words of the contexts' sentences."""
+        return self._given_index or ContextIndex([split_sentences(text) for text in self.texts])
+
+    @cached_property
+    def facts(self) -> Facts:
+        """All numbers of all contexts, instructions to a judge left out."""
+        kept = []
+        for index, text in enumerate(self.texts):
+            at = 0
+            for start, end in sorted(self._excluded.get(index, ())):
+                kept.append(text[at:start])
+                at = end
+            kept.append(text[at:])
+        return facts_in("\n".join(kept))
+
+    def _in_range(self, cited: Sequence[int]) -> list[int]:
+        return [index for index in dict.fromkeys(cited) if 0 <= index < len(self._contexts)]
+
+    def _places(self, quote: str, named: Sequence[int]) -> Iterator[tuple[int, _Place]]:
+        """Every place found, the surest way of finding first."""
+        if not says_something(quote):
+            return
+        sought = Quote(quote)
+        order = [*named, *(index for index in range(len(self._contexts)) if index not in named)]
+        for find in (
+            SearchableContext.find_exactly,
+            SearchableContext.find_folded,
+            SearchableContext.find_parts,
+            SearchableContext.find_nearly,
+        ):
+            for index in order:
+                yield from ((index, place) for place in find(self._contexts[index], sought))
+
+
+def _occurrences(wanted: str, text: str) -> Iterator[int]:
+    start = text.find(wanted) if wanted else -1
+    for _ in range(min(_MAX_OCCURRENCES, _MAX_CHARACTERS_TRIED // max(1, len(wanted)) + 1)):
+        if start < 0:
+            return
+        yield start
+        start = text.find(wanted, start + 1)
+
+
+def _is_inside_number(text: str, place: int) -> bool:
+    """Whether a number goes on over this place in the text, its decimals and thousands included."""
+    before, after = text[max(0, place - 2) : place], text[place : place + 2]
+    if not before or not after:
+        return False
+    if after[0] in ".,":
+        return before[-1].isdigit() and after[1:].isdigit()
+    if before[-1] in ".,":
+        return before[:-1].isdigit() and after[0].isdigit()
+    return before[-1].isdigit() and after[0].isdigit()

@@ -1,0 +1,116 @@
+"""What a claim counts for: the judge's verdict as far as the evidence that we found allows it."""
+
+from dataclasses import replace
+
+from plumbline.judging.text.verdicts import SUPPORT_BY_VERDICT, Claim, Evidence, Verdict
+from plumbline.judging.text.words import contains_verbatim, content_words, language_of
+from plumbline.judging.tiers.evidence import negation
+from plumbline.judging.tiers.evidence.arithmetic import missing
+from plumbline.judging.tiers.evidence.quantities import facts_in, stated_in_claim
+from plumbline.judging.tiers.evidence.search import EvidenceSearch
+
+MISSING = "evidence_missing"
+UNVERIFIED = "evidence_unverified"
+INSTRUCTION = "evidence_is_instruction"
+NUMBER = "number_not_in_evidence"
+NEGATION = "negation_differs"
+ACCUSATION = "accusation_doubtful"
+DERIVED = "derived"
+_JUDGE_SAID = "judge_said_"
+_NEEDING_EVIDENCE = (Verdict.SUPPORTED, Verdict.PARTIAL)
+_ACCUSATIONS = (Verdict.NOT_MENTIONED, Verdict.CONTRADICTED)
+# The sentences before and after a quote say what its pronouns and bare numbers are about.
+_NUMBER_REACH_SENTENCES = 1
+# A claim with all but one word in twenty in one sentence of a context repeats it.
+_VERBATIM_SHARE = 0.95
+_VERBATIM_MIN_WORDS = 3
+
+
+def settle(claim: Claim, search: EvidenceSearch, *, is_derived: bool) -> Claim:
+    """The claim with the verdict that its evidence allows, and flags that say what is wrong with it.
+
+    The rules, and what each does to the score: docs/decisions/0003-evidence.md.
+
+    Args:
+        claim: with the judge's verdict, and each of its quotes as `search` located it.
+        is_derived: the judge says that the claim is calculated from several passages.
+    """
+    if claim.verdict is Verdict.NOT_A_CLAIM:
+        return claim
+    flagged = _flagged(claim, *_evidence_flags(claim, search)) if claim.verdict is not Verdict.NOT_MENTIONED else claim
+    if flagged.verdict in _NEEDING_EVIDENCE:
+        found = [evidence for evidence in claim.evidence if evidence.verified]
+        if not found:
+            return _lowered(flagged, Verdict.NOT_MENTIONED)
+        return _compared(flagged, found, search, is_derived=is_derived)
+    if flagged.verdict in _ACCUSATIONS and _is_almost_verbatim(claim, search):
+        return _flagged(flagged, ACCUSATION)
+    return flagged
+
+
+def doubts(claim: Claim) -> tuple[str, ...]:
+    """The flags of a settled claim that a second look could clear, so that its score might change; () for none."""
+    doubtful = {MISSING, UNVERIFIED, INSTRUCTION, ACCUSATION}
+    if any(flag.startswith(_JUDGE_SAID) for flag in claim.flags):
+        doubtful |= {NUMBER, NEGATION}
+    return tuple(flag for flag in claim.flags if flag in doubtful)
+
+
+def _evidence_flags(claim: Claim, search: EvidenceSearch) -> tuple[str, ...]:
+    if any(evidence.verified for evidence in claim.evidence):
+        return ()
+    if not claim.evidence:
+        return (MISSING,)
+    return (INSTRUCTION,) if any(map(search.stands_in_instruction, claim.evidence)) else (UNVERIFIED,)
+
+
+def _compared(claim: Claim, found: list[Evidence], search: EvidenceSearch, *, is_derived: bool) -> Claim:
+    """The claim after its numbers and its negation were compared with the evidence found."""
+    if is_derived and len(found) == len(claim.evidence):
+        claim = _flagged(claim, DERIVED)
+    if any(_agrees(claim, evidence, search) for evidence in found):
+        return claim
+    lowers = False
+    stated = stated_in_claim(claim.text)
+    if stated:
+        passages = "\n".join(search.around(evidence, reach=_NUMBER_REACH_SENTENCES) for evidence in found)
+        if missing(stated, facts_in(passages), is_derived=is_derived):
+            claim = _flagged(claim, NUMBER)
+            # Elsewhere in the contexts: the judge quoted too little, which is no fault of the answer.
+            lowers = bool(missing(stated, search.facts, is_derived=is_derived))
+    if any(negation.differs(claim.text, search.around(evidence, reach=0)) for evidence in found):
+        claim = _flagged(claim, NEGATION)
+        lowers = True
+    return _lowered(claim, Verdict.PARTIAL) if lowers and claim.verdict is Verdict.SUPPORTED else claim
+
+
+def _agrees(claim: Claim, evidence: Evidence, search: EvidenceSearch) -> bool:
+    """Whether the passage has the claim itself, negation and all."""
+    passage = search.around(evidence, reach=0)
+    return passage == claim.text or contains_verbatim(passage, claim.text)
+
+
+def _is_almost_verbatim(claim: Claim, search: EvidenceSearch) -> bool:
+    """Whether a sentence of a context, no instruction to a judge, repeats the claim with its numbers and negations."""
+    words = frozenset(content_words(claim.text))
+    if len(words) < _VERBATIM_MIN_WORDS:
+        return False
+    match = search.index.best_match(claim.text, words)
+    if match is None or match.share < _VERBATIM_SHARE or search.is_excluded(match.context, match.sentence):
+        return False
+    if match.is_verbatim:
+        return True
+    sentence = match.sentence.text
+    if language_of(sentence) != language_of(claim.text) or negation.is_turned(claim.text, sentence):
+        return False
+    return not missing(stated_in_claim(claim.text), facts_in(sentence), is_derived=False)
+
+
+def _lowered(claim: Claim, verdict: Verdict) -> Claim:
+    return replace(
+        _flagged(claim, f"{_JUDGE_SAID}{claim.verdict}"), verdict=verdict, support=SUPPORT_BY_VERDICT[verdict]
+    )
+
+
+def _flagged(claim: Claim, *flags: str) -> Claim:
+    return replace(claim, flags=tuple(dict.fromkeys((*claim.flags, *flags))))

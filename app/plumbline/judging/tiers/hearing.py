@@ -1,0 +1,271 @@
+"""One sample before one chat model: a first pass over its sentences, looks at claims, and a second look at doubts."""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Final, TypeVar
+
+from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
+from plumbline.judging.text.sample import SegmentedSample
+from plumbline.judging.text.verdicts import INCOMPLETE, Claim, Verdict
+from plumbline.judging.text.words import content_words
+from plumbline.judging.tiers.context_windows import Window
+from plumbline.judging.tiers.evidence.search import EvidenceSearch
+from plumbline.judging.tiers.evidence.settlement import doubts
+from plumbline.judging.tiers.placement import are_small, placed
+from plumbline.judging.tiers.prompts import Prompt
+from plumbline.judging.tiers.questions import Mark, claims_question, random_mark, sentences_question
+from plumbline.judging.tiers.reply_claims import UNANSWERED, checked_claims, drafted_claims
+from plumbline.judging.tiers.reply_reading import ClaimReading, SentenceReading, read_claims, read_sentences
+from plumbline.judging.tiers.tier import ChatModel
+
+T = TypeVar("T")
+ReadingT = TypeVar("ReadingT", SentenceReading, ClaimReading)
+
+# A sentence takes about 90 tokens of a reply: this many are far from filling one of 4,096.
+_TOKENS_PER_SENTENCE: Final = 100
+# Best first when windows disagree: whoever saw the passage is right.
+_RANK: Final = {
+    Verdict.SUPPORTED: 4,
+    Verdict.PARTIAL: 3,
+    Verdict.CONTRADICTED: 2,
+    Verdict.NOT_MENTIONED: 1,
+    Verdict.NOT_A_CLAIM: 0,
+}
+
+
+def verdicts_in(max_output_tokens: int) -> int:
+    """How many sentences or claims a reply of so many tokens has room for."""
+    return max(1, max_output_tokens // _TOKENS_PER_SENTENCE)
+
+
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """The instructions in the language of the sample."""
+
+    verify: Prompt
+    check: Prompt
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A sample made ready for judges: cut into windows, its contexts searchable. `is_small`: see `placement`."""
+
+    segmented: SegmentedSample
+    windows: tuple[Window, ...]
+    search: EvidenceSearch
+    prompts: Prompts
+    max_output_tokens: int
+    is_small: bool
+    mark: Mark = random_mark
+
+    @property
+    def verdicts_a_reply(self) -> int:
+        """How many sentences or claims one reply has room for."""
+        return verdicts_in(self.max_output_tokens)
+
+
+@dataclass(slots=True)
+class Hearing:
+    """What is asked of one chat model about one sample; `flags` and `models` fill up as it answers.
+
+    Args:
+        until: the monotonic second at which an answer is of no use any more.
+        executor: where replies are read and quotes searched.
+    """
+
+    case: Case
+    chat: ChatModel
+    ledger: Ledger
+    until: float
+    executor: Executor
+    flags: dict[str, None] = field(default_factory=dict)
+    models: dict[str, None] = field(default_factory=dict)
+
+    async def claims(self) -> tuple[Claim, ...]:
+        """The claims of every checkable sentence with their verdicts, in the order of the answer.
+
+        One call, as a rule; more where the contexts need several windows or the answer several replies, and one for
+        what is missing or doubtful.
+
+        Raises:
+            TierFailure: a call failed, or sentences stay without a verdict.
+        """
+        first, *others = self.case.windows
+        batches = list(_batches(self.case))
+        drafted = await _all(self._draft(batch, first) for batch in batches)
+        claims = [claim for draft in drafted for claim in draft]
+        if others:
+            claims = await self._read_on(claims, others)
+        return await self._second_look(claims)
+
+    async def verdicts(self, claims: Sequence[Claim], *, temperature: float | None = None) -> Mapping[str, Claim]:
+        """This model's verdicts on claims that another one made, over all windows; those it left out are missing."""
+        found = await _all(self._check(claims, window, temperature) for window in self.case.windows)
+        best: dict[str, Claim] = {}
+        for verdicts in found:
+            for claim_id, claim in verdicts.items():
+                best[claim_id] = _better(best[claim_id], claim) if claim_id in best else claim
+        return best
+
+    async def _draft(self, batch: Mapping[int, int], window: Window) -> list[Claim]:
+        """The claims of a batch of sentences; a sentence without a readable answer is one unanswered claim."""
+        case = self.case
+        reply = await self._ask(
+            sentences_question(
+                case.prompts.verify,
+                case.segmented,
+                window=window,
+                batch=batch,
+                max_output_tokens=case.max_output_tokens,
+                mark=case.mark,
+            )
+        )
+
+        return await self._claims_of(
+            reply,
+            lambda: read_sentences(reply.content, batch.values(), is_truncated=reply.is_truncated),
+            lambda reading: drafted_claims(reading, batch, case.segmented, case.search),
+        )
+
+    async def _read_on(self, claims: list[Claim], windows: Sequence[Window]) -> list[Claim]:
+        """The claims after the other windows, each of which is asked for what the first did not support."""
+        open_claims = [claim for claim in claims if claim.is_checkable and claim.verdict is not Verdict.SUPPORTED]
+        if not open_claims:
+            return claims
+        best = {claim.id: claim for claim in claims}
+        for found in await _all(self._check(open_claims, window) for window in windows):
+            for claim_id, claim in found.items():
+                best[claim_id] = _better(best[claim_id], claim)
+        return list(best.values())
+
+    async def _second_look(self, claims: list[Claim]) -> tuple[Claim, ...]:
+        """One more question about what is missing or doubtful, in the window that speaks most of it.
+
+        Raises:
+            TierFailure: sentences are still without a verdict. A look that was only for doubts fails in silence but
+                for the flag `second_look_failed`.
+        """
+        asked = [claim for claim in claims if UNANSWERED in claim.flags or doubts(claim)]
+        if not asked:
+            return tuple(claims)
+        window = await placed(
+            lambda: _nearest_window(asked, self.case.windows), self.executor, is_small=self.case.is_small
+        )
+        try:
+            looked = await self._check(asked, window)
+        except TierFailure:
+            if any(UNANSWERED in claim.flags for claim in asked):
+                raise
+            self.flags |= {"second_look_failed": None, INCOMPLETE: None}
+            return tuple(claims)
+        settled = [_after_second_look(claim, looked.get(claim.id)) for claim in claims]
+        missing = sum(UNANSWERED in claim.flags for claim in settled)
+        if missing:
+            raise self._incomplete(missing)
+        return tuple(settled)
+
+    async def _check(
+        self, claims: Sequence[Claim], window: Window, temperature: float | None = None
+    ) -> dict[str, Claim]:
+        """The claims that this model gave a verdict on, by id, with that verdict."""
+        size = self.case.verdicts_a_reply
+        parts = [claims[start : start + size] for start in range(0, len(claims), size)]
+        found = await _all(self._check_some(part, window, temperature) for part in parts)
+        return {claim_id: claim for some in found for claim_id, claim in some.items()}
+
+    async def _check_some(self, claims: Sequence[Claim], window: Window, temperature: float | None) -> dict[str, Claim]:
+        case = self.case
+        reply = await self._ask(
+            claims_question(
+                case.prompts.check,
+                case.segmented,
+                window=window,
+                claims=claims,
+                max_output_tokens=case.max_output_tokens,
+                temperature=temperature,
+                mark=case.mark,
+            )
+        )
+
+        return await self._claims_of(
+            reply,
+            lambda: read_claims(reply.content, {claim.id for claim in claims}, is_truncated=reply.is_truncated),
+            lambda reading: checked_claims(reading, claims, case.search),
+        )
+
+    async def _claims_of(self, reply: ChatReply, read: Callable[[], ReadingT], settled: Callable[[ReadingT], T]) -> T:
+        """The claims of a reply: made in a thread where texts are long, or quotes must be looked for."""
+        is_small = self.case.is_small and are_small((reply.content,))
+        reading = await placed(read, self.executor, is_small=is_small)
+        self.flags.update(dict.fromkeys(reading.flags))
+        # One that stands nowhere as it is takes milliseconds to look for.
+        is_quick = is_small and all(map(self.case.search.stands_verbatim, reading.quotes))
+        return await placed(lambda: settled(reading), self.executor, is_small=is_quick)
+
+    async def _ask(self, request: ChatRequest) -> ChatReply:
+        reply = await self.chat.complete(request, seconds=max(0.0, self.until - time.monotonic()), ledger=self.ledger)
+        self.models[reply.model] = None
+        return reply
+
+    def _incomplete(self, missing: int) -> TierFailure:
+        if "truncated_reply" in self.flags:
+            return TierFailure(
+                FailureReason.TRUNCATED_REPLY, f"the model's replies were cut and leave out {missing} sentences"
+            )
+        return TierFailure(
+            FailureReason.INVALID_REPLY, f"the model's replies hold no valid verdict on {missing} sentences"
+        )
+
+
+async def _all(calls: Iterable[Coroutine[None, None, T]]) -> list[T]:
+    """What the calls return; when one fails the others are stopped, and its failure rises."""
+    coroutines = list(calls)
+    if len(coroutines) == 1:
+        # As a rule: it needs no task.
+        return [await coroutines[0]]
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(call) for call in coroutines]
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    return [task.result() for task in tasks]
+
+
+def _batches(case: Case) -> Iterator[dict[int, int]]:
+    """The checkable sentences in runs whose verdicts fit into one reply: numbers from 1 by position."""
+    numbered = iter({position: number for number, position in enumerate(case.segmented.checkable, start=1)}.items())
+    while batch := dict(islice(numbered, case.verdicts_a_reply)):
+        yield batch
+
+
+def _better(one: Claim, other: Claim) -> Claim:
+    """The claim of the window that saw more."""
+    if UNANSWERED in one.flags:
+        return other
+    return max(one, other, key=lambda claim: (_RANK[claim.verdict], -len(doubts(claim))))
+
+
+def _after_second_look(claim: Claim, looked: Claim | None) -> Claim:
+    """The claim as the second look leaves it: a verdict without doubts replaces one with them."""
+    if looked is None:
+        return claim
+    if UNANSWERED in claim.flags or len(doubts(looked)) < len(doubts(claim)):
+        return replace(looked, flags=(*looked.flags, "second_look"))
+    return claim
+
+
+def _nearest_window(claims: Sequence[Claim], windows: Sequence[Window]) -> Window:
+    """The window with most of the claims' words in it."""
+    if len(windows) == 1:
+        return windows[0]
+    wanted = {word for claim in claims for word in content_words(claim.text)}
+
+    def shared(window: Window) -> int:
+        return len(wanted & {word for piece in window for word in content_words(piece.text)})
+
+    return max(windows, key=shared)

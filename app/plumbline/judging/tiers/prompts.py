@@ -1,0 +1,94 @@
+"""Prompts as data: one immutable file per version and language, found in the checkout or in the installed wheel."""
+
+import hashlib
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from plumbline.ground.errors import PromptError
+from plumbline.judging.text.words import Language
+
+_PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
+_VARIABLES = frozenset({"marker", "data"})
+# Answers in any other language are judged with the English prompt.
+_FILE_LANGUAGE: Mapping[Language, str] = {"en": "en", "zh": "zh", "other": "en"}
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One prompt file. `digest` is the SHA-256 of its bytes, so that a result names the very text it was made with."""
+
+    name: str
+    version: str
+    language: str
+    system: str
+    user: str
+    digest: str
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}/{self.version}.{self.language}"
+
+    def render_user(self, *, marker: str, data: str) -> str:
+        """The user message with the values in place. One pass: a placeholder inside a value stays as it is."""
+        values = {"marker": marker, "data": data}
+        return _PLACEHOLDER.sub(lambda found: values[found.group(1)], self.user)
+
+
+class PromptLibrary:
+    """The prompts of one name and version, by language; read and checked once."""
+
+    def __init__(self, name: str, version: str, *, folder: Path | None = None) -> None:
+        """Raises:
+        PromptError: a file is missing, malformed, or uses a variable that nobody fills.
+        """
+        root = folder or _built_in_folder()
+        self._by_language = {
+            language: _load(root.joinpath(name, f"{version}.{language}.toml"), name, version, language)
+            for language in sorted(set(_FILE_LANGUAGE.values()))
+        }
+
+    def __iter__(self) -> Iterator[Prompt]:
+        return iter(self._by_language.values())
+
+    def for_language(self, language: Language) -> Prompt:
+        """The prompt in which an answer of this language is judged."""
+        return self._by_language[_FILE_LANGUAGE[language]]
+
+
+def _built_in_folder() -> Traversable:
+    packaged = files("plumbline").joinpath("_prompts")
+    if packaged.is_dir():
+        return packaged
+    return Path(__file__).parents[4] / "prompts"
+
+
+def _load(path: Traversable, name: str, version: str, language: str) -> Prompt:
+    label = f"prompt {name}/{version}.{language}.toml"
+    try:
+        raw = path.read_bytes()
+        fields = tomllib.loads(raw.decode())
+    except OSError as error:
+        raise PromptError(f"{label}: cannot be read ({error.strerror})") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise PromptError(f"{label}: not TOML in UTF-8 ({error})") from error
+    texts = {key: fields.get(key) for key in ("system", "user")}
+    if set(fields) != set(texts) or not all(isinstance(text, str) and text.strip() for text in texts.values()):
+        raise PromptError(f"{label}: expected exactly the texts 'system' and 'user'")
+    if found := _PLACEHOLDER.search(texts["system"] or ""):
+        raise PromptError(f"{label}: 'system' uses {found.group()}, but only 'user' is filled in")
+    used = set(_PLACEHOLDER.findall(texts["user"] or ""))
+    if used != _VARIABLES:
+        raise PromptError(f"{label}: 'user' uses {sorted(used)}, expected {sorted(_VARIABLES)}")
+    return Prompt(
+        name=name,
+        version=version,
+        language=language,
+        system=str(texts["system"]).strip(),
+        user=str(texts["user"]).strip(),
+        digest=hashlib.sha256(raw).hexdigest(),
+    )

@@ -1,0 +1,104 @@
+"""What a judge is asked: the sample as numbered data between marks, and the instructions around it."""
+
+import hmac
+import json
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+
+from plumbline.judging.ports.exchange import ChatRequest
+from plumbline.judging.text.injection import cleaned
+from plumbline.judging.text.sample import SegmentedSample
+from plumbline.judging.text.verdicts import Claim
+from plumbline.judging.tiers.context_windows import Window
+from plumbline.judging.tiers.prompts import Prompt
+from plumbline.judging.tiers.reply_schemas import CHECK_SCHEMA, VERIFY_SCHEMA
+
+# Of the data between the marks: a mark that no text in there can know.
+Mark = Callable[[str], str]
+
+_MARKER_BYTES = 8
+# Sentences before the first that is judged, for the pronouns in it.
+_LEAD_SENTENCES = 2
+
+
+def random_mark(_: str) -> str:
+    """Another one for each question."""
+    return secrets.token_hex(_MARKER_BYTES)
+
+
+def keyed_mark(secret: bytes) -> Mark:
+    """The same mark for the same data, where questions must be repeated exactly; unknown to who lacks the secret."""
+
+    def mark(data: str) -> str:
+        return hmac.digest(secret, data.encode("utf-8", "surrogatepass"), "sha256")[:_MARKER_BYTES].hex()
+
+    return mark
+
+
+def sentences_question(
+    prompt: Prompt,
+    case: SegmentedSample,
+    *,
+    window: Window,
+    batch: Mapping[int, int],
+    max_output_tokens: int,
+    mark: Mark = random_mark,
+) -> ChatRequest:
+    """Asks for the claims of sentences and the verdicts on them.
+
+    Args:
+        batch: the number that a sentence goes by, by its position in the answer; ascending.
+    """
+    first, last = min(batch), max(batch)
+    answer: list[Mapping[str, object]] = []
+    for position in range(max(0, first - _LEAD_SENTENCES), last + 1):
+        sentence = case.sentences[position]
+        if position in batch:
+            answer.append({"id": batch[position], "text": cleaned(sentence.text)})
+        elif sentence.kind != "markup":
+            answer.append({"text": cleaned(sentence.text)})
+    data = {**_surroundings(case, window), "answer": answer}
+    return _question(prompt, data, "verify_claims", VERIFY_SCHEMA, max_output_tokens, mark=mark)
+
+
+def claims_question(
+    prompt: Prompt,
+    case: SegmentedSample,
+    *,
+    window: Window,
+    claims: Sequence[Claim],
+    max_output_tokens: int,
+    temperature: float | None = None,
+    mark: Mark = random_mark,
+) -> ChatRequest:
+    """Asks for verdicts on claims that are made already."""
+    listed = [{"id": claim.id, "text": cleaned(claim.text)} for claim in claims]
+    data = {**_surroundings(case, window), "claims": listed}
+    return _question(prompt, data, "check_claims", CHECK_SCHEMA, max_output_tokens, mark=mark, temperature=temperature)
+
+
+def _surroundings(case: SegmentedSample, window: Window) -> dict[str, object]:
+    """Contexts first: they are what two requests of one sample have in common, and providers cache what comes first."""
+    contexts = [{"id": piece.number, "text": cleaned(piece.text)} for piece in window]
+    return {"contexts": contexts, "question": cleaned(case.sample.question)}
+
+
+def _question(
+    prompt: Prompt,
+    data: Mapping[str, object],
+    schema_name: str,
+    schema: Mapping[str, object],
+    max_output_tokens: int,
+    *,
+    mark: Mark,
+    temperature: float | None = None,
+) -> ChatRequest:
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False)
+    return ChatRequest(
+        system=prompt.system,
+        user=prompt.render_user(marker=mark(text), data=text),
+        schema_name=schema_name,
+        schema=schema,
+        max_output_tokens=max_output_tokens,
+        temperature=temperature,
+    )

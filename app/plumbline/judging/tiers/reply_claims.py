@@ -1,0 +1,83 @@
+"""Claims made of a judge's reply: its verdicts and words, settled by the evidence that we found."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from plumbline.judging.text.sample import SegmentedSample
+from plumbline.judging.text.verdicts import SUPPORT_BY_VERDICT, Claim, Verdict, whole_sentence_claim
+from plumbline.judging.text.words import content_words
+from plumbline.judging.tiers.evidence.search import EvidenceSearch
+from plumbline.judging.tiers.evidence.settlement import settle
+from plumbline.judging.tiers.reply_reading import ClaimReading, ClaimReply, SentenceReading
+
+UNANSWERED: Final = "unanswered"
+
+
+def drafted_claims(
+    reading: SentenceReading, batch: Mapping[int, int], case: SegmentedSample, search: EvidenceSearch
+) -> list[Claim]:
+    """The claims of a batch of sentences; a sentence without a readable answer is one unanswered claim.
+
+    Args:
+        batch: the number that a sentence goes by, by its position in the answer.
+    """
+    claims: list[Claim] = []
+    for position, number in batch.items():
+        replies = reading.claims.get(number)
+        if replies is None:
+            claims.append(_unanswered(position, case))
+            continue
+        sentence = case.sentences[position]
+        for order, said in enumerate(replies):
+            text, flags = _own_words(said.claim, sentence.text)
+            made = replace(
+                whole_sentence_claim(position, sentence, verdict=said.verdict), id=f"{position}.{order}", text=text
+            )
+            settled = _settled(made, said, search)
+            claims.append(replace(settled, flags=(*settled.flags, *flags)) if flags else settled)
+    return claims
+
+
+def checked_claims(reading: ClaimReading, claims: Sequence[Claim], search: EvidenceSearch) -> dict[str, Claim]:
+    """Those of the claims that the reply has a verdict on, by id, with that verdict."""
+    return {
+        claim.id: _settled(replace(claim, flags=(), evidence=()), reading.claims[claim.id], search)
+        for claim in claims
+        if claim.id in reading.claims
+    }
+
+
+def _settled(claim: Claim, said: ClaimReply, search: EvidenceSearch) -> Claim:
+    cited = [number - 1 for number in said.context_ids]
+    located = [search.locate(quote, cited) for quote in said.quotes]
+    evidence = tuple(dict.fromkeys(each for each in located if each is not None))
+    moved = bool(cited) and any(each.verified and each.context not in cited for each in evidence)
+    return settle(
+        replace(
+            claim,
+            verdict=said.verdict,
+            support=SUPPORT_BY_VERDICT.get(said.verdict),
+            reason=said.reason or None,
+            evidence=evidence,
+            flags=("context_id_repaired",) if moved else (),
+        ),
+        search,
+        is_derived=said.derived,
+    )
+
+
+def _own_words(claim: str, sentence: str) -> tuple[str, tuple[str, ...]]:
+    """The claim, or its sentence when the two have no content word in common: what was not said is not judged."""
+    if claim == sentence:
+        return claim, ()
+    wanted = frozenset(content_words(sentence))
+    if claim and (not wanted or wanted & frozenset(content_words(claim))):
+        return claim, ()
+    return sentence, ("claim_replaced",) if claim else ()
+
+
+def _unanswered(position: int, case: SegmentedSample) -> Claim:
+    return whole_sentence_claim(
+        position, case.sentences[position], verdict=Verdict.NOT_MENTIONED, support=0.0, flags=(UNANSWERED,)
+    )

@@ -1,0 +1,245 @@
+"""A judge's reply, read as far as it can be trusted: whole items are kept, broken ones are left to be asked again."""
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, NoReturn
+
+import json_repair
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+
+from plumbline.judging.text.verdicts import Verdict
+
+# Far above any honest reply to one batch of sentences; beyond it reading would only cost time.
+_MAX_CHARACTERS: Final = 1_000_000
+# Mending takes the square of an item's length: 0.1 s for this, minutes for the longest reply. A batch of sentences has
+# some 16,000 characters; what is not mended is asked again.
+_MAX_MENDED_ITEM_CHARACTERS: Final = 2_000
+_MAX_MENDED_CHARACTERS: Final = 20_000
+_MAX_LISTS: Final = 3
+_MAX_QUOTES: Final = 8
+_MAX_DIGITS: Final = 10
+_MAX_QUOTE_CHARACTERS: Final = 4_000
+_MAX_REASON_CHARACTERS: Final = 600
+_MAX_CLAIM_CHARACTERS: Final = 4_000
+_MAX_CLAIMS: Final = 50
+# A string as a whole (it may have lost its end), or a bracket outside of strings.
+# Possessive, and with an end for a torn escape: nothing in it is read twice.
+_TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
+_STEPS: Final = {"{": 1, "[": 1, "}": -1, "]": -1}
+
+
+def _texts(value: object) -> object:
+    if value is None:
+        return []
+    return [value] if isinstance(value, str) else value
+
+
+def _numbers(value: object) -> object:
+    """Ids however they are written, 0, which no context has, for what is none."""
+    given = value if isinstance(value, list) else [] if value is None else [value]
+    return [int(str(each)) if str(each).isdecimal() and len(str(each)) < _MAX_DIGITS else 0 for each in given]
+
+
+def _verdict(value: object) -> object:
+    return re.sub(r"[\s-]+", "_", value.strip().lower()) if isinstance(value, str) else value
+
+
+_Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
+_Quote = Annotated[str, Field(max_length=_MAX_QUOTE_CHARACTERS)]
+
+
+class ClaimReply(BaseModel):
+    """What a judge says of one claim. `quotes` are its words until they are found in a context."""
+
+    claim: Annotated[_Text, Field(max_length=_MAX_CLAIM_CHARACTERS)] = ""
+    context_ids: Annotated[list[int], BeforeValidator(_numbers)] = Field(default_factory=list)
+    quotes: Annotated[list[_Quote], BeforeValidator(_texts), Field(max_length=_MAX_QUOTES)] = Field(
+        default_factory=list
+    )
+    derived: Annotated[bool, BeforeValidator(lambda value: value is True or str(value).lower() == "true")] = False
+    reason: Annotated[_Text, BeforeValidator(lambda value: str(value or "")[:_MAX_REASON_CHARACTERS])] = ""
+    verdict: Annotated[Verdict, BeforeValidator(_verdict)]
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceReading:
+    """The claims of each sentence that was judged in full, by its id in the request; and what was odd."""
+
+    claims: Mapping[int, tuple[ClaimReply, ...]]
+    flags: tuple[str, ...] = ()
+
+    @property
+    def quotes(self) -> Iterator[str]:
+        """All of them, in no order."""
+        return (quote for claims in self.claims.values() for claim in claims for quote in claim.quotes)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimReading:
+    """The verdict on each claim that has one, by its id in the request; and what was odd."""
+
+    claims: Mapping[str, ClaimReply]
+    flags: tuple[str, ...] = ()
+
+    @property
+    def quotes(self) -> Iterator[str]:
+        """All of them, in no order."""
+        return (quote for claim in self.claims.values() for quote in claim.quotes)
+
+
+def read_sentences(content: str, wanted: Collection[int], *, is_truncated: bool = False) -> SentenceReading:
+    """The sentences of a reply to `verify_claims`.
+
+    A sentence is kept when every claim of it is valid and no other item speaks of it differently. Of a cut reply
+    whole items are kept.
+
+    Args:
+        content: the model's text; a fence or prose around the JSON does not matter.
+        wanted: the ids that were asked for; others are dropped, with the flag `unknown_ids_dropped`.
+        is_truncated: the provider says that it was cut.
+    """
+    items, flags = _items(content, "sentences", is_truncated=is_truncated)
+    wanted_ids = {str(number) for number in wanted}
+    found: dict[int, tuple[ClaimReply, ...] | None] = {}
+    for item in items:
+        number = str(item.get("id"))
+        if number.isdecimal() and number in wanted_ids:
+            claims = _claims(item.get("claims"))
+            found[int(number)] = claims if found.get(int(number), claims) == claims else None
+        else:
+            flags.append("unknown_ids_dropped")
+    kept = {number: claims for number, claims in found.items() if claims is not None}
+    return SentenceReading(kept, tuple(dict.fromkeys(flags)))
+
+
+def read_claims(content: str, wanted: Collection[str], *, is_truncated: bool = False) -> ClaimReading:
+    """The claims of a reply to `check_claims`; otherwise as `read_sentences`."""
+    items, flags = _items(content, "claims", is_truncated=is_truncated)
+    found: dict[str, ClaimReply | None] = {}
+    for item in items:
+        claim_id = str(item.get("id"))
+        if claim_id in wanted:
+            claim = _claim(item)
+            found[claim_id] = claim if found.get(claim_id, claim) == claim else None
+        else:
+            flags.append("unknown_ids_dropped")
+    kept = {claim_id: claim for claim_id, claim in found.items() if claim is not None}
+    return ClaimReading(kept, tuple(dict.fromkeys(flags)))
+
+
+def _claims(values: object) -> tuple[ClaimReply, ...] | None:
+    """All claims of a sentence; None when there is none, or one that cannot be read."""
+    if not isinstance(values, list) or not 0 < len(values) <= _MAX_CLAIMS:
+        return None
+    claims = [_claim(value) for value in values]
+    return tuple(claim for claim in claims if claim is not None) if all(claims) else None
+
+
+def _claim(value: object) -> ClaimReply | None:
+    if not isinstance(value, dict):
+        return None
+    quotes = [each for key in ("quotes", "quote") for each in _as_list(value.get(key)) if each != ""]
+    try:
+        claim = ClaimReply.model_validate({**value, "quotes": quotes})
+        # half a surrogate pair is in JSON's reach, but no answer of ours could carry it
+        "".join((claim.claim, claim.reason, *claim.quotes)).encode()
+    except (ValidationError, UnicodeEncodeError):
+        return None
+    return claim
+
+
+def _as_list(value: object) -> Sequence[object]:
+    texts = _texts(value)
+    return texts if isinstance(texts, list) else [texts]
+
+
+def _items(content: str, key: str, *, is_truncated: bool) -> tuple[list[dict[str, Any]], list[str]]:
+    """The items of the list that the key names; of several lists the last that can be read."""
+    if len(content) > _MAX_CHARACTERS:
+        return [], ["reply_too_long"]
+    starts = [found.end() - 1 for found in re.finditer(rf'["\']{key}["\']\s*:\s*\[', content)]
+    flags = ["several_replies"] if len(starts) > 1 else []
+    for start in reversed(starts[-_MAX_LISTS:]):
+        items, is_cut, is_repaired = _read_list(content, start)
+        if not isinstance(items, list):
+            continue
+        if is_cut or is_truncated:
+            flags.append("truncated_reply")
+        if is_repaired:
+            flags.append("repaired_reply")
+        return [item for item in items if isinstance(item, dict)], flags
+    return [], [*flags, "truncated_reply" if is_truncated else "unreadable_reply"]
+
+
+def _read_list(content: str, start: int) -> tuple[object, bool, bool]:
+    """The list that begins at `start`, whether it was cut, and whether it had to be mended; None when it could not."""
+    with suppress(ValueError, RecursionError):
+        return _DECODER.raw_decode(content, start)[0], False, False
+    text, is_cut = _list(content, start)
+    items, is_repaired = _parsed(text)
+    return items, is_cut, is_repaired
+
+
+def _list(content: str, start: int) -> tuple[str, bool]:
+    """The list that begins at `start`, and whether it was cut: then it is closed after its last whole item."""
+    depth, last_item_end = 0, start + 1
+    for token in _TOKEN.finditer(content, start):
+        depth += _STEPS.get(token[0], 0)
+        if depth == 1 and token[0] == "}":
+            last_item_end = token.end()
+        if depth == 0:
+            return content[start : token.end()], False
+    return content[start:last_item_end] + "]", True
+
+
+def _parsed(text: str) -> tuple[object, bool]:
+    """The value and whether the text had to be mended; None when it could not be. Nothing in it is evaluated."""
+    try:
+        return _DECODER.decode(text), False
+    except (ValueError, RecursionError):
+        pass
+    return _mended(text) or None, True
+
+
+def _mended(text: str) -> list[object]:
+    """The items of a list that can be read, those that are broken mended as long as they are short."""
+    items: list[object] = []
+    left = _MAX_MENDED_CHARACTERS
+    for item in _item_texts(text):
+        with suppress(ValueError, RecursionError):
+            items.append(_DECODER.decode(item))
+            continue
+        if len(item) > min(left, _MAX_MENDED_ITEM_CHARACTERS):
+            continue
+        left -= len(item)
+        with suppress(ValueError, RecursionError):
+            items.append(json_repair.loads(item, skip_json_loads=True))
+    return items
+
+
+def _item_texts(text: str) -> Iterator[str]:
+    """The objects in a list, each as it is written."""
+    depth = start = 0
+    for token in _TOKEN.finditer(text):
+        step = _STEPS.get(token[0], 0)
+        if depth == 1 and token[0] == "{":
+            start = token.start()
+        depth += step
+        if depth == 1 and token[0] == "}":
+            yield text[start : token.end()]
+
+
+def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any] | None:
+    """The object; None when it gives one key twice, and so says two things."""
+    members = dict(pairs)
+    return members if len(members) == len(pairs) else None
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER: Final = json.JSONDecoder(strict=False, object_pairs_hook=_unique, parse_constant=_refuse)

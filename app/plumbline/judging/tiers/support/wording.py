@@ -1,0 +1,158 @@
+"""How the contexts' wording covers each checkable sentence of an answer: what tier lexical knows, tier embedding too.
+
+The measures were chosen on human labels, every dataset left out once (docs/agreement.md says what each is worth).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from plumbline.judging.text.overlap import ContextIndex
+from plumbline.judging.text.sample import SegmentedSample
+from plumbline.judging.text.words import FUNCTION_CHARACTERS, Words, characters_of, words_of
+from plumbline.judging.tiers.support.grams import Cover, Units, characters, cover, unit_of
+from plumbline.judging.tiers.support.names_numbers import unknown_names, unknown_numbers
+from plumbline.judging.tiers.support.near_pairs import NearPairs
+
+# By name; the first says most by itself.
+WORD_MEASURES = ("character_coverage", "near_pairs", "unknown_names", "unknown_numbers")
+CHARACTER_MEASURES = ("characters", "character_pairs", "unknown_numbers")
+# The more of them, the less support.
+COUNTED_AGAINST = frozenset({"unknown_names", "unknown_numbers"})
+
+# Beyond these counts one more says nothing new.
+_MAX_NAMES = 3
+_MAX_NUMBERS = 2
+_CHARACTERS_IN_GRAM = 4
+# -ln(this - share): the last pairs weigh more than the first, and all of them is 3, not infinity.
+_ABOVE_ALL = 1.05
+_PRIVATE_USE = 0xE000
+_PRIVATE_USE_SIZE = 0x1900
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """What was measured of one sentence.
+
+    `measures` by name, see `measure_wording`; `rows`: the index's sentences that hold most of it, shortest first, few;
+    `is_whole`: they hold all of it; `unknown`: names and numbers that no context has.
+    """
+
+    measures: Mapping[str, float]
+    rows: tuple[int, ...]
+    is_whole: bool
+    unknown: tuple[str, ...]
+
+
+def measure_wording(case: SegmentedSample) -> dict[int, Wording]:
+    """The wording of each checkable sentence, by its position.
+
+    English, and every language without measures of its own:
+        `character_coverage` in [0, 1]: share of the distinct runs of four characters (words joined by single blanks)
+            found in any context sentence, and in the best one: the mean of both.
+        `near_pairs` in [-0.05, 3]: share of the neighbouring content words that stand near each other in a context
+            sentence, as -ln(1.05 - share).
+        `unknown_names` in [0, 3], `unknown_numbers` in [0, 2]: how many the contexts do not have.
+    Chinese:
+        `characters` in [0, 1]: share of the distinct characters, function characters apart, in the best sentence.
+        `character_pairs` in [0, 1]: share of the pairs of neighbours found anywhere, and in the best: the mean.
+        `unknown_numbers`, as above.
+    """
+    texts = [case.sentences[position].text for position in case.checkable]
+    if not texts:
+        return {}
+    measure = _by_characters if case.language == "zh" else _by_words
+    measured = measure(texts, [words_of(text) for text in texts], _Passages(case.index))
+    return dict(zip(case.checkable, measured, strict=True))
+
+
+class _Passages:
+    """The distinct sentences of the contexts, shortest first, so that neither order nor repeats of contexts count."""
+
+    def __init__(self, index: ContextIndex) -> None:
+        rows: dict[str, int] = {}
+        for row, (_, sentence) in enumerate(index.places):
+            rows.setdefault(sentence.text, row)
+        texts = sorted(rows, key=lambda text: (len(text), text))
+        self.texts = texts
+        self.rows = [rows[text] for text in texts]
+        self.words = [index.words[row] for row in self.rows]
+        self.vocabulary = frozenset().union(*(words.every for words in self.words))
+
+    @cached_property
+    def rows_by_letter(self) -> Mapping[str, tuple[int, ...]]:
+        """The numbers of the passages that have a word of one character, ascending."""
+        rows: dict[str, list[int]] = {}
+        for number, words in enumerate(self.words):
+            for word in set(words.every):
+                if len(word) == 1:
+                    rows.setdefault(word, []).append(number)
+        return {word: tuple(numbers) for word, numbers in rows.items()}
+
+    def wording(self, measures: Mapping[str, float], covered: Cover, unknown: tuple[str, ...]) -> Wording:
+        rows = tuple(self.rows[number] for number in covered.rows)
+        return Wording(measures, rows, covered.best == 1.0, unknown)
+
+
+def _by_words(texts: Sequence[str], words: Sequence[Words], passages: _Passages) -> list[Wording]:
+    covers = cover(_spelt(words), _spelt(passages.words), size=_CHARACTERS_IN_GRAM)
+    pairs = NearPairs((known.content for known in passages.words), (asked.content for asked in words))
+    found = []
+    for text, spoken, found_runs in zip(texts, words, covers, strict=True):
+        covered = _covered(spoken, found_runs, passages)
+        names, numbers = unknown_names(text, passages.vocabulary), unknown_numbers(spoken, passages.vocabulary)
+        measures = {
+            "character_coverage": (covered.anywhere + covered.best) / 2,
+            "near_pairs": -math.log(_ABOVE_ALL - pairs.share(spoken.content)),
+            "unknown_names": float(min(_MAX_NAMES, len(names))),
+            "unknown_numbers": float(min(_MAX_NUMBERS, len(numbers))),
+        }
+        found.append(passages.wording(measures, covered, (*names, *numbers)))
+    return found
+
+
+def _by_characters(texts: Sequence[str], words: Sequence[Words], passages: _Passages) -> list[Wording]:
+    asked, known = [characters_of(text) for text in texts], [characters_of(text) for text in passages.texts]
+    ids: dict[str, int] = {}
+    units, others = _numbered(asked, ids), _numbered(known, ids)
+    function = np.array(sorted(ord(character) for character in FUNCTION_CHARACTERS), dtype=np.uint64)
+    singles = cover(units, others, size=1, left_out=function)
+    pairs = cover(units, others, size=2)
+    found = []
+    for spoken, single, pair, text in zip(words, singles, pairs, asked, strict=True):
+        numbers = unknown_numbers(spoken, passages.vocabulary)
+        measures = {
+            "characters": single.best,
+            # One character has no neighbour.
+            "character_pairs": (pair.anywhere + pair.best) / 2 if len(text) > 1 else single.best,
+            "unknown_numbers": float(min(_MAX_NUMBERS, len(numbers))),
+        }
+        found.append(passages.wording(measures, pair if pair.best == 1.0 else single, numbers))
+    return found
+
+
+def _spelt(sentences: Sequence[Words]) -> Units:
+    return characters([f" {' '.join(words.every)} " for words in sentences])
+
+
+def _covered(words: Words, covered: Cover, passages: _Passages) -> Cover:
+    """What was found, or for one word of one character, which has no run of four, the passages that have it."""
+    if len(words.every) != 1 or len(words.every[0]) > 1:
+        return covered
+    rows = passages.rows_by_letter.get(words.every[0], ())
+    return Cover(float(bool(rows)), float(bool(rows)), rows)
+
+
+def _numbered(sentences: Sequence[Sequence[str]], ids: dict[str, int]) -> Units:
+    """Units as numbers, a zero between two sentences: a character is its code, a word has one from the private use."""
+    flat: list[int] = []
+    for sentence in sentences:
+        flat.extend(
+            unit_of(unit) if len(unit) == 1 else _PRIVATE_USE + ids.setdefault(unit, len(ids)) % _PRIVATE_USE_SIZE
+            for unit in sentence
+        )
+        flat.append(0)
+    return np.array(flat[:-1], dtype=np.uint64)

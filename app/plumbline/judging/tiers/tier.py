@@ -1,0 +1,154 @@
+"""What a tier is, and what it needs from the world: protocols that backends fulfil without importing this room."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal, Protocol
+
+from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
+from plumbline.judging.ports.readiness import Readiness, State
+from plumbline.judging.ports.token_vectors import Reading, TokenVectors
+from plumbline.judging.text.sample import SegmentedSample
+from plumbline.judging.text.verdicts import Judgement
+
+
+class TierName(StrEnum):
+    """The tiers, in the order in which they are asked."""
+
+    LLM = "llm"
+    EMBEDDING = "embedding"
+    LEXICAL = "lexical"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What the caller of one sample wants of the tiers, and what they may spend.
+
+    Args:
+        ledger: where every call is written down.
+        threshold: the faithfulness at which the caller's verdict turns.
+        tenant: whose sample it is; nothing is shared between two of them. Empty when keys are not used.
+        judges: names of chat models of which each decides on every claim; empty for the default one.
+        samples: how often each of them is asked.
+        escalation: name of a second chat model that looks at what can change the outcome.
+        cache: whether a verdict of before may be taken.
+        can_wait: nobody waits for the answer; a sample of many, whose deadline does not run while it queues for a tier.
+    """
+
+    ledger: Ledger = field(default_factory=Ledger)
+    threshold: float = 0.5
+    tenant: str = ""
+    judges: tuple[str, ...] = ()
+    samples: int = 1
+    escalation: str | None = None
+    cache: Literal["use", "bypass"] = "use"
+    can_wait: bool = False
+
+
+class Tier(Protocol):
+    """One way to judge an answer."""
+
+    @property
+    def name(self) -> TierName: ...
+
+    async def judge(self, case: SegmentedSample, ask: Ask, *, seconds: float) -> Judgement:
+        """The tier's judgement within `seconds`.
+
+        Raises:
+            TierFailure: the tier cannot answer this sample now; the cascade goes on. Anything else is a bug.
+        """
+        ...
+
+    def readiness(self) -> Readiness: ...
+
+
+class ChatModel(Protocol):
+    """A chat model behind any provider, with whatever retries, pauses and second addresses it takes to reach it."""
+
+    @property
+    def name(self) -> str:
+        """What requests call this judge; `default` for the one that is asked when nobody is named."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """The model as its provider calls it."""
+        ...
+
+    @property
+    def context_tokens(self) -> int:
+        """How many tokens a request and its reply may have together."""
+        ...
+
+    async def complete(self, request: ChatRequest, *, seconds: float, ledger: Ledger) -> ChatReply:
+        """One reply within `seconds`, in the form asked for where the provider can be held to it.
+
+        Every request that reaches a provider is written into the ledger, whatever comes of it.
+
+        Raises:
+            TierFailure: with the reason; an empty, filtered or refused reply is a failure, a cut one is a reply.
+        """
+        ...
+
+    def readiness(self) -> Readiness:
+        """Whether it can be asked, and in the detail: provider, model, host and what was learnt of them; no key."""
+        ...
+
+
+class SentenceEncoder(Protocol):
+    """A model that turns each token of a short text into a unit vector."""
+
+    @property
+    def model(self) -> str: ...
+
+    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> Reading:
+        """The texts as the model's tokens, at little cost; `scope` as for `encode`.
+
+        Raises:
+            TierFailure: the model is not there, cannot be loaded, or did not finish in time.
+        """
+        ...
+
+    async def encode(
+        self, reading: Reading, *, seconds: float, scope: str = "", can_wait: bool = False
+    ) -> TokenVectors:
+        """The vectors of texts that were read; the same text always gives the same ones in one call.
+
+        Args:
+            reading: what `read` gave.
+            seconds: to wait at the most.
+            scope: whose texts they are; what one had encoded tells another nothing.
+            can_wait: nobody waits for the answer, so it may be long in coming.
+
+        Raises:
+            TierFailure: as `read`.
+            TooBusy: too much waits already.
+        """
+        ...
+
+    def readiness(self) -> Readiness: ...
+
+
+class AbsentTier:
+    """A tier that this process does not have: it fails with the reason for it, so that results can say so."""
+
+    def __init__(self, name: TierName, *, reason: FailureReason, detail: str) -> None:
+        self._name = name
+        self._reason = reason
+        self._detail = detail
+
+    @property
+    def name(self) -> TierName:
+        return self._name
+
+    async def judge(self, case: SegmentedSample, ask: Ask, *, seconds: float) -> Judgement:
+        """Never judges.
+
+        Raises:
+            TierFailure: always.
+        """
+        raise TierFailure(self._reason, self._detail)
+
+    def readiness(self) -> Readiness:
+        return Readiness(State.UNAVAILABLE, self._detail)

@@ -1,0 +1,238 @@
+"""The cache of verdicts: a tier that asks the one inside it only for what it was not asked before."""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol, TypeVar
+
+from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.judging.ports.observation import SILENT, Observer
+from plumbline.judging.ports.readiness import Readiness
+from plumbline.judging.text.sample import SegmentedSample
+from plumbline.judging.text.verdicts import INCOMPLETE, Judgement
+from plumbline.judging.tiers.judgement_record import RECORD_SHAPE, judgement_from_record, judgement_to_record
+from plumbline.judging.tiers.tier import Ask, Tier, TierName
+
+T = TypeVar("T")
+
+# To be raised when verdicts of before are no longer those that would be given, though nothing in a key tells.
+_KEY_VERSION = "1"
+# A store that takes longer is taken for one that holds nothing; a disk that hangs must not eat a sample's deadline.
+_LOOKUP_SECONDS = 0.5
+# Who waited for a request that ran out of its time asks anew when they have this much more.
+_WORTH_ASKING_SECONDS = 1.0
+
+
+# Key, and the bound on cost of those who wait there.
+_Place = tuple[str, float | None]
+
+
+@dataclass(slots=True, eq=False)
+class _Flight:
+    """One judgement under way, and whether it was kept before. `until`: the deadline of the first who asked for it."""
+
+    task: asyncio.Task[tuple[Judgement, bool]]
+    until: float
+    waiting: int = 0
+
+
+class VerdictStore(Protocol):
+    """Bytes by key. It bounds itself, may forget at any time, and raises nothing: what goes wrong is a miss."""
+
+    async def get(self, key: str) -> bytes | None: ...
+
+    async def put(self, key: str, value: bytes) -> None: ...
+
+    def readiness(self) -> Readiness: ...
+
+
+class CachedTier:
+    """A tier that keeps what the tier inside it says, and asks it once for identical samples under way together.
+
+    Verdicts are shared within a tenant alone. Only complete judgements are kept. The first of several identical
+    requests pays for the call and its ledger is charged; the others wait for it, each within its own deadline. They
+    share its failure too, except that of its time: who has more time than the first one asks anew.
+
+    `bypass` is judged anew and on its own, and its judgement takes the place of the one that was kept.
+
+    Args:
+        inner: the tier that judges.
+        store: where judgements are kept.
+        identity: what a judgement depends on besides the sample: models, parameters, prompts, the version of this
+            service. Equal identities must mean that either judgement may stand for the other.
+        observer: told what came of each look.
+    """
+
+    def __init__(
+        self,
+        inner: Tier,
+        store: VerdictStore,
+        *,
+        identity: Callable[[SegmentedSample, Ask], str],
+        observer: Observer = SILENT,
+    ) -> None:
+        self._inner = inner
+        self._store = store
+        self._identity = identity
+        self._observer = observer
+        self._flights: dict[_Place, _Flight] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    @property
+    def name(self) -> TierName:
+        return self._inner.name
+
+    async def judge(self, case: SegmentedSample, ask: Ask, *, seconds: float) -> Judgement:
+        """The judgement: one that was kept, that of an identical request under way, or a new one.
+
+        `account.cache` tells which: `hit` is one that this request caused no call for.
+
+        Raises:
+            TierFailure: that of the inner tier, or `timeout` after `seconds`.
+        """
+        until = time.monotonic() + seconds
+        key = verdict_key(case, tenant=ask.tenant, identity=self._identity(case, ask))
+        if ask.cache == "bypass":
+            self._observer.verdict_looked_up("bypass")
+            judgement = await self._inner.judge(case, ask, seconds=seconds)
+            self._spawn(self._keep(key, judgement))
+            return _accounted(judgement, "bypass")
+        # The bound on cost is part of the place: who may spend more must not get what a tighter bound has left undone.
+        place = (key, ask.ledger.max_cost)
+        while True:
+            flight = self._flights.get(place)
+            is_leader = flight is None
+            if flight is None:
+                flight = self._take_off(place, case, ask, until)
+            try:
+                judgement, was_kept = await self._land(place, flight, until)
+            except TierFailure as failure:
+                has_more_time = until - max(flight.until, time.monotonic()) >= _WORTH_ASKING_SECONDS
+                if not (failure.reason is FailureReason.TIMEOUT and has_more_time):
+                    if is_leader:
+                        self._observer.verdict_looked_up("miss")
+                    raise
+            else:
+                outcome: Literal["hit", "miss"] = "miss" if is_leader and not was_kept else "hit"
+                self._observer.verdict_looked_up(outcome)
+                return _accounted(judgement, outcome)
+
+    def readiness(self) -> Readiness:
+        """That of the inner tier: a broken store only makes verdicts dearer."""
+        return self._inner.readiness()
+
+    async def close(self) -> None:
+        """Cancels what is being judged and waits until what was judged is kept. To be called before the store's."""
+        for flight in self._flights.values():
+            flight.task.cancel()
+        # In turns: a judgement that is done just now begins to be kept meanwhile.
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _take_off(self, place: _Place, case: SegmentedSample, ask: Ask, until: float) -> _Flight:
+        # A task of its own, so that the cancellation of one who waits is not that of the others.
+        flight = _Flight(self._spawn(self._fly(place[0], case, ask, until)), until)
+        flight.task.add_done_callback(lambda _: self._landed(place, flight))
+        self._flights[place] = flight
+        return flight
+
+    async def _fly(self, key: str, case: SegmentedSample, ask: Ask, until: float) -> tuple[Judgement, bool]:
+        """The judgement, and whether it was kept before."""
+        kept = await self._find(key)
+        if kept is not None:
+            return kept, True
+        seconds = until - time.monotonic()
+        try:
+            async with asyncio.timeout(seconds) as scope:
+                return await self._inner.judge(case, ask, seconds=seconds), False
+        except TimeoutError:
+            # A TimeoutError that is not this scope's own is a bug of the tier.
+            if not scope.expired():
+                raise
+            raise TierFailure(FailureReason.TIMEOUT, f"timed out after {seconds:.1f} s") from None
+
+    def _landed(self, place: _Place, flight: _Flight) -> None:
+        # `exception()` is asked for also when nobody is left to hear of it, which asyncio would log as an oversight.
+        if flight.task.cancelled() or flight.task.exception() is not None:
+            self._clear(place, flight)
+            return
+        judgement, was_kept = flight.task.result()
+        if was_kept:
+            self._clear(place, flight)
+            return
+        # Who comes while it is being written takes it from the flight.
+        writing = self._spawn(self._keep(place[0], judgement))
+        writing.add_done_callback(lambda _: self._clear(place, flight))
+
+    async def _land(self, place: _Place, flight: _Flight, until: float) -> tuple[Judgement, bool]:
+        """What comes of the flight; `timeout` when it comes too late for this one."""
+        flight.waiting += 1
+        try:
+            await asyncio.wait({flight.task}, timeout=max(0.0, until - time.monotonic()))
+        finally:
+            flight.waiting -= 1
+            if not flight.waiting and not flight.task.done():
+                # Nobody is left to hear it; who comes now must not join what is being cancelled.
+                self._clear(place, flight)
+                flight.task.cancel()
+        if not flight.task.done():
+            raise TierFailure(FailureReason.TIMEOUT, "timed out before there was a verdict")
+        return flight.task.result()
+
+    def _clear(self, place: _Place, flight: _Flight) -> None:
+        if self._flights.get(place) is flight:
+            del self._flights[place]
+
+    async def _find(self, key: str) -> Judgement | None:
+        try:
+            async with asyncio.timeout(_LOOKUP_SECONDS):
+                record = await self._store.get(key)
+        except TimeoutError:
+            return None
+        return None if record is None else judgement_from_record(record)
+
+    async def _keep(self, key: str, judgement: Judgement) -> None:
+        record = judgement_to_record(judgement) if is_complete(judgement) else None
+        if record is not None:
+            await self._store.put(key, record)
+
+    def _spawn(self, work: Coroutine[None, None, T]) -> asyncio.Task[T]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+def verdict_key(case: SegmentedSample, *, tenant: str, identity: str) -> str:
+    """What a verdict is kept under: 64 hexadecimal digits, the same for the same input only.
+
+    The texts go in exactly as given, not normalised: claims and evidence hold offsets into them, which other code
+    points would make wrong, and a judge may well see the difference. The spans of the sentences go in as well, so that
+    a build that cuts them otherwise does not get claims on sentences that are no more.
+    """
+    spans = " ".join(f"{sentence.start}-{sentence.end}{sentence.kind}" for sentence in case.sentences)
+    checkable = " ".join(map(str, case.checkable))
+    sample = case.sample
+    first = (_KEY_VERSION, RECORD_SHAPE, tenant, identity, case.language, spans, checkable)
+    digest = hashlib.sha256()
+    for text in (*first, sample.question, sample.answer, *sample.contexts):
+        # A length before each: no text can pass for the end of one and the beginning of the next.
+        data = text.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(8, "big"))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def is_complete(judgement: Judgement) -> bool:
+    """Whether another request may be given this judgement later on."""
+    return INCOMPLETE not in judgement.flags
+
+
+def _accounted(judgement: Judgement, cache: Literal["hit", "miss", "bypass"]) -> Judgement:
+    """The judgement with what it cost this request: nothing when it is a hit."""
+    account = replace(judgement.account, cache=cache)
+    if cache == "hit":
+        account = replace(account, calls=0, prompt_tokens=None, completion_tokens=None)
+    return replace(judgement, account=account)

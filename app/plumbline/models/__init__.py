@@ -1,0 +1,1 @@
+"""Chat models and sentence encoders: the implementations of the ports of `judging`."""

@@ -1,0 +1,206 @@
+"""One endpoint with everything that looks after it: retries, its guard, limits, budgets, prices."""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import structlog
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, stop_any, stop_before_delay
+
+from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
+from plumbline.judging.ports.observation import ANSWERED, SILENT, JudgeCallNote, Observer
+from plumbline.models.chat.adaptive_limit import AdaptiveLimit
+from plumbline.models.chat.call_budget import CallBudget, LocalBudget
+from plumbline.models.chat.call_failures import CallFailure
+from plumbline.models.chat.completions import read_completion
+from plumbline.models.chat.completions_client import MAX_REPLY_BYTES, CompletionsClient
+from plumbline.models.chat.endpoint_guard import EndpointGuard, ModelHealth
+from plumbline.models.chat.endpoints import Endpoint
+from plumbline.models.chat.spending import Bill, Tariff, prompt_tokens
+
+_LONGEST_BACKOFF_SECONDS = 8.0
+# Output is far below its bound as a rule; the budget is settled when the provider has counted.
+_EXPECTED_OUTPUT_TOKENS = 512
+# With less left no provider answers, and the call would be paid for.
+_LEAST_SECONDS = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Care:
+    """How endpoints are looked after.
+
+    Args:
+        max_concurrency: calls under way at one time.
+        backoff_seconds: longest wait before the first retry.
+        rpm, tpm: requests and tokens a minute; None for no budget.
+        attempts: calls for one request at most, those apart that were refused for a field.
+        max_reply_bytes: of a reply, inflated.
+        jitter: a wait between 0 and the one given.
+    """
+
+    max_concurrency: int = 64
+    backoff_seconds: float = 0.5
+    rpm: int | None = None
+    tpm: int | None = None
+    attempts: int = 3
+    max_reply_bytes: int = MAX_REPLY_BYTES
+    jitter: Callable[[float], float] = field(default=lambda longest: random.uniform(0.0, longest))  # noqa: S311
+
+
+class AttendedEndpoint:
+    """One endpoint. Every call goes through here, so that its limits hold for all that ask it."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        health: ModelHealth,
+        tariff: Tariff,
+        care: Care,
+        budget: CallBudget | None = None,
+        *,
+        observer: Observer = SILENT,
+    ) -> None:
+        self.endpoint = endpoint
+        self._observer = observer
+        self._learnt = health.learnt
+        # Under a budget of our own, a complaint about too many calls is a stray one.
+        pause = care.backoff_seconds / 4 if care.rpm else care.backoff_seconds
+        self._guard = EndpointGuard(endpoint, health, unasked_pause_seconds=pause)
+        self._tariff = tariff
+        self._care = care
+        self._client = CompletionsClient(endpoint, max_reply_bytes=care.max_reply_bytes)
+        self._limit = AdaptiveLimit(care.max_concurrency)
+        self._budget = budget or LocalBudget(care.rpm, care.tpm)
+
+    @property
+    def is_shut(self) -> bool:
+        """Whether a breaker keeps calls away now."""
+        return self._guard.is_shut
+
+    def describe(self) -> str:
+        """Provider, model and host, what was learnt of them, and why they are not asked now; no key."""
+        return self._guard.describe()
+
+    async def complete(self, request: ChatRequest, *, seconds: float, ledger: Ledger) -> ChatReply:
+        """One reply within `seconds`, retries included.
+
+        Raises:
+            TierFailure: with the reason.
+        """
+        prompt = self._checked_length(request)
+        until = time.monotonic() + seconds
+        is_enough = stop_any(stop_after_attempt(self._care.attempts), stop_before_delay(seconds))
+        retrying = AsyncRetrying(
+            stop=lambda state: is_enough(state) or self.is_shut,
+            wait=self._backoff,
+            retry=retry_if_exception(lambda error: isinstance(error, CallFailure) and error.is_retryable),
+            reraise=True,
+        )
+        try:
+            async with asyncio.timeout(seconds) as scope:
+                return await retrying(self._attempt, request, prompt, until, ledger)
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            raise TierFailure(
+                FailureReason.TIMEOUT, f"{self.endpoint.host} did not answer within {seconds:.1f} seconds"
+            ) from None
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._client.close()
+
+    def _checked_length(self, request: ChatRequest) -> int:
+        """The estimated tokens of the request, which the model can read."""
+        needed = prompt_tokens(request)
+        if needed > self.endpoint.context_tokens:
+            raise TierFailure(
+                FailureReason.TOO_LONG,
+                f"about {needed} tokens, and {self.endpoint.model} reads {self.endpoint.context_tokens}",
+            )
+        return needed
+
+    def _backoff(self, state: RetryCallState) -> float:
+        failure = state.outcome.exception() if state.outcome else None
+        longest = min(_LONGEST_BACKOFF_SECONDS, self._care.backoff_seconds * 2 ** (state.attempt_number - 1))
+        asked = failure.wait_seconds if isinstance(failure, CallFailure) else None
+        return (asked or 0.0) + self._care.jitter(longest)
+
+    async def _attempt(self, request: ChatRequest, prompt: int, until: float, ledger: Ledger) -> ChatReply:
+        """One call, made again at once in a plainer form as long as the provider refuses a field."""
+        while True:
+            form = self._learnt.form
+            sent = form.parameters(request, self.endpoint.provider, self.endpoint.model)
+            try:
+                return await self._call(sent, prompt, request.max_output_tokens, until, ledger)
+            except CallFailure as failure:
+                if not failure.complaint or not self._learnt.learn(form, failure.complaint, sent):
+                    raise
+                structlog.get_logger().info("judge_form_changed", endpoint=self.describe())
+
+    async def _call(
+        self, sent: Mapping[str, object], prompt: int, max_output: int, until: float, ledger: Ledger
+    ) -> ChatReply:
+        worst = self._tariff.worst_case(prompt, max_output)
+        expected = prompt + min(max_output, _EXPECTED_OUTPUT_TOKENS)
+        self._guard.check(until)
+        with ledger.reserve(worst) as is_affordable:
+            if not is_affordable:
+                raise CallFailure(FailureReason.OVER_BUDGET, self._why_too_dear(worst))
+            async with self._limit.slot() as slot:
+                self._guard.check(until)
+                if until - time.monotonic() < _LEAST_SECONDS:
+                    raise CallFailure(FailureReason.TIMEOUT, "the deadline passed before it was this call's turn")
+                await self._wait_out_pause()
+                bill = Bill()
+                try:
+                    async with self._within_budgets(expected, bill, until), self._guard.watch(until):
+                        return await self._exchange(sent, bill, max_output, worst)
+                except CallFailure as failure:
+                    slot.was_throttled = failure.is_throttle
+                    raise
+                finally:
+                    bill.write(ledger, self._tariff, worst)
+
+    async def _exchange(
+        self, sent: Mapping[str, object], bill: Bill, max_output: int, worst: float | None
+    ) -> ChatReply:
+        at = self.endpoint
+        note = JudgeCallNote(at.provider.name, at.model, at.host, max_output)
+        with self._observer.judge_call(note):
+            try:
+                completion = read_completion(await self._client.post(sent, bill.departure, headers=note.headers))
+                bill.tokens = completion.tokens
+                reply = completion.reply(at)
+            except CallFailure as failure:
+                bill.is_free = failure.is_free
+                note.outcome = failure.reason
+                raise
+            else:
+                note.outcome, note.is_truncated = ANSWERED, reply.is_truncated
+                return reply
+            finally:
+                bill.describe(note, self._tariff, worst)
+
+    @asynccontextmanager
+    async def _within_budgets(self, expected: int, bill: Bill, until: float) -> AsyncIterator[None]:
+        """Waits for the budgets a minute, and corrects that of tokens by what was counted."""
+        settle = await self._budget.turn(expected, until=until)
+        try:
+            yield
+        finally:
+            settle(bill.tokens_used(expected))
+
+    async def _wait_out_pause(self) -> None:
+        """Waits as long as the provider wants to be left alone, and a little more, lest all come back at once."""
+        if pause := self._guard.pause_seconds:
+            await asyncio.sleep(pause + self._care.jitter(min(pause, self._care.backoff_seconds)))
+
+    def _why_too_dear(self, worst: float | None) -> str:
+        if worst is None:
+            return f"the price of {self.endpoint.model} is not known, and what may be spent is bounded"
+        return f"a call to {self.endpoint.model} could cost {worst:.6f}, more than is left for this sample"

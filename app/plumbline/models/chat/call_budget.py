@@ -1,0 +1,129 @@
+"""Budgets a minute of one address: a call waits for its turn, and is settled by what it took."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from plumbline.ground.errors import FailureReason
+from plumbline.models.chat.call_failures import CallFailure
+from plumbline.models.chat.rate_budget import Rate, RateBudget
+from plumbline.models.chat.shared_database import SharedDatabase
+
+# Providers count requests by the second too (DashScope: a sixtieth of the budget), tokens by the minute alone.
+_BURST_OF_REQUESTS_SECONDS, _BURST_OF_TOKENS_SECONDS = 0.1, 1.0
+_UNBOUNDED: Final = Rate(0.0, 0.0)
+# Told the tokens that were used.
+Settle = Callable[[int], None]
+
+
+class CallBudget(Protocol):
+    """So many requests and tokens in any minute."""
+
+    async def turn(self, tokens: int, *, until: float) -> Settle:
+        """Waits until a call of so many tokens may be made, no longer than `until`, monotonic seconds.
+
+        Raises:
+            CallFailure: it may not be made in time; nothing was taken.
+        """
+
+
+class LocalBudget:
+    """`CallBudget` of this process alone; None: no bound."""
+
+    def __init__(self, rpm: int | None, tpm: int | None) -> None:
+        self._rpm, self._tpm = rpm, tpm
+        self._requests = RateBudget(rpm, burst_seconds=_BURST_OF_REQUESTS_SECONDS) if rpm else None
+        self._tokens = RateBudget(tpm, burst_seconds=_BURST_OF_TOKENS_SECONDS) if tpm else None
+
+    async def turn(self, tokens: int, *, until: float) -> Settle:
+        """As `CallBudget.turn`; first come, first served."""
+        wait = self._tokens.reserve(tokens, within_seconds=until - time.monotonic()) if self._tokens else 0.0
+        if wait is None:
+            raise _out_of_budget(f"{self._tpm} tokens")
+        settle = self._settling(tokens)
+        try:
+            await _sleep(wait)
+            wait = self._requests.reserve(1, within_seconds=until - time.monotonic()) if self._requests else 0.0
+            if wait is None:
+                raise _out_of_budget(f"{self._rpm} requests")
+            await _sleep(wait)
+        except BaseException:
+            settle(0)
+            raise
+        return settle
+
+    def _settling(self, reserved: int) -> Settle:
+        def settle(used: int) -> None:
+            if self._tokens:
+                self._tokens.settle(reserved, used)
+
+        return settle
+
+
+class SharedBudget:
+    """`CallBudget` of all processes that share a database; while it cannot be asked, of this process alone.
+
+    What a call took less, or more, than it reserved is told with the next one: a call is one round trip.
+
+    Args:
+        key: which address it is of; holds no secret.
+    """
+
+    def __init__(self, database: SharedDatabase, key: str, rpm: int | None, tpm: int | None) -> None:
+        self._database = database
+        self._key = key
+        self._rpm, self._tpm = rpm, tpm
+        self._requests = Rate.of(rpm, burst_seconds=_BURST_OF_REQUESTS_SECONDS) if rpm else _UNBOUNDED
+        self._tokens = Rate.of(tpm, burst_seconds=_BURST_OF_TOKENS_SECONDS) if tpm else _UNBOUNDED
+        self._local = LocalBudget(rpm, tpm)
+        self._correction = 0.0
+
+    async def turn(self, tokens: int, *, until: float) -> Settle:
+        """As `CallBudget.turn`; first come, first served, by the clock of the database."""
+        correction, self._correction = self._correction, 0.0
+        found = await self._database.ask(
+            "SELECT reserve_v1(%s, %s, %s, %s, %s, %s, %s)",
+            (
+                self._key,
+                self._requests.seconds_per_unit,
+                self._requests.tolerance,
+                tokens * self._tokens.seconds_per_unit,
+                self._tokens.tolerance,
+                correction,
+                until - time.monotonic(),
+            ),
+        )
+        if found is None:
+            self._correction += correction
+            return await self._local.turn(tokens, until=until)
+        ((wait,),) = found
+        if wait is None:
+            raise _out_of_budget(" and ".join(self._bounds()))
+        settle = self._settling(tokens)
+        try:
+            await _sleep(wait)
+        except BaseException:
+            settle(0)
+            raise
+        return settle
+
+    def _bounds(self) -> list[str]:
+        bounds = ((self._rpm, "requests"), (self._tpm, "tokens"))
+        return [f"{bound} {what}" for bound, what in bounds if bound]
+
+    def _settling(self, reserved: int) -> Settle:
+        def settle(used: int) -> None:
+            self._correction += (used - reserved) * self._tokens.seconds_per_unit
+
+        return settle
+
+
+async def _sleep(seconds: float) -> None:
+    """As `asyncio.sleep`, but a wait of 0 does not give way: a call that may go now goes now."""
+    if seconds > 0:
+        await asyncio.sleep(seconds)
+
+
+def _out_of_budget(what: str) -> CallFailure:
+    return CallFailure(FailureReason.RATE_LIMITED, f"the budget of {what} a minute has no room within the deadline")

@@ -1,0 +1,199 @@
+"""Why one call failed, and what follows from it: whether to try again, when, and who is to blame."""
+
+import json
+import re
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+from http import HTTPStatus
+from math import isfinite
+from time import time
+
+from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.models.chat.endpoints import Endpoint
+
+# Error codes and model names are shown to callers; what else a provider writes may hold their text or the key.
+_SAFE_WORD = re.compile(r"[A-Za-z0-9_.:/@\-]{1,128}")
+_FILTER_CODES = ("data_inspection_failed", "datainspectionfailed", "content_filter", "content_policy_violation")
+_FILTER_WORDS = ("input was flagged", "flagged_input", "responsibleaipolicyviolation")
+_TOO_LONG_WORDS = (
+    "context_length_exceeded", "maximum context length", "exceed_context_size", "range of input length",
+    "context window", "input is too long", "prompt is too long",
+)  # fmt: skip
+_UNPAID_CODES = ("arrearage", "insufficient_quota", "billing_not_active", "billing_hard_limit_reached")
+_STATUS_OF_WORD = {"rate_limit_exceeded": 429, "limit_requests": 429, "server_error": 500, "invalid_api_key": 401}
+_RETRIED = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
+_MISCONFIGURED = frozenset(
+    {HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}
+)
+_REASONS: Mapping[int, FailureReason] = {
+    HTTPStatus.UNAUTHORIZED: FailureReason.AUTHENTICATION,
+    HTTPStatus.FORBIDDEN: FailureReason.AUTHENTICATION,
+    HTTPStatus.REQUEST_TIMEOUT: FailureReason.TIMEOUT,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: FailureReason.TOO_LONG,
+    HTTPStatus.TOO_MANY_REQUESTS: FailureReason.RATE_LIMITED,
+}
+_COMPLAINT_CHARACTERS = 4_096
+
+
+class Blame(StrEnum):
+    """What a failure says of the endpoint: nothing, that it is ill, or that it is set up wrongly."""
+
+    NOTHING = "nothing"
+    TRANSPORT = "transport"
+    CONFIGURATION = "configuration"
+
+
+class CallFailure(TierFailure):
+    """One call failed.
+
+    Args:
+        reason, detail: as of every `TierFailure`.
+        is_retryable: the same call may succeed later.
+        blame: which breaker counts it.
+        wait_seconds: how long the provider asks to be left alone; None when it does not say.
+        is_throttle: there were too many calls at once.
+        is_free: the provider said no, and bills nothing.
+        complaint: what the provider wrote with a 400 or 422, in lower case and shortened; never shown.
+    """
+
+    def __init__(
+        self,
+        reason: FailureReason,
+        detail: str,
+        *,
+        is_retryable: bool = False,
+        blame: Blame = Blame.NOTHING,
+        wait_seconds: float | None = None,
+        is_throttle: bool = False,
+        is_free: bool = False,
+        complaint: str = "",
+    ) -> None:
+        super().__init__(reason, detail)
+        self.is_retryable = is_retryable
+        self.blame = blame
+        self.wait_seconds = wait_seconds
+        self.is_throttle = is_throttle
+        self.is_free = is_free
+        self.complaint = complaint
+
+
+def status_failure(status: int, headers: Mapping[str, str], body: bytes, endpoint: Endpoint) -> CallFailure:
+    """What an error status means."""
+    text = body[:_COMPLAINT_CHARACTERS].decode("utf-8", errors="replace")
+    return _classified(status, _code_of(_loaded(body)), text, headers, endpoint)
+
+
+def embedded_failure(error: object, endpoint: Endpoint) -> CallFailure:
+    """What an `error` field inside a reply with status 200 means: the status that its code stands for."""
+    code = _code_of({"error": error})
+    text = json.dumps(error)[:_COMPLAINT_CHARACTERS]
+    status = _status_in(code)
+    if status is None:
+        if _is_filter(code, text.lower()):
+            return CallFailure(FailureReason.CONTENT_FILTERED, "the provider's content filter stopped the call")
+        return CallFailure(FailureReason.INVALID_REPLY, "the provider's reply is an error under status 200")
+    return _classified(status, code, text, {}, endpoint)
+
+
+def shown(word: object, endpoint: Endpoint) -> str | None:
+    """A provider's own word when callers may see it: short, plain, and without our key."""
+    if not isinstance(word, str) or not _SAFE_WORD.fullmatch(word) or endpoint.api_key in word:
+        return None
+    return word
+
+
+def wait_asked_for(headers: Mapping[str, str]) -> float | None:
+    """Seconds in `retry-after-ms` or `retry-after` (seconds or a date); None when neither holds a time to come."""
+    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        value = headers.get(name, "").strip()
+        try:
+            seconds = float(value) * scale
+        except ValueError:
+            seconds = _seconds_until(value) if scale == 1.0 else 0.0
+        if isfinite(seconds) and seconds > 0:
+            return seconds
+    return None
+
+
+def _seconds_until(date: str) -> float:
+    try:
+        return parsedate_to_datetime(date).timestamp() - time()
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return 0.0
+
+
+def _classified(
+    status: int, code: str | None, text: str, headers: Mapping[str, str], endpoint: Endpoint
+) -> CallFailure:
+    word, complaint = shown(code, endpoint), text.lower()
+    detail = f"HTTP {status}" + (f" ({word})" if word and word != str(status) else "")
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return CallFailure(
+            FailureReason.UPSTREAM_ERROR,
+            detail,
+            is_retryable=True,
+            blame=Blame.TRANSPORT,
+            wait_seconds=wait_asked_for(headers),
+            is_throttle=status == HTTPStatus.SERVICE_UNAVAILABLE,
+            is_free=True,
+        )
+    if _is_filter(code, complaint):
+        return CallFailure(FailureReason.CONTENT_FILTERED, detail, is_free=True)
+    is_refusal = status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
+    if is_refusal and holds_any(complaint, _TOO_LONG_WORDS):
+        return CallFailure(FailureReason.TOO_LONG, detail, is_free=True)
+    is_unpaid = _is_unpaid(code, endpoint)
+    return CallFailure(
+        _REASONS.get(status, FailureReason.REJECTED),
+        detail,
+        is_retryable=status in _RETRIED and not is_unpaid,
+        blame=Blame.CONFIGURATION if status in _MISCONFIGURED or is_unpaid else Blame.NOTHING,
+        wait_seconds=wait_asked_for(headers),
+        is_throttle=status == HTTPStatus.TOO_MANY_REQUESTS and not is_unpaid,
+        is_free=True,
+        complaint=complaint if is_refusal else "",
+    )
+
+
+def _is_unpaid(code: str | None, endpoint: Endpoint) -> bool:
+    """Whether the account has run dry, which no retry mends."""
+    word = (code or "").lower()
+    return word in _UNPAID_CODES and not (word == "insufficient_quota" and endpoint.provider.quota_is_throttle)
+
+
+def _loaded(body: bytes) -> object:
+    try:
+        loaded: object = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return loaded
+
+
+def _code_of(body: object) -> str | None:
+    """The code in `{"error": {"code": …}}`, or in the bare `{"code": …}` that some servers write."""
+    if not isinstance(body, dict):
+        return None
+    error = body.get("error", body)
+    if not isinstance(error, dict):
+        return None
+    code = error.get("code") or error.get("type")
+    return str(code) if isinstance(code, str | int) else None
+
+
+def _status_in(code: str | None) -> int | None:
+    if code is None:
+        return None
+    if code in _STATUS_OF_WORD:
+        return _STATUS_OF_WORD[code]
+    is_status = code.isascii() and code.isdigit() and len(code) == len("500")
+    return int(code) if is_status and int(code) >= HTTPStatus.BAD_REQUEST else None
+
+
+def _is_filter(code: str | None, complaint: str) -> bool:
+    return (code or "").lower() in _FILTER_CODES or holds_any(complaint, _FILTER_WORDS)
+
+
+def holds_any(text: str, words: tuple[str, ...]) -> bool:
+    """Whether one of the words stands in the text."""
+    return any(word in text for word in words)

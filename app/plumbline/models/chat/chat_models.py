@@ -1,0 +1,132 @@
+"""The chat models that judge, by name: each a list of endpoints, asked in order until one answers."""
+
+import hashlib
+import time
+from collections.abc import Sequence
+
+from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.ground.settings import Settings
+from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
+from plumbline.judging.ports.observation import SILENT, Observer
+from plumbline.judging.ports.readiness import Readiness, State
+from plumbline.models.chat.attended_endpoint import AttendedEndpoint, Care
+from plumbline.models.chat.call_budget import SharedBudget
+from plumbline.models.chat.endpoint_guard import ModelHealth
+from plumbline.models.chat.endpoints import Endpoint, resolve_judges
+from plumbline.models.chat.request_form import LearntForm
+from plumbline.models.chat.shared_database import SharedDatabase
+from plumbline.models.chat.spending import Tariff
+
+# Of what is left, for an endpoint that has others behind it: one that hangs leaves them time.
+_SHARE = 0.6
+
+
+def build_chat_models(
+    settings: Settings,
+    care: Care | None = None,
+    *,
+    shared: SharedDatabase | None = None,
+    observer: Observer = SILENT,
+) -> dict[str, "FailoverChatModel"]:
+    """The chat models that the settings name, `default` first; empty when they name none.
+
+    Args:
+        settings: of the process.
+        care: in place of what the settings say of limits, retries and budgets.
+        shared: where budgets are kept that hold for other processes too.
+        observer: told of every call.
+
+    Raises:
+        ConfigurationError: an endpoint lacks what its provider needs.
+    """
+    care = care or Care(
+        max_concurrency=settings.llm_max_concurrency,
+        backoff_seconds=settings.llm_backoff_seconds,
+        rpm=settings.llm_rpm,
+        tpm=settings.llm_tpm,
+    )
+    # What limits an account is kept for each key; what is learnt of a model serves all keys.
+    attended: dict[Endpoint, AttendedEndpoint] = {}
+    health: dict[tuple[str, str, str], ModelHealth] = {}
+
+    def attend(endpoint: Endpoint) -> AttendedEndpoint:
+        if endpoint not in attended:
+            place = (endpoint.provider.name, endpoint.base_url, endpoint.model)
+            known = health.setdefault(place, ModelHealth(LearntForm(endpoint.provider)))
+            tariff = Tariff((settings.llm_prices or {}).get(endpoint.model))
+            budget = None
+            if shared is not None and (care.rpm or care.tpm):
+                budget = SharedBudget(shared, _key(endpoint), care.rpm, care.tpm)
+            attended[endpoint] = AttendedEndpoint(endpoint, known, tariff, care, budget, observer=observer)
+        return attended[endpoint]
+
+    return {
+        name: FailoverChatModel(name, [attend(endpoint) for endpoint in endpoints])
+        for name, endpoints in resolve_judges(settings).items()
+    }
+
+
+class FailoverChatModel:
+    """One judge: the endpoints that can stand in for one another.
+
+    Args:
+        name: what requests call it.
+        endpoints: one or more, the preferred one first.
+    """
+
+    def __init__(self, name: str, endpoints: Sequence[AttendedEndpoint]) -> None:
+        self._name = name
+        self._endpoints = tuple(endpoints)
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def model(self) -> str:
+        return self._endpoints[0].endpoint.model
+
+    @property
+    def context_tokens(self) -> int:
+        """Of the preferred endpoint; one that reads less is passed over for requests that are too long for it."""
+        return self._endpoints[0].endpoint.context_tokens
+
+    async def complete(self, request: ChatRequest, *, seconds: float, ledger: Ledger) -> ChatReply:
+        """One reply within `seconds`, from the first endpoint that has one.
+
+        Raises:
+            TierFailure: no endpoint has; the reason is that of the last one asked, the detail has all.
+        """
+        until = time.monotonic() + seconds
+        failures: list[TierFailure] = []
+        for position, endpoint in enumerate(self._endpoints):
+            left = until - time.monotonic()
+            if left <= 0:
+                failures.append(TierFailure(FailureReason.TIMEOUT, "no time was left to ask"))
+                break
+            is_last = position == len(self._endpoints) - 1
+            try:
+                return await endpoint.complete(request, seconds=left if is_last else left * _SHARE, ledger=ledger)
+            except TierFailure as failure:
+                failures.append(failure)
+        last = failures[-1]
+        if len(failures) == 1:
+            raise last
+        raise TierFailure(last.reason, "; ".join(failure.detail for failure in failures)) from last
+
+    def readiness(self) -> Readiness:
+        """Unavailable while every endpoint is shut."""
+        is_shut = all(endpoint.is_shut for endpoint in self._endpoints)
+        detail = "; then ".join(endpoint.describe() for endpoint in self._endpoints)
+        return Readiness(State.UNAVAILABLE if is_shut else State.READY, detail)
+
+    async def close(self) -> None:
+        """Closes the connections of every endpoint."""
+        for endpoint in self._endpoints:
+            await endpoint.close()
+
+
+def _key(endpoint: Endpoint) -> str:
+    """What stands for an address, model and key in a database."""
+    parts = (endpoint.provider.name, endpoint.base_url, endpoint.model, endpoint.api_key)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -1,0 +1,131 @@
+"""Reads a chat completion, strictly where a verdict hangs on it and leniently where only a count does."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from plumbline.ground.errors import FailureReason
+from plumbline.judging.ports.exchange import ChatReply
+from plumbline.models.chat.call_failures import CallFailure, embedded_failure, shown
+from plumbline.models.chat.endpoints import Endpoint
+from plumbline.models.chat.thinking import without_thinking
+
+# No model reads or writes more in one call; a count beyond is a fault of the server.
+_MOST_TOKENS = 100_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCounts:
+    """The provider's counts; None where it gave none, or nonsense."""
+
+    prompt: int | None = None
+    completion: int | None = None
+    cached: int | None = None
+
+    @property
+    def is_known(self) -> bool:
+        return self.prompt is not None or self.completion is not None
+
+
+class _Message(BaseModel):
+    content: str | None = None
+    refusal: str | None = None
+
+
+class _Choice(BaseModel):
+    message: _Message | None = None
+    finish_reason: str | None = None
+    error: object = None
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS else None
+
+
+def _object_or_none(value: object) -> object:
+    return value if isinstance(value, dict) else None
+
+
+def _text_or_none(value: object) -> object:
+    return value if isinstance(value, str) else None
+
+
+# A count that is none is unknown; a verdict is not lost for it.
+_Count = Annotated[int | None, BeforeValidator(_count)]
+
+
+class _PromptDetails(BaseModel):
+    cached_tokens: _Count = None
+
+
+class _Usage(BaseModel):
+    prompt_tokens: _Count = None
+    completion_tokens: _Count = None
+    prompt_tokens_details: Annotated[_PromptDetails | None, BeforeValidator(_object_or_none)] = None
+
+
+class Completion(BaseModel):
+    """What we read of a chat completion."""
+
+    model_config = ConfigDict(extra="ignore")
+    choices: list[_Choice] | None = None
+    model: Annotated[str | None, BeforeValidator(_text_or_none)] = None
+    usage: Annotated[_Usage | None, BeforeValidator(_object_or_none)] = None
+    error: object = None
+
+    @property
+    def tokens(self) -> TokenCounts:
+        if self.usage is None:
+            return TokenCounts()
+        details = self.usage.prompt_tokens_details or _PromptDetails()
+        return TokenCounts(self.usage.prompt_tokens, self.usage.completion_tokens, details.cached_tokens)
+
+    @property
+    def is_error(self) -> bool:
+        """Whether it is an error in the clothes of a reply, which nobody bills."""
+        return not self.choices and isinstance(self.error, dict | str) and bool(self.error)
+
+    def reply(self, endpoint: Endpoint) -> ChatReply:
+        """The reply in it.
+
+        Raises:
+            CallFailure: it is empty, filtered, refused, or an error.
+        """
+        if self.is_error:
+            raise embedded_failure(self.error, endpoint)
+        if self.choices is None:
+            raise _not_a_completion()
+        if not self.choices:
+            raise CallFailure(FailureReason.EMPTY_REPLY, "the provider's reply has no choices")
+        choice = self.choices[0]
+        if isinstance(choice.error, dict):
+            raise embedded_failure(choice.error, endpoint)
+        if choice.message is None:
+            raise _not_a_completion()
+        if choice.message.refusal:
+            raise CallFailure(FailureReason.REFUSED, "the model refused to judge")
+        if choice.finish_reason == "content_filter":
+            raise CallFailure(FailureReason.CONTENT_FILTERED, "the provider's content filter stopped the reply")
+        is_truncated = choice.finish_reason == "length"
+        content = without_thinking(choice.message.content or "")
+        if not content:
+            cut = ": it was cut before it began" if is_truncated else ""
+            raise CallFailure(FailureReason.EMPTY_REPLY, f"the model's reply is empty{cut}")
+        return ChatReply(content, shown(self.model, endpoint) or endpoint.model, is_truncated)
+
+
+def read_completion(body: bytes) -> Completion:
+    """The completion in a reply's body.
+
+    Raises:
+        CallFailure: it is none.
+    """
+    try:
+        return Completion.model_validate_json(body)
+    except ValidationError as error:
+        raise _not_a_completion() from error
+
+
+def _not_a_completion() -> CallFailure:
+    return CallFailure(FailureReason.INVALID_REPLY, "the provider's reply is not a chat completion")

@@ -1,0 +1,98 @@
+"""The form of a request to one model, and what its provider taught us of it by refusing fields."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from plumbline.judging.ports.exchange import ChatRequest
+from plumbline.models.chat.call_failures import holds_any
+from plumbline.models.chat.providers import Provider, Structure, TokenLimit
+
+_STRUCTURE_WORDS = ("response_format", "json_schema", "json_object", "json mode", "json_mode", "structured output")
+_THINKING_WORDS = ("enable_thinking", "chat_template_kwargs", "reasoning_effort", "thinking")
+_REFUSAL_WORDS = (
+    "unsupported", "not support", "unrecognized", "unrecognised", "unknown", "extra inputs", "extra fields",
+    "not permitted", "not allowed", "unexpected", "instead",
+)  # fmt: skip
+_LOOSER: Mapping[Structure, Structure] = {"json_schema": "json_object", "json_object": "plain"}
+_OTHER_LIMIT: Mapping[TokenLimit, TokenLimit] = {
+    "max_tokens": "max_completion_tokens",
+    "max_completion_tokens": "max_tokens",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RequestForm:
+    """Which of the fields that a provider may take are sent."""
+
+    structure: Structure
+    token_limit: TokenLimit
+    is_limit_renamed: bool = False
+    sends_temperature: bool = True
+    sends_thinking_off: bool = True
+
+    def parameters(self, request: ChatRequest, provider: Provider, model: str) -> dict[str, object]:
+        """The body of the request."""
+        system = request.system
+        if self.structure == "json_object" and not any("json" in text.lower() for text in (system, request.user)):
+            # DashScope refuses JSON mode unless a message has the word.
+            system += "\n\nReply with one JSON object."
+        parameters: dict[str, object] = {
+            "model": model,
+            "messages": [{"role": "system", "content": system}, {"role": "user", "content": request.user}],
+            self.token_limit: request.max_output_tokens,
+        }
+        temperature = provider.temperature if request.temperature is None else request.temperature
+        if temperature is not None and self.sends_temperature:
+            parameters["temperature"] = temperature
+        if self.structure == "json_object":
+            parameters["response_format"] = {"type": "json_object"}
+        elif self.structure == "json_schema":
+            schema = {"name": request.schema_name, "strict": True, "schema": dict(request.schema)}
+            parameters["response_format"] = {"type": "json_schema", "json_schema": schema}
+        if self.sends_thinking_off:
+            parameters |= provider.thinking_off
+        return parameters
+
+    def without_what_is_refused(self, complaint: str, sent: Mapping[str, object], provider: Provider) -> "RequestForm":
+        """The form with one field less, or the same when the complaint is about none that was sent.
+
+        Args:
+            complaint: what the provider wrote with its 400 or 422, in lower case.
+            sent: the body that it refused.
+            provider: whose manners these are.
+        """
+        if self.sends_thinking_off and provider.thinking_off and holds_any(complaint, _THINKING_WORDS):
+            return replace(self, sends_thinking_off=False)
+        if self.structure != "plain" and holds_any(complaint, _STRUCTURE_WORDS):
+            return replace(self, structure=_LOOSER[self.structure])
+        if "temperature" in sent and "temperature" in complaint:
+            return replace(self, sends_temperature=False)
+        other = _OTHER_LIMIT[self.token_limit]
+        is_about_limit = (
+            not self.is_limit_renamed and self.token_limit in complaint and holds_any(complaint, _REFUSAL_WORDS)
+        )
+        # The newer name goes only to servers that asked for it.
+        if is_about_limit and (other == "max_tokens" or other in complaint):
+            return replace(self, token_limit=other, is_limit_renamed=True)
+        return self
+
+
+class LearntForm:
+    """The form that a model is known to take; shared by everything that asks this model at this address."""
+
+    def __init__(self, provider: Provider) -> None:
+        self._provider = provider
+        self._form = RequestForm(provider.structure, provider.token_limit)
+
+    @property
+    def form(self) -> RequestForm:
+        return self._form
+
+    def learn(self, used: RequestForm, complaint: str, sent: Mapping[str, object]) -> bool:
+        """Takes a refusal in; True when there is now another form to try.
+
+        Refusals of a form that is no longer used teach nothing new: its calls are made again as the others were.
+        """
+        if used == self._form:
+            self._form = used.without_what_is_refused(complaint, sent, self._provider)
+        return used != self._form

@@ -1,0 +1,144 @@
+"""What judges of several processes share, in PostgreSQL: single statements, and no failure that reaches a sample."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from plumbline.ground.postgres import connection_string, reason_of
+
+if TYPE_CHECKING:
+    from psycopg_pool import AsyncConnectionPool
+
+SCHEMA: Final = "plumbline_judges"
+# "PLSJ"
+_LOCK: Final = 0x504C534A
+_CONNECTIONS: Final = 4
+# Beyond so long a process does better without the others.
+_PATIENCE_SECONDS: Final = 1.0
+_REST_SECONDS: Final = 5.0
+# `rate`: until when what was reserved is paid for, in seconds since 1970; lost with the server, which harms nothing.
+# `reserve_v1`: the generic cell rate algorithm for requests and tokens in one round trip, by the clock of the server. A
+# request is reserved for the moment at which its tokens are there. NULL, and nothing reserved, when the wait is longer
+# than `within`.
+_TABLES: Final = f"""
+SELECT pg_advisory_xact_lock({_LOCK});
+CREATE SCHEMA IF NOT EXISTS {SCHEMA};
+CREATE UNLOGGED TABLE IF NOT EXISTS rate (
+    key text PRIMARY KEY, requests double precision NOT NULL, tokens double precision NOT NULL);
+CREATE TABLE IF NOT EXISTS verdict (
+    key text PRIMARY KEY, stored double precision NOT NULL, used double precision NOT NULL, size bigint NOT NULL,
+    value bytea NOT NULL);
+CREATE INDEX IF NOT EXISTS verdict_stored ON verdict (stored);
+CREATE INDEX IF NOT EXISTS verdict_used ON verdict (used);
+CREATE OR REPLACE FUNCTION reserve_v1(
+    which text, request_cost double precision, request_tolerance double precision, token_cost double precision,
+    token_tolerance double precision, correction double precision, within double precision)
+    RETURNS double precision LANGUAGE plpgsql AS $$
+DECLARE
+    paid rate; now double precision; token_start double precision; request_start double precision;
+    wait double precision;
+BEGIN
+    INSERT INTO rate VALUES (which, 0, 0) ON CONFLICT DO NOTHING;
+    SELECT * INTO paid FROM rate WHERE key = which FOR UPDATE;
+    now := extract(epoch FROM clock_timestamp());
+    paid.tokens := paid.tokens + correction;
+    token_start := greatest(paid.tokens, now);
+    wait := greatest(0, token_start - token_tolerance - now);
+    request_start := greatest(paid.requests, now + wait);
+    wait := greatest(wait, request_start - request_tolerance - now);
+    IF wait > within THEN
+        UPDATE rate SET tokens = paid.tokens WHERE key = which;
+        RETURN NULL;
+    END IF;
+    UPDATE rate SET tokens = CASE WHEN token_cost > 0 THEN token_start + token_cost ELSE paid.tokens END,
+        requests = CASE WHEN request_cost > 0 THEN request_start + request_cost ELSE paid.requests END
+        WHERE key = which;
+    RETURN wait;
+END $$;
+"""
+
+
+class SharedDatabase:
+    """One database for all processes; opened when first used.
+
+    Args:
+        url: of PostgreSQL.
+        schema: where the tables are.
+
+    Raises:
+        ConfigurationError: the URL cannot be read, or the extra is not installed.
+    """
+
+    def __init__(self, url: str, *, schema: str = SCHEMA) -> None:
+        self._schema = schema
+        self._conninfo = connection_string(url, schema=schema, is_durable=False)
+        self._pool: AsyncConnectionPool | None = None
+        self._opening = asyncio.Lock()
+        self._rest_until = 0.0
+        self._is_closed = False
+        self.complaint: str | None = None
+
+    async def ask(self, query: str, values: Sequence[object]) -> list[tuple[Any, ...]] | None:
+        """The rows found; None when the database cannot be asked now. After a failure it is let rest for a while."""
+        from psycopg import Error  # noqa: PLC0415
+        from psycopg_pool import PoolTimeout, TooManyRequests  # noqa: PLC0415
+
+        if self._is_closed or time.monotonic() < self._rest_until:
+            return None
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                rows = await self._asked(query, values)
+        except (Error, PoolTimeout, TooManyRequests, TimeoutError) as error:
+            self._complain(error)
+            return None
+        self.complaint = None
+        return rows
+
+    async def close(self) -> None:
+        """Closes the connections; nothing is found from now on."""
+        self._is_closed = True
+        if self._pool is not None:
+            await self._pool.close()
+
+    async def _asked(self, query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        pool = self._pool or await self._opened()
+        async with pool.connection() as connection:
+            cursor = await connection.execute(query.encode(), values)
+            return await cursor.fetchall() if cursor.description else []
+
+    async def _opened(self) -> "AsyncConnectionPool":
+        from psycopg_pool import AsyncConnectionPool  # noqa: PLC0415
+
+        async with self._opening:
+            if self._pool is None:
+                pool = AsyncConnectionPool(
+                    self._conninfo,
+                    min_size=1,
+                    max_size=_CONNECTIONS,
+                    open=False,
+                    timeout=_PATIENCE_SECONDS,
+                    reconnect_timeout=_REST_SECONDS,
+                    kwargs={"autocommit": True},
+                    name="judges",
+                )
+                try:
+                    await pool.open()
+                    async with pool.connection() as connection, connection.transaction():
+                        await connection.execute(_TABLES.replace(SCHEMA, self._schema).encode())
+                except BaseException:
+                    await pool.close()
+                    raise
+                self._pool = pool
+            return self._pool
+
+    def _complain(self, error: Exception) -> None:
+        from psycopg import Error  # noqa: PLC0415
+
+        self._rest_until = time.monotonic() + _REST_SECONDS
+        reason = reason_of(error) if isinstance(error, Error) else type(error).__name__
+        if self.complaint is None:
+            structlog.get_logger().warning("shared_database_failed", reason=reason)
+        self.complaint = reason

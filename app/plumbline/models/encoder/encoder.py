@@ -1,0 +1,298 @@
+"""The sentence encoder: one model for all callers, in threads of its own; each text is encoded once and kept."""
+
+import asyncio
+import hashlib
+import math
+import threading
+import time
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plumbline.ground.concurrency import Threads
+from plumbline.ground.errors import FailureReason, TierFailure, TooBusy
+from plumbline.judging.ports.readiness import Readiness, State
+from plumbline.judging.ports.token_vectors import EncoderCounts, Reading, TokenVectors
+from plumbline.models.encoder.fair_queue import FairQueue, Text
+from plumbline.models.encoder.loading import ModelChoice, load
+from plumbline.models.encoder.model_files import model_name
+from plumbline.models.encoder.pace import EncodingPace
+from plumbline.models.encoder.rows import Place, batch_of
+from plumbline.models.encoder.stored_vectors import StoredVectors, VectorStore
+from plumbline.models.encoder.token_model import TokenModel
+from plumbline.models.encoder.vector_cache import VectorCache, key_of
+from plumbline.models.encoder.waiting import Waiting
+from plumbline.models.encoder.work_threads import (
+    WorkThreads,
+    available_cores,
+    made_in_background,
+    single_threaded_algebra,
+)
+
+# Tokens of one batch: what a small sample may have to wait for. Smaller ones cost 5 to 10 % more, larger ones no less;
+# bf16 takes a quarter of the time for each.
+_BATCH_TOKENS = {"fp32": 384, "bf16": 512}
+
+
+class SharedEncoder:
+    """Token vectors of a sentence-transformers model, for many callers at once.
+
+    Vectors are kept and given in half precision: two bytes a number, 2e-4 of a cosine at the most.
+
+    Args:
+        choice: the model and what runs it.
+        threads: that run the model; None for one on each core.
+        cache_bytes: of vectors kept in memory; 0 keeps none.
+        queue_seconds: of work that may wait; whoever would have to wait longer is refused.
+        store: keeps vectors beyond this process; None for memory alone.
+    """
+
+    def __init__(
+        self,
+        choice: ModelChoice | None = None,
+        *,
+        threads: int | None = None,
+        cache_bytes: int = 2**28,
+        queue_seconds: float = 10.0,
+        store: VectorStore | None = None,
+    ) -> None:
+        self._choice = choice or ModelChoice()
+        self._threads = threads or available_cores()
+        self._queue_seconds = queue_seconds
+        self._stored = None if store is None else StoredVectors(store)
+        self._cache = VectorCache(cache_bytes)
+        self._under_way: dict[bytes, Text] = {}
+        self._lock = threading.Lock()
+        self._pace = EncodingPace(self._threads)
+        self._reading = Threads(max_workers=1, thread_name_prefix="reader")
+        self._work: WorkThreads | None = None
+        self._model: TokenModel | None = None
+        self._queue: FairQueue | None = None
+        self._failure: TierFailure | None = None
+        self._identity = ""
+        self._state = State.IDLE
+        self._counts = dict.fromkeys(("texts", "tokens", "cache_hits", "cache_misses", "joined", "refused"), 0)
+
+    @property
+    def model(self) -> str:
+        """The model's name; one in reduced precision has another, as it has calibrations of its own."""
+        name, precision = model_name(self._choice.model), self._choice.precision
+        return name if precision == "fp32" else f"{name}@{precision}"
+
+    async def warm_up(self) -> None:
+        """Loads the model now; a failure is kept for `readiness` and for whoever asks next."""
+        try:
+            await self.encode(await self.read(["warm"], seconds=math.inf), seconds=math.inf)
+        except TierFailure:
+            return
+
+    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> Reading:
+        """The texts as the model's tokens.
+
+        Raises:
+            TierFailure: `not_installed`, `timeout`.
+        """
+        until = time.monotonic() + seconds
+        return await asyncio.get_running_loop().run_in_executor(self._reading, self._read, texts, scope, until)
+
+    async def encode(
+        self, reading: Reading, *, seconds: float, scope: str = "", can_wait: bool = False
+    ) -> TokenVectors:
+        """Vectors of the last layer's tokens, special ones left out; a text's do not depend on its company.
+
+        Args:
+            reading: what `read` gave.
+            seconds: to wait at the most.
+            scope: whose texts they are: nothing that is kept or under way is shared between two.
+            can_wait: is not refused, however much waits.
+
+        Raises:
+            TierFailure: `not_installed`, `timeout`.
+            TooBusy: too much waits already.
+        """
+        until = time.monotonic() + seconds
+        if self._queue is None:
+            await asyncio.get_running_loop().run_in_executor(self._reading, self._ready_model)
+        found = await self._vectors(reading.tokens, scope, until, can_wait=can_wait)
+        bounds = np.cumsum([0, *map(len, found)])
+        if not found:
+            return TokenVectors(np.empty((0, 0), dtype=np.float32), bounds)
+        return TokenVectors(np.concatenate(found, dtype=np.float32), bounds)
+
+    def counts(self) -> EncoderCounts:
+        """What was done so far."""
+        with self._lock:
+            queued = self._queue.tokens if self._queue else 0
+            return EncoderCounts(**self._counts, queued_tokens=queued, cache_bytes=self._cache.bytes)
+
+    def readiness(self) -> Readiness:
+        if self._failure:
+            return Readiness(self._state, self._failure.detail)
+        backend = f", {self._model.backend}" if self._model else ""
+        return Readiness(self._state, f"{self.model}{backend}")
+
+    def close(self) -> None:
+        """Ends the threads after what they are doing; queued work is dropped."""
+        self._reading.shutdown(wait=True, cancel_futures=True)
+        if self._queue is not None:
+            self._give_up(self._queue.close(), TierFailure(FailureReason.TIMEOUT, "the encoder was closed"))
+        if self._work is not None:
+            self._work.join()
+
+    def _read(self, texts: Sequence[str], scope: str, until: float) -> Reading:
+        if time.monotonic() >= until:
+            raise _too_late()
+        return self._ready_model().reader.read(texts, scope)
+
+    def _ready_model(self) -> TokenModel:
+        """The model, loaded when first asked for; in the reader's thread alone."""
+        if self._failure is not None:
+            raise self._failure
+        if self._model is None:
+            self._state = State.LOADING
+            try:
+                # OpenVINO computes in threads of its own: they begin where the model is made.
+                model = made_in_background(lambda: load(self._choice, threads=self._threads))
+            except TierFailure as failure:
+                self._failure, self._state = failure, State.UNAVAILABLE
+                raise
+            self._queue = FairQueue(_BATCH_TOKENS[self._choice.precision], shares_rows=model.shares_rows)
+            self._identity = f"{model.reader.most} {model.digest} {self._choice.precision}"
+            self._model, self._state = model, State.READY
+            single_threaded_algebra()
+            self._work = WorkThreads(self._threads, self._work_on_batches)
+        return self._model
+
+    async def _vectors(
+        self, tokens: Sequence[Sequence[int]], scope: str, until: float, *, can_wait: bool
+    ) -> list[NDArray[np.float16]]:
+        # Another model, and another precision, gives other vectors.
+        secret = hashlib.sha256(f"{scope}\n{self._identity}".encode()).digest()
+        keys = [key_of(each, secret) for each in tokens]
+        if self._stored is not None:
+            await self._recall(self._stored, keys)
+        waiting = Waiting()
+        wanted, known = self._begin(dict(zip(keys, tokens, strict=True)), waiting, can_wait=can_wait)
+        try:
+            if wanted:
+                await waiting.wait(until - time.monotonic())
+        except TimeoutError:
+            raise _too_late() from None
+        finally:
+            self._leave(wanted.values(), waiting)
+        if self._stored is not None:
+            self._stored.keep({key: _vectors_of(text) for key, text in wanted.items()})
+        return [known[key] if key in known else _vectors_of(wanted[key]) for key in keys]
+
+    async def _recall(self, stored: StoredVectors, keys: Sequence[bytes]) -> None:
+        """Brings what was kept of before into memory."""
+        with self._lock:
+            missing = [key for key in keys if key not in self._cache and key not in self._under_way]
+        found = await stored.get(missing)
+        with self._lock:
+            for key, vectors in found.items():
+                self._cache.put(key, vectors)
+
+    def _begin(
+        self, tokens_by_key: dict[bytes, Sequence[int]], waiting: Waiting, *, can_wait: bool
+    ) -> tuple[dict[bytes, Text], dict[bytes, NDArray[np.float16]]]:
+        """The texts to wait for, new ones queued, and the vectors that are there."""
+        queue = self._queue
+        if queue is None:
+            raise _too_late()
+        with self._lock:
+            known = {key: found for key in tokens_by_key if (found := self._cache.get(key)) is not None}
+            joined = {key: self._under_way[key] for key in tokens_by_key if key in self._under_way}
+            new = {
+                key: Text(key, tokens)
+                for key, tokens in tokens_by_key.items()
+                if key not in known and key not in joined
+            }
+            if new and not can_wait:
+                self._refuse_when_busy(queue)
+            self._count(cache_hits=len(known), cache_misses=len(joined) + len(new), joined=len(joined))
+            self._under_way.update(new)
+            wanted = joined | new
+            for text in wanted.values():
+                text.waiting.append(waiting)
+            waiting.texts_left = len(wanted)
+            queue.put(list(new.values()))
+        return wanted, known
+
+    def _refuse_when_busy(self, queue: FairQueue) -> None:
+        ahead = self._pace.seconds_for(queue.tokens)
+        if ahead > self._queue_seconds:
+            self._count(refused=1)
+            raise TooBusy(
+                f"the embedding model has {ahead:.0f} s of work waiting, PLUMBLINE_EMBEDDING_QUEUE_SECONDS allows "
+                f"{self._queue_seconds:g}; ask again later, or other tiers",
+                retry_after_seconds=ahead - self._queue_seconds / 2,
+            )
+
+    def _leave(self, texts: Iterable[Text], waiting: Waiting) -> None:
+        with self._lock:
+            left = [text for text in texts if text.vectors is None and waiting in text.waiting]
+            for text in left:
+                text.waiting.remove(waiting)
+            if self._queue is not None and any(not text.waiting for text in left):
+                for text in self._queue.drop_unwanted():
+                    self._under_way.pop(text.key, None)
+
+    def _work_on_batches(self) -> None:
+        queue, model = self._queue, self._model
+        while queue is not None and model is not None and (taken := queue.take()) is not None:
+            texts, places = taken
+            started = time.monotonic()
+            try:
+                found = _forward(model, texts, places)
+            except Exception as error:  # whoever waits for them is told; the thread goes on
+                self._give_up(texts, error)
+                continue
+            self._pace.add(sum(len(text.tokens) for text in texts), time.monotonic() - started)
+            self._deliver(texts, found)
+
+    def _deliver(self, texts: Sequence[Text], found: Sequence[NDArray[np.float16]]) -> None:
+        with self._lock:
+            self._count(texts=len(texts), tokens=sum(len(text.tokens) for text in texts))
+            for text, vectors in zip(texts, found, strict=True):
+                text.vectors = vectors
+                self._cache.put(text.key, vectors)
+                self._under_way.pop(text.key, None)
+            served = [waiting for text in texts for waiting in text.waiting]
+            for waiting in served:
+                waiting.texts_left -= 1
+            done = {id(waiting): waiting for waiting in served if not waiting.texts_left}
+        for waiting in done.values():
+            waiting.wake()
+
+    def _give_up(self, texts: Sequence[Text], error: BaseException) -> None:
+        with self._lock:
+            for text in texts:
+                self._under_way.pop(text.key, None)
+            told = {id(waiting): waiting for text in texts for waiting in text.waiting}
+        for waiting in told.values():
+            waiting.wake(error)
+
+    def _count(self, **more: int) -> None:
+        for name, number in more.items():
+            self._counts[name] += number
+
+
+def _forward(model: TokenModel, texts: Sequence[Text], places: Sequence[Place]) -> list[NDArray[np.float16]]:
+    vectors = model.forward(batch_of([text.tokens for text in texts], places))
+    found = []
+    for text, place in zip(texts, places, strict=True):
+        spoken = model.reader.spoken(text.tokens)
+        found.append(vectors[place.row, [place.start + at for at in spoken]].astype(np.float16))
+    return found
+
+
+def _vectors_of(text: Text) -> NDArray[np.float16]:
+    if text.vectors is None:
+        raise _too_late()
+    return text.vectors
+
+
+def _too_late() -> TierFailure:
+    return TierFailure(FailureReason.TIMEOUT, "the deadline passed before the sentences were encoded")

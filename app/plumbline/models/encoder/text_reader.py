@@ -1,0 +1,96 @@
+"""Texts as the tokens of a model, read by its own tokenizer without the libraries around the model."""
+
+import os
+from collections import OrderedDict
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+from plumbline.judging.ports.token_vectors import Reading
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
+
+# Tokens, how many of them are of the text, how many of those are unknown, whether the text was cut.
+_TextReading = tuple[list[int], int, int, bool]
+
+# Texts of which the tokens are kept, 1 to 2 kB each, and how long they may be, in characters.
+_KEPT = 10_000
+_LONGEST_KEPT = 1_000
+
+
+class TextReader:
+    """A tokenizer and what the model makes of its tokens.
+
+    Args:
+        definition: the tokenizer as JSON (`tokenizer.json`).
+        special: ids that stand for no text (beginning, end, padding); not that of unknown words.
+        unknown: the id of unknown words, None where no word is unknown.
+        most: tokens that the model reads of a text, special ones among them; None for no limit.
+    """
+
+    def __init__(self, definition: str, *, special: Collection[int], unknown: int | None, most: int | None) -> None:
+        # A pool of threads for a few dozen sentences costs more than it gives, and two pools share two cores badly.
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+        self.definition = definition
+        self.special = frozenset(special)
+        self.unknown = unknown
+        self.most = most
+        self._lately: OrderedDict[tuple[str, str], _TextReading] = OrderedDict()
+        self._whole = _tokenizer(definition)
+        self._cut = _tokenizer(definition)
+        if most is not None:
+            self._cut.enable_truncation(max_length=most)
+
+    def read(self, texts: Sequence[str], scope: str = "") -> Reading:
+        """The texts' tokens, special ones among them. For one thread at a time.
+
+        Args:
+            texts: those that were read lately, for the same scope, are not read again.
+            scope: whose texts they are.
+        """
+        new = list(dict.fromkeys(text for text in texts if (scope, text) not in self._lately))
+        found = dict(zip(new, map(self._reading_of, new, self._whole.encode_batch_fast(new)), strict=True))
+        of_texts = [found.get(text) or self._lately[scope, text] for text in texts]
+        for text, reading in zip(texts, of_texts, strict=True):
+            if len(text) <= _LONGEST_KEPT:
+                self._lately[scope, text] = reading
+                self._lately.move_to_end((scope, text))
+        while len(self._lately) > _KEPT:
+            self._lately.popitem(last=False)
+        return Reading(*map(list, zip(*of_texts, strict=True))) if of_texts else Reading([], [], [], [])
+
+    def _reading_of(self, text: str, encoding: "Encoding") -> "_TextReading":
+        tokens = encoding.ids
+        count = sum(token not in self.special for token in tokens)
+        unknown = tokens.count(self.unknown) if self.unknown is not None else 0
+        is_overlong = self.most is not None and len(tokens) > self.most
+        return (self._cut.encode(text).ids if is_overlong else tokens), count, unknown, is_overlong
+
+    def spoken(self, tokens: Sequence[int]) -> list[int]:
+        """Places of the tokens that are not special; of all, where there are no others."""
+        return [place for place, token in enumerate(tokens) if token not in self.special] or list(range(len(tokens)))
+
+
+class TokenPlaces:
+    """Where a tokenizer's tokens lie in a text.
+
+    Args:
+        definition: the tokenizer as JSON (`tokenizer.json`).
+    """
+
+    def __init__(self, definition: str) -> None:
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+        self._tokenizer = _tokenizer(definition)
+
+    def of(self, text: str) -> list[tuple[int, int]]:
+        """The characters [start, end) of each token, in order; special tokens are none of the text's."""
+        return self._tokenizer.encode(text, add_special_tokens=False).offsets
+
+
+def _tokenizer(definition: str) -> "Tokenizer":
+    from tokenizers import Tokenizer  # noqa: PLC0415  # a process without tier embedding has no need of it
+
+    tokenizer = Tokenizer.from_str(definition)
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer

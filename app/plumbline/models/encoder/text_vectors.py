@@ -1,0 +1,171 @@
+"""One vector for each text, by sentence-transformers with all of a model's own modules: dense, or one of words."""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plumbline.ground.concurrency import Threads
+from plumbline.models.encoder.model_files import find_model, model_name, require_class
+from plumbline.models.encoder.torch_model import (
+    compute_in_callers_threads,
+    load_sentence_transformer,
+    load_sparse_encoder,
+)
+from plumbline.models.encoder.work_threads import available_cores, single_threaded_algebra
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer, SparseEncoder
+
+# Texts of one pass. On a core 2 to 16 take the same time for each; a vector of words needs megabytes for each token.
+_TEXTS = {"dense": {"cpu": 8, "other": 64}, "words": {"cpu": 2, "other": 16}}
+# What a document's prompt is called, by the models that have one.
+_DOCUMENT_PROMPTS = ("document", "passage", "corpus")
+
+Batch = tuple[Sequence[int], NDArray[np.float32]]
+
+
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """What is put before a text; None takes the model's own."""
+
+    query: str | None = None
+    document: str | None = None
+
+
+class TextVectors:
+    """A model that makes one vector of each text.
+
+    Equal to the library's `encode_query` and `encode_document` to 1e-5 of a number. A core each has a thread.
+
+    Args:
+        requested: path or hub id; None for the built-in one, which is dense.
+        kind: `dense`, or `words` for a model that gives a weight to each word it knows (`SparseEncoder`).
+        prompts: in place of the model's.
+        max_active_dims: the largest so many numbers of a vector stay, the rest is 0; for `words`.
+
+    Raises:
+        TierFailure: `not_installed`.
+    """
+
+    def __init__(
+        self,
+        requested: str | None,
+        kind: Literal["dense", "words"] = "dense",
+        *,
+        prompts: Prompts | None = None,
+        max_active_dims: int | None = None,
+    ) -> None:
+        files = find_model(requested)
+        self.name, self.digest = model_name(requested), files.digest
+        self._model: SentenceTransformer | SparseEncoder
+        self._options: dict[str, Any] = {"show_progress_bar": False}
+        require_class(files, "SentenceTransformer" if kind == "dense" else "SparseEncoder")
+        if kind == "dense":
+            self._model = load_sentence_transformer(files)
+            self._options["convert_to_tensor"] = True
+        else:
+            self._model = load_sparse_encoder(files)
+            self._options |= {"convert_to_sparse_tensor": False, "max_active_dims": max_active_dims}
+        is_cpu = self._model.device.type == "cpu"
+        if is_cpu:
+            compute_in_callers_threads()
+            single_threaded_algebra()
+        self._threads = available_cores() if is_cpu else 1
+        self._batch = _TEXTS[kind]["cpu" if is_cpu else "other"]
+        self.engine = f"sentence-transformers {version('sentence-transformers')} {self._model.device.type}"
+        self.similarity = str(self._model.similarity_fn_name)
+        self._prompts = _prompts(self._model.prompts, prompts or Prompts())
+        self._cut = _CountOfCut(self._model)
+        # Tokenizers change while they read; passes do not.
+        self._model.preprocess = self._cut.counting(self._model.preprocess)  # type: ignore[method-assign]
+        # What is set up by the first pass is not a query's business.
+        self.of_query("warm")
+
+    @property
+    def most_tokens(self) -> int | None:
+        """Tokens that are read of a text; None for all."""
+        return self._cut.most
+
+    def of_documents(self, texts: Sequence[str]) -> Iterator[Batch]:
+        """The texts' vectors, as places in `texts` with an array of shape (places, d); longer texts come first."""
+        self._cut.count = 0
+        order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
+        batches = [order[start : start + self._batch] for start in range(0, len(order), self._batch)]
+
+        def encode(places: Sequence[int]) -> Batch:
+            return places, self._encoded("document", [texts[place] for place in places])
+
+        with Threads(self._threads) as threads:
+            under_way: deque[Future[Batch]] = deque()
+            for batch in batches:
+                under_way.append(threads.submit(encode, batch))
+                # No more than is soon taken: what waits takes memory.
+                if len(under_way) > 2 * self._threads:
+                    yield under_way.popleft().result()
+            while under_way:
+                yield under_way.popleft().result()
+
+    def texts_cut(self) -> int:
+        """Texts of the last `of_documents` that have more tokens than are read."""
+        return self._cut.count
+
+    def of_query(self, text: str) -> NDArray[np.float32]:
+        """The query's vector, shape (d,)."""
+        vector: NDArray[np.float32] = self._encoded("query", [text])[0]
+        return vector
+
+    def _encoded(self, role: Literal["query", "document"], texts: list[str]) -> NDArray[np.float32]:
+        encode = self._model.encode_query if role == "query" else self._model.encode_document
+        found: Any = encode(texts, batch_size=len(texts), prompt=self._prompts[role], **self._options)
+        vectors: NDArray[np.float32] = found.float().cpu().numpy()
+        return vectors
+
+
+class _CountOfCut:
+    """Counts texts with more tokens than a model reads; reads with one thread at a time."""
+
+    def __init__(self, model: "SentenceTransformer | SparseEncoder") -> None:
+        self.most = model.max_seq_length
+        self.count = 0
+        self._tokenizer: Any = getattr(model[0], "tokenizer", None)
+        self._lock = threading.Lock()
+
+    def counting(self, preprocess: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+        """`preprocess`, counting."""
+
+        def counted(inputs: Sequence[Any], prompt: str | None = None, **options: Any) -> dict[str, Any]:
+            with self._lock:
+                features = preprocess(inputs, prompt=prompt, **options)
+                self.count += self._cut(inputs, prompt or "", features)
+            return features
+
+        return counted
+
+    def _cut(self, texts: Sequence[Any], prompt: str, features: Mapping[str, Any]) -> int:
+        mask = features.get("attention_mask")
+        if mask is None or self.most is None or self._tokenizer is None:
+            return 0
+        full = [text for text, read in zip(texts, mask.sum(dim=1).tolist(), strict=True) if read >= self.most]
+        if not full:
+            return 0
+        whole = self._tokenizer([prompt + text for text in full], truncation=False, padding=False, verbose=False)
+        return sum(len(tokens) > self.most for tokens in whole["input_ids"])
+
+
+def _prompts(own: Mapping[str, str | None], asked: Prompts) -> dict[Literal["query", "document"], str | None]:
+    """What is put before queries and documents; None where the library's choice is right.
+
+    The library takes a model's prompt `document` though it be empty, and `passage` with what is in it stays unread.
+    """
+    documents = next((own[name] for name in _DOCUMENT_PROMPTS if own.get(name)), None)
+    return {
+        "query": asked.query,
+        "document": documents if asked.document is None else asked.document,
+    }

@@ -1,0 +1,169 @@
+"""Whether one run is better than another, over the same queries."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+from plumbline.ground.errors import InvalidInput
+from plumbline.ground.uncertainty import (
+    FloatArray,
+    benjamini_hochberg,
+    bonferroni,
+    bootstrap_interval,
+    effect_size_dz,
+    holm,
+    paired_differences,
+    paired_t_test,
+    sign_flip_test,
+    win_tie_loss,
+)
+
+TESTS = ("randomization", "t")
+CORRECTIONS: Mapping[str, Callable[[Sequence[float]], tuple[float, ...]]] = MappingProxyType(
+    {"holm": holm, "bonferroni": bonferroni, "bh": benjamini_hochberg, "none": tuple}
+)
+_LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Run `a` against run `b` by one measure.
+
+    Args:
+        diff: `mean_a - mean_b`; above 0, a is better.
+        ci95: bootstrap interval of diff; None below two queries. It is of this pair alone, not corrected.
+        t: Student's t; None with the randomization test, and where it is 0/0 or infinite.
+        p: two-sided, of this pair alone.
+        p_adjusted: for the family: all pairs that were compared by this measure.
+        significant: p_adjusted <= alpha.
+        effect_dz: mean of the differences in their standard deviations; None where that is not defined.
+        win, tie, loss: queries where a is better, equal and worse.
+        n: queries.
+    """
+
+    a: str
+    b: str
+    measure: str
+    mean_a: float
+    mean_b: float
+    diff: float
+    ci95: tuple[float, float] | None
+    t: float | None
+    p: float
+    p_adjusted: float
+    significant: bool
+    effect_dz: float | None
+    win: int
+    tie: int
+    loss: int
+    n: int
+
+
+def compare(
+    values_by_run: Mapping[str, FloatArray],
+    *,
+    query_ids: Sequence[str],
+    measure: str,
+    baseline: str | None = None,
+    pairs: Sequence[tuple[str, str]] | None = None,
+    test: str = "randomization",
+    correction: str = "holm",
+    alpha: float = 0.05,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> tuple[Comparison, ...]:
+    """Every pair of runs, or every other run against the baseline, in the order of the mapping.
+
+    Args:
+        values_by_run: at least two runs, each of shape (n,): the measure's value of each query.
+        query_ids: shape (n,), what query each value belongs to; the same for all runs.
+        baseline: name of the run that the others are compared with (it is `b`); all pairs when None.
+        pairs: those that were planned, as (a, b), in place of all or of those with a baseline; at least one.
+        test: `randomization` (sign flips, exact up to 20 queries that differ) or `t` (Student, paired).
+        correction: `holm` (default), `bonferroni` or `bh` (Benjamini-Hochberg), over the pairs; or `none`.
+        resamples: of the interval, and of the randomization test where it is not exact.
+        seed: the same for each pair, so that one more run changes no p of the others.
+
+    A difference below 1e-12 is rounding and counts as a tie; runs with equal values have p = 1.
+
+    Raises:
+        InvalidInput: an argument is out of its range, or the values do not match the queries.
+    """
+    _check(values_by_run, query_ids=query_ids, baseline=baseline, test=test, correction=correction, alpha=alpha)
+    chosen = _pairs(list(values_by_run), baseline) if pairs is None else _checked_pairs(pairs, values_by_run)
+    differences = [paired_differences(values_by_run[a], values_by_run[b]) for a, b in chosen]
+    tested = [_tested(each, test=test, resamples=resamples, seed=seed) for each in differences]
+    adjusted = CORRECTIONS[correction]([p for _, p in tested])
+    return tuple(
+        Comparison(
+            a=a,
+            b=b,
+            measure=measure,
+            mean_a=float(np.mean(values_by_run[a])),
+            mean_b=float(np.mean(values_by_run[b])),
+            diff=float(each.mean()),
+            ci95=bootstrap_interval(each, level=_LEVEL, resamples=resamples, seed=seed),
+            t=t,
+            p=p,
+            p_adjusted=p_adjusted,
+            significant=p_adjusted <= alpha,
+            effect_dz=effect_size_dz(each),
+            **win_tie_loss(each)._asdict(),
+            n=len(each),
+        )
+        for (a, b), each, (t, p), p_adjusted in zip(chosen, differences, tested, adjusted, strict=True)
+    )
+
+
+def _pairs(names: Sequence[str], baseline: str | None) -> list[tuple[str, str]]:
+    if baseline is None:
+        return list(combinations(names, 2))
+    return [(name, baseline) for name in names if name != baseline]
+
+
+def _checked_pairs(pairs: Sequence[tuple[str, str]], known: Mapping[str, object]) -> list[tuple[str, str]]:
+    for a, b in pairs:
+        if a not in known or b not in known or a == b:
+            raise InvalidInput(f"{a[:80]!r} and {b[:80]!r} are no pair of the runs")
+    if not pairs or len(set(pairs)) < len(pairs):
+        raise InvalidInput("expected at least one pair, and each of them once")
+    return list(pairs)
+
+
+def _tested(differences: FloatArray, *, test: str, resamples: int, seed: int) -> tuple[float | None, float]:
+    if test == "t":
+        return paired_t_test(differences)
+    return None, sign_flip_test(differences, resamples=resamples, seed=seed).p
+
+
+def _check(
+    values_by_run: Mapping[str, npt.ArrayLike],
+    *,
+    query_ids: Sequence[str],
+    baseline: str | None,
+    test: str,
+    correction: str,
+    alpha: float,
+) -> None:
+    fewest = 2
+    if len(values_by_run) < fewest:
+        raise InvalidInput(f"a comparison needs at least two runs, found {len(values_by_run)}")
+    if not len(query_ids):
+        raise InvalidInput("a comparison needs at least one query, found none")
+    for name, values in values_by_run.items():
+        if np.shape(values) != (len(query_ids),):
+            raise InvalidInput(
+                f"run {name[:80]!r}: expected one value for each of {len(query_ids)} queries, found {np.shape(values)}"
+            )
+    if baseline is not None and baseline not in values_by_run:
+        raise InvalidInput(f"baseline {baseline[:80]!r} is none of the runs")
+    if test not in TESTS:
+        raise InvalidInput(f"unknown test {test!r}; expected one of {', '.join(TESTS)}")
+    if correction not in CORRECTIONS:
+        raise InvalidInput(f"unknown correction {correction!r}; expected one of {', '.join(CORRECTIONS)}")
+    if not 0.0 < alpha < 1.0:
+        raise InvalidInput(f"alpha must lie between 0 and 1, found {alpha!r}")

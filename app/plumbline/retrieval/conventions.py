@@ -1,0 +1,182 @@
+"""What a number depends on besides its measure's name: one value, presets for the tools in use, overrides by name."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Final, Literal, TypeAlias, get_args
+
+from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval.measure import nearest, quoted
+
+IdRuleName: TypeAlias = Literal["none", "strip_chunk", "urn_uuid", "regex"]
+NdcgRelLevel: TypeAlias = Literal["ignore", "drop_below"]
+MapNormaliser: TypeAlias = Literal["R", "min_R_k", "retrieved_relevant", "sum_of_weights"]
+Duplicates: TypeAlias = Literal["first", "max_score", "error"]
+Dedupe: TypeAlias = Literal["before_cutoff", "after_cutoff"]
+Ties: TypeAlias = Literal["docno_desc", "docno_asc", "input_order", "average"]
+ScorePrecision: TypeAlias = Literal["float64", "float32"]
+MissingQueries: TypeAlias = Literal["zero", "skip", "error"]
+NoRelevant: TypeAlias = Literal["zero", "skip"]
+
+
+@dataclass(frozen=True, slots=True)
+class Conventions:
+    """Every parameter besides the measure's name; the defaults are trec_eval's with `-c`. Made by `conventions_of`.
+
+    Not parameters, because only one value is right: the ideal DCG is taken over all judged documents, a negative
+    grade has gain 0 and is not relevant, an unjudged document is not relevant.
+
+    Args:
+        rel_level: the lowest relevant grade, >= 1 (trec_eval `-l`).
+        ndcg_rel_level: whether grades below `rel_level` keep their gain (trec_eval) or lose it (ranx).
+        gain_map: (grade, gain) pairs of `ndcg_gains`; None unless that measure is asked for.
+        max_rel: the grade that weighs 1 in `map_graded`; None is the largest over the whole qrels.
+        map_normaliser: what AP is divided by: R, min(R, k), the relevant retrieved, or the weights of all relevant.
+        judged_only: unjudged and negative documents leave the ranking first (trec_eval `-J`).
+        id_rule: how ids are reduced before they are compared; `id_pattern` is the expression of `regex`,
+            checked by `ids.id_rule`, which makes the function; kept here so that a response can repeat it.
+        duplicates: a repeated document counts at its best place (`first`), at its best score (`max_score`; the same
+            place, as a list is ordered by score), or is refused. A kept duplicate would raise scores above 1.
+        dedupe: cut the ranking at k after or before the duplicates leave it.
+        ties: order of equal scores; id lists have none. `average` is the expectation over all orders.
+        score_precision: trec_eval 9 and pytrec_eval compare scores as float32.
+        missing_queries: judged queries that the run lacks count 0, are left out, or are refused.
+        no_relevant: queries without a relevant document count 0, or are left out.
+        ignore_identical_ids: a document whose id is the query's leaves the ranking (BEIR).
+    """
+
+    rel_level: int = 1
+    ndcg_rel_level: NdcgRelLevel = "ignore"
+    gain_map: tuple[tuple[int, float], ...] | None = None
+    max_rel: int | None = None
+    map_normaliser: MapNormaliser = "R"
+    judged_only: bool = False
+    id_rule: IdRuleName = "none"
+    id_pattern: str | None = None
+    duplicates: Duplicates = "error"
+    dedupe: Dedupe = "before_cutoff"
+    ties: Ties = "docno_desc"
+    score_precision: ScorePrecision = "float64"
+    missing_queries: MissingQueries = "zero"
+    no_relevant: NoRelevant = "zero"
+    ignore_identical_ids: bool = False
+
+
+_PYTREC = Conventions(score_precision="float32", missing_queries="skip")
+PRESETS: Final[Mapping[str, Conventions]] = {
+    "trec_eval": Conventions(),
+    "pytrec_eval": _PYTREC,
+    "beir": replace(_PYTREC, ignore_identical_ids=True),
+    "ragas_id": Conventions(duplicates="first", missing_queries="skip", no_relevant="skip"),
+    "seed-0": Conventions(duplicates="first"),
+    "seed-1": Conventions(duplicates="first"),
+    "seed-2": Conventions(duplicates="first", max_rel=2),
+    "seed-3": Conventions(duplicates="first", id_rule="urn_uuid"),
+    # P and R cut first and then dedupe; MRR has no cutoff, so its ranks are those of documents all the same.
+    "seed-4": Conventions(duplicates="first", id_rule="strip_chunk", dedupe="after_cutoff"),
+}
+DEFAULT_CONVENTIONS: Final = PRESETS["trec_eval"]
+
+_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+    "ndcg_rel_level": get_args(NdcgRelLevel),
+    "map_normaliser": get_args(MapNormaliser),
+    "id_rule": get_args(IdRuleName),
+    "duplicates": get_args(Duplicates),
+    "dedupe": get_args(Dedupe),
+    "ties": get_args(Ties),
+    "score_precision": get_args(ScorePrecision),
+    "missing_queries": get_args(MissingQueries),
+    "no_relevant": get_args(NoRelevant),
+}
+_BOOLEANS: Final = frozenset({"judged_only", "ignore_identical_ids"})
+_NAMES: Final = tuple(field.name for field in fields(Conventions))
+_MAX_GAIN: Final = 1e100
+_WHOLE_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
+
+
+def conventions_of(preset: str = "trec_eval", **overrides: object) -> Conventions:
+    """A preset with some parameters changed.
+
+    `gain_map` is a mapping from grade (an int >= 1, or its digits) to gain (finite, >= 0).
+
+    Raises:
+        InvalidInput: no such preset, parameter or value; the nearest is named.
+    """
+    if preset not in PRESETS:
+        raise InvalidInput(f"unknown preset {quoted(preset)}; {_nearest_or_all(preset, tuple(PRESETS))}")
+    checked = {name: _checked(name, value) for name, value in overrides.items()}
+    # Each value was checked against its field's type, by name, which mypy cannot follow.
+    conventions: Conventions = replace(PRESETS[preset], **checked)  # type: ignore[arg-type]
+    if conventions.id_pattern is not None and conventions.id_rule != "regex":
+        raise InvalidInput("only the id_rule 'regex' has a pattern", place="id_pattern")
+    return conventions
+
+
+def as_dict(conventions: Conventions) -> dict[str, object]:
+    """Every parameter by name, for a response; `gain_map` as a mapping with the grades as text."""
+    values: dict[str, object] = {name: getattr(conventions, name) for name in _NAMES}
+    if conventions.gain_map is not None:
+        values["gain_map"] = {str(grade): gain for grade, gain in conventions.gain_map}
+    return values
+
+
+def _checked(name: str, value: object) -> object:
+    if name not in _NAMES:
+        raise InvalidInput(f"unknown convention {quoted(name)}; {_nearest_or_all(name, _NAMES)}", place=name)
+    if name in _CHOICES:
+        return _choice(name, value)
+    if name in _BOOLEANS:
+        if not isinstance(value, bool):
+            raise InvalidInput(f"found {quoted(str(value))}, wanted true or false", place=name)
+        return value
+    if name == "gain_map":
+        return None if value is None else _gain_map(value)
+    if name == "id_pattern":
+        return _pattern(value)
+    return None if value is None and name == "max_rel" else _grade(name, value)
+
+
+def _choice(name: str, value: object) -> str:
+    if name == "duplicates" and value == "keep":
+        raise InvalidInput(
+            "duplicates 'keep' would count a document twice; wanted first, max_score or error", place=name
+        )
+    choices = _CHOICES[name]
+    if not isinstance(value, str) or value not in choices:
+        raise InvalidInput(f"unknown value {quoted(str(value))}; {_nearest_or_all(str(value), choices)}", place=name)
+    return value
+
+
+def _grade(name: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InvalidInput(f"found {quoted(str(value))}, wanted a whole number from 1", place=name)
+    return value
+
+
+def _pattern(value: object) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise InvalidInput(f"found {quoted(str(value))}, wanted a regular expression", place="id_pattern")
+    return value
+
+
+def _gain_map(value: object) -> tuple[tuple[int, float], ...]:
+    if not isinstance(value, Mapping) or not value:
+        raise InvalidInput('wanted gains by grade, such as {"1": 1, "2": 3}', place="gain_map")
+    return tuple(sorted((_gain_grade(grade), _gain(gain)) for grade, gain in value.items()))
+
+
+def _gain_grade(grade: object) -> int:
+    is_digits = isinstance(grade, str) and _WHOLE_NUMBER.fullmatch(grade) is not None
+    return _grade("gain_map", int(str(grade)) if is_digits else grade)
+
+
+def _gain(gain: object) -> float:
+    # The bound keeps sums finite; a NaN fails the comparison too.
+    if isinstance(gain, bool) or not isinstance(gain, int | float) or not 0 <= gain <= _MAX_GAIN:
+        raise InvalidInput(f"found the gain {quoted(str(gain))}, wanted a number from 0 to 1e100", place="gain_map")
+    return float(gain)
+
+
+def _nearest_or_all(word: str, known: tuple[str, ...]) -> str:
+    near = nearest(word, known)
+    return f"did you mean '{near}'?" if near else f"known are {', '.join(known)}"

@@ -1,0 +1,173 @@
+"""One run against the judgments: every measure for every query, means, and what was counted on the way."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval.conventions import DEFAULT_CONVENTIONS, Conventions
+from plumbline.retrieval.formulas import Evidence, evidence_of, values_of
+from plumbline.retrieval.measure import Measure, parse_measures, quoted
+from plumbline.retrieval.order import FloatArray, IdNormaliser
+from plumbline.retrieval.ranking import Rankings, normalised, rank
+from plumbline.retrieval.run import Qrels, Run
+
+# The depth of `judged_share` when no measure has a cutoff: the customary page of results.
+_JUDGED_DEPTH = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What the numbers rest on.
+
+    queries: evaluated, and in every mean. missing: judged but not in the run. extra: in the run but not judged.
+    without_relevant: judged queries with no relevant document, evaluated or left out. duplicates_removed: as deep as
+    the measures look. retrieved: unique documents over all queries. judged_share: of the documents among the first
+    `judged_depth` of all queries, in [0, 1]; None when nothing was retrieved. gold, correct: relevant documents judged
+    and retrieved, over all queries; None unless a context measure was asked for.
+    """
+
+    queries: int
+    missing: int
+    extra: int
+    without_relevant: int
+    duplicates_removed: int
+    retrieved: int
+    judged_share: float | None
+    judged_depth: int
+    gold: int | None = None
+    correct: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The values of one run.
+
+    query_ids: the evaluated queries, in the order of the judgments. values: by measure text, shape (queries,), aligned
+    with `query_ids`. means: by measure text; None without queries. conventions: as resolved, `max_rel` included.
+    missing_query_ids: judged, not in the run. extra_query_ids: in the run, not judged.
+    """
+
+    query_ids: tuple[str, ...]
+    values: Mapping[str, FloatArray]
+    means: Mapping[str, float | None]
+    counts: Counts
+    conventions: Conventions
+    warnings: tuple[str, ...]
+    missing_query_ids: tuple[str, ...]
+    extra_query_ids: tuple[str, ...]
+
+
+def evaluate(
+    qrels: Qrels,
+    run: Run,
+    measures: Iterable[Measure | str],
+    *,
+    conventions: Conventions = DEFAULT_CONVENTIONS,
+    normalise_id: IdNormaliser | None = None,
+) -> Evaluation:
+    """Every measure for every judged query.
+
+    Args:
+        qrels: integer grades by document by query; read only.
+        run: scores by document, or documents best first, by query; read only.
+        measures: values or texts (`parse_measures`).
+        conventions: everything else that a number depends on.
+        normalise_id: the function of `conventions.id_rule`; needed unless that is `none`.
+
+    Raises:
+        InvalidInput: a measure, grade, score or id that the conventions refuse; the place is `query/document`.
+    """
+    asked = parse_measures(map(str, measures))
+    _check(conventions, normalise_id)
+    judged = normalised(qrels, normalise_id)
+    resolved = _resolved(conventions, judged, asked)
+    missing = tuple(query_id for query_id in judged if query_id not in run.results)
+    extra = tuple(query_id for query_id in run.results if query_id not in judged)
+    barren = _without_relevant(judged, resolved)
+    kept = _kept(judged, frozenset(missing), barren, resolved)
+    ranked = rank(judged, run, query_ids=kept, conventions=resolved, normalise_id=normalise_id, depth=_depth(asked))
+    evidence = evidence_of(ranked, resolved)
+    values = {str(measure): values_of(measure, evidence) for measure in asked}
+    means = {text: float(value.mean()) if len(value) else None for text, value in values.items()}
+    counts = _counts(asked, evidence, missing=len(missing), extra=len(extra), without_relevant=len(barren))
+    warnings = _warnings(counts, resolved, is_max_rel_declared=conventions.max_rel == resolved.max_rel)
+    return Evaluation(ranked.query_ids, values, means, counts, resolved, warnings, missing, extra)
+
+
+def _check(conventions: Conventions, normalise_id: IdNormaliser | None) -> None:
+    if conventions.id_rule != "none" and normalise_id is None:
+        raise InvalidInput(f"'{conventions.id_rule}' was asked for, and no function for it was given", place="id_rule")
+    if conventions.ties == "average" and conventions.dedupe == "after_cutoff":
+        raise InvalidInput("'average' needs dedupe 'before_cutoff'; a cut inside tied duplicates is open", place="ties")
+
+
+def _resolved(conventions: Conventions, qrels: Qrels, measures: tuple[Measure, ...]) -> Conventions:
+    """The conventions with `max_rel` filled in where a measure needs it: the largest grade over the whole qrels."""
+    if conventions.max_rel is not None or all(measure.name != "map_graded" for measure in measures):
+        return conventions
+    highest = max((max(grades.values(), default=1) for grades in qrels.values()), default=1)
+    return replace(conventions, max_rel=max(highest, 1))
+
+
+def _without_relevant(qrels: Qrels, conventions: Conventions) -> frozenset[str]:
+    level = conventions.rel_level
+    return frozenset(query_id for query_id, grades in qrels.items() if max(grades.values(), default=level - 1) < level)
+
+
+def _kept(qrels: Qrels, missing: frozenset[str], barren: frozenset[str], conventions: Conventions) -> tuple[str, ...]:
+    if missing and conventions.missing_queries == "error":
+        first = next(query_id for query_id in qrels if query_id in missing)
+        raise InvalidInput(
+            f"{len(missing)} judged queries are missing from the run; add them, or set missing_queries to 'zero'",
+            place=quoted(first)[1:-1],
+        )
+    dropped = missing if conventions.missing_queries == "skip" else frozenset()
+    dropped |= barren if conventions.no_relevant == "skip" else frozenset()
+    return tuple(query_id for query_id in qrels if query_id not in dropped)
+
+
+def _depth(measures: tuple[Measure, ...]) -> int | None:
+    """The largest cutoff; None when some measure looks at the whole ranking."""
+    cutoffs = [measure.k for measure in measures]
+    return None if None in cutoffs else max((k for k in cutoffs if k is not None), default=None)
+
+
+def _counts(
+    measures: tuple[Measure, ...], evidence: Evidence, *, missing: int, extra: int, without_relevant: int
+) -> Counts:
+    ranked = evidence.rankings
+    depth = max((measure.k for measure in measures if measure.k is not None), default=_JUDGED_DEPTH)
+    has_context = any(measure.name.startswith("context_") for measure in measures)
+    return Counts(
+        queries=len(ranked.query_ids),
+        missing=missing,
+        extra=extra,
+        without_relevant=without_relevant,
+        duplicates_removed=ranked.duplicates_removed,
+        retrieved=int(ranked.retrieved.sum()),
+        judged_share=_judged_share(ranked, depth),
+        judged_depth=depth,
+        gold=int(evidence.total.sum()) if has_context else None,
+        correct=len(evidence.relevant.rank) if has_context else None,
+    )
+
+
+def _judged_share(ranked: Rankings, depth: int) -> float | None:
+    seen = float(ranked.retrieved_within(depth).sum())
+    return float(ranked.rows.expected(np.ones_like, depth).sum()) / seen if seen else None
+
+
+def _warnings(counts: Counts, conventions: Conventions, *, is_max_rel_declared: bool) -> tuple[str, ...]:
+    missing = "left out" if conventions.missing_queries == "skip" else "counted as 0"
+    barren = "left out" if conventions.no_relevant == "skip" else "counted as 0"
+    found = (
+        (counts.missing, f"{counts.missing} judged queries are missing from the run; {missing}"),
+        (counts.extra, f"{counts.extra} queries of the run have no judgments; ignored"),
+        (counts.without_relevant, f"{counts.without_relevant} queries have no relevant document; {barren}"),
+        (counts.duplicates_removed, f"{counts.duplicates_removed} repeated documents were removed"),
+        (not is_max_rel_declared, f"max_rel was not declared; {conventions.max_rel}, the highest grade, was taken"),
+        (counts.queries == 0, "no query could be evaluated; the means are null"),
+    )
+    return tuple(text for applies, text in found if applies)

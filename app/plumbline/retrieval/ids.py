@@ -1,0 +1,109 @@
+"""Rules that turn the id of a chunk, as a retriever writes it, into the id of the document that was judged."""
+
+import difflib
+import re
+from collections.abc import Callable
+from typing import Final
+
+from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval.conventions import Conventions
+
+IdRule = Callable[[str], str]
+
+ID_RULES: Final = ("none", "strip_chunk", "urn_uuid", "regex")
+
+_MAX_PATTERN: Final = 1_000
+# re2's memory per pattern; its default is 8 MiB, and no id needs that.
+_MAX_PATTERN_BYTES: Final = 1024 * 1024
+_CHUNK: Final = re.compile(r"(?:::chunk[-_]?[0-9]+|#(?:chunk[-_]?)?[0-9]+(?:_[0-9]+)*|[-_]chunk[-_]?[0-9]+)\Z")
+_HEX: Final = "[0-9a-fA-F]"
+_UUID: Final = re.compile(rf"(?<!{_HEX}){_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}(?!{_HEX})")
+
+
+def id_rule(name: str, *, pattern: str | None = None) -> IdRule:
+    """The function from an id to the id that is compared; an id that the rule does not match is kept as it is.
+
+    - `none`: every id as it is.
+    - `strip_chunk`: without one suffix `::chunk-3`, `#4`, `#0_0`, `#chunk-3`, `_chunk_3` or `-chunk-3`.
+    - `urn_uuid`: the first UUID in the id, in lower case, with or without `urn:uuid:` and angle brackets; also out of
+      a list in a string, as long as it holds one (`uuids_in` reads longer ones).
+    - `regex`: the one group of `pattern`, found anywhere in the id, in RE2's syntax (linear time, no backreferences or
+      lookaround). A group that is empty or takes no part keeps the id as it is.
+
+    Nothing is counted: whoever applies a rule compares what went in with what came out.
+
+    Raises:
+        InvalidInput: an unknown name, a pattern without `regex` or the reverse, a pattern that RE2 refuses, with other
+            than one group or of more than 1,000 characters; from the function: a list of several UUIDs.
+    """
+    if name not in ID_RULES:
+        close = difflib.get_close_matches(name, ID_RULES, 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(ID_RULES)}"
+        raise InvalidInput(f"unknown id rule {name[:40]!r}; {hint}")
+    if name == "regex":
+        return _regex_rule(pattern)
+    if pattern is not None:
+        raise InvalidInput(f"the id rule {name!r} takes no pattern; use the rule 'regex'")
+    return {"none": _as_is, "strip_chunk": _strip_chunk, "urn_uuid": _urn_uuid}[name]
+
+
+def rule_of(conventions: Conventions) -> IdRule | None:
+    """The rule that the conventions name; None for `none`, which `evaluate` passes over.
+
+    Raises:
+        InvalidInput: as `id_rule`.
+    """
+    if conventions.id_rule == "none":
+        return None
+    return id_rule(conventions.id_rule, pattern=conventions.id_pattern)
+
+
+def uuids_in(text: str) -> tuple[str, ...]:
+    """Every distinct UUID of a text in lower case, in order: seed 3's gold column is a list in a string."""
+    return tuple(dict.fromkeys(match[0].lower() for match in _UUID.finditer(text)))
+
+
+def _as_is(doc_id: str) -> str:
+    return doc_id
+
+
+def _strip_chunk(doc_id: str) -> str:
+    return _CHUNK.sub("", doc_id) or doc_id
+
+
+def _urn_uuid(doc_id: str) -> str:
+    found = uuids_in(doc_id)
+    if len(found) > 1 and doc_id.lstrip().startswith("["):
+        raise InvalidInput(f"one id was expected, and the list {doc_id[:40]!r}… holds {len(found)} UUIDs")
+    return found[0] if found else doc_id
+
+
+def _regex_rule(pattern: str | None) -> IdRule:
+    if not pattern:
+        raise InvalidInput("the id rule 'regex' needs a pattern with one group")
+    if len(pattern) > _MAX_PATTERN:
+        raise InvalidInput(f"the pattern has {len(pattern)} characters; at most {_MAX_PATTERN} are read")
+    try:
+        # here, not above: platforms without a wheel keep the other rules
+        import re2  # noqa: PLC0415
+    except ImportError:
+        raise InvalidInput("the id rule 'regex' needs google-re2, which is not installed here") from None
+    options = re2.Options()
+    options.max_mem = _MAX_PATTERN_BYTES
+    options.log_errors = False
+    try:
+        compiled = re2.compile(pattern, options)
+    except re2.error as error:
+        reason = error.args[0].decode("utf-8", "replace") if error.args else "refused"
+        raise InvalidInput(f"the pattern is not one that RE2 takes: {reason[:200]}") from None
+    except UnicodeEncodeError:
+        raise InvalidInput("the pattern holds a lone surrogate; send text") from None
+    if compiled.groups != 1:
+        raise InvalidInput(f"the pattern has {compiled.groups} groups; mark the document id with exactly one")
+
+    def apply(doc_id: str) -> str:
+        found = compiled.search(doc_id)
+        group: str | None = found.group(1) if found else None
+        return group or doc_id
+
+    return apply

@@ -1,0 +1,256 @@
+"""Where the judged documents of one query stand in its ranking, without sorting the ranking by id.
+
+The rank of a document is 1 + the documents with a greater score + the tied ones that the tie rule puts before it, so
+only the scores are sorted, and ids are compared among documents tied with a judged one alone.
+"""
+
+import struct
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval.conventions import Conventions
+from plumbline.retrieval.measure import quoted
+from plumbline.retrieval.run import Results
+from plumbline.retrieval.score_column import ScoreColumn
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IdNormaliser: TypeAlias = Callable[[str], str]
+# Scores as they are compared: float64, or float32 where the conventions say so; ascending is best first.
+_Negated: TypeAlias = npt.NDArray[np.floating]
+
+
+class Order(NamedTuple):
+    """The retrieved judged documents of one query, one entry each, in no particular order.
+
+    grades: as judged. ranks: from 1, among unique documents; with average ties the first rank of the tied block.
+    sizes: documents in the tied block; None where no tie is left open. positions: what a cutoff is compared with;
+    None where it is the rank. retrieved: unique documents. duplicates: entries removed. unique_positions: of every
+    unique document; None where these are 1 to `retrieved`.
+    """
+
+    grades: list[int]
+    ranks: IntArray
+    retrieved: int
+    sizes: IntArray | None = None
+    positions: IntArray | None = None
+    duplicates: int = 0
+    unique_positions: IntArray | None = None
+
+
+def order(
+    query_id: str,
+    results: Results,
+    *,
+    grades: Mapping[str, int],
+    conventions: Conventions,
+    normalise_id: IdNormaliser | None,
+    depth: int | None,
+) -> Order:
+    """The order of one query's judged documents.
+
+    Args:
+        query_id: for the place of an error, and for documents that are the query itself.
+        results: scores by document, or documents best first.
+        grades: the query's judgments, ids already normalised.
+        conventions: ties, duplicates, dedupe, score precision, and what leaves the ranking.
+        normalise_id: applied to every retrieved id before it is compared.
+        depth: ranks beyond it matter to nobody, so a list is not read further; None for all.
+
+    Raises:
+        InvalidInput: a score that is not a finite number, or a duplicate where none may be.
+    """
+    is_filtered = conventions.judged_only or conventions.ignore_identical_ids
+    if isinstance(results, Mapping):
+        if normalise_id is None:
+            scores = _filtered(query_id, results, grades, conventions) if is_filtered else results
+            return _order_scored(query_id, scores, grades, conventions)
+        return _order_normalised(query_id, results, grades, conventions, normalise_id)
+    if isinstance(results, str):
+        raise InvalidInput("found a text, wanted scores by document or a list of ids", place=query_id)
+    documents: Sequence[str] = results if normalise_id is None else [normalise_id(document) for document in results]
+    if is_filtered:
+        documents = [document for document in documents if _stays(query_id, document, grades, conventions)]
+        depth = None
+    return _order_listed(query_id, documents, grades, conventions, depth)
+
+
+def _stays(query_id: str, document: str, grades: Mapping[str, int], conventions: Conventions) -> bool:
+    if conventions.judged_only and grades.get(document, -1) < 0:
+        return False
+    return not (conventions.ignore_identical_ids and document == query_id)
+
+
+def _filtered(
+    query_id: str, scores: Mapping[str, float], grades: Mapping[str, int], conventions: Conventions
+) -> Mapping[str, float]:
+    # The common case, no document named like its query, costs no copy.
+    if not conventions.judged_only and query_id not in scores:
+        return scores
+    _checked_scores(query_id, scores)  # a bad score is refused whether or not its document leaves
+    return {document: score for document, score in scores.items() if _stays(query_id, document, grades, conventions)}
+
+
+def _order_normalised(
+    query_id: str,
+    scores: Mapping[str, float],
+    grades: Mapping[str, int],
+    conventions: Conventions,
+    normalise_id: IdNormaliser,
+) -> Order:
+    """As `order`, for scores whose ids may become equal."""
+    values = _checked_scores(query_id, scores)
+    rows = [
+        (document, value)
+        for document, value in zip(map(normalise_id, scores), values.tolist(), strict=True)
+        if _stays(query_id, document, grades, conventions)
+    ]
+    if conventions.dedupe == "after_cutoff":
+        return _order_listed(query_id, _sorted_documents(rows, conventions), grades, conventions, None)
+    best: dict[str, float] = {}
+    for document, value in rows:
+        if value > best.get(document, -np.inf):
+            best[document] = value
+    if len(best) < len(rows) and conventions.duplicates == "error":
+        raise _duplicate(query_id, (document for document, _ in rows))
+    found = _order_scored(query_id, best, grades, conventions)
+    return found._replace(duplicates=len(rows) - len(best))
+
+
+def _sorted_documents(rows: list[tuple[str, float]], conventions: Conventions) -> list[str]:
+    """Documents best first, duplicates kept next to their equals."""
+    negated = _negated(np.array([value for _, value in rows], dtype=np.float64), conventions)
+    documents = [document for document, _ in rows]
+    index = list(range(len(rows)))
+    if conventions.ties != "input_order":
+        index.sort(key=documents.__getitem__, reverse=conventions.ties == "docno_desc")
+    index.sort(key=negated.tolist().__getitem__)
+    return [documents[row] for row in index]
+
+
+def _order_scored(
+    query_id: str, scores: Mapping[str, float], grades: Mapping[str, int], conventions: Conventions
+) -> Order:
+    negated = _negated(_checked_scores(query_id, scores), conventions)
+    found, found_scores = _found(scores, grades)
+    found_grades = [grades[document] for document in found]
+    if not found:
+        return Order(found_grades, np.empty(0, dtype=np.int64), len(scores))
+    is_sorted = bool((negated[1:] >= negated[:-1]).all())
+    ascending = negated if is_sorted else np.sort(negated)
+    sought = _negated(found_scores, conventions)
+    first = ascending.searchsorted(sought) + 1
+    sizes = ascending.searchsorted(sought, side="right") - first + 1
+    if not (sizes > 1).any():
+        return Order(found_grades, first, len(scores))
+    if conventions.ties == "average":
+        return Order(found_grades, first, len(scores), sizes=sizes)
+    tied = {value for value, size in zip(sought.tolist(), sizes.tolist(), strict=True) if size > 1}
+    offsets = _offsets(_tied_rows(scores, negated, tied), tied, conventions)
+    before = np.array([offsets.get(document, 0) for document in found], dtype=np.int64)
+    return Order(found_grades, first + before, len(scores))
+
+
+def _found(scores: Mapping[str, float], grades: Mapping[str, int]) -> tuple[list[str], FloatArray]:
+    """The judged documents that were retrieved, and their scores."""
+    if isinstance(scores, ScoreColumn):
+        rows = scores.rows_of(list(grades))
+        return list(rows), scores.scores[list(rows.values())]
+    found = [document for document in grades if document in scores]
+    return found, np.array([scores[document] for document in found], dtype=np.float64)
+
+
+def _tied_rows(scores: Mapping[str, float], negated: _Negated, tied: set[float]) -> Iterable[tuple[str, float]]:
+    """Documents and negated scores, in the order retrieved; at least those whose score is in `tied`."""
+    if isinstance(scores, ScoreColumn):
+        rows = np.flatnonzero(np.isin(negated, list(tied)))
+        return zip(scores.documents_at(rows), negated[rows].tolist(), strict=True)
+    return zip(scores, negated.tolist(), strict=True)
+
+
+def _offsets(rows: Iterable[tuple[str, float]], tied: set[float], conventions: Conventions) -> dict[str, int]:
+    """How many documents with the same score stand before each document whose score is in `tied`.
+
+    Python compares text by code point, which is the order of the UTF-8 bytes that trec_eval's strcmp compares.
+    """
+    documents_by_score = defaultdict(list)
+    for document, score in rows:
+        if score in tied:
+            documents_by_score[score].append(document)
+    if conventions.ties != "input_order":
+        for documents in documents_by_score.values():
+            documents.sort(reverse=conventions.ties == "docno_desc")
+    return {document: place for documents in documents_by_score.values() for place, document in enumerate(documents)}
+
+
+def _order_listed(
+    query_id: str, documents: Sequence[str], grades: Mapping[str, int], conventions: Conventions, depth: int | None
+) -> Order:
+    """As `order`, for documents best first; a list repeats at most what its cutoff sees."""
+    head = documents if depth is None else documents[:depth]
+    position_by_document = dict(zip(reversed(head), range(len(head), 0, -1), strict=True))
+    found = [document for document in grades if document in position_by_document]
+    found_grades = [grades[document] for document in found]
+    positions = np.array([position_by_document[document] for document in found], dtype=np.int64)
+    duplicates = len(head) - len(position_by_document)
+    if not duplicates:
+        return Order(found_grades, positions, len(documents))
+    if conventions.duplicates == "error":
+        raise _duplicate(query_id, documents)
+    if conventions.dedupe == "before_cutoff":
+        unique = list(dict.fromkeys(documents))
+        return _order_listed(query_id, unique, grades, conventions, None)._replace(
+            duplicates=len(documents) - len(unique)
+        )
+    unique_positions = np.sort(np.fromiter(position_by_document.values(), dtype=np.int64))
+    ranks = unique_positions.searchsorted(positions) + 1
+    retrieved = len(documents) - duplicates
+    return Order(found_grades, ranks, retrieved, None, positions, duplicates, unique_positions)
+
+
+def _checked_scores(query_id: str, scores: Mapping[str, float]) -> FloatArray:
+    if isinstance(scores, ScoreColumn):
+        return scores.scores
+    try:
+        # twice as quick as numpy.fromiter
+        values = np.frombuffer(struct.pack(f"{len(scores)}d", *scores.values()), dtype=np.float64)
+    except (struct.error, OverflowError):
+        values = np.array([np.nan])
+    if not np.isfinite(values).all():
+        document, score = next(row for row in scores.items() if not _is_finite(row[1]))
+        raise InvalidInput(
+            f"found the score {quoted(str(score))}, wanted a finite number", place=_place(query_id, document)
+        )
+    return values
+
+
+def _is_finite(score: object) -> bool:
+    try:
+        return isinstance(score, int | float) and bool(np.isfinite(float(score)))
+    except OverflowError:
+        return False
+
+
+def _negated(values: FloatArray, conventions: Conventions) -> _Negated:
+    if conventions.score_precision == "float64":
+        return -values
+    with np.errstate(over="ignore", under="ignore"):  # as C's cast: too large is infinite, too small is 0
+        return -values.astype(np.float32)
+
+
+def _duplicate(query_id: str, documents: Iterable[str]) -> InvalidInput:
+    seen: set[str] = set()
+    # set.add returns None, so this is the first document met twice.
+    repeated = next(document for document in documents if document in seen or seen.add(document))  # type: ignore[func-returns-value]
+    return InvalidInput(
+        "the document was retrieved twice; remove it, or set duplicates to 'first'", place=_place(query_id, repeated)
+    )
+
+
+def _place(query_id: str, document: str) -> str:
+    return f"{quoted(query_id)[1:-1]}/{quoted(document)[1:-1]}"

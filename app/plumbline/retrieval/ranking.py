@@ -1,0 +1,194 @@
+"""The rankings of all queries as flat arrays: one row per judged document, so that a measure is a sum over rows."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval.conventions import Conventions
+from plumbline.retrieval.measure import quoted
+from plumbline.retrieval.order import FloatArray, IdNormaliser, IntArray, Order, order
+from plumbline.retrieval.run import Qrels, Results, Run
+
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+
+# trec_eval keeps a grade in a C long; the bound leaves room for sums and is beyond any judge's scale.
+_MAX_GRADE = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Documents that were judged and retrieved, sorted by query and then by rank.
+
+    query: index into the queries. rank: from 1; of the tied block's first document where ties are averaged.
+    size: documents in the tied block, 1 without. position: what a cutoff is compared with. grade: as judged.
+    """
+
+    query: IntArray
+    rank: IntArray
+    size: IntArray
+    position: IntArray
+    grade: IntArray
+
+    @property
+    def has_ties(self) -> bool:
+        """Whether some document may stand at several ranks."""
+        return bool((self.size > 1).any())
+
+    def where(self, mask: BoolArray) -> "Rows":
+        """The rows that the mask names, in their order."""
+        return Rows(self.query[mask], self.rank[mask], self.size[mask], self.position[mask], self.grade[mask])
+
+    def within(self, k: int | IntArray | None) -> BoolArray:
+        """Whether each row stands among the first k; k may be given per row."""
+        return np.ones(len(self.rank), dtype=np.bool_) if k is None else self.position <= k
+
+    def expected(self, weigh: Callable[[FloatArray], FloatArray], k: int | IntArray | None) -> FloatArray:
+        """The mean, over the ranks that each document may have, of `weigh(rank)`; 0 at ranks beyond k."""
+        if not self.has_ties:
+            return np.asarray(weigh(self.rank.astype(np.float64)) * self.within(k))
+        last = self.rank + self.size - 1
+        prefix = np.concatenate([[0.0], np.cumsum(weigh(np.arange(1.0, last.max() + 1)))])
+        seen = last if k is None else np.clip(last, self.rank - 1, np.maximum(k, self.rank - 1))
+        return np.asarray((prefix[seen] - prefix[self.rank - 1]) / self.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Rankings:
+    """What every measure is computed from.
+
+    query_ids: the queries that count, in the order of the judgments. rows: judged documents that were retrieved.
+    retrieved: unique documents per query. pool_query, pool_grade: all judged documents, retrieved or not.
+    cut_query, cut_position: of every unique document, where duplicates leave after the cutoff; else None.
+    """
+
+    query_ids: tuple[str, ...]
+    rows: Rows
+    retrieved: IntArray
+    pool_query: IntArray
+    pool_grade: IntArray
+    duplicates_removed: int
+    cut_query: IntArray | None = None
+    cut_position: IntArray | None = None
+
+    def per_query(self, query: IntArray, weights: FloatArray | None = None) -> FloatArray:
+        """Sums of the weights by query, or counts of the rows."""
+        return np.bincount(query, weights, minlength=len(self.query_ids)).astype(np.float64)
+
+    def retrieved_within(self, k: int | None) -> FloatArray:
+        """Unique documents among the first k, per query."""
+        if k is None:
+            return self.retrieved.astype(np.float64)
+        if self.cut_query is None or self.cut_position is None:
+            return np.minimum(self.retrieved, k).astype(np.float64)
+        return self.per_query(self.cut_query[self.cut_position <= k])
+
+
+def rank(
+    qrels: Qrels,
+    run: Run,
+    *,
+    query_ids: Iterable[str],
+    conventions: Conventions,
+    normalise_id: IdNormaliser | None = None,
+    depth: int | None = None,
+) -> Rankings:
+    """The rankings of the queries; one that the run lacks is an empty ranking.
+
+    Args:
+        qrels: judgments, ids already normalised and grades checked (`normalised`).
+        run: scores or id lists.
+        query_ids: the queries, all of them in `qrels`.
+        conventions: see `order`.
+        normalise_id: applied to retrieved ids.
+        depth: the largest cutoff when every measure has one; lists are read no further.
+
+    Raises:
+        InvalidInput: as `order`.
+    """
+    kept = tuple(query_ids)
+    nothing: Results = ()
+    orders = [
+        order(
+            query_id,
+            run.results.get(query_id, nothing),
+            grades=qrels[query_id],
+            conventions=conventions,
+            normalise_id=normalise_id,
+            depth=depth,
+        )
+        for query_id in kept
+    ]
+    return _flattened(kept, orders, qrels)
+
+
+def normalised(qrels: Qrels, normalise_id: IdNormaliser | None) -> Qrels:
+    """The judgments with checked grades and normalised ids; ids that become equal keep their highest grade.
+
+    Raises:
+        InvalidInput: a grade that is not a whole number (a boolean is none either) or beyond 2**31 - 1.
+    """
+    for query_id, grades in qrels.items():
+        if not set(map(type, grades.values())) <= {int} or (
+            grades and not (max(grades.values()) <= _MAX_GRADE and min(grades.values()) >= -_MAX_GRADE)
+        ):
+            raise _bad_grade(query_id, grades)
+    if normalise_id is None:
+        return qrels
+    return {query_id: _merged(grades, normalise_id) for query_id, grades in qrels.items()}
+
+
+def _bad_grade(query_id: str, grades: Mapping[str, int]) -> InvalidInput:
+    document, grade = next(row for row in grades.items() if type(row[1]) is not int or abs(row[1]) > _MAX_GRADE)
+    place = f"{quoted(query_id)[1:-1]}/{quoted(document)[1:-1]}"
+    return InvalidInput(f"found the grade {quoted(repr(grade))}, wanted a whole number up to {_MAX_GRADE}", place=place)
+
+
+def _merged(grades: Mapping[str, int], normalise_id: IdNormaliser) -> dict[str, int]:
+    merged: dict[str, int] = {}
+    for document, grade in grades.items():
+        name = normalise_id(document)
+        merged[name] = max(grade, merged.get(name, grade))
+    return merged
+
+
+def _flattened(query_ids: tuple[str, ...], orders: list[Order], qrels: Qrels) -> Rankings:
+    pools = [qrels[query_id].values() for query_id in query_ids]
+    cut = _cut(orders)
+    return Rankings(
+        query_ids=query_ids,
+        rows=_rows(orders),
+        retrieved=np.array([found.retrieved for found in orders], dtype=np.int64),
+        pool_query=np.repeat(np.arange(len(pools)), [len(pool) for pool in pools]),
+        pool_grade=np.array([grade for pool in pools for grade in pool], dtype=np.int64),
+        duplicates_removed=sum(found.duplicates for found in orders),
+        cut_query=cut[0],
+        cut_position=cut[1],
+    )
+
+
+def _rows(orders: list[Order]) -> Rows:
+    query = np.repeat(np.arange(len(orders)), [len(found.grades) for found in orders])
+    ranks = _joined([found.ranks for found in orders])
+    sizes = _joined([np.ones_like(found.ranks) if found.sizes is None else found.sizes for found in orders])
+    positions = _joined([found.ranks if found.positions is None else found.positions for found in orders])
+    grades = np.array([grade for found in orders for grade in found.grades], dtype=np.int64)
+    by_rank = np.lexsort((ranks, query))
+    return Rows(query, ranks[by_rank], sizes[by_rank], positions[by_rank], grades[by_rank])
+
+
+def _cut(orders: list[Order]) -> tuple[IntArray, IntArray] | tuple[None, None]:
+    if all(found.unique_positions is None for found in orders):
+        return None, None
+    positions = [
+        np.arange(1, found.retrieved + 1) if found.unique_positions is None else found.unique_positions
+        for found in orders
+    ]
+    return np.repeat(np.arange(len(orders)), [len(own) for own in positions]), _joined(positions)
+
+
+def _joined(arrays: list[IntArray]) -> IntArray:
+    return np.concatenate([np.empty(0, dtype=np.int64), *arrays])

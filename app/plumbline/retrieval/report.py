@@ -1,0 +1,153 @@
+"""Several runs against one set of judgments: means with intervals, counts, and the latencies that the caller timed."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from plumbline.ground.errors import InvalidInput
+from plumbline.ground.uncertainty import bootstrap_interval
+from plumbline.retrieval.compare import Comparison, compare
+from plumbline.retrieval.conventions import Conventions
+from plumbline.retrieval.evaluate import Evaluation, evaluate
+from plumbline.retrieval.ids import rule_of
+from plumbline.retrieval.measure import Measure
+from plumbline.retrieval.run import Qrels, Run
+
+_LEVEL = 0.95
+_SMALLEST_COMPARISON = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The mean of a measure over `n` queries with its 95 % bootstrap interval; None where there is no query."""
+
+    mean: float | None
+    ci95: tuple[float, float] | None
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class LatencySummary:
+    """Latencies in milliseconds; percentiles by linear interpolation."""
+
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """What is said of one run."""
+
+    name: str
+    evaluation: Evaluation
+    summary_by_measure: Mapping[str, Summary]
+
+
+@dataclass(frozen=True, slots=True)
+class Resampling:
+    """How intervals are drawn: none with 0 resamples."""
+
+    resamples: int
+    seed: int
+
+
+def report_runs(
+    qrels: Qrels,
+    runs: Sequence[Run],
+    *,
+    measures: Sequence[Measure],
+    conventions: Conventions,
+    resampling: Resampling,
+) -> tuple[RunReport, ...]:
+    """A report for each run, in order.
+
+    Raises:
+        InvalidInput: two runs of one name, or what `evaluate` refuses; the place begins with the run's name.
+    """
+    names = [run.name for run in runs]
+    if len(set(names)) < len(names):
+        raise InvalidInput(f"two runs are named {_first_repeated(names)!r}; each needs a name of its own")
+    normalise_id = rule_of(conventions)
+    reports = []
+    for run in runs:
+        evaluation = evaluate(qrels, run, measures, conventions=conventions, normalise_id=normalise_id)
+        summaries = {text: _summary(evaluation, text, resampling) for text in evaluation.values}
+        reports.append(RunReport(run.name, evaluation, summaries))
+    return tuple(reports)
+
+
+def compare_reports(
+    reports: Sequence[RunReport],
+    *,
+    baseline: str | None,
+    test: str,
+    correction: str,
+    alpha: float,
+    resamples: int,
+    seed: int,
+    pairs: Sequence[tuple[str, str]] | None = None,
+) -> tuple[Comparison, ...]:
+    """The runs against each other by every measure, as `compare` does by one.
+
+    Raises:
+        InvalidInput: fewer than two runs, runs that were evaluated on different queries, or what `compare` refuses.
+    """
+    if len(reports) < _SMALLEST_COMPARISON:
+        raise InvalidInput("a comparison needs two runs or more")
+    first = reports[0]
+    for report in reports:
+        if report.evaluation.query_ids != first.evaluation.query_ids:
+            raise InvalidInput(
+                f"run {report.name!r} was evaluated on other queries than {first.name!r}: use conventions with "
+                "missing_queries 'zero', or give runs of the same queries"
+            )
+    return tuple(
+        comparison
+        for measure in first.evaluation.values
+        for comparison in compare(
+            {report.name: report.evaluation.values[measure] for report in reports},
+            query_ids=first.evaluation.query_ids,
+            measure=measure,
+            baseline=baseline,
+            pairs=pairs,
+            test=test,
+            correction=correction,
+            alpha=alpha,
+            resamples=resamples,
+            seed=seed,
+        )
+    )
+
+
+def summarise_latency(milliseconds: Collection[float]) -> LatencySummary | None:
+    """Mean and percentiles (seed 4 asks for the mean, which hides tails); None when nothing was timed.
+
+    Raises:
+        InvalidInput: a latency that is negative or not finite.
+    """
+    if not milliseconds:
+        return None
+    timed = np.fromiter(milliseconds, dtype=np.float64)
+    if not np.isfinite(timed).all() or (timed < 0).any():
+        raise InvalidInput("a latency is negative or not finite; expected milliseconds")
+    p50, p95, p99 = (float(each) for each in np.percentile(timed, (50, 95, 99)))
+    return LatencySummary(float(timed.mean()), p50, p95, p99, len(timed))
+
+
+def _summary(evaluation: Evaluation, measure: str, resampling: Resampling) -> Summary:
+    values = evaluation.values[measure]
+    mean = evaluation.means[measure]
+    if mean is None or len(values) == 0 or resampling.resamples == 0:
+        return Summary(mean, None, len(values))
+    interval = bootstrap_interval(values, level=_LEVEL, resamples=resampling.resamples, seed=resampling.seed)
+    return Summary(mean, interval, len(values))
+
+
+def _first_repeated(names: Sequence[str]) -> str:
+    seen: set[str] = set()
+    # set.add returns None, so this is the first name met twice.
+    return next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]

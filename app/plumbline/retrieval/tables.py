@@ -1,0 +1,242 @@
+"""Comparisons as tables to read, paste or load: JSON rows, Markdown, CSV, LaTeX."""
+
+import csv
+import io
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from string import ascii_lowercase
+from types import MappingProxyType
+
+from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval.compare import Comparison
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A number with the labels of the runs that it is significantly better than."""
+
+    value: float
+    beats: tuple[str, ...]
+
+
+Cell = str | int | float | bool | None | Marked
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Columns by name, and rows of as many cells."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+def comparison_table(comparisons: Sequence[Comparison]) -> Table:
+    """A row for each run: its label (a, b, ... z, aa, ab, ...), its name, and by measure its mean with marks.
+
+    A mark names a run that this one beats: better mean, and significant after correction. Runs and measures come in
+    the order in which the comparisons first name them; a baseline, which is always the second of its pair, comes first
+    where every comparison of the table is with it.
+
+    Raises:
+        InvalidInput: nothing was compared.
+    """
+    if not comparisons:
+        raise InvalidInput("nothing was compared, so there is no table of it")
+    names = _run_names(comparisons)
+    measures = tuple(dict.fromkeys(each.measure for each in comparisons))
+    label_by_name = {name: label(place) for place, name in enumerate(names)}
+    means = {(each.a, each.measure): each.mean_a for each in comparisons}
+    means |= {(each.b, each.measure): each.mean_b for each in comparisons}
+    beats = _beaten(comparisons, label_by_name)
+    rows = tuple(
+        (label_by_name[name], name, *(_marked(means.get((name, each)), beats.get((name, each))) for each in measures))
+        for name in names
+    )
+    return Table(("label", "run", *measures), rows)
+
+
+def pair_table(comparisons: Sequence[Comparison]) -> Table:
+    """A row for each comparison, with all its numbers."""
+    estimates = ("measure", "a", "b", "diff", "ci95_low", "ci95_high", "p", "p_adjusted", "significant")
+    columns = (*estimates, "effect_dz", "win", "tie", "loss", "n")
+    rows = tuple(
+        (
+            *(each.measure, each.a, each.b, each.diff, *(each.ci95 or (None, None)), each.p, each.p_adjusted),
+            *(each.significant, each.effect_dz, each.win, each.tie, each.loss, each.n),
+        )
+        for each in comparisons
+    )
+    return Table(columns, rows)
+
+
+def label(place: int) -> str:
+    """The label of the run at `place` (from 0): a to z, then aa, ab and so on, without end."""
+    letters = ""
+    place += 1
+    while place:
+        place, letter = divmod(place - 1, len(ascii_lowercase))
+        letters = ascii_lowercase[letter] + letters
+    return letters
+
+
+def as_rows(table: Table) -> list[dict[str, object]]:
+    """One JSON-able object for each row; a marked number is `{"mean": ..., "beats": [...]}`."""
+    return [
+        {
+            column: {"mean": cell.value, "beats": list(cell.beats)} if isinstance(cell, Marked) else cell
+            for column, cell in zip(table.columns, row, strict=True)
+        }
+        for row in table.rows
+    ]
+
+
+def as_markdown(table: Table, *, digits: int = 4) -> str:
+    """A GitHub table; names are text there, whatever they hold."""
+    lines = [
+        [_markdown_text(column) for column in table.columns],
+        ["---" if _is_text(table, place) else "---:" for place in range(len(table.columns))],
+        *([_markdown_cell(cell, digits) for cell in row] for row in table.rows),
+    ]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def as_csv(table: Table) -> str:
+    """RFC 4180 with full precision; marks lie in a column `<measure> beats` of their own.
+
+    A text that a spreadsheet would run as a formula is preceded by an apostrophe (OWASP, CSV injection); numbers,
+    also those that are the name of a run, stay as they are.
+    """
+    buffer = io.StringIO()
+    writer = csv.writer(buffer)
+    is_marked = [any(isinstance(row[place], Marked) for row in table.rows) for place in range(len(table.columns))]
+    header = [
+        (name, f"{name} beats") if marked else (name,) for name, marked in zip(table.columns, is_marked, strict=True)
+    ]
+    writer.writerow([_csv_text(name) for names in header for name in names])
+    for row in table.rows:
+        cells = zip(row, is_marked, strict=True)
+        writer.writerow([text for cell, marked in cells for text in _csv_cells(cell, is_marked=marked)])
+    return buffer.getvalue()
+
+
+def as_latex(table: Table, *, digits: int = 4) -> str:
+    """A tabular that needs no package; special characters are escaped."""
+    alignment = "".join("l" if _is_text(table, place) else "r" for place in range(len(table.columns)))
+    body = [" & ".join(_latex_cell(cell, digits) for cell in row) for row in table.rows]
+    lines = [f"\\begin{{tabular}}{{{alignment}}}", r"\hline"]
+    lines += [" & ".join(map(_latex_text, table.columns)) + r" \\", r"\hline"]
+    lines += [line + r" \\" for line in body]
+    return "\n".join([*lines, r"\hline", r"\end{tabular}", ""])
+
+
+# By the name under which a caller asks for the format.
+TABLE_WRITERS: Mapping[str, Callable[[Table], str]] = MappingProxyType(
+    {"markdown": as_markdown, "csv": as_csv, "latex": as_latex}
+)
+
+
+def _run_names(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
+    seconds = {each.b for each in comparisons}
+    baseline = tuple(seconds) if len(seconds) == 1 else ()
+    return tuple(dict.fromkeys((*baseline, *(name for each in comparisons for name in (each.a, each.b)))))
+
+
+def _beaten(
+    comparisons: Sequence[Comparison], label_by_name: Mapping[str, str]
+) -> dict[tuple[str, str], tuple[str, ...]]:
+    """The labels that each run beats by each measure; without an entry, none."""
+    labels: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for each in comparisons:
+        if each.significant and each.diff != 0.0:
+            winner, loser = (each.a, each.b) if each.diff > 0.0 else (each.b, each.a)
+            labels[winner, each.measure].append(label_by_name[loser])
+    return {key: tuple(sorted(found, key=lambda text: (len(text), text))) for key, found in labels.items()}
+
+
+def _marked(mean: float | None, beats: tuple[str, ...] | None) -> Cell:
+    return None if mean is None else Marked(mean, beats or ())
+
+
+def _is_text(table: Table, place: int) -> bool:
+    return any(isinstance(row[place], str) for row in table.rows)
+
+
+def _superscript(beats: Sequence[str]) -> str:
+    """Labels of one letter are run together, as in print; longer ones need a comma."""
+    return ("," if any(len(text) > 1 for text in beats) else "").join(beats)
+
+
+def _plain(cell: Cell, digits: int) -> str:
+    match cell:
+        case None:
+            return "n/a"
+        case bool():
+            return "yes" if cell else "no"
+        case float() if 0.0 < abs(cell) < 0.5 * 10.0**-digits:
+            return f"{cell:.1e}"
+        case float():
+            return f"{cell:.{digits}f}"
+        case _:
+            return str(cell)
+
+
+def _markdown_cell(cell: Cell, digits: int) -> str:
+    if isinstance(cell, Marked):
+        marks = f"<sup>{_superscript(cell.beats)}</sup>" if cell.beats else ""
+        return _plain(cell.value, digits) + marks
+    return _markdown_text(cell) if isinstance(cell, str) else _plain(cell, digits)
+
+
+def _markdown_text(text: str) -> str:
+    return re.sub(r"([\\`*_\[\]<>|~&$])", r"\\\1", _on_one_line(text))
+
+
+def _csv_cells(cell: Cell, *, is_marked: bool) -> tuple[str, ...]:
+    if isinstance(cell, Marked):
+        return repr(cell.value), " ".join(cell.beats)
+    text = _csv_text(cell) if isinstance(cell, str) else "" if cell is None else str(cell)
+    return (text, "") if is_marked else (text,)
+
+
+def _csv_text(text: str) -> str:
+    is_number = re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text, re.ASCII) is not None
+    is_formula = text.lstrip()[:1] in _FORMULA_STARTS or text[:1] in _CONTROL_STARTS
+    return f"'{text}" if text and is_formula and not is_number else text
+
+
+# With the full-width forms, which Excel reads alike.
+_FORMULA_STARTS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+_CONTROL_STARTS = ("\t", "\r", "\n")
+
+
+def _latex_cell(cell: Cell, digits: int) -> str:
+    if isinstance(cell, Marked):
+        marks = f"\\textsuperscript{{{_superscript(cell.beats)}}}" if cell.beats else ""
+        return _latex_cell(cell.value, digits) + marks
+    return _latex_text(cell) if isinstance(cell, str) else _plain(cell, digits).replace("-", "$-$")
+
+
+def _latex_text(text: str) -> str:
+    return "".join(_LATEX_BY_CHARACTER.get(character, character) for character in _on_one_line(text))
+
+
+_LATEX_BY_CHARACTER: Mapping[str, str] = MappingProxyType(
+    {
+        **{character: f"\\{character}" for character in "&%$#_{}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        # After `\\` a bracket or a star would be read as its argument; two hyphens would become a dash.
+        **{character: f"{{{character}}}" for character in "[]*-`'\""},
+    }
+)
+
+
+def _on_one_line(text: str) -> str:
+    """The text without line breaks and other control characters, which no table cell can hold."""
+    return re.sub(r"[\x00-\x1f\x7f\x85\u2028\u2029]+", " ", text)

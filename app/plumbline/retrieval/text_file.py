@@ -1,0 +1,134 @@
+"""An uploaded file as checked UTF-8: decompressed under a cap, with the words that point at one of its lines."""
+
+import codecs
+import io
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO, Final
+
+from plumbline.ground.errors import InvalidInput
+
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+# No more than 8 MiB come of it before somebody looks.
+_BLOCK_BYTES: Final = 8 * 1024
+# bgzip writes a member per 64 KiB, so this is 4 GiB of it; each member copies up to a block of input.
+MAX_GZIP_MEMBERS: Final = 65_536
+# Text that repeats itself shrinks to a hundredth; zeros, by which a bomb is made, to a thousandth. Small files may be
+# anything.
+MAX_EXPANSION: Final = 250
+UNWATCHED_BYTES: Final = 1_048_576
+_MAX_SHOWN: Final = 40
+_MAX_NAME: Final = 120
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLimits:
+    """How much of a file is read.
+
+    Args:
+        max_bytes: size of the file, and again of what it decompresses to.
+        max_rows: rows of data; comments and blank lines do not count.
+    """
+
+    max_bytes: int
+    max_rows: int
+
+
+def read_text_bytes(source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> bytes:
+    """The text of a file as UTF-8 bytes without a byte-order mark; gzip (by its magic bytes) is decompressed.
+
+    Raises:
+        InvalidInput: larger than `max_bytes` before or after decompression, broken gzip, not UTF-8, or with NUL.
+    """
+    data = _read_all(source, name, limits.max_bytes)
+    if data.startswith(_GZIP_MAGIC):
+        data = _gunzip(data, name, limits.max_bytes)
+    data = data.removeprefix(codecs.BOM_UTF8)
+    _check_text(data, name)
+    return data
+
+
+def numbered_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Each line with its number from 1, the line end included; the file is not copied."""
+    return enumerate(io.BytesIO(data), 1)
+
+
+def place_of(name: str, line_number: int = 0) -> str:
+    """`run.txt:14`, or the bare name for the file as a whole; a name that cannot be printed is made printable."""
+    printable = "".join(char if char.isprintable() else "?" for char in name[:_MAX_NAME])
+    return f"{printable}:{line_number}" if line_number else printable
+
+
+def shown(value: bytes | str) -> str:
+    """A value as an error quotes it: on one line, shortened to 40 characters."""
+    text = value[: 4 * _MAX_SHOWN].decode("utf-8", "replace") if isinstance(value, bytes) else value
+    return repr(text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…")
+
+
+def _read_all(source: bytes | BinaryIO, name: str, max_bytes: int) -> bytes:
+    data = source if isinstance(source, bytes) else source.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        raise InvalidInput(f"the file is larger than {max_bytes} bytes, the limit", place=place_of(name))
+    return data
+
+
+def _gunzip(data: bytes, name: str, max_bytes: int) -> bytes:
+    """Never holds more than `max_bytes` and one block, whatever the file would expand to."""
+    out = io.BytesIO()
+    inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    members, pending, position = 1, b"", 0
+    try:
+        while pending or position < len(data):
+            if not pending:
+                pending = data[position : position + _BLOCK_BYTES]
+                position += len(pending)
+            if inflater.eof:
+                pending = pending.lstrip(b"\0")  # padding between and after members, as gzip itself allows
+                if not pending:
+                    continue
+                members += 1
+                _check_members(members, name)
+                inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+            out.write(inflater.decompress(pending, max_bytes + 1 - out.tell()))
+            if out.tell() > max_bytes:
+                detail = f"the gzip data expands to more than {max_bytes} bytes, the limit"
+                raise InvalidInput(detail, place=place_of(name))
+            pending = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
+            if out.tell() > max(UNWATCHED_BYTES, MAX_EXPANSION * (position - len(pending))):
+                detail = f"the gzip data expands to more than {MAX_EXPANSION} times of what was sent"
+                raise InvalidInput(detail, place=place_of(name))
+    except zlib.error as error:
+        raise InvalidInput(f"the gzip data is broken: {error}", place=place_of(name)) from error
+    if not inflater.eof:
+        raise InvalidInput("the gzip data ends too early; was the upload cut off?", place=place_of(name))
+    return out.getvalue()
+
+
+def _check_members(members: int, name: str) -> None:
+    if members > MAX_GZIP_MEMBERS:
+        detail = f"the gzip data has more than {MAX_GZIP_MEMBERS} members, the limit; compress it in one piece"
+        raise InvalidInput(detail, place=place_of(name))
+
+
+def _check_text(data: bytes, name: str) -> None:
+    nul = data.find(b"\0")
+    if nul >= 0:
+        detail = "holds a NUL byte; send text as UTF-8, plain or gzip"
+        raise InvalidInput(detail, place=place_of(name, _line_of(data, nul)))
+    if data.isascii():
+        return
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    view = memoryview(data)
+    for start in range(0, len(data), _BLOCK_BYTES):
+        held = len(decoder.getstate()[0])
+        try:
+            decoder.decode(view[start : start + _BLOCK_BYTES], final=start + _BLOCK_BYTES >= len(data))
+        except UnicodeDecodeError as error:
+            line_number = _line_of(data, start - held + error.start)
+            detail = "is not UTF-8; send text as UTF-8, plain or gzip"
+            raise InvalidInput(detail, place=place_of(name, line_number)) from error
+
+
+def _line_of(data: bytes, offset: int) -> int:
+    return data.count(b"\n", 0, offset) + 1

@@ -1,0 +1,222 @@
+"""TREC's files: judgments and runs read line by line, with the line in every error and nothing skipped in silence.
+
+A line that is blank, or whose first character is `#`, is a comment. Blanks are ASCII white space, as in C's isspace.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import BinaryIO, Final
+
+from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval.run import Qrels, Results, Run
+from plumbline.retrieval.text_file import ReadLimits, numbered_lines, place_of, read_text_bytes, shown
+from plumbline.retrieval.trec_columns import read_run_columns
+from plumbline.retrieval.trec_layout import regular_text
+
+_QRELS_FORM: Final = "'query_id 0 doc_id relevance'"
+_RUN_FORM: Final = "'query_id Q0 doc_id rank score tag'"
+_RANKED_FORM: Final = "'query_id doc_id rank'"
+_HEADER_FORM: Final = "'query-id corpus-id score'"
+_QRELS_FIELDS: Final = 4
+_RUN_FIELDS: Final = 6
+_TRIPLE_FIELDS: Final = 3
+# Names that the three columns of a judgment table go by, BEIR's first.
+_HEADER_NAMES: Final = (
+    {"query-id", "query_id", "qid", "query"},
+    {"corpus-id", "corpus_id", "doc-id", "doc_id", "docid", "document_id", "pid", "doc"},
+    {"score", "relevance", "rel", "label", "grade"},
+)
+# trec_eval keeps grades in a C long; no scale of grades is longer than this.
+_MAX_GRADE: Final = 2**31 - 1
+_MAX_NUMBER_LENGTH: Final = 64
+
+_Row = tuple[int, list[bytes]]
+
+
+def read_qrels(source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> Qrels:
+    """Judgments from four columns `query_id 0 doc_id relevance`, or BEIR's table with its header.
+
+    The second of four columns is not read, as in trec_eval; a fifth is refused, as in trec_eval. A table needs the
+    header `query-id corpus-id score`; its ids may hold blanks when tabs separate them.
+
+    Raises:
+        InvalidInput: names the file and the line; also when the file holds no judgment.
+    """
+    data = read_text_bytes(source, name=name, limits=limits)
+    qrels: dict[str, dict[str, int]] = {}
+    for line_number, (query, doc, grade) in _qrels_rows(data, name, limits):
+        judged = qrels.setdefault(query.decode(), {})
+        doc_id = doc.decode()
+        if doc_id in judged:
+            raise _duplicate(name, line_number, doc_id, query)
+        judged[doc_id] = _grade(grade, name, line_number)
+    if not qrels:
+        raise InvalidInput(f"holds no judgment; expected lines of {_QRELS_FORM}", place=place_of(name))
+    return qrels
+
+
+def read_run(source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> Run:
+    """A run from six columns `query_id Q0 doc_id rank score tag`, or MS MARCO's three `query_id doc_id rank`.
+
+    Six columns give scores: the columns Q0, rank and tag are not read, and a seventh is ignored, as in trec_eval.
+    Three columns give ranked lists in the order of their ranks: ranks are distinct and >= 0, gaps are closed.
+    The first row decides which it is. The run is named `name`. A regular file is read in blocks, as columns where
+    pyarrow is installed, with the same result; any irregularity is left to the line reader, which names the line.
+
+    Raises:
+        InvalidInput: names the file and the line; also when the file holds no row.
+    """
+    data = read_text_bytes(source, name=name, limits=limits)
+    text = regular_text(data)
+    results = None
+    if text is not None and text.rows <= limits.max_rows:
+        results = read_run_columns(text)
+    return Run(name, results if results is not None else read_run_lines(data, name=name, limits=limits))
+
+
+def read_run_lines(data: bytes, *, name: str, limits: ReadLimits) -> dict[str, Results]:
+    """The results of a run from checked UTF-8 bytes, each line by itself; otherwise as `read_run`."""
+    rows = _rows(data, name, limits)
+    first = next(rows, None)
+    if first is None:
+        raise InvalidInput(f"holds no row; expected lines of {_RUN_FORM}", place=place_of(name))
+    if len(first[1]) == _TRIPLE_FIELDS:
+        return _ranked_lists(first, rows, name)
+    if len(first[1]) >= _RUN_FIELDS:
+        return _scores(first, rows, name)
+    expected = f"expected 6 fields {_RUN_FORM} or 3 fields {_RANKED_FORM}"
+    raise InvalidInput(f"{expected}, found {len(first[1])}", place=place_of(name, first[0]))
+
+
+def _rows(data: bytes, name: str, limits: ReadLimits) -> Iterator[_Row]:
+    count = 0
+    for line_number, line in numbered_lines(data):
+        fields = line.split()
+        if not fields or line.startswith(b"#"):
+            continue
+        count += 1
+        if count > limits.max_rows:
+            raise InvalidInput(f"more than {limits.max_rows} rows, the limit", place=place_of(name, line_number))
+        yield line_number, fields
+
+
+def _scores(first: _Row, rows: Iterator[_Row], name: str) -> dict[str, Results]:
+    results: dict[str, Results] = {}
+    current, scores = b"", dict[str, float]()
+    row: _Row | None = first
+    while row is not None:
+        line_number, fields = row
+        if len(fields) < _RUN_FIELDS:
+            raise _miscounted(name, line_number, f"6 fields {_RUN_FORM}", len(fields))
+        if fields[0] != current:
+            current = fields[0]
+            scores = results.setdefault(current.decode(), {})  # type: ignore[assignment]  # only dicts go in
+        doc_id = fields[2].decode()
+        if doc_id in scores:
+            raise _duplicate(name, line_number, doc_id, current)
+        scores[doc_id] = _number(fields[4], name, line_number, "score")
+        row = next(rows, None)
+    return results
+
+
+def _ranked_lists(first: _Row, rows: Iterator[_Row], name: str) -> dict[str, Results]:
+    ranked: dict[str, tuple[dict[str, int], set[int]]] = {}
+    row: _Row | None = first
+    while row is not None:
+        line_number, fields = row
+        if len(fields) != _TRIPLE_FIELDS:
+            raise _miscounted(name, line_number, f"3 fields {_RANKED_FORM}", len(fields))
+        rank_by_doc, ranks = ranked.setdefault(fields[0].decode(), ({}, set()))
+        doc_id, rank = fields[1].decode(), _rank(fields[2], name, line_number)
+        if doc_id in rank_by_doc:
+            raise _duplicate(name, line_number, doc_id, fields[0])
+        if rank in ranks:
+            detail = f"rank {rank} is taken by another document of query {shown(fields[0])}"
+            raise InvalidInput(detail, place=place_of(name, line_number))
+        rank_by_doc[doc_id] = rank
+        ranks.add(rank)
+        row = next(rows, None)
+    return {query_id: tuple(sorted(by_doc, key=by_doc.__getitem__)) for query_id, (by_doc, _) in ranked.items()}
+
+
+def _qrels_rows(data: bytes, name: str, limits: ReadLimits) -> Iterator[tuple[int, tuple[bytes, bytes, bytes]]]:
+    """Query, document and grade of each row, from whichever of the two forms the first row announces."""
+    rows = _rows(data, name, limits)
+    first = next(rows, None)
+    if first is None:
+        return
+    if len(first[1]) == _TRIPLE_FIELDS:
+        _check_header(first, name)
+        yield from _table_rows(data, rows, name, header_line=first[0])
+        return
+    row: _Row | None = first
+    while row is not None:
+        line_number, fields = row
+        if len(fields) != _QRELS_FIELDS:
+            raise _miscounted(name, line_number, f"4 fields {_QRELS_FORM}", len(fields))
+        yield line_number, (fields[0], fields[2], fields[3])
+        row = next(rows, None)
+
+
+def _table_rows(
+    data: bytes, rows: Iterator[_Row], name: str, *, header_line: int
+) -> Iterator[tuple[int, tuple[bytes, bytes, bytes]]]:
+    lines = numbered_lines(data)
+    header = next(line for line_number, line in lines if line_number == header_line)
+    has_tabs = b"\t" in header.strip()
+    for line_number, blank_separated in rows:
+        fields = blank_separated
+        if has_tabs:
+            line = next(line for number, line in lines if number == line_number)
+            fields = [field.strip() for field in line.split(b"\t")]
+        if len(fields) != _TRIPLE_FIELDS:
+            raise _miscounted(name, line_number, f"3 fields {_HEADER_FORM}", len(fields))
+        if not all(fields):
+            raise InvalidInput("a field is empty", place=place_of(name, line_number))
+        yield line_number, (fields[0], fields[1], fields[2])
+
+
+def _check_header(row: _Row, name: str) -> None:
+    line_number, fields = row
+    words = [field.decode().lower() for field in fields]
+    if not all(word in names for word, names in zip(words, _HEADER_NAMES, strict=True)):
+        detail = f"expected 4 fields {_QRELS_FORM}, found 3; a table of 3 columns needs the header {_HEADER_FORM}"
+        raise InvalidInput(detail, place=place_of(name, line_number))
+
+
+def _grade(field: bytes, name: str, line_number: int) -> int:
+    value = _number(field, name, line_number, "relevance")
+    if not value.is_integer():
+        detail = f"relevance {shown(field)} is not an integer; round it or scale the grades"
+        raise InvalidInput(detail, place=place_of(name, line_number))
+    if abs(value) > _MAX_GRADE:
+        detail = f"relevance {shown(field)} is beyond {_MAX_GRADE}"
+        raise InvalidInput(detail, place=place_of(name, line_number))
+    return int(value)
+
+
+def _rank(field: bytes, name: str, line_number: int) -> int:
+    if len(field) > _MAX_NUMBER_LENGTH or not field.isdigit():
+        detail = f"rank {shown(field)} is not an integer >= 0; expected 3 fields {_RANKED_FORM}"
+        raise InvalidInput(detail, place=place_of(name, line_number))
+    return int(field)
+
+
+def _number(field: bytes, name: str, line_number: int, what: str) -> float:
+    try:
+        value = float(field)
+    except ValueError:
+        value = math.nan
+    # Python reads 1_0 as 10; no other reader of these files does.
+    if not math.isfinite(value) or b"_" in field:
+        raise InvalidInput(f"{what} {shown(field)} is not a finite number", place=place_of(name, line_number))
+    return value
+
+
+def _duplicate(name: str, line_number: int, doc_id: str, query: bytes) -> InvalidInput:
+    detail = f"document {shown(doc_id)} is listed twice for query {shown(query)}"
+    return InvalidInput(detail, place=place_of(name, line_number))
+
+
+def _miscounted(name: str, line_number: int, expected: str, found: int) -> InvalidInput:
+    return InvalidInput(f"expected {expected}, found {found}", place=place_of(name, line_number))

@@ -1,0 +1,200 @@
+"""Between the wire and the inside: a request becomes a sample, a result becomes what is sent."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Collection
+from dataclasses import fields
+
+from plumbline.ground.errors import InvalidInput
+from plumbline.ground.settings import Settings
+from plumbline.judging.ports.exchange import Usage
+from plumbline.judging.scoring import Options, Result
+from plumbline.judging.text.sample import Sample
+from plumbline.judging.text.scores import Scores, count_verdicts
+from plumbline.judging.text.verdicts import Claim, Evidence, JudgeAccount
+from plumbline.judging.tiers.cascade import Attempt
+from plumbline.judging.tiers.tier import TierName
+from plumbline.schemas.evaluation import (
+    AttemptItem,
+    ClaimItem,
+    EvaluationOptions,
+    EvaluationRequest,
+    EvaluationResult,
+    EvidenceItem,
+    JudgeItem,
+    RequestLimits,
+    SentenceItem,
+    Tokens,
+    UsageItem,
+    VerdictCounts,
+)
+
+OffsetMap = Callable[[int], int]
+
+_BEYOND_BMP = re.compile("[\U00010000-\U0010ffff]")
+_RATES = tuple(each.name for each in fields(Scores))
+_USED = tuple(each.name for each in fields(Usage))
+# Digits beyond these are noise of the machine's arithmetic.
+_DECIMALS = 6
+
+
+def request_limits(settings: Settings) -> RequestLimits:
+    """What one sample may hold."""
+    return RequestLimits(
+        contexts=settings.max_contexts,
+        context_characters=settings.max_context_characters,
+        answer_characters=settings.max_answer_characters,
+        question_characters=settings.max_question_characters,
+    )
+
+
+def to_sample(request: EvaluationRequest) -> Sample:
+    """The sample of a request."""
+    return Sample(request.question, tuple(request.contexts), request.answer, request.reference)
+
+
+def to_options(
+    request: EvaluationOptions,
+    *,
+    threshold: float,
+    deadline_seconds: float,
+    judge_names: Collection[str],
+    tenant: str,
+    max_cost: float | None,
+    place: str = "",
+    can_wait: bool = False,
+) -> Options:
+    """The request's choices, the service's settings where it made none; the settings bound deadline and cost.
+
+    `place` is the pointer to the choices in the body; `can_wait`: the sample is one of many.
+
+    Raises:
+        InvalidInput: a judge of a name that the service does not have.
+    """
+    for field, names in (("judges", request.judges or ()), ("escalation", (request.escalation,))):
+        unknown = [name for name in names if name is not None and name not in judge_names]
+        if unknown:
+            known = f"known are {', '.join(judge_names)}" if judge_names else "no judge is configured"
+            raise InvalidInput(f"no judge is named {unknown[0][:64]!r}; {known}", place=f"{place}/{field}")
+    costs = [cost for cost in (request.max_cost, max_cost) if cost is not None]
+    return Options(
+        tenant=tenant,
+        judges=tuple(dict.fromkeys(request.judges or ())),
+        samples=request.samples,
+        escalation=request.escalation,
+        cache=request.cache,
+        can_wait=can_wait,
+        max_cost=min(costs, default=None),
+        tiers=None if request.tiers is None else tuple(TierName(tier) for tier in request.tiers),
+        threshold=threshold if request.threshold is None else request.threshold,
+        deadline_seconds=min(request.deadline_seconds or deadline_seconds, deadline_seconds),
+    )
+
+
+def to_wire(request: EvaluationRequest, result: Result) -> EvaluationResult:
+    """The result as it is sent, offsets in the unit that the request asked for."""
+    in_answer = _offset_map(request.answer, request.offset_unit)
+    in_contexts = [_offset_map(context, request.offset_unit) for context in request.contexts]
+    return EvaluationResult(
+        id=request.id,
+        status=result.status.value,
+        tier=None if result.tier is None else result.tier.value,
+        **_rates(result.scores),
+        context_utilization=_rounded(result.context_utilization),
+        contexts_used=list(result.contexts_used),
+        contexts_used_share=_rounded(_used_share(result)),
+        token_f1=_rounded(result.token_f1),
+        exact_match=result.exact_match,
+        passed=result.passed,
+        threshold=result.threshold,
+        confidence=_rounded(result.confidence),
+        sentences=[
+            SentenceItem(
+                index=index,
+                text=sentence.text,
+                start=in_answer(sentence.start),
+                end=in_answer(sentence.end),
+                kind=sentence.kind,
+            )
+            for index, sentence in enumerate(result.sentences)
+        ],
+        claims=[_claim(claim, in_answer, in_contexts) for claim in result.claims],
+        counts=VerdictCounts(**{verdict.value: count for verdict, count in count_verdicts(result.claims).items()}),
+        attempts=[_attempt(attempt) for attempt in result.attempts],
+        judge=result.judge and _judge(result.judge),
+        usage=UsageItem(**{name: getattr(result.usage, name) for name in _USED}),
+        windows=result.windows,
+        flags=list(result.flags),
+        warnings=list(result.warnings),
+    )
+
+
+def _rates(scores: Scores | None) -> dict[str, float | None]:
+    """The scores by their names on the wire, all null when there are none."""
+    return {name: _rounded(None if scores is None else getattr(scores, name)) for name in _RATES}
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None else round(number, _DECIMALS)
+
+
+def _used_share(result: Result) -> float | None:
+    if result.scores is None or not result.contexts_given:
+        return None
+    return len(result.contexts_used) / result.contexts_given
+
+
+def _claim(claim: Claim, in_answer: OffsetMap, in_contexts: list[OffsetMap]) -> ClaimItem:
+    return ClaimItem(
+        id=claim.id,
+        sentence=claim.sentence,
+        text=claim.text,
+        start=in_answer(claim.start),
+        end=in_answer(claim.end),
+        verdict=claim.verdict.value,
+        support=_rounded(claim.support),
+        weight=claim.weight,
+        reason=claim.reason,
+        evidence=[_evidence(evidence, in_contexts) for evidence in claim.evidence],
+        flags=list(claim.flags),
+    )
+
+
+def _evidence(evidence: Evidence, in_contexts: list[OffsetMap]) -> EvidenceItem:
+    start, end = evidence.start, evidence.end
+    if evidence.context is not None and start is not None and end is not None:
+        to_unit = in_contexts[evidence.context]
+        start, end = to_unit(start), to_unit(end)
+    return EvidenceItem(
+        context=evidence.context, quote=evidence.quote, start=start, end=end, verified=evidence.verified
+    )
+
+
+def _attempt(attempt: Attempt) -> AttemptItem:
+    return AttemptItem(
+        tier=attempt.tier.value,
+        outcome="answered" if attempt.answered else "failed",
+        reason=attempt.reason,
+        detail=attempt.detail,
+        seconds=round(attempt.seconds, 4),
+        calls=attempt.calls,
+    )
+
+
+def _judge(account: JudgeAccount) -> JudgeItem:
+    return JudgeItem(
+        model=account.model,
+        prompt=account.prompt,
+        prompt_digest=account.prompt_digest,
+        calls=account.calls,
+        tokens=Tokens(prompt=account.prompt_tokens, completion=account.completion_tokens),
+        cache=account.cache,
+    )
+
+
+def _offset_map(text: str, unit: str) -> OffsetMap:
+    """From code points to the unit asked for: in UTF-16 characters beyond the BMP count twice."""
+    if unit == "code_point" or text.isascii():
+        return lambda offset: offset
+    wide = [match.start() for match in _BEYOND_BMP.finditer(text)]
+    return lambda offset: offset + bisect_left(wide, offset)

@@ -1,0 +1,278 @@
+"""The rows of `chunk` and `result`: leased, done, given back. Each function works within one transaction.
+
+Where several transactions may write at one time, each of them takes hold of a job before its chunks: none waits for
+another that waits for it.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from plumbline.rows.jobs.counting import COUNT_COLUMNS, RESULT_COLUMNS, SUMS_OF_RESULTS, values_of
+from plumbline.rows.jobs.job import Held, JobState, Lease, PendingRow, ResultLine
+from plumbline.rows.jobs.job_table import ROW_BITS, JobTable, is_spent
+from plumbline.rows.jobs.sql import Sql
+from plumbline.rows.records.record import Record, RecordProblem
+from plumbline.rows.scored_row import ScoredRow
+
+_ADDED: Final = ("calls", "unmetered_calls", "prompt_tokens", "completion_tokens", "cached_tokens", "cost")
+_PUT: Final = (
+    f"INSERT INTO result (key, {', '.join(RESULT_COLUMNS)}) VALUES (?{', ?' * len(RESULT_COLUMNS)})"
+    " ON CONFLICT (key) DO UPDATE SET redo = 0, "
+    + ", ".join(
+        f"{name} = result.{name} + excluded.{name}" if name in _ADDED else f"{name} = excluded.{name}"
+        for name in RESULT_COLUMNS
+    )
+    + " WHERE result.redo = 1"
+)
+_OWNED: Final = "job = ? AND n = ? AND fence = ? AND state = 'leased'"
+
+
+_OPEN: Final = "('validating', 'queued', 'running')"
+
+
+class ChunkName(NamedTuple):
+    """A chunk of a job."""
+
+    job_id: str
+    n: int
+
+
+class LeftRows(NamedTuple):
+    """A chunk that is leased: which of its rows are done, and the strikes of those that have any."""
+
+    number: int
+    done: frozenset[int]
+    strikes: Mapping[int, int]
+
+    def pending(self, rows: Iterable[Record | RecordProblem]) -> list[PendingRow]:
+        """Of the chunk's rows those that are to be scored."""
+        return [PendingRow(row, self.strikes.get(row.row, 0)) for row in rows if row.row not in self.done]
+
+
+class ChunkTable:
+    """Chunks in one transaction."""
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._jobs = JobTable(sql)
+
+    def owners(self) -> list[str]:
+        """Who has chunks."""
+        return [each for (each,) in self._sql.execute("SELECT DISTINCT owner FROM chunk WHERE state = 'leased'")]
+
+    def take_back(self, dead: Sequence[str], *, quiet_since: float) -> list[ChunkName]:
+        """Frees the chunks of owners that have ended, and those whose lease has passed; which they are.
+
+        Rows that were under way get a strike each.
+
+        Args:
+            quiet_since: a chunk whose lease would end behind this is left to its owner, dead or not.
+        """
+        marks = ", ".join(["NULL", *"?" * len(dead)])
+        left = self._sql.execute(
+            "SELECT job, n, under_way FROM chunk WHERE state = 'leased'"
+            f" AND (lease_until < ? OR (lease_until < ? AND owner IN ({marks}))){self._sql.skip_locked}",
+            (self._sql.now(), quiet_since, *dead),
+        ).fetchall()
+        struck = [((job << ROW_BITS) + row,) for job, _, under_way in left for row in json.loads(under_way)]
+        self._sql.execute_many(
+            "INSERT INTO strike VALUES (?, 1) ON CONFLICT (key) DO UPDATE SET deaths = strike.deaths + 1", struck
+        )
+        self._sql.execute_many(
+            "UPDATE chunk SET state = 'free', owner = NULL, deaths = deaths + 1, under_way = '[]'"
+            " WHERE job = ? AND n = ?",
+            [(job, n) for job, n, _ in left],
+        )
+        return [ChunkName(self._job_id(job), n) for job, n, _ in left]
+
+    def lease(self, owner: str, seconds: float) -> Lease | None:
+        """A free chunk, of the job that has fewest under way, the oldest of those."""
+        found = self._sql.execute(
+            f"SELECT j.id FROM job j WHERE j.state IN {_OPEN}"
+            " AND EXISTS (SELECT 1 FROM chunk c WHERE c.job = j.number AND c.state = 'free')"
+            " ORDER BY (SELECT count(*) FROM chunk c WHERE c.job = j.number AND c.state = 'leased'), j.number LIMIT 1"
+        ).fetchone()
+        return None if found is None else self._lease(found[0], "", owner, seconds)
+
+    def lease_chunk(self, chunk: ChunkName, owner: str, seconds: float) -> Lease | None:
+        """This chunk, if it is free and its job is to be worked on."""
+        return self._lease(chunk.job_id, f" AND n = {chunk.n:d}", owner, seconds)
+
+    def _lease(self, job_id: str, which: str, owner: str, seconds: float) -> Lease | None:
+        job = "SELECT number, tenant, options, state, max_cost FROM job WHERE id = ?"
+        found = self._sql.execute(job, (job_id,)).fetchone()
+        # Who may change the job keeps others from it; those who only work on it do not wait for one another.
+        is_changing = found is None or found[3] == JobState.QUEUED or found[4] is not None
+        lock = self._sql.for_update if is_changing else self._sql.for_share
+        found = self._sql.execute(f"{job} AND state IN {_OPEN}{lock}", (job_id,)).fetchone()
+        if found is None or (found[3] == JobState.QUEUED and not is_changing):
+            return None
+        number, tenant, options, state, max_cost = found
+        if max_cost is not None and is_spent(max_cost, self._jobs.counts(number)):
+            self._jobs.enter(number, JobState.PAUSED, spent_line(max_cost))
+            return None
+        taken = self._sql.execute(
+            "UPDATE chunk SET state = 'leased', owner = ?, fence = fence + 1, lease_until = ? WHERE job = ? AND n = ("
+            f" SELECT n FROM chunk WHERE job = ? AND state = 'free'{which} ORDER BY n LIMIT 1{self._sql.skip_locked})"
+            " RETURNING n, fence, deaths",
+            (owner, self._sql.now() + seconds, number, number),
+        ).fetchone()
+        if taken is None:
+            return None
+        if state == JobState.QUEUED:
+            self._jobs.enter(number, JobState.RUNNING)
+        return Lease(job_id, tenant, options, *taken)
+
+    def renew(self, lease: Lease, seconds: float) -> Held:
+        """Whether the lease holds; prolonged if so."""
+        self._sql.execute(
+            f"UPDATE chunk SET lease_until = ? WHERE {_OWNED}", (self._sql.now() + seconds, *self._place(lease))
+        )
+        return self.held(lease)
+
+    def held(self, lease: Lease) -> Held:
+        """Whether the lease holds."""
+        return self._held(lease)
+
+    def hold(self, lease: Lease, *, is_last: bool = False) -> Held:
+        """Whether the lease holds; if so it does until the transaction ends. `is_last`: the job's state may change."""
+        return self._held(lease, self._sql.for_update if is_last else self._sql.for_share, self._sql.for_update)
+
+    def _held(self, lease: Lease, job_lock: str = "", chunk_lock: str = "") -> Held:
+        job = self._sql.execute(f"SELECT number, state FROM job WHERE id = ?{job_lock}", (lease.job_id,)).fetchone()
+        if job is None or JobState(job[1]).is_ended:
+            return Held.LOST
+        if (
+            self._sql.execute(
+                f"SELECT 1 FROM chunk WHERE {_OWNED}{chunk_lock}", (job[0], lease.chunk, lease.fence)
+            ).fetchone()
+            is None
+        ):
+            return Held.LOST
+        return Held.PAUSED if job[1] == JobState.PAUSED else Held.YES
+
+    def left(self, lease: Lease) -> LeftRows | None:
+        """What became of the chunk's rows; None when the lease is lost."""
+        number, *place = self._place(lease)
+        found = self._sql.execute(f"SELECT first_row, rows FROM chunk WHERE {_OWNED}", (number, *place)).fetchone()
+        if found is None:
+            return None
+        base = number << ROW_BITS
+        bounds = (base + found[0], base + found[0] + found[1])
+        done = self._sql.execute("SELECT key FROM result WHERE key >= ? AND key < ? AND redo = 0", bounds)
+        strikes = self._sql.execute("SELECT key, deaths FROM strike WHERE key >= ? AND key < ?", bounds)
+        return LeftRows(
+            number, frozenset(key - base for (key,) in done), {key - base: deaths for key, deaths in strikes.fetchall()}
+        )
+
+    def begin(self, lease: Lease, rows: Sequence[int]) -> None:
+        """These rows are under way, with those that are."""
+        self._under_way(lease, lambda before: before | set(rows))
+
+    def _under_way(self, lease: Lease, change: Callable[[set[int]], set[int]]) -> None:
+        place = self._place(lease)
+        found = self._sql.execute(f"SELECT under_way FROM chunk WHERE {_OWNED}", place).fetchone()
+        if found is not None:
+            rows = json.dumps(sorted(change(set(json.loads(found[0])))))
+            self._sql.execute(f"UPDATE chunk SET under_way = ? WHERE {_OWNED}", (rows, *place))
+
+    def put(self, lease: Lease, rows: Sequence[ScoredRow]) -> None:
+        """Keeps results; a row that has one keeps it, unless it is to be scored again."""
+        base = self._number(lease) << ROW_BITS
+        self._sql.execute_many(_PUT, [(base + row.row, *values_of(row)) for row in rows])
+        self._under_way(lease, lambda before: before - {row.row for row in rows})
+
+    def finish(self, lease: Lease) -> None:
+        """The chunk is done and counted; the last one of a job ends it."""
+        number = self._number(lease)
+        ((first_row, rows),) = self._sql.execute(
+            "SELECT first_row, rows FROM chunk WHERE job = ? AND n = ?", (number, lease.chunk)
+        ).fetchall()
+        low = (number << ROW_BITS) + first_row
+        sums = self._sql.execute(
+            f"SELECT {SUMS_OF_RESULTS} FROM result r WHERE r.key >= ? AND r.key < ?",
+            (low, low + rows),
+        ).fetchone()
+        self._sql.execute(
+            f"UPDATE chunk SET state = 'done', owner = NULL, counted = 1, {' = ?, '.join(COUNT_COLUMNS)} = ?"
+            " WHERE job = ? AND n = ?",
+            (*sums, number, lease.chunk),
+        )
+        self.end_if_done(number)
+
+    def end_if_done(self, number: int) -> None:
+        """Ends a job that has no chunk left."""
+        left = self._sql.execute("SELECT 1 FROM chunk WHERE job = ? AND state <> 'done' LIMIT 1", (number,)).fetchone()
+        if left is None:
+            job = self._jobs.by_number(number)
+            counts = job.counts.by_status
+            is_clean = not (counts["invalid"] or counts["failed"] or counts["not_judged"] or job.problem)
+            state = JobState.COMPLETED if is_clean else JobState.COMPLETED_WITH_ERRORS
+            self._jobs.enter(number, state)
+
+    def fail(self, lease: Lease, problem: str) -> None:
+        """The job cannot be done at all."""
+        self._jobs.enter(self._number(lease), JobState.FAILED, problem)
+
+    def pause(self, lease: Lease, problem: str) -> None:
+        """The job waits until somebody resumes it."""
+        self._jobs.enter(self._number(lease), JobState.PAUSED, problem)
+
+    def release(self, lease: Lease) -> None:
+        """The chunk is free again, without blame."""
+        self._sql.execute(
+            f"UPDATE chunk SET state = 'free', owner = NULL, under_way = '[]' WHERE {_OWNED}", self._place(lease)
+        )
+
+    def lines(self, number: int, after: int, limit: int) -> list[ResultLine]:
+        """Lines behind row `after`, up to the first row that has none."""
+        base = number << ROW_BITS
+        found = self._sql.execute(
+            "SELECT key, line FROM result WHERE key > ? AND key < ? ORDER BY key LIMIT ?",
+            (base + after, (number + 1) << ROW_BITS, limit),
+        )
+        lines: list[ResultLine] = []
+        for row, (key, line) in enumerate(found, start=after + 1):
+            if key != base + row:
+                break
+            lines.append(ResultLine(row, bytes(line)))
+        return lines
+
+    def add(self, number: int, chunks: Iterable[tuple[int, int, int]]) -> None:
+        """Chunks of a job: each its place among them, its first row, and how many it has."""
+        self._sql.execute_many(
+            "INSERT INTO chunk (job, n, first_row, rows) VALUES (?, ?, ?, ?)", ((number, *each) for each in chunks)
+        )
+
+    def _place(self, lease: Lease) -> tuple[int, int, int]:
+        return self._number(lease), lease.chunk, lease.fence
+
+    def _job_id(self, number: int) -> str:
+        found = self._sql.execute("SELECT id FROM job WHERE number = ?", (number,)).fetchone()
+        return "" if found is None else str(found[0])
+
+    def _number(self, lease: Lease) -> int:
+        """The job's number; 0, which no job has, when it is gone."""
+        found = self._sql.execute("SELECT number FROM job WHERE id = ?", (lease.job_id,)).fetchone()
+        return 0 if found is None else int(found[0])
+
+
+def spent_line(max_cost: float) -> str:
+    """Why a job paused that has spent what it may."""
+    return f"the job has spent its max_cost of {max_cost:g}, or the price of a call is not known"
+
+
+def sweep(sql: Sql, rows: int) -> bool:
+    """Takes away results of forgotten jobs, at most `rows`; whether there may be more."""
+    found = sql.execute(f"SELECT job FROM garbage LIMIT 1{sql.skip_locked}").fetchone()
+    if found is None:
+        return False
+    low, high = found[0] << ROW_BITS, (found[0] + 1) << ROW_BITS
+    sql.execute("DELETE FROM strike WHERE key >= ? AND key < ?", (low, high))
+    gone = sql.execute(
+        "DELETE FROM result WHERE key IN (SELECT key FROM result WHERE key >= ? AND key < ? LIMIT ?)", (low, high, rows)
+    ).rowcount
+    if gone < rows:
+        sql.execute("DELETE FROM garbage WHERE job = ?", found)
+    return True

@@ -1,0 +1,122 @@
+"""The tables on PostgreSQL, and those of the queue beside them: made and brought up to date under a lock."""
+
+from importlib import metadata, resources
+from typing import Final
+
+from psycopg import Connection
+from psycopg.sql import SQL, Identifier
+
+from plumbline.ground.errors import StoreUnavailable
+from plumbline.rows.jobs.counting import COUNT_COLUMNS
+
+_VERSION: Final = "1"
+# "PLJB"
+LOCK_CLASS: Final = 0x504C4A42
+# As those of the embedded store, but that rows lie in the database, compressed, apart from what changes with a chunk.
+# What limits calls is not logged: after a crash it begins anew.
+_TABLES: Final = """
+CREATE TABLE job (
+    number bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY, id text NOT NULL UNIQUE, tenant text NOT NULL, name text,
+    options bytea NOT NULL, max_cost double precision, state text NOT NULL, seq bigint NOT NULL, total bigint,
+    created double precision NOT NULL, started double precision, ended double precision, problem text, damage text,
+    idempotency_key text, fingerprint text NOT NULL);
+CREATE UNIQUE INDEX job_key ON job (tenant, idempotency_key) WHERE idempotency_key IS NOT NULL;
+CREATE INDEX job_open ON job (number) WHERE state IN ('validating', 'queued', 'running');
+CREATE INDEX job_of_tenant ON job (tenant, number);
+CREATE TABLE change (
+    job bigint NOT NULL, seq bigint NOT NULL, state text NOT NULL, at double precision NOT NULL, problem text,
+    PRIMARY KEY (job, seq));
+CREATE TABLE chunk (
+    job bigint NOT NULL, n bigint NOT NULL, first_row bigint NOT NULL, rows bigint NOT NULL,
+    state text NOT NULL DEFAULT 'free', owner text, fence bigint NOT NULL DEFAULT 0, lease_until double precision,
+    deaths bigint NOT NULL DEFAULT 0, under_way text NOT NULL DEFAULT '[]',
+    counted bigint NOT NULL DEFAULT 0, @COUNTS@,
+    PRIMARY KEY (job, n)) WITH (fillfactor = 70);
+CREATE INDEX chunk_free ON chunk (job, n) WHERE state = 'free';
+CREATE INDEX chunk_leased ON chunk (job) WHERE state = 'leased';
+CREATE INDEX chunk_begun ON chunk (job, n) WHERE counted = 0 AND fence > 0;
+CREATE INDEX chunk_left ON chunk (job) WHERE state <> 'done';
+CREATE TABLE chunk_rows (job bigint NOT NULL, n bigint NOT NULL, data bytea NOT NULL, PRIMARY KEY (job, n));
+ALTER TABLE chunk_rows ALTER data SET STORAGE EXTERNAL;
+CREATE TABLE result (
+    key bigint PRIMARY KEY, status text NOT NULL, tier text, degraded bigint NOT NULL, calls bigint NOT NULL,
+    unmetered_calls bigint NOT NULL, prompt_tokens bigint NOT NULL, completion_tokens bigint NOT NULL,
+    cached_tokens bigint NOT NULL, cost double precision, redo bigint NOT NULL DEFAULT 0, line bytea NOT NULL);
+CREATE INDEX result_again ON result (key) WHERE degraded = 1 OR status IN ('failed', 'not_judged');
+CREATE TABLE strike (key bigint PRIMARY KEY, deaths bigint NOT NULL);
+CREATE TABLE garbage (job bigint PRIMARY KEY);
+"""
+TABLES: Final = _TABLES.replace(
+    "@COUNTS@",
+    ", ".join(
+        f"{name} {'double precision' if name == 'cost' else 'bigint'} NOT NULL DEFAULT 0" for name in COUNT_COLUMNS
+    ),
+)
+
+
+def make_schema(connection: Connection, schema: str) -> None:
+    """Makes what is missing; the connection commits by itself.
+
+    Raises:
+        StoreUnavailable: the schema is somebody else's, or of a later version.
+    """
+    with connection.transaction():
+        # Whoever comes second finds it made.
+        connection.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (LOCK_CLASS, schema))
+        connection.execute(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(Identifier(schema)))
+        if _relations(connection, schema, "about") == 0:
+            if _relations(connection, schema, "%"):
+                raise StoreUnavailable(f"the schema {schema} of the database holds tables of something else")
+            _make(connection)
+        about: dict[str, str] = dict(connection.execute("SELECT what, value FROM about").fetchall())
+        if about["version"] != _VERSION:
+            raise StoreUnavailable(
+                f"the schema {schema} of the database has version {about['version']}, and this service knows {_VERSION}"
+            )
+        if about["procrastinate"] != _queue_version():
+            _migrate_queue(connection)
+
+
+def _relations(connection: Connection, schema: str, like: str) -> int:
+    found = connection.execute(
+        "SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace(quote_ident(%s)) AND relname LIKE %s",
+        (schema, like),
+    ).fetchone()
+    return 0 if found is None else int(found[0])
+
+
+def _make(connection: Connection) -> None:
+    connection.execute("CREATE TABLE about (what text PRIMARY KEY, value text NOT NULL)")
+    connection.execute("CREATE TABLE queue_migration (name text PRIMARY KEY)")
+    connection.execute(TABLES.encode())
+    connection.execute((resources.files("procrastinate.sql") / "schema.sql").read_bytes())
+    _note_migrations(connection, sorted(_migrations()))
+    connection.execute("INSERT INTO about VALUES ('version', %s), ('procrastinate', '')", (_VERSION,))
+    _note_queue_version(connection)
+
+
+def _migrate_queue(connection: Connection) -> None:
+    """What releases of the queue have changed since; an older release than before leaves all as it is."""
+    known = {name for (name,) in connection.execute("SELECT name FROM queue_migration")}
+    files = _migrations()
+    for name in sorted(files.keys() - known):
+        connection.execute(files[name])
+    _note_migrations(connection, sorted(files.keys() - known))
+    _note_queue_version(connection)
+
+
+def _migrations() -> dict[str, bytes]:
+    folder = resources.files("procrastinate.sql") / "migrations"
+    return {each.name: each.read_bytes() for each in folder.iterdir() if each.name.endswith(".sql")}
+
+
+def _note_migrations(connection: Connection, names: list[str]) -> None:
+    connection.cursor().executemany("INSERT INTO queue_migration VALUES (%s)", [(name,) for name in names])
+
+
+def _note_queue_version(connection: Connection) -> None:
+    connection.execute("UPDATE about SET value = %s WHERE what = 'procrastinate'", (_queue_version(),))
+
+
+def _queue_version() -> str:
+    return metadata.version("procrastinate")

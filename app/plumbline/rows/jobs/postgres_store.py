@@ -1,0 +1,280 @@
+"""The store for several machines: PostgreSQL, with what is queued beside what is kept."""
+
+import asyncio
+import secrets
+import time
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple, TypeVar
+
+import psycopg
+
+from plumbline.ground.errors import InvalidInput, StoreUnavailable
+from plumbline.judging.ports.readiness import Readiness, State
+from plumbline.rows.jobs.chunk_table import ChunkName, ChunkTable, LeftRows, sweep
+from plumbline.rows.jobs.engine import Engine
+from plumbline.rows.jobs.job import Held, JobState, Lease, NewJob, PendingRow
+from plumbline.rows.jobs.job_table import JobTable
+from plumbline.rows.jobs.owner_session import OwnerSession, living_owners
+from plumbline.rows.jobs.owners import Owners
+from plumbline.rows.jobs.postgres_database import PostgresDatabase, PostgresSql, unavailable
+from plumbline.rows.jobs.postgres_schema import LOCK_CLASS
+from plumbline.rows.jobs.row_file import RowChunk, chunked_rows, decoded
+from plumbline.rows.jobs.sql import Sql
+from plumbline.rows.jobs.sql_store import SqlJobStore
+from plumbline.rows.jobs.store import Submission, Upload
+from plumbline.rows.jobs.uploads import Uploads
+
+T = TypeVar("T")
+
+# Of chunks that are written together: so much of a file is in memory at one time.
+_WRITTEN_CHUNKS, _WRITTEN_BYTES = 200, 8 * 1024 * 1024
+# An owner whose connection is gone may be coming back with another, and then renews its leases meanwhile.
+_GRACE_SECONDS: Final = 2.5
+# Messages are sent with what they tell of; that one is missing is looked for all the same.
+_RECOUNT_SECONDS: Final = 30.0
+_SWEPT_AT_ONCE: Final = 2_000
+
+
+class PostgresJobStore(SqlJobStore):
+    """`JobStore` on PostgreSQL.
+
+    A job is committed with its rows and the messages of its chunks: it is `queued` at once. Its rows come from a file
+    on this machine, and are in the database when `submit` returns.
+
+    Args:
+        conninfo: as `connection_string` makes it.
+        schema: where the tables are; the one of `conninfo`.
+        engine: delivers chunks to workers.
+        uploads: folder for files that are being sent.
+        lease_seconds: an owner that does not renew for so long has lost its chunk; one that was killed after
+            `grace_seconds`.
+    """
+
+    def __init__(
+        self,
+        conninfo: str,
+        *,
+        schema: str,
+        engine: Engine,
+        uploads: Path,
+        lease_seconds: float = 30.0,
+        grace_seconds: float = _GRACE_SECONDS,
+    ) -> None:
+        self._postgres = PostgresDatabase(conninfo, schema=schema)
+        super().__init__(self._postgres, lease_seconds=lease_seconds)
+        self._schema = schema
+        self._engine = engine
+        self._owners = Owners(uploads / "owners")
+        self._uploads = Uploads(uploads / "uploads", self._owners)
+        self._session = OwnerSession(conninfo)
+        self._grace_seconds = grace_seconds
+        self._recounted = self._recounted_session = 0.0
+
+    # --- for those who ask
+
+    def new_upload(self) -> Path:
+        """Where an upload may be written; one that no job took is removed once this process has ended."""
+        try:
+            return self._uploads.new()
+        except OSError as error:
+            raise StoreUnavailable("the folder PLUMBLINE_DATA_DIR, for uploads, cannot be written") from error
+
+    async def submit(self, new: NewJob, upload: Upload) -> Submission:
+        """As `JobStore.submit`; the rows are read before it returns."""
+        job_id = f"job_{secrets.token_hex(12)}"
+        try:
+            submission = await self._postgres.write_long(lambda sql: self._submitted(sql, new, upload, job_id))
+        finally:
+            await asyncio.to_thread(upload.path.unlink, missing_ok=True)
+        self._on_change()
+        return submission
+
+    async def delete(self, tenant: str, job_id: str) -> None:
+        """As `JobStore.delete`."""
+        await self._write_job(tenant, job_id, _deleted)
+
+    # --- for those who work
+
+    def owner(self) -> str:
+        """The name under which this process leases chunks."""
+        return self._session.name
+
+    async def lease(self, owner: str) -> Lease | None:
+        """As `JobStore.lease`."""
+        return await self._leased(lambda chunks: chunks.lease(owner, self._lease_seconds))
+
+    async def lease_chunk(self, chunk: ChunkName) -> Lease | None:
+        """This chunk, for this process, if it is free and its job is to be worked on."""
+        return await self._leased(lambda chunks: chunks.lease_chunk(chunk, self.owner(), self._lease_seconds))
+
+    async def validate(self, lease: Lease) -> Held:
+        """Nothing is to be read here once a job is kept."""
+        return Held.LOST
+
+    async def rows(self, lease: Lease) -> Sequence[PendingRow]:
+        """As `JobStore.rows`; none when the lease is lost."""
+        found = await self._database.read(lambda sql: _kept_rows(sql, lease))
+        if found is None:
+            return []
+        data, left = found
+        return left.pending(decoded(zlib.decompress(data)))
+
+    async def release(self, lease: Lease) -> None:
+        """As `JobStore.release`; somebody is told of the chunk."""
+
+        def release(sql: Sql) -> None:
+            ChunkTable(sql).release(lease)
+            self._tell(sql, "j.id = ? AND c.n = ?", (lease.job_id, lease.chunk))
+
+        await self._database.write(release)
+
+    async def rescue(self) -> None:
+        """Takes care of what others have left: chunks of owners that have ended, chunks that nobody was told of.
+
+        To be called about once a second by every process; one of them does it, the others return at once.
+        """
+        await self._hold_session(is_checked=True)
+        # After a failure of the server owners are about to come back, as this process has just done.
+        is_calm = self._session.seconds >= self._grace_seconds
+        # Messages that were being taken then may have reached nobody.
+        is_anew = is_calm and self._session.since != self._recounted_session
+        is_recount = is_anew or time.monotonic() - self._recounted >= _RECOUNT_SECONDS
+        await self._database.write(lambda sql: self._rescue(sql, is_calm=is_calm, is_recount=is_recount))
+        if is_recount:
+            self._recounted, self._recounted_session = time.monotonic(), self._session.since
+            await asyncio.to_thread(self._remove_orphans)
+
+    def readiness(self) -> Readiness:
+        """Where jobs are kept."""
+        return Readiness(State.READY, f"jobs are kept in the schema {self._schema} of a PostgreSQL database")
+
+    async def close(self) -> None:
+        """As `JobStore.close`."""
+        await self._postgres.close()
+        await asyncio.to_thread(self._session.close)
+        await asyncio.to_thread(self._owners.close)
+
+    # --- inside
+
+    def _submitted(self, sql: PostgresSql, new: NewJob, upload: Upload, job_id: str) -> Submission:
+        jobs = JobTable(sql)
+        known = jobs.repeated(new)
+        if known is not None:
+            return Submission(known, is_new=False)
+        try:
+            with sql.connection.transaction():
+                number = jobs.insert(new, job_id, JobState.QUEUED)
+        except psycopg.errors.UniqueViolation:
+            # The same request came in twice at once, and the other one was committed while this one waited.
+            known = jobs.repeated(new)
+            if known is None:
+                raise StoreUnavailable("the job of this Idempotency-Key was just deleted; try again") from None
+            return Submission(known, is_new=False)
+        self._fill(sql, number, job_id, upload)
+        return Submission(jobs.by_number(number), is_new=True)
+
+    def _fill(self, sql: PostgresSql, number: int, job_id: str, upload: Upload) -> None:
+        """Writes the rows of a new job, and messages for them; a file without a good row fails it."""
+        total, damage = 0, None
+        try:
+            with sql.connection.transaction():
+                for group in _groups(chunked_rows(upload.path, form=upload.form, columns=upload.columns)):
+                    ChunkTable(sql).add(number, [(each.n, each.first_row, each.chunk.rows) for each in group])
+                    sql.execute_many(
+                        "INSERT INTO chunk_rows (job, n, data) VALUES (?, ?, ?)",
+                        ((number, each.n, zlib.compress(each.chunk.data, 1)) for each in group),
+                    )
+                    self._engine.enqueue(sql, [ChunkName(job_id, each.n) for each in group if each.chunk.rows])
+                    last = group[-1]
+                    total, damage = last.first_row + last.chunk.rows, last.chunk.damage
+        except InvalidInput as error:
+            total, damage = 0, error.detail
+        # Damage may come behind a chunk that is full, by itself.
+        sql.execute("DELETE FROM chunk WHERE job = ? AND rows = 0", (number,))
+        sql.execute("UPDATE job SET total = ?, damage = ? WHERE number = ?", (total or None, damage, number))
+        if not total:
+            JobTable(sql).enter(number, JobState.FAILED, damage or "the file has no row")
+
+    async def _write_job(self, tenant: str, job_id: str, work: Callable[[Sql, int], T]) -> T:
+        def write(sql: Sql, number: int) -> T:
+            answer = work(sql, number)
+            found = sql.execute("SELECT state FROM job WHERE number = ?", (number,)).fetchone()
+            if found is not None and found[0] in (JobState.QUEUED, JobState.RUNNING):
+                self._tell(sql, "j.number = ?", (number,))
+            else:
+                self._engine.cancel(sql, job_id)
+            return answer
+
+        return await super()._write_job(tenant, job_id, write)
+
+    async def _leased(self, lease: Callable[[ChunkTable], Lease | None]) -> Lease | None:
+        await self._hold_session()
+        return await self._database.write(lambda sql: lease(ChunkTable(sql)))
+
+    async def _hold_session(self, *, is_checked: bool = False) -> None:
+        try:
+            await asyncio.to_thread(self._session.hold, is_checked=is_checked)
+        except psycopg.Error as error:
+            raise unavailable(error) from error
+
+    def _rescue(self, sql: Sql, *, is_calm: bool, is_recount: bool) -> None:
+        lock = "SELECT pg_try_advisory_xact_lock(?, hashtext(?))"
+        if sql.execute(lock, (LOCK_CLASS + 1, self._schema)).fetchone() != (True,):
+            return
+        chunks = ChunkTable(sql)
+        owners = chunks.owners()
+        dead = sorted(set(owners) - living_owners(sql)) if owners and is_calm else []
+        quiet_since = sql.now() + self._lease_seconds - self._grace_seconds
+        self._engine.enqueue(sql, [chunk for chunk in chunks.take_back(dead, quiet_since=quiet_since) if chunk.job_id])
+        if is_recount:
+            self._tell(sql, "true", ())
+        sweep(sql, _SWEPT_AT_ONCE)
+
+    def _tell(self, sql: Sql, which: str, values: Sequence[object]) -> None:
+        """Messages for free chunks that none waits for, of jobs `j` and chunks `c`, of jobs that are worked on."""
+        free = sql.execute(
+            "SELECT j.id, c.n FROM chunk c JOIN job j ON j.number = c.job WHERE c.state = 'free'"
+            f" AND j.state IN ('queued', 'running') AND {which} ORDER BY c.n",
+            values,
+        )
+        self._engine.enqueue(sql, [ChunkName(*each) for each in free])
+
+    def _remove_orphans(self) -> None:
+        self._uploads.remove(self._uploads.orphans())
+
+
+class _Placed(NamedTuple):
+    """A chunk, its place among those of its job, and its first row."""
+
+    n: int
+    first_row: int
+    chunk: RowChunk
+
+
+def _groups(chunks: Iterator[RowChunk]) -> Iterator[list[_Placed]]:
+    group: list[_Placed] = []
+    row = size = 0
+    for n, chunk in enumerate(chunks):
+        group.append(_Placed(n, row, chunk))
+        row += chunk.rows
+        size += len(chunk.data)
+        if len(group) == _WRITTEN_CHUNKS or size >= _WRITTEN_BYTES:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def _deleted(sql: Sql, number: int) -> None:
+    JobTable(sql).delete(number)
+    sql.execute("DELETE FROM chunk_rows WHERE job = ?", (number,))
+
+
+def _kept_rows(sql: Sql, lease: Lease) -> tuple[bytes, LeftRows] | None:
+    left = ChunkTable(sql).left(lease)
+    if left is None:
+        return None
+    (data,) = sql.execute("SELECT data FROM chunk_rows WHERE job = ? AND n = ?", (left.number, lease.chunk)).fetchone()
+    return data, left

@@ -1,0 +1,134 @@
+"""The rows of a job, read once and kept as they were understood: a file that never changes, cut into chunks."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple
+
+import msgspec
+
+from plumbline.ground.errors import InvalidInput
+from plumbline.judging.text.input import Sample
+from plumbline.rows.records.reading import read_records
+from plumbline.rows.records.record import Record, RecordProblem
+
+CHUNK_ROWS: Final = 100
+_CHUNK_BYTES: Final = 4 * 1024 * 1024
+_ENCODER: Final = msgspec.json.Encoder()
+_DECODER: Final = msgspec.json.Decoder(list[object])
+_RECORD_FIELDS: Final = 6
+
+
+class ChunkSpan(NamedTuple):
+    """Where a chunk lies: its rows in the job, its bytes in the file."""
+
+    first_row: int
+    rows: int
+    offset: int
+    length: int
+
+
+class Cut(NamedTuple):
+    """What became of an upload. `damage`: why it could not be read to its end, where it could not."""
+
+    chunks: list[ChunkSpan]
+    rows: int
+    damage: str | None
+
+
+def cut_upload(upload: Path, target: Path, *, form: str, columns: str | None, chunk_rows: int = CHUNK_ROWS) -> Cut:
+    """Writes the rows of an upload to `target`, which is there whole when this returns, or not at all.
+
+    Rows before damage are kept: what can be read is scored.
+
+    Raises:
+        InvalidInput: there is no row, or the form or the columns are not known.
+        OSError: the target cannot be written.
+    """
+    partial = target.with_name(target.name + ".partial")
+    try:
+        with partial.open("wb") as file:
+            cut = _cut(chunked_rows(upload, form=form, columns=columns, chunk_rows=chunk_rows), file)
+            file.flush()
+            os.fsync(file.fileno())
+        if not cut.rows:
+            raise InvalidInput(cut.damage or "the file has no row")
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+    return cut
+
+
+class RowChunk(NamedTuple):
+    """Rows that are handed out together, as they are kept. `damage`: nothing behind them could be read, and why."""
+
+    rows: int
+    data: bytes
+    damage: str | None = None
+
+
+def chunked_rows(upload: Path, *, form: str, columns: str | None, chunk_rows: int = CHUNK_ROWS) -> Iterator[RowChunk]:
+    """The rows of an upload, at most `chunk_rows` and about 4 MiB together.
+
+    Raises:
+        InvalidInput: as `read_records` before the first row; damage behind it is told by the last chunk.
+    """
+    with read_records(upload, format=form, columns=columns) as reader:
+        lines: list[bytes] = []
+        size = 0
+        while True:
+            try:
+                row = next(reader, None)
+            except InvalidInput as error:
+                yield RowChunk(len(lines), b"".join(lines), f"damaged behind row {reader.position.row}: {error.detail}")
+                return
+            if row is None:
+                break
+            lines.append(encoded(row) + b"\n")
+            size += len(lines[-1])
+            if len(lines) == chunk_rows or size >= _CHUNK_BYTES:
+                yield RowChunk(len(lines), b"".join(lines))
+                lines, size = [], 0
+        if lines:
+            yield RowChunk(len(lines), b"".join(lines))
+
+
+def _cut(chunks: Iterator[RowChunk], file: BinaryIO) -> Cut:
+    spans: list[ChunkSpan] = []
+    row = offset = 0
+    damage = None
+    for chunk in chunks:
+        damage = chunk.damage
+        if chunk.rows:
+            spans.append(ChunkSpan(row, chunk.rows, offset, len(chunk.data)))
+            file.write(chunk.data)
+            row += chunk.rows
+            offset += len(chunk.data)
+    return Cut(spans, row, damage)
+
+
+def read_chunk(path: Path, *, offset: int, length: int) -> bytes:
+    """The bytes of a chunk; raises OSError."""
+    with path.open("rb") as file:
+        file.seek(offset)
+        return file.read(length)
+
+
+def encoded(row: Record | RecordProblem) -> bytes:
+    """A row as one line of JSON, without its end."""
+    if isinstance(row, RecordProblem):
+        return _ENCODER.encode((row.row, row.line, row.custom_id, row.found, row.expected))
+    sample = row.sample
+    return _ENCODER.encode((row.row, row.custom_id, sample.question, sample.contexts, sample.answer, sample.reference))
+
+
+def decoded(chunk: bytes) -> Iterator[Record | RecordProblem]:
+    """The rows of a chunk, as they were encoded."""
+    for line in chunk.splitlines():
+        fields = _DECODER.decode(line)
+        if len(fields) == _RECORD_FIELDS:
+            row, custom_id, question, contexts, answer, reference = fields
+            sample = Sample(question, tuple(contexts), answer, reference)  # type: ignore[arg-type]
+            yield Record(row, custom_id, sample, {})  # type: ignore[arg-type]
+        else:
+            yield RecordProblem(*fields)  # type: ignore[arg-type]

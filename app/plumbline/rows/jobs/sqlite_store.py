@@ -1,0 +1,241 @@
+"""The embedded store: one folder with a SQLite file, needing no server; several processes may share it."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import structlog
+
+from plumbline.ground.errors import InvalidInput
+from plumbline.judging.ports.readiness import Readiness, State
+from plumbline.rows.jobs.census import NO_JOBS, JobCensus
+from plumbline.rows.jobs.chunk_table import ChunkTable, LeftRows
+from plumbline.rows.jobs.job import MAX_STRIKES, VALIDATION, Held, JobState, Lease, NewJob, PendingRow
+from plumbline.rows.jobs.job_table import JobTable
+from plumbline.rows.jobs.owners import Owners
+from plumbline.rows.jobs.row_file import Cut, cut_upload, decoded, read_chunk
+from plumbline.rows.jobs.sql import Sql
+from plumbline.rows.jobs.sql_store import SqlJobStore
+from plumbline.rows.jobs.sqlite_database import SqliteDatabase, guarded
+from plumbline.rows.jobs.sqlite_schema import SCHEMA
+from plumbline.rows.jobs.store import Submission, Upload
+from plumbline.rows.jobs.uploads import Uploads
+
+# Owners are looked at so often, at most: a look takes a file lock for each.
+_LOOK_SECONDS: Final = 1.0
+_CRASHED: Final = f"reading the file ended {MAX_STRIKES} processes; it is not tried again"
+_NEVER: Final = float("inf")
+
+
+class KeptUpload(NamedTuple):
+    """The name of an upload, and how it is to be read."""
+
+    name: str
+    form: str
+    columns: str | None
+
+
+class JobFiles(NamedTuple):
+    """Names of a job's files, where there are any."""
+
+    upload: str | None
+    rows: str | None
+
+
+class SqliteJobStore(SqlJobStore):
+    """`JobStore` in a folder: `jobs.sqlite3`, and files in `uploads`, `rows` and `owners`.
+
+    The folder is made when the first job is. Files have mode 0600, folders 0700: answers and contexts are in them.
+
+    Args:
+        lease_seconds: an owner that does not renew for so long has lost its chunk; one that was killed at once.
+        clock: seconds since 1970.
+    """
+
+    def __init__(self, folder: Path, *, lease_seconds: float = 30.0, clock: Callable[[], float] = time.time) -> None:
+        self._folder = folder
+        self._file = folder / "jobs.sqlite3"
+        super().__init__(SqliteDatabase(self._file, schema=SCHEMA, clock=clock), lease_seconds=lease_seconds)
+        self._owners = Owners(folder / "owners")
+        self._uploads = Uploads(folder / "uploads", self._owners)
+        self._looked = 0.0
+
+    # --- for those who ask
+
+    def new_upload(self) -> Path:
+        """Where an upload may be written; one that no job took is removed once this process has ended."""
+        with guarded():
+            return self._uploads.new()
+
+    async def submit(self, new: NewJob, upload: Upload) -> Submission:
+        """As `JobStore.submit`; the upload stays where it is until its rows have been read."""
+        with guarded():
+            await asyncio.to_thread(self._uploads.sync, upload.path)
+        kept = KeptUpload(upload.path.name, upload.form, upload.columns)
+        job_id = f"job_{secrets.token_hex(12)}"
+        submission = await self._database.write(lambda sql: _submitted(sql, new, kept, job_id), is_durable=True)
+        if not submission.is_new:
+            await asyncio.to_thread(upload.path.unlink, missing_ok=True)
+        self._on_change()
+        return submission
+
+    async def delete(self, tenant: str, job_id: str) -> None:
+        """As `JobStore.delete`."""
+        files = await self._write_job(tenant, job_id, _deleted)
+        await asyncio.to_thread(self._remove, files)
+
+    # --- for those who work
+
+    def owner(self) -> str:
+        """The name under which this process leases chunks."""
+        with guarded():
+            return self._owners.name()
+
+    async def lease(self, owner: str) -> Lease | None:
+        """As `JobStore.lease`; takes back first what others have left."""
+        if not self._file.exists():
+            return None
+        is_look = time.monotonic() - self._looked >= _LOOK_SECONDS
+        lease, dead = await self._database.write(lambda sql: self._leased(ChunkTable(sql), owner, is_look=is_look))
+        if is_look:
+            self._looked = time.monotonic()
+            await self._clear_after(dead)
+        return lease
+
+    async def validate(self, lease: Lease) -> Held:
+        """Read the upload and cut it into chunks; the job is queued then, or failed where no row can be read."""
+        upload = await self._database.read(lambda sql: _upload(sql, lease))
+        if upload is None:
+            return Held.LOST
+        if lease.deaths >= MAX_STRIKES:
+            return await self.fail(lease, _CRASHED)
+        # An owner that has lost the lease meanwhile must not write into the file of the one that has it.
+        rows = self._folder / "rows" / f"{lease.job_id}.{lease.fence}"
+        try:
+            with guarded():
+                cut = await asyncio.to_thread(self._cut, upload, rows)
+        except InvalidInput as error:
+            held = await self.fail(lease, error.detail)
+        else:
+            held = await self._database.write(lambda sql: _filled(sql, lease, cut, rows.name), is_durable=True)
+        is_kept = held is not Held.LOST
+        await asyncio.to_thread((self._uploads.path(upload.name) if is_kept else rows).unlink, missing_ok=True)
+        return held
+
+    async def rows(self, lease: Lease) -> Sequence[PendingRow]:
+        """As `JobStore.rows`; none when the lease is lost."""
+        found = await self._database.read(lambda sql: _place(sql, lease))
+        if found is None:
+            return []
+        (file, offset, length), left = found
+        with guarded():
+            data = await asyncio.to_thread(read_chunk, self._folder / "rows" / file, offset=offset, length=length)
+        return left.pending(decoded(data))
+
+    async def tidy(self) -> bool:
+        """As `JobStore.tidy`."""
+        return self._file.exists() and await super().tidy()
+
+    async def census(self) -> JobCensus:
+        """How many jobs and chunks there are in each state; the folder is not made for that."""
+        return await super().census() if self._file.exists() else NO_JOBS
+
+    def readiness(self) -> Readiness:
+        """Where jobs are kept."""
+        return Readiness(State.READY, f"jobs are kept in {self._folder.name}")
+
+    async def close(self) -> None:
+        """As `JobStore.close`."""
+        await self._database.close()
+        await asyncio.to_thread(self._owners.close)
+
+    # --- inside
+
+    def _leased(self, chunks: ChunkTable, owner: str, *, is_look: bool) -> tuple[Lease | None, list[str]]:
+        dead = [each for each in chunks.owners() if not self._owners.is_alive(each)] if is_look else []
+        if is_look:
+            chunks.take_back(dead, quiet_since=_NEVER)
+        return chunks.lease(owner, self._lease_seconds), dead
+
+    def _cut(self, upload: KeptUpload, rows: Path) -> Cut:
+        rows.parent.mkdir(mode=0o700, exist_ok=True)
+        return cut_upload(self._uploads.path(upload.name), rows, form=upload.form, columns=upload.columns)
+
+    def _remove(self, files: JobFiles) -> None:
+        if files.upload is not None:
+            self._uploads.path(files.upload).unlink(missing_ok=True)
+        if files.rows is not None:
+            (self._folder / "rows" / files.rows).unlink(missing_ok=True)
+
+    async def _clear_after(self, dead: Sequence[str]) -> None:
+        """Removes locks of processes that have ended, and uploads of theirs that no job took."""
+        try:
+            found = await asyncio.to_thread(self._uploads.orphans)
+            kept = await self._database.read(_kept_uploads) if found else set()
+            await asyncio.to_thread(self._uploads.remove, found - kept)
+            for owner in dead:
+                self._owners.forget(owner)
+        except OSError as error:
+            structlog.get_logger().warning("jobs_not_tidied", error=error.strerror)
+
+
+def _submitted(sql: Sql, new: NewJob, upload: KeptUpload, job_id: str) -> Submission:
+    jobs = JobTable(sql)
+    # In the same transaction: the same request may have come in twice at once.
+    known = jobs.repeated(new)
+    if known is not None:
+        return Submission(known, is_new=False)
+    number = jobs.insert(new, job_id, JobState.VALIDATING, upload=upload.name, form=upload.form, columns=upload.columns)
+    # One chunk stands for reading the upload.
+    ChunkTable(sql).add(number, [(VALIDATION, 0, 0)])
+    return Submission(jobs.by_number(number), is_new=True)
+
+
+def _deleted(sql: Sql, number: int) -> JobFiles:
+    files = sql.execute("SELECT upload, rows_file FROM job WHERE number = ?", (number,)).fetchone()
+    JobTable(sql).delete(number)
+    return JobFiles(*files)
+
+
+def _upload(sql: Sql, lease: Lease) -> KeptUpload | None:
+    found = sql.execute("SELECT upload, form, columns FROM job WHERE id = ?", (lease.job_id,)).fetchone()
+    return None if found is None or found[0] is None else KeptUpload(*found)
+
+
+def _filled(sql: Sql, lease: Lease, cut: Cut, file: str) -> Held:
+    """The upload is read: its chunks stand in place of the one for reading it."""
+    held = ChunkTable(sql).hold(lease)
+    if held is Held.LOST:
+        return held
+    (number,) = sql.execute("SELECT number FROM job WHERE id = ?", (lease.job_id,)).fetchone()
+    sql.execute("DELETE FROM chunk WHERE job = ? AND n = ?", (number, VALIDATION))
+    sql.execute_many(
+        "INSERT INTO chunk (job, n, first_row, rows, offset, length) VALUES (?, ?, ?, ?, ?, ?)",
+        ((number, n, *span) for n, span in enumerate(cut.chunks)),
+    )
+    sql.execute(
+        "UPDATE job SET total = ?, damage = ?, rows_file = ?, upload = NULL WHERE number = ?",
+        (cut.rows, cut.damage, file, number),
+    )
+    JobTable(sql).enter(number, JobState.QUEUED)
+    return held
+
+
+def _place(sql: Sql, lease: Lease) -> tuple[tuple[str, int, int], LeftRows] | None:
+    """File, offset and length of a chunk, and what became of its rows; None when the lease is lost."""
+    left = ChunkTable(sql).left(lease)
+    if left is None:
+        return None
+    place = sql.execute(
+        "SELECT rows_file, offset, length FROM chunk JOIN job ON number = job WHERE job = ? AND n = ?",
+        (left.number, lease.chunk),
+    ).fetchone()
+    return place, left
+
+
+def _kept_uploads(sql: Sql) -> set[str]:
+    """Uploads that jobs still need."""
+    return {name for (name,) in sql.execute("SELECT upload FROM job WHERE upload IS NOT NULL")}

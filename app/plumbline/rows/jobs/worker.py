@@ -1,0 +1,173 @@
+"""Works on jobs: leases chunks, has their rows scored, keeps the results in groups, and survives the store's failures.
+
+A process may be killed at any moment: what was committed stays, and another owner does the rest.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import structlog
+
+from plumbline.ground.errors import PlumblineError, StoreUnavailable
+from plumbline.ground.telemetry import log_failure
+from plumbline.judging.ports.observation import SILENT, Observer
+from plumbline.rows.jobs.chunk_run import ChunkRun, persistently
+from plumbline.rows.jobs.job import VALIDATION, Held, Lease
+from plumbline.rows.jobs.pace import Pace
+from plumbline.rows.jobs.row_handler import HandlerOf, HindranceOf, nothing_hinders
+from plumbline.rows.jobs.slots import Slots
+from plumbline.rows.jobs.store import JobStore
+
+_LOG = structlog.get_logger()
+
+
+class Worker:
+    """Works on whatever the store hands out, from `run` until `stop`.
+
+    Args:
+        handler_of: who scores the rows of a job.
+        hindrance_of: why no row of a tenant may be scored now; its jobs pause then, and say so.
+        observer: told of chunks and rows.
+    """
+
+    def __init__(
+        self,
+        store: JobStore,
+        handler_of: HandlerOf,
+        pace: Pace | None = None,
+        *,
+        hindrance_of: HindranceOf = nothing_hinders,
+        observer: Observer = SILENT,
+    ) -> None:
+        self._store = store
+        self._handler_of = handler_of
+        self._hindrance_of = hindrance_of
+        self._pace = pace or Pace()
+        self._slots = Slots(self._pace.concurrency)
+        self._observer = observer
+        self._woken = asyncio.Event()
+        self._runs: dict[asyncio.Task[None], ChunkRun] = {}
+        self._is_stopping = False
+
+    def wake(self) -> None:
+        """Look for work now, and at the state of what is under way."""
+        self._woken.set()
+        for run in self._runs.values():
+            run.look()
+
+    async def run(self) -> None:
+        """Works until `stop`; cancel it to end at once, with what is under way left to the next owner."""
+        try:
+            while not self._is_stopping:
+                self._woken.clear()
+                try:
+                    is_busy = await self._begin_one() or await self._tidied()
+                except Exception as error:
+                    log_failure(error, "worker_failed")
+                    is_busy = False
+                if not is_busy:
+                    await self._wait()
+        finally:
+            await self._end_runs()
+
+    async def stop(self, seconds: float) -> None:
+        """No new chunk or row is begun; rows under way get so many seconds, then all chunks are given back."""
+        self._is_stopping = True
+        self._woken.set()
+        for run in self._runs.values():
+            run.stop()
+        if self._runs:
+            await asyncio.wait(self._runs, timeout=seconds)
+        await self._end_runs()
+
+    async def work_on(self, leased: Callable[[], Awaitable[Lease | None]]) -> None:
+        """Works on the chunk that `leased` returns, to its end; for chunks that are delivered one by one."""
+        lease = None if self._is_stopping else await persistently(leased)
+        if lease is not None and self._is_stopping:
+            await self._store.release(lease)
+        elif lease is not None:
+            await asyncio.wait({self._begin(lease)})
+
+    async def _begin_one(self) -> bool:
+        """Whether a chunk was leased and begun."""
+        if len(self._runs) >= self._pace.chunks:
+            return False
+        lease = await self._leased()
+        if lease is not None:
+            self._begin(lease)
+        return lease is not None
+
+    def _begin(self, lease: Lease) -> "asyncio.Task[None]":
+        run = ChunkRun(
+            self._store, lease, self._pace, self._slots, hindrance_of=self._hindrance_of, observer=self._observer
+        )
+        self._observer.chunk_begun()
+        task = asyncio.create_task(self._work(run))
+        self._runs[task] = run
+        task.add_done_callback(self._ended)
+        return task
+
+    async def _leased(self) -> Lease | None:
+        try:
+            return await self._store.lease(self._store.owner())
+        except StoreUnavailable as error:
+            _LOG.warning("jobs_wait_for_store", detail=str(error))
+            return None
+
+    async def _work(self, run: ChunkRun) -> None:
+        # In all that is logged of its rows; the task is this chunk's alone.
+        structlog.contextvars.bind_contextvars(job=run.lease.job_id)
+        renewing = asyncio.create_task(run.keep_renewing())
+        try:
+            await self._run(run)
+        except StoreUnavailable as error:
+            # The lease passes, and somebody does it again.
+            _LOG.warning("chunk_left", detail=str(error))
+        except Exception as error:
+            # A bug of ours. The lease passes and counts as a death: the row at fault is found and put aside.
+            log_failure(error, "chunk_failed", chunk=run.lease.chunk)
+        finally:
+            renewing.cancel()
+            await asyncio.gather(renewing, return_exceptions=True)
+
+    async def _run(self, run: ChunkRun) -> None:
+        if run.lease.chunk == VALIDATION:
+            held = await self._store.validate(run.lease)
+            _LOG.info("job_read", job=run.lease.job_id, held=held)
+            return
+        try:
+            handler = self._handler_of(run.lease)
+        except PlumblineError as error:
+            await persistently(partial(self._store.fail, run.lease, str(error)))
+            return
+        await run.work(handler)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        del self._runs[task]
+        self._observer.chunk_ended()
+        self._woken.set()
+
+    async def _tidied(self) -> bool:
+        """Whether something was tidied; only while there is nothing else to do."""
+        if self._runs:
+            return False
+        try:
+            return await self._store.tidy()
+        except StoreUnavailable:
+            return False
+
+    async def _wait(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._woken.wait(), self._pace.poll_seconds)
+
+    async def _end_runs(self) -> None:
+        runs = dict(self._runs)
+        for task in runs:
+            task.cancel()
+        await asyncio.gather(*runs, return_exceptions=True)
+        for run in runs.values():
+            if run.held is not Held.LOST:
+                with contextlib.suppress(StoreUnavailable):
+                    await self._store.release(run.lease)

@@ -1,0 +1,257 @@
+"""Which column of a file is which field of a sample: by name, by preset, or found from the names of a row."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from plumbline.ground.errors import InvalidInput
+from plumbline.rows.records.value_kinds import shown
+
+_MAX_COLUMNS_SHOWN: Final = 20
+_FIELDS: Final = ("question", "contexts", "answer", "reference", "custom_id")
+_NEEDED: Final = ("contexts", "answer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnMap:
+    """The columns of a sample's fields; a dot goes into an object (`body.answer`). None: the file has no such field.
+
+    Args:
+        contexts: one column that holds them all (a list, or text as `context_texts` reads it), or several columns with
+            one context each.
+        context_separator: what parts the contexts of one cell, where they are not a list.
+    """
+
+    answer: str
+    contexts: str | tuple[str, ...]
+    question: str | None = None
+    reference: str | None = None
+    custom_id: str | None = None
+    context_separator: str | None = None
+
+    def columns_of(self, name: str) -> tuple[str, ...]:
+        """The columns of a field, none where the file has none."""
+        columns = getattr(self, name)
+        if columns is None:
+            return ()
+        return (columns,) if isinstance(columns, str) else tuple(columns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """A known form of rows: for each field its names, the first one present counts.
+
+    Args:
+        marks: columns without which a row is not taken for this form.
+        note: what the form cannot say, as the end of a sentence.
+        lacks: columns of the form that stand where a needed one is missing, with what that means.
+    """
+
+    name: str
+    answer: tuple[str, ...]
+    contexts: tuple[str, ...]
+    question: tuple[str, ...] = ()
+    reference: tuple[str, ...] = ()
+    custom_id: tuple[str, ...] = ("custom_id", "id")
+    marks: tuple[str, ...] = ()
+    note: str = ""
+    lacks: Mapping[str, str] = field(default_factory=dict)
+
+    def names_of(self, name: str) -> tuple[str, ...]:
+        """The names that a field may have."""
+        names: tuple[str, ...] = getattr(self, name)
+        return names
+
+
+# Ours comes first, the loosest last; `huggingface` is guessed only where no other form fits.
+_ALL: Final = (
+    Preset(
+        name="plumbline",
+        question=("question",),
+        contexts=("contexts",),
+        answer=("answer",),
+        reference=("reference",),
+    ),
+    # https://docs.ragas.io SingleTurnSample, version 0.2 on
+    Preset(
+        name="ragas",
+        question=("user_input",),
+        contexts=("retrieved_contexts",),
+        answer=("response",),
+        reference=("reference",),
+        lacks={"reference_contexts": "reference_contexts are the wanted passages, not the retrieved ones"},
+    ),
+    # ragas before 0.2; `ground_truths` is a list
+    Preset(
+        name="ragas_old",
+        question=("question",),
+        contexts=("contexts",),
+        answer=("answer",),
+        reference=("ground_truth", "ground_truths"),
+    ),
+    # https://platform.openai.com/docs/guides/batch: a line has custom_id, method, url and body; ours is the body
+    Preset(
+        name="openai_batch",
+        question=("body.question",),
+        contexts=("body.contexts",),
+        answer=("body.answer",),
+        reference=("body.reference",),
+        custom_id=("custom_id",),
+        marks=("body",),
+        lacks={"body.messages": "body is a chat request; it should be a request of POST /v1/evaluations"},
+    ),
+    # Seed 3's result tables: LiveRAG's columns, lists as pandas prints them
+    Preset(
+        name="seed_3",
+        question=("question",),
+        contexts=("context", "contexts"),
+        answer=("answer",),
+        reference=("reference", "ground_truth"),
+        custom_id=("qid",),
+        marks=("qid",),
+        lacks={
+            "doc_ids": "doc_ids name the passages but hold no text",
+            "document_ids": "document_ids name the wanted passages but hold no text",
+        },
+    ),
+    # LettuceDetect's HallucinationSample: the passages and the question stand in one prompt
+    Preset(
+        name="lettucedetect",
+        contexts=("prompt",),
+        answer=("answer",),
+        marks=("prompt", "labels"),
+        note="the whole prompt is the only context and the question stays in it; labels are kept as an extra",
+    ),
+    Preset(
+        name="huggingface",
+        question=("question", "query", "user_input", "user_query"),
+        contexts=("contexts", "context", "retrieved_contexts", "passages", "documents", "ctxs", "retrieved_documents"),
+        answer=("answer", "response", "generated_answer", "model_answer", "prediction", "output"),
+        reference=("reference", "ground_truth", "ground_truths", "reference_answer", "gold_answer", "expected_answer"),
+        custom_id=("custom_id", "id", "_id", "qid", "question_id", "query_id", "example_id"),
+        lacks={"answers": "answers are the right ones, not one to judge"},
+    ),
+)
+PRESETS: Final[Mapping[str, Preset]] = MappingProxyType({preset.name: preset for preset in _ALL})
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenColumns:
+    """A map, and one line on what was chosen."""
+
+    map: ColumnMap
+    explanation: str
+
+
+def named_columns(columns: ColumnMap, found: Iterable[str] | None) -> ChosenColumns:
+    """A caller's own map, checked against the columns of a table; None: rows name their fields themselves.
+
+    Raises:
+        InvalidInput: a column is not in the table.
+    """
+    if found is not None:
+        found = list(found)
+        for name in _FIELDS:
+            for column in columns.columns_of(name):
+                if column not in found and column.partition(".")[0] not in found:
+                    raise InvalidInput(f"has no column {shown(column)} for {name}; {_listed(found)}")
+    return ChosenColumns(columns, f"columns as named: {_described(columns)}")
+
+
+def preset_columns(name: str, found: Iterable[str]) -> ChosenColumns:
+    """The columns that a preset means in a file with these.
+
+    Raises:
+        InvalidInput: there is no such preset, or the file lacks a column that it needs.
+    """
+    preset = PRESETS.get(name)
+    if preset is None:
+        raise InvalidInput(f"there is no preset {shown(name)}; expected one of {', '.join(PRESETS)}")
+    found = list(found)
+    chosen = _filled(preset, found)
+    for needed in _NEEDED:
+        if needed not in chosen:
+            names = " or ".join(shown(column) for column in preset.names_of(needed))
+            why = "".join(f"; {said}" for column, said in preset.lacks.items() if column in found)
+            raise InvalidInput(f"preset {name} needs {names} for {needed}{why}; {_listed(found)}; {_HOW_TO_NAME}")
+    return _choice(preset, chosen)
+
+
+def detected_columns(found: Iterable[str]) -> ChosenColumns:
+    """The columns of the form that fits these names.
+
+    Raises:
+        InvalidInput: none fits, or several do and disagree; the message lists the columns and how to name them.
+    """
+    found = list(found)
+    fitting = [(preset, _filled(preset, found)) for preset in _ALL[:-1]]
+    fitting = [(preset, chosen) for preset, chosen in fitting if _fits(preset, chosen, found)]
+    if fitting:
+        _refuse_conflicts(fitting, found)
+        # max takes the first of equals: ours
+        return _choice(*max(fitting, key=lambda each: len(each[1]) + len(each[0].marks)))
+    return _guessed(found)
+
+
+def _guessed(found: list[str]) -> ChosenColumns:
+    """`huggingface`: common spellings, in any case."""
+    preset = _ALL[-1]
+    spelled = {column.strip().lower().replace(" ", "_"): column for column in reversed(found)}
+    chosen = {}
+    for name in _FIELDS:
+        present = [spelled[spelling] for spelling in preset.names_of(name) if spelling in spelled]
+        if len(present) > 1 and name != "custom_id":
+            several = " and ".join(shown(column) for column in present)
+            raise InvalidInput(f"{name} could be {several}; {_listed(found)}; {_HOW_TO_NAME}")
+        if present:
+            chosen[name] = present[0]
+    missing = [name for name in _NEEDED if name not in chosen]
+    if missing:
+        why = {said for each in _ALL for column, said in each.lacks.items() if column in found}
+        reasons = "".join(f"; {said}" for said in sorted(why))
+        raise InvalidInput(f"no column is known for {' and '.join(missing)}{reasons}; {_listed(found)}; {_HOW_TO_NAME}")
+    return _choice(preset, chosen)
+
+
+def _filled(preset: Preset, found: list[str]) -> dict[str, str]:
+    pairs = ((name, next((each for each in preset.names_of(name) if each in found), None)) for name in _FIELDS)
+    return {name: column for name, column in pairs if column is not None}
+
+
+def _fits(preset: Preset, chosen: Mapping[str, str], found: list[str]) -> bool:
+    return all(name in chosen for name in _NEEDED) and all(mark in found for mark in preset.marks)
+
+
+def _refuse_conflicts(fitting: list[tuple[Preset, dict[str, str]]], found: list[str]) -> None:
+    for name in _FIELDS[:-1]:
+        # The first preset of several that agree: ours
+        preset_by_column = {chosen[name]: preset.name for preset, chosen in reversed(fitting) if name in chosen}
+        if len(preset_by_column) > 1:
+            several = " and ".join(f"{shown(column)} ({preset})" for column, preset in preset_by_column.items())
+            raise InvalidInput(f"{name} could be {several}; {_listed(found)}; {_HOW_TO_NAME}")
+
+
+def _choice(preset: Preset, chosen: Mapping[str, str]) -> ChosenColumns:
+    # A field that this row leaves out may stand in a later one
+    usual = {name: preset.names_of(name)[0] for name in ("question", "reference", "custom_id") if preset.names_of(name)}
+    map_ = ColumnMap(**{**usual, **chosen})
+    note = f"; {preset.note}" if preset.note else ""
+    return ChosenColumns(map_, f"read as {preset.name}: {_described(map_, chosen)}{note}")
+
+
+def _described(map_: ColumnMap, present: Iterable[str] = _FIELDS) -> str:
+    named = [(name, map_.columns_of(name)) for name in _FIELDS if name in present]
+    parts = [f"{name} from {', '.join(shown(column) for column in columns)}" for name, columns in named if columns]
+    if "custom_id" not in present or map_.custom_id is None:
+        parts.append("custom_id from the row number")
+    return "; ".join(parts)
+
+
+def _listed(found: list[str]) -> str:
+    names = ", ".join(shown(column) for column in found[:_MAX_COLUMNS_SHOWN])
+    more = f" and {len(found) - _MAX_COLUMNS_SHOWN} more" if len(found) > _MAX_COLUMNS_SHOWN else ""
+    return f"found the columns {names}{more}" if found else "found no column"
+
+
+_HOW_TO_NAME: Final = "name yours: contexts=..., answer=... (and question=, reference=, custom_id=)"

@@ -1,0 +1,218 @@
+"""JSON: one object a line, or an array of objects; what is malformed costs its own row alone."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final, NoReturn
+
+import msgspec
+
+from plumbline.ground.errors import InvalidInput
+from plumbline.rows.records.record import BadRow, RawRow, ReadPosition
+from plumbline.rows.records.text_lines import MAX_ROW_BYTES, ByteStream, DataFile, TextLines, too_long
+from plumbline.rows.records.value_kinds import kind_of
+
+_WANTED: Final = "one JSON object"
+_BLOCK_BYTES: Final = 256 * 1024
+# Whole texts in one step; the quote alone where one goes on behind the block or is broken. Possessive: linear.
+_TEXT: Final = rb'"(?:[^"\\\n]++|\\[^\n])*+"'
+_OUTSIDE: Final = re.compile(_TEXT + rb'|["{}\[\],]')
+_NESTED: Final = re.compile(_TEXT + rb'|["{}\[\]]')
+_INSIDE: Final = re.compile(rb'["\\\n]')
+_NO_SPACE: Final = re.compile(rb"[^ \t\r\n]")
+_DECODER: Final = msgspec.json.Decoder()
+_SPACE: Final = b" \t\r\n"
+
+
+class JsonLineRows:
+    """The rows of a JSON Lines file, plain or gzip; blank lines are no rows.
+
+    Raises:
+        InvalidInput: the file cannot be opened; when walked: broken gzip, behind the rows that stand before the break.
+    """
+
+    columns: tuple[str, ...] | None = None
+
+    def __init__(self, path: DataFile, start: ReadPosition, *, max_bytes: int = MAX_ROW_BYTES) -> None:
+        self._lines = TextLines(path, offset=start.offset, lines_before=start.line, max_bytes=max_bytes)
+        self._row = start.row
+        self._max_bytes = max_bytes
+
+    def __iter__(self) -> Iterator[RawRow]:
+        while (line := self._lines.next_line()) is not None:
+            if line.data is not None and line.data.isspace():
+                continue
+            fields = BadRow(*too_long(self._max_bytes)) if line.data is None else decoded_row(line.data)
+            row, self._row = self._row, self._row + 1
+            yield RawRow(row, line.number, fields, ReadPosition(self._row, line.number, line.end))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._lines.close()
+
+
+class JsonArrayRows:
+    """The elements of one JSON array, read a block at a time.
+
+    An element that is malformed costs itself alone while its brackets are paired; one that is not takes the rest of the
+    array with it, which raises at the end of the file.
+
+    Raises:
+        InvalidInput: the file cannot be opened or does not begin with `[`; when walked: it ends inside of an element
+            or behind none, behind the rows before it.
+    """
+
+    columns: tuple[str, ...] | None = None
+
+    def __init__(self, path: DataFile, start: ReadPosition, *, max_bytes: int = MAX_ROW_BYTES) -> None:
+        self._name = path.name
+        self._max_bytes = max_bytes
+        self._row = start.row
+        self._line = start.line
+        self._stream = ByteStream(path, offset=start.offset)
+        self._buffer = b""
+        self._at = 0
+        try:
+            if start.offset == 0:
+                self._enter()
+        except BaseException:
+            self._stream.close()
+            raise
+
+    def __iter__(self) -> Iterator[RawRow]:
+        while self._is_before_element():
+            line = self._line + 1
+            element = self._element()
+            fields = BadRow(*too_long(self._max_bytes)) if element is None else decoded_row(element)
+            row, self._row = self._row, self._row + 1
+            offset = self._stream.offset - len(self._buffer) + self._at
+            yield RawRow(row, line, fields, ReadPosition(self._row, self._line, offset))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stream.close()
+
+    def _enter(self) -> None:
+        first = self._next_char()
+        if first != b"[":
+            what = f"begins with {first.decode('ascii', 'replace')!r}" if first else "is empty"
+            detail = f"{what}; expected '[' and JSON objects; name the format jsonl for one object a line"
+            raise InvalidInput(detail, place=self._name)
+        self._move(self._at + 1)
+
+    def _is_before_element(self) -> bool:
+        if self._next_char() != b"]":
+            return True
+        self._move(self._at + 1)
+        if self._next_char():
+            raise InvalidInput("more text behind the array's ']'; expected its end", place=self._place())
+        return False
+
+    def _next_char(self) -> bytes:
+        """The next character that is no white space, not taken; empty at the end of the file."""
+        while True:
+            match = _NO_SPACE.search(self._buffer, self._at)
+            self._move(len(self._buffer) if match is None else match.start())
+            if match is not None:
+                return match[0]
+            if not self._fill():
+                return b""
+
+    def _element(self) -> bytes | None:
+        """The bytes up to the comma or bracket that ends the element; None where they are more than the limit."""
+        scan, kept, is_long, is_ended = _ElementScan(), bytearray(), False, False
+        while not is_ended:
+            end, is_ended = scan.walk(self._buffer, self._at)
+            is_long = is_long or len(kept) + end - self._at > self._max_bytes
+            kept += b"" if is_long else self._buffer[self._at : end]
+            self._move(end)
+            if not is_ended and not self._fill():
+                # One that is whole counts; the missing bracket is told behind it
+                if scan.is_open or not kept.strip(_SPACE):
+                    detail = f"the array is not closed behind row {self._row}; expected ']'; was the copy cut off?"
+                    raise InvalidInput(detail, place=self._place())
+                break
+        if is_ended and self._buffer[self._at : self._at + 1] == b",":
+            self._move(self._at + 1)
+        return None if is_long else bytes(kept)
+
+    def _fill(self) -> bool:
+        """Whether the file had another block; what is taken is dropped."""
+        block = self._stream.read(_BLOCK_BYTES)
+        self._buffer, self._at = self._buffer[self._at :] + block, 0
+        return bool(block)
+
+    def _move(self, to: int) -> None:
+        self._line += self._buffer.count(b"\n", self._at, to)
+        self._at = to
+
+    def _place(self) -> str:
+        return f"{self._name}:{self._line + 1}"
+
+
+class _ElementScan:
+    """Where an element ends, looked for over any number of blocks."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._is_text = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the element cannot end here."""
+        return self._depth > 0 or self._is_text
+
+    def walk(self, block: bytes, position: int) -> tuple[int, bool]:
+        """Where the comma or bracket stands that ends the element; else up to where the block is read, and False."""
+        while True:
+            pattern = _INSIDE if self._is_text else _NESTED if self._depth else _OUTSIDE
+            match = pattern.search(block, position)
+            if match is None:
+                return len(block), False
+            char, position = match[0], match.end()
+            if char == b"\\":
+                # It and the character that it escapes are read together
+                if position == len(block):
+                    return match.start(), False
+                position += 1
+            elif len(char) == 1 and not self.is_open and char in b",]":
+                return match.start(), True
+            else:
+                self._pass(char)
+
+    def _pass(self, char: bytes) -> None:
+        if self._is_text or char == b'"':
+            # A line end closes a text that nobody closed, so that it costs its own row alone.
+            self._is_text = not self._is_text
+        elif char in (b"{", b"["):
+            self._depth += 1
+        elif char in (b"}", b"]"):
+            self._depth = max(0, self._depth - 1)
+
+
+def decoded_row(data: bytes) -> Mapping[str, object] | BadRow:
+    """The object that a line or an element holds, or why it holds none. Of a repeated name the last value counts."""
+    try:
+        fields = _DECODER.decode(data)
+    except UnicodeDecodeError:
+        return BadRow("text that is not UTF-8", "text saved as UTF-8")
+    except (ValueError, RecursionError):
+        return _malformed(data)
+    return fields if isinstance(fields, dict) else BadRow(kind_of(fields), _WANTED)
+
+
+def _malformed(data: bytes) -> BadRow:
+    """What is wrong, in the standard library's words: they give a column."""
+    try:
+        json.loads(data.strip(_SPACE), parse_constant=_constant)
+    except BadRow as bad:
+        return bad
+    except json.JSONDecodeError as error:
+        return BadRow(f"not JSON at column {error.colno} ({error.msg})", _WANTED)
+    except (ValueError, RecursionError):
+        return BadRow("JSON that is too deep or too long to read", _WANTED)
+    return BadRow("a number out of range, or half of a surrogate pair", "numbers and text that UTF-8 JSON can hold")
+
+
+def _constant(name: str) -> NoReturn:
+    raise BadRow(f"{name}, which is no JSON", "numbers, or null where there is none")

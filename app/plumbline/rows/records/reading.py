@@ -1,0 +1,200 @@
+"""Records from a data file of any size: rows one at a time, bad ones reported, and a place to go on from."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from typing import Final, Protocol, Self
+
+from plumbline.ground.errors import InvalidInput
+from plumbline.rows.records.columns import ChosenColumns, ColumnMap, detected_columns, named_columns, preset_columns
+from plumbline.rows.records.json_rows import JsonArrayRows, JsonLineRows
+from plumbline.rows.records.parquet_rows import ParquetRows
+from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, Record, RecordProblem
+from plumbline.rows.records.record_fields import custom_id_of, record_of
+from plumbline.rows.records.row_forms import row_form
+from plumbline.rows.records.seen_ids import SeenIds
+from plumbline.rows.records.table_rows import TableRows
+from plumbline.rows.records.text_lines import DataFile
+from plumbline.rows.records.value_kinds import shown
+
+# Rows that are looked at for columns; a file whose first rows are all unknown is in another form.
+_ROWS_LOOKED_AT: Final = 100
+
+
+class RowSource(Protocol):
+    """The rows of one file; `columns` is None where each row names its own fields."""
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The names of the columns."""
+
+    def __iter__(self) -> Iterator[RawRow]:
+        """The rows from where it was opened on."""
+
+    def close(self) -> None:
+        """Close the file."""
+
+
+class _OpenSource(Protocol):
+    def __call__(self, path: DataFile, start: ReadPosition) -> RowSource: ...
+
+
+_SOURCES: Final[Mapping[str, _OpenSource]] = {
+    "jsonl": JsonLineRows,
+    "json": JsonArrayRows,
+    "csv": TableRows,
+    "tsv": partial(TableRows, delimiter="\t"),
+    "parquet": ParquetRows,
+}
+
+
+class RecordReader(Iterator[Record | RecordProblem]):
+    """Walks the rows of a file once, in file order; use it as a context manager or call `close`.
+
+    `columns` is the map in use and `explanation` one line on how it was found. `position` is where reading would go on
+    behind the row last given; hand it to a new reader as `start` for the same rest.
+
+    Args:
+        format: `jsonl`, `json` (an array), `csv`, `tsv` or `parquet`; None: by the suffix, `.gz` taken off.
+        columns: a map, the name of a preset, or None to find the columns from the names of the first rows.
+        start: where to begin.
+        seen_ids: custom_ids of rows before `start`; a row that repeats one is reported.
+
+    Duplicates: the second row of a custom_id is a problem. Ids are kept as 64-bit hashes, `SeenIds` has the bounds.
+
+    Raises:
+        InvalidInput: the file cannot be opened, its form or its columns are not known, or no row of it is good; when
+            walked: it is cut off or damaged, behind the rows that stand before the damage.
+    """
+
+    def __init__(
+        self,
+        path: DataFile,
+        *,
+        format: str | None = None,  # noqa: A002
+        columns: ColumnMap | str | None = None,
+        start: ReadPosition | None = None,
+        seen_ids: Iterable[str] = (),
+    ) -> None:
+        self.name = path.name
+        self.format = row_form(path, format)
+        self.position = start or ReadPosition()
+        open_source = _SOURCES[self.format]
+        try:
+            chosen = _chosen_in(path, open_source, columns)
+        except InvalidInput as error:
+            raise error if error.place else InvalidInput(error.detail, place=path.name) from error
+        self.columns = chosen.map
+        self.explanation = chosen.explanation
+        self._seen = SeenIds(seen_ids)
+        self._source = open_source(path, self.position)
+        self._rows = iter(self._source)
+
+    def __next__(self) -> Record | RecordProblem:
+        raw = next(self._rows)
+        self.position = raw.after
+        return record_or_problem(raw, self.columns, self._seen)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def read_records(
+    path: DataFile,
+    *,
+    format: str | None = None,  # noqa: A002
+    columns: ColumnMap | str | None = None,
+    start: ReadPosition | None = None,
+    seen_ids: Iterable[str] = (),
+) -> RecordReader:
+    """The records of a file, and a problem for each row that is none; see `RecordReader`.
+
+    Raises:
+        InvalidInput: as `RecordReader`.
+    """
+    return RecordReader(path, format=format, columns=columns, start=start, seen_ids=seen_ids)
+
+
+def open_rows(path: DataFile, form: str) -> RowSource:
+    """The rows of a file from the first on, before their columns are looked up.
+
+    Raises:
+        InvalidInput: as `RecordReader`, for the file and its form.
+    """
+    return _SOURCES[form](path, ReadPosition())
+
+
+def record_or_problem(raw: RawRow, columns: ColumnMap, seen: SeenIds | None = None) -> Record | RecordProblem:
+    """The record of a row, or why it is none; `seen` has the ids of the rows before it, and takes its own."""
+    custom_id: str | None = None
+    try:
+        custom_id = custom_id_of(raw, columns)
+        if seen is not None and seen.add(custom_id):
+            found, custom_id = f"custom_id {shown(custom_id)}, which an earlier row has", None
+            raise BadRow(found, "one row for each custom_id")
+        return record_of(raw, columns, custom_id=custom_id)
+    except BadRow as bad:
+        return RecordProblem(raw.row, raw.line, custom_id, bad.found, bad.expected)
+
+
+def chosen_columns(
+    found: Iterable[str] | None, rows: Iterable[RawRow], columns: ColumnMap | str | None
+) -> ChosenColumns:
+    """The columns of rows: as named, by a preset, or found from their names.
+
+    Args:
+        found: the columns of a table; None where each row names its own fields, then the first of `rows` tell.
+
+    Raises:
+        InvalidInput: they do not have the columns, or no row is good.
+    """
+    if isinstance(columns, ColumnMap):
+        return named_columns(columns, found)
+    return _by_rows(columns, rows) if found is None else _by_name(columns, found)
+
+
+def _chosen_in(path: DataFile, open_source: _OpenSource, columns: ColumnMap | str | None) -> ChosenColumns:
+    """The columns, found from the beginning of the file wherever reading starts."""
+    source = open_source(path, ReadPosition())
+    try:
+        return chosen_columns(source.columns, source, columns)
+    finally:
+        source.close()
+
+
+def _by_name(preset: str | None, found: Iterable[str]) -> ChosenColumns:
+    return detected_columns(found) if preset is None else preset_columns(preset, found)
+
+
+def _by_rows(preset: str | None, source: Iterable[RawRow]) -> ChosenColumns:
+    """The columns by the first row that fits; the error is the first row's, or says that there is none."""
+    unknown: InvalidInput | None = None
+    bad: RecordProblem | None = None
+    for looked_at, raw in enumerate(source):
+        if looked_at == _ROWS_LOOKED_AT:
+            break
+        if isinstance(raw.fields, BadRow):
+            bad = bad or RecordProblem(raw.row, raw.line, None, raw.fields.found, raw.fields.expected)
+            continue
+        try:
+            return _by_name(preset, _dotted(raw.fields))
+        except InvalidInput as error:
+            unknown = unknown or error
+    if unknown is not None:
+        raise unknown
+    first = f"; {bad}" if bad else ""
+    raise InvalidInput(f"holds no good row among its first {_ROWS_LOOKED_AT}{first}")
+
+
+def _dotted(fields: Mapping[str, object]) -> Iterator[str]:
+    """The names of a row, and those inside of its `body`."""
+    yield from fields
+    body = fields.get("body")
+    if isinstance(body, Mapping):
+        yield from (f"body.{name}" for name in body)

@@ -1,0 +1,206 @@
+"""A row's fields as a record, by a column map; every refusal names the column."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import urlsplit
+
+from plumbline.judging.text.input import Sample
+from plumbline.rows.records.columns import ColumnMap
+from plumbline.rows.records.record import BadRow, RawRow, Record
+from plumbline.rows.records.value_kinds import checked_text, shown
+
+_MAX_ID_CHARACTERS: Final = 200
+_EVALUATIONS: Final = "/v1/evaluations"
+# Where a passage's text stands when passages are objects: LangChain, LlamaIndex, DPR, Elasticsearch
+_TEXT_NAMES: Final = ("text", "page_content", "content", "contents", "passage")
+# One item of a printed Python list; numpy prints its arrays without commas. Possessive: no character is read twice.
+_ITEM: Final = re.compile(r"""\s*+(?:'((?:[^'\\]|\\.)*+)'|"((?:[^"\\]|\\.)*+)")(?:\s*+,|\s++|\Z)""", re.DOTALL)
+_ESCAPE: Final = re.compile(r"\\(x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|.)", re.DOTALL)
+_ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r"}
+_LIST_STARTS: Final = re.compile(r"""\[\s*+["']""")
+
+
+class _Absent:
+    """Stands for a field that a row does not have, which is not null."""
+
+
+_ABSENT: Final = _Absent()
+
+
+def record_of(raw: RawRow, columns: ColumnMap, *, custom_id: str) -> Record:
+    """The record of a row, under the id that `custom_id_of` gave it.
+
+    Raises:
+        BadRow: a field is missing or no text; names the column.
+    """
+    fields = raw.fields
+    if isinstance(fields, BadRow):
+        raise fields
+    _check_batch_line(fields)
+    sample = Sample(
+        question=_optional_text(fields, columns.question) or "",
+        contexts=_contexts(fields, columns),
+        answer=_text(_found(fields, columns.answer), columns.answer, "a string, the answer"),
+        reference=_reference(fields, columns.reference),
+    )
+    return Record(raw.row, custom_id, sample, _extra(fields, columns))
+
+
+def custom_id_of(raw: RawRow, columns: ColumnMap) -> str:
+    """The row's id: a string, a whole number as text, or the row's number where it has none.
+
+    Raises:
+        BadRow: it is something else, or too long.
+    """
+    if isinstance(raw.fields, BadRow):
+        raise raw.fields
+    value = None if columns.custom_id is None else _found(raw.fields, columns.custom_id)
+    if value is None or value is _ABSENT or value == "":
+        return str(raw.row)
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    text = _text(value, columns.custom_id or "", "a string or a whole number, or nothing")
+    if len(text) > _MAX_ID_CHARACTERS:
+        raise BadRow(f"{columns.custom_id} has {len(text)} characters", f"at most {_MAX_ID_CHARACTERS}")
+    return text
+
+
+def context_texts(text: str, separator: str | None = None) -> tuple[str, ...]:
+    """The contexts in one cell: a list as JSON or Python prints it, the parts between separators, or the text itself.
+
+    Empty text: nothing was retrieved. With a separator a cell is only split, never read as a list; parts are stripped.
+
+    Raises:
+        ValueError: the text begins as a list of strings and is none.
+    """
+    stripped = text.strip()
+    if not stripped:
+        return ()
+    if separator:
+        return tuple(part.strip() for part in text.split(separator) if part.strip())
+    if stripped == "[]":
+        return ()
+    if not _LIST_STARTS.match(stripped):
+        return (text,)
+    try:
+        listed = json.loads(stripped)
+    except (ValueError, RecursionError):
+        return _printed_list(stripped)
+    if not all(isinstance(item, str) for item in listed):
+        raise ValueError
+    return tuple(listed)
+
+
+def _printed_list(text: str) -> tuple[str, ...]:
+    """The strings of a list as Python prints it. Nothing is evaluated."""
+    if not text.endswith("]"):
+        raise ValueError
+    inside, position, items = text[1:-1].strip(), 0, []
+    while position < len(inside):
+        match = _ITEM.match(inside, position)
+        if match is None:
+            raise ValueError
+        items.append(_ESCAPE.sub(_unescaped, match[1] if match[1] is not None else match[2]))
+        position = match.end()
+    return tuple(items)
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    code = match[1]
+    return chr(int(code[1:], 16)) if len(code) > 1 else _ESCAPED.get(code, code)
+
+
+def _found(fields: Mapping[str, object], column: str) -> object:
+    """The value of a column, by its whole name or along its dots."""
+    value = fields.get(column, _ABSENT)
+    if value is not _ABSENT or "." not in column:
+        return value
+    value = fields
+    for part in column.split("."):
+        value = value.get(part, _ABSENT) if isinstance(value, Mapping) else _ABSENT
+    return value
+
+
+def _check_batch_line(fields: Mapping[str, object]) -> None:
+    """A line that OpenAI's batches would send elsewhere is no sample."""
+    url = fields.get("url")
+    is_line = isinstance(url, str) and isinstance(fields.get("body"), Mapping)
+    if is_line and urlsplit(str(url)).path.rstrip("/") != _EVALUATIONS:
+        raise BadRow(f"url is {shown(str(url))}", shown(_EVALUATIONS))
+
+
+def _contexts(fields: Mapping[str, object], columns: ColumnMap) -> tuple[str, ...]:
+    if not isinstance(columns.contexts, str):
+        values = [(column, _found(fields, column)) for column in columns.contexts]
+        texts = [_text(value, column, "a string") for column, value in values if value is not None]
+        return tuple(text for text in texts if text.strip())
+    column, expected = columns.contexts, "a list of strings"
+    value = _found(fields, column)
+    if isinstance(value, str):
+        try:
+            return context_texts(_text(value, column, expected), columns.context_separator)
+        except ValueError:
+            found = f"{column} begins as a list and cannot be read as one"
+            raise BadRow(found, 'a JSON list of strings: ["...", "..."]') from None
+    if not isinstance(value, list):
+        _text(value, column, expected)
+    items = value if isinstance(value, list) else []
+    return tuple(_passage(item, f"{column}[{place}]") for place, item in enumerate(items))
+
+
+def _passage(item: object, name: str) -> str:
+    if isinstance(item, Mapping):
+        text_name = next((each for each in _TEXT_NAMES if isinstance(item.get(each), str)), None)
+        if text_name is None:
+            raise BadRow(f"{name} is an object without text", f"a string, or an object with {_TEXT_NAMES[0]}")
+        return _text(item[text_name], f"{name}.{text_name}", "a string")
+    return _text(item, name, "a string")
+
+
+def _reference(fields: Mapping[str, object], column: str | None) -> str | None:
+    """The right answer; of a list the first one."""
+    value = None if column is None else _found(fields, column)
+    if column is not None and isinstance(value, list):
+        return _text(value[0], f"{column}[0]", "a string") if value else None
+    # An empty cell of a table is no answer
+    return _optional_text(fields, column) or None
+
+
+def _optional_text(fields: Mapping[str, object], column: str | None) -> str | None:
+    value = None if column is None else _found(fields, column)
+    if column is None or value is None or value is _ABSENT:
+        return None
+    return _text(value, column, "a string, or nothing")
+
+
+def _text(value: object, column: str, expected: str) -> str:
+    if value is _ABSENT:
+        raise BadRow(f"{column} is missing", expected)
+    return checked_text(value, column, expected)
+
+
+def _extra(fields: Mapping[str, object], columns: ColumnMap) -> Mapping[str, object]:
+    """What no field took; of an object that fields were taken from, the rest."""
+    used = {columns.answer, columns.question, columns.custom_id}
+    used.update(columns.columns_of("contexts"))
+    # More right answers than one are not lost
+    if not isinstance(_found(fields, columns.reference or ""), list):
+        used.add(columns.reference)
+    extra = {name: value for name, value in fields.items() if name not in used}
+    for column in used:
+        if column and "." in column and column not in fields:
+            _take_out(extra, column.split("."))
+    return extra
+
+
+def _take_out(extra: dict[str, object], path: list[str]) -> None:
+    """Remove a nested name without changing the caller's objects."""
+    value = extra.get(path[0])
+    if isinstance(value, Mapping) and len(path) > 1:
+        inner = dict(value)
+        _take_out(inner, path[1:])
+        extra[path[0]] = inner
+    elif len(path) == 1:
+        extra.pop(path[0], None)

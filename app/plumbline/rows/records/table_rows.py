@@ -1,0 +1,139 @@
+"""CSV and TSV as RFC 4180 writes them: quotes, doubled quotes, line ends inside of cells, a header; UTF-8.
+
+The standard reader gives no byte offset of a row and takes the rest of the file for one cell when a quote stays open;
+here a row that cannot be read ends with its first line and costs no other one.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from plumbline.ground.errors import InvalidInput
+from plumbline.rows.records.record import BadRow, RawRow, ReadPosition
+from plumbline.rows.records.text_lines import MAX_ROW_BYTES, DataFile, TextLine, TextLines, too_long
+from plumbline.rows.records.value_kinds import shown
+
+_QUOTED: Final = re.compile(r'(?:[^"]++|"")*+')
+# What a line that is held takes beside its bytes, so that millions of empty ones are bounded too
+_LINE_COST: Final = 150
+_LINE_ENDS: Final = ("", "\n", "\r\n")
+_PLAIN: Final = {delimiter: re.compile(rf"[^{delimiter}\r\n]*+") for delimiter in ",\t;"}
+
+
+class TableRows:
+    """The rows below the header, as cells by column; `columns` are the header's names.
+
+    Raises:
+        InvalidInput: the file cannot be opened, the header is missing, repeats a name or cannot be read; when walked:
+            broken gzip.
+    """
+
+    columns: tuple[str, ...]
+
+    def __init__(
+        self, path: DataFile, start: ReadPosition, *, delimiter: str = ",", max_bytes: int = MAX_ROW_BYTES
+    ) -> None:
+        self._name = path.name
+        self._delimiter = delimiter
+        self._plain = _PLAIN[delimiter]
+        self._max_bytes = max_bytes
+        self._lines = TextLines(path, max_bytes=max_bytes)
+        self._row = start.row
+        try:
+            self.columns = self._header()
+            if start.offset:
+                self._lines.close()
+                self._lines = TextLines(path, offset=start.offset, lines_before=start.line, max_bytes=max_bytes)
+        except BaseException:
+            self._lines.close()
+            raise
+
+    def __iter__(self) -> Iterator[RawRow]:
+        while (line := self._lines.next_line()) is not None:
+            if line.data is not None and not line.data.strip(b"\r\n"):
+                continue
+            fields, last = self._fields(line)
+            row, self._row = self._row, self._row + 1
+            yield RawRow(row, line.number, fields, ReadPosition(self._row, last.number, last.end))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._lines.close()
+
+    def _header(self) -> tuple[str, ...]:
+        line = self._lines.next_line()
+        if line is None or line.data is None or not line.data.strip():
+            raise InvalidInput("the first line should be a header; it is empty", place=f"{self._name}:1")
+        try:
+            cells, _ = self._cells(line)
+        except BadRow as bad:
+            raise InvalidInput(f"the header: {bad.found}; expected {bad.expected}", place=f"{self._name}:1") from None
+        columns = tuple(cell.strip() for cell in cells)
+        for column in columns:
+            if column and columns.count(column) > 1:
+                raise InvalidInput(f"column {shown(column)} is named twice in the header", place=f"{self._name}:1")
+        return columns
+
+    def _fields(self, line: TextLine) -> tuple[Mapping[str, object] | BadRow, TextLine]:
+        try:
+            cells, last = self._cells(line)
+        except BadRow as bad:
+            return bad, line
+        if len(cells) != len(self.columns):
+            return BadRow(f"{len(cells)} cells", f"{len(self.columns)}, as the header has"), last
+        # pandas writes its index as a column without a name
+        return {column: cell for column, cell in zip(self.columns, cells, strict=True) if column}, last
+
+    def _cells(self, line: TextLine) -> tuple[list[str], TextLine]:
+        """The cells of the row that begins with a line, and its last line.
+
+        Raises:
+            BadRow: the lines after the first one are put back.
+        """
+        cells: list[str] = []
+        taken: list[TextLine] = []
+        try:
+            text, position = self._text(line), 0
+            while True:
+                if text.startswith('"', position):
+                    cell, text, position = self._quoted(text, position + 1, len(cells) + 1, taken)
+                else:
+                    match = self._plain.match(text, position)
+                    # An empty match is a match
+                    cell, position = (match[0], match.end()) if match else ("", position)
+                cells.append(cell)
+                if not text.startswith(self._delimiter, position):
+                    break
+                position += 1
+            if text[position:] not in _LINE_ENDS:
+                if text.startswith("\r", position):
+                    raise BadRow(f"a bare CR behind cell {len(cells)}", "LF or CRLF at line ends, or quotes around it")
+                raise BadRow(f"text behind the closing quote of cell {len(cells)}", "a separator, or doubled quotes")
+        except BadRow:
+            self._lines.put_back(taken)
+            raise
+        return cells, taken[-1] if taken else line
+
+    def _quoted(self, text: str, position: int, cell: int, taken: list[TextLine]) -> tuple[str, str, int]:
+        """A cell behind its opening quote, the line that it ends in, and where in that line."""
+        parts: list[str] = []
+        while True:
+            match = _QUOTED.match(text, position)
+            end = match.end() if match else position
+            parts.append(text[position:end])
+            if end < len(text):
+                return "".join(parts).replace('""', '"'), text, end + 1
+            is_long = bool(taken) and taken[-1].end - taken[0].end + _LINE_COST * len(taken) > self._max_bytes
+            line = None if is_long else self._lines.next_line()
+            if line is None:
+                raise BadRow(f"the quote that opens cell {cell} is never closed", "a closing quote")
+            taken.append(line)
+            text, position = self._text(line), 0
+
+    def _text(self, line: TextLine) -> str:
+        if line.data is None:
+            raise BadRow(*too_long(self._max_bytes))
+        try:
+            return line.data.decode("utf-8")
+        except UnicodeDecodeError:
+            raise BadRow("text that is not UTF-8", "text saved as UTF-8") from None

@@ -1,0 +1,154 @@
+"""The physical lines of a text file, plain or gzip, with their byte offsets; never more than one line is held."""
+
+import codecs
+import gzip
+import io
+import zlib
+from typing import BinaryIO, Final, Literal, NamedTuple, Protocol, cast
+
+from plumbline.ground.errors import InvalidInput
+
+# A row longer than this is no row: it bounds memory, whatever a gzip bomb expands to.
+MAX_ROW_BYTES: Final = 64 * 1024 * 1024
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_BLOCK_BYTES: Final = 256 * 1024
+_UTF16_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+class DataFile(Protocol):
+    """Where bytes are read from: a `pathlib.Path`, or a file elsewhere that opens like one. Its stream can seek."""
+
+    @property
+    def name(self) -> str:
+        """The last part of its path, for errors."""
+
+    def open(self, mode: Literal["rb"], /) -> io.BufferedReader:
+        """A new stream from the first byte on; raises OSError."""
+
+
+class TextLine(NamedTuple):
+    """A line, its end included, or None where it is too long; `number` counts from 1, `end` is the offset behind it."""
+
+    number: int
+    data: bytes | None
+    end: int
+
+
+class ByteStream:
+    """The bytes of a file from an offset of its uncompressed text on; gzip is known by its first bytes.
+
+    Raises:
+        InvalidInput: the file cannot be opened or is UTF-16; when read: broken or truncated gzip.
+    """
+
+    def __init__(self, path: DataFile, *, offset: int = 0) -> None:
+        self._name = path.name
+        try:
+            raw = path.open("rb")
+        except OSError as error:
+            raise InvalidInput(f"cannot be read ({error.strerror})", place=self._name) from error
+        try:
+            self._stream = self._opened(raw)
+            self.offset = 0
+            self._begin(offset)
+        except BaseException:
+            raw.close()
+            raise
+        self._raw = raw
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, at most `size`; empty at the end."""
+        try:
+            data = self._stream.read(size)
+        except (EOFError, OSError, zlib.error) as error:
+            raise self._broken(error) from error
+        self.offset += len(data)
+        return data
+
+    def readline(self, limit: int) -> bytes:
+        """The next line with its end, or its first `limit` bytes."""
+        try:
+            data = self._stream.readline(limit)
+        except (EOFError, OSError, zlib.error) as error:
+            raise self._broken(error) from error
+        self.offset += len(data)
+        return data
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stream.close()
+        self._raw.close()
+
+    def _opened(self, raw: io.BufferedReader) -> BinaryIO:
+        if raw.peek(len(_GZIP_MAGIC))[: len(_GZIP_MAGIC)] == _GZIP_MAGIC:
+            # GzipFile reads through small calls; the buffer makes lines cheap.
+            return cast(BinaryIO, io.BufferedReader(gzip.GzipFile(fileobj=raw), _BLOCK_BYTES))
+        return raw
+
+    def _begin(self, offset: int) -> None:
+        mark = self.read(len(codecs.BOM_UTF8))
+        if mark.startswith(_UTF16_MARKS):
+            raise InvalidInput("is UTF-16; save the file as UTF-8", place=self._name)
+        start = max(offset, len(codecs.BOM_UTF8) if mark == codecs.BOM_UTF8 else 0)
+        try:
+            self.offset = self._stream.seek(start)
+        except (EOFError, OSError, zlib.error) as error:
+            raise self._broken(error) from error
+
+    def _broken(self, error: Exception) -> InvalidInput:
+        if isinstance(error, EOFError):
+            detail = f"the gzip data ends too early, behind {self.offset} bytes of text; was the copy cut off?"
+        elif isinstance(error, gzip.BadGzipFile | zlib.error):
+            detail = f"the gzip data is broken behind {self.offset} bytes of text"
+        else:
+            detail = f"cannot be read ({getattr(error, 'strerror', None) or error})"
+        return InvalidInput(detail, place=self._name)
+
+
+class TextLines:
+    """The lines of a file, one at a time; lines can be put back to be read again.
+
+    Args:
+        lines_before: the lines that stand before `offset`.
+
+    Raises:
+        InvalidInput: as `ByteStream`.
+    """
+
+    def __init__(
+        self, path: DataFile, *, offset: int = 0, lines_before: int = 0, max_bytes: int = MAX_ROW_BYTES
+    ) -> None:
+        self._stream = ByteStream(path, offset=offset)
+        self._number = lines_before
+        self._max_bytes = max_bytes
+        self._put_back: list[TextLine] = []
+
+    def next_line(self) -> TextLine | None:
+        """The next line; None at the end of the file."""
+        if self._put_back:
+            return self._put_back.pop()
+        data = self._stream.readline(self._max_bytes + 1)
+        if not data:
+            return None
+        self._number += 1
+        if len(data) > self._max_bytes:
+            self._skip_rest(data)
+            return TextLine(self._number, None, self._stream.offset)
+        return TextLine(self._number, data, self._stream.offset)
+
+    def put_back(self, lines: list[TextLine]) -> None:
+        """Have these lines, in file order, read again before the others."""
+        self._put_back.extend(reversed(lines))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stream.close()
+
+    def _skip_rest(self, data: bytes) -> None:
+        while data and not data.endswith(b"\n"):
+            data = self._stream.readline(_BLOCK_BYTES)
+
+
+def too_long(max_bytes: int) -> tuple[str, str]:
+    """What is said of a row beyond the limit."""
+    return f"a row of more than {max_bytes} bytes", "less, in one row"

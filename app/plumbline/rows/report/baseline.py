@@ -1,0 +1,167 @@
+"""A file of results to compare with: who scored what there, 17 bytes a row; and the differences to it."""
+
+import heapq
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from plumbline.rows.report.means import MeanTally
+from plumbline.rows.report.result_lines import LineProblem, LineReader, ResultRow
+from plumbline.rows.report.tallies import TIERS
+from plumbline.schemas.report import Comparison, ReportTier, RowMove, TierComparison
+
+_HASH_BYTES: Final = 8
+_MOST_MOVES: Final = 20
+# 0.1 + 0.2 against 0.3: rounding is no move.
+_NOISE: Final = 1e-12
+
+
+class Baseline:
+    """Scored rows by `custom_id`, as sorted 64-bit hashes: of 10^6 rows the chance that two share one is 3 in 10^8."""
+
+    def __init__(self, lines: Iterable[bytes | None]) -> None:
+        self.rows = self.bad_lines = 0
+        keys, scores, tiers = array("Q"), array("d"), array("B")
+        reader = LineReader()
+        for line in lines:
+            if line is not None and not line.strip():
+                continue
+            read = reader.read(line)
+            if isinstance(read, LineProblem):
+                self.bad_lines += 1
+                continue
+            self.rows += 1
+            scored = read.scored
+            if scored is not None:
+                keys.append(_hash_of(scored.custom_id))
+                scores.append(scored.faithfulness)
+                tiers.append(TIERS.index(scored.tier))
+        self._keep(keys, scores, tiers)
+
+    def _keep(self, keys: "array[int]", scores: "array[float]", tiers: "array[int]") -> None:
+        """Of rows with one id the first."""
+        unique, first = np.unique(np.frombuffer(keys, dtype=np.uint64), return_index=True)
+        self._keys = array("Q", unique.tobytes())
+        self._scores = array("d", np.frombuffer(scores, dtype=np.float64)[first].tobytes())
+        self._tiers = array("B", np.frombuffer(tiers, dtype=np.uint8)[first].tobytes())
+        self.repeated_ids = len(keys) - len(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def place_of(self, custom_id: str) -> int | None:
+        """Where the row stands in here; None where it is not."""
+        key = _hash_of(custom_id)
+        place = bisect_left(self._keys, key)
+        return place if place < len(self._keys) and self._keys[place] == key else None
+
+    def tier_at(self, place: int) -> ReportTier:
+        """The tier of a row."""
+        return TIERS[self._tiers[place]]
+
+    def score_at(self, place: int) -> float:
+        """The faithfulness of a row."""
+        return self._scores[place]
+
+
+def _hash_of(custom_id: str) -> int:
+    return int.from_bytes(blake2b(custom_id.encode(), digest_size=_HASH_BYTES).digest(), "little")
+
+
+class _Moved(NamedTuple):
+    """How far a row moved, and in a tie the earlier row first: no two are equal, so the move itself is not compared."""
+
+    by: float
+    earlier: int
+    move: RowMove
+
+
+class _TierPairs:
+    """The pairs of one tier."""
+
+    def __init__(self) -> None:
+        self.differences = MeanTally(low=-1.0, width=2.0)
+        self.better = self.worse = self.paired = 0
+
+
+class ComparisonTally:
+    """Rows of a file against those of a baseline, one at a time."""
+
+    def __init__(self, baseline: Baseline) -> None:
+        self._baseline = baseline
+        self._taken = bytearray(len(baseline))
+        self._pairs: dict[ReportTier, _TierPairs] = {}
+        self._other_tier = self._only_here = self._repeated = self._seen = 0
+        self._worse: list[_Moved] = []
+        self._better: list[_Moved] = []
+
+    def add(self, row: ResultRow) -> None:
+        """Pairs a row with the baseline's, where there is one of the same tier."""
+        scored = row.scored
+        if scored is None:
+            return
+        place = self._baseline.place_of(scored.custom_id)
+        if place is None:
+            self._only_here += 1
+        elif self._taken[place]:
+            self._repeated += 1
+        else:
+            self._taken[place] = 1
+            if self._baseline.tier_at(place) == scored.tier:
+                self._add_pair(row, scored.tier, self._baseline.score_at(place), scored.faithfulness)
+            else:
+                self._other_tier += 1
+
+    def _add_pair(self, row: ResultRow, tier: ReportTier, before: float, now: float) -> None:
+        difference = now - before if abs(now - before) > _NOISE else 0.0
+        pairs = self._pairs.setdefault(tier, _TierPairs())
+        pairs.differences.add(difference)
+        pairs.paired += 1
+        pairs.better += difference > 0
+        pairs.worse += difference < 0
+        if difference:
+            self._seen += 1
+            heap = self._better if difference > 0 else self._worse
+            if len(heap) < _MOST_MOVES or abs(difference) > heap[0].by:
+                move = RowMove(
+                    custom_id=row.custom_id or "", row=row.row, tier=tier, before=before, now=now, difference=difference
+                )
+                _push(heap, _Moved(abs(difference), -self._seen, move))
+
+    def comparison(self) -> Comparison:
+        """Everything paired up to now."""
+        baseline = self._baseline
+        return Comparison(
+            tiers=[_tier_comparison(tier, self._pairs[tier]) for tier in TIERS if tier in self._pairs],
+            other_tier=self._other_tier,
+            only_here=self._only_here,
+            only_in_baseline=len(baseline) - sum(self._taken),
+            repeated_ids=self._repeated + baseline.repeated_ids,
+            baseline_rows=baseline.rows,
+            baseline_bad_lines=baseline.bad_lines,
+            worse=[moved.move for moved in sorted(self._worse, reverse=True)],
+            better=[moved.move for moved in sorted(self._better, reverse=True)],
+        )
+
+
+def _tier_comparison(tier: ReportTier, pairs: _TierPairs) -> TierComparison:
+    equal = pairs.paired - pairs.better - pairs.worse
+    return TierComparison(
+        tier=tier,
+        paired=pairs.paired,
+        difference=pairs.differences.mean(),
+        better=pairs.better,
+        equal=equal,
+        worse=pairs.worse,
+    )
+
+
+def _push(heap: list[_Moved], moved: _Moved) -> None:
+    if len(heap) < _MOST_MOVES:
+        heapq.heappush(heap, moved)
+    else:
+        heapq.heapreplace(heap, moved)

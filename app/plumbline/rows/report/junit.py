@@ -1,0 +1,141 @@
+"""The report as JUnit XML: what a build server shows as tests. A gate is a test, and so is a row that needs a look."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final, Literal, NamedTuple
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from plumbline.rows.report.building import Report
+from plumbline.rows.report.gates import GateOutcome
+from plumbline.rows.report.kept_rows import KeptRow
+from plumbline.rows.report.markdown import worst_claim
+from plumbline.rows.report.result_lines import Fault, Result
+from plumbline.rows.report.shown_text import one_line, xml_text
+
+_LONGEST_NAME: Final = 200
+_LONGEST_MESSAGE: Final = 500
+
+Kind = Literal["failure", "error", "skipped"]
+_COUNTED_AS: Final[dict[Kind, str]] = {"failure": "failures", "error": "errors", "skipped": "skipped"}
+
+
+class _Case(NamedTuple):
+    """A test: `kind` None says that it passed; `detail` is the body of what went wrong."""
+
+    group: str
+    name: str
+    kind: Kind | None = None
+    type: str = ""
+    message: str = ""
+    detail: str = ""
+
+
+def junit_xml(report: Report, gates: Sequence[GateOutcome] = (), *, suite: str = "plumbline") -> bytes:
+    """One suite in UTF-8, in the form that Jenkins, GitLab and GitHub actions read.
+
+    Tests are: each gate; each row below its threshold (failure), with an error or judged by no tier (error), abstained
+    or empty (skipped), as far as the report keeps it; and one test for each kind of further rows. Rows that passed are
+    one test together, so that the file stays small.
+    """
+    cases = [*_gate_cases(gates), *_row_cases(report), *_further_cases(report), *_passed_cases(report)]
+    root = Element("testsuites")
+    test_suite = SubElement(root, "testsuite", {"name": _clean(suite, _LONGEST_NAME), "tests": str(len(cases))})
+    for kind, attribute in _COUNTED_AS.items():
+        test_suite.set(attribute, str(sum(case.kind == kind for case in cases)))
+    # Nothing here was timed; some readers want the attribute.
+    test_suite.set("time", "0")
+    for case in cases:
+        _write(test_suite, case)
+    indent(root)
+    body: bytes = tostring(root, encoding="utf-8", xml_declaration=True)
+    return body + b"\n"
+
+
+def _write(suite: Element, case: _Case) -> None:
+    element = SubElement(
+        suite,
+        "testcase",
+        {"classname": f"plumbline.{case.group}", "name": _clean(case.name, _LONGEST_NAME), "time": "0"},
+    )
+    if case.kind is None:
+        return
+    outcome = SubElement(element, case.kind, {"message": _clean(case.message, _LONGEST_MESSAGE)})
+    if case.kind != "skipped":
+        outcome.set("type", case.type)
+        outcome.text = xml_text(case.detail)
+
+
+def _gate_cases(gates: Sequence[GateOutcome]) -> Iterator[_Case]:
+    for gate in gates:
+        message = f"wanted {gate.wanted}, found {gate.got}"
+        yield _Case("gates", gate.name) if gate.passed else _Case("gates", gate.name, "failure", "gate", message)
+
+
+def _row_cases(report: Report) -> Iterator[_Case]:
+    for kept in (*report.worst, *report.unscored):
+        row, name = kept.row, _name(kept)
+        if row.error is not None:
+            yield _Case(
+                "rows", name, "error", "row_error", f"{row.error.title}: {row.error.detail}", _faults(row.error)
+            )
+        elif row.result is not None and row.result.status != "judged":
+            yield _unscored_case(name, row.result)
+        elif row.result is not None and row.result.passed is False:
+            yield _below_case(name, kept, row.result)
+
+
+def _unscored_case(name: str, result: Result) -> _Case:
+    if result.status != "not_judged":
+        return _Case("rows", name, "skipped", message=result.status)
+    tried = "; ".join(f"{each.tier}: {each.reason or each.outcome}" for each in result.attempts)
+    return _Case("rows", name, "error", "not_judged", f"no tier could judge it ({tried or 'none was asked'})")
+
+
+def _below_case(name: str, kept: KeptRow, result: Result) -> _Case:
+    verdict, text = worst_claim(kept)
+    score = f"faithfulness {result.faithfulness or 0.0:.3f} is below {result.threshold:g}, tier {result.tier or 'none'}"
+    message = score if verdict is None else f"{score}; {verdict}: {text}"
+    claims = [f"{claim.verdict}: {claim.text}" for claim in result.claims if claim.verdict != "supported"]
+    return _Case("rows", name, "failure", "below_threshold", message, "\n".join(claims))
+
+
+def _further_cases(report: Report) -> Iterator[_Case]:
+    """One test for all rows of a kind beyond those that the report keeps."""
+    summary = report.summary
+    statuses = [kept.row.status for kept in report.unscored]
+    below = sum(kept.row.result.passed is False for kept in report.worst if kept.row.result)
+    kinds: list[tuple[str, Kind, str, int]] = [
+        ("below their threshold", "failure", "below_threshold", _below(report) - below),
+        ("with an error", "error", "row_error", summary.statuses.error - statuses.count("error")),
+        ("that no tier could judge", "error", "not_judged", summary.statuses.not_judged - statuses.count("not_judged")),
+        ("abstained", "skipped", "", summary.statuses.abstained - statuses.count("abstained")),
+        ("empty", "skipped", "", summary.statuses.empty_answer - statuses.count("empty_answer")),
+    ]
+    for words, kind, kind_type, count in kinds:
+        if count > 0:
+            yield _Case("rows", f"{count} further rows {words}", kind, kind_type, f"{count} rows, not listed")
+    if summary.bad_lines:
+        told = "\n".join(f"line {bad.line}: {bad.problem}" for bad in summary.first_bad_lines)
+        message = f"{summary.bad_lines} lines are no rows of results"
+        yield _Case("rows", "lines that were skipped", "error", "bad_lines", message, told)
+
+
+def _below(report: Report) -> int:
+    decided = sum(tier.scores.passed_share.rows for tier in report.summary.tiers)
+    return decided - report.summary.passed
+
+
+def _passed_cases(report: Report) -> Iterator[_Case]:
+    if report.summary.passed:
+        yield _Case("rows", f"rows that passed: {report.summary.passed}")
+
+
+def _name(kept: KeptRow) -> str:
+    return f"row {kept.row.row}: {kept.row.custom_id if kept.row.custom_id is not None else '(no name)'}"
+
+
+def _faults(fault: Fault) -> str:
+    return "\n".join(f"{each.pointer} {each.detail}" for each in fault.errors)
+
+
+def _clean(text: str, most: int) -> str:
+    return one_line(xml_text(text), most=most)

@@ -1,0 +1,165 @@
+"""The report as Markdown, for the summary of a pipeline or a comment: what others wrote stays text in it."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from plumbline.rows.report.building import Report
+from plumbline.rows.report.gates import GateOutcome
+from plumbline.rows.report.kept_rows import KeptRow
+from plumbline.rows.report.result_lines import Verdict
+from plumbline.rows.report.shown_rows import GRAVEST_FIRST
+from plumbline.rows.report.shown_text import one_line
+from plumbline.rows.report.wording import words_in
+from plumbline.schemas.report import Comparison, ReportLanguage, ReportSummary, ScoreMean, ScoreMeans
+
+DEFAULT_ROWS: Final = 10
+_LONGEST: Final = 160
+_SCORES: Final = ("faithfulness", "hallucination_rate", "context_utilization", "passed_share")
+# As entities they have no meaning in Markdown (CommonMark 0.31, section 2.5), nor do they end a cell of a table.
+_MARKS: Final = re.compile(r"[\\`*_{}\[\]()~|^$:&<>!@#]")
+# Names and addresses are looked for once more in what was rendered: an unseen joiner behind these ends them.
+_CALLING: Final = re.compile(r"(&#64;|&#35;|&#58;|www(?=\.))", re.IGNORECASE)
+_JOINER: Final = "&#8288;"
+
+
+def markdown_summary(
+    report: Report,
+    gates: Sequence[GateOutcome] = (),
+    *,
+    language: ReportLanguage = "en",
+    title: str | None = None,
+    rows: int = DEFAULT_ROWS,
+) -> str:
+    """Gates, scores with their intervals, the comparison and the worst rows.
+
+    Args:
+        rows: how many of the worst rows are told.
+    """
+    words, summary = words_in(language), report.summary
+    parts = [f"## {escaped(title) if title else words['title']}"]
+    parts += _gates(gates, words) if gates else []
+    parts += _scores(summary, words)
+    parts += [_counts(summary, words)]
+    parts += _comparison(summary.comparison, words) if summary.comparison else []
+    parts += _worst(report.worst[:rows], words) if rows else []
+    return "\n\n".join(parts) + "\n"
+
+
+def escaped(text: str, *, most: int = _LONGEST) -> str:
+    """The text in one line, without a meaning in Markdown or HTML, and calling nobody; a cell of a table takes it."""
+    without_marks = _MARKS.sub(lambda found: f"&#{ord(found[0])};", one_line(text, most=most))
+    return _CALLING.sub(rf"\1{_JOINER}", without_marks)
+
+
+def _gates(gates: Sequence[GateOutcome], words: Mapping[str, str]) -> Iterator[str]:
+    failed = any(not gate.passed for gate in gates)
+    yield f"**{'❌' if failed else '✅'} {words['some_gates_failed'] if failed else words['all_gates_passed']}**"
+    header = (words["gate"], words["wanted"], words["got"], "")
+    yield _table(
+        header,
+        [
+            (
+                escaped(gate.name),
+                escaped(gate.wanted),
+                escaped(gate.got),
+                f"✅ {words['gate_passed']}" if gate.passed else f"❌ {words['gate_failed']}",
+            )
+            for gate in gates
+        ],
+    )
+
+
+def _scores(summary: ReportSummary, words: Mapping[str, str]) -> Iterator[str]:
+    groups = [(words[f"tier_{tier.tier}"], tier.judged, tier.scores) for tier in summary.tiers]
+    is_mixed = len(groups) > 1
+    if is_mixed:
+        groups.append((words["all_tiers_mixed"], summary.statuses.judged, summary.all_tiers))
+    if not groups:
+        yield words["nothing_judged"]
+        return
+    header = (words["tier"], words["rows"], *(words[name] for name in _SCORES))
+    yield _table(header, [(name, f"{rows:,}", *_cells(scores)) for name, rows, scores in groups])
+    yield words["scores_note"] + (f" {words['mixed_note']}" if is_mixed else "")
+
+
+def _cells(scores: ScoreMeans) -> Iterator[str]:
+    for name in _SCORES:
+        yield _mean(getattr(scores, name))
+
+
+def _mean(mean: ScoreMean, *, sign: str = "") -> str:
+    if mean.mean is None:
+        return "–"
+    interval = "" if mean.low is None or mean.high is None else f" [{mean.low:{sign}.3f}, {mean.high:{sign}.3f}]"
+    return f"{mean.mean:{sign}.3f}{interval}"
+
+
+def _counts(summary: ReportSummary, words: Mapping[str, str]) -> str:
+    counted = [(words["rows"], summary.rows)]
+    counted += [(words[f"status_{name}"], count) for name, count in summary.statuses]
+    counted += [(words["bad_lines"], summary.bad_lines), (words["degraded"], summary.degraded)]
+    used = summary.usage
+    tokens = [(words["prompt_tokens"], used.prompt_tokens), (words["completion_tokens"], used.completion_tokens)]
+    told = " · ".join(f"{name}: {count:,}" for name, count in (*counted, *tokens))
+    unknown = words["cost_unknown"].format(count=f"{summary.rows_of_unknown_cost:,}")
+    return f"{told} · {words['cost']}: {summary.known_cost:,.4f}" + (
+        f" ({unknown})" if summary.rows_of_unknown_cost else ""
+    )
+
+
+def _comparison(comparison: Comparison, words: Mapping[str, str]) -> Iterator[str]:
+    yield f"### {words['comparison']}"
+    if not comparison.tiers:
+        yield words["no_pairs"]
+        return
+    names = ("paired", "better", "equal", "worse")
+    yield _table(
+        (words["tier"], words["difference"], *(words[name] for name in names)),
+        [
+            (
+                words[f"tier_{tier.tier}"],
+                _mean(tier.difference, sign="+"),
+                *(f"{getattr(tier, name):,}" for name in names),
+            )
+            for tier in comparison.tiers
+        ],
+    )
+
+
+def _worst(rows: Sequence[KeptRow], words: Mapping[str, str]) -> Iterator[str]:
+    if not rows:
+        return
+    yield f"### {words['worst_rows']}"
+    header = (words["score"], words["tier"], "custom_id", words["verdict"], words["claims"])
+    yield _table(header, [_row(kept, words) for kept in rows])
+
+
+def _row(kept: KeptRow, words: Mapping[str, str]) -> tuple[str, ...]:
+    row, result = kept.row, kept.row.result
+    scored = row.scored
+    if scored is None or result is None:
+        return ("–",) * 5
+    verdict, text = worst_claim(kept)
+    return (
+        f"{scored.faithfulness:.3f}",
+        words[f"tier_{scored.tier}"],
+        escaped(scored.custom_id, most=60),
+        "–" if verdict is None else words[f"verdict_{verdict}"],
+        escaped(text),
+    )
+
+
+def worst_claim(kept: KeptRow) -> tuple[Verdict | None, str]:
+    """The first claim with the gravest verdict, and its text; None and nothing where there is no claim."""
+    claims = kept.row.result.claims if kept.row.result else []
+    for verdict in GRAVEST_FIRST:
+        for claim in claims:
+            if claim.verdict == verdict:
+                return verdict, claim.text
+    return None, ""
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

@@ -1,0 +1,183 @@
+"""Lines of results, read for what the report shows: `schemas.rows` field by field, ten times as fast as validating."""
+
+from typing import Annotated, Final, Literal, NamedTuple
+
+import msgspec
+
+from plumbline.schemas.evaluation import TierName
+from plumbline.schemas.report import ReportRowStatus, ReportTier
+
+Verdict = Literal["supported", "partial", "contradicted", "not_mentioned", "not_a_claim"]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+# What a JSON reader takes as a whole number; sums of such costs stay finite.
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+Cost = Annotated[float, msgspec.Meta(ge=-1e15, le=1e15)]
+
+# The decoder's message that holds a value of the file, and what stands before the place in all its messages.
+_UNKNOWN_VALUE: Final = "Invalid enum value"
+_AT: Final = " - at `$"
+
+
+class Sentence(msgspec.Struct, frozen=True, gc=False):
+    """A sentence of the answer."""
+
+    index: int
+    text: str
+
+
+class Evidence(msgspec.Struct, frozen=True, gc=False):
+    """A passage of a context; `context` counts from 0."""
+
+    context: int | None
+    quote: str
+    verified: bool
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """A claim of one sentence and what was found for it."""
+
+    sentence: int
+    text: str
+    verdict: Verdict
+    support: Share | None
+    reason: str | None
+    evidence: list[Evidence]
+    flags: list[str]
+
+
+class Counts(msgspec.Struct, frozen=True, gc=False):
+    """Claims by verdict."""
+
+    supported: Count
+    partial: Count
+    contradicted: Count
+    not_mentioned: Count
+    not_a_claim: Count
+
+
+class Attempt(msgspec.Struct, frozen=True, gc=False):
+    """A tier's try."""
+
+    tier: str
+    outcome: Literal["answered", "failed"]
+    reason: str | None
+    detail: str | None
+
+
+class RowUsage(msgspec.Struct, frozen=True, gc=False):
+    """What the row used."""
+
+    calls: Count
+    unmetered_calls: Count
+    prompt_tokens: Count
+    completion_tokens: Count
+    cached_tokens: Count
+    cost: Cost | None
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What is shown of an `EvaluationResult`."""
+
+    status: Literal["judged", "abstained", "empty_answer", "not_judged"]
+    tier: TierName | None
+    faithfulness: Share | None
+    faithfulness_strict: Share | None
+    context_utilization: Share | None
+    passed: bool | None
+    threshold: Share
+    confidence: Share | None
+    sentences: list[Sentence]
+    claims: list[Claim]
+    counts: Counts
+    attempts: list[Attempt]
+    usage: RowUsage
+    flags: list[str]
+    warnings: list[str]
+
+
+class FieldFault(msgspec.Struct, frozen=True, gc=False):
+    """A wrong field of a row."""
+
+    pointer: str
+    detail: str
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """Why a row has no result."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    errors: list[FieldFault] = []
+
+
+class ResultRow(msgspec.Struct, frozen=True):
+    """One row: a result or an error, never both."""
+
+    custom_id: str | None
+    row: Count
+    line: int | None = None
+    result: Result | None = None
+    error: Fault | None = None
+
+    def __post_init__(self) -> None:
+        if (self.result is None) == (self.error is None):
+            raise ValueError("expected either `result` or `error`")
+        if self.result is not None and self.result.status == "judged" and self.scored is None:
+            raise ValueError("a judged row needs `custom_id` and `faithfulness`")
+
+    @property
+    def status(self) -> ReportRowStatus:
+        """How the row ended."""
+        return "error" if self.result is None else self.result.status
+
+    @property
+    def scored(self) -> "Scored | None":
+        """The score and whose it is; None where there is none."""
+        result = self.result
+        if result is None or result.status != "judged" or result.faithfulness is None:
+            return None
+        return None if self.custom_id is None else Scored(self.custom_id, result.tier or "none", result.faithfulness)
+
+
+class Scored(NamedTuple):
+    """A row's faithfulness, and the tier that said so."""
+
+    custom_id: str
+    tier: ReportTier
+    faithfulness: float
+
+
+class LineProblem(NamedTuple):
+    """A line that is no row: what was wrong with it, never a value of it."""
+
+    problem: str
+
+
+class LineReader:
+    """Reads lines; keeps nothing."""
+
+    def __init__(self) -> None:
+        self._decoder = msgspec.json.Decoder(ResultRow)
+
+    def read(self, line: bytes | None) -> ResultRow | LineProblem:
+        """The row of a line, its end included or not; None stands for a line too long to be read."""
+        if line is None:
+            return LineProblem("too long to be a row of results")
+        try:
+            return self._decoder.decode(line)
+        except UnicodeDecodeError:
+            return LineProblem("not UTF-8")
+        except msgspec.ValidationError as error:
+            return LineProblem(f"no row of results: {_without_value(str(error))}")
+        except msgspec.DecodeError as error:
+            # Says what and at which byte, never which character.
+            return LineProblem(f"not JSON: {error}")
+        except RecursionError:
+            return LineProblem("nested too deep to be a row of results")
+
+
+def _without_value(message: str) -> str:
+    _, at, place = message.rpartition(_AT)
+    return f"unknown value{at}{place}" if message.startswith(_UNKNOWN_VALUE) else message

@@ -1,0 +1,129 @@
+"""A batch on the wire: many samples with one choice of options, and an answer for each of them."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from plumbline.schemas.evaluation import (
+    MAX_ID_CHARACTERS,
+    EvaluationOptions,
+    EvaluationResult,
+    RequestLimits,
+    SampleTexts,
+    UsageItem,
+    bounded_texts,
+)
+from plumbline.schemas.problem import RowProblem
+
+Format = Literal["ndjson", "array"]
+
+
+class _Wire(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _NamedRow(_Wire):
+    model_config = ConfigDict(strict=True)
+
+    custom_id: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=MAX_ID_CHARACTERS,
+        description="Your name for the sample, once in a batch; repeated with its result and as the result's `id`.",
+    )
+
+
+# The fields of the last base come first.
+class BatchSample(SampleTexts, _NamedRow):
+    """One sample of a batch. Only contexts and answer are needed."""
+
+
+class BatchRequest(_Wire):
+    """Samples to judge with one choice of options. A sample that does not validate costs no other sample."""
+
+    model_config = ConfigDict(strict=True)
+
+    samples: list[Any]
+    options: EvaluationOptions = Field(
+        default=EvaluationOptions(), description="As of a single evaluation, for each sample on its own."
+    )
+    format: Format | None = Field(
+        default=None,
+        description="`ndjson`: a line for each sample as soon as it is judged, the summary as last line. `array`: one "
+        "JSON object with the results in the order of the samples. Default: what the `Accept` header asks for, and "
+        "`ndjson` where it takes both.",
+    )
+
+
+def batch_envelope(max_samples: int) -> type[BatchRequest]:
+    """The request with samples that are still to be looked at, each by itself."""
+    return _with_samples(list[Any], max_samples)
+
+
+def bounded_batch(sample: type[BatchSample], max_samples: int) -> type[BatchRequest]:
+    """The whole request with the limits of one service, as its OpenAPI document states it."""
+    return _with_samples(list[sample], max_samples)  # type: ignore[valid-type]
+
+
+def bounded_sample(limits: RequestLimits) -> type[BatchSample]:
+    """A sample with the limits of one service."""
+    fields = bounded_texts(limits)
+    return create_model("BatchSample", __base__=BatchSample, __doc__=BatchSample.__doc__, **fields)
+
+
+class BatchResult(_Wire):
+    """A sample that was read; `result` is that of a single evaluation."""
+
+    custom_id: str | None
+    index: int = Field(ge=0, description="Position in `samples`, counted from 0.")
+    result: EvaluationResult
+
+
+class BatchError(_Wire):
+    """A sample that has no result."""
+
+    custom_id: str | None = Field(description="Null also where the name itself could not be taken.")
+    index: int = Field(ge=0, description="Position in `samples`, counted from 0.")
+    error: RowProblem
+
+
+class TierCounts(_Wire):
+    """How many samples each tier answered. Scores of different tiers are not comparable."""
+
+    llm: int = 0
+    embedding: int = 0
+    lexical: int = 0
+
+
+class BatchSummary(_Wire):
+    """What became of all samples: rows = judged + abstained + empty_answer + not_judged + errors."""
+
+    rows: int
+    judged: int
+    abstained: int
+    empty_answer: int
+    not_judged: int
+    errors: int = Field(description="Samples that have an `error` in place of a `result`.")
+    tiers: TierCounts
+    degraded: int = Field(description="Samples that a lower tier answered after one had failed.")
+    usage: UsageItem = Field(description="Of all results together; `cost` is null when one of them is not known.")
+    seconds: float = Field(ge=0)
+
+
+class BatchSummaryLine(_Wire):
+    """The last line. An answer without it was cut."""
+
+    summary: BatchSummary
+
+
+class BatchResults(_Wire):
+    """The whole answer as one object, results in the order of the samples."""
+
+    results: list[BatchResult | BatchError]
+    summary: BatchSummary
+
+
+def _with_samples(samples: Any, max_samples: int) -> type[BatchRequest]:
+    description = "The samples; one that does not validate gets an error of its own."
+    bounded = Annotated[samples, Field(min_length=1, max_length=max_samples, description=description)]
+    return create_model("BatchRequest", __base__=BatchRequest, __doc__=BatchRequest.__doc__, samples=(bounded, ...))

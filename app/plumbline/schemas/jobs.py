@@ -1,0 +1,116 @@
+"""Jobs on the wire: many rows kept on disk and scored in the background."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from plumbline.schemas.batch import TierCounts
+from plumbline.schemas.evaluation import EvaluationOptions, UsageItem
+
+JobStatus = Literal[
+    "validating", "queued", "running", "paused", "completed", "completed_with_errors", "cancelled", "failed"
+]
+RowsFormat = Literal["jsonl", "json", "csv", "tsv", "parquet"]
+ResultsFormat = Literal["ndjson", "csv"]
+MAX_JOB_NAME_CHARACTERS = 200
+
+
+class _Wire(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class JobChoices(_Wire):
+    """What holds for the whole job; of an upload the JSON in the part or query parameter `choices`."""
+
+    model_config = ConfigDict(strict=True)
+
+    name: str | None = Field(default=None, min_length=1, max_length=MAX_JOB_NAME_CHARACTERS)
+    options: EvaluationOptions = Field(
+        default=EvaluationOptions(), description="As of a single evaluation, for each row on its own."
+    )
+    max_cost: float | None = Field(
+        default=None,
+        gt=0,
+        allow_inf_nan=False,
+        description="What the job may spend, in the currency of the service's price table: having spent it, it pauses.",
+    )
+    columns: str | None = Field(
+        default=None,
+        description="Name of a known form of rows: `plumbline`, `ragas`, `ragas_old`, `openai_batch`, `seed_3`, "
+        "`lettucedetect`, `huggingface`. Default: found from the names of the columns.",
+    )
+
+
+class JobRequest(JobChoices):
+    """Rows and choices in one JSON body; larger files are sent as they are."""
+
+    rows: list[Any] = Field(min_length=1, description="Samples; one that cannot be read gets an error of its own.")
+
+
+class RequestCounts(_Wire):
+    """How far a job is: `completed` rows have a result, `failed` ones an error; the rest waits."""
+
+    total: int | None = Field(description="Null until the file is read.")
+    completed: int
+    failed: int
+
+
+class JobOutcomes(_Wire):
+    """What became of the rows that are done."""
+
+    judged: int
+    abstained: int
+    empty_answer: int
+    not_judged: int
+    invalid: int = Field(description="Rows that could not be read, or beyond a limit; scoring them again is no use.")
+    failed: int = Field(description="Rows that met an error of ours.")
+    degraded: int = Field(description="Rows that a lower tier answered after one had failed.")
+    tiers: TierCounts
+
+
+class JobLinks(_Wire):
+    """Paths of what belongs to the job."""
+
+    self: str
+    results: str
+    events: str
+    report: str
+
+
+class JobInfo(_Wire):
+    """One job. Times are UTC."""
+
+    id: str
+    name: str | None
+    status: JobStatus
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    request_counts: RequestCounts
+    outcomes: JobOutcomes
+    usage: UsageItem = Field(description="Of all rows, those included that were scored again: it never goes down.")
+    max_cost: float | None
+    rows_per_second: float | None = Field(description="Since the start of the job; null before.")
+    eta_seconds: float | None = Field(description="At that rate; null where it is not known.")
+    problem: str | None = Field(description="Why the job failed, or why the service paused it.")
+    options: EvaluationOptions
+    links: JobLinks
+
+
+class JobList(_Wire):
+    """The caller's jobs, newest first; `next` is the path of the next page, null on the last."""
+
+    jobs: list[JobInfo]
+    next: str | None
+
+
+class RetryRequest(_Wire):
+    """Which rows to score again."""
+
+    model_config = ConfigDict(strict=True)
+
+    select: Literal["failed", "degraded"] = Field(
+        description="`failed`: errors of ours and rows that no tier could judge. `degraded`: rows that fell to a lower "
+        "tier, in an outage for example. A row keeps its result until it has another."
+    )

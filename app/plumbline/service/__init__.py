@@ -1,0 +1,1 @@
+"""The HTTP service: routes, access keys, metrics and traces."""

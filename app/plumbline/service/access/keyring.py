@@ -1,0 +1,158 @@
+"""The keys that open now: those of the settings and those of the file, which is read anew when it has changed."""
+
+import hmac
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import structlog
+
+from plumbline.ground.errors import ConfigurationError, KeyExpired, KeyUnknown
+from plumbline.service.access.key import ALL_SCOPES, NO_LIMITS, AccessKey, Limits, digest_of
+from plumbline.service.access.key_file import KeyFile, Stamp, read_keys, stamp_of
+
+CONFIGURED_PREFIX: Final = "configured-"
+# A look at the file takes some microseconds; a key that was revoked opens for so long at most.
+_LOOK_SECONDS: Final = 1.0
+
+_LOG = structlog.get_logger()
+
+
+class _Entry(NamedTuple):
+    """One secret: what it opens, and until when."""
+
+    digest: bytes
+    key: AccessKey
+    until: datetime | None
+
+
+class Keyring:
+    """Keys by their secrets, and limits by their tenants.
+
+    A file that cannot be read any more leaves the keys as they were, and says so in the log: a typo must neither let
+    everybody in nor lock everybody out. A file that is gone has no keys, and a key is needed all the same.
+
+    Args:
+        configured: secrets that open everything, as the settings have them; the tenant of each is its digest.
+        path: of the file of keys, which need not be there.
+        defaults: limits of keys that have none of their own, and of callers without a key.
+
+    Raises:
+        ConfigurationError: the file cannot be read.
+    """
+
+    def __init__(
+        self,
+        configured: Sequence[str],
+        path: Path,
+        *,
+        defaults: Limits = NO_LIMITS,
+        monotonic: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._configured = configured
+        self._path = path
+        self._defaults = defaults
+        self._monotonic = monotonic
+        self._now = now
+        self._anonymous = AccessKey("anonymous", "", limits=defaults.over(NO_LIMITS))
+        self._had_keys = bool(configured)
+        self._complaint = ""
+        self._entries: list[_Entry] = []
+        self._limits_by_tenant: dict[str, Limits] = {}
+        self._revoked_tenants: frozenset[str] = frozenset()
+        self._stamp: Stamp | None = stamp_of(path)
+        self._looked = monotonic()
+        self._take(read_keys(path))
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether callers need a key: there is one, or there was; revoking the last one opens nothing."""
+        self._look()
+        return self._had_keys
+
+    @property
+    def anonymous(self) -> AccessKey:
+        """Whoever calls where no key is needed."""
+        return self._anonymous
+
+    def has_open_key(self) -> bool:
+        """Whether anybody can have a key that opens now."""
+        self._look()
+        return any(self._is_open(entry) for entry in self._entries)
+
+    def key_of(self, secrets: Sequence[bytes]) -> AccessKey:
+        """The key of the first of these secrets that is one.
+
+        Raises:
+            KeyUnknown: none is.
+            KeyExpired: one was.
+        """
+        self._look()
+        found = [entry for secret in secrets for entry in self._matches(digest_of(secret))]
+        if not found:
+            raise KeyUnknown("the key that was sent is not one of those configured")
+        for entry in found:
+            if self._is_open(entry):
+                return entry.key
+        raise KeyExpired("the key that was sent has expired; ask for another")
+
+    def limits_of(self, tenant: str) -> Limits:
+        """The limits of the tenant's key; the defaults for one whose key is not known here."""
+        self._look()
+        return self._limits_by_tenant.get(tenant, self._anonymous.limits)
+
+    def is_revoked(self, tenant: str) -> bool:
+        """Whether the tenant's key was revoked."""
+        self._look()
+        return tenant in self._revoked_tenants
+
+    def _matches(self, digest: bytes) -> list[_Entry]:
+        # Digests have one length, and none is skipped: time tells nothing.
+        return [entry for entry in self._entries if hmac.compare_digest(digest, entry.digest)]
+
+    def _is_open(self, entry: _Entry) -> bool:
+        return entry.until is None or self._now() < entry.until
+
+    def _look(self) -> None:
+        if self._monotonic() - self._looked < _LOOK_SECONDS:
+            return
+        self._looked = self._monotonic()
+        stamp = self._stamp
+        try:
+            # The stamp first: what is written in between is read again.
+            stamp = stamp_of(self._path)
+            if stamp != self._stamp:
+                self._take(read_keys(self._path))
+                _LOG.info("keys_read", keys=len(self._entries))
+            self._complaint = ""
+        except ConfigurationError as error:
+            if str(error) != self._complaint:
+                _LOG.error("keys_unreadable", detail=str(error))
+            self._complaint = str(error)
+        self._stamp = stamp
+
+    def _take(self, file: KeyFile) -> None:
+        entries = [*_entries_of(file, self._defaults)]
+        listed = {key.tenant for key in file.keys}
+        # A key of the settings that was adopted by the file is what the file says, revoked too.
+        for number, secret in enumerate(self._configured, start=1):
+            digest = digest_of(secret.encode())
+            if digest.hex() not in listed:
+                name = f"{CONFIGURED_PREFIX}{number}"
+                key = AccessKey(name, digest.hex(), ALL_SCOPES, self._defaults.over(NO_LIMITS))
+                entries.append(_Entry(digest, key, None))
+        self._entries = entries
+        self._limits_by_tenant = {key.tenant: key.limits.as_limits().over(self._defaults) for key in file.keys}
+        self._revoked_tenants = frozenset(key.tenant for key in file.keys if key.revoked is not None)
+        self._had_keys = self._had_keys or bool(file.keys)
+
+
+def _entries_of(file: KeyFile, defaults: Limits) -> Iterator[_Entry]:
+    for stored in file.keys:
+        key = AccessKey(stored.name, stored.tenant, stored.scopes, stored.limits.as_limits().over(defaults))
+        for secret in stored.secrets:
+            ends = [end for end in (stored.expires, secret.until) if end is not None]
+            yield _Entry(bytes.fromhex(secret.digest), key, min(ends, default=None))

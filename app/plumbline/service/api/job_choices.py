@@ -1,0 +1,126 @@
+"""What was chosen for a whole job, in the three ways to send it, checked before a row is kept."""
+
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
+from typing import Any, Final, Literal, TypeVar
+
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ValidationError
+
+from plumbline.ground.errors import InvalidInput, MalformedBody
+from plumbline.ground.settings import Settings
+from plumbline.rows.evaluation_wire import to_options
+from plumbline.rows.records.columns import PRESETS
+from plumbline.schemas.jobs import JobChoices, JobRequest
+from plumbline.schemas.problem import FieldProblem
+from plumbline.service.api.field_problems import field_problems, printable
+from plumbline.service.api.problems import validation_detail
+from plumbline.service.api.strict_json import check_values, read_json
+
+M = TypeVar("M", bound=BaseModel)
+# Where choices stand: fields of the JSON body, a part of a form, a parameter of the query.
+Place = Literal["body", "part", "query"]
+
+MAX_CHOICES_BYTES: Final = 100_000
+# Of a sound row there are two.
+_MAX_CONTAINERS: Final = 400_000
+_PATH: Final[Mapping[Place, tuple[str, ...]]] = {"body": (), "part": ("choices",), "query": ()}
+
+
+class ChoicesRefused(Exception):
+    """Fields of the choices are wrong; `problems` names them, `str()` says how many there are."""
+
+    def __init__(self, detail: str, problems: list[FieldProblem]) -> None:
+        super().__init__(detail)
+        self.problems = problems
+
+
+class ChoicesReader:
+    """Reads choices for the rows of one service.
+
+    Args:
+        judge_names: those that options may name.
+    """
+
+    def __init__(self, settings: Settings, judge_names: Collection[str]) -> None:
+        self._settings = settings
+        self._judge_names = judge_names
+
+    def request(self, body: bytes) -> JobChoices:
+        """The choices of a JSON body, its rows not looked at.
+
+        Raises:
+            MalformedBody: as `read_json`.
+            ChoicesRefused: no object, a field that is unknown or wrong, no rows.
+            InvalidInput: options name a judge that there is not.
+        """
+        value = read_json(body, max_containers=_MAX_CONTAINERS)
+        has_rows = type(value) is dict and isinstance(value.get("rows"), list)
+        request = _validated(JobRequest, value, "body", checked={**value, "rows": None} if has_rows else value)
+        return self._known(JobChoices(**{name: getattr(request, name) for name in JobChoices.model_fields}), "body")
+
+    def choices(self, text: bytes, place: Place) -> JobChoices:
+        """The choices of a form or of a query; none at all is the default.
+
+        Raises:
+            InvalidInput: no JSON, too long, or options name a judge that there is not.
+            ChoicesRefused: no object, a field that is unknown or wrong.
+        """
+        if not text:
+            return JobChoices()
+        if len(text) > MAX_CHOICES_BYTES:
+            raise InvalidInput(f"has more than {MAX_CHOICES_BYTES} bytes", place="choices")
+        try:
+            value = read_json(text)
+            choices = _validated(JobChoices, value, place, checked=value)
+        except MalformedBody as error:
+            raise InvalidInput(str(error).replace("the body", "the text", 1), place="choices") from None
+        return self._known(choices, place)
+
+    def _known(self, choices: JobChoices, place: Place) -> JobChoices:
+        """The choices, once what they name is proven to be there."""
+        settings, columns = self._settings, choices.columns
+        if columns is not None and columns not in PRESETS:
+            close = get_close_matches(columns, PRESETS, n=1)
+            meant = f"; did you mean '{close[0]}'?" if close else f"; known are {', '.join(PRESETS)}"
+            flaw = f"unknown form of rows '{printable(columns)}'{meant}"
+            raise _refused([{"type": "columns", "loc": ("columns",), "msg": flaw}], {"columns": columns}, place)
+        to_options(
+            choices.options,
+            threshold=settings.threshold,
+            deadline_seconds=settings.deadline_seconds,
+            judge_names=self._judge_names,
+            tenant="",
+            max_cost=settings.llm_max_cost,
+            place="/".join(("choices" if place == "query" else "", *_PATH[place], "options")),
+        )
+        return choices
+
+
+def _validated(model: type[M], value: object, place: Place, *, checked: object) -> M:
+    try:
+        check_values(checked)
+        return model.model_validate(value)
+    except RequestValidationError as error:
+        errors = [{**each, "loc": each["loc"][1:]} for each in error.errors()]
+    except ValidationError as error:
+        errors = [dict(each) for each in error.errors(include_url=False, include_context=True)]
+    raise _refused(errors, checked, place, model)
+
+
+def _refused(
+    errors: list[dict[str, Any]], value: object, place: Place, annotation: object = JobChoices
+) -> ChoicesRefused:
+    """Problems with pointers from where the choices stand."""
+    located = [{**each, "loc": ("body", *each["loc"])} for each in errors]
+    error = RequestValidationError(located, body=value)
+    problems = [_placed(each, place) for each in field_problems(error, annotation)]
+    return ChoicesRefused(validation_detail(error, "request"), problems)
+
+
+def _placed(problem: FieldProblem, place: Place) -> FieldProblem:
+    if place == "query":
+        where = f" at {problem.pointer}" if problem.pointer else ""
+        return FieldProblem(pointer="", detail=f"query parameter 'choices'{where}: {problem.detail}")
+    path = "".join(f"/{part}" for part in _PATH[place])
+    return FieldProblem(pointer=path + problem.pointer, detail=problem.detail)

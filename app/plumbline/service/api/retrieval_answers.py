@@ -1,0 +1,282 @@
+"""What the retrieval routes do with a body: from bytes to bytes, in a worker thread."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+
+import msgspec
+
+from plumbline.ground.errors import InvalidInput, MalformedBody
+from plumbline.ground.uncertainty import FloatArray
+from plumbline.retrieval.conventions import as_dict
+from plumbline.retrieval.evaluate import evaluate
+from plumbline.retrieval.file_formats import FILE_FORMATS
+from plumbline.retrieval.fuse import fuse
+from plumbline.retrieval.ids import rule_of
+from plumbline.retrieval.measure import parse_measures
+from plumbline.retrieval.report import Resampling, RunReport, compare_reports, report_runs
+from plumbline.retrieval.run import Qrels, Run
+from plumbline.retrieval.tables import TABLE_WRITERS, comparison_table
+from plumbline.retrieval.text_file import ReadLimits, place_of, read_text_bytes
+from plumbline.retrieval.tune import Tuning, simplex_grid, tune_weights
+from plumbline.schemas.retrieval import (
+    ComparisonOut,
+    ComparisonRequest,
+    ComparisonResult,
+    EvaluationOptions,
+    FormOptions,
+    FusionRequest,
+    FusionResult,
+    RankingRequest,
+    RetrievalEvaluationRequest,
+    RetrievalEvaluationResult,
+    RunIn,
+    RunOut,
+    TuningOut,
+)
+from plumbline.service.api.msgspec_body import decode
+from plumbline.service.api.retrieval_limits import (
+    check_comparison,
+    check_evaluation,
+    check_fusion,
+    check_run_count,
+    check_texts,
+)
+from plumbline.service.api.retrieval_wire import parse_outputs, ranking_out, run_out, to_conventions, to_run
+
+# Of all files of a request, decompressed; the body that brings them has a limit of its own.
+_MAX_FILES_BYTES = 1_000_000_000
+_MAX_FILE_ROWS = 20_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFile:
+    """A file that came with a request."""
+
+    name: str
+    content: bytes
+
+
+def evaluate_runs(body: bytes) -> bytes:
+    """The answer of /evaluations.
+
+    Raises:
+        MalformedBody, InvalidInput: naming the place.
+    """
+    message = decode(body, RetrievalEvaluationRequest)
+    reports, outs = _reported(message)
+    return msgspec.json.encode(RetrievalEvaluationResult(conventions=_conventions(reports), runs=outs))
+
+
+def evaluate_files(qrels: NamedFile, runs: Sequence[NamedFile], options: bytes) -> bytes:
+    """The answer of /evaluations to files, plain or gzipped; `options` is the JSON part of that name.
+
+    Raises:
+        InvalidInput: naming the file and line, or the place in the options.
+    """
+    message = _form_options(options)
+    files = FILE_FORMATS[message.format]
+    limits = ReadLimits(max_bytes=_MAX_FILES_BYTES, max_rows=_MAX_FILE_ROWS)
+    unpacked = _unpacked([qrels, *runs], limits)
+    judged = files.read_qrels(next(unpacked), name=qrels.name, limits=limits)
+    read = [files.read_run(data, name=each.name, limits=limits) for each, data in zip(runs, unpacked, strict=True)]
+    reports = _reports(judged, read, message)
+    outs = [run_out(report, per_query=message.per_query) for report in reports]
+    return msgspec.json.encode(RetrievalEvaluationResult(conventions=_conventions(reports), runs=outs))
+
+
+def compare_runs(body: bytes) -> bytes:
+    """The answer of /comparisons.
+
+    Raises:
+        MalformedBody, InvalidInput: naming the place.
+    """
+    message = decode(body, ComparisonRequest)
+    check_comparison(
+        runs=len(message.runs),
+        measures=len(parse_measures(message.measures)),
+        queries=len(message.qrels),
+        resamples=message.resamples,
+        has_baseline=message.baseline is not None,
+        is_exact_possible=message.test == "randomization",
+    )
+    reports, outs = _reported(message)
+    comparisons = compare_reports(
+        reports,
+        baseline=message.baseline,
+        test=message.test,
+        correction=message.correction,
+        alpha=message.alpha,
+        resamples=max(1, message.resamples),
+        seed=message.seed,
+    )
+    write = TABLE_WRITERS.get(message.format)
+    return msgspec.json.encode(
+        ComparisonResult(
+            conventions=_conventions(reports),
+            runs=outs,
+            comparisons=[ComparisonOut(**asdict(each)) for each in comparisons],
+            table=write(comparison_table(comparisons)) if write else None,
+        )
+    )
+
+
+def fuse_runs(body: bytes) -> bytes:
+    """The answer of /fusions.
+
+    Raises:
+        MalformedBody, InvalidInput: naming the place.
+    """
+    message = decode(body, FusionRequest)
+    # Read again where there are judgments; without them a wrong one is told too.
+    to_conventions(message.conventions)
+    parse_measures(message.measures)
+    runs = [run for run, _ in _runs(message.runs)]
+    check_fusion(runs, is_condorcet=message.method == "condorcet")
+    tuning = _tuned(message, runs)
+    fusion = fuse(
+        runs,
+        method=message.method,
+        norm=message.norm,
+        weights=tuning.weights if tuning else message.weights,
+        params=message.params,
+        missing=message.missing,
+        depth=message.depth,
+        name=message.name,
+    )
+    return msgspec.json.encode(
+        FusionResult(
+            name=fusion.run.name,
+            results={query: dict(scores) for query, scores in fusion.run.results.items() if isinstance(scores, dict)},
+            method=fusion.recipe.method,
+            norm=fusion.recipe.norm,
+            weights=list(fusion.recipe.weights),
+            params=dict(fusion.recipe.params),
+            tuning=None if tuning is None else _tuning_out(tuning),
+            report=_fused_report(message, fusion.run),
+            warnings=list(fusion.warnings),
+        )
+    )
+
+
+def parse_texts(body: bytes) -> bytes:
+    """The answer of /rankings.
+
+    Raises:
+        MalformedBody, InvalidInput: naming the place.
+    """
+    message = decode(body, RankingRequest)
+    check_texts({"/outputs": message.outputs})
+    parsed = parse_outputs(message.outputs, message.candidates)
+    return msgspec.json.encode({query: ranking_out(ranking) for query, ranking in parsed.items()})
+
+
+def _form_options(text: bytes) -> FormOptions:
+    try:
+        return decode(text or b"{}", FormOptions)
+    except MalformedBody as error:
+        raise InvalidInput(str(error).replace("the body", "the text", 1), place="options") from None
+
+
+def _unpacked(files: Sequence[NamedFile], limits: ReadLimits) -> Iterator[bytes]:
+    """Each file decompressed, one after another, until they are too large together."""
+    total = 0
+    for file in files:
+        data = read_text_bytes(file.content, name=file.name, limits=limits)
+        total += len(data)
+        if total > limits.max_bytes:
+            detail = f"the files up to this one hold {total} bytes, decompressed; at most {limits.max_bytes} are read"
+            raise InvalidInput(f"{detail} in one request", place=place_of(file.name))
+        yield data
+
+
+def _reported(message: RetrievalEvaluationRequest) -> tuple[tuple[RunReport, ...], list[RunOut]]:
+    runs = _runs(message.runs)
+    reports = _reports(message.qrels, [run for run, _ in runs], message)
+    outs = [
+        run_out(
+            report, per_query=message.per_query, latency_ms=given.latency_ms, system=given.system, unparsed=unparsed
+        )
+        for report, given, (_, unparsed) in zip(reports, message.runs, runs, strict=True)
+    ]
+    return reports, outs
+
+
+def _reports(qrels: Qrels, runs: Sequence[Run], options: EvaluationOptions) -> tuple[RunReport, ...]:
+    measures = parse_measures(options.measures)
+    check_evaluation(qrels, runs=len(runs), measures=len(measures), resamples=options.resamples)
+    return report_runs(
+        qrels,
+        runs,
+        measures=measures,
+        conventions=to_conventions(options.conventions),
+        resampling=Resampling(options.resamples, options.seed),
+    )
+
+
+def _conventions(reports: Sequence[RunReport]) -> dict[str, object]:
+    return as_dict(reports[0].evaluation.conventions)
+
+
+def _runs(messages: Sequence[RunIn]) -> list[tuple[Run, list[str]]]:
+    check_run_count(len(messages))
+    check_texts({f"/runs/{position}/llm_outputs": run.llm_outputs or {} for position, run in enumerate(messages)})
+    return [to_run(run, place=f"/runs/{position}") for position, run in enumerate(messages)]
+
+
+def _tuned(message: FusionRequest, runs: Sequence[Run]) -> Tuning | None:
+    if message.tune is None:
+        return None
+    if message.qrels is None:
+        raise InvalidInput("tuning needs 'qrels'", place="/tune")
+    if message.weights is not None:
+        raise InvalidInput("give weights or tune them, not both", place="/weights")
+    qrels, conventions = message.qrels, to_conventions(message.conventions)
+    normalise_id = rule_of(conventions)
+    measure = str(parse_measures([message.tune.measure])[0])
+    points = len(simplex_grid(len(runs), step=message.tune.step))
+    check_fusion(runs, is_condorcet=message.method == "condorcet", points=points)
+    check_evaluation(qrels, runs=points, measures=1, resamples=0)
+
+    def objective(run: Run, query_ids: Sequence[str]) -> FloatArray:
+        judged = {query: qrels[query] for query in query_ids}
+        return evaluate(judged, run, [measure], conventions=conventions, normalise_id=normalise_id).values[measure]
+
+    return tune_weights(
+        runs,
+        objective,
+        query_ids=list(qrels),
+        method=message.method,
+        norm=message.norm,
+        params=message.params,
+        missing=message.missing,
+        depth=message.depth,
+        folds=message.tune.folds,
+        step=message.tune.step,
+        seed=message.tune.seed,
+    )
+
+
+def _tuning_out(tuning: Tuning) -> TuningOut:
+    return TuningOut(
+        weights=list(tuning.weights),
+        in_sample_score=tuning.in_sample_score,
+        held_out_score=tuning.held_out_score,
+        equal_score=tuning.equal_score,
+        fold_weights=[list(weights) for weights in tuning.fold_weights],
+        point_count=tuning.point_count,
+    )
+
+
+def _fused_report(message: FusionRequest, run: Run) -> RunOut | None:
+    if message.qrels is None:
+        return None
+    measures = parse_measures(message.measures)
+    check_evaluation(message.qrels, runs=1, measures=len(measures), resamples=0)
+    (report,) = report_runs(
+        message.qrels,
+        [run],
+        measures=measures,
+        conventions=to_conventions(message.conventions),
+        resampling=Resampling(0, 0),
+    )
+    return run_out(report, per_query=False)

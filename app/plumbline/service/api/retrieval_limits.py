@@ -1,0 +1,154 @@
+"""What one request under /v1/retrieval may ask for, so that none runs much longer than a minute on one core.
+
+Bytes are bounded by the edge. Here are the products that small bodies can make large: runs times measures times
+judgments, pairs times resamples, documents times weights. Rates were measured on one core of a shared server.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval.measure import quoted
+from plumbline.retrieval.run import Qrels, Run
+
+MAX_RUNS = 50
+MAX_RESAMPLES = 100_000
+# recall@1 to recall@100, twice.
+MAX_MEASURES = 200
+# 0.1 to 3.4 microseconds a character, by the form that the text feigns: 70 s at worst.
+MAX_TEXT_CHARACTERS = 200_000
+MAX_TEXTS_CHARACTERS = 20_000_000
+
+# 50 runs, 22 measures, 6,980 queries, 1,000 resamples just fit. 4 to 5 ns each, sign flips included 5 to 7.
+_MAX_DRAWS = 8_000_000_000
+# Beyond, the values lie outside of the processor's cache, and a draw takes up to five times as long.
+_CACHED_QUERIES = 50_000
+_UNCACHED_FACTOR = 4
+# Up to 20 queries the randomization test walks all signs whatever `resamples` says: 14 ms for 2**20.
+_EXACT_QUERIES = 20
+_DRAWS_PER_ASSIGNMENT = 2
+# What a test or an interval takes with hardly any draws: 0.5 ms.
+_FEWEST_DRAWS = 100_000
+
+# In units of 0.1 microseconds: a query costs 10 to be ordered, a value 3 to be kept and written, a judgment 0.1.
+_MAX_WORK = 600_000_000
+_QUERY_WORK = 100
+_VALUE_WORK = 30
+# Fusion: a document of the pool, and one run's say in it; a query, and one run's ranking of it; a duel in condorcet.
+# Runs times documents of one query lie in several arrays at once, 160 MB each at this size.
+_MAX_POOL_CELLS = 20_000_000
+_DOCUMENT_WORK, _FUSED_QUERY_WORK, _RANKING_WORK, _DUEL_WORK = 10, 500, 100, 0.05
+
+
+def check_run_count(count: int) -> None:
+    """Raises InvalidInput unless there are 1 to `MAX_RUNS` runs."""
+    if not 1 <= count <= MAX_RUNS:
+        raise InvalidInput(f"expected 1 to {MAX_RUNS} runs, found {count}", place="/runs")
+
+
+def check_texts(texts_by_place: Mapping[str, Mapping[str, str]]) -> None:
+    """Bounds the LLM outputs of a request, by query id within each place.
+
+    Raises:
+        InvalidInput: at the query whose text is too long, or with which all texts together are.
+    """
+    total = 0
+    for place, texts in texts_by_place.items():
+        for query_id, text in texts.items():
+            total += len(text)
+            where = f"{place}/{quoted(query_id)[1:-1]}"
+            if len(text) > MAX_TEXT_CHARACTERS:
+                raise InvalidInput(
+                    f"the text has {len(text)} characters; at most {MAX_TEXT_CHARACTERS} are read", place=where
+                )
+            if total > MAX_TEXTS_CHARACTERS:
+                raise InvalidInput(
+                    f"the texts up to this one have {total} characters; at most {MAX_TEXTS_CHARACTERS} are read in one "
+                    "request, send fewer queries at a time",
+                    place=where,
+                )
+
+
+def check_evaluation(qrels: Qrels, *, runs: int, measures: int, resamples: int) -> None:
+    """Bounds an evaluation with its bootstrap intervals.
+
+    Raises:
+        InvalidInput: says what to lower.
+    """
+    if not 0 <= resamples <= MAX_RESAMPLES:
+        raise InvalidInput(f"expected 0 to {MAX_RESAMPLES} resamples", place="/resamples")
+    if measures > MAX_MEASURES:
+        raise InvalidInput(f"expected at most {MAX_MEASURES} measures, found {measures}", place="/measures")
+    judgments = sum(map(len, qrels.values()))
+    work = runs * (len(qrels) * (_QUERY_WORK + _VALUE_WORK * measures) + judgments * measures)
+    if work > _MAX_WORK:
+        raise InvalidInput(
+            f"{runs} runs by {measures} measures over {len(qrels)} queries and {judgments} judgments are "
+            f"{work / _MAX_WORK:.1f} times what one request may ask for; send fewer runs, measures or queries at a time"
+        )
+    _check_draws(
+        runs * measures * _draws(len(qrels), resamples),
+        f"intervals of {runs} runs by {measures} measures over {len(qrels)} queries with {resamples} resamples",
+        "lower resamples (0: no intervals) or send fewer runs at a time",
+    )
+
+
+def check_comparison(
+    *, runs: int, measures: int, queries: int, resamples: int, has_baseline: bool, is_exact_possible: bool
+) -> None:
+    """Bounds a comparison, its intervals and tests.
+
+    Args:
+        is_exact_possible: whether the test is one that walks all signs of few differences.
+
+    Raises:
+        InvalidInput: says what to lower.
+    """
+    pairs = runs - 1 if has_baseline else math.comb(runs, 2)
+    exact = _DRAWS_PER_ASSIGNMENT << min(queries, _EXACT_QUERIES) if is_exact_possible else 0
+    draws = max(exact, _draws(queries, max(1, resamples)))
+    _check_draws(
+        pairs * measures * draws + runs * measures * _draws(queries, resamples),
+        f"{pairs} pairs of runs by {measures} measures over {queries} queries with {resamples} resamples",
+        "lower resamples, send fewer runs or measures" + ("" if has_baseline else ", or give a baseline"),
+    )
+
+
+def check_fusion(runs: Sequence[Run], *, is_condorcet: bool, points: int = 1) -> None:
+    """Bounds a fusion, which tuning repeats at each of `points` weights.
+
+    Raises:
+        InvalidInput: says what to lower.
+    """
+    work = 0.0
+    for query_id in dict.fromkeys(query_id for run in runs for query_id in run.results):
+        rankings = [run.results[query_id] for run in runs if query_id in run.results]
+        pool = len(set[str]().union(*rankings))
+        if len(runs) * pool > _MAX_POOL_CELLS:
+            raise InvalidInput(
+                f"{len(runs)} runs have {pool} documents for {quoted(query_id)}; send fewer documents or runs, at most "
+                f"{_MAX_POOL_CELLS} of runs by documents",
+                place="/runs",
+            )
+        duels = len(runs) * pool * _DUEL_WORK if is_condorcet else 0.0
+        work += pool * (_DOCUMENT_WORK + len(runs) + duels) + _FUSED_QUERY_WORK + _RANKING_WORK * len(runs)
+    if work * points > _MAX_WORK:
+        tuned = f" at {points} weights" if points > 1 else ""
+        lower = "a larger step, fewer documents a query" if points > 1 else "fewer documents a query"
+        raise InvalidInput(
+            f"fusing {len(runs)} runs{tuned} is {work * points / _MAX_WORK:.1f} times what one request may ask for; "
+            f"send {lower} or fewer queries at a time" + (", or choose rrf" if is_condorcet else "")
+        )
+
+
+def _draws(queries: int, resamples: int) -> int:
+    if not resamples:
+        return 0
+    return max(_FEWEST_DRAWS, queries * resamples * (_UNCACHED_FACTOR if queries > _CACHED_QUERIES else 1))
+
+
+def _check_draws(draws: int, what: str, lower: str) -> None:
+    if draws > _MAX_DRAWS:
+        raise InvalidInput(
+            f"{what} are {draws / _MAX_DRAWS:.1f} times what one request may ask for; {lower}", place="/resamples"
+        )

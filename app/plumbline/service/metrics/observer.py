@@ -1,0 +1,182 @@
+"""Counts what the parts tell of their work, and writes it down as Prometheus reads it."""
+
+import asyncio
+import platform
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final, NamedTuple
+
+from prometheus_client import CollectorRegistry, Info, ProcessCollector
+from prometheus_client.exposition import choose_encoder, start_wsgi_server
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from plumbline.judging.ports.observation import (
+    ANSWERED,
+    INTERRUPTED,
+    CacheOutcome,
+    JudgeCallNote,
+    RequestNote,
+    TierNote,
+)
+from plumbline.service.metrics.measured import Measured
+from plumbline.service.metrics.parts import EncoderPart, StorePart
+
+_LOOK_SECONDS: Final = 0.25
+
+
+class Page(NamedTuple):
+    """What a scrape is answered."""
+
+    content: bytes
+    media_type: str
+
+
+class Metrics:
+    """Counts for one service, in a registry of its own; fulfils `Observer`.
+
+    Args:
+        version: of the service.
+        tiers: their names.
+        row_statuses: how rows of jobs can end.
+        models: provider and name of each chat model that is configured.
+    """
+
+    def __init__(
+        self,
+        *,
+        version: str,
+        tiers: Sequence[str],
+        row_statuses: Sequence[str],
+        models: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        self._registry = CollectorRegistry()
+        self._measured = Measured(self._registry, tiers=tiers, row_statuses=row_statuses)
+        for provider, model in models:
+            self._measured.judge_calls.labels(provider, model, ANSWERED)
+        ProcessCollector(registry=self._registry)
+        build = Info("plumbline_build", "What runs here.", registry=self._registry)
+        build.info({"version": version, "python": platform.python_version()})
+        self._store = StorePart()
+        self._encoder = EncoderPart()
+        self._registry.register(self._store)
+        self._registry.register(self._encoder)
+
+    # --- what parts are asked when somebody reads
+
+    def watch_encoder(self, encoder: object) -> None:
+        """Has the counts of this sentence encoder read with every page, where it keeps any."""
+        self._encoder.watch(encoder)
+
+    async def page(self, accept: str, store: object) -> Page:
+        """All that is counted.
+
+        Args:
+            accept: the header; OpenMetrics for who asks for it, else Prometheus' own text.
+            store: of jobs, asked how many there are where it can say so, not more often than every few seconds.
+        """
+        await self._store.look(store)
+        encoder, media_type = choose_encoder(accept)
+        return Page(encoder(_Plain(self._registry)), media_type)
+
+    @contextmanager
+    def served(self, host: str, port: int) -> Iterator[int]:
+        """Answers scrapes on a port, which it gives, in a thread; for a process without HTTP. No key is asked for.
+
+        Raises:
+            OSError: nobody can listen there.
+        """
+        server, thread = start_wsgi_server(port, host, _Plain(self._registry))
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+    async def watch_loop(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+        """Measures how late the event loop turns to what is due, until cancelled."""
+        while True:
+            due = time.perf_counter() + _LOOK_SECONDS
+            await sleep(_LOOK_SECONDS)
+            self._measured.loop_lag.observe(max(0.0, time.perf_counter() - due))
+
+    # --- what is told
+
+    @contextmanager
+    def request(self, note: RequestNote) -> Iterator[None]:
+        started = time.perf_counter()
+        self._measured.requests_under_way.inc()
+        try:
+            yield
+        finally:
+            self._measured.requests_under_way.dec()
+            self._measured.requests.labels(note.route, note.method, f"{note.status // 100}xx").inc()
+            self._measured.request_seconds.labels(note.route, note.method).observe(time.perf_counter() - started)
+
+    @contextmanager
+    def tier(self, note: TierNote) -> Iterator[None]:
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            is_failed = note.outcome not in (ANSWERED, INTERRUPTED)
+            self._measured.tier_seconds.labels(note.tier).observe(time.perf_counter() - started)
+            self._measured.tier_attempts.labels(note.tier, "failed" if is_failed else note.outcome).inc()
+            if is_failed:
+                self._measured.tier_failures.labels(note.tier, note.outcome).inc()
+
+    @contextmanager
+    def judge_call(self, note: JudgeCallNote) -> Iterator[None]:
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            if note.has_left:
+                self._count_call(note, time.perf_counter() - started)
+
+    def _count_call(self, note: JudgeCallNote, seconds: float) -> None:
+        model = (note.provider, note.model)
+        self._measured.judge_calls.labels(*model, note.outcome).inc()
+        self._measured.judge_seconds.labels(*model).observe(seconds)
+        tokens: Mapping[str, int | None] = {
+            "input": note.prompt_tokens,
+            "cached_input": note.cached_tokens,
+            "output": note.completion_tokens,
+        }
+        for kind, count in tokens.items():
+            self._measured.judge_tokens.labels(*model, kind).inc(count or 0)
+        if note.cost is None:
+            self._measured.judge_unpriced.labels(*model).inc()
+        else:
+            self._measured.judge_cost.labels(*model).inc(note.cost)
+
+    def verdict_looked_up(self, outcome: CacheOutcome) -> None:
+        self._measured.verdict_lookups.labels(outcome).inc()
+
+    def chunk_begun(self) -> None:
+        self._measured.chunks_begun.inc()
+        self._measured.chunks_under_way.inc()
+
+    def chunk_ended(self) -> None:
+        self._measured.chunks_under_way.dec()
+
+    def rows_kept(self, statuses: Sequence[str]) -> None:
+        for status in statuses:
+            self._measured.job_rows.labels(status).inc()
+
+    def row_put_aside(self) -> None:
+        self._measured.rows_put_aside.inc()
+
+
+class _Plain(Collector):
+    """A registry without the times at which its series began: they would double the page, and nothing asks for them."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    def collect(self) -> Iterator[Metric]:
+        for metric in self._registry.collect():
+            metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
+            yield metric

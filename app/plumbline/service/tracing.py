@@ -1,0 +1,172 @@
+"""Spans of what is done, by OpenTelemetry: one for each request, each tier's try and each call to a judge.
+
+An extra: nothing of it is imported before it is asked for. Attributes are names and numbers of ours, never a text, a
+path, query, header or key. Of a caller's trace context the `traceparent` is taken, which can hold ids alone, and handed
+on to the judge; `tracestate` and baggage are words of the caller's, and dropped.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from plumbline.ground.errors import ConfigurationError
+from plumbline.judging.ports.observation import ANSWERED, CacheOutcome, JudgeCallNote, RequestNote, Silent, TierNote
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+
+# The names are those of semantic conventions 1.41; those of GenAI are in development there, and may change.
+_SCHEMA: Final = "https://opentelemetry.io/schemas/1.41.0"
+_METHOD: Final = "http.request.method"
+_ROUTE: Final = "http.route"
+_STATUS: Final = "http.response.status_code"
+_ERROR: Final = "error.type"
+_OPERATION: Final = "gen_ai.operation.name"
+_PROVIDER: Final = "gen_ai.provider.name"
+_MODEL: Final = "gen_ai.request.model"
+_MAX_TOKENS: Final = "gen_ai.request.max_tokens"
+_FINISH: Final = "gen_ai.response.finish_reasons"
+_INPUT: Final = "gen_ai.usage.input_tokens"
+_CACHED: Final = "gen_ai.usage.cache_read.input_tokens"
+_OUTPUT: Final = "gen_ai.usage.output_tokens"
+_ADDRESS: Final = "server.address"
+_PORT: Final = "server.port"
+_TIER: Final = "plumbline.tier"
+_OUTCOME: Final = "plumbline.outcome"
+_COST: Final = "plumbline.cost"
+_LOOKUP: Final = "plumbline.verdict_cache"
+# Providers by the names that the conventions give them; others keep ours, as the conventions want it.
+_PROVIDER_NAMES: Final[Mapping[str, str]] = {"azure": "azure.ai.openai", "dashscope-intl": "dashscope"}
+_FIRST_ERROR_STATUS: Final = 500
+
+
+class Tracing(Silent):
+    """Spans through one provider of tracers; fulfils `Observer`."""
+
+    def __init__(self, provider: "TracerProvider", *, version: str) -> None:
+        from opentelemetry import trace  # noqa: PLC0415 - an extra
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415
+
+        self._trace = trace
+        self._provider = provider
+        self._tracer = provider.get_tracer("plumbline", version, schema_url=_SCHEMA)
+        self._propagator = TraceContextTextMapPropagator()
+
+    @contextmanager
+    def request(self, note: RequestNote) -> Iterator[None]:
+        carrier = {"traceparent": note.traceparent} if note.traceparent else {}
+        with (
+            self._tracer.start_as_current_span(
+                note.method,
+                # Not that of the task: a request is nobody's child but its caller's.
+                context=self._propagator.extract(carrier),
+                kind=self._trace.SpanKind.SERVER,
+                attributes={_METHOD: note.method},
+                record_exception=False,
+                set_status_on_exception=False,
+            ) as span,
+            structlog.contextvars.bound_contextvars(trace_id=f"{span.get_span_context().trace_id:032x}"),
+        ):
+            try:
+                yield
+            finally:
+                span.update_name(f"{note.method} {note.route}")
+                span.set_attributes({_ROUTE: note.route, _STATUS: note.status})
+                if note.status >= _FIRST_ERROR_STATUS:
+                    span.set_attribute(_ERROR, str(note.status))
+                    span.set_status(self._trace.StatusCode.ERROR)
+
+    @contextmanager
+    def tier(self, note: TierNote) -> Iterator[None]:
+        with self._tracer.start_as_current_span(
+            f"tier {note.tier}", attributes={_TIER: note.tier}, record_exception=False, set_status_on_exception=False
+        ) as span:
+            try:
+                yield
+            finally:
+                span.set_attribute(_OUTCOME, note.outcome)
+                if note.outcome != ANSWERED:
+                    span.set_attribute(_ERROR, note.outcome)
+                    span.set_status(self._trace.StatusCode.ERROR)
+
+    @contextmanager
+    def judge_call(self, note: JudgeCallNote) -> Iterator[None]:
+        address, port = _place(note.host)
+        with self._tracer.start_as_current_span(
+            f"chat {note.model}",
+            kind=self._trace.SpanKind.CLIENT,
+            attributes={
+                _OPERATION: "chat",
+                _PROVIDER: _PROVIDER_NAMES.get(note.provider, note.provider),
+                _MODEL: note.model,
+                _MAX_TOKENS: note.max_output_tokens,
+                _ADDRESS: address,
+                **({_PORT: port} if port else {}),
+            },
+            record_exception=False,
+            set_status_on_exception=False,
+        ) as span:
+            self._propagator.inject(note.headers)
+            try:
+                yield
+            finally:
+                span.set_attributes(_told(note))
+                if note.outcome != ANSWERED:
+                    span.set_attribute(_ERROR, note.outcome)
+                    span.set_status(self._trace.StatusCode.ERROR)
+
+    def verdict_looked_up(self, outcome: CacheOutcome) -> None:
+        self._trace.get_current_span().set_attribute(_LOOKUP, outcome)
+
+    def close(self) -> None:
+        """Sends what has not been sent, and ends; takes seconds where nobody takes it."""
+        self._provider.shutdown()
+
+
+def otlp_tracing(version: str) -> Tracing:
+    """Spans sent by OTLP over HTTP, to where the `OTEL_*` variables say; sampled, named and bounded as they say.
+
+    Raises:
+        ConfigurationError: the extra is not installed, or another protocol is asked for.
+    """
+    for name in ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
+        if os.environ.get(name, "http/protobuf") != "http/protobuf":
+            raise ConfigurationError(f"{name}: only http/protobuf is spoken here")
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
+        from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
+        from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+    except ImportError:
+        raise ConfigurationError("PLUMBLINE_TRACING=otlp needs packages: pip install 'plumbline[otel]'") from None
+    provider = TracerProvider(resource=Resource.create(_resource(version)), shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    return Tracing(provider, version=version)
+
+
+def _resource(version: str) -> dict[str, str]:
+    """What we say of ourselves, where the variables do not."""
+    named = "service.name=" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "") or os.environ.get("OTEL_SERVICE_NAME")
+    return {"service.version": version, **({} if named else {"service.name": "plumbline"})}
+
+
+def _place(host: str) -> tuple[str, int | None]:
+    """Address and port of `host:port`, `[::1]:port` or a host alone."""
+    address, colon, port = host.rpartition(":")
+    if colon and port.isdigit():
+        return address.strip("[]"), int(port)
+    return host.strip("[]"), None
+
+
+def _told(note: JudgeCallNote) -> dict[str, str | int | float | list[str]]:
+    told: dict[str, str | int | float | list[str]] = {_OUTCOME: note.outcome}
+    counts = {_INPUT: note.prompt_tokens, _CACHED: note.cached_tokens, _OUTPUT: note.completion_tokens}
+    told |= {name: count for name, count in counts.items() if count is not None}
+    if note.cost is not None:
+        told[_COST] = note.cost
+    if note.outcome == ANSWERED:
+        told[_FINISH] = ["length" if note.is_truncated else "stop"]
+    return told
