@@ -59,7 +59,7 @@ audit: $(TOOLS)/stamp  ## known vulnerabilities of what the image installs; asks
 	$(TOOLS)/bin/pip-audit --strict --disable-pip --require-hashes -r $(TOOLS)/audited.txt
 
 licenses: $(VENV)/test.stamp  ## the licence of every package of the image, into docs/licences.md
-	$(BIN)/python -m tests.licences > docs/licences.md.new
+	$(BIN)/python -m tests.reading.licences > docs/licences.md.new
 	mv docs/licences.md.new docs/licences.md
 
 sbom: $(TOOLS)/stamp  ## what the image installs, as CycloneDX, into sbom.cdx.json

@@ -30,8 +30,8 @@ from benchmarks.service_process import ServiceProcess, running_service
 from plumbline.service.access.key import Scope
 from plumbline.service.access.key_changes import revoke_key
 from plumbline.service.access.key_file import FILE_NAME
-from tests.judge_process import judge_process
-from tests.keyed_service import made_key
+from tests.running.judge_process import judge_process
+from tests.running.keyed_service import made_key
 
 ROUNDS = {"lexical": ["lexical", "llm"], "embedding": ["embedding"]}
 _JUDGE_SECONDS = 0.02

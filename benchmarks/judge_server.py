@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 
 from plumbline.judging.text.sample import Sample
-from tests.judge_process import served_apart
+from tests.running.judge_process import served_apart
 
 SAMPLES = 1_000
 _NUMBER = b"Sample "

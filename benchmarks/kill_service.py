@@ -20,10 +20,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from plumbline.rows.jobs.job import JobState, NewJob
 from plumbline.rows.jobs.sqlite_store import SqliteJobStore
-from tests.job_rows import TENANT, upload
-from tests.judge_process import judge_process, row
-from tests.kill_trial import KillTrial
-from tests.killable_service import KillableService, killable_service
+from tests.making.job_rows import TENANT, upload
+from tests.running.judge_process import judge_process, row
+from tests.running.kill_trial import KillTrial
+from tests.running.killable_service import KillableService, killable_service
 
 CONCURRENCY, CHUNK_ROWS = 64, 100
 

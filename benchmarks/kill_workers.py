@@ -21,12 +21,12 @@ from benchmarks.kill_service import CHUNK_ROWS, command
 from benchmarks.kill_service import environment as service_environment
 from plumbline.rows.jobs.job import JobState, NewJob
 from plumbline.rows.jobs.store import JobStore
-from tests.job_rows import TENANT, upload
-from tests.job_stores import PostgresStores
-from tests.judge_process import judge_process, row
-from tests.kill_trial import KillTrial
-from tests.killable_service import KillableService, killable_service
-from tests.postgres_server import PostgresServer
+from tests.making.job_rows import TENANT, upload
+from tests.running.job_stores import PostgresStores
+from tests.running.judge_process import judge_process, row
+from tests.running.kill_trial import KillTrial
+from tests.running.killable_service import KillableService, killable_service
+from tests.running.postgres_server import PostgresServer
 
 WORKERS, CONCURRENCY = 3, 8
 

@@ -24,7 +24,7 @@ from plumbline.retrieval.conventions import conventions_of
 from plumbline.retrieval.measure import parse_measures
 from plumbline.retrieval.report import Resampling, report_runs
 from plumbline.retrieval.run import Qrels, Run
-from tests.keyword_oracle import bm25s_scores
+from tests.doubles.keyword_oracle import bm25s_scores
 
 MEASURES = parse_measures(["ndcg@10", "map", "precision@20", "recall@100"])
 DEPTH = 1000

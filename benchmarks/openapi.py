@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.openapi_service import fuzzed
+from tests.running.openapi_service import fuzzed
 
 
 def main() -> int:

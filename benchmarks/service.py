@@ -36,7 +36,7 @@ from benchmarks.service_load import DEADLINE_SECONDS, Caller
 from benchmarks.service_process import ServiceProcess, running_service, waited_for_core
 from benchmarks.service_tables import tables
 from benchmarks.service_throughput import Bench, sharing, spread, unique
-from tests.judge_process import judge_process
+from tests.running.judge_process import judge_process
 
 SCENARIOS = "abcdef"
 _NEED_LOOPS = "ab"

@@ -24,9 +24,9 @@ from plumbline.rows.jobs.pace import Pace
 from plumbline.rows.jobs.worker import Worker
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.scored_row import RowStatus, ScoredRow
-from tests.job_rows import TENANT, rows_of, submitted
-from tests.job_stores import PostgresStores
-from tests.postgres_server import PostgresServer
+from tests.making.job_rows import TENANT, rows_of, submitted
+from tests.running.job_stores import PostgresStores
+from tests.running.postgres_server import PostgresServer
 
 WORKERS, LINE_BYTES = 3, 2_000
 

@@ -11,10 +11,10 @@ import structlog
 from hypothesis import settings
 
 from plumbline.models.encoder.encoder import SharedEncoder
-from tests.job_stores import PostgresStores, SqliteStores, Stores, require_postgres
-from tests.postgres_server import PostgresServer
-from tests.scripted_judge import ScriptedJudge
-from tests.service import plain_settings, running
+from tests.doubles.scripted_judge import ScriptedJudge
+from tests.running.job_stores import PostgresStores, SqliteStores, Stores, require_postgres
+from tests.running.postgres_server import PostgresServer
+from tests.running.service import plain_settings, running
 
 # The same examples in every run, and no clock: a busy machine fails no test.
 settings.register_profile("plumbline", deadline=None, derandomize=True)

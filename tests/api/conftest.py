@@ -7,7 +7,7 @@ import pytest
 
 from plumbline.rows.jobs.sqlite_store import SqliteJobStore
 from plumbline.rows.jobs.store import JobStore
-from tests.memory_store import MemoryStore
+from tests.doubles.memory_store import MemoryStore
 
 
 @pytest.fixture(params=["memory", "sqlite"])

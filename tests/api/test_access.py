@@ -21,14 +21,14 @@ from plumbline.service.access.key_changes import revoke_key, rotate_key
 from plumbline.service.access.key_file import FILE_NAME
 from plumbline.service.api.auth import SPENDING_OPERATIONS, Door, make_key_check
 from plumbline.service.api.problems import install_problem_handlers
-from tests.batch_service import BATCH_URL, read_lines, row
-from tests.edge_app import client_of, read_problem
-from tests.fakes import WordEncoder
-from tests.job_service import JOBS_URL
-from tests.keyed_service import keyed_settings, made_key, with_key
-from tests.scripted_judge import ScriptedJudge
-from tests.scripted_replies import completion
-from tests.service import URL, claim, judge_settings, plain_settings, running, verdicts
+from tests.doubles.fakes import WordEncoder
+from tests.doubles.scripted_judge import ScriptedJudge
+from tests.doubles.scripted_replies import completion
+from tests.running.batch_service import BATCH_URL, read_lines, row
+from tests.running.edge_app import client_of, read_problem
+from tests.running.job_service import JOBS_URL
+from tests.running.keyed_service import keyed_settings, made_key, with_key
+from tests.running.service import URL, claim, judge_settings, plain_settings, running, verdicts
 
 CONTEXT = "The Marlow Bridge was opened in 1931."
 SAMPLE = {"contexts": [CONTEXT], "answer": CONTEXT}

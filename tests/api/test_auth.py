@@ -6,7 +6,7 @@ import httpx2
 import pytest
 from structlog.testing import capture_logs
 
-from tests.edge_app import client_of, edge_app, read_problem, serve
+from tests.running.edge_app import client_of, edge_app, read_problem, serve
 
 URL = "/v1/evaluations"
 BODY = {"contexts": [], "answer": ""}

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.edge_app import SOON_SECONDS, read_problem
-from tests.scripted_judge import ScriptedJudge
-from tests.service import URL, evaluate, judge_settings, plain_settings, running
+from tests.doubles.scripted_judge import ScriptedJudge
+from tests.running.edge_app import SOON_SECONDS, read_problem
+from tests.running.service import URL, evaluate, judge_settings, plain_settings, running
 
 JSON = {"content-type": "application/json"}
 PLANTED = "Confidential passage 4711"

@@ -5,7 +5,9 @@ from pydantic import SecretStr
 
 from plumbline.main import create_app
 from plumbline.service.api.batch_answer import JSON, NDJSON
-from tests.batch_service import (
+from tests.doubles.scripted_judge import ScriptedJudge
+from tests.doubles.scripted_replies import completion
+from tests.running.batch_service import (
     BATCH_URL,
     CONTEXT,
     SLOW,
@@ -16,10 +18,8 @@ from tests.batch_service import (
     read_lines,
     row,
 )
-from tests.edge_app import read_problem
-from tests.scripted_judge import ScriptedJudge
-from tests.scripted_replies import completion
-from tests.service import URL, claim, judge_settings, plain_settings, running, verdicts
+from tests.running.edge_app import read_problem
+from tests.running.service import URL, claim, judge_settings, plain_settings, running, verdicts
 
 KEY = "k" * 16
 LEXICAL = {"tiers": ["lexical"]}

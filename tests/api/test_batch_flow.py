@@ -10,7 +10,10 @@ import pytest
 import structlog
 
 from plumbline.main import create_app
-from tests.batch_service import (
+from tests.doubles.fakes import WordEncoder
+from tests.doubles.scripted_faults import hang
+from tests.doubles.scripted_judge import ScriptedJudge, running_judge
+from tests.running.batch_service import (
     BATCH_URL,
     BUGGY,
     CONTEXT,
@@ -23,10 +26,7 @@ from tests.batch_service import (
     row,
     settled,
 )
-from tests.fakes import WordEncoder
-from tests.scripted_faults import hang
-from tests.scripted_judge import ScriptedJudge, running_judge
-from tests.service import judge_settings, plain_settings, running, served
+from tests.running.service import judge_settings, plain_settings, running, served
 
 EMBEDDING = {"tiers": ["embedding"]}
 

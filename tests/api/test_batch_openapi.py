@@ -8,9 +8,9 @@ import pytest
 
 from plumbline.service.api.batch_answer import JSON, NDJSON
 from plumbline.service.api.batch_examples import BATCH_EXAMPLES
-from tests.batch_service import BATCH_URL, post, read_array, read_lines
-from tests.fakes import WordEncoder
-from tests.service import plain_settings, running
+from tests.doubles.fakes import WordEncoder
+from tests.running.batch_service import BATCH_URL, post, read_array, read_lines
+from tests.running.service import plain_settings, running
 
 
 async def document(**knobs: Any) -> dict[str, Any]:

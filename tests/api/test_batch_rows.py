@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.batch_service import BATCH_URL, CONTEXT, post, read_lines, row
-from tests.edge_app import read_problem
-from tests.scripted_judge import ScriptedJudge
-from tests.service import judge_settings, plain_settings, running
+from tests.doubles.scripted_judge import ScriptedJudge
+from tests.running.batch_service import BATCH_URL, CONTEXT, post, read_lines, row
+from tests.running.edge_app import read_problem
+from tests.running.service import judge_settings, plain_settings, running
 
 JSON_TYPE = {"content-type": "application/json"}
 LEXICAL = {"tiers": ["lexical"]}

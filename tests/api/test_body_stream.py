@@ -15,7 +15,7 @@ from plumbline.ground.errors import BodyTooLarge, BodyTooSlow
 from plumbline.service.api.body_stream import PROGRESS_BYTES, StreamedBody
 from plumbline.service.api.edge import install_edge
 from plumbline.service.api.problems import install_problem_handlers
-from tests.edge_app import read_problem, serve
+from tests.running.edge_app import read_problem, serve
 
 URL = "/v1/jobs"
 MAX_BYTES = 200_000

@@ -13,7 +13,7 @@ import pytest
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
-from tests.edge_app import SOON_SECONDS, client_of, edge_app, read_problem, serve
+from tests.running.edge_app import SOON_SECONDS, client_of, edge_app, read_problem, serve
 
 SECRET = "the patient's name is Mr Confidential"
 URL = "/v1/evaluations"

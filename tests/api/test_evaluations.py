@@ -8,11 +8,11 @@ import pytest
 from plumbline.ground.errors import TooBusy
 from plumbline.judging.ports.token_vectors import Reading, TokenVectors
 from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT
-from tests.edge_app import read_problem
-from tests.fakes import WordEncoder
-from tests.scripted_judge import ScriptedJudge
-from tests.scripted_replies import completion, openai_error
-from tests.service import URL, claim, evaluate, judge_settings, plain_settings, running, verdicts
+from tests.doubles.fakes import WordEncoder
+from tests.doubles.scripted_judge import ScriptedJudge
+from tests.doubles.scripted_replies import completion, openai_error
+from tests.running.edge_app import read_problem
+from tests.running.service import URL, claim, evaluate, judge_settings, plain_settings, running, verdicts
 
 CONTEXT = "The Marlow Bridge was opened in 1931."
 COPY = CONTEXT

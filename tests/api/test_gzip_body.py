@@ -18,7 +18,7 @@ from plumbline.service.api.body_stream import PROGRESS_BYTES
 from plumbline.service.api.edge import install_edge
 from plumbline.service.api.gzip_body import GunzippedBody
 from plumbline.service.api.problems import install_problem_handlers
-from tests.edge_app import MAX_BODY_BYTES, SOON_SECONDS, client_of, edge_app, read_problem, serve
+from tests.running.edge_app import MAX_BODY_BYTES, SOON_SECONDS, client_of, edge_app, read_problem, serve
 
 URL = "/v1/evaluations"
 GZIP = {"content-type": "application/json", "content-encoding": "gzip"}

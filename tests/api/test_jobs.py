@@ -6,10 +6,10 @@ import httpx2
 import pytest
 
 from plumbline.rows.jobs.store import JobStore
-from tests.edge_app import read_problem
-from tests.job_service import JOBS_URL, jobs_running, judged, read_in, read_job, read_rows, submitted, work
-from tests.memory_store import MemoryStore
-from tests.service import plain_settings
+from tests.doubles.memory_store import MemoryStore
+from tests.running.edge_app import read_problem
+from tests.running.job_service import JOBS_URL, jobs_running, judged, read_in, read_job, read_rows, submitted, work
+from tests.running.service import plain_settings
 
 ROUTES = [
     ("GET", ""),

@@ -11,9 +11,20 @@ from plumbline.main import end_streams
 from plumbline.rows.jobs.job import NewJob
 from plumbline.rows.jobs.store import JobStore, Upload
 from plumbline.service.api.job_events import MAX_EVENT_STREAMS, EventId, JobEvents, Pace
-from tests.edge_app import client_of, read_problem
-from tests.job_service import JOBS_URL, Caller, app_with, jobs_running, judged, lines, read_in, row, submitted, work
-from tests.memory_store import MemoryStore
+from tests.doubles.memory_store import MemoryStore
+from tests.running.edge_app import client_of, read_problem
+from tests.running.job_service import (
+    JOBS_URL,
+    Caller,
+    app_with,
+    jobs_running,
+    judged,
+    lines,
+    read_in,
+    row,
+    submitted,
+    work,
+)
 
 PACE = Pace(look=0.5, progress=1.0, silence=15.0)
 Step = Callable[[], Awaitable[Any]]

@@ -10,9 +10,9 @@ from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.columns import PRESETS
 from plumbline.schemas.jobs import JobChoices, JobInfo, JobRequest
 from plumbline.service.api.job_documents import JOB_EXAMPLES
-from tests.job_service import JOBS_URL, jobs_running, read_in, read_job, read_rows, work
-from tests.memory_store import MemoryStore
-from tests.service import plain_settings, running
+from tests.doubles.memory_store import MemoryStore
+from tests.running.job_service import JOBS_URL, jobs_running, read_in, read_job, read_rows, work
+from tests.running.service import plain_settings, running
 
 ONE = f"{JOBS_URL}/{{job_id}}"
 

@@ -6,9 +6,9 @@ from typing import Any
 import httpx2
 
 from plumbline.schemas.report import ReportSummary
-from tests.edge_app import read_problem
-from tests.job_service import JOBS_URL, read_job, row
-from tests.service import plain_settings, running
+from tests.running.edge_app import read_problem
+from tests.running.job_service import JOBS_URL, read_job, row
+from tests.running.service import plain_settings, running
 
 CHOICES = {"name": "<b>nightly</b>", "options": {"tiers": ["lexical"]}}
 WRONG = "Penguins cross the Atlantic on Tuesdays."

@@ -13,9 +13,9 @@ from plumbline.rows.jobs.job import ResultLine
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.scored_row import RowStatus, ScoredRow
-from tests.edge_app import client_of, read_problem
-from tests.job_service import JOBS_URL, Caller, app_with, jobs_running, judged, read_rows, submitted, work
-from tests.memory_store import MemoryStore
+from tests.doubles.memory_store import MemoryStore
+from tests.running.edge_app import client_of, read_problem
+from tests.running.job_service import JOBS_URL, Caller, app_with, jobs_running, judged, read_rows, submitted, work
 
 NAMES = [f"q{number}" for number in range(7)]
 

@@ -14,10 +14,10 @@ from plumbline.ground.errors import StoreUnavailable
 from plumbline.ground.settings import Settings
 from plumbline.rows.jobs.job import NewJob
 from plumbline.rows.jobs.store import Submission, Upload
-from tests.edge_app import read_problem
-from tests.job_service import JOBS_URL, LINES, app_with, jobs_running, lines, read_job, row
-from tests.memory_store import MemoryStore
-from tests.service import plain_settings
+from tests.doubles.memory_store import MemoryStore
+from tests.running.edge_app import read_problem
+from tests.running.job_service import JOBS_URL, LINES, app_with, jobs_running, lines, read_job, row
+from tests.running.service import plain_settings
 
 FILE = ("rows.jsonl", lines(row("a"), row("b")))
 CSV = b'custom_id,contexts,answer\na,"[""The bridge was opened in 1931.""]",It was.\n'

@@ -17,13 +17,13 @@ from plumbline.main import create_app
 from plumbline.rows.jobs.job import JobState
 from plumbline.rows.jobs.sqlite_store import SqliteJobStore
 from plumbline.service.metrics.observer import Metrics
-from tests.edge_app import client_of, read_problem
-from tests.fakes import WordEncoder
-from tests.job_service import JOBS_URL, jobs_running, row
-from tests.memory_store import MemoryStore
-from tests.scripted_judge import ScriptedJudge
-from tests.scripted_replies import completion, openai_error
-from tests.service import URL, claim, judge_settings, plain_settings, running, verdicts
+from tests.doubles.fakes import WordEncoder
+from tests.doubles.memory_store import MemoryStore
+from tests.doubles.scripted_judge import ScriptedJudge
+from tests.doubles.scripted_replies import completion, openai_error
+from tests.running.edge_app import client_of, read_problem
+from tests.running.job_service import JOBS_URL, jobs_running, row
+from tests.running.service import URL, claim, judge_settings, plain_settings, running, verdicts
 
 CONTEXT = "The Marlow Bridge was opened in 1931."
 SAMPLE: dict[str, Any] = {"contexts": [CONTEXT], "answer": CONTEXT}

@@ -12,7 +12,7 @@ from plumbline.retrieval.normalisation import NORMS
 from plumbline.schemas.evaluation import EvaluationResult
 from plumbline.service.api.evaluation_examples import EXAMPLES
 from plumbline.service.api.retrieval_limits import MAX_RESAMPLES, MAX_RUNS
-from tests.service import URL, plain_settings, read_result, running
+from tests.running.service import URL, plain_settings, read_result, running
 
 LIMITS = {"max_contexts": 3, "max_context_characters": 40, "max_answer_characters": 30, "max_question_characters": 20}
 

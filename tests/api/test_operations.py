@@ -10,10 +10,10 @@ import pytest
 from pydantic import SecretStr
 
 from plumbline.judging.ports.readiness import State
-from tests.edge_app import read_problem
-from tests.fakes import WordEncoder
-from tests.scripted_judge import ScriptedJudge
-from tests.service import judge_settings, plain_settings, running
+from tests.doubles.fakes import WordEncoder
+from tests.doubles.scripted_judge import ScriptedJudge
+from tests.running.edge_app import read_problem
+from tests.running.service import judge_settings, plain_settings, running
 
 ROOT = Path(__file__).parents[2]
 OPERATIONS = ["/healthz", "/readyz", "/version"]

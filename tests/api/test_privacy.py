@@ -20,14 +20,14 @@ from pydantic import SecretStr
 from plumbline.ground.telemetry import configure_logging
 from plumbline.main import create_app
 from plumbline.service.tracing import Tracing
-from tests.edge_app import client_of
-from tests.fakes import WordEncoder
-from tests.job_service import JOBS_URL
-from tests.planted_requests import Planted, PlantedEncoder, planted_requests
-from tests.scripted_faults import hang, reset_mid_body
-from tests.scripted_judge import ScriptedJudge
-from tests.scripted_replies import Step, completion, html_error_page, openai_error, raw_body, status
-from tests.service import URL, claim, judge_settings, verdicts
+from tests.doubles.fakes import WordEncoder
+from tests.doubles.scripted_faults import hang, reset_mid_body
+from tests.doubles.scripted_judge import ScriptedJudge
+from tests.doubles.scripted_replies import Step, completion, html_error_page, openai_error, raw_body, status
+from tests.making.planted_requests import Planted, PlantedEncoder, planted_requests
+from tests.running.edge_app import client_of
+from tests.running.job_service import JOBS_URL
+from tests.running.service import URL, claim, judge_settings, verdicts
 
 API_KEY = "PLANTED-api-key-000001"
 JUDGE_KEY = "sk-PLANTED-judge-key-000002"

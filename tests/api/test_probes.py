@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from plumbline.judging.ports.readiness import State
-from tests.fakes import WordEncoder
-from tests.job_service import JOBS_URL
-from tests.service import plain_settings, running
+from tests.doubles.fakes import WordEncoder
+from tests.running.job_service import JOBS_URL
+from tests.running.service import plain_settings, running
 
 
 @pytest.mark.parametrize("state", State)

@@ -21,7 +21,7 @@ from plumbline.service.api.problems import (
     problem_response,
     problem_responses,
 )
-from tests.edge_app import Sample, client_of, edge_app, read_problem, subclasses
+from tests.running.edge_app import Sample, client_of, edge_app, read_problem, subclasses
 
 URL = "/v1/evaluations"
 

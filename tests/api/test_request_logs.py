@@ -10,10 +10,10 @@ import structlog
 
 from plumbline.ground.concurrency import Threads
 from plumbline.ground.telemetry import configure_logging
-from tests.planted_requests import PlantedEncoder
-from tests.scripted_judge import ScriptedJudge
-from tests.scripted_replies import openai_error
-from tests.service import URL, judge_settings, plain_settings, running
+from tests.doubles.scripted_judge import ScriptedJudge
+from tests.doubles.scripted_replies import openai_error
+from tests.making.planted_requests import PlantedEncoder
+from tests.running.service import URL, judge_settings, plain_settings, running
 
 CONTEXT = "The Marlow Bridge was opened in 1931."
 SAMPLE: dict[str, Any] = {"contexts": [CONTEXT], "answer": CONTEXT}

@@ -14,8 +14,8 @@ from plumbline.service.api.retrieval_examples import (
     FUSION_EXAMPLES,
     RANKING_EXAMPLES,
 )
-from tests.edge_app import read_problem
-from tests.service import plain_settings, running
+from tests.running.edge_app import read_problem
+from tests.running.service import plain_settings, running
 
 URL = "/v1/retrieval/evaluations"
 QRELS = {"q1": {"d1": 2, "d2": 1, "d3": 0}, "q2": {"d4": 1}}

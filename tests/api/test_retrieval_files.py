@@ -6,9 +6,9 @@ import httpx2
 import pytest
 
 from plumbline.service.api import retrieval_answers
-from tests.bad_files import BAD_FILES, BAD_TABLES, BOMB, GOOD_GOLD, GOOD_QRELS, GOOD_RETRIEVED, GOOD_RUN
-from tests.edge_app import read_problem
-from tests.service import plain_settings, running
+from tests.making.bad_files import BAD_FILES, BAD_TABLES, BOMB, GOOD_GOLD, GOOD_QRELS, GOOD_RETRIEVED, GOOD_RUN
+from tests.running.edge_app import read_problem
+from tests.running.service import plain_settings, running
 
 URL = "/v1/retrieval/evaluations"
 Files = list[tuple[str, tuple[str, bytes]]]

@@ -17,8 +17,8 @@ from plumbline.service.api.retrieval_limits import (
     check_fusion,
     check_texts,
 )
-from tests.edge_app import read_problem
-from tests.service import plain_settings, running
+from tests.running.edge_app import read_problem
+from tests.running.service import plain_settings, running
 
 URL = "/v1/retrieval"
 QRELS = {"q1": {"d1": 1}}

@@ -11,13 +11,13 @@ from plumbline.main import create_app
 from plumbline.rows.jobs.store import JobStore
 from plumbline.service.access.key_changes import adopt_key, revoke_key, rotate_key
 from plumbline.service.access.key_file import FILE_NAME
-from tests.edge_app import client_of, read_problem
-from tests.fakes import WordEncoder
-from tests.job_service import JOBS_URL, jobs_running, read_job, read_rows, row, submitted, work
-from tests.keyed_service import keyed_settings, made_key, with_key
-from tests.scripted_judge import ScriptedJudge
-from tests.scripted_replies import completion
-from tests.service import URL, claim, judge_settings, plain_settings, running, verdicts
+from tests.doubles.fakes import WordEncoder
+from tests.doubles.scripted_judge import ScriptedJudge
+from tests.doubles.scripted_replies import completion
+from tests.running.edge_app import client_of, read_problem
+from tests.running.job_service import JOBS_URL, jobs_running, read_job, read_rows, row, submitted, work
+from tests.running.keyed_service import keyed_settings, made_key, with_key
+from tests.running.service import URL, claim, judge_settings, plain_settings, running, verdicts
 
 CONTEXT = "The Marlow Bridge was opened in 1931."
 BODIES: dict[str, Any] = {"retry_job": {"select": "failed"}}

@@ -19,13 +19,13 @@ from plumbline.ground.telemetry import configure_logging
 from plumbline.main import create_app
 from plumbline.rows.jobs.store import JobStore
 from plumbline.service.tracing import Tracing
-from tests.edge_app import client_of
-from tests.fakes import WordEncoder
-from tests.memory_store import MemoryStore
-from tests.otlp_collector import collecting
-from tests.scripted_judge import ScriptedJudge
-from tests.scripted_replies import completion, openai_error
-from tests.service import URL, claim, judge_settings, plain_settings, running, verdicts
+from tests.doubles.fakes import WordEncoder
+from tests.doubles.memory_store import MemoryStore
+from tests.doubles.otlp_collector import collecting
+from tests.doubles.scripted_judge import ScriptedJudge
+from tests.doubles.scripted_replies import completion, openai_error
+from tests.running.edge_app import client_of
+from tests.running.service import URL, claim, judge_settings, plain_settings, running, verdicts
 
 CONTEXT = "The Marlow Bridge was opened in 1931."
 SAMPLE: dict[str, Any] = {"contexts": [CONTEXT], "answer": CONTEXT}

@@ -16,8 +16,8 @@ from plumbline.extras.lab.retrievers.elastic import ElasticRetriever
 from plumbline.extras.lab.retrievers.elastic_index import ServerIndex
 from plumbline.extras.lab.retrievers.elastic_knn import ElasticKnn
 from plumbline.extras.lab.retrievers.elastic_server import Server
-from tests.scripted_elasticsearch import ScriptedElasticsearch
-from tests.scripted_service import Asked, ScriptedService, scripted
+from tests.doubles.scripted_elasticsearch import ScriptedElasticsearch
+from tests.doubles.scripted_service import Asked, ScriptedService, scripted
 
 AXES = ("wing", "heat", "sound")
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.batch_file_runs import BAD_ROW, DAM, DOUBTED, ROWS, Run, a_run, judged, live, timeless
-from tests.scripted_batches import Lines
-from tests.scripted_replies import RecordedRequest, Reply, completion, openai_error
-from tests.service import JUDGE_KEY
+from tests.doubles.scripted_batches import Lines
+from tests.doubles.scripted_replies import RecordedRequest, Reply, completion, openai_error
+from tests.running.batch_file_runs import BAD_ROW, DAM, DOUBTED, ROWS, Run, a_run, judged, live, timeless
+from tests.running.service import JUDGE_KEY
 
 
 @pytest.fixture

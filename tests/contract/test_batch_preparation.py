@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.batch_file_runs import BAD_ROW, DAM, ROWS, Run, a_run
-from tests.service import JUDGE_KEY
+from tests.running.batch_file_runs import BAD_ROW, DAM, ROWS, Run, a_run
+from tests.running.service import JUDGE_KEY
 
 
 @pytest.fixture

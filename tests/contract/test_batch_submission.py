@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.batch_file_runs import ROWS, Run, a_run, live, timeless
-from tests.scripted_replies import RecordedRequest, Reply, Step, openai_error, status
-from tests.service import JUDGE_KEY
+from tests.doubles.scripted_replies import RecordedRequest, Reply, Step, openai_error, status
+from tests.running.batch_file_runs import ROWS, Run, a_run, live, timeless
+from tests.running.service import JUDGE_KEY
 
 SOON = {"retry-after-ms": "1"}
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from plumbline.main import create_app
-from tests.fakes import WordEncoder
-from tests.scripted_service import NDJSON, Answer, Asked, job_info, json_answer, result_of, scripted
-from tests.service import plain_settings, served
+from tests.doubles.fakes import WordEncoder
+from tests.doubles.scripted_service import NDJSON, Answer, Asked, job_info, json_answer, result_of, scripted
+from tests.running.service import plain_settings, served
 
 PAGE = (Path(__file__).parents[2] / "docs" / "client.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGE, re.DOTALL)

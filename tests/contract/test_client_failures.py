@@ -25,7 +25,7 @@ from plumbline.client import (
     TimedOut,
 )
 from plumbline.ground.errors import ConfigurationError, InvalidInput, PlumblineError
-from tests.scripted_service import Answer, ScriptedService, in_turn, json_answer, problem, result_of, scripted
+from tests.doubles.scripted_service import Answer, ScriptedService, in_turn, json_answer, problem, result_of, scripted
 
 SAMPLE: dict[str, Any] = {"contexts": ["It is so."], "answer": "It is so."}
 AT_ONCE = Retries(attempts=3, backoff_seconds=0.0)

@@ -24,7 +24,7 @@ from plumbline.client import (
 )
 from plumbline.ground.errors import InvalidInput
 from plumbline.schemas.batch import BatchSample
-from tests.scripted_service import (
+from tests.doubles.scripted_service import (
     NDJSON,
     Answer,
     Asked,

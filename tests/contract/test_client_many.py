@@ -27,7 +27,7 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.judging.text.input import Sample
 from plumbline.rows.records.record import Record
 from plumbline.schemas.batch import BatchSample
-from tests.scripted_service import (
+from tests.doubles.scripted_service import (
     NDJSON,
     Answer,
     Asked,

@@ -10,9 +10,9 @@ from plumbline.client import AccessRefused, AsyncPlumbline, NotThere, Plumbline
 from plumbline.main import create_app
 from plumbline.schemas.report import ReportSummary
 from plumbline.schemas.rows import RowResult
-from tests.batch_service import CONTEXT
-from tests.fakes import WordEncoder
-from tests.service import plain_settings, served
+from tests.doubles.fakes import WordEncoder
+from tests.running.batch_service import CONTEXT
+from tests.running.service import plain_settings, served
 
 KEY = "a-key-of-sixteen-characters"
 LEXICAL = {"tiers": ["lexical"]}

@@ -12,11 +12,11 @@ import pytest
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.token_vectors import Reading, TokenVectors
 from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT
-from tests.edge_app import read_problem
-from tests.fakes import WordEncoder
-from tests.scripted_judge import ScriptedJudge
-from tests.scripted_replies import completion, openai_error
-from tests.service import URL, evaluate, judge_settings, plain_settings, running
+from tests.doubles.fakes import WordEncoder
+from tests.doubles.scripted_judge import ScriptedJudge
+from tests.doubles.scripted_replies import completion, openai_error
+from tests.running.edge_app import read_problem
+from tests.running.service import URL, evaluate, judge_settings, plain_settings, running
 
 SAMPLE: dict[str, Any] = {
     "contexts": ["The Marlow Bridge was opened in 1931."],

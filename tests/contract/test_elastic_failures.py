@@ -8,8 +8,8 @@ import pytest
 
 from plumbline.ground.errors import InvalidInput
 from tests.contract.elastic_indexes import CHUNKS, built, chunk, lab, settings_of
-from tests.scripted_elasticsearch import ScriptedElasticsearch, error
-from tests.scripted_service import Answer, json_answer
+from tests.doubles.scripted_elasticsearch import ScriptedElasticsearch, error
+from tests.doubles.scripted_service import Answer, json_answer
 
 KEY = "VnVhQ2ZHY0JDZGJrUW0tZTVhT3g6dWkybHAyYXhU"
 

@@ -7,7 +7,7 @@ import pytest
 from elasticsearch.dsl import field, query
 
 from tests.contract.elastic_indexes import built, lab
-from tests.scripted_elasticsearch import ScriptedElasticsearch
+from tests.doubles.scripted_elasticsearch import ScriptedElasticsearch
 
 TEXT = "wing heat"
 MATCH: dict[str, Any] = {"query": TEXT, "fields": ["title^2", "text^1"], "tie_breaker": 0.0}

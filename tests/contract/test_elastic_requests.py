@@ -7,7 +7,7 @@ import pytest
 
 from plumbline.ground.errors import InvalidInput
 from tests.contract.elastic_indexes import CHUNKS, Lab, built, chunk, lab, settings_of
-from tests.scripted_elasticsearch import ScriptedElasticsearch
+from tests.doubles.scripted_elasticsearch import ScriptedElasticsearch
 
 BARE = {"_source": False, "track_total_hits": False}
 

@@ -9,9 +9,9 @@ from typing import cast
 import pytest
 
 from plumbline.models.chat.judge_connections import race_between_addresses
-from tests.scripted_judge import ScriptedJudge
-from tests.scripted_replies import completion, completion_payload
-from tests.scripted_transport import ask, failure_of, transport
+from tests.doubles.scripted_judge import ScriptedJudge
+from tests.doubles.scripted_replies import completion, completion_payload
+from tests.doubles.scripted_transport import ask, failure_of, transport
 
 GOOD = '{"ok": true}'
 BODY = json.dumps(completion_payload([{"index": 0, "message": {"content": GOOD}, "finish_reason": "stop"}])).encode()

@@ -9,9 +9,9 @@ from plumbline.extras.lab.retrievers import made
 from plumbline.extras.lab.retrievers.dense import DenseSettings
 from plumbline.ground.errors import InvalidInput
 from tests.contract.elastic_indexes import settings_of
-from tests.scripted_elasticsearch import ScriptedElasticsearch
-from tests.scripted_service import scripted
-from tests.small_models import WORDS, save_small_model
+from tests.doubles.scripted_elasticsearch import ScriptedElasticsearch
+from tests.doubles.scripted_service import scripted
+from tests.making.small_models import WORDS, save_small_model
 
 TEXTS = {f"d{place}": " ".join(WORDS[place : place + 3]) for place in range(8)}
 CHUNKS = [Chunk(name, name, {"text": text}, 0, len(text)) for name, text in TEXTS.items()]

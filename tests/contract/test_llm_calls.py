@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.scripted_judge import ScriptedJudge
-from tests.scripted_replies import RecordedRequest, Reply, completion
-from tests.service import JUDGE_KEY, claim, data_of, evaluate, judge_settings, running, verdicts
+from tests.doubles.scripted_judge import ScriptedJudge
+from tests.doubles.scripted_replies import RecordedRequest, Reply, completion
+from tests.running.service import JUDGE_KEY, claim, data_of, evaluate, judge_settings, running, verdicts
 
 FACTS = [f"Item {number} weighs {number + 10} kilograms." for number in range(1, 5)]
 CONTEXTS = [" ".join(FACTS), "The store opens at nine."]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT
-from tests.scripted_faults import (
+from tests.doubles.scripted_faults import (
     bad_chunked,
     close_mid_body,
     half_close,
@@ -21,8 +21,8 @@ from tests.scripted_faults import (
     reset_mid_body,
     trickle,
 )
-from tests.scripted_judge import ScriptedJudge
-from tests.scripted_replies import (
+from tests.doubles.scripted_judge import ScriptedJudge
+from tests.doubles.scripted_replies import (
     Step,
     completion,
     completion_payload,
@@ -34,7 +34,7 @@ from tests.scripted_replies import (
     status,
     wrong_content_type,
 )
-from tests.service import claim, evaluate, judge_settings, plain_settings, running, verdicts
+from tests.running.service import claim, evaluate, judge_settings, plain_settings, running, verdicts
 
 CONTEXT = "The Marlow Bridge was opened in 1931."
 ANSWER = f"{CONTEXT} Zebras enjoy quantum jazz."

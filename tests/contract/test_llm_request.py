@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from plumbline.ground.settings import Settings
-from tests.scripted_judge import ScriptedJudge
-from tests.scripted_replies import RecordedRequest, completion
-from tests.service import (
+from tests.doubles.scripted_judge import ScriptedJudge
+from tests.doubles.scripted_replies import RecordedRequest, completion
+from tests.running.service import (
     JUDGE_KEY,
     claim,
     data_of,

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.scripted_judge import ScriptedJudge
-from tests.scripted_replies import completion, completion_payload, status
-from tests.service import claim, data_of, evaluate, judge_settings, running, verdicts
+from tests.doubles.scripted_judge import ScriptedJudge
+from tests.doubles.scripted_replies import completion, completion_payload, status
+from tests.running.service import claim, data_of, evaluate, judge_settings, running, verdicts
 
 PROMPTS = Path(__file__).parents[2] / "prompts" / "verify_claims"
 CONTEXTS = [

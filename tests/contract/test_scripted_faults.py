@@ -17,7 +17,7 @@ import pytest
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 from openai.types.chat import ChatCompletion
 
-from tests.scripted_faults import (
+from tests.doubles.scripted_faults import (
     bad_chunked,
     close_mid_body,
     half_close,
@@ -28,8 +28,8 @@ from tests.scripted_faults import (
     reset_mid_body,
     trickle,
 )
-from tests.scripted_judge import ScriptedJudge
-from tests.scripted_replies import (
+from tests.doubles.scripted_judge import ScriptedJudge
+from tests.doubles.scripted_replies import (
     Reply,
     Step,
     completion,

@@ -14,9 +14,9 @@ import pytest
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient, DefaultHttpxClient, OpenAI
 from openai.types.chat import ChatCompletion
 
-from tests.scripted_faults import delayed, hang, reset
-from tests.scripted_judge import ScriptedJudge, running_judge
-from tests.scripted_replies import RecordedRequest, Step, completion, openai_error
+from tests.doubles.scripted_faults import delayed, hang, reset
+from tests.doubles.scripted_judge import ScriptedJudge, running_judge
+from tests.doubles.scripted_replies import RecordedRequest, Step, completion, openai_error
 
 
 @pytest.fixture

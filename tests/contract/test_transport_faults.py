@@ -15,7 +15,7 @@ import pytest
 from plumbline.ground.errors import TierFailure
 from plumbline.judging.ports.exchange import Ledger
 from plumbline.models.chat.attended_endpoint import Care
-from tests.scripted_faults import (
+from tests.doubles.scripted_faults import (
     bad_chunked,
     close_mid_body,
     delayed,
@@ -27,8 +27,8 @@ from tests.scripted_faults import (
     reset_mid_body,
     trickle,
 )
-from tests.scripted_judge import ScriptedJudge
-from tests.scripted_replies import (
+from tests.doubles.scripted_judge import ScriptedJudge
+from tests.doubles.scripted_replies import (
     RecordedRequest,
     Step,
     completion,
@@ -41,7 +41,7 @@ from tests.scripted_replies import (
     status,
     wrong_content_type,
 )
-from tests.scripted_transport import MODEL, PROMPT_CARE, REQUEST, ask, failure_of, transport
+from tests.doubles.scripted_transport import MODEL, PROMPT_CARE, REQUEST, ask, failure_of, transport
 
 GOOD = '{"ok": true}'
 

@@ -10,9 +10,9 @@ from pydantic import TypeAdapter
 
 from plumbline.ground.settings import ProviderName
 from plumbline.models.chat.providers import PROVIDERS
-from tests.scripted_judge import ScriptedJudge
-from tests.scripted_replies import RecordedRequest, Step, completion, openai_error, status
-from tests.scripted_transport import REQUEST, SCHEMA, ask, entry, failure_of, transport
+from tests.doubles.scripted_judge import ScriptedJudge
+from tests.doubles.scripted_replies import RecordedRequest, Step, completion, openai_error, status
+from tests.doubles.scripted_transport import REQUEST, SCHEMA, ask, entry, failure_of, transport
 
 GOOD = completion('{"ok": true}')
 PUBLISHED: TypeAdapter[Any] = TypeAdapter(CompletionCreateParamsNonStreaming)

@@ -11,9 +11,9 @@ from plumbline.ground.errors import TierFailure
 from plumbline.ground.settings import ModelPrice
 from plumbline.judging.ports.exchange import Ledger
 from plumbline.models.chat.attended_endpoint import Care
-from tests.scripted_faults import hang, reset, trickle
-from tests.scripted_judge import ScriptedJudge
-from tests.scripted_replies import (
+from tests.doubles.scripted_faults import hang, reset, trickle
+from tests.doubles.scripted_judge import ScriptedJudge
+from tests.doubles.scripted_replies import (
     RecordedRequest,
     Step,
     TokenCount,
@@ -22,7 +22,7 @@ from tests.scripted_replies import (
     openai_error,
     status,
 )
-from tests.scripted_transport import MODEL, REQUEST, ask, entry, failure_of, transport
+from tests.doubles.scripted_transport import MODEL, REQUEST, ask, entry, failure_of, transport
 
 GOOD = completion('{"ok": true}')
 PRICES = {MODEL: ModelPrice(input=1.0, output=10.0, cached=0.1)}

@@ -12,10 +12,10 @@ import pytest
 from plumbline.judging.ports.exchange import Ledger
 from plumbline.judging.ports.readiness import State
 from plumbline.models.chat.attended_endpoint import Care
-from tests.scripted_faults import hang, reset
-from tests.scripted_judge import ScriptedJudge
-from tests.scripted_replies import RecordedRequest, Step, completion, openai_error, status
-from tests.scripted_transport import KEY, PROMPT_CARE, ask, entry, failure_of, transport
+from tests.doubles.scripted_faults import hang, reset
+from tests.doubles.scripted_judge import ScriptedJudge
+from tests.doubles.scripted_replies import RecordedRequest, Step, completion, openai_error, status
+from tests.doubles.scripted_transport import KEY, PROMPT_CARE, ask, entry, failure_of, transport
 
 GOOD = completion('{"ok": true}')
 
@@ -286,7 +286,7 @@ async def test_a_second_key_for_one_address_is_an_endpoint_of_its_own(judge: Scr
 async def test_a_fallback_that_reads_less_is_passed_over(judge: ScriptedJudge) -> None:
     from dataclasses import replace
 
-    from tests.scripted_transport import REQUEST
+    from tests.doubles.scripted_transport import REQUEST
 
     judge.reply_with(status(500))
     async with ScriptedJudge() as other:
@@ -298,7 +298,7 @@ async def test_a_fallback_that_reads_less_is_passed_over(judge: ScriptedJudge) -
 
 async def test_judges_by_name_share_what_is_known_of_an_endpoint(judge: ScriptedJudge) -> None:
     from plumbline.models.chat.chat_models import build_chat_models
-    from tests.scripted_transport import transport_settings
+    from tests.doubles.scripted_transport import transport_settings
 
     judge.reply_with(status(401))
     chats = build_chat_models(transport_settings(judge, llm_judges={"other": (entry(judge),)}), PROMPT_CARE)

@@ -16,10 +16,10 @@ import pytest
 from plumbline.judging.ports.token_vectors import Reading, TokenVectors
 from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT
 from plumbline.main import create_app
-from tests.fakes import WordEncoder
-from tests.scripted_judge import ScriptedJudge, running_judge
-from tests.scripted_replies import RecordedRequest, Reply, completion
-from tests.service import (
+from tests.doubles.fakes import WordEncoder
+from tests.doubles.scripted_judge import ScriptedJudge, running_judge
+from tests.doubles.scripted_replies import RecordedRequest, Reply, completion
+from tests.running.service import (
     URL,
     claim,
     data_of,

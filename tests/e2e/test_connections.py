@@ -20,7 +20,7 @@ from starlette.requests import ClientDisconnect
 
 from plumbline.cli.connections import Patience, attended
 from plumbline.cli.serve import DrainingServer, connections_within_descriptors
-from tests.edge_app import in_thread
+from tests.running.edge_app import in_thread
 
 GET = b"GET /quick HTTP/1.1\r\nHost: a\r\n\r\n"
 PROMPT = Patience(head_seconds=0.3, taking_seconds=0.3)

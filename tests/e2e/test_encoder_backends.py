@@ -16,7 +16,7 @@ from plumbline.models.encoder.openvino_model import OpenVinoModel
 from plumbline.models.encoder.rows import forward_in_rows
 from plumbline.models.encoder.token_model import TokenModel
 from plumbline.models.encoder.torch_model import TorchModel
-from tests.small_models import save_small_model
+from tests.making.small_models import save_small_model
 
 TEXTS = (
     "The bridge was opened in",

@@ -13,7 +13,7 @@ from plumbline.ground.errors import StoreUnavailable
 from plumbline.rows.jobs.job import Held, JobState, Lease
 from plumbline.rows.jobs.sqlite_store import SqliteJobStore
 from plumbline.rows.scored_row import ScoredRow
-from tests.job_rows import TENANT, Handler, ended, lines_of, rows_of, submitted, until, working
+from tests.making.job_rows import TENANT, Handler, ended, lines_of, rows_of, submitted, until, working
 
 ROWS = 4_000
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.dockerfile import read_stages, sent
+from tests.reading.dockerfile import read_stages, sent
 
 ROOT = Path(__file__).parents[2]
 KEY = "a-key-for-the-image"
@@ -123,7 +123,7 @@ def service(context: Path, tmp_path: Path) -> Iterator[Image]:
         pytest.skip("needs root, overlays and a mount namespace")
     port = _port_for_later()
     scratch, log = tmp_path / "scratch", tmp_path / "log"
-    command = ["unshare", "--mount", sys.executable, "-m", "tests.image_stages"]
+    command = ["unshare", "--mount", sys.executable, "-m", "tests.running.image_stages"]
     arguments = [str(ROOT / "Dockerfile"), str(context), str(scratch), str(port)]
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'app'}:{ROOT}", "PLUMBLINE_API_KEYS": KEY}
     environment.pop("PLUMBLINE_DATA_DIR")

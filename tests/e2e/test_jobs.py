@@ -18,13 +18,13 @@ from plumbline.judging.ports.token_vectors import Reading
 from plumbline.judging.tiers.tier import SentenceEncoder
 from plumbline.main import create_app, end_streams
 from plumbline.rows.jobs.row_file import CHUNK_ROWS
-from tests.batch_service import SLOW, GatedEncoder
-from tests.edge_app import read_problem
-from tests.fakes import WordEncoder
-from tests.job_service import JOBS_URL, LINES, lines, read_job, read_rows, row
-from tests.scripted_judge import ScriptedJudge
-from tests.scripted_replies import completion
-from tests.service import claim, judge_settings, plain_settings, verdicts
+from tests.doubles.fakes import WordEncoder
+from tests.doubles.scripted_judge import ScriptedJudge
+from tests.doubles.scripted_replies import completion
+from tests.running.batch_service import SLOW, GatedEncoder
+from tests.running.edge_app import read_problem
+from tests.running.job_service import JOBS_URL, LINES, lines, read_job, read_rows, row
+from tests.running.service import claim, judge_settings, plain_settings, verdicts
 
 
 @contextlib.asynccontextmanager

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from plumbline.main import create_app
-from tests.fakes import WordEncoder
-from tests.service import plain_settings, served
+from tests.doubles.fakes import WordEncoder
+from tests.running.service import plain_settings, served
 
 PAGE = (Path(__file__).parents[2] / "docs" / "jobs.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL)

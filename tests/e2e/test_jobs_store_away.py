@@ -7,10 +7,10 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.edge_app import read_problem
-from tests.job_service import JOBS_URL, read_job, read_rows, row
-from tests.postgres_server import PostgresServer
-from tests.service import URL, plain_settings, running
+from tests.running.edge_app import read_problem
+from tests.running.job_service import JOBS_URL, read_job, read_rows, row
+from tests.running.postgres_server import PostgresServer
+from tests.running.service import URL, plain_settings, running
 
 LEXICAL = {"tiers": ["lexical"]}
 ROWS = [row(f"q{number}") for number in range(30)]

@@ -9,14 +9,14 @@ from benchmarks.kill_workers import CONCURRENCY, WORKERS, Fleet, environment
 from plumbline.main import create_app
 from plumbline.rows.jobs.job import JobState
 from plumbline.rows.jobs.store import JobStore
-from tests.fakes import WordEncoder
-from tests.job_rows import ended, lines_of, submitted
-from tests.job_stores import PostgresStores
-from tests.judge_process import judge_process, row
-from tests.kill_trial import KillTrial
-from tests.killable_service import killable_service
-from tests.postgres_server import PostgresServer
-from tests.service import plain_settings
+from tests.doubles.fakes import WordEncoder
+from tests.making.job_rows import ended, lines_of, submitted
+from tests.running.job_stores import PostgresStores
+from tests.running.judge_process import judge_process, row
+from tests.running.kill_trial import KillTrial
+from tests.running.killable_service import killable_service
+from tests.running.postgres_server import PostgresServer
+from tests.running.service import plain_settings
 
 
 @pytest.mark.timeout(180)

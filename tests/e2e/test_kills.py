@@ -10,11 +10,11 @@ import pytest
 from benchmarks.kill_service import CHUNK_ROWS, CONCURRENCY, environment
 from plumbline.rows.jobs.job import JobState
 from plumbline.rows.jobs.sqlite_store import SqliteJobStore
-from tests.deadly_worker import DEADLY
-from tests.job_rows import TENANT, lines_of, rows_of, submitted
-from tests.judge_process import judge_process
-from tests.kill_trial import KillTrial
-from tests.killable_service import killable_service
+from tests.making.job_rows import TENANT, lines_of, rows_of, submitted
+from tests.running.deadly_worker import DEADLY
+from tests.running.judge_process import judge_process
+from tests.running.kill_trial import KillTrial
+from tests.running.killable_service import killable_service
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -45,7 +45,7 @@ async def test_a_row_that_kills_three_workers_is_put_aside_and_the_job_completes
     codes: list[int] = []
     while not codes or codes[-1] != 0:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "tests.deadly_worker", str(tmp_path), cwd=REPOSITORY
+            sys.executable, "-m", "tests.running.deadly_worker", str(tmp_path), cwd=REPOSITORY
         )
         codes.append(await process.wait())
         assert len(codes) < 10

@@ -11,10 +11,10 @@ from plumbline.cli.main import main
 from plumbline.extras.lab.folder import load_results
 from plumbline.extras.lab.results import ExperimentResults, System
 from plumbline.main import create_app
-from tests.edge_app import serve
-from tests.lab_experiments import EXPERIMENT, QUERIES, tiny_experiment
-from tests.scripted_service import Answer, Asked, scripted
-from tests.service import plain_settings
+from tests.doubles.scripted_service import Answer, Asked, scripted
+from tests.making.lab_experiments import EXPERIMENT, QUERIES, tiny_experiment
+from tests.running.edge_app import serve
+from tests.running.service import plain_settings
 
 pytestmark = pytest.mark.timeout(120)
 

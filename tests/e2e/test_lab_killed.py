@@ -13,7 +13,7 @@ import pytest
 
 from plumbline.cli.main import main
 from plumbline.extras.lab.folder import load_results
-from tests.lab_experiments import EXPERIMENT, tiny_experiment
+from tests.making.lab_experiments import EXPERIMENT, tiny_experiment
 
 KILLS = 5
 SEED = 20

@@ -13,7 +13,7 @@ from plumbline.cli.main import main
 from plumbline.extras.lab.folder import load_results
 from plumbline.extras.lab.results import ExperimentResults, System
 from plumbline.ground.file_lock import alone
-from tests.lab_experiments import EXPERIMENT, QUERIES, tiny_experiment
+from tests.making.lab_experiments import EXPERIMENT, QUERIES, tiny_experiment
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -17,7 +17,7 @@ _HEAVY_OR_UNUSED = _HEAVY | {"openai", "psycopg", "procrastinate", "pyarrow", "r
 _ANSWER = """
 import asyncio
 from plumbline.main import create_app
-from tests.edge_app import client_of
+from tests.running.edge_app import client_of
 
 async def answer():
     app = create_app()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.openapi_service import fuzzed
+from tests.running.openapi_service import fuzzed
 
 # Coverage of every keyword is most of it; these are drawn on top, for each operation.
 EXAMPLES = 5

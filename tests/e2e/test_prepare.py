@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.cli.main import main
-from tests.small_models import save_small_model
+from tests.making.small_models import save_small_model
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")

@@ -12,11 +12,11 @@ from pydantic import SecretStr
 from plumbline.ground.settings import ModelPrice
 from plumbline.main import create_app
 from plumbline.models.encoder.encoder import SharedEncoder
-from tests.job_service import JOBS_URL, row
-from tests.prometheus_server import DEPLOY, Prometheus, program, prometheus
-from tests.scripted_judge import ScriptedJudge, running_judge
-from tests.scripted_replies import completion, openai_error
-from tests.service import URL, claim, judge_settings, served, verdicts
+from tests.doubles.scripted_judge import ScriptedJudge, running_judge
+from tests.doubles.scripted_replies import completion, openai_error
+from tests.running.job_service import JOBS_URL, row
+from tests.running.prometheus_server import DEPLOY, Prometheus, program, prometheus
+from tests.running.service import URL, claim, judge_settings, served, verdicts
 
 KEY = "key-of-a-prometheus"
 CONTEXT = "The Marlow Bridge was opened in 1931."

@@ -23,11 +23,11 @@ from plumbline.extras.cluster.score_batch import BatchScorer
 from plumbline.ground.settings import Settings
 from plumbline.rows.records.reading import read_records
 from plumbline.schemas.evaluation import EvaluationOptions
-from tests.cluster_files import BRIDGE, bridge_rows, timeless, write_lines
-from tests.scripted_faults import hang
-from tests.scripted_judge import ScriptedJudge
-from tests.scripted_replies import RecordedRequest, completion
-from tests.service import JUDGE_KEY, claim, judge_settings, plain_settings, verdicts
+from tests.doubles.scripted_faults import hang
+from tests.doubles.scripted_judge import ScriptedJudge
+from tests.doubles.scripted_replies import RecordedRequest, completion
+from tests.making.cluster_files import BRIDGE, bridge_rows, timeless, write_lines
+from tests.running.service import JUDGE_KEY, claim, judge_settings, plain_settings, verdicts
 
 ROOT = Path(__file__).parents[2]
 _HAS_RAY = find_spec("ray") is not None
@@ -45,7 +45,7 @@ async def scoring(*arguments: str, **environment: str) -> AsyncIterator[asyncio.
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
-        "tests.cluster_entry",
+        "tests.running.cluster_entry",
         *arguments,
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": f"{ROOT / 'app'}:{ROOT}", "PLUMBLINE_WARM_UP": "false", **environment},

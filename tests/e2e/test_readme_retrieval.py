@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.cli.main import main
-from tests.service import plain_settings, running
+from tests.running.service import plain_settings, running
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^plumbline ((?:evaluate|compare|fuse) [^\n]+)$", README, re.MULTILINE)

@@ -12,7 +12,7 @@ from plumbline.cli.main import main
 from plumbline.main import create_app
 from plumbline.models.encoder.encoder import SharedEncoder
 from plumbline.schemas.jobs import JobInfo
-from tests.service import plain_settings, served
+from tests.running.service import plain_settings, served
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 FILES = README.partition("## Score a file")[2].partition("## From Python")[0]

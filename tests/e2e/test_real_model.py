@@ -13,8 +13,8 @@ from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT
 from plumbline.main import create_app
 from plumbline.models.encoder.encoder import SharedEncoder
 from plumbline.models.encoder.loading import ModelChoice
-from tests.edge_app import client_of
-from tests.service import evaluate, plain_settings, running
+from tests.running.edge_app import client_of
+from tests.running.service import evaluate, plain_settings, running
 
 CONTEXT = (
     "The Marlow Bridge was opened in 1931 and carries two railway tracks across the river Teal. "

@@ -13,8 +13,8 @@ from plumbline.rows.report.page import render_html
 from plumbline.rows.report.shown_rows import GRAVEST_FIRST
 from plumbline.rows.report.shown_text import one_line
 from plumbline.schemas.report import ReportLanguage
-from tests.report_html import HOSTILE
-from tests.result_rows import error_line, hostile_lines, result_line, scored_line
+from tests.making.result_rows import error_line, hostile_lines, result_line, scored_line
+from tests.reading.report_html import HOSTILE
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 # Set before anything of the page runs; any of the hostile texts would change it.

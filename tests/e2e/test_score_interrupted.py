@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.score_files import comparable, read_rows, sample_row, score, score_and_exit, write_rows
+from tests.making.score_files import comparable, read_rows, sample_row, score, score_and_exit, write_rows
 
 _ROWS = 440
 _PARTS = 10
@@ -19,7 +19,7 @@ _POLL_SECONDS = 0.002
 _MOST_SECONDS = 200
 pytestmark = pytest.mark.timeout(_MOST_SECONDS + 40)
 # What takes seconds to import is imported once, and forked for each part
-_LOADED = ["tests.score_files", "plumbline.cli.score.score_file", "plumbline.cli.score.here"]
+_LOADED = ["tests.making.score_files", "plumbline.cli.score.score_file", "plumbline.cli.score.here"]
 
 
 @pytest.fixture

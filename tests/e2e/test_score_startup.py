@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from plumbline.main import create_app
-from tests.fakes import WordEncoder
-from tests.score_files import read_rows, sample_row, write_rows
-from tests.service import plain_settings, served
+from tests.doubles.fakes import WordEncoder
+from tests.making.score_files import read_rows, sample_row, write_rows
+from tests.running.service import plain_settings, served
 
 ROOT = Path(__file__).parents[2]
 

@@ -15,9 +15,9 @@ import httpx2
 import pytest
 
 from benchmarks.kill_service import environment
-from tests.edge_app import read_problem
-from tests.judge_process import JudgeProcess, judge_process, row
-from tests.killable_service import PORT, KillableService, killable_service
+from tests.running.edge_app import read_problem
+from tests.running.judge_process import JudgeProcess, judge_process, row
+from tests.running.killable_service import PORT, KillableService, killable_service
 
 _EVALUATIONS = 12
 _BATCHES = 3

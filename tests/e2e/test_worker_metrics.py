@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 
 from plumbline.service.metrics.observer import Metrics
-from tests.postgres_server import PostgresServer
+from tests.running.postgres_server import PostgresServer
 
 
 @contextmanager

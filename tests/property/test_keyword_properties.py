@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumbline.extras.lab.retrievers.terms import terms_in
-from tests.keyword_cases import built
+from tests.making.keyword_cases import built
 
 KINDS = ["best_fields", "cross_fields", "phrase_prefix", "plain"]
 # Any character at all, and words that meet.

@@ -10,8 +10,8 @@ from plumbline.rows.report.gates import GateOutcome
 from plumbline.rows.report.junit import junit_xml
 from plumbline.rows.report.markdown import escaped, markdown_summary
 from plumbline.rows.report.shown_text import visible, xml_text
-from tests.report_html import HOSTILE, Page, hostile_page, hostile_report
-from tests.result_rows import scored_line
+from tests.making.result_rows import scored_line
+from tests.reading.report_html import HOSTILE, Page, hostile_page, hostile_report
 
 # Any text that JSON can carry, and pieces that mean something where the report is written.
 PIECES = st.sampled_from(

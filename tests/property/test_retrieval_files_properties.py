@@ -15,7 +15,7 @@ from plumbline.retrieval.text_file import ReadLimits
 from plumbline.retrieval.trec import read_qrels, read_run, read_run_lines
 from plumbline.retrieval.trec_columns import read_run_columns
 from plumbline.retrieval.trec_layout import regular_text
-from tests.columns import score_column, text_column
+from tests.making.columns import score_column, text_column
 
 LIMITS = ReadLimits(max_bytes=10_000, max_rows=100)
 IDS = st.text(st.characters(codec="utf-8", exclude_characters="\0 \t\r\n\v\f"), min_size=1, max_size=8).filter(

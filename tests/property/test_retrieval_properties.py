@@ -13,7 +13,7 @@ from plumbline.retrieval.conventions import conventions_of
 from plumbline.retrieval.evaluate import Evaluation, evaluate
 from plumbline.retrieval.measure import CUTOFF_BY_NAME, Cutoff, Measure, parse_measure
 from plumbline.retrieval.run import Qrels, Results, Run
-from tests.columns import score_column
+from tests.making.columns import score_column
 
 _DOCUMENTS = [f"d{number}" for number in range(8)]
 _QUERIES = ["q1", "q2", "q3"]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from plumbline.judging.text.reference import exact_match, token_f1
 from plumbline.judging.text.scores import confidence, score
 from plumbline.judging.text.verdicts import SUPPORT_BY_VERDICT, Claim, Judgement, Verdict
-from tests.fakes import claim_of, judgement_of
+from tests.doubles.fakes import claim_of, judgement_of
 
 _SHARES = st.floats(0, 1)
 _WEIGHED_CLAIMS = st.sampled_from(Verdict).map(lambda verdict: claim_of(verdict, SUPPORT_BY_VERDICT.get(verdict)))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumbline.service.api.strict_json import parse_strictly
-from tests.edge_app import Sample, client_of, edge_app, read_problem
+from tests.running.edge_app import Sample, client_of, edge_app, read_problem
 
 APP = edge_app()
 CANARY = "zq7canary"

@@ -16,7 +16,7 @@ from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT, load_calibrati
 from plumbline.judging.tiers.embedding import EmbeddingTier
 from plumbline.judging.tiers.lexical import LexicalTier
 from plumbline.judging.tiers.tier import Ask
-from tests.fakes import WordEncoder, case_of
+from tests.doubles.fakes import WordEncoder, case_of
 
 CALIBRATIONS = load_calibrations(None)
 LEXICAL = LexicalTier(CALIBRATIONS, InlineExecutor())

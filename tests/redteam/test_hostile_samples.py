@@ -8,10 +8,10 @@ import pytest
 
 from plumbline.judging.text.injection import KINDS, SUSPECTED
 from plumbline.judging.text.words import normalise
+from tests.doubles.scripted_judge import ScriptedJudge
+from tests.doubles.scripted_replies import RecordedRequest, Reply, completion
 from tests.redteam.hostile_samples import HOSTILE_SAMPLES, HostileSample
-from tests.scripted_judge import ScriptedJudge
-from tests.scripted_replies import RecordedRequest, Reply, completion
-from tests.service import data_of, evaluate, judge_settings, running
+from tests.running.service import data_of, evaluate, judge_settings, running
 
 FAMILIES = sorted({sample.family for sample in HOSTILE_SAMPLES})
 _INJECTION_FLAGS = {SUSPECTED, *KINDS}

@@ -18,7 +18,7 @@ from plumbline.service.access.key import Limits, Scope
 from plumbline.service.access.key_changes import adopt_key, create_key, revoke_key, rotate_key
 from plumbline.service.access.key_file import MAX_KEYS, KeyFile, StoredKey, StoredLimits, read_keys, write_keys
 from plumbline.service.access.keyring import Keyring
-from tests.service import plain_settings
+from tests.running.service import plain_settings
 
 CONFIGURED = "key-of-the-settings-1"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

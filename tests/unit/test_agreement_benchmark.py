@@ -10,9 +10,9 @@ import pytest
 import structlog
 
 from benchmarks.agreement import main
-from tests.scripted_judge import ScriptedJudge
-from tests.scripted_replies import RecordedRequest, Step, completion
-from tests.service import claim, data_of, verdicts
+from tests.doubles.scripted_judge import ScriptedJudge
+from tests.doubles.scripted_replies import RecordedRequest, Step, completion
+from tests.running.service import claim, data_of, verdicts
 
 _PLACES = ("mill", "tower", "harbour", "library", "station")
 

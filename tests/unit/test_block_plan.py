@@ -13,7 +13,7 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.columns import ColumnMap
 from plumbline.rows.records.reading import read_records
 from plumbline.rows.records.record import ReadPosition
-from tests.cluster_files import bridge_rows, write_lines
+from tests.making.cluster_files import bridge_rows, write_lines
 
 AS_FOUND = Reading()
 REPEATED = [{**row, "custom_id": f"id-{number % 7}"} for number, row in enumerate(bridge_rows(23))]

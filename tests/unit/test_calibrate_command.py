@@ -13,7 +13,7 @@ from plumbline.judging.text.scores import score
 from plumbline.judging.tiers.calibration import CalibrationTable, load_calibrations
 from plumbline.judging.tiers.lexical import MODEL, LexicalTier
 from plumbline.judging.tiers.tier import TierName
-from tests.fakes import case_of
+from tests.doubles.fakes import case_of
 
 PLACES = (
     "mill",

@@ -11,7 +11,7 @@ from plumbline.judging.text.sample import SegmentedSample
 from plumbline.judging.text.verdicts import Judgement
 from plumbline.judging.tiers.cascade import CascadeResult, JudgeCascade, Turns
 from plumbline.judging.tiers.tier import AbsentTier, Ask, Tier, TierName
-from tests.fakes import AnsweringTier, FailingTier, SlowTier, case_of
+from tests.doubles.fakes import AnsweringTier, FailingTier, SlowTier, case_of
 
 CASE = case_of("The dam is safe.", "The dam is safe.")
 UPSTREAM = TierFailure(FailureReason.UPSTREAM_ERROR, "HTTP 500")

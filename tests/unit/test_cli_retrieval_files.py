@@ -7,7 +7,7 @@ import pytest
 from plumbline.cli import retrieval
 from plumbline.cli.main import main
 from plumbline.retrieval.text_file import ReadLimits
-from tests.bad_files import BAD_FILES, BAD_TABLES, BOMB, GOOD_GOLD, GOOD_QRELS, GOOD_RETRIEVED, GOOD_RUN
+from tests.making.bad_files import BAD_FILES, BAD_TABLES, BOMB, GOOD_GOLD, GOOD_QRELS, GOOD_RETRIEVED, GOOD_RUN
 
 
 def written(folder: Path, *, qrels: bytes, run: bytes) -> tuple[str, str]:

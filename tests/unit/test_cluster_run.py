@@ -17,8 +17,8 @@ from plumbline.extras.cluster.task import ClusterTask
 from plumbline.ground.errors import ClusterUnavailable, ConfigurationError, InvalidInput
 from plumbline.ground.settings import Settings
 from plumbline.schemas.evaluation import EvaluationOptions
-from tests.cluster_files import bridge_rows, write_lines
-from tests.service import plain_settings
+from tests.making.cluster_files import bridge_rows, write_lines
+from tests.running.service import plain_settings
 
 LEXICAL = EvaluationOptions(tiers=["lexical"])
 

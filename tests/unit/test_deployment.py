@@ -14,8 +14,8 @@ from plumbline.assembly import _DRAIN_SECONDS as ROWS_DRAIN_SECONDS
 from plumbline.cli.main import main
 from plumbline.ground.settings import Settings, variable_name
 from plumbline.main import create_app
-from tests.dockerfile import read_stages
-from tests.service import plain_settings
+from tests.reading.dockerfile import read_stages
+from tests.running.service import plain_settings
 
 ROOT = Path(__file__).parents[2]
 MANIFESTS = ROOT / "deploy" / "kubernetes"

@@ -15,7 +15,7 @@ from plumbline.judging.tiers.calibration import (
 )
 from plumbline.judging.tiers.embedding import EmbeddingTier
 from plumbline.judging.tiers.tier import Ask, TierName
-from tests.fakes import WordEncoder, case_of
+from tests.doubles.fakes import WordEncoder, case_of
 
 MINILM = "all-MiniLM-L6-v2"
 NO_CALIBRATION = CalibrationTable(())

@@ -5,7 +5,7 @@ import pytest
 from plumbline.judging.text.verdicts import Claim, Evidence, Verdict
 from plumbline.judging.tiers.evidence.search import EvidenceSearch
 from plumbline.judging.tiers.evidence.settlement import doubts, settle
-from tests.fakes import claim_of
+from tests.doubles.fakes import claim_of
 
 BRIDGE = "The old bridge was closed to cars in 2008. It carries 40,000 people a day."
 DAM = "大坝于1932年建成，高达120米。"

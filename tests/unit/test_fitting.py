@@ -27,7 +27,7 @@ from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT, Calibration, C
 from plumbline.judging.tiers.lexical import MODEL, LexicalTier, find_wording
 from plumbline.judging.tiers.support.wording import WORD_MEASURES
 from plumbline.judging.tiers.tier import TierName
-from tests.fakes import case_of
+from tests.doubles.fakes import case_of
 
 NAMES = ("character_coverage", "near_pairs")
 GATE = Gate(measure="character_coverage", closed=0.1, open=0.4)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from plumbline.extras.lab.retrievers.terms import terms_in
-from tests.keyword_cases import built
-from tests.keyword_oracle import bm25s_scores, one_byte
+from tests.doubles.keyword_oracle import bm25s_scores, one_byte
+from tests.making.keyword_cases import built
 
 WORDS = ["wing", "wings", "flutter", "the", "of", "heat", "Flow", "flows", "naca0012", "肺癌", "检查", "CT检查", "的"]
 WORDS += [f"term{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]

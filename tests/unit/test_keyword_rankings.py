@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.keyword_cases import Fields, built
+from tests.making.keyword_cases import Fields, built
 
 # idf of a term in n of N chunks, as one_of_2: n = 1, N = 2.
 ONE_OF_2, BOTH_OF_2 = log(2), log(1.2)

@@ -9,7 +9,7 @@ from plumbline.extras.lab.chunkings import AnyChunking
 from plumbline.extras.lab.chunkings.parts import HEADING
 from plumbline.extras.lab.corpus import BODY, Chunk, Document
 from plumbline.ground.errors import InvalidInput
-from tests.small_models import word_tokenizer
+from tests.making.small_models import word_tokenizer
 
 _ADAPTER: TypeAdapter[AnyChunking] = TypeAdapter(AnyChunking)
 

@@ -10,7 +10,7 @@ from plumbline.extras.lab.corpora import AnyCorpus
 from plumbline.extras.lab.corpora.gathering import run_id
 from plumbline.extras.lab.corpus import Corpus, Document, Query
 from plumbline.ground.errors import InvalidInput
-from tests.record_files import json_lines, write_file
+from tests.making.record_files import json_lines, write_file
 
 _ADAPTER: TypeAdapter[AnyCorpus] = TypeAdapter(AnyCorpus)
 

@@ -11,8 +11,8 @@ from plumbline.extras.lab.report.plots import HEIGHT, WIDTH, plot
 from plumbline.extras.lab.report.wording import LANGUAGES, PageLanguage, words_in
 from plumbline.extras.lab.results import ExperimentResults
 from plumbline.retrieval.report import LatencySummary
-from tests.lab_results import results_of
-from tests.report_html import HOSTILE, Page
+from tests.making.lab_results import results_of
+from tests.reading.report_html import HOSTILE, Page
 
 LOADING = {"script", "img", "iframe", "object", "embed", "link", "base", "form", "input"}
 

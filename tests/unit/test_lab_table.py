@@ -6,7 +6,7 @@ import pytest
 
 from plumbline.extras.lab.report.table import bytes_shown, number_shown, readable, systems_table
 from plumbline.retrieval.tables import Marked, as_csv, as_markdown
-from tests.lab_results import results_of
+from tests.making.lab_results import results_of
 
 
 def test_a_row_has_the_means_the_marks_and_the_costs() -> None:

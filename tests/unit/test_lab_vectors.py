@@ -15,7 +15,7 @@ from plumbline.extras.lab.retrievers.dense import DenseSettings
 from plumbline.extras.lab.retrievers.distinct_texts import DistinctTexts
 from plumbline.extras.lab.retrievers.learned_sparse import LearnedSparseSettings
 from plumbline.ground.errors import InvalidInput
-from tests.small_models import TOKENS, WORDS, save_small_model, save_small_splade
+from tests.making.small_models import TOKENS, WORDS, save_small_model, save_small_splade
 
 MODELS: dict[str, Path] = {}
 

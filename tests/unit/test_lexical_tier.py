@@ -9,7 +9,7 @@ from plumbline.judging.text.words import Language
 from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT, Calibration, CalibrationTable, Gate, Source
 from plumbline.judging.tiers.lexical import MODEL, LexicalTier
 from plumbline.judging.tiers.tier import Ask, TierName
-from tests.fakes import case_of
+from tests.doubles.fakes import case_of
 
 NO_CALIBRATION = CalibrationTable(())
 # 1 / (1 + e^4): the default curve where nothing is found.

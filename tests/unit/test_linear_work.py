@@ -9,7 +9,7 @@ import pytest
 from plumbline.judging.text.sample import SegmentedSample
 from plumbline.judging.text.words import content_words, normalise
 from plumbline.judging.tiers.lexical import find_wording
-from tests.fakes import case_of
+from tests.doubles.fakes import case_of
 
 
 def characters_normalised(work: Callable[[], object]) -> int:

@@ -15,7 +15,7 @@ from plumbline.judging.text.verdicts import Judgement, Verdict
 from plumbline.judging.tiers.llm import LlmTier, PromptSet
 from plumbline.judging.tiers.prompts import PromptLibrary
 from plumbline.judging.tiers.tier import Ask, ChatModel
-from tests.fakes import ScriptedChat, case_of
+from tests.doubles.fakes import ScriptedChat, case_of
 
 PROMPTS = PromptSet(PromptLibrary("verify_claims", "v2"), PromptLibrary("check_claims", "v1"))
 ANSWER = "The dam was built in 1932. It is 120 metres high."

@@ -8,7 +8,7 @@ from plumbline.judging.text.sample import Sample
 from plumbline.judging.tiers.lexical import MODEL
 from plumbline.judging.tiers.support.wording import CHARACTER_MEASURES, WORD_MEASURES
 from plumbline.judging.tiers.tier import TierName
-from tests.fakes import WordEncoder
+from tests.doubles.fakes import WordEncoder
 
 LAMP, DAM, ROPE = "The keeper lit the lamp.", "The dam of Keld is old.", "Anna sells red rope."
 

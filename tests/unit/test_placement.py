@@ -14,7 +14,7 @@ from plumbline.judging.tiers.cascade import JudgeCascade
 from plumbline.judging.tiers.llm import LlmTier, PromptSet
 from plumbline.judging.tiers.placement import SMALL_CHARACTERS
 from plumbline.judging.tiers.prompts import PromptLibrary
-from tests.fakes import ScriptedChat
+from tests.doubles.fakes import ScriptedChat
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from plumbline.rows.records.columns import PRESETS, ColumnMap
 from plumbline.rows.records.reading import read_records
 from plumbline.rows.records.record import Record
 from plumbline.rows.records.record_fields import context_texts
-from tests.record_files import MILL, json_lines, read_all, write_file
+from tests.making.record_files import MILL, json_lines, read_all, write_file
 
 PASSAGES = ["磨坊建于1890年。", 'It\'s the "old" mill.']
 WANTED = Sample("磨坊多少年了?", tuple(PASSAGES), "建于1890年。", "1890年")

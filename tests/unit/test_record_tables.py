@@ -8,7 +8,7 @@ import pytest
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.record import BadRow, ReadPosition
 from plumbline.rows.records.table_rows import TableRows
-from tests.record_files import read_all, write_file
+from tests.making.record_files import read_all, write_file
 
 HEADER = "custom_id,question,contexts,answer\n"
 

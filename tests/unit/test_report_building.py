@@ -13,9 +13,9 @@ from plumbline.rows.report.result_lines import LineProblem, LineReader
 from plumbline.schemas import evaluation, problem, rows
 from plumbline.schemas.json_line import json_line
 from plumbline.schemas.rows import RowResult
-from tests.batch_service import row as sample_row
-from tests.result_rows import error_line, result_line, scored_line
-from tests.service import evaluate, plain_settings, running
+from tests.making.result_rows import error_line, result_line, scored_line
+from tests.running.batch_service import row as sample_row
+from tests.running.service import evaluate, plain_settings, running
 
 
 def ids_of(report: Report) -> list[str]:

@@ -6,7 +6,7 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.rows.report.building import build_report
 from plumbline.rows.report.gates import Gate, all_passed, baseline_outcomes, max_degraded_outcome, parse_gate
 from plumbline.schemas.report import ReportSummary
-from tests.result_rows import error_line, result_line, scored_line
+from tests.making.result_rows import error_line, result_line, scored_line
 
 
 def summary_of(*lines: bytes, before: list[bytes] | None = None) -> ReportSummary:

@@ -17,8 +17,8 @@ from plumbline.rows.report.page import render_html
 from plumbline.rows.report.shown_rows import GRAVEST_FIRST, shown_row
 from plumbline.rows.report.shown_text import one_line, visible
 from plumbline.schemas.report import ReportLanguage
-from tests.report_html import HOSTILE, Page, colours, contrast, hostile_page
-from tests.result_rows import claim, error_line, result_line, scored_line
+from tests.making.result_rows import claim, error_line, result_line, scored_line
+from tests.reading.report_html import HOSTILE, Page, colours, contrast, hostile_page
 
 PARTS = Path(page_module.__file__).parent / "page_parts"
 CSS = "".join((PARTS / name).read_text(encoding="utf-8") for name in ("base.css", "page.css"))

@@ -9,8 +9,8 @@ from plumbline.rows.report.building import build_report
 from plumbline.rows.report.gates import GateOutcome
 from plumbline.rows.report.junit import junit_xml
 from plumbline.rows.report.markdown import escaped, markdown_summary
-from tests.report_html import HOSTILE, hostile_report
-from tests.result_rows import error_line, result_line, scored_line
+from tests.making.result_rows import error_line, result_line, scored_line
+from tests.reading.report_html import HOSTILE, hostile_report
 
 PASSED = GateOutcome("faithfulness", "at least 0.8", "0.9", passed=True)
 FAILED = GateOutcome("degraded", "at most 0.02", "0.5", passed=False)

@@ -10,7 +10,7 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.result_columns import RESULT_COLUMNS, flat_result
 from plumbline.rows.records.safe_cells import original_text, safe_text
 from plumbline.rows.records.writing import ResultWriter
-from tests.record_files import write_and_fail
+from tests.making.record_files import write_and_fail
 
 RESULT: dict[str, object] = {
     "custom_id": "m1",

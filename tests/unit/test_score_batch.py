@@ -13,8 +13,8 @@ from plumbline.extras.cluster.score_batch import BATCH_COLUMNS, BatchScorer
 from plumbline.ground.errors import InvalidInput
 from plumbline.schemas.evaluation import EvaluationOptions
 from plumbline.schemas.rows import RowError, RowResult
-from tests.cluster_files import BRIDGE, bridge_rows, timeless
-from tests.service import plain_settings
+from tests.making.cluster_files import BRIDGE, bridge_rows, timeless
+from tests.running.service import plain_settings
 
 LEXICAL = EvaluationOptions(tiers=["lexical"])
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.score_files import comparable, read_rows, sample_row, score, write_rows
+from tests.making.score_files import comparable, read_rows, sample_row, score, write_rows
 
 LEXICAL = ("--tiers", "lexical", "--quiet")
 

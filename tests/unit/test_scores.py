@@ -6,7 +6,7 @@ import pytest
 
 from plumbline.judging.text.scores import confidence, contexts_used, count_verdicts, score
 from plumbline.judging.text.verdicts import Claim, Evidence, Verdict
-from tests.fakes import claim_of, judgement_of
+from tests.doubles.fakes import claim_of, judgement_of
 
 SUPPORTED = claim_of(Verdict.SUPPORTED, 1.0)
 PARTIAL = claim_of(Verdict.PARTIAL, 0.5)

@@ -6,7 +6,7 @@ from plumbline.judging.text.verdicts import Claim, Evidence, Verdict
 from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT, Calibration
 from plumbline.judging.tiers.sentence_claims import Finding, claims_of, support_of
 from plumbline.judging.tiers.tier import TierName
-from tests.fakes import case_of
+from tests.doubles.fakes import case_of
 
 # Support is 1 / (1 + e^-(10 * coverage - 5)).
 STEEP = Calibration(

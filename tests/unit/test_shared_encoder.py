@@ -16,7 +16,7 @@ from plumbline.models.encoder.encoder import SharedEncoder
 from plumbline.models.encoder.loading import ModelChoice
 from plumbline.models.encoder.rows import Batch
 from plumbline.models.encoder.text_reader import TextReader
-from tests.small_models import word_tokenizer
+from tests.making.small_models import word_tokenizer
 
 SECONDS = 20.0
 

@@ -11,8 +11,8 @@ from plumbline.extras.cluster.cluster_run import ClusterRun
 from plumbline.extras.cluster.shared_settings import OWN, judges_digest, received_settings, sent_settings, share_of
 from plumbline.extras.cluster.task import ClusterTask
 from plumbline.ground.settings import Settings, load_settings, variable_name
-from tests.cluster_files import bridge_rows, write_lines
-from tests.service import plain_settings
+from tests.making.cluster_files import bridge_rows, write_lines
+from tests.running.service import plain_settings
 
 KEY = "sk-PLANTED-0001"
 ENDPOINT = json.dumps([{"provider": "openai", "model": "m", "api_key": KEY}])

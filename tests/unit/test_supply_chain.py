@@ -10,8 +10,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.dockerfile import read_stages
-from tests.licences import licence_of, locked, table
+from tests.reading.dockerfile import read_stages
+from tests.reading.licences import licence_of, locked, table
 
 ROOT = Path(__file__).parents[2]
 LOCKS = ["requirements-image.lock", "requirements-torch.lock", "requirements-build.lock"]

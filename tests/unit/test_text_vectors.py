@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.models.encoder import model_files
 from plumbline.models.encoder.text_vectors import Prompts, TextVectors
-from tests.small_models import save_small_model, save_small_splade
+from tests.making.small_models import save_small_model, save_small_splade
 
 TEXTS = [
     "the bridge was opened",

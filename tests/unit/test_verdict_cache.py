@@ -15,7 +15,7 @@ from plumbline.judging.text.verdicts import JudgeAccount, Judgement, Verdict
 from plumbline.judging.tiers import verdict_cache
 from plumbline.judging.tiers.tier import Ask, TierName
 from plumbline.judging.tiers.verdict_cache import CachedTier, verdict_key
-from tests.fakes import case_of, claim_of
+from tests.doubles.fakes import case_of, claim_of
 
 CASE = case_of("The lamp burns.", "The lamp burns at dusk.", question="Does it burn?")
 JUDGEMENT = Judgement(

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from plumbline.judging.tiers.support.wording import CHARACTER_MEASURES, WORD_MEASURES, Wording, measure_wording
-from tests.fakes import case_of
+from tests.doubles.fakes import case_of
 
 # -ln(1.05 - share) of no pair, of one half, of all.
 NO_PAIR, HALF, ALL = -math.log(1.05), -math.log(0.55), -math.log(0.05)

@@ -1,0 +1,381 @@
+"""What a store of jobs promises, whichever it is."""
+
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+
+from plumbline.ground.errors import IdempotencyConflict, JobStateConflict, JobUnknown
+from plumbline.rows.jobs.job import Action, Held, JobState, Lease, NewJob
+from plumbline.rows.jobs.store import JobStore
+from plumbline.rows.records.record import Record, RecordProblem
+from tests.making.job_rows import TENANT, Handler, ended, lines_of, rows_of, scored, submitted, upload, working
+from tests.running.job_stores import Stores
+
+ROWS = 250
+OWNER = "somebody"
+
+
+@pytest.fixture
+async def store(stores: Stores) -> AsyncIterator[JobStore]:
+    store = stores.open()
+    yield store
+    await store.close()
+
+
+async def leased(store: JobStore) -> Lease:
+    """A chunk, leased by this process; the upload is read first where it is not."""
+    while True:
+        lease = await store.lease(store.owner())
+        assert lease is not None
+        if lease.chunk >= 0:
+            return lease
+        await store.validate(lease)
+
+
+async def chunk(store: JobStore, lease: Lease, *, is_done: bool = True) -> Held:
+    """All rows of the chunk, committed."""
+    rows = [scored(row.row, "judged") for row, _ in await store.rows(lease)]
+    return await store.commit(lease, rows, is_done=is_done)
+
+
+async def test_a_job_that_was_taken_is_there_for_whoever_opens_the_folder_next(store: JobStore, stores: Stores) -> None:
+    job = await submitted(store, rows_of(3), name="nightly", options=b'{"samples": 3}', max_cost=2.5)
+    await store.close()
+
+    reopened = stores.open()
+    found = await reopened.get(TENANT, job.id)
+    await reopened.close()
+
+    assert (found.name, found.options, found.max_cost) == ("nightly", b'{"samples": 3}', 2.5)
+    assert (found.state, found.seq) == (stores.first_state, 0)
+    assert found.total == (None if found.state is JobState.VALIDATING else 3)
+
+
+async def test_rows_are_kept_as_they_were_understood_and_handed_out_in_chunks(store: JobStore) -> None:
+    await submitted(store, [*rows_of(ROWS - 1), "{torn"])
+    leases = [await leased(store) for _ in range(3)]
+
+    rows = [row for lease in leases for row, _ in await store.rows(lease)]
+
+    assert [lease.chunk for lease in leases] == [0, 1, 2]
+    assert [row.row for row in rows] == list(range(ROWS))
+    assert [row.custom_id for row in rows[:-1]] == [f"q{row}" for row in range(ROWS - 1)]
+    assert isinstance(rows[0], Record)
+    assert rows[0].sample.contexts == ("c",)
+    assert isinstance(rows[-1], RecordProblem)
+    assert rows[-1].line == ROWS
+    assert await store.lease(OWNER) is None
+
+
+async def test_rows_that_are_committed_are_not_handed_out_again(store: JobStore) -> None:
+    job = await submitted(store, rows_of(5))
+    lease = await leased(store)
+    await store.commit(lease, [scored(1, "judged"), scored(3, "judged")], is_done=False)
+    await store.release(lease)
+
+    again = await leased(store)
+
+    assert again.fence > lease.fence
+    assert again.deaths == 0
+    assert [row.row for row, _ in await store.rows(again)] == [0, 2, 4]
+    assert await store.results(TENANT, job.id, after=-1, limit=10) == []
+
+
+async def test_a_result_is_kept_once_whatever_is_committed_after_it(store: JobStore) -> None:
+    job = await submitted(store, rows_of(1))
+    lease = await leased(store)
+    await store.commit(lease, [scored(0, "judged", text="first")], is_done=False)
+
+    await store.commit(lease, [scored(0, "failed", text="second")], is_done=True)
+
+    [line] = await lines_of(store, job.id)
+    done = await store.get(TENANT, job.id)
+    assert line["text"] == "first"
+    assert done.state is JobState.COMPLETED
+    assert done.counts.usage.calls == 1
+
+
+async def test_results_are_readable_in_order_up_to_the_first_row_that_is_not_done(store: JobStore) -> None:
+    job = await submitted(store, rows_of(6))
+    lease = await leased(store)
+    await store.commit(lease, [scored(row, "judged") for row in (0, 1, 2, 4)], is_done=False)
+
+    readable = await store.results(TENANT, job.id, after=-1, limit=10)
+    page = await store.results(TENANT, job.id, after=0, limit=1)
+
+    assert [line.row for line in readable] == [0, 1, 2]
+    assert [line.row for line in page] == [1]
+    assert await store.results(TENANT, job.id, after=2, limit=10) == []
+
+
+async def test_an_owner_whose_lease_has_passed_cannot_commit(store: JobStore, stores: Stores) -> None:
+    job = await submitted(store, rows_of(2))
+    late = await leased(store)
+    await stores.aged(store, 3600)
+    heir = await leased(store)
+
+    assert (heir.chunk, heir.deaths) == (late.chunk, 1)
+    assert await chunk(store, late) is Held.LOST
+    assert await store.renew(late) is Held.LOST
+    assert await store.begin(late, [0]) is Held.LOST
+    await store.release(late)
+    assert await store.rows(late) == []
+    assert await lines_of(store, job.id) == []
+    assert await chunk(store, heir) is Held.YES
+    assert len(await lines_of(store, job.id)) == 2
+
+
+async def test_a_lease_that_is_renewed_is_not_handed_out(store: JobStore, stores: Stores) -> None:
+    await submitted(store, rows_of(2))
+    lease = await leased(store)
+    for _ in range(5):
+        await stores.aged(store, 20)
+        assert await store.renew(lease) is Held.YES
+
+    await stores.aged(store, 0)
+    assert await store.lease(OWNER) is None
+
+
+async def test_rows_that_were_under_way_when_their_owner_ended_have_a_strike(store: JobStore, stores: Stores) -> None:
+    await submitted(store, rows_of(4))
+    await store.release(await leased(store))
+    strikes = []
+    for _ in range(3):
+        lease = await store.lease("dead-owner")
+        assert lease is not None
+        strikes.append({row.row: count for row, count in await store.rows(lease)})
+        await store.begin(lease, [1])
+        await store.begin(lease, [2, 3])
+        await store.commit(lease, [scored(3, "judged")], is_done=False)
+        await stores.aged(store, 0)
+
+    assert strikes == [{0: 0, 1: 0, 2: 0, 3: 0}, {0: 0, 1: 1, 2: 1}, {0: 0, 1: 2, 2: 2}]
+
+
+async def test_a_chunk_that_is_given_back_blames_nobody(store: JobStore, stores: Stores) -> None:
+    await submitted(store, rows_of(2))
+    lease = await leased(store)
+    await store.begin(lease, [0, 1])
+    await store.release(lease)
+    await stores.aged(store, 0)
+
+    again = await leased(store)
+    assert [strikes for _, strikes in await store.rows(again)] == [0, 0]
+
+
+async def test_two_jobs_take_turns(store: JobStore) -> None:
+    first = await submitted(store, rows_of(ROWS))
+    second = await submitted(store, rows_of(ROWS))
+    if first.state is JobState.VALIDATING:
+        validations = [await store.lease(store.owner()) for _ in range(2)]
+        for each in validations:
+            assert each is not None
+            await store.validate(each)
+
+    leases = [await leased(store) for _ in range(4)]
+
+    assert [lease.job_id for lease in leases] == [first.id, second.id, first.id, second.id]
+
+
+async def test_a_file_without_a_single_row_fails_the_job_with_the_reason(store: JobStore) -> None:
+    job = await submitted(store, ["{no", "[1]"])
+    async with working(store, Handler()):
+        failed = await ended(store, job.id)
+
+    assert failed.state is JobState.FAILED
+    assert failed.problem is not None
+    assert "no good row" in failed.problem
+
+
+async def test_rows_before_damage_are_scored_and_the_damage_is_told(store: JobStore) -> None:
+    rows = [{"custom_id": "q1", "contexts": ["c"], "answer": "ok"}]
+    path = store.new_upload()
+    path.write_text(json.dumps(rows)[:-1])
+    job = (await store.submit(NewJob(TENANT, b"{}"), upload(store, [])._replace(path=path, form="json"))).job
+    async with working(store, Handler()):
+        done = await ended(store, job.id)
+
+    assert done.state is JobState.COMPLETED_WITH_ERRORS
+    assert done.total == 1
+    assert done.problem is not None
+    assert "not closed" in done.problem
+
+
+@pytest.mark.parametrize(
+    ("actions", "state"),
+    [
+        (["pause", "pause"], "paused"),
+        (["pause", "resume", "resume"], "queued"),
+        (["cancel", "cancel"], "cancelled"),
+        (["pause", "cancel"], "cancelled"),
+    ],
+)
+async def test_actions_lead_to_states_and_may_be_repeated(store: JobStore, actions: list[str], state: str) -> None:
+    job = await submitted(store, rows_of(2))
+    await store.release(await leased(store))
+    for action in actions:
+        job = await store.act(TENANT, job.id, action)  # type: ignore[arg-type]
+
+    changes = await store.changes(TENANT, job.id, after=-1)
+
+    assert job.state == state
+    assert changes[-1].state == state
+    assert [change.seq for change in changes] == list(range(len(changes)))
+    assert await store.changes(TENANT, job.id, after=job.seq) == []
+
+
+@pytest.mark.parametrize("action", ["pause", "resume"])
+async def test_an_action_that_the_state_forbids_is_a_conflict(store: JobStore, action: Action) -> None:
+    job = await submitted(store, rows_of(2))
+    await store.act(TENANT, job.id, "cancel")
+
+    with pytest.raises(JobStateConflict, match="cannot be"):
+        await store.act(TENANT, job.id, action)
+
+
+async def test_a_job_whose_file_is_still_to_be_read_cannot_be_paused(store: JobStore) -> None:
+    job = await submitted(store, rows_of(2))
+    if job.state is JobState.VALIDATING:
+        with pytest.raises(JobStateConflict, match="cannot be"):
+            await store.act(TENANT, job.id, "pause")
+    else:
+        assert (await store.act(TENANT, job.id, "pause")).state is JobState.PAUSED
+
+
+async def test_what_is_committed_after_a_cancel_is_not_kept(store: JobStore) -> None:
+    job = await submitted(store, rows_of(2))
+    lease = await leased(store)
+    await store.act(TENANT, job.id, "cancel")
+
+    assert await chunk(store, lease) is Held.LOST
+    assert await lines_of(store, job.id) == []
+    assert (await store.get(TENANT, job.id)).state is JobState.CANCELLED
+
+
+async def test_what_is_committed_after_a_pause_is_kept(store: JobStore) -> None:
+    job = await submitted(store, rows_of(2))
+    lease = await leased(store)
+    await store.act(TENANT, job.id, "pause")
+
+    assert await store.commit(lease, [scored(0, "judged")], is_done=False) is Held.PAUSED
+    await store.release(lease)
+    assert await store.lease(store.owner()) is None
+    assert len(await lines_of(store, job.id)) == 1
+
+
+@pytest.mark.parametrize(("select", "again"), [("failed", [1, 4]), ("degraded", [2])])
+async def test_retry_scores_exactly_those_rows_again(store: JobStore, select: str, again: list[int]) -> None:
+    rows = rows_of(6, row1="failed", row2="degraded", row4="not_judged", row5="invalid")
+    job = await submitted(store, rows)
+    handler = Handler()
+    async with working(store, handler):
+        first = await ended(store, job.id)
+        before = await lines_of(store, job.id)
+        handler.calls.clear()
+        handler.is_degraded = False
+        await store.retry(TENANT, job.id, select)  # type: ignore[arg-type]
+        second = await ended(store, job.id)
+
+    after = await lines_of(store, job.id)
+    assert sorted(handler.calls) == again
+    assert [line for line in after if line["row"] not in again] == [line for line in before if line["row"] not in again]
+    # what replaced results cost was spent all the same
+    assert second.counts.usage.calls == first.counts.usage.calls + len(again)
+    assert second.counts.done == 6
+    assert second.counts.degraded == (0 if select == "degraded" else 1)
+
+
+async def test_a_result_stays_readable_until_another_takes_its_place(store: JobStore) -> None:
+    job = await submitted(store, rows_of(3, row1="failed"))
+    handler = Handler()
+    async with working(store, handler):
+        await ended(store, job.id)
+        handler.gate.clear()
+        await store.retry(TENANT, job.id, "failed")
+        await ended(store, job.id, state="running")
+        assert [line["status"] for line in await lines_of(store, job.id)] == ["judged", "failed", "judged"]
+
+
+async def test_retry_of_nothing_is_a_conflict(store: JobStore) -> None:
+    job = await submitted(store, rows_of(2))
+    with pytest.raises(JobStateConflict, match="wait for its end"):
+        await store.retry(TENANT, job.id, "failed")
+    async with working(store, Handler()):
+        await ended(store, job.id)
+
+    with pytest.raises(JobStateConflict, match="no row of the job is degraded"):
+        await store.retry(TENANT, job.id, "degraded")
+
+
+async def test_the_same_key_with_the_same_request_is_the_first_job(store: JobStore) -> None:
+    new = NewJob(TENANT, b"{}", idempotency_key="k1", fingerprint="f1")
+    first = await store.submit(new, upload(store, rows_of(1)))
+    spare = upload(store, rows_of(1))
+    again = await store.submit(new, spare)
+    other = await store.submit(new._replace(tenant="tenant-2", fingerprint="f2"), upload(store, rows_of(1)))
+
+    assert (first.is_new, again.is_new, other.is_new) == (True, False, True)
+    assert again.job.id == first.job.id
+    assert not spare.path.exists()
+    with pytest.raises(IdempotencyConflict):
+        await store.submit(new._replace(fingerprint="f2"), upload(store, rows_of(1)))
+
+
+async def test_a_job_of_another_tenant_is_as_none(store: JobStore) -> None:
+    job = await submitted(store, rows_of(1))
+    for call in (
+        store.get("tenant-2", job.id),
+        store.act("tenant-2", job.id, "cancel"),
+        store.retry("tenant-2", job.id, "failed"),
+        store.delete("tenant-2", job.id),
+        store.results("tenant-2", job.id, after=-1, limit=1),
+        store.changes("tenant-2", job.id, after=-1),
+        store.jobs("tenant-2", before=job.id, limit=5),
+    ):
+        with pytest.raises(JobUnknown):
+            await call
+    assert await store.jobs("tenant-2", before=None, limit=5) == []
+    assert (await store.get(TENANT, job.id)).state is job.state
+
+
+async def test_jobs_are_listed_newest_first_and_in_pages(store: JobStore) -> None:
+    jobs = [await submitted(store, rows_of(1)) for _ in range(5)]
+    ids = [job.id for job in reversed(jobs)]
+
+    first = await store.jobs(TENANT, before=None, limit=2)
+    second = await store.jobs(TENANT, before=first[-1].id, limit=10)
+
+    assert [job.id for job in [*first, *second]] == ids
+
+
+async def test_a_job_that_is_deleted_leaves_nothing(store: JobStore) -> None:
+    job = await submitted(store, rows_of(ROWS))
+    lease = await leased(store)
+    await chunk(store, lease)
+    held = await leased(store)
+
+    await store.delete(TENANT, job.id)
+    while await store.tidy():
+        pass
+
+    assert await chunk(store, held) is Held.LOST
+    with pytest.raises(JobUnknown):
+        await store.get(TENANT, job.id)
+    kept = await submitted(store, rows_of(1))
+    async with working(store, Handler()):
+        await ended(store, kept.id)
+    assert len(await lines_of(store, kept.id)) == 1
+
+
+async def test_a_job_pauses_once_it_has_spent_what_it_may(store: JobStore) -> None:
+    job = await submitted(store, rows_of(ROWS), max_cost=0.5)
+    async with working(store, Handler(cost=0.01), chunks=1):
+        paused = await ended(store, job.id, state="paused")
+
+    assert paused.problem is not None
+    assert "max_cost of 0.5" in paused.problem
+    assert paused.counts.usage.cost is not None
+    assert 0.5 <= paused.counts.usage.cost < 0.01 * ROWS
+    with pytest.raises(JobStateConflict, match="max_cost"):
+        await store.act(TENANT, job.id, "resume")

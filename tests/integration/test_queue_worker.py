@@ -1,0 +1,302 @@
+"""Workers that Procrastinate tells of chunks, on a real PostgreSQL: each chunk has one owner, and none is forgotten."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from plumbline.ground.errors import ConfigurationError, StoreUnavailable
+from plumbline.ground.postgres import connection_string
+from plumbline.rows.jobs.job import JobState, NewJob
+from plumbline.rows.jobs.pace import Pace
+from plumbline.rows.jobs.row_handler import HindranceOf, nothing_hinders
+from plumbline.rows.jobs.worker import Worker
+from tests.making.job_rows import TENANT, Handler, ended, lines_of, rows_of, submitted, until, upload
+from tests.running.job_stores import PostgresStores
+from tests.running.postgres_server import PostgresServer
+
+if TYPE_CHECKING:
+    from plumbline.rows.jobs.postgres_store import PostgresJobStore
+
+ROWS = 450
+
+
+@pytest.fixture
+async def store(postgres_stores: PostgresStores) -> AsyncIterator["PostgresJobStore"]:
+    store = postgres_stores.open()
+    yield store
+    await store.close()
+
+
+@contextlib.asynccontextmanager
+async def told(
+    stores: PostgresStores, handler: Handler, *, hindrance_of: HindranceOf = nothing_hinders, **pace: Any
+) -> AsyncIterator["PostgresJobStore"]:
+    """A worker of its own store, told of chunks, and looking after those of others, while the context lasts."""
+    from plumbline.rows.jobs.distributed import QueueWorker, keep_rescuing
+
+    store = stores.open()
+    quick = Pace(**{"renew_seconds": 0.05, "group_seconds": 0.01, **pace})
+    worker = Worker(store, handler.of, quick, hindrance_of=hindrance_of)
+    queue = QueueWorker(store, stores.engine(), worker, at_once=2)
+    queue.start()
+    rescuing = asyncio.create_task(keep_rescuing(store))
+    try:
+        yield store
+    finally:
+        handler.gate.set()
+        await queue.stop(5.0)
+        rescuing.cancel()
+        await asyncio.gather(rescuing, return_exceptions=True)
+        await store.close()
+
+
+async def asked(store: "PostgresJobStore", query: str, *values: object) -> list[Any]:
+    """Rows of the database."""
+    return await store._database.read(lambda sql: sql.execute(query, values).fetchall())
+
+
+async def fences(store: "PostgresJobStore") -> list[int]:
+    """How often each chunk was leased."""
+    return [fence for (fence,) in await asked(store, "SELECT fence FROM chunk ORDER BY job, n")]
+
+
+async def messages(store: "PostgresJobStore") -> int:
+    """Messages that wait."""
+    [(count,)] = await asked(store, "SELECT count(*) FROM procrastinate_jobs WHERE status = 'todo'")
+    return int(count)
+
+
+async def gone(store: "PostgresJobStore", query: str) -> None:
+    """Waits until the database has no such row."""
+    while await asked(store, query):  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+
+
+async def test_three_workers_have_each_chunk_once(store: "PostgresJobStore", postgres_stores: PostgresStores) -> None:
+    handlers = [Handler() for _ in range(3)]
+    async with contextlib.AsyncExitStack() as stack:
+        for handler in handlers:
+            await stack.enter_async_context(told(postgres_stores, handler))
+        job = await submitted(store, rows_of(2 * ROWS))
+        done = await ended(store, job.id)
+
+    assert (done.state, done.counts.done) == (JobState.COMPLETED, 2 * ROWS)
+    assert sorted(row for handler in handlers for row in handler.calls) == list(range(2 * ROWS))
+    assert set(await fences(store)) == {1}
+    assert await messages(store) == 0
+
+
+async def test_a_job_and_its_messages_are_there_together_or_not_at_all(
+    store: "PostgresJobStore", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await submitted(store, rows_of(ROWS))
+    assert await messages(store) == 5
+
+    def fail(*_: object) -> None:
+        raise StoreUnavailable("the queue is full")
+
+    monkeypatch.setattr(store._engine, "enqueue", fail)
+    with pytest.raises(StoreUnavailable):
+        await store.submit(NewJob(TENANT, b"{}"), upload(store, rows_of(3)))
+
+    assert len(await store.jobs(TENANT, before=None, limit=10)) == 1
+    assert len(await asked(store, "SELECT 1 FROM chunk")) == len(await asked(store, "SELECT 1 FROM chunk_rows")) == 5
+
+
+async def test_chunks_of_a_worker_that_is_gone_are_done_by_another(postgres_stores: PostgresStores) -> None:
+    dying = postgres_stores.open()
+    job = await submitted(dying, rows_of(ROWS))
+    leases = [await dying.lease(dying.owner()) for _ in range(3)]
+    # what a kill does: nothing is given back, and the server takes back the lock
+    await dying.close()
+    handler = Handler()
+    async with told(postgres_stores, handler) as store:
+        done = await ended(store, job.id)
+
+    assert None not in leases
+    assert done.counts.done == ROWS
+    assert sorted(handler.calls) == list(range(ROWS))
+
+
+async def test_the_chunk_of_a_worker_that_lives_is_left_to_it(
+    store: "PostgresJobStore", postgres_stores: PostgresStores
+) -> None:
+    job = await submitted(store, rows_of(100))
+    lease = await store.lease(store.owner())
+    assert lease is not None
+    other = postgres_stores.open()
+    for _ in range(3):
+        await other.rescue()
+    await other.close()
+
+    assert await fences(store) == [lease.fence]
+    assert (await store.get(TENANT, job.id)).state is JobState.RUNNING
+
+
+async def test_a_message_that_was_lost_is_sent_again(store: "PostgresJobStore") -> None:
+    await submitted(store, rows_of(ROWS))
+    await store._database.write(lambda sql: sql.execute("DELETE FROM procrastinate_jobs").rowcount)
+
+    await store.rescue()
+
+    assert await messages(store) == 5
+
+
+async def test_a_message_for_what_is_done_does_nothing(
+    store: "PostgresJobStore", postgres_stores: PostgresStores
+) -> None:
+    from plumbline.rows.jobs.chunk_table import ChunkName
+
+    job = await submitted(store, rows_of(3))
+    handler = Handler()
+    async with told(postgres_stores, handler):
+        await ended(store, job.id)
+        await store._database.write(lambda sql: store._engine.enqueue(sql, [ChunkName(job.id, 0)] * 1))
+        await gone(store, "SELECT 1 FROM procrastinate_jobs")
+
+    assert handler.calls == [0, 1, 2]
+    assert await fences(store) == [1]
+
+
+async def test_a_paused_job_has_no_messages_and_goes_on_when_resumed(
+    store: "PostgresJobStore", postgres_stores: PostgresStores
+) -> None:
+    job = await submitted(store, rows_of(ROWS))
+    handler = Handler()
+    handler.gate.clear()
+    async with told(postgres_stores, handler, concurrency=5):
+        await until(lambda: handler.under_way >= 5)
+        await store.act(TENANT, job.id, "pause")
+        handler.gate.set()
+        await gone(store, "SELECT 1 FROM chunk WHERE state = 'leased'")
+        paused, waiting = await store.get(TENANT, job.id), await messages(store)
+        await store.act(TENANT, job.id, "resume")
+        done = await ended(store, job.id)
+
+    assert (paused.state, waiting) == (JobState.PAUSED, 0)
+    assert paused.counts.done < ROWS
+    assert done.counts.done == ROWS
+    assert sorted(handler.calls) == list(range(ROWS))
+
+
+async def test_a_job_that_is_hindered_pauses_for_all_workers_and_goes_on_when_resumed(
+    store: "PostgresJobStore", postgres_stores: PostgresStores
+) -> None:
+    job = await submitted(store, rows_of(ROWS))
+    handlers, most = [Handler(), Handler()], 100
+
+    def hindrance(tenant: str) -> str | None:
+        return f"{tenant} has spent enough" if sum(len(each.calls) for each in handlers) >= most else None
+
+    async with contextlib.AsyncExitStack() as stack:
+        for handler in handlers:
+            await stack.enter_async_context(told(postgres_stores, handler, hindrance_of=hindrance, concurrency=5))
+        paused = await ended(store, job.id, state="paused")
+        await gone(store, "SELECT 1 FROM chunk WHERE state = 'leased'")
+        settled = await store.get(TENANT, job.id)
+        most = ROWS
+        await store.act(TENANT, job.id, "resume")
+        done = await ended(store, job.id)
+
+    assert paused.problem == f"{TENANT} has spent enough"
+    assert 100 <= settled.counts.done <= 100 + 2 * 5
+    assert (done.state, done.counts.done) == (JobState.COMPLETED, ROWS)
+    assert sorted(row for handler in handlers for row in handler.calls) == list(range(ROWS))
+
+
+@pytest.mark.parametrize("how", ["cancel", "delete"])
+async def test_messages_of_a_job_that_ends_are_taken_away(store: "PostgresJobStore", how: str) -> None:
+    job = await submitted(store, rows_of(ROWS))
+    other = await submitted(store, rows_of(100))
+    await (store.delete(TENANT, job.id) if how == "delete" else store.act(TENANT, job.id, "cancel"))
+
+    [(left,)] = await asked(store, "SELECT args->>'job' FROM procrastinate_jobs")
+    assert left == other.id
+
+
+async def test_rows_to_be_scored_again_are_told_of(store: "PostgresJobStore", postgres_stores: PostgresStores) -> None:
+    job = await submitted(store, rows_of(ROWS, row7="degraded", row301="degraded"))
+    handler = Handler()
+    async with told(postgres_stores, handler):
+        await ended(store, job.id)
+        handler.calls.clear()
+        handler.is_degraded = False
+        await store.retry(TENANT, job.id, "degraded")
+        done = await ended(store, job.id)
+
+    assert sorted(handler.calls) == [7, 301]
+    assert done.counts.degraded == 0
+
+
+async def test_the_same_request_twice_at_once_is_one_job(store: "PostgresJobStore") -> None:
+    new = NewJob(TENANT, b"{}", idempotency_key="k1", fingerprint="f1")
+
+    taken = await asyncio.gather(*(store.submit(new, upload(store, rows_of(200))) for _ in range(4)))
+
+    assert len({each.job.id for each in taken}) == 1
+    assert sum(each.is_new for each in taken) == 1
+    assert len(await asked(store, "SELECT 1 FROM job")) == 1
+
+
+async def test_a_job_goes_on_by_itself_when_the_server_was_killed(
+    postgres_own_server: PostgresServer, postgres_own_stores: PostgresStores
+) -> None:
+    handler = Handler()
+    async with told(postgres_own_stores, handler, concurrency=8) as store:
+        job = await submitted(store, rows_of(ROWS))
+        await until(lambda: len(handler.calls) > ROWS // 3)
+        readable = await lines_of(store, job.id)
+        postgres_own_server.kill()
+        with pytest.raises(StoreUnavailable):
+            await store.get(TENANT, job.id)
+        with pytest.raises(StoreUnavailable):
+            await store.submit(NewJob(TENANT, b"{}"), upload(store, rows_of(3)))
+        postgres_own_server.start()
+        done = await ended_through_failures(store, job.id)
+        lines = await lines_of(store, job.id)
+
+    assert (done, [line["row"] for line in lines]) == (JobState.COMPLETED, list(range(ROWS)))
+    assert lines[: len(readable)] == readable
+    # What was under way when the server went away waited for it.
+    assert sorted(handler.calls) == list(range(ROWS))
+    assert len(await jobs_of(postgres_own_stores)) == 1
+
+
+async def ended_through_failures(store: "PostgresJobStore", job_id: str) -> JobState:
+    """The state that the job ends in; the store may not be reached at first."""
+    while True:
+        with contextlib.suppress(StoreUnavailable):
+            return (await ended(store, job_id)).state
+        await asyncio.sleep(0.01)
+
+
+async def jobs_of(stores: PostgresStores) -> Sequence[object]:
+    """All jobs, asked by a process that comes new."""
+    store = stores.open()
+    jobs = await store.jobs(TENANT, before=None, limit=10)
+    await store.close()
+    return jobs
+
+
+@pytest.mark.parametrize("url", ["postgresql:/u:secret-word@h:x/y", "mysql://u:secret-word@h/y", "secret-word"])
+def test_a_url_that_cannot_be_read_is_told_without_its_password(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="PLUMBLINE_DATABASE_URL: not an address") as caught:
+        connection_string(url)
+
+    assert "secret-word" not in str(caught.value)
+
+
+async def test_a_schema_of_somebody_else_is_left_alone(
+    store: "PostgresJobStore", postgres_server: PostgresServer
+) -> None:
+    import psycopg
+
+    with psycopg.connect(postgres_server.url, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {store._schema}".encode())
+        connection.execute(f"CREATE TABLE {store._schema}.job (theirs text)".encode())
+
+    with pytest.raises(StoreUnavailable, match="tables of something else"):
+        await store.jobs(TENANT, before=None, limit=1)

@@ -1,0 +1,149 @@
+"""`plumbline report`: whole files out, bad lines told by number, one line for what the user can fix."""
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from plumbline.cli.main import main
+from plumbline.schemas.report import ReportSummary
+from tests.making.result_rows import error_line, scored_line
+from tests.reading.report_html import Page
+
+GOOD = [scored_line("a", 0.25, row=0), scored_line("b", 1.0, row=1), error_line("c", row=2)]
+
+
+def written(path: Path, lines: list[bytes]) -> Path:
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    return path
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    return written(tmp_path / "results.jsonl", GOOD)
+
+
+def test_a_page_is_written_whole(results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "report.html"
+    target.write_text("the one before")
+
+    code = main(["report", str(results), "-o", str(target)])
+
+    page = Page(target.read_text(encoding="utf-8"))
+    assert code == 0
+    assert page.named("html") == [{"lang": "en"}]
+    assert "results.jsonl" in page.text
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "results.jsonl"]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_language_and_title_are_chosen(results: Path, tmp_path: Path) -> None:
+    main(["report", str(results), "-o", str(tmp_path / "r.html"), "--lang", "zh", "--title", "夜间 <b>"])
+
+    page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert page.named("html") == [{"lang": "zh-Hans"}]
+    assert "夜间 <b>" in page.text
+
+
+@pytest.mark.parametrize("arguments", [["-o", "r.json"], ["-o", "r.txt", "--format", "json"]])
+def test_json_is_the_summary(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    main(["report", str(results), *arguments])
+
+    summary = ReportSummary.model_validate_json((tmp_path / arguments[1]).read_bytes())
+    assert (summary.rows, summary.tiers[0].scores.faithfulness.mean) == (3, 0.625)
+
+
+def test_without_a_target_it_goes_to_standard_output(results: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    main(["report", str(results), "--format", "json", "--worst", "1"])
+
+    assert [row["custom_id"] for row in json.loads(capsysbinary.readouterr().out)["worst"]] == ["a"]
+
+
+def test_a_baseline_is_compared_with(results: Path, tmp_path: Path) -> None:
+    before = tmp_path / "before.jsonl.gz"
+    before.write_bytes(gzip.compress(scored_line("a", 0.75) + b"\n"))
+
+    main(["report", str(results), "-o", str(tmp_path / "r.json"), "--baseline", str(before)])
+
+    comparison = json.loads((tmp_path / "r.json").read_bytes())["comparison"]
+    assert [move["difference"] for move in comparison["worse"]] == [-0.5]
+
+
+def test_bad_lines_are_told_by_number_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results = written(tmp_path / "results.jsonl", [GOOD[0], b"", b'{"custom_id": "PLANTED"', GOOD[1]])
+
+    code = main(["report", str(results), "-o", str(tmp_path / "r.json")])
+
+    assert code == 0
+    assert capsys.readouterr().err == "results.jsonl:3: not JSON: Input data was truncated: skipped\n"
+    assert json.loads((tmp_path / "r.json").read_bytes())["bad_lines"] == 1
+
+
+def test_many_bad_lines_do_not_flood_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results = written(tmp_path / "results.jsonl", [*[b"{"] * 1_030, GOOD[0]])
+
+    main(["report", str(results), "-o", str(tmp_path / "r.json")])
+
+    said = capsys.readouterr().err.splitlines()
+    assert (len(said), said[-1]) == (21, "results.jsonl: 1,010 more lines skipped")
+
+
+@pytest.mark.parametrize("lines", [[], [b"{"], [b"", b"[]"]])
+def test_a_file_without_a_row_is_no_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: list[bytes]
+) -> None:
+    results = written(tmp_path / "results.jsonl", lines)
+
+    code = main(["report", str(results), "-o", str(tmp_path / "r.html")])
+
+    assert code == 2
+    assert capsys.readouterr().err.splitlines()[-1] == "plumbline: results.jsonl: holds no row of results"
+    assert not (tmp_path / "r.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["{dir}/none.jsonl"], "plumbline: none.jsonl: cannot be read (No such file or directory)"),
+        (["{results}", "--baseline", "{dir}/none.jsonl"], "plumbline: none.jsonl: cannot be read"),
+        (["{results}", "--baseline", "{dir}/empty.jsonl"], "plumbline: empty.jsonl: holds no row of results"),
+        (["{results}", "-o", "{dir}/no/r.html"], "plumbline: r.html: cannot be written (No such file or directory)"),
+        (["{results}", "-o", "{dir}"], "is no file; expected the name of a new file or of one to replace"),
+    ],
+)
+def test_what_the_user_can_fix_is_one_line(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    written(tmp_path / "empty.jsonl", [])
+
+    code = main(["report", *(each.format(dir=tmp_path, results=results) for each in arguments)])
+
+    error = capsys.readouterr().err
+    assert code == 2
+    assert said in error
+    assert len(error.splitlines()) == 1
+
+
+@pytest.mark.parametrize("worst", ["-1", "many", "10001", "٣"])
+def test_the_number_of_rows_is_a_number(results: Path, capsys: pytest.CaptureFixture[str], worst: str) -> None:
+    with pytest.raises(SystemExit) as exit_info:
+        main(["report", str(results), "--worst", worst])
+
+    assert exit_info.value.code == 2
+    assert "expected a whole number from 0 to 10,000" in capsys.readouterr().err
+
+
+def test_the_parser_loads_nothing_of_the_report() -> None:
+    code = (
+        "import sys, plumbline.cli.report; "
+        "sys.exit(any(name.startswith(('plumbline.rows.report.', 'jinja2', 'numpy')) for name in sys.modules))"
+    )
+
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,141 @@
+"""`plumbline score` with a judge: what it estimates, what it may spend, and a service that does the scoring."""
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from plumbline.client import AsyncPlumbline, Retries
+from plumbline.main import create_app
+from tests.doubles.fakes import WordEncoder
+from tests.doubles.scripted_judge import ScriptedJudge, running_judge
+from tests.doubles.scripted_replies import RecordedRequest, Reply, completion
+from tests.making.score_files import comparable, read_rows, sample_row, score, write_rows
+from tests.running.service import claim, data_of, plain_settings, served, verdicts
+
+# What a token is on average to the tokenizers of today's judges, for English prose
+_CHARACTERS_PER_TOKEN = 4.2
+_TOKENS_OUT = 60
+
+
+def answer(request: RecordedRequest) -> Reply:
+    """Each sentence supported by a context that quotes nothing false; tokens as a provider would count them."""
+    data = data_of(request)
+    quote = data["contexts"][0]["text"]
+    reply = verdicts(*([claim("so it is", "supported", quote)] for each in data["answer"] if "id" in each))
+    return completion(reply, usage=(round(len(request.prompt) / _CHARACTERS_PER_TOKEN), _TOKENS_OUT))
+
+
+@pytest.fixture
+def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedJudge]:
+    with running_judge() as judge:
+        judge.reply_with(answer)
+        for name, value in {
+            "LLM_PROVIDER": "generic",
+            "LLM_BASE_URL": judge.base_url,
+            "LLM_MODEL": "judge-1",
+            "LLM_API_KEY": "sk-judge-key-0001",
+            "LLM_PRICES": json.dumps({"judge-1": {"input": 1.0, "output": 2.0}}),
+        }.items():
+            monkeypatch.setenv(f"PLUMBLINE_{name}", value)
+        yield judge
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    rows = [sample_row(number) for number in range(20)]
+    return write_rows(tmp_path / "data.jsonl", [*rows, {"contexts": [], "answer": "It is so."}, "no row"])
+
+
+def test_the_estimate_has_every_request_and_errs_upwards_in_tokens(
+    tmp_path: Path, data: Path, judge: ScriptedJudge, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert score(data, "--estimate", "--tiers", "llm") == 0
+    head, llm, *_ = capsys.readouterr().out.splitlines()
+    assert judge.calls == 0
+    assert head == "22 rows: 20 for tier llm, 1 without it, 1 bad"
+    requests, tokens_in, tokens_out = (int(word) for word in llm.replace(":", " ").split() if word.isdigit())
+
+    assert score(data, "-o", tmp_path / "out.jsonl", "--tiers", "llm", "--quiet") == 0
+
+    assert requests == judge.calls == 20
+    # three characters a token where this judge has 4.2
+    assert 1.2 < tokens_in / judge.tokens_served.prompt < 1.6
+    assert tokens_out >= judge.tokens_served.completion
+    cost = float(llm.rsplit(" ", 1)[1])
+    assert cost == pytest.approx((tokens_in + 2 * tokens_out) / 1e6, rel=1e-4)
+
+
+def test_two_votes_of_two_judges_are_estimated_as_they_are_asked(
+    tmp_path: Path, judge: ScriptedJudge, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = write_rows(tmp_path / "data.jsonl", [sample_row(number) for number in range(4)])
+
+    assert score(data, "--estimate", "--samples", "3") == 0
+
+    assert "12 requests" in capsys.readouterr().out
+
+
+def test_having_spent_what_it_may_a_run_stops_and_goes_on_for_more(
+    tmp_path: Path, judge: ScriptedJudge, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = write_rows(tmp_path / "data.jsonl", [sample_row(number) for number in range(20)])
+    out, options = tmp_path / "out.jsonl", ("--tiers", "llm", "--quiet", "--concurrency", "2")
+
+    assert score(data, "-o", out, *options, "--max-cost", "0.004") == 3
+    assert "higher --max-cost goes on" in capsys.readouterr().err
+    first = judge.calls
+    assert 1 <= first < 20
+    assert score(data, "-o", out, *options, "--max-cost", "0.004") == 3
+    assert judge.calls == first
+    assert score(data, "-o", out, *options, "--max-cost", "9", "--fail-under", "faithfulness=0.9") == 0
+
+    assert judge.calls == 20
+    costs = [row["result"]["usage"]["cost"] for row in read_rows(out)]
+    assert 0.004 <= sum(costs[:first]) < 0.004 + 2 * max(costs)
+
+
+def test_a_bound_on_cost_needs_prices(
+    tmp_path: Path,
+    data: Path,
+    judge: ScriptedJudge,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.delenv("PLUMBLINE_LLM_PRICES")
+
+    assert score(data, "-o", data.parent / "out.jsonl", "--quiet", "--max-cost", "1") == 2
+    assert "has no price of 'judge-1'" in capsys.readouterr().err
+    assert judge.calls == 0
+
+
+def test_a_service_scores_as_this_process_does(tmp_path: Path) -> None:
+    rows: list[dict[str, object] | str] = [sample_row(number) for number in range(70)]
+    rows[0] = "no row"
+    rows[40] = rows[3]
+    rows[69] = '{"cut'
+    data = write_rows(tmp_path / "data.jsonl", rows)
+    here, there = tmp_path / "here.jsonl", tmp_path / "there.jsonl"
+    assert score(data, "-o", here, "--tiers", "lexical", "--quiet") == 0
+
+    with served(create_app(plain_settings(), encoder=WordEncoder())) as url:
+        assert score(data, "-o", there, "--tiers", "lexical", "--quiet", "--url", url, "--concurrency", "8") == 0
+
+    assert comparable(there) == comparable(here)
+
+
+def test_a_service_that_is_away_leaves_rows_and_makes_no_errors_of_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patient = "plumbline.cli.score.there.AsyncPlumbline"
+    monkeypatch.setattr(patient, partial(AsyncPlumbline, retries=Retries(attempts=2, backoff_seconds=0.001)))
+    data, out = write_rows(tmp_path / "data.jsonl", [sample_row(0)]), tmp_path / "out.jsonl"
+    with served(create_app(plain_settings(), encoder=WordEncoder())) as url:
+        pass
+
+    assert score(data, "-o", out, "--quiet", "--url", url) == 3
+
+    assert "run the same command again" in capsys.readouterr().err
+    assert not out.exists()

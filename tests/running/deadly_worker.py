@@ -1,0 +1,43 @@
+"""A worker in a process of its own, which the rows that say so take down with them.
+
+python -m tests.running.deadly_worker FOLDER
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+from plumbline.rows.jobs.pace import Pace
+from plumbline.rows.jobs.sqlite_store import SqliteJobStore
+from plumbline.rows.jobs.worker import Worker
+from plumbline.rows.records.record import Record, RecordProblem
+from plumbline.rows.scored_row import ScoredRow
+from tests.making.job_rows import TENANT, Handler
+
+DEADLY = "deadly"
+
+
+class _Deadly(Handler):
+    async def score(self, row: Record | RecordProblem) -> ScoredRow:
+        if isinstance(row, Record) and row.sample.answer == DEADLY:
+            os.kill(os.getpid(), signal.SIGKILL)
+        # so that there are others under way when it does
+        await asyncio.sleep(0.001)
+        return await super().score(row)
+
+
+async def _until_all_have_ended(folder: Path) -> None:
+    store = SqliteJobStore(folder)
+    worker = Worker(store, _Deadly().of, Pace(poll_seconds=0.01, group_seconds=0.01))
+    running = asyncio.create_task(worker.run())
+    while not all(job.state.is_ended for job in await store.jobs(TENANT, before=None, limit=100)):  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    await worker.stop(1.0)
+    await running
+    await store.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(_until_all_have_ended(Path(sys.argv[1])))

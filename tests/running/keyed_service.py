@@ -1,0 +1,28 @@
+"""Keys in a folder of a test's own, and a service that has them."""
+
+from pathlib import Path
+from typing import Any
+
+from plumbline.ground.settings import Settings
+from plumbline.service.access.key import Scope
+from plumbline.service.access.key_changes import create_key
+from plumbline.service.access.key_file import FILE_NAME, StoredLimits
+from tests.running.service import plain_settings
+
+EVERYTHING = tuple(Scope)
+
+
+def made_key(folder: Path, name: str, *scopes: Scope, expires_days: float | None = None, **limits: Any) -> str:
+    """The secret of a new key, for everything unless scopes are given."""
+    path = folder / FILE_NAME
+    return create_key(path, name, scopes=scopes or EVERYTHING, limits=StoredLimits(**limits), expires_days=expires_days)
+
+
+def with_key(secret: str) -> dict[str, str]:
+    """The headers that send a key."""
+    return {"Authorization": f"Bearer {secret}"}
+
+
+def keyed_settings(folder: Path, **knobs: Any) -> Settings:
+    """Settings of a service without a judge that has the keys of the folder."""
+    return plain_settings(data_dir=folder, **knobs)

@@ -1,0 +1,115 @@
+"""The whole service around a fake encoder: ways to run it, to ask it, and to write what a judge replies."""
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import httpx2
+from fastapi import FastAPI
+
+from plumbline.ground.settings import Settings
+from plumbline.judging.tiers.tier import SentenceEncoder
+from plumbline.main import create_app
+from plumbline.schemas.evaluation import EvaluationResult
+from tests.doubles.fakes import WordEncoder
+from tests.doubles.scripted_judge import ScriptedJudge
+from tests.doubles.scripted_replies import RecordedRequest
+from tests.running.edge_app import client_of, serve
+
+URL = "/v1/evaluations"
+JUDGE_KEY = "sk-judge-key-0001"
+
+_BEGIN = re.compile(r"BEGIN ([0-9a-f]{16})")
+
+
+def plain_settings(**knobs: Any) -> Settings:
+    """Settings without a judge; nothing is loaded in the background, and no jobs but a test's own are found."""
+    quiet = {} if "PLUMBLINE_DATA_DIR" in os.environ else {"data_dir": Path(os.devnull, "no-jobs")}
+    return Settings(**{"warm_up": False, **quiet, **knobs})
+
+
+def judge_settings(judge: ScriptedJudge, **knobs: Any) -> Settings:
+    """Settings with the scripted judge as a generic provider."""
+    judged = {
+        "llm_provider": "generic",
+        "llm_base_url": judge.base_url,
+        "llm_model": "judge-1",
+        "llm_api_key": JUDGE_KEY,
+        # retries all but at once
+        "llm_backoff_seconds": 0.001,
+    }
+    return plain_settings(**{**judged, **knobs})
+
+
+@contextlib.asynccontextmanager
+async def running(settings: Settings, *, encoder: SentenceEncoder | None = None) -> AsyncIterator[httpx2.AsyncClient]:
+    """A client of the service, in process, for as long as the service lives."""
+    app = create_app(settings, encoder=encoder or WordEncoder())
+    async with app.router.lifespan_context(app), client_of(app) as client:
+        yield client
+
+
+@contextlib.contextmanager
+def served(app: FastAPI, *, send_buffer_bytes: int | None = None) -> Iterator[str]:
+    """The base URL of a real uvicorn on loopback, in a thread, with the app's lifespan."""
+    with serve(app, lifespan="on", send_buffer_bytes=send_buffer_bytes) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+async def evaluate(client: httpx2.AsyncClient, **sample: Any) -> dict[str, Any]:
+    """The result of a sample, once it is proven to be a 200 with every field of the schema and only finite numbers."""
+    response = await client.post(URL, json=sample)
+    return read_result(response)
+
+
+def read_result(response: httpx2.Response) -> dict[str, Any]:
+    """The result in a response, proven as by `evaluate`."""
+    assert response.status_code == 200, response.text[:500]
+    assert response.headers["content-type"] == "application/json"
+    EvaluationResult.model_validate_json(response.content)
+    result: dict[str, Any] = json.loads(response.content, parse_constant=_refuse_constant)
+    assert set(result) == set(EvaluationResult.model_fields)
+    return result
+
+
+def claim(
+    text: str, verdict: str, quote: str = "", *, context_ids: Sequence[int] = (1,), reason: str = "because"
+) -> dict[str, Any]:
+    """One claim as a judge writes it; context ids count from 1."""
+    return {"claim": text, "context_ids": list(context_ids), "quote": quote, "reason": reason, "verdict": verdict}
+
+
+def verdicts(*claims_by_sentence: Sequence[Mapping[str, Any]]) -> str:
+    """A judge's reply: the claims of sentence 1, of sentence 2, ..."""
+    sentences = [{"id": number, "claims": list(claims)} for number, claims in enumerate(claims_by_sentence, start=1)]
+    return json.dumps({"sentences": sentences}, ensure_ascii=False)
+
+
+def marker_of(request: RecordedRequest) -> str:
+    """The mark on the line before the data."""
+    markers = [found[1] for line in user_lines(request) if (found := _BEGIN.fullmatch(line))]
+    assert len(markers) == 1
+    return markers[0]
+
+
+def data_of(request: RecordedRequest) -> dict[str, Any]:
+    """The data in the user's message, once it is proven to be the one line between the two marked ones."""
+    lines, marker = user_lines(request), marker_of(request)
+    begin, end = lines.index(f"BEGIN {marker}"), lines.index(f"END {marker}")
+    assert end == begin + 2
+    data: dict[str, Any] = json.loads(lines[begin + 1])
+    return data
+
+
+def user_lines(request: RecordedRequest) -> list[str]:
+    """The lines of the user's message."""
+    text: str = request.json["messages"][1]["content"]
+    return text.split("\n")
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise AssertionError(f"{name} in the JSON of a result")
