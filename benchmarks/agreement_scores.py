@@ -18,7 +18,7 @@ from plumbline.extras.calibration.baselines import (
 )
 from plumbline.extras.calibration.figures import Scale
 from plumbline.extras.calibration.labels import LabelledRow
-from plumbline.ground.concurrency import worked_through
+from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.settings import Settings
 from plumbline.judging.ports.exchange import Usage
 from plumbline.judging.scoring import Options, Result, Status
@@ -71,7 +71,7 @@ async def score_rows(
                     bug.add_note(f"while line {row.line} was scored")
                     raise
 
-            async with aclosing(worked_through(rows, score, at_once=concurrency, in_order=True)) as scored:
+            async with aclosing(map_concurrently(score, rows, limit=concurrency, in_order=True)) as scored:
                 async for outcome in scored:
                     outcomes.append(outcome)
                     if len(outcomes) % _ROWS_BETWEEN_NOTES == 0:

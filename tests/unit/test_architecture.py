@@ -242,7 +242,7 @@ def test_no_room_has_a_name_that_says_nothing() -> None:
 
 
 def test_no_file_has_outgrown_its_idea() -> None:
-    longest_reasonable = 300
+    longest_reasonable = 450
 
     lengths = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in PACKAGE.rglob("*.py")}
 

@@ -1,4 +1,4 @@
-"""Work on many items, a bounded number at a time, none of it left behind; and in threads, as part of what asked."""
+"""Bounded concurrency over many items, and a thread pool that propagates context variables."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
@@ -12,9 +12,9 @@ P = ParamSpec("P")
 
 
 class Threads(ThreadPoolExecutor):
-    """Threads whose work sees the context variables of whoever asked for it.
+    """Thread pool that propagates contextvars, as `asyncio.to_thread` does and `run_in_executor` does not.
 
-    `asyncio.to_thread` does that and `run_in_executor` does not; a line logged there would lack the request's id.
+    Without it, lines logged in a thread would lack the request's id.
     """
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
@@ -23,43 +23,43 @@ class Threads(ThreadPoolExecutor):
         return super().submit(work, fn, *args, **kwargs)
 
 
-async def worked_through(
-    items: Iterable[T], work: Callable[[T], Awaitable[R]], *, at_once: int, in_order: bool = False
+async def map_concurrently(
+    fn: Callable[[T], Awaitable[R]], items: Iterable[T], *, limit: int, in_order: bool = False
 ) -> AsyncGenerator[R, None]:
-    """What `work` returns for each item, in order of completion, or of the items where `in_order`.
+    """Yield `fn(item)` for each item, with at most `limit` calls in flight or waiting to be taken.
 
-    Items are begun only as results are taken: those under way and those done that nobody took yet are never more than
-    `at_once` together. Close it (`contextlib.aclosing`) when not all is taken: what is under way is then cancelled and
-    has ended when the call returns. What `work` raises ends it likewise.
+    Results come in order of completion, or in the order of the items if `in_order`. A call starts only when a result
+    is taken, so a slow consumer slows down the work. Close the generator (`contextlib.aclosing`) to stop early: calls
+    in flight are cancelled and have ended when `aclose` returns. An exception of `fn` ends it in the same way.
     """
     pending = iter(items)
-    begun: dict[asyncio.Task[R], None] = {}
+    running: dict[asyncio.Task[R], None] = {}
     done: asyncio.Queue[asyncio.Task[R]] = asyncio.Queue()
 
     async def run(item: T) -> R:
-        return await work(item)
+        return await fn(item)
 
     try:
         is_exhausted = False
         while True:
-            while not is_exhausted and len(begun) < at_once:
+            while not is_exhausted and len(running) < limit:
                 try:
                     task = asyncio.create_task(run(next(pending)))
                 except StopIteration:
                     is_exhausted = True
                 else:
-                    begun[task] = None
+                    running[task] = None
                     task.add_done_callback(done.put_nowait)
-            if not begun:
+            if not running:
                 return
             if in_order:
-                task = next(iter(begun))
+                task = next(iter(running))
                 await asyncio.wait({task})
             else:
                 task = await done.get()
-            del begun[task]
+            del running[task]
             yield task.result()
     finally:
-        for task in begun:
+        for task in running:
             task.cancel()
-        await asyncio.gather(*begun, return_exceptions=True)
+        await asyncio.gather(*running, return_exceptions=True)

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from typing import Final, Protocol
 
-from plumbline.ground.concurrency import worked_through
+from plumbline.ground.concurrency import map_concurrently
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.scored_row import ScoredRow
 
@@ -121,7 +121,7 @@ class ScorerHere:
                 budget.pay(scored.usage.cost)
                 return scored
 
-        work = worked_through(rows, score, at_once=_WINDOW * self._at_once, in_order=True)
+        work = map_concurrently(score, rows, limit=_WINDOW * self._at_once, in_order=True)
         async with aclosing(work) as done:
             async for scored in done:
                 if scored is None:

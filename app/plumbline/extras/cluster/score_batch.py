@@ -8,7 +8,7 @@ from typing import Final, Self
 from plumbline.assembly import build, encoder_of, make_plan
 from plumbline.extras.cluster.engine_rows import Batch, engine_rows
 from plumbline.extras.cluster.loop_thread import LoopThread
-from plumbline.ground.concurrency import worked_through
+from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.settings import Settings
 from plumbline.rows.records.columns import ColumnMap
 from plumbline.rows.records.reading import chosen_columns, record_or_problem
@@ -101,7 +101,7 @@ class BatchScorer:
         return scorer
 
     async def _scored(self, rows: Iterable[Record | RecordProblem]) -> list[ScoredRow]:
-        results = worked_through(rows, self._scorer.score, at_once=self._at_once, in_order=True)
+        results = map_concurrently(self._scorer.score, rows, limit=self._at_once, in_order=True)
         async with aclosing(results):
             return [row async for row in results]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from plumbline.extras.provider_batches.correspondence import Correspondence, OpenQuestion
-from plumbline.ground.concurrency import worked_through
+from plumbline.ground.concurrency import map_concurrently
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.scored_row import RowStatus, ScoredRow
 
@@ -31,7 +31,7 @@ def asked_rows(
             scored = await score(row)
         return AskedRow(scored, letters.unanswered())
 
-    return worked_through(rows, work, at_once=_ROWS_AT_ONCE, in_order=True)
+    return map_concurrently(work, rows, limit=_ROWS_AT_ONCE, in_order=True)
 
 
 @dataclass(slots=True)

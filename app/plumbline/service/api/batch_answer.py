@@ -8,7 +8,7 @@ from typing import Any
 
 import structlog
 
-from plumbline.ground.concurrency import worked_through
+from plumbline.ground.concurrency import map_concurrently
 from plumbline.judging.scoring import Options, Result, Scorer
 from plumbline.rows.evaluation_wire import to_sample, to_wire
 from plumbline.rows.row_scorer import row_with_result, row_without_result
@@ -63,10 +63,10 @@ class Batch:
     async def pieces(self, media_type: str) -> AsyncGenerator[bytes, None]:
         """The answer, row by row. Rows are judged no further ahead of the reader than `at_once`."""
         layout, tally, is_complete = LAYOUTS[media_type], Tally(), False
-        rows = worked_through(
-            self.reader.rows(self.samples),
+        rows = map_concurrently(
             lambda row: self._line(row, tally),
-            at_once=self.at_once,
+            self.reader.rows(self.samples),
+            limit=self.at_once,
             in_order=media_type == JSON,
         )
         try:

@@ -16,7 +16,7 @@ from plumbline.extras.lab.corpus import Corpus
 from plumbline.extras.lab.experiment import Answers, Planned
 from plumbline.extras.lab.folder import ResultsFolder, digest_of
 from plumbline.extras.lab.run_files import best_first, load_run
-from plumbline.ground.concurrency import worked_through
+from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.run import Run
 
@@ -106,7 +106,7 @@ async def _asked(
             except (httpx2.HTTPError, httpx2.InvalidURL, msgspec.MsgspecError, ValueError, TimeoutError) as error:
                 return question, None, f"{type(error).__name__}: {' '.join(str(error).split())}"[:_SHOWN]
 
-        async with aclosing(worked_through(left, ask, at_once=answers.in_flight)) as done:
+        async with aclosing(map_concurrently(ask, left, limit=answers.in_flight)) as done:
             count = total - len(left)
             async for question, answer, error in done:
                 count += 1

@@ -5,7 +5,7 @@ from contextlib import aclosing
 
 import pytest
 
-from plumbline.ground.concurrency import worked_through
+from plumbline.ground.concurrency import map_concurrently
 
 
 class Work:
@@ -38,26 +38,26 @@ async def turns(count: int) -> None:
 
 
 async def test_results_come_in_order_of_completion() -> None:
-    results = [each async for each in worked_through([30, 3, 9, 1], Work(), at_once=4)]
+    results = [each async for each in map_concurrently(Work(), [30, 3, 9, 1], limit=4)]
 
     assert results == [1, 3, 9, 30]
 
 
 async def test_results_come_in_the_order_of_the_items_when_asked() -> None:
-    results = [each async for each in worked_through([30, 3, 9, 1], Work(), at_once=4, in_order=True)]
+    results = [each async for each in map_concurrently(Work(), [30, 3, 9, 1], limit=4, in_order=True)]
 
     assert results == [30, 3, 9, 1]
 
 
 async def test_nothing_comes_of_nothing() -> None:
-    assert [each async for each in worked_through([], Work(), at_once=4)] == []
+    assert [each async for each in map_concurrently(Work(), [], limit=4)] == []
 
 
 @pytest.mark.parametrize("in_order", [False, True])
 async def test_no_more_than_so_many_are_under_way(in_order: bool) -> None:
     work = Work()
 
-    results = [each async for each in worked_through(range(1, 20), work, at_once=3, in_order=in_order)]
+    results = [each async for each in map_concurrently(work, range(1, 20), limit=3, in_order=in_order)]
 
     assert sorted(results) == list(range(1, 20))
     assert work.most == 3
@@ -67,7 +67,7 @@ async def test_no_more_than_so_many_are_under_way(in_order: bool) -> None:
 async def test_items_are_begun_only_as_results_are_taken(in_order: bool) -> None:
     work = Work()
 
-    async with aclosing(worked_through([1] * 20, work, at_once=3, in_order=in_order)) as results:
+    async with aclosing(map_concurrently(work, [1] * 20, limit=3, in_order=in_order)) as results:
         await anext(results)
         await turns(50)
         after_one = len(work.begun)
@@ -83,7 +83,7 @@ async def test_items_are_begun_only_as_results_are_taken(in_order: bool) -> None
 async def test_closing_ends_what_is_under_way(in_order: bool) -> None:
     work = Work()
 
-    async with aclosing(worked_through([1, 10_000, 10_000, 10_000], work, at_once=3, in_order=in_order)) as results:
+    async with aclosing(map_concurrently(work, [1, 10_000, 10_000, 10_000], limit=3, in_order=in_order)) as results:
         assert await anext(results) == 1
 
     assert (work.under_way, work.cancelled) == (0, 2)
@@ -93,6 +93,6 @@ async def test_a_bug_ends_the_work_and_is_raised() -> None:
     work = Work()
 
     with pytest.raises(ZeroDivisionError):
-        await anext(worked_through([10_000, -3, 10_000], work, at_once=3))
+        await anext(map_concurrently(work, [10_000, -3, 10_000], limit=3))
 
     assert (work.under_way, work.cancelled) == (0, 2)
