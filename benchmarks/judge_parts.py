@@ -15,7 +15,7 @@ import httpx2
 from benchmarks.judge_server import completion_bytes
 from plumbline.judging.ports.exchange import ChatRequest
 from plumbline.models.chat.completions import read_completion
-from plumbline.models.chat.completions_client import CompletionsClient, Departure
+from plumbline.models.chat.completions_client import CompletionsClient, SendStatus
 from plumbline.models.chat.endpoints import Endpoint
 from plumbline.models.chat.judge_connections import Head
 from plumbline.models.chat.request_form import LearntForm
@@ -62,7 +62,7 @@ async def _measured(endpoint: Endpoint, request: ChatRequest, rounds: int) -> di
         return caught[0]
 
     http.build_request = catching
-    await client.post(sent, Departure())
+    await client.post(sent, SendStatus())
     answer: httpx2.Response = await http.send(caught[0])
     del http.build_request
 
@@ -70,7 +70,7 @@ async def _measured(endpoint: Endpoint, request: ChatRequest, rounds: int) -> di
         read_completion(memory.body).reply(endpoint)
 
     calls: dict[str, Callable[[], Awaitable[object]]] = {
-        "sdk_and_http_client": lambda: client.post(sent, Departure()),
+        "sdk_and_http_client": lambda: client.post(sent, SendStatus()),
         "http_client_sending": lambda: http.send(caught[0]),
         "reading_the_reply": read,
     }

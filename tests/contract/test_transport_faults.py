@@ -14,7 +14,7 @@ import pytest
 
 from plumbline.ground.errors import TierFailure
 from plumbline.judging.ports.exchange import Ledger
-from plumbline.models.chat.attended_endpoint import Care
+from plumbline.models.chat.resilient_endpoint import RetryPolicy
 from tests.doubles.scripted_faults import (
     bad_chunked,
     close_mid_body,
@@ -41,7 +41,7 @@ from tests.doubles.scripted_replies import (
     status,
     wrong_content_type,
 )
-from tests.doubles.scripted_transport import MODEL, PROMPT_CARE, REQUEST, ask, failure_of, transport
+from tests.doubles.scripted_transport import MODEL, PROMPT_RETRIES, REQUEST, ask, failure_of, transport
 
 GOOD = '{"ok": true}'
 
@@ -290,7 +290,7 @@ async def test_a_bomb_takes_little_memory(judge: ScriptedJudge) -> None:
 
 
 async def test_the_bound_on_a_reply_is_exact(judge: ScriptedJudge) -> None:
-    async with transport(judge, Care(max_reply_bytes=10_000, attempts=1)) as chat:
+    async with transport(judge, RetryPolicy(max_reply_bytes=10_000, attempts=1)) as chat:
         judge.reply_with(huge(10_000))
         assert (await failure_of(chat)).reason == "empty_reply"
         judge.reply_with(huge(10_001))
@@ -381,7 +381,7 @@ async def test_what_a_provider_echoes_is_not_passed_on(judge: ScriptedJudge, cod
         return openai_error(code, f"bad-{key}", f"Incorrect API key provided: {key}. {request.prompt}")
 
     judge.reply_with(echo)
-    async with transport(judge, PROMPT_CARE) as chat:
+    async with transport(judge, PROMPT_RETRIES) as chat:
         failure = await failure_of(chat)
         said = f"{failure!r} {failure.detail} {chat.readiness()} {chat.__dict__}"
 

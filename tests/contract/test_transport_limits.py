@@ -10,7 +10,7 @@ import pytest
 from plumbline.ground.errors import TierFailure
 from plumbline.ground.settings import ModelPrice
 from plumbline.judging.ports.exchange import Ledger
-from plumbline.models.chat.attended_endpoint import Care
+from plumbline.models.chat.resilient_endpoint import RetryPolicy
 from tests.doubles.scripted_faults import hang, reset, trickle
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import (
@@ -39,7 +39,7 @@ def most_in(times: Sequence[float], seconds: float) -> int:
 async def test_no_more_calls_are_under_way_than_the_cap(judge: ScriptedJudge) -> None:
     judge.reply_with(completion('{"ok": true}', delay_seconds=0.05))
 
-    async with transport(judge, Care(max_concurrency=7)) as chat:
+    async with transport(judge, RetryPolicy(max_concurrency=7)) as chat:
         await asyncio.gather(*(ask(chat) for _ in range(40)))
 
     assert (judge.calls, judge.max_in_flight) == (40, 7)
@@ -48,7 +48,7 @@ async def test_no_more_calls_are_under_way_than_the_cap(judge: ScriptedJudge) ->
 async def test_every_call_gets_its_turn_in_order(judge: ScriptedJudge) -> None:
     judge.reply_with(GOOD)
 
-    async with transport(judge, Care(max_concurrency=1)) as chat:
+    async with transport(judge, RetryPolicy(max_concurrency=1)) as chat:
         await asyncio.gather(*(ask(chat, request=replace(REQUEST, user=f"<{i}>")) for i in range(20)))
 
     assert [request.json["messages"][1]["content"] for request in judge.requests] == [f"<{i}>" for i in range(20)]
@@ -61,7 +61,7 @@ async def test_a_provider_that_takes_few_calls_at_a_time_loses_none(judge: Scrip
         return completion('{"ok": true}', delay_seconds=0.02)
 
     judge.reply_with(only_four)
-    async with transport(judge, Care(max_concurrency=16, backoff_seconds=0.1, attempts=8)) as chat:
+    async with transport(judge, RetryPolicy(max_concurrency=16, backoff_seconds=0.1, attempts=8)) as chat:
         await asyncio.gather(*(ask(chat, seconds=20) for _ in range(100)))
         limit = chat._endpoints[0]._limit.limit
 
@@ -73,7 +73,7 @@ async def test_a_provider_that_takes_few_calls_at_a_time_loses_none(judge: Scrip
 async def test_a_call_that_waits_for_its_turn_keeps_its_deadline(judge: ScriptedJudge) -> None:
     judge.reply_with(hang())
 
-    async with transport(judge, Care(max_concurrency=1)) as chat:
+    async with transport(judge, RetryPolicy(max_concurrency=1)) as chat:
         failures = await asyncio.gather(*(failure_of(chat, seconds=0.2) for _ in range(5)))
 
     assert {failure.reason for failure in failures} == {"timeout"}
@@ -84,7 +84,7 @@ async def test_a_call_that_waits_for_its_turn_keeps_its_deadline(judge: Scripted
 async def test_a_call_given_up_leaves_its_place(judge: ScriptedJudge) -> None:
     judge.reply_with(hang(), GOOD)
 
-    async with transport(judge, Care(max_concurrency=1)) as chat:
+    async with transport(judge, RetryPolicy(max_concurrency=1)) as chat:
         first = asyncio.create_task(chat.complete(REQUEST, seconds=5, ledger=Ledger()))
         await judge.wait_until(lambda: judge.calls == 1)
         second = asyncio.create_task(ask(chat))
@@ -104,7 +104,7 @@ async def test_a_budget_of_requests_is_kept_and_nothing_is_lost(judge: ScriptedJ
         return openai_error(429, "limit_requests") if judge.calls % 10 == 3 else GOOD
 
     judge.reply_with(every_tenth_throttled)
-    async with transport(judge, Care(rpm=rpm, backoff_seconds=0.01)) as chat:
+    async with transport(judge, RetryPolicy(rpm=rpm, backoff_seconds=0.01)) as chat:
         await asyncio.gather(*(ask(chat, seconds=20) for _ in range(calls)))
 
     times = [request.arrived_seconds for request in judge.requests]
@@ -118,7 +118,7 @@ async def test_calls_wait_in_the_order_in_which_they_came(judge: ScriptedJudge) 
     judge.reply_with(GOOD)
 
     # One at a time: of two that are sent at once on two connections, either may be read first.
-    async with transport(judge, Care(rpm=2_400, max_concurrency=1)) as chat:
+    async with transport(judge, RetryPolicy(rpm=2_400, max_concurrency=1)) as chat:
         await asyncio.gather(*(ask(chat, request=replace(REQUEST, user=f"<{i}>")) for i in range(20)))
 
     assert [request.json["messages"][1]["content"] for request in judge.requests] == [f"<{i}>" for i in range(20)]
@@ -127,7 +127,7 @@ async def test_calls_wait_in_the_order_in_which_they_came(judge: ScriptedJudge) 
 async def test_a_turn_beyond_the_deadline_is_refused_at_once(judge: ScriptedJudge) -> None:
     judge.reply_with(GOOD)
 
-    async with transport(judge, Care(rpm=60)) as chat:
+    async with transport(judge, RetryPolicy(rpm=60)) as chat:
         await ask(chat)
         started = time.monotonic()
         failure = await failure_of(chat, seconds=0.5)
@@ -141,12 +141,12 @@ async def test_a_budget_of_tokens_is_settled_by_what_was_counted(judge: Scripted
     judge.reply_with(completion('{"ok": true}', usage=(1_000, 0)))
 
     # 6,000 a minute are 100 a second: after one call of 1,000, ten seconds pass
-    async with transport(judge, Care(tpm=6_000)) as chat:
+    async with transport(judge, RetryPolicy(tpm=6_000)) as chat:
         await ask(chat)
         assert "6000 tokens a minute" in (await failure_of(chat, seconds=5.0)).detail
 
     judge.reply_with(completion('{"ok": true}', usage=(5, 5)))
-    async with transport(judge, Care(tpm=6_000)) as chat:
+    async with transport(judge, RetryPolicy(tpm=6_000)) as chat:
         for _ in range(5):
             await ask(chat, seconds=1.0)
 
@@ -297,7 +297,7 @@ async def test_a_provider_that_counts_calls_a_second_gets_them_all_in_the_end(ju
         return GOOD
 
     judge.reply_with(so_many_a_second)
-    async with transport(judge, Care(max_concurrency=16, backoff_seconds=0.25, attempts=8)) as chat:
+    async with transport(judge, RetryPolicy(max_concurrency=16, backoff_seconds=0.25, attempts=8)) as chat:
         await asyncio.gather(*(ask(chat, seconds=20) for _ in range(100)))
 
     assert judge.calls < 200

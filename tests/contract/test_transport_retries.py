@@ -11,11 +11,11 @@ import pytest
 
 from plumbline.judging.ports.exchange import Ledger
 from plumbline.judging.ports.readiness import State
-from plumbline.models.chat.attended_endpoint import Care
+from plumbline.models.chat.resilient_endpoint import RetryPolicy
 from tests.doubles.scripted_faults import hang, reset
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import RecordedRequest, Step, completion, openai_error, status
-from tests.doubles.scripted_transport import KEY, PROMPT_CARE, ask, entry, failure_of, transport
+from tests.doubles.scripted_transport import KEY, PROMPT_RETRIES, ask, entry, failure_of, transport
 
 GOOD = completion('{"ok": true}')
 
@@ -108,7 +108,7 @@ async def test_waits_double_and_are_drawn_from_zero_up_to_them(judge: ScriptedJu
         bounds.append(longest)
         return 0.0
 
-    async with transport(judge, Care(attempts=7, jitter=jitter)) as chat:
+    async with transport(judge, RetryPolicy(attempts=7, jitter=jitter)) as chat:
         await failure_of(chat, seconds=30)
 
     assert bounds[:6] == [0.5, 1.0, 2.0, 4.0, 8.0, 8.0]
@@ -117,7 +117,7 @@ async def test_waits_double_and_are_drawn_from_zero_up_to_them(judge: ScriptedJu
 async def test_a_backoff_beyond_the_deadline_ends_at_once(judge: ScriptedJudge) -> None:
     judge.reply_with(status(500))
 
-    async with transport(judge, Care(jitter=lambda longest: 5.0)) as chat:
+    async with transport(judge, RetryPolicy(jitter=lambda longest: 5.0)) as chat:
         started = time.monotonic()
         failure = await failure_of(chat, seconds=2.0)
 
@@ -301,7 +301,7 @@ async def test_judges_by_name_share_what_is_known_of_an_endpoint(judge: Scripted
     from tests.doubles.scripted_transport import transport_settings
 
     judge.reply_with(status(401))
-    chats = build_chat_models(transport_settings(judge, llm_judges={"other": (entry(judge),)}), PROMPT_CARE)
+    chats = build_chat_models(transport_settings(judge, llm_judges={"other": (entry(judge),)}), PROMPT_RETRIES)
 
     assert list(chats) == ["default", "other"]
     assert [chat.name for chat in chats.values()] == ["default", "other"]

@@ -10,8 +10,8 @@ import pytest
 from plumbline.ground.errors import TierFailure
 from plumbline.ground.settings import LlmEndpoint, Settings
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
-from plumbline.models.chat.attended_endpoint import Care
 from plumbline.models.chat.chat_models import FailoverChatModel, build_chat_models
+from plumbline.models.chat.resilient_endpoint import RetryPolicy
 from tests.doubles.scripted_judge import ScriptedJudge
 
 KEY = "sk-transport-key-0001"
@@ -27,7 +27,7 @@ REQUEST = ChatRequest(
     system="Answer in JSON.", user="Is it so?", schema_name="verdict", schema=SCHEMA, max_output_tokens=256
 )
 # Retries without a wait; the waits themselves have tests of their own.
-PROMPT_CARE = Care(backoff_seconds=0.001, jitter=lambda longest: 0.0)
+PROMPT_RETRIES = RetryPolicy(backoff_seconds=0.001, jitter=lambda longest: 0.0)
 
 
 def entry(judge: ScriptedJudge, **fields: Any) -> LlmEndpoint:
@@ -44,10 +44,10 @@ def transport_settings(judge: ScriptedJudge | None = None, **knobs: Any) -> Sett
 
 @contextlib.asynccontextmanager
 async def transport(
-    judge: ScriptedJudge | None = None, care: Care | None = PROMPT_CARE, **knobs: Any
+    judge: ScriptedJudge | None = None, policy: RetryPolicy | None = PROMPT_RETRIES, **knobs: Any
 ) -> AsyncIterator[FailoverChatModel]:
     """The judge `default`, closed at the end."""
-    chats = build_chat_models(transport_settings(judge, **knobs), care)
+    chats = build_chat_models(transport_settings(judge, **knobs), policy)
     try:
         yield chats["default"]
     finally:

@@ -47,7 +47,7 @@ async def waits_of(budget: SharedBudget, calls: int, *, tokens: int = 0, seconds
                 budget._key,
                 *budget._requests,
                 tokens * budget._tokens.seconds_per_unit,
-                budget._tokens.tolerance,
+                budget._tokens.tolerance_seconds,
                 seconds,
             ),
         )

@@ -99,7 +99,7 @@ FENCES: dict[str, set[str] | None] = {
         "extras/lab/retrievers/elastic_server.py",
     },
     "h11": {"models/chat/judge_connections.py", "cli/connections.py"},
-    "tenacity": {"models/chat/attended_endpoint.py"},
+    "tenacity": {"models/chat/resilient_endpoint.py"},
     "psycopg": {"ground/postgres.py", "rows/jobs", "models/chat"},
     "psycopg_pool": {"ground/postgres.py", "rows/jobs", "models/chat"},
     "procrastinate": {"rows/jobs/procrastinate_engine.py"},

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.extras.provider_batches.provider_batch import FiledReply
+from plumbline.extras.provider_batches.provider_batch import BatchReply
 from plumbline.extras.provider_batches.reply_index import AskedFile, ReplyIndex
 from plumbline.ground.errors import FailureReason, InvalidInput, TierFailure
 
@@ -32,7 +32,7 @@ def test_a_good_line_wins_over_an_error_wherever_it_stands(tmp_path: Path) -> No
     with index_of(tmp_path, bad("a", "internal_error"), good("a"), bad("a", "batch_expired")) as index:
         reply = index.find("a")
 
-    assert isinstance(reply, FiledReply)
+    assert isinstance(reply, BatchReply)
     assert (reply.status_code, json.loads(reply.body)) == (200, {"choices": []})
     assert index.repeated == 2
 
@@ -45,7 +45,7 @@ def test_an_error_without_a_status_is_a_refusal_unless_it_may_pass(tmp_path: Pat
     with index_of(tmp_path, bad("a", code)) as index:
         reply = index.find("a")
 
-    assert isinstance(reply, FiledReply)
+    assert isinstance(reply, BatchReply)
     assert reply.status_code == status
     assert json.loads(reply.body)["error"]["code"] == code
 
@@ -71,7 +71,7 @@ def test_a_request_without_a_line_fails_as_its_batch_ended(tmp_path: Path, statu
 
 def test_a_line_that_nobody_asked_for_is_counted_and_left(tmp_path: Path) -> None:
     with index_of(tmp_path, good("b"), good("a")) as index:
-        assert isinstance(index.find("a"), FiledReply)
+        assert isinstance(index.find("a"), BatchReply)
         assert isinstance(index.find("b"), TierFailure)
 
     assert (index.unasked, index.unreadable) == (1, 0)
@@ -84,7 +84,7 @@ def test_noise_between_lines_costs_no_reply(tmp_path_factory: pytest.TempPathFac
     with index_of(folder, *noise, b"", good("a"), *noise) as index:
         reply = index.find("a")
 
-    assert isinstance(reply, FiledReply)
+    assert isinstance(reply, BatchReply)
 
 
 def test_a_file_of_requests_that_was_damaged_is_said(tmp_path: Path) -> None:

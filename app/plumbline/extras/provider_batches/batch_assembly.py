@@ -8,8 +8,8 @@ from typing import Final, cast
 from plumbline import __version__
 from plumbline.assembly import build, make_plan
 from plumbline.extras.provider_batches.batch_client import BatchClient
+from plumbline.extras.provider_batches.batch_file_chat import BatchFileChatModel
 from plumbline.extras.provider_batches.correspondence import Correspondence
-from plumbline.extras.provider_batches.filed_chat import FiledChatModel
 from plumbline.extras.provider_batches.manifest import JudgeSpec, Manifest
 from plumbline.extras.provider_batches.sending import BatchApi
 from plumbline.ground.errors import ConfigurationError
@@ -146,7 +146,7 @@ async def row_scorer(
             f"{manifest.plumbline} prepared; this is {__version__}"
         )
     spec = manifest.judge
-    chat = FiledChatModel(
+    chat = BatchFileChatModel(
         spec.name, sent_to(settings, manifest), _form(settings, manifest), _tariff(settings, manifest, choices), files
     )
     options = EvaluationOptions(

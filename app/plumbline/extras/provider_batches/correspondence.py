@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
-from plumbline.extras.provider_batches.provider_batch import FiledReply, Question
+from plumbline.extras.provider_batches.provider_batch import BatchReply, Question
 from plumbline.ground.errors import FailureReason, TierFailure
 
 _DIGITS: Final = 20
@@ -28,7 +28,7 @@ class OpenQuestion(NamedTuple):
 class Replies(Protocol):
     """The replies that came back, by request id."""
 
-    def find(self, request_id: str) -> FiledReply | TierFailure:
+    def find(self, request_id: str) -> BatchReply | TierFailure:
         """The reply, or why there is none; `not_asked` when no file had the question."""
         ...
 
@@ -36,7 +36,7 @@ class Replies(Protocol):
 class NoReplies:
     """Before anything was asked."""
 
-    def find(self, request_id: str) -> FiledReply | TierFailure:
+    def find(self, request_id: str) -> BatchReply | TierFailure:
         return TierFailure(FailureReason.NOT_ASKED, "the question has not been asked yet")
 
 
@@ -84,7 +84,7 @@ class Correspondence:
         finally:
             _ROW.reset(token)
 
-    def reply_to(self, question: Question) -> FiledReply:
+    def reply_to(self, question: Question) -> BatchReply:
         """The reply.
 
         Raises:

@@ -31,7 +31,7 @@ class Question(NamedTuple):
     max_output_tokens: int
 
 
-class FiledReply(NamedTuple):
+class BatchReply(NamedTuple):
     """The reply to a question as a batch's files have it: the HTTP status that it would have come with, its body."""
 
     request_id: str

@@ -7,7 +7,7 @@ from typing import BinaryIO, Final, NamedTuple, Self
 
 import msgspec
 
-from plumbline.extras.provider_batches.provider_batch import FiledReply
+from plumbline.extras.provider_batches.provider_batch import BatchReply
 from plumbline.ground.errors import FailureReason, InvalidInput, TierFailure
 
 # A reply is bounded by 8 MiB where it comes over HTTP; its line has some more around it.
@@ -104,7 +104,7 @@ class ReplyIndex:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def find(self, request_id: str) -> FiledReply | TierFailure:
+    def find(self, request_id: str) -> BatchReply | TierFailure:
         """The reply, an error that came in its place as what it would have been over HTTP, or why there is none."""
         place = self._places.get(request_id)
         if place is None:
@@ -178,15 +178,15 @@ def _is_good(line: _Line) -> bool:
     return _RESPONSES.decode(line.response).status_code in (None, _OK)
 
 
-def _reply(line: _Line) -> FiledReply | TierFailure:
+def _reply(line: _Line) -> BatchReply | TierFailure:
     response = _Response() if _is_null(line.response) else _RESPONSES.decode(line.response)
     if not _is_null(response.body):
-        return FiledReply(line.custom_id, response.status_code or _OK, bytes(response.body))
+        return BatchReply(line.custom_id, response.status_code or _OK, bytes(response.body))
     code = _code(line).lower()
     if code in _CODES:
         return TierFailure(*_CODES[code])
     untold = _FAULT if any(word in code for word in _PASSING) else _REFUSAL
-    return FiledReply(line.custom_id, response.status_code or untold, b'{"error":' + bytes(line.error) + b"}")
+    return BatchReply(line.custom_id, response.status_code or untold, b'{"error":' + bytes(line.error) + b"}")
 
 
 def _is_null(raw: msgspec.Raw) -> bool:

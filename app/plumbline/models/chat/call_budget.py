@@ -6,15 +6,42 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from plumbline.ground.errors import FailureReason
+from plumbline.ground.rate_limit import RateLimit
 from plumbline.models.chat.call_failures import CallFailure
-from plumbline.models.chat.rate_budget import Rate, RateBudget
 from plumbline.models.chat.shared_database import SharedDatabase
 
 # Providers count requests by the second too (DashScope: a sixtieth of the budget), tokens by the minute alone.
 _BURST_OF_REQUESTS_SECONDS, _BURST_OF_TOKENS_SECONDS = 0.1, 1.0
-_UNBOUNDED: Final = Rate(0.0, 0.0)
+_UNBOUNDED: Final = RateLimit(0.0, 0.0)
 # Told the tokens that were used.
 Settle = Callable[[int], None]
+
+
+class RateBudget:
+    """One rate limit of this process, first come, first served.
+
+    Args:
+        per_minute: units in any 60 seconds, 1 or more.
+        burst_seconds: how many seconds' worth may start at once; one unit always may.
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, per_minute: int, *, burst_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limit = RateLimit.strict(per_minute, burst_seconds=burst_seconds)
+        self._clock = clock
+        self._arrival = clock()
+
+    def reserve(self, units: float, *, within_seconds: float) -> float | None:
+        """Return the seconds to wait before the work may start; None, with nothing reserved, if beyond the bound."""
+        reserved = self._limit.reserve(self._arrival, self._clock(), units)
+        if reserved.wait_seconds > within_seconds:
+            return None
+        self._arrival = reserved.arrival
+        return reserved.wait_seconds
+
+    def settle(self, reserved: float, used: float) -> None:
+        """Correct a reservation by the units that were used."""
+        self._arrival += (used - reserved) * self._limit.seconds_per_unit
 
 
 class CallBudget(Protocol):
@@ -74,8 +101,8 @@ class SharedBudget:
         self._database = database
         self._key = key
         self._rpm, self._tpm = rpm, tpm
-        self._requests = Rate.of(rpm, burst_seconds=_BURST_OF_REQUESTS_SECONDS) if rpm else _UNBOUNDED
-        self._tokens = Rate.of(tpm, burst_seconds=_BURST_OF_TOKENS_SECONDS) if tpm else _UNBOUNDED
+        self._requests = RateLimit.strict(rpm, burst_seconds=_BURST_OF_REQUESTS_SECONDS) if rpm else _UNBOUNDED
+        self._tokens = RateLimit.strict(tpm, burst_seconds=_BURST_OF_TOKENS_SECONDS) if tpm else _UNBOUNDED
         self._local = LocalBudget(rpm, tpm)
         self._correction = 0.0
 
@@ -87,9 +114,9 @@ class SharedBudget:
             (
                 self._key,
                 self._requests.seconds_per_unit,
-                self._requests.tolerance,
+                self._requests.tolerance_seconds,
                 tokens * self._tokens.seconds_per_unit,
-                self._tokens.tolerance,
+                self._tokens.tolerance_seconds,
                 correction,
                 until - time.monotonic(),
             ),

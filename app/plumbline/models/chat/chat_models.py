@@ -9,11 +9,11 @@ from plumbline.ground.settings import Settings
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.ports.observation import SILENT, Observer
 from plumbline.judging.ports.readiness import Readiness, State
-from plumbline.models.chat.attended_endpoint import AttendedEndpoint, Care
 from plumbline.models.chat.call_budget import SharedBudget
 from plumbline.models.chat.endpoint_guard import ModelHealth
 from plumbline.models.chat.endpoints import Endpoint, resolve_judges
 from plumbline.models.chat.request_form import LearntForm
+from plumbline.models.chat.resilient_endpoint import ResilientEndpoint, RetryPolicy
 from plumbline.models.chat.shared_database import SharedDatabase
 from plumbline.models.chat.spending import Tariff
 
@@ -23,7 +23,7 @@ _SHARE = 0.6
 
 def build_chat_models(
     settings: Settings,
-    care: Care | None = None,
+    policy: RetryPolicy | None = None,
     *,
     shared: SharedDatabase | None = None,
     observer: Observer = SILENT,
@@ -32,32 +32,32 @@ def build_chat_models(
 
     Args:
         settings: of the process.
-        care: in place of what the settings say of limits, retries and budgets.
+        policy: in place of what the settings say of limits, retries and budgets.
         shared: where budgets are kept that hold for other processes too.
         observer: told of every call.
 
     Raises:
         ConfigurationError: an endpoint lacks what its provider needs.
     """
-    care = care or Care(
+    policy = policy or RetryPolicy(
         max_concurrency=settings.llm_max_concurrency,
         backoff_seconds=settings.llm_backoff_seconds,
         rpm=settings.llm_rpm,
         tpm=settings.llm_tpm,
     )
     # What limits an account is kept for each key; what is learnt of a model serves all keys.
-    attended: dict[Endpoint, AttendedEndpoint] = {}
+    attended: dict[Endpoint, ResilientEndpoint] = {}
     health: dict[tuple[str, str, str], ModelHealth] = {}
 
-    def attend(endpoint: Endpoint) -> AttendedEndpoint:
+    def attend(endpoint: Endpoint) -> ResilientEndpoint:
         if endpoint not in attended:
             place = (endpoint.provider.name, endpoint.base_url, endpoint.model)
             known = health.setdefault(place, ModelHealth(LearntForm(endpoint.provider)))
             tariff = Tariff((settings.llm_prices or {}).get(endpoint.model))
             budget = None
-            if shared is not None and (care.rpm or care.tpm):
-                budget = SharedBudget(shared, _key(endpoint), care.rpm, care.tpm)
-            attended[endpoint] = AttendedEndpoint(endpoint, known, tariff, care, budget, observer=observer)
+            if shared is not None and (policy.rpm or policy.tpm):
+                budget = SharedBudget(shared, _key(endpoint), policy.rpm, policy.tpm)
+            attended[endpoint] = ResilientEndpoint(endpoint, known, tariff, policy, budget, observer=observer)
         return attended[endpoint]
 
     return {
@@ -74,7 +74,7 @@ class FailoverChatModel:
         endpoints: one or more, the preferred one first.
     """
 
-    def __init__(self, name: str, endpoints: Sequence[AttendedEndpoint]) -> None:
+    def __init__(self, name: str, endpoints: Sequence[ResilientEndpoint]) -> None:
         self._name = name
         self._endpoints = tuple(endpoints)
 

@@ -41,7 +41,7 @@ _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=Fa
 
 
 @dataclass(slots=True)
-class Departure:
+class SendStatus:
     """Whether a request has left: from then on a provider may have read it, whatever comes back."""
 
     has_left: bool = False
@@ -67,7 +67,7 @@ class _Gate(asyncio.Semaphore):
 
 
 # The task that posts is the one in which the HTTP client runs its hooks.
-_DEPARTURE: ContextVar[Departure] = ContextVar("departure")
+_SEND_STATUS: ContextVar[SendStatus] = ContextVar("send_status")
 
 
 class CompletionsClient:
@@ -82,21 +82,21 @@ class CompletionsClient:
         self._gate = _Gate(_MADE_READY_TOGETHER)
 
     async def post(
-        self, parameters: Mapping[str, object], departure: Departure, *, headers: Mapping[str, str] = _NO_HEADERS
+        self, parameters: Mapping[str, object], send_status: SendStatus, *, headers: Mapping[str, str] = _NO_HEADERS
     ) -> bytes:
         """The body of a reply with a good status.
 
         Args:
             parameters: the body of the request.
-            departure: told when the request has left, also when this is cancelled.
+            send_status: told when the request has left, also when this is cancelled.
             headers: sent besides; of those that carry the context of a trace alone.
 
         Raises:
             CallFailure: no connection, an error status, or a reply beyond the bound.
         """
         await self._gate.acquire()
-        departure.gate = self._gate
-        token = _DEPARTURE.set(departure)
+        send_status.gate = self._gate
+        token = _SEND_STATUS.set(send_status)
         try:
             # The raw response: the SDK builds its models without validation, and its way to give both adds a header.
             response = await self._client.post(
@@ -118,8 +118,8 @@ class CompletionsClient:
             reply = error.response
             raise status_failure(reply.status_code, reply.headers, reply.content, self._endpoint) from error
         finally:
-            _DEPARTURE.reset(token)
-            departure.pass_gate()
+            _SEND_STATUS.reset(token)
+            send_status.pass_gate()
         return response.content
 
     async def close(self) -> None:
@@ -169,7 +169,7 @@ class _BoundedHttpClient(openai.DefaultAsyncHttpxClient):
             _parsed(str(url)),
             headers=[*headers, ("Accept-Encoding", self._encoding), ("Connection", "keep-alive")],
             content=options["content"],
-            extensions={"timeout": options["timeout"].as_dict(), "trace": _note_departure},
+            extensions={"timeout": options["timeout"].as_dict(), "trace": _note_send_event},
         )
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
@@ -219,9 +219,9 @@ class _Begun(NamedTuple):
     close: Callable[[], Awaitable[None]]
 
 
-async def _note_departure(event: str, info: Mapping[str, object]) -> None:
-    if (departure := _DEPARTURE.get(None)) is not None:
-        departure.note(event)
+async def _note_send_event(event: str, info: Mapping[str, object]) -> None:
+    if (send_status := _SEND_STATUS.get(None)) is not None:
+        send_status.note(event)
 
 
 @lru_cache(maxsize=16)

@@ -6,7 +6,7 @@ from plumbline.ground.settings import ModelPrice
 from plumbline.judging.ports.exchange import ChatRequest, Ledger, estimated_tokens
 from plumbline.judging.ports.observation import JudgeCallNote
 from plumbline.models.chat.completions import TokenCounts
-from plumbline.models.chat.completions_client import Departure
+from plumbline.models.chat.completions_client import SendStatus
 
 _MILLION = 1_000_000
 # What roles and separators of two messages take.
@@ -49,13 +49,13 @@ class Tariff:
 class Bill:
     """What one call used, as far as it is known. `is_free`: the provider refused it and bills nothing."""
 
-    departure: Departure = field(default_factory=Departure)
+    send_status: SendStatus = field(default_factory=SendStatus)
     tokens: TokenCounts = field(default_factory=TokenCounts)
     is_free: bool = False
 
     def write(self, ledger: Ledger, tariff: Tariff, worst: float | None) -> None:
         """Into the ledger, when the request has left."""
-        if not self.departure.has_left:
+        if not self.send_status.has_left:
             return
         ledger.add_call(
             prompt_tokens=self.tokens.prompt,
@@ -66,7 +66,7 @@ class Bill:
 
     def describe(self, note: JudgeCallNote, tariff: Tariff, worst: float | None) -> None:
         """The same into a note for those who listen."""
-        note.has_left = self.departure.has_left
+        note.has_left = self.send_status.has_left
         if note.has_left:
             note.prompt_tokens = self.tokens.prompt
             note.completion_tokens = self.tokens.completion
@@ -77,7 +77,7 @@ class Bill:
         """For the budget of tokens: the count, or the estimate where a provider that read the request gave none."""
         if self.tokens.is_known:
             return (self.tokens.prompt or 0) + (self.tokens.completion or 0)
-        return expected if self.departure.has_left else 0
+        return expected if self.send_status.has_left else 0
 
     def _cost(self, tariff: Tariff, worst: float | None) -> float | None:
         return 0.0 if self.is_free and not self.tokens.is_known else tariff.cost(self.tokens, worst=worst)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from plumbline.ground.errors import ConcurrencyExceeded, RateExceeded, TooBusy
+from plumbline.ground.rate_limit import WINDOW_SECONDS
 from plumbline.service.access.key import AccessKey
-from plumbline.service.access.rate import WINDOW_SECONDS, CellRate, RateStanding
+from plumbline.service.access.rate import CellRate, RateStanding
 
 _RATE: Final = "requests"
 _AT_ONCE: Final = "concurrency"

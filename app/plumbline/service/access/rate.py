@@ -1,10 +1,11 @@
-"""Requests a minute by the generic cell rate algorithm: one number of state, no clock that ticks."""
+"""Requests a minute of one key, by the generic cell rate algorithm."""
 
 import math
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-WINDOW_SECONDS: Final = 60
+from plumbline.ground.rate_limit import RateLimit
+
 # What is left of a second after sums of seconds since the machine's start.
 _ROUNDING: Final = 1e-6
 
@@ -19,23 +20,22 @@ class RateStanding(NamedTuple):
 
 @dataclass(slots=True)
 class CellRate:
-    """A full minute's requests at once, then one as each 60 / n seconds pass.
+    """Allow a full minute's requests at once, then one each 60 / n seconds.
 
-    ATM Forum, Traffic Management 4.0 (1996), GCRA(T, tau) with T = 60 / n and tau = 60 - T: the virtual-scheduling
-    form. `_paid_until` is its theoretical arrival time, in the seconds of the caller's clock.
+    Args:
+        arrival: the limit's theoretical arrival time, in seconds of the caller's clock; the whole state.
     """
 
-    _paid_until: float = -math.inf
+    arrival: float = -math.inf
 
     def ask(self, requests_per_minute: int, now: float) -> RateStanding:
-        """Makes a request, where there is room for it; one that is refused costs nothing."""
-        cell = WINDOW_SECONDS / requests_per_minute
-        ahead = max(0.0, self._paid_until - now)
-        is_admitted = ahead + cell <= WINDOW_SECONDS + _ROUNDING
+        """Make a request if there is room for it; a refused one costs nothing."""
+        limit = RateLimit.refilling(requests_per_minute)
+        reserved = limit.reserve(self.arrival, now)
+        is_admitted = reserved.wait_seconds <= _ROUNDING
         if is_admitted:
-            ahead += cell
-            self._paid_until = now + ahead
-        room = max(0.0, WINDOW_SECONDS - ahead)
+            self.arrival = reserved.arrival
+        room, cell = limit.seconds_available(self.arrival, now), limit.seconds_per_unit
         remaining = int((room + _ROUNDING) / cell)
         wait = (remaining + 1) * cell - room
         return RateStanding(is_admitted, remaining, max(1, math.ceil(wait - _ROUNDING)))

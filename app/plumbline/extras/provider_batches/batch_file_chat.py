@@ -4,13 +4,13 @@ import asyncio
 from http import HTTPStatus
 from typing import Final, Protocol
 
-from plumbline.extras.provider_batches.provider_batch import FiledReply, Question
+from plumbline.extras.provider_batches.provider_batch import BatchReply, Question
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.ports.readiness import Readiness, State
 from plumbline.models.chat.call_failures import CallFailure, status_failure
 from plumbline.models.chat.completions import read_completion
-from plumbline.models.chat.completions_client import Departure
+from plumbline.models.chat.completions_client import SendStatus
 from plumbline.models.chat.endpoints import Endpoint
 from plumbline.models.chat.request_form import RequestForm
 from plumbline.models.chat.spending import Bill, Tariff, prompt_tokens
@@ -23,7 +23,7 @@ _TURNS: Final = 4
 class Files(Protocol):
     """Questions and replies by their content."""
 
-    def reply_to(self, question: Question) -> FiledReply:
+    def reply_to(self, question: Question) -> BatchReply:
         """The reply.
 
         Raises:
@@ -36,7 +36,7 @@ class Files(Protocol):
         ...
 
 
-class FiledChatModel:
+class BatchFileChatModel:
     """One chat model behind batch files; a reply is read, priced and refused as one that comes over HTTP.
 
     Args:
@@ -80,8 +80,8 @@ class FiledChatModel:
     def readiness(self) -> Readiness:
         return Readiness(State.READY, f"batch files of {self._endpoint.place}")
 
-    def _read(self, reply: FiledReply, question: Question, ledger: Ledger) -> ChatReply:
-        bill = Bill(Departure(has_left=True))
+    def _read(self, reply: BatchReply, question: Question, ledger: Ledger) -> ChatReply:
+        bill = Bill(SendStatus(has_left=True))
         try:
             if reply.status_code >= HTTPStatus.BAD_REQUEST:
                 raise status_failure(reply.status_code, {}, reply.body, self._endpoint)

@@ -30,7 +30,7 @@ _LEAST_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Care:
+class RetryPolicy:
     """How endpoints are looked after.
 
     Args:
@@ -51,7 +51,7 @@ class Care:
     jitter: Callable[[float], float] = field(default=lambda longest: random.uniform(0.0, longest))  # noqa: S311
 
 
-class AttendedEndpoint:
+class ResilientEndpoint:
     """One endpoint. Every call goes through here, so that its limits hold for all that ask it."""
 
     def __init__(
@@ -59,7 +59,7 @@ class AttendedEndpoint:
         endpoint: Endpoint,
         health: ModelHealth,
         tariff: Tariff,
-        care: Care,
+        policy: RetryPolicy,
         budget: CallBudget | None = None,
         *,
         observer: Observer = SILENT,
@@ -68,13 +68,13 @@ class AttendedEndpoint:
         self._observer = observer
         self._learnt = health.learnt
         # Under a budget of our own, a complaint about too many calls is a stray one.
-        pause = care.backoff_seconds / 4 if care.rpm else care.backoff_seconds
+        pause = policy.backoff_seconds / 4 if policy.rpm else policy.backoff_seconds
         self._guard = EndpointGuard(endpoint, health, unasked_pause_seconds=pause)
         self._tariff = tariff
-        self._care = care
-        self._client = CompletionsClient(endpoint, max_reply_bytes=care.max_reply_bytes)
-        self._limit = AdaptiveLimit(care.max_concurrency)
-        self._budget = budget or LocalBudget(care.rpm, care.tpm)
+        self._policy = policy
+        self._client = CompletionsClient(endpoint, max_reply_bytes=policy.max_reply_bytes)
+        self._limit = AdaptiveLimit(policy.max_concurrency)
+        self._budget = budget or LocalBudget(policy.rpm, policy.tpm)
 
     @property
     def is_shut(self) -> bool:
@@ -93,7 +93,7 @@ class AttendedEndpoint:
         """
         prompt = self._checked_length(request)
         until = time.monotonic() + seconds
-        is_enough = stop_any(stop_after_attempt(self._care.attempts), stop_before_delay(seconds))
+        is_enough = stop_any(stop_after_attempt(self._policy.attempts), stop_before_delay(seconds))
         retrying = AsyncRetrying(
             stop=lambda state: is_enough(state) or self.is_shut,
             wait=self._backoff,
@@ -126,9 +126,9 @@ class AttendedEndpoint:
 
     def _backoff(self, state: RetryCallState) -> float:
         failure = state.outcome.exception() if state.outcome else None
-        longest = min(_LONGEST_BACKOFF_SECONDS, self._care.backoff_seconds * 2 ** (state.attempt_number - 1))
+        longest = min(_LONGEST_BACKOFF_SECONDS, self._policy.backoff_seconds * 2 ** (state.attempt_number - 1))
         asked = failure.wait_seconds if isinstance(failure, CallFailure) else None
-        return (asked or 0.0) + self._care.jitter(longest)
+        return (asked or 0.0) + self._policy.jitter(longest)
 
     async def _attempt(self, request: ChatRequest, prompt: int, until: float, ledger: Ledger) -> ChatReply:
         """One call, made again at once in a plainer form as long as the provider refuses a field."""
@@ -173,7 +173,7 @@ class AttendedEndpoint:
         note = JudgeCallNote(at.provider.name, at.model, at.host, max_output)
         with self._observer.judge_call(note):
             try:
-                completion = read_completion(await self._client.post(sent, bill.departure, headers=note.headers))
+                completion = read_completion(await self._client.post(sent, bill.send_status, headers=note.headers))
                 bill.tokens = completion.tokens
                 reply = completion.reply(at)
             except CallFailure as failure:
@@ -198,7 +198,7 @@ class AttendedEndpoint:
     async def _wait_out_pause(self) -> None:
         """Waits as long as the provider wants to be left alone, and a little more, lest all come back at once."""
         if pause := self._guard.pause_seconds:
-            await asyncio.sleep(pause + self._care.jitter(min(pause, self._care.backoff_seconds)))
+            await asyncio.sleep(pause + self._policy.jitter(min(pause, self._policy.backoff_seconds)))
 
     def _why_too_dear(self, worst: float | None) -> str:
         if worst is None:
