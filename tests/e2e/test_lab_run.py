@@ -12,7 +12,7 @@ import pytest
 from plumbline.cli.main import main
 from plumbline.extras.lab.folder import load_results
 from plumbline.extras.lab.results import ExperimentResults, System
-from plumbline.ground.file_lock import alone
+from plumbline.ground.files import locked
 from tests.making.lab_experiments import EXPERIMENT, QUERIES, tiny_experiment
 
 pytestmark = pytest.mark.timeout(120)
@@ -196,7 +196,7 @@ def test_a_folder_is_one_processs_at_a_time_and_takes_nobody_elses(
     experiment = tiny_experiment(tmp_path)
     out = tmp_path / "out"
     out.mkdir()
-    with alone(out / "lock", place="out", busy=""):
+    with locked(out / "lock", place="out", busy=""):
         assert run(experiment) == 2
     assert "out: another process works on this experiment" in capsys.readouterr().err
 

@@ -36,9 +36,9 @@ from plumbline.extras.provider_batches.rows_asked import Estimate
 from plumbline.extras.provider_batches.sending import Submission, described, fetch, refresh, wait_until_ended
 from plumbline.extras.provider_batches.sending import submit as submit_files
 from plumbline.ground.errors import InvalidInput
+from plumbline.ground.files import sha256_of
 from plumbline.ground.settings import Settings, load_settings
 from plumbline.ground.telemetry import configure_logging
-from plumbline.ground.whole_file import sha256_of
 from plumbline.rows.records.reading import RecordReader, read_records
 from plumbline.rows.tally import Tally
 from plumbline.schemas.evaluation import TierName

@@ -14,7 +14,7 @@ from plumbline.extras.lab.report.wording import LANGUAGES, PageLanguage
 from plumbline.extras.lab.results import ExperimentResults
 from plumbline.extras.lab.running import Choice, run_experiment
 from plumbline.ground.errors import InvalidInput
-from plumbline.ground.whole_file import read_file, replace_file
+from plumbline.ground.files import read_file, replace_file
 from plumbline.retrieval.tables import TABLE_WRITERS
 
 if TYPE_CHECKING:

@@ -23,8 +23,7 @@ import msgspec
 
 from plumbline.extras.lab.results import Built, ExperimentResults, Tuned
 from plumbline.ground.errors import InvalidInput
-from plumbline.ground.file_lock import alone
-from plumbline.ground.whole_file import read_file, replace_file, sha256_of
+from plumbline.ground.files import locked, read_file, replace_file, sha256_of
 
 T = TypeVar("T")
 _VERSION: Final = 1
@@ -128,7 +127,7 @@ class ResultsFolder:
         except OSError as error:
             raise InvalidInput(f"cannot be made ({error.strerror})", place=self._place) from error
         busy = "another process works on this experiment; wait for it, or name another folder"
-        with alone(self.root / "lock", place=self._place, busy=busy):
+        with locked(self.root / "lock", place=self._place, busy=busy):
             if fresh:
                 self.clear()
             self._furnish()

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.ground.whole_file import replace_file
+from plumbline.ground.files import replace_file
 from plumbline.retrieval.run import Qrels, Run
 from plumbline.retrieval.text_file import ReadLimits
 from plumbline.retrieval.trec import read_qrels, read_run

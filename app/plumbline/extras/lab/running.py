@@ -21,7 +21,7 @@ from plumbline.extras.lab.results import CorpusFacts, ExperimentResults
 from plumbline.extras.lab.run_files import load_qrels, load_run, write_run
 from plumbline.extras.lab.telling import Teller
 from plumbline.ground.errors import InvalidInput
-from plumbline.ground.whole_file import replace_file, sha256_of
+from plumbline.ground.files import replace_file, sha256_of
 from plumbline.retrieval.conventions import conventions_of
 
 

@@ -9,8 +9,7 @@ import msgspec
 
 from plumbline.extras.provider_batches.provider_batch import ENDED, BatchInfo
 from plumbline.ground.errors import InvalidInput
-from plumbline.ground.file_lock import alone as only_one
-from plumbline.ground.whole_file import read_file, replace_file
+from plumbline.ground.files import locked, read_file, replace_file
 
 _VERSION: Final = 1
 
@@ -69,7 +68,7 @@ def alone(path: Path) -> AbstractContextManager[None]:
         InvalidInput: another one is at it.
     """
     lock = path.with_name(f"{path.name}.lock")
-    return only_one(lock, place=path.name, busy="another process works with these batch files now")
+    return locked(lock, place=path.name, busy="another process works with these batch files now")
 
 
 def _load(path: Path) -> list[FileState]:

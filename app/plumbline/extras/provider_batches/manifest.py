@@ -10,7 +10,7 @@ import msgspec
 
 from plumbline.extras.provider_batches.request_files import FileLimits, RequestFile
 from plumbline.ground.errors import InvalidInput
-from plumbline.ground.whole_file import read_file, replace_file, sha256_of
+from plumbline.ground.files import read_file, replace_file, sha256_of
 from plumbline.rows.records.columns import ColumnMap
 
 MANIFEST: Final = ".manifest.json"

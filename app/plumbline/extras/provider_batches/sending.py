@@ -11,7 +11,7 @@ from plumbline.extras.provider_batches.manifest import ManifestFile
 from plumbline.extras.provider_batches.provider_batch import BatchInfo
 from plumbline.extras.provider_batches.request_files import RequestFile
 from plumbline.ground.errors import BatchApiError, InvalidInput
-from plumbline.ground.whole_file import sha256_of
+from plumbline.ground.files import sha256_of
 
 _ATTEMPTS: Final = 5
 _DIGEST_DIGITS: Final = 32
