@@ -112,6 +112,7 @@ FENCES: dict[str, set[str] | None] = {
     "huggingface_hub": {"models/encoder/model_files.py"},
     "threadpoolctl": {"models/encoder/work_threads.py"},
     "tokenizers": {"models/encoder/text_reader.py"},
+    "filelock": {"ground/files.py"},
     "pydantic_settings": {"ground/settings.py"},
     "json_repair": {"judging/tiers/reply_reading.py"},
     "rapidfuzz": {"judging/tiers/evidence/alignment.py", "extras/calibration/baselines.py"},
@@ -129,6 +130,7 @@ LAZY = {"sentence_transformers", "transformers", "torch", "openvino", "huggingfa
     "tantivy",
     "faiss",
     "yaml",
+    "filelock",
 }
 
 
