@@ -85,7 +85,7 @@ FENCES: dict[str, set[str] | None] = {
     "python_multipart": {"service/api/job_form.py"},
     "fastapi_offline": {"main"},
     "uvicorn": {"cli"},
-    "tqdm": {"cli/score/progress.py", "cli/lab_progress.py"},
+    "tqdm": {"cli/progress.py"},
     "tantivy": {"extras/lab"},
     "faiss": {"extras/lab"},
     "yaml": {"extras/lab/corpora/front_matter.py"},

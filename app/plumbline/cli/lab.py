@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plumbline.cli.lab_progress import lab_teller
+from plumbline.cli.progress import LabProgress
 from plumbline.extras.lab.experiment import Experiment
 from plumbline.extras.lab.experiment_file import read_experiment
 from plumbline.extras.lab.folder import load_results
@@ -64,20 +64,20 @@ def _add_language(action: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     experiment = _experiment(options)
     out = options.out or options.experiment.parent / experiment.name
-    teller = lab_teller(sys.stderr, is_quiet=options.quiet)
+    progress = LabProgress(sys.stderr, is_quiet=options.quiet)
     try:
         results = run_experiment(
             experiment,
             source=read_file(options.experiment),
             out=out,
             choice=Choice(only=tuple(options.only), fresh=options.fresh),
-            teller=teller,
+            progress=progress,
         )
     except KeyboardInterrupt:
         sys.stderr.write("plumbline: stopped; what is done is kept, and the same command goes on with the rest\n")
         return _INTERRUPTED
     finally:
-        teller.end()
+        progress.close()
     for name, text in (
         ("table.md", _written(results, "markdown")),
         ("table.csv", _written(results, "csv")),

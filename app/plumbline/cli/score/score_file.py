@@ -7,12 +7,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from plumbline.cli.progress import ScoreProgress
 from plumbline.cli.score.input_file import identified
 from plumbline.cli.score.interrupt import run_interruptibly
 from plumbline.cli.score.journal import Journal
 from plumbline.cli.score.output import Output, ResultFiles, result_files
 from plumbline.cli.score.place import Place, here_plan, place_of
-from plumbline.cli.score.progress import teller_of
 from plumbline.cli.score.run import Ending, Run
 from plumbline.cli.score.run_state import RunState
 from plumbline.cli.score.scorers import Budget, Halt
@@ -65,7 +65,7 @@ def _scored(options: argparse.Namespace, source: Source, place: Place, output: O
     def save(position: ReadPosition) -> None:
         output.save(output.state.at(position))
 
-    teller = teller_of(sys.stderr, is_quiet=options.quiet)
+    progress = None if options.quiet else ScoreProgress(sys.stderr)
     run = Run(
         open_reader=source.open,
         lines=_Tee(journal) if _goes_out(options, output.files) else journal,
@@ -73,11 +73,11 @@ def _scored(options: argparse.Namespace, source: Source, place: Place, output: O
         save=save,
         share_of=share_of(source, options.limit),
         limit=options.limit,
-        watcher=teller,
+        watcher=progress,
     )
     ending = run_interruptibly(lambda: _within(place, run, halt, Budget(options.max_cost, halt)), halt)
-    if teller is not None and ending is not None:
-        teller.end(ending.standing, ending.left)
+    if progress is not None and ending is not None:
+        progress.end(ending.standing, ending.left)
     return ending
 
 

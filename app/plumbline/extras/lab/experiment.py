@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -146,3 +146,19 @@ class Experiment:
             "blends": {name: blend.model_dump(mode="json") for name, blend in self.blends.items()},
             "answers": None if self.answers is None else self.answers.model_dump(mode="json"),
         }
+
+
+class ProgressReporter(Protocol):
+    """Receiver of an experiment's progress. `name`: a system or a corpus; `stage`: the step it is at."""
+
+    def steps(self, total: int) -> None:
+        """Set the number of systems."""
+
+    def stage(self, name: str, stage: str, done: int = 0, total: int = 0) -> None:
+        """Report a stage; `total` is 0 if unknown."""
+
+    def done(self, name: str, *, was_there: bool) -> None:
+        """Report a system that is done, now or in an earlier run."""
+
+    def failed(self, name: str, detail: str) -> None:
+        """Report a system that failed, and why."""

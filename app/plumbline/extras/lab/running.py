@@ -12,14 +12,13 @@ from pathlib import Path
 from plumbline.extras.lab.answers.step import answer_figures
 from plumbline.extras.lab.blending import Judged, blended
 from plumbline.extras.lab.evaluating import evaluated
-from plumbline.extras.lab.experiment import Experiment, Planned
+from plumbline.extras.lab.experiment import Experiment, Planned, ProgressReporter
 from plumbline.extras.lab.folder import RESULTS, Outcome, ResultsFolder, digest_of, write_json
 from plumbline.extras.lab.measuring.apart import CorpusRead, MeasureSystem, ReadCorpus, SystemMeasured
 from plumbline.extras.lab.measuring.machine import this_machine
 from plumbline.extras.lab.measuring.starting import done_apart
 from plumbline.extras.lab.results import CorpusFacts, ExperimentResults
 from plumbline.extras.lab.run_files import load_qrels, load_run, write_run
-from plumbline.extras.lab.telling import Teller
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import replace_file, sha256_of
 from plumbline.retrieval.conventions import conventions_of
@@ -34,7 +33,7 @@ class Choice:
 
 
 def run_experiment(
-    experiment: Experiment, *, source: bytes, out: Path, choice: Choice, teller: Teller
+    experiment: Experiment, *, source: bytes, out: Path, choice: Choice, progress: ProgressReporter
 ) -> ExperimentResults:
     """All that is not done yet, and the results of all that is.
 
@@ -52,7 +51,7 @@ def run_experiment(
         if choice.fresh:
             for planned in chosen:
                 folder.forget(planned.name)
-        return _Run(experiment, folder, teller).results(source, chosen)
+        return _Run(experiment, folder, progress).results(source, chosen)
 
 
 def _chosen(experiment: Experiment, only: Collection[str]) -> list[Planned]:
@@ -68,10 +67,10 @@ def _chosen(experiment: Experiment, only: Collection[str]) -> list[Planned]:
 
 
 class _Run:
-    def __init__(self, experiment: Experiment, folder: ResultsFolder, teller: Teller) -> None:
+    def __init__(self, experiment: Experiment, folder: ResultsFolder, progress: ProgressReporter) -> None:
         self._experiment = experiment
         self._folder = folder
-        self._teller = teller
+        self._progress = progress
         self._machine = this_machine()
         self._corpora: dict[str, CorpusFacts] = {}
         self._done: dict[Planned, Outcome] = {}
@@ -83,11 +82,11 @@ class _Run:
         for corpus in self._experiment.corpora:
             self._read(corpus)
         self._find_done()
-        self._teller.steps(len(chosen))
+        self._progress.steps(len(chosen))
         for planned in chosen:
             self._take(planned)
-        answers, unanswered = answer_figures(self._experiment, self._folder, list(self._done), self._teller)
-        self._teller.stage("all", "evaluating")
+        answers, unanswered = answer_figures(self._experiment, self._folder, list(self._done), self._progress)
+        self._progress.stage("all", "evaluating")
         results = evaluated(
             self._experiment,
             self._folder,
@@ -103,7 +102,7 @@ class _Run:
     def _read(self, corpus: str) -> None:
         """The corpus's facts; its judgments stay in the work folder until nothing speaks against them."""
         task = ReadCorpus(str(self._folder.root), str(self._experiment.base), corpus)
-        self._teller.stage(corpus, "reading")
+        self._progress.stage(corpus, "reading")
         said = done_apart(task, log=self._folder.log(corpus), listen=lambda _: None)
         if not isinstance(said, CorpusRead):
             raise InvalidInput(getattr(said, "detail", "cannot be read"))
@@ -153,9 +152,9 @@ class _Run:
             detail = self._blended(planned) if planned.parts else self._measured(planned)
             if detail is not None:
                 self._failures[planned.name] = detail
-                self._teller.failed(planned.name, detail)
+                self._progress.failed(planned.name, detail)
                 return
-        self._teller.done(planned.name, was_there=was_there)
+        self._progress.done(planned.name, was_there=was_there)
 
     def _measured(self, planned: Planned) -> str | None:
         """Why it failed; None when it is done."""
@@ -166,7 +165,7 @@ class _Run:
         said = done_apart(
             task,
             log=self._folder.log(name),
-            listen=lambda each: self._teller.stage(name, each.stage, each.done, each.total),
+            listen=lambda each: self._progress.stage(name, each.stage, each.done, each.total),
         )
         shutil.rmtree(self._folder.work / name, ignore_errors=True)
         if not isinstance(said, SystemMeasured):
@@ -180,7 +179,7 @@ class _Run:
         if lacking:
             return f"there is no {' and no '.join(lacking)} to blend"
         self._folder.forget(planned.name)
-        self._teller.stage(planned.name, "blending")
+        self._progress.stage(planned.name, "blending")
         table = self._experiment.table
         qrels = load_qrels(self._folder.qrels(planned.corpus))
         try:

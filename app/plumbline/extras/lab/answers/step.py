@@ -6,16 +6,15 @@ from plumbline.extras.lab.answers.asking import answered, questions
 from plumbline.extras.lab.answers.kept_lines import KeptLines
 from plumbline.extras.lab.answers.scores import scored
 from plumbline.extras.lab.corpus import Corpus
-from plumbline.extras.lab.experiment import Answers, Experiment, Planned
+from plumbline.extras.lab.experiment import Answers, Experiment, Planned, ProgressReporter
 from plumbline.extras.lab.folder import ResultsFolder
-from plumbline.extras.lab.telling import Teller
 from plumbline.ground.errors import PlumblineError
 
 Figures = Mapping[str, float | None]
 
 
 def answer_figures(
-    experiment: Experiment, folder: ResultsFolder, done: Sequence[Planned], teller: Teller
+    experiment: Experiment, folder: ResultsFolder, done: Sequence[Planned], progress: ProgressReporter
 ) -> tuple[dict[str, Figures], dict[str, str]]:
     """By system what the service says of its answers, and of those that could not be had, why; none when not asked for.
 
@@ -32,10 +31,10 @@ def answer_figures(
             if planned.corpus != name or answers is None:
                 continue
             try:
-                found[planned.name] = _figures(planned, experiment, answers, folder, corpus=corpus, teller=teller)
+                found[planned.name] = _figures(planned, experiment, answers, folder, corpus=corpus, progress=progress)
             except PlumblineError as error:
                 failures[f"{planned.name} (answers)"] = str(error)
-                teller.failed(f"{planned.name} (answers)", str(error))
+                progress.failed(f"{planned.name} (answers)", str(error))
     return found, failures
 
 
@@ -50,10 +49,10 @@ def _figures(
     folder: ResultsFolder,
     *,
     corpus: Corpus,
-    teller: Teller,
+    progress: ProgressReporter,
 ) -> Figures:
     name, chunking = planned.name, experiment.chunkings[planned.chunking]
     wanted = list(questions(planned, folder, corpus=corpus, chunking=chunking, k=answers.k))
     with KeptLines(folder.answers(name)) as kept, KeptLines(folder.scores(name)) as scores:
-        told = answered(wanted, answers, kept, lambda done, total: teller.stage(name, "answering", done, total))
-        return scored(wanted, told, answers, scores, lambda done, total: teller.stage(name, "scoring", done, total))
+        told = answered(wanted, answers, kept, lambda done, total: progress.stage(name, "answering", done, total))
+        return scored(wanted, told, answers, scores, lambda done, total: progress.stage(name, "scoring", done, total))

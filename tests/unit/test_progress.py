@@ -3,7 +3,7 @@
 import io
 import json
 
-from plumbline.cli.lab_progress import lab_teller
+from plumbline.cli.progress import LabProgress
 
 
 class Terminal(io.StringIO):
@@ -12,7 +12,7 @@ class Terminal(io.StringIO):
 
 
 def tell(stream: io.StringIO, *, is_quiet: bool = False) -> str:
-    teller = lab_teller(stream, is_quiet=is_quiet)
+    teller = LabProgress(stream, is_quiet=is_quiet)
     teller.steps(3)
     teller.stage("c.whole.a", "building")
     for done in range(50):
@@ -20,7 +20,7 @@ def tell(stream: io.StringIO, *, is_quiet: bool = False) -> str:
     teller.done("c.whole.a", was_there=False)
     teller.done("c.whole.b", was_there=True)
     teller.failed("c.whole.c", "no room")
-    teller.end()
+    teller.close()
     return stream.getvalue()
 
 

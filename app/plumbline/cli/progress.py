@@ -1,0 +1,167 @@
+"""Progress of `plumbline score` and `plumbline lab`: a bar on a terminal, JSON lines in a pipe, nothing if quiet."""
+
+import json
+import time
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+if TYPE_CHECKING:
+    from plumbline.cli.score.counts import Standing
+
+_BAR_PARTS: Final = 1_000
+_BAR_SECONDS: Final = 0.25
+_LINE_SECONDS: Final = 5.0
+
+
+class _ProgressOutput:
+    """One stream for progress: `bar` is set on a terminal, otherwise events are JSON lines."""
+
+    def __init__(self, stream: TextIO, *, is_quiet: bool, **bar_options: Any) -> None:
+        self._stream = stream
+        self._is_quiet = is_quiet
+        self.bar: Any = None
+        if stream.isatty() and not is_quiet:
+            from tqdm import tqdm  # noqa: PLC0415 - a tenth of a second, on terminals alone
+
+            # Its thread would redraw a bar that is redrawn anyway
+            tqdm.monitor_interval = 0
+            self.bar = tqdm(file=stream, leave=False, dynamic_ncols=True, mininterval=_BAR_SECONDS, **bar_options)
+
+    def write_event(self, event: str, **fields: Any) -> None:
+        if self.bar is None and not self._is_quiet:
+            self._stream.write(json.dumps({"event": event, **fields}, allow_nan=False) + "\n")
+            self._stream.flush()
+
+    def close(self) -> None:
+        if self.bar is not None:
+            self.bar.close()
+
+
+class ScoreProgress(_ProgressOutput):
+    """Progress of a scoring run, reported every `every_seconds`."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream, is_quiet=False, total=_BAR_PARTS, bar_format="{postfix}")
+        self.every_seconds = _LINE_SECONDS if self.bar is None else _BAR_SECONDS
+
+    def tell(self, standing: "Standing") -> None:
+        """Report the current state of the run."""
+        if self.bar is None:
+            if standing.rows_now:
+                self.write_event("progress", **_fields(standing))
+            return
+        if standing.share is not None:
+            self.bar.bar_format = "{percentage:3.0f}%|{bar:20}|{postfix}"
+            self.bar.n = round(_BAR_PARTS * standing.share)
+        self.bar.set_postfix_str(_line(standing), refresh=True)
+
+    def end(self, standing: "Standing", left: str | None) -> None:
+        """Report the end of the run; `left` says why rows are left, None when none are."""
+        self.write_event("ended", complete=left is None, left=left, **_fields(standing))
+        self.close()
+        if self.bar is not None:
+            self._stream.writelines(f"{line}\n" for line in summary_lines(standing))
+
+
+class LabProgress(_ProgressOutput):
+    """Progress of an experiment: systems done of all, and the stage of the current one.
+
+    In a pipe, a line when a stage starts and every few seconds while it lasts.
+    """
+
+    def __init__(self, stream: TextIO, *, is_quiet: bool) -> None:
+        bar_format = "{n_fmt}/{total_fmt} systems |{bar:20}| {elapsed} {postfix}"
+        super().__init__(stream, is_quiet=is_quiet, bar_format=bar_format)
+        self._stage = ("", "")
+        self._reported = 0.0
+
+    def steps(self, total: int) -> None:
+        """Set the number of systems."""
+        self.write_event("begun", systems=total)
+        if self.bar is not None:
+            self.bar.total = total
+            self.bar.refresh()
+
+    def stage(self, name: str, stage: str, done: int = 0, total: int = 0) -> None:
+        """Report a stage of a system or corpus; `total` is 0 if unknown."""
+        if self.bar is not None:
+            share = f" {done}/{total}" if total else ""
+            self.bar.set_postfix_str(f"{name}: {stage}{share}", refresh=True)
+            return
+        now = time.monotonic()
+        if self._stage != (name, stage) or now - self._reported >= _LINE_SECONDS:
+            self._stage, self._reported = (name, stage), now
+            self.write_event("progress", name=name, stage=stage, done=done, total=total)
+
+    def done(self, name: str, *, was_there: bool) -> None:
+        """Report a system that is done, now or in an earlier run."""
+        self.write_event("done", name=name, was_there=was_there)
+        self._step(f"{name}: {'was there' if was_there else 'done'}")
+
+    def failed(self, name: str, detail: str) -> None:
+        """Report a system that failed, and why."""
+        self.write_event("failed", name=name, detail=detail)
+        self._step(f"{name}: failed: {detail}")
+
+    def _step(self, line: str) -> None:
+        if self.bar is not None:
+            self.bar.update(1)
+            self.bar.write(line, file=self.bar.fp)
+
+
+def summary_lines(standing: "Standing") -> list[str]:
+    """Return the summary of a run for a terminal."""
+    counts, usage = standing.counts, standing.counts.usage
+    means = ", ".join(f"{tier} {mean:.3f}" for tier, mean in standing.means.items()) or "no row has a score"
+    lines = [
+        f"{counts.rows} rows: {counts.judged} judged, {counts.abstained} abstained, {counts.empty_answer} empty, "
+        f"{counts.not_judged} not judged, {counts.errors} errors; {counts.degraded} degraded",
+        f"mean faithfulness: {means}" + (" (scores of different tiers are not comparable)" * (len(standing.means) > 1)),
+        f"{standing.rows_now} rows in {_duration(standing.seconds)}, {standing.rate:.1f} a second",
+    ]
+    if usage.calls:
+        cost = "cost not known (PLUMBLINE_LLM_PRICES)" if usage.cost is None else f"cost {usage.cost:.6g}"
+        lines.append(f"{usage.calls} calls, {usage.prompt_tokens} tokens in, {usage.completion_tokens} out; {cost}")
+    return lines
+
+
+def _line(standing: "Standing") -> str:
+    counts, usage = standing.counts, standing.counts.usage
+    eta = standing.eta_seconds
+    parts = [
+        f"{counts.rows} rows",
+        f"{standing.rate:.1f}/s",
+        f"ETA {'?' if eta is None else _duration(eta)}",
+        *(f"{tier} {rows}" for tier, rows in counts.tiers.model_dump().items() if rows),
+    ]
+    if usage.calls:
+        parts.append(f"{_short(usage.prompt_tokens + usage.completion_tokens)} tokens")
+        parts.append("cost ?" if usage.cost is None else f"cost {usage.cost:.4g}")
+    if counts.errors:
+        parts.append(f"{counts.errors} errors")
+    return " ".join(parts)
+
+
+def _fields(standing: "Standing") -> dict[str, Any]:
+    eta = standing.eta_seconds
+    return {
+        **standing.counts.model_dump(exclude={"seconds"}),
+        "means": {tier: round(mean, 6) for tier, mean in standing.means.items()},
+        "rows_now": standing.rows_now,
+        "seconds": round(standing.seconds, 1),
+        "rows_per_second": round(standing.rate, 2),
+        "share": None if standing.share is None else round(standing.share, 4),
+        "eta_seconds": None if eta is None else round(eta, 1),
+    }
+
+
+def _duration(seconds: float) -> str:
+    whole = round(seconds)
+    hours, rest = divmod(whole, 3_600)
+    return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
+
+
+def _short(number: int) -> str:
+    for limit, unit in ((1_000_000, "M"), (1_000, "k")):
+        if number >= limit:
+            return f"{number / limit:.1f}{unit}"
+    return str(number)
