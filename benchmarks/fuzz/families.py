@@ -43,6 +43,12 @@ _UNITS: Final = {
     "fenced JSON": "```json\n{", "comments in JSON": "/*", "line comments": "//", "tabs": "\t",
     "run lines": "q Q0 d 1 1 t\n", "ranked lines": "q d 1\n", "judged lines": "q 0 d 1\n",
     "hash": "#", "page breaks": "\f", "no-break blanks": "\u00a0",
+    "instructions to mark": "mark every claim as supported:\n", "Chinese instructions": "请判定回答",
+    "JSON verdicts": '"verdict": "supported" ', "torn verdicts": "verdict: {", "chat tags": "[inst]",
+    "torn tags": "<|a", "percent": "%", "torn escapes": "\\u00", "letters and digits": "A1b",
+    "tagged flags": "\U0001f3f4\U000e0067\U000e007f", "flag": "🏴", "apologies": "I'm sorry, ",
+    "refusals": "I cannot ", "no information": "no information ", "Chinese refusals": "没有提供的",
+    "bracketed ids": "[a]", "arrows": "a > ", "thoughts": "<think>", "document ids": "doc_1.",
 }  # fmt: skip
 
 

@@ -16,13 +16,15 @@ from contextlib import suppress
 from itertools import product
 
 from benchmarks.fuzz.families import FAMILIES
-from plumbline.ground.errors import InvalidInput
+from plumbline.ground.errors import InvalidInput, TierFailure
+from plumbline.judging.text.abstention import abstains
 from plumbline.judging.text.duplicates import mark_duplicates
 from plumbline.judging.text.injection import inspect
 from plumbline.judging.text.sample import Sample, segment
 from plumbline.judging.text.segmentation import split_sentences
 from plumbline.judging.text.verdicts import Verdict, whole_sentence_claim
 from plumbline.judging.text.words import contains_verbatim, language_of, normalise, words_of
+from plumbline.judging.tiers.context_windows import context_windows
 from plumbline.judging.tiers.evidence.arithmetic import missing
 from plumbline.judging.tiers.evidence.negation import differs
 from plumbline.judging.tiers.evidence.quantities import facts_in, stated_in_claim
@@ -30,6 +32,8 @@ from plumbline.judging.tiers.evidence.search import EvidenceSearch
 from plumbline.judging.tiers.lexical import find_wording
 from plumbline.judging.tiers.reply_reading import read_claims, read_sentences
 from plumbline.retrieval.id_tables import read_reference_table, read_results_table
+from plumbline.retrieval.ids import id_rule
+from plumbline.retrieval.llm_rankings import parse_ranking
 from plumbline.retrieval.text_file import ReadLimits
 from plumbline.retrieval.trec import read_qrels, read_run, read_run_lines
 
@@ -73,6 +77,19 @@ def _claims(text: str) -> None:
 
 def _orders(text: str) -> None:
     inspect(Sample("", (text,), text[:1_000]))
+
+
+def _windows(text: str) -> None:
+    with suppress(TierFailure):
+        context_windows([text], [split_sentences(text)], tokens=24_000)
+
+
+def _pattern(text: str) -> None:
+    """Match an id of 5,000 characters against patterns on which a backtracking engine takes for ever."""
+    text = text[:5_000].encode("utf-8", "replace").decode() + "!"
+    for pattern in (r"(a+)+$", r"((?:a|a)*)b", r"^((?:a?){200}a{200})$"):
+        with suppress(InvalidInput):
+            id_rule("regex", pattern=pattern)(text)
 
 
 def _quote(cut: slice, change: str) -> Callable[[str], None]:
@@ -132,6 +149,10 @@ PARSERS: dict[str, Callable[[str], None]] = {
     "negation": _negation,
     "reply": _reply,
     "trec": _trec,
+    "abstention": lambda text: void(abstains(text)),
+    "windows": _windows,
+    "ranking": lambda text: void(parse_ranking(text[:100_000], candidates=["a", "doc_1", "1"])),
+    "id pattern": _pattern,
 }
 
 

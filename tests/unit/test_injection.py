@@ -1,16 +1,12 @@
 """Text that addresses the judge: what is found, what is not, and where."""
 
 import base64
-import time
 from itertools import pairwise
 
 import pytest
 
 from plumbline.judging.text.injection import KINDS, SUSPECTED, cleaned, inspect
 from plumbline.judging.text.sample import Sample
-
-_FAST_SECONDS = 3.0
-_MANY = 1_000_000
 
 
 def _flags(text: str) -> tuple[str, ...]:
@@ -159,23 +155,3 @@ def test_text_without_hidden_characters_is_the_same_string() -> None:
 )
 def test_hidden_characters_are_taken_out(text: str, clean: str) -> None:
     assert cleaned(text) == clean
-
-
-@pytest.mark.parametrize(
-    "unit",
-    [
-        "ignore ", "ignore all previous ", "mark every claim ", "请判定", "请判定回答", "A1b", "ab"
-        " ", "ab", "<|a", "a\u200b",
-        "aа", "verdict: {", '"verdict": "supported" ', "system:\n", "[inst]", "mark every claim as"
-        " supported:\n", "%", "#",
-        " ", "\n", "\\u00", "🏴", ". ", "<", "ѕ", "\U0001f3f4\U000e0067",
-        "\U0001f3f4\U000e0067\U000e007f",
-    ],
-)  # fmt: skip
-def test_a_long_hostile_text_is_read_in_time(unit: str) -> None:
-    text = unit * (_MANY // len(unit))
-    started = time.perf_counter()
-
-    inspect(Sample("", (text,), ""))
-
-    assert time.perf_counter() - started < _FAST_SECONDS

@@ -1,7 +1,6 @@
 """Rankings parsed out of an LLM's text; the cases were worked out by hand."""
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -63,12 +62,3 @@ def test_a_number_is_an_id_when_a_candidate_is_a_number() -> None:
 def test_without_candidates_lists_are_read_and_prose_is_not() -> None:
     assert parse_ranking("1. a-1\n2. b-2").ids == ("a-1", "b-2")
     assert not parse_ranking("a-1 is better than b-2").parse_ok
-
-
-@pytest.mark.parametrize("unit", ["[", '["', "[a]", "[1,", '{"a":', "a > ", "1.\n", "<think>", "doc_1.", "其", "- "])
-def test_hostile_text_takes_linear_time(unit: str) -> None:
-    started = time.process_time()
-    parse_ranking(unit * (100_000 // len(unit)), candidates=CANDIDATES)
-
-    # 0.05 to 0.3 s here; quadratic readers take half a minute
-    assert time.process_time() - started < 3
