@@ -59,6 +59,25 @@ def test_how_many_are_under_way_changes_nothing_in_the_results(tmp_path: Path, d
 
 
 @pytest.mark.parametrize("form", ["csv", "tsv", "parquet"])
+def test_a_table_of_question_contexts_and_answer_alone_is_scored(tmp_path: Path, form: str) -> None:
+    data, out = tmp_path / f"data.{form}", tmp_path / "out.jsonl"
+    row = {"question": "q", "contexts": "The kettle holds 1.7 litres.", "answer": "It holds 1.7 litres."}
+    if form == "parquet":
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        parquet.write_table(pa.Table.from_pylist([row]), data)
+    else:
+        delimiter = "," if form == "csv" else "\t"
+        data.write_text(f"{delimiter.join(row)}\n{delimiter.join(row.values())}\n", encoding="utf-8")
+
+    assert score(data, "-o", out, *LEXICAL) == 0
+
+    (written,) = read_rows(out)
+    assert (written["custom_id"], written["result"]["status"]) == ("0", "judged")
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "parquet"])
 def test_tables_hold_what_the_lines_hold(tmp_path: Path, data: Path, form: str) -> None:
     lines, table = tmp_path / "out.jsonl", tmp_path / f"out.{form}"
     assert score(data, "-o", lines, *LEXICAL) == 0

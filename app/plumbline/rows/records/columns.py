@@ -1,7 +1,7 @@
 """Which column of a file is which field of a sample: by name, by preset, or found from the names of a row."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -36,6 +36,13 @@ class ColumnMap:
         if columns is None:
             return ()
         return (columns,) if isinstance(columns, str) else tuple(columns)
+
+    def without_absent(self, found: Collection[str]) -> "ColumnMap":
+        """Return the map with None for each optional column that is not among `found`."""
+        question, reference, custom_id = (
+            name if name in found else None for name in (self.question, self.reference, self.custom_id)
+        )
+        return replace(self, question=question, reference=reference, custom_id=custom_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

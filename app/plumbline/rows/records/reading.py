@@ -5,7 +5,13 @@ from functools import partial
 from typing import Final, Protocol, Self
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.rows.records.columns import ChosenColumns, ColumnMap, detected_columns, named_columns, preset_columns
+from plumbline.rows.records.columns import (
+    ChosenColumns,
+    ColumnMap,
+    detected_columns,
+    named_columns,
+    preset_columns,
+)
 from plumbline.rows.records.json_rows import JsonArrayRows, JsonLineRows
 from plumbline.rows.records.parquet_rows import ParquetRows
 from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, Record, RecordProblem
@@ -156,7 +162,12 @@ def chosen_columns(
     """
     if isinstance(columns, ColumnMap):
         return named_columns(columns, found)
-    return _by_rows(columns, rows) if found is None else _by_name(columns, found)
+    if found is None:
+        return _by_rows(columns, rows)
+    found = list(found)
+    chosen = _by_name(columns, found)
+    # No later row of a table has other columns: a name that is absent now would be refused when the map is used again
+    return ChosenColumns(chosen.map.without_absent(found), chosen.explanation)
 
 
 def _chosen_in(path: DataFile, open_source: _OpenSource, columns: ColumnMap | str | None) -> ChosenColumns:
