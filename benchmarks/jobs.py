@@ -25,8 +25,8 @@ from plumbline.judging.scoring import Options, Scorer
 from plumbline.judging.text.input import Sample
 from plumbline.judging.tiers.tier import TierName
 from plumbline.rows.job_rows import job_rows
+from plumbline.rows.jobs.chunk_run import Pace
 from plumbline.rows.jobs.job import NewJob
-from plumbline.rows.jobs.pace import Pace
 from plumbline.rows.jobs.sqlite_store import SqliteJobStore
 from plumbline.rows.jobs.store import Upload
 from plumbline.rows.jobs.worker import Worker

@@ -18,9 +18,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from plumbline.judging.ports.exchange import Usage
-from plumbline.rows.jobs.distributed import QueueWorker
+from plumbline.rows.jobs.chunk_run import Pace
 from plumbline.rows.jobs.job import Lease
-from plumbline.rows.jobs.pace import Pace
+from plumbline.rows.jobs.postgres_store import QueueWorker
 from plumbline.rows.jobs.worker import Worker
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.scored_row import RowStatus, ScoredRow
@@ -39,9 +39,9 @@ class Free:
         line = json.dumps({"row": row.row, "text": "x" * LINE_BYTES}).encode()
         return ScoredRow(row.row, line, RowStatus.JUDGED, "lexical", is_degraded=False, usage=Usage())
 
-    def crashed(self, row: Record | RecordProblem, deaths: int) -> ScoredRow:
+    def crashed(self, row: Record | RecordProblem, crash_count: int) -> ScoredRow:
         """Nothing dies here."""
-        raise AssertionError((row.row, deaths))
+        raise AssertionError((row.row, crash_count))
 
 
 def free_of(_: Lease) -> Free:

@@ -30,8 +30,7 @@ from plumbline.models.chat.verdict_store import SqliteVerdictStore, make_verdict
 from plumbline.models.encoder.encoder import SharedEncoder
 from plumbline.models.encoder.loading import ModelChoice
 from plumbline.rows.job_rows import job_rows
-from plumbline.rows.jobs.pace import Pace
-from plumbline.rows.jobs.row_handler import HindranceOf, nothing_hinders
+from plumbline.rows.jobs.chunk_run import Pace, PauseReason, never_pause
 from plumbline.rows.jobs.sqlite_store import SqliteJobStore
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.jobs.worker import Worker
@@ -207,18 +206,18 @@ async def open_jobs(
     scorer: Scorer,
     stack: AsyncExitStack,
     *,
-    hindrance_of: HindranceOf = nothing_hinders,
+    pause_reason: PauseReason = never_pause,
     observer: Observer = SILENT,
 ) -> JobStore:
     """The store of jobs, and a worker on it unless the settings want none; the stack ends and closes them.
 
     Args:
-        hindrance_of: why no row of a tenant's jobs may be scored now.
+        pause_reason: why no row of a tenant's jobs may be scored now.
         observer: told of chunks and rows.
     """
 
     def worker_on(store: JobStore) -> Worker:
-        return _worker(plan, scorer, store, hindrance_of=hindrance_of, observer=observer)
+        return _worker(plan, scorer, store, pause_reason=pause_reason, observer=observer)
 
     if plan.settings.database_url is not None:
         return _shared_jobs(plan.settings, worker_on, stack, plan.settings.database_url.get_secret_value())
@@ -237,9 +236,12 @@ def _shared_jobs(
 ) -> JobStore:
     """The store on PostgreSQL, looked after by this process too; a worker takes what the queue delivers."""
     # An extra: its packages are not there unless the settings ask for them.
-    from plumbline.rows.jobs.distributed import QueueWorker, keep_rescuing  # noqa: PLC0415
-    from plumbline.rows.jobs.postgres_store import PostgresJobStore  # noqa: PLC0415
-    from plumbline.rows.jobs.procrastinate_engine import ProcrastinateEngine  # noqa: PLC0415
+    from plumbline.rows.jobs.postgres_store import (  # noqa: PLC0415
+        PostgresJobStore,
+        QueueWorker,
+        keep_rescuing,
+    )
+    from plumbline.rows.jobs.procrastinate_queue import ProcrastinateEngine  # noqa: PLC0415
 
     conninfo = connection_string(url)
     engine = ProcrastinateEngine(conninfo)
@@ -257,13 +259,13 @@ def _shared_jobs(
     return store
 
 
-def _worker(plan: Plan, scorer: Scorer, store: JobStore, *, hindrance_of: HindranceOf, observer: Observer) -> Worker:
+def _worker(plan: Plan, scorer: Scorer, store: JobStore, *, pause_reason: PauseReason, observer: Observer) -> Worker:
     rows_of = job_rows(scorer, plan.settings, judge_names=plan.judge_names)
     return Worker(
         store,
         lambda lease: rows_of(lease.tenant, lease.options),
         Pace(concurrency=plan.settings.job_concurrency),
-        hindrance_of=hindrance_of,
+        pause_reason=pause_reason,
         observer=observer,
     )
 

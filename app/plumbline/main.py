@@ -74,7 +74,7 @@ def create_app(
             await stack.enter_async_context(access.spending.kept())
             app.state.service = build(plan, stack, on_call=access.add_call, observer=listeners.observer)
             app.state.jobs = store or await open_jobs(
-                plan, app.state.service.scorer, stack, hindrance_of=access.hindrance, observer=listeners.observer
+                plan, app.state.service.scorer, stack, pause_reason=access.pause_reason, observer=listeners.observer
             )
             metrics.watch_encoder(app.state.service.encoder)
             stack.callback(asyncio.create_task(metrics.watch_loop()).cancel)

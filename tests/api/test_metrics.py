@@ -217,7 +217,7 @@ async def test_a_store_is_not_asked_with_every_scrape(tmp_path: Path) -> None:
 
 async def test_a_store_that_is_away_takes_only_itself_off_the_page() -> None:
     class Away(MemoryStore):
-        async def census(self) -> None:
+        async def job_stats(self) -> None:
             self.is_broken = True
             self._check()
 

@@ -173,7 +173,7 @@ class MemoryStore:
     async def rows(self, lease: Lease) -> Sequence[PendingRow]:
         kept = self._of(lease.tenant, lease.job_id)
         # a process that ends takes the store with it: no row outlives one
-        return [PendingRow(kept.records[row], strikes=0) for row in kept.left(self._rows_of(kept, lease.chunk))]
+        return [PendingRow(kept.records[row], crash_count=0) for row in kept.left(self._rows_of(kept, lease.chunk))]
 
     async def begin(self, lease: Lease, rows: Sequence[int]) -> Held:
         return await self.renew(lease)
@@ -261,7 +261,7 @@ class MemoryStore:
         kept.fence_by_chunk[chunk] += 1
         fence = kept.leased[chunk] = kept.fence_by_chunk[chunk]
         job = kept.job
-        return Lease(job.id, job.tenant, job.options, chunk, fence, deaths=0)
+        return Lease(job.id, job.tenant, job.options, chunk, fence, owner_crashes=0)
 
     def _complete(self, kept: _Kept) -> None:
         if kept.leased or kept.left(range(len(kept.records))):

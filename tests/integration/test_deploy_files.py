@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from plumbline.judging.ports.observation import JudgeCallNote, RequestNote
 from plumbline.judging.ports.token_vectors import EncoderCounts
-from plumbline.rows.jobs.census import NO_JOBS, JobCensus
+from plumbline.rows.jobs.store import NO_JOBS, JobStats
 from plumbline.service.metrics.observer import Metrics
 from tests.running.prometheus_server import DEPLOY, configuration, program
 
@@ -32,7 +32,7 @@ class Counting:
     def counts(self) -> EncoderCounts:
         return EncoderCounts()
 
-    async def census(self) -> JobCensus:
+    async def job_stats(self) -> JobStats:
         return NO_JOBS
 
 

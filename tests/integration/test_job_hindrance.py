@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from plumbline.rows.jobs.chunk_run import Pace
 from plumbline.rows.jobs.job import Held, JobState
-from plumbline.rows.jobs.pace import Pace
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.jobs.worker import Worker
 from tests.making.job_rows import TENANT, Handler, ended, rows_of, submitted, until
@@ -32,7 +32,7 @@ class Budget:
 @asynccontextmanager
 async def working(store: JobStore, handler: Handler, budget: Budget) -> AsyncIterator[Worker]:
     pace = Pace(concurrency=CONCURRENCY, poll_seconds=0.01, renew_seconds=0.01, group_seconds=0.01)
-    worker = Worker(store, handler.of, pace, hindrance_of=budget.hindrance)
+    worker = Worker(store, handler.of, pace, pause_reason=budget.hindrance)
     running = asyncio.create_task(worker.run())
     try:
         yield worker

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plumbline.judging.ports.observation import Silent
-from plumbline.rows.jobs.census import Counted, JobCensus
+from plumbline.rows.jobs.chunk_run import Pace
 from plumbline.rows.jobs.job import Held, JobState, Lease, PendingRow
-from plumbline.rows.jobs.pace import Pace
 from plumbline.rows.jobs.sqlite_store import SqliteJobStore
-from plumbline.rows.jobs.store import JobStore
+from plumbline.rows.jobs.store import CountsJobs, JobStats, JobStore
 from plumbline.rows.jobs.worker import Worker
 from plumbline.rows.scored_row import ScoredRow
 from tests.making.job_rows import Handler, ended, rows_of, submitted
@@ -26,7 +25,7 @@ class Listening(Silent):
     def rows_kept(self, statuses: Sequence[str]) -> None:
         self.statuses += statuses
 
-    def row_put_aside(self) -> None:
+    def row_quarantined(self) -> None:
         self.put_aside += 1
 
     def chunk_begun(self) -> None:
@@ -40,7 +39,7 @@ class Suspecting(SqliteJobStore):
     """Says of row 1 that three processes ended while they scored it."""
 
     async def rows(self, lease: Lease) -> Sequence[PendingRow]:
-        return [each._replace(strikes=3 * (each.row.row == 1)) for each in await super().rows(lease)]
+        return [each._replace(crash_count=3 * (each.row.row == 1)) for each in await super().rows(lease)]
 
 
 class Losing(SqliteJobStore):
@@ -92,20 +91,20 @@ async def test_rows_that_another_owner_has_are_not_told(tmp_path: Path) -> None:
 
 async def test_every_store_counts_jobs_of_all_tenants_and_chunks_by_state(stores: Stores) -> None:
     store = stores.open()
-    assert isinstance(store, Counted)
-    nothing = await store.census()
+    assert isinstance(store, CountsJobs)
+    nothing = await store.job_stats()
     for tenant in ("one", "another"):
         await submitted(store, rows_of(2), tenant=tenant)
-    waiting = await store.census()
+    waiting = await store.job_stats()
     lease = await store.lease(store.owner())
-    leased = await store.census()
+    leased = await store.job_stats()
     assert lease is not None
     await store.act(lease.tenant, lease.job_id, "cancel")
-    cancelled = await store.census()
+    cancelled = await store.job_stats()
     await store.close()
 
-    assert nothing == JobCensus(dict.fromkeys(JobState, 0), 0, 0)
-    assert waiting == JobCensus({**nothing.jobs, stores.first_state: 2}, 2, 0)
+    assert nothing == JobStats(dict.fromkeys(JobState, 0), 0, 0)
+    assert waiting == JobStats({**nothing.jobs, stores.first_state: 2}, 2, 0)
     assert (leased.chunks_waiting, leased.chunks_leased) == (1, 1)
     assert cancelled.jobs[JobState.CANCELLED] == 1
 
@@ -113,7 +112,7 @@ async def test_every_store_counts_jobs_of_all_tenants_and_chunks_by_state(stores
 async def test_counting_makes_no_folder(tmp_path: Path) -> None:
     store = SqliteJobStore(tmp_path / "jobs")
 
-    census = await store.census()
+    census = await store.job_stats()
     await store.close()
 
     assert sum(census.jobs.values()) == 0

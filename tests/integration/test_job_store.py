@@ -77,7 +77,7 @@ async def test_rows_that_are_committed_are_not_handed_out_again(store: JobStore)
     again = await leased(store)
 
     assert again.fence > lease.fence
-    assert again.deaths == 0
+    assert again.owner_crashes == 0
     assert [row.row for row, _ in await store.rows(again)] == [0, 2, 4]
     assert await store.results(TENANT, job.id, after=-1, limit=10) == []
 
@@ -115,7 +115,7 @@ async def test_an_owner_whose_lease_has_passed_cannot_commit(store: JobStore, st
     await stores.aged(store, 3600)
     heir = await leased(store)
 
-    assert (heir.chunk, heir.deaths) == (late.chunk, 1)
+    assert (heir.chunk, heir.owner_crashes) == (late.chunk, 1)
     assert await chunk(store, late) is Held.LOST
     assert await store.renew(late) is Held.LOST
     assert await store.begin(late, [0]) is Held.LOST

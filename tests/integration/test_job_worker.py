@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from plumbline.ground.errors import InvalidInput, StoreUnavailable
+from plumbline.rows.jobs.chunk_run import Pace
 from plumbline.rows.jobs.job import Held, JobState, Lease
-from plumbline.rows.jobs.pace import Pace
 from plumbline.rows.jobs.sqlite_store import SqliteJobStore
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.jobs.worker import Worker
@@ -100,7 +100,7 @@ async def test_a_worker_that_is_stopped_gives_its_chunks_back_without_blame(stor
 
     lease = await store.lease(store.owner())
     assert lease is not None
-    assert lease.deaths == 0
+    assert lease.owner_crashes == 0
     await store.release(lease)
     handler.gate.set()
     async with working(store, handler):

@@ -9,9 +9,8 @@ import pytest
 
 from plumbline.ground.errors import ConfigurationError, StoreUnavailable
 from plumbline.ground.postgres import connection_string
+from plumbline.rows.jobs.chunk_run import Pace, PauseReason, never_pause
 from plumbline.rows.jobs.job import JobState, NewJob
-from plumbline.rows.jobs.pace import Pace
-from plumbline.rows.jobs.row_handler import HindranceOf, nothing_hinders
 from plumbline.rows.jobs.worker import Worker
 from tests.making.job_rows import TENANT, Handler, ended, lines_of, rows_of, submitted, until, upload
 from tests.running.job_stores import PostgresStores
@@ -32,14 +31,14 @@ async def store(postgres_stores: PostgresStores) -> AsyncIterator["PostgresJobSt
 
 @contextlib.asynccontextmanager
 async def told(
-    stores: PostgresStores, handler: Handler, *, hindrance_of: HindranceOf = nothing_hinders, **pace: Any
+    stores: PostgresStores, handler: Handler, *, pause_reason: PauseReason = never_pause, **pace: Any
 ) -> AsyncIterator["PostgresJobStore"]:
     """A worker of its own store, told of chunks, and looking after those of others, while the context lasts."""
-    from plumbline.rows.jobs.distributed import QueueWorker, keep_rescuing
+    from plumbline.rows.jobs.postgres_store import QueueWorker, keep_rescuing
 
     store = stores.open()
     quick = Pace(**{"renew_seconds": 0.05, "group_seconds": 0.01, **pace})
-    worker = Worker(store, handler.of, quick, hindrance_of=hindrance_of)
+    worker = Worker(store, handler.of, quick, pause_reason=pause_reason)
     queue = QueueWorker(store, stores.engine(), worker, at_once=2)
     queue.start()
     rescuing = asyncio.create_task(keep_rescuing(store))
@@ -193,7 +192,7 @@ async def test_a_job_that_is_hindered_pauses_for_all_workers_and_goes_on_when_re
 
     async with contextlib.AsyncExitStack() as stack:
         for handler in handlers:
-            await stack.enter_async_context(told(postgres_stores, handler, hindrance_of=hindrance, concurrency=5))
+            await stack.enter_async_context(told(postgres_stores, handler, pause_reason=hindrance, concurrency=5))
         paused = await ended(store, job.id, state="paused")
         await gone(store, "SELECT 1 FROM chunk WHERE state = 'leased'")
         settled = await store.get(TENANT, job.id)

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from plumbline.judging.ports.exchange import Usage
+from plumbline.rows.jobs.chunk_run import Pace
 from plumbline.rows.jobs.job import Job, Lease, NewJob
-from plumbline.rows.jobs.pace import Pace
 from plumbline.rows.jobs.store import JobStore, Upload
 from plumbline.rows.jobs.worker import Worker
 from plumbline.rows.records.record import Record, RecordProblem
@@ -70,8 +70,8 @@ class Handler:
         finally:
             self.under_way -= 1
 
-    def crashed(self, row: Record | RecordProblem, deaths: int) -> ScoredRow:
-        return scored(row.row, "failed", text=f"crashed after {deaths}")
+    def crashed(self, row: Record | RecordProblem, crash_count: int) -> ScoredRow:
+        return scored(row.row, "failed", text=f"crashed after {crash_count}")
 
 
 def scored(row: int, status: str, *, is_degraded: bool = False, cost: float = 0.01, text: str = "") -> ScoredRow:

@@ -9,7 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
-from plumbline.rows.jobs.pace import Pace
+from plumbline.rows.jobs.chunk_run import Pace
 from plumbline.rows.jobs.sqlite_store import SqliteJobStore
 from plumbline.rows.jobs.worker import Worker
 from plumbline.rows.records.record import Record, RecordProblem

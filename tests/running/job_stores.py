@@ -15,7 +15,7 @@ from tests.running.postgres_server import binaries
 
 if TYPE_CHECKING:
     from plumbline.rows.jobs.postgres_store import PostgresJobStore
-    from plumbline.rows.jobs.procrastinate_engine import ProcrastinateEngine
+    from plumbline.rows.jobs.procrastinate_queue import ProcrastinateEngine
 
 EXTRA = all(importlib.util.find_spec(name) for name in ("psycopg", "psycopg_pool", "procrastinate"))
 
@@ -56,7 +56,7 @@ class SqliteStores:
         self._now += seconds
         assert isinstance(store, SqliteJobStore)
         # A look at other owners is taken only so often.
-        store._looked = -1e9
+        store._checked_at = -1e9
 
 
 class PostgresStores:
@@ -84,7 +84,7 @@ class PostgresStores:
 
     def engine(self) -> "ProcrastinateEngine":
         """What delivers chunks there."""
-        from plumbline.rows.jobs.procrastinate_engine import ProcrastinateEngine
+        from plumbline.rows.jobs.procrastinate_queue import ProcrastinateEngine
 
         return ProcrastinateEngine(self._conninfo())
 

@@ -58,7 +58,7 @@ def _fork_services(pipe: Connection, environment: dict[str, str], is_worker: boo
 
     if is_worker:
         import plumbline.rows.jobs.postgres_store
-        import plumbline.rows.jobs.procrastinate_engine  # noqa: F401
+        import plumbline.rows.jobs.procrastinate_queue  # noqa: F401
     alive: set[int] = set()
     while (message := pipe.recv()) != "end":
         if message == "start":

@@ -366,7 +366,7 @@ def test_jobs_of_a_revoked_key_may_not_go_on(tmp_path: Path) -> None:
 
     access = access_of(plain_settings(data_dir=tmp_path))
 
-    hindrances = [access.hindrance(tenant) for tenant in (*tenants, "of a key that is not known here", "")]
+    hindrances = [access.pause_reason(tenant) for tenant in (*tenants, "of a key that is not known here", "")]
     assert hindrances == ["the key of this job was revoked", None, None, None]
 
 
@@ -376,4 +376,4 @@ def test_calls_of_callers_without_a_key_count_only_where_they_have_a_budget(tmp_
         access.add_call("", Usage(calls=1, prompt_tokens=5))
 
     assert [access.spending.today("").tokens for access in (free, bounded)] == [0, 5]
-    assert str(bounded.hindrance("")).startswith("the key has used 5 of its 5 tokens a day")
+    assert str(bounded.pause_reason("")).startswith("the key has used 5 of its 5 tokens a day")

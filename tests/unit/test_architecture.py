@@ -102,7 +102,7 @@ FENCES: dict[str, set[str] | None] = {
     "tenacity": {"models/chat/resilient_endpoint.py"},
     "psycopg": {"ground/postgres.py", "rows/jobs", "models/chat"},
     "psycopg_pool": {"ground/postgres.py", "rows/jobs", "models/chat"},
-    "procrastinate": {"rows/jobs/procrastinate_engine.py"},
+    "procrastinate": {"rows/jobs/procrastinate_queue.py"},
     "prometheus_client": {"service/metrics"},
     "opentelemetry": {"service/tracing.py"},
     "torch": {"models/encoder/torch_model.py", "models/encoder/openvino_model.py"},

@@ -78,7 +78,7 @@ async def _until_told(settings: Settings, conninfo: str, page: tuple[str, int] |
         listeners.metrics.watch_encoder(service.encoder)
         if page is not None:
             _serve_metrics(listeners.metrics, page, stack)
-        await open_jobs(plan, service.scorer, stack, hindrance_of=access.hindrance, observer=listeners.observer)
+        await open_jobs(plan, service.scorer, stack, pause_reason=access.pause_reason, observer=listeners.observer)
         # What was loaded lives as long as the process.
         gc.collect()
         gc.freeze()

@@ -18,9 +18,9 @@ _KEPT: Final = 64
 class JobRows(RowScorer):
     """Scores the rows of jobs that have these choices."""
 
-    def crashed(self, row: Record | RecordProblem, deaths: int) -> ScoredRow:
+    def crashed(self, row: Record | RecordProblem, crash_count: int) -> ScoredRow:
         """The error of a row that so many processes did not outlive."""
-        return crashed_row(row, deaths)
+        return crashed_row(row, crash_count)
 
 
 def job_rows(scorer: Scorer, settings: Settings, *, judge_names: Collection[str]) -> Callable[[str, bytes], JobRows]:

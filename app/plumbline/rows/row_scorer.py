@@ -94,9 +94,9 @@ def row_with_result(row: int, line: bytes, result: EvaluationResult, usage: Usag
     return ScoredRow(row, line, RowStatus(result.status), result.tier, "degraded" in result.flags, usage)
 
 
-def crashed_row(row: Record | RecordProblem, deaths: int) -> ScoredRow:
+def crashed_row(row: Record | RecordProblem, crash_count: int) -> ScoredRow:
     """A row that is not tried again: each time a process scored it, that process ended."""
-    detail = f"{deaths} processes ended while they scored this row; it is not tried again"
+    detail = f"{crash_count} processes ended while they scored this row; it is not tried again"
     return error_row(row, RowStatus.FAILED, _problem(WORKER_CRASHED, detail))
 
 

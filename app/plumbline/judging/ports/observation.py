@@ -79,7 +79,7 @@ class Observer(Protocol):
     def rows_kept(self, statuses: Sequence[str]) -> None:
         """Rows of a job have a result or an error, kept by the store; each with its `RowStatus`."""
 
-    def row_put_aside(self) -> None:
+    def row_quarantined(self) -> None:
         """A row of a job ended so many processes that it is not tried again."""
 
 
@@ -107,7 +107,7 @@ class Silent:
     def rows_kept(self, statuses: Sequence[str]) -> None:
         return
 
-    def row_put_aside(self) -> None:
+    def row_quarantined(self) -> None:
         return
 
 
@@ -145,9 +145,9 @@ class Observers:
         for each in self._observers:
             each.rows_kept(statuses)
 
-    def row_put_aside(self) -> None:
+    def row_quarantined(self) -> None:
         for each in self._observers:
-            each.row_put_aside()
+            each.row_quarantined()
 
 
 @contextmanager

@@ -16,13 +16,23 @@ import structlog
 
 from plumbline.ground.concurrency import Threads
 from plumbline.ground.settings import Settings
+from plumbline.ground.sqlite import SqliteFormat, is_damage, open_database, pragma, transaction
 from plumbline.judging.ports.readiness import Readiness, State
-from plumbline.models.chat.cache_file import Transaction, claim, is_damage, pragma, tune
 from plumbline.models.chat.shared_database import SharedDatabase
 from plumbline.models.chat.shared_verdicts import SharedVerdictStore
 
 T = TypeVar("T")
 
+# "PLVC".
+_FORMAT = SqliteFormat(
+    0x504C5643,
+    """
+CREATE TABLE verdicts (key TEXT PRIMARY KEY, stored REAL NOT NULL, used REAL NOT NULL, value BLOB NOT NULL);
+CREATE INDEX verdicts_stored ON verdicts (stored);
+CREATE INDEX verdicts_used ON verdicts (used);
+""",
+    journal_bytes=4 * 1024 * 1024,
+)
 _PUT = """
 INSERT INTO verdicts (key, stored, used, value) VALUES (?, ?, ?, ?)
 ON CONFLICT (key) DO UPDATE SET stored = excluded.stored, used = excluded.used, value = excluded.value
@@ -147,7 +157,7 @@ class SqliteVerdictStore:
         if self._is_resting:
             return
         connection, now = self._connected(), self._clock()
-        with Transaction(connection):
+        with transaction(connection):
             connection.execute(
                 "DELETE FROM verdicts WHERE rowid IN (SELECT rowid FROM verdicts WHERE stored <= ? LIMIT ?)",
                 (now - self._ttl_seconds, _SWEPT_AT_ONCE),
@@ -179,19 +189,7 @@ class SqliteVerdictStore:
                 descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
                 self._inode = os.fstat(descriptor).st_ino
                 os.close(descriptor)
-            connection = sqlite3.connect(
-                self._path or ":memory:", timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
-            )
-            try:
-                claim(connection)
-                if self._path is not None:
-                    # Before there is a journal: SQLite gives it the mode of the file.
-                    self._path.chmod(0o600)
-                tune(connection)
-            except BaseException:
-                connection.close()
-                raise
-            self._connection = connection
+            self._connection = open_database(self._path, _FORMAT, busy_seconds=_BUSY_SECONDS)
         return self._connection
 
     def _disconnect(self) -> None:

@@ -1,21 +1,20 @@
-"""One chunk under way: its rows scored, many at a time, its results kept in groups; rows under suspicion alone."""
+"""One leased chunk: score its rows concurrently, commit results in groups, retry suspicious rows in isolation."""
 
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import structlog
 
 from plumbline.ground.errors import StoreUnavailable
 from plumbline.judging.ports.observation import SILENT, Observer
-from plumbline.rows.jobs.job import MAX_STRIKES, Held, Lease, PendingRow
-from plumbline.rows.jobs.pace import Pace
-from plumbline.rows.jobs.row_handler import HindranceOf, RowHandler, nothing_hinders
-from plumbline.rows.jobs.slots import Slots
+from plumbline.rows.jobs.job import MAX_CRASHES, Held, Lease, PendingRow
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.scored_row import ScoredRow
@@ -26,8 +25,99 @@ _LONGEST_WAIT_SECONDS: Final = 5.0
 _LOG = structlog.get_logger()
 
 
+class RowHandler(Protocol):
+    """Scorer of the rows of one job. Never raises for the content of a row."""
+
+    async def score(self, row: Record | RecordProblem) -> ScoredRow:
+        """Return the row's result or error."""
+
+    def crashed(self, row: Record | RecordProblem, crash_count: int) -> ScoredRow:
+        """Return the error of a row that is not retried because it crashed this many workers."""
+
+
+# Raises PlumblineError when the job's options are no longer valid.
+HandlerOf = Callable[[Lease], RowHandler]
+# Why rows of this tenant may not be scored now; None if they may. Called before each group of rows: must be cheap.
+PauseReason = Callable[[str], str | None]
+
+
+def never_pause(tenant: str) -> str | None:
+    """Allow the rows of every tenant."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Concurrency and intervals of a worker.
+
+    Args:
+        concurrency: rows in flight over all chunks.
+        chunks: chunks leased at once; two, so that the slow last rows of one leave nothing idle.
+        group_rows, group_seconds: bounds of how long a result waits to be committed with others.
+        poll_seconds: how often to look for work that another process submitted.
+        renew_seconds: interval between lease renewals; far below the lease.
+    """
+
+    concurrency: int = 64
+    chunks: int = 2
+    group_rows: int = 64
+    group_seconds: float = 0.25
+    poll_seconds: float = 0.5
+    renew_seconds: float = 1.0
+
+
+class Slots:
+    """Semaphore over the rows of all chunks; a request for all slots goes before requests for some."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._free = count
+        self._waiting_for_all = 0
+        self._waiters: list[asyncio.Future[None]] = []
+
+    async def take(self, most: int) -> int:
+        """Wait for a free slot and take up to `most`; return how many."""
+        await self._until(lambda: self._free > 0 and not self._waiting_for_all)
+        return self.take_now(most)
+
+    def take_now(self, most: int) -> int:
+        """Take up to `most` free slots without waiting; return how many, maybe 0."""
+        taken = 0 if self._waiting_for_all else min(most, self._free)
+        self._free -= taken
+        return taken
+
+    def give(self, count: int) -> None:
+        """Release slots."""
+        self._free += count
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    @asynccontextmanager
+    async def all(self) -> AsyncIterator[None]:
+        """Hold all slots while the context lasts."""
+        self._waiting_for_all += 1
+        try:
+            await self._until(lambda: self._free == self._count)
+            self._free = 0
+        finally:
+            self._waiting_for_all -= 1
+            self.give(0)
+        try:
+            yield
+        finally:
+            self.give(self._count)
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            await waiter
+
+
 class ChunkRun:
-    """Works on one leased chunk until it is done, the lease is lost, or it is told to stop."""
+    """Processing of one leased chunk until it is done, its lease is lost, or `stop` is called."""
 
     def __init__(
         self,
@@ -36,7 +126,7 @@ class ChunkRun:
         pace: Pace,
         slots: Slots,
         *,
-        hindrance_of: HindranceOf = nothing_hinders,
+        pause_reason: PauseReason = never_pause,
         observer: Observer = SILENT,
     ) -> None:
         self.lease = lease
@@ -44,7 +134,7 @@ class ChunkRun:
         self._store = store
         self._pace = pace
         self._slots = slots
-        self._hindrance_of = hindrance_of
+        self._pause_reason = pause_reason
         self._observer = observer
         self._is_stopping = False
         self._looked = asyncio.Event()
@@ -54,20 +144,20 @@ class ChunkRun:
         self._grouped = 0.0
 
     def stop(self) -> None:
-        """Begin no further row."""
+        """Start no further row."""
         self._is_stopping = True
 
     def look(self) -> None:
-        """Ask the store now whether the lease holds."""
+        """Check the lease with the store now."""
         self._looked.set()
 
     async def keep_renewing(self) -> None:
-        """Prolongs the lease again and again; sees that a job was paused or cancelled."""
+        """Renew the lease periodically; notice a paused or cancelled job."""
         while self.held is not Held.LOST:
             try:
                 self._note(await self._store.renew(self.lease))
             except StoreUnavailable:
-                # What is under way goes on: whoever commits finds out whether the lease held.
+                # Rows in flight continue: the commit finds out whether the lease held.
                 _LOG.debug("lease_not_renewed", chunk=self.lease.chunk)
             try:
                 await asyncio.wait_for(self._looked.wait(), self._pace.renew_seconds)
@@ -77,41 +167,41 @@ class ChunkRun:
                 self._looked.clear()
 
     async def work(self, handler: RowHandler) -> None:
-        """Scores the rows that are left; when all are done the chunk is, else it is given back."""
+        """Score the pending rows; finish the chunk when all are done, else release it."""
         self._working = asyncio.current_task()
-        rows = await persistently(lambda: self._store.rows(self.lease))
+        rows = await retry_while_unavailable(lambda: self._store.rows(self.lease))
         self._left = len(rows)
         try:
             if not rows:
                 await self._commit()
-            await self._together(handler, [each.row for each in rows if not each.strikes])
-            await self._one_by_one(handler, [each for each in rows if each.strikes])
+            await self._score_concurrently(handler, [each.row for each in rows if not each.crash_count])
+            await self._score_alone(handler, [each for each in rows if each.crash_count])
         except asyncio.CancelledError:
             if self.held is Held.LOST:
                 return
             raise
         if self._left and self.held is not Held.LOST:
-            await persistently(lambda: self._store.release(self.lease))
+            await retry_while_unavailable(lambda: self._store.release(self.lease))
 
-    async def _together(self, handler: RowHandler, rows: Sequence[Record | RecordProblem]) -> None:
+    async def _score_concurrently(self, handler: RowHandler, rows: Sequence[Record | RecordProblem]) -> None:
         waiting = iter(rows)
-        unbegun = len(rows)
+        unstarted = len(rows)
         tasks: set[asyncio.Task[ScoredRow]] = set()
         try:
             while True:
-                unbegun = unbegun if self._is_wanted else 0
-                # With rows of its own under way it does not wait for slots: those come back with them.
+                unstarted = unstarted if self._may_start else 0
+                # With rows of its own in flight it does not wait for slots: those come back with them.
                 taken = 0
-                if unbegun:
-                    taken = self._slots.take_now(unbegun) if tasks else await self._slots.take(unbegun)
-                # Asked once there is room for them: meanwhile others may have spent what there was.
-                hindrance = self._hindrance() if taken else None
-                if hindrance is not None:
+                if unstarted:
+                    taken = self._slots.take_now(unstarted) if tasks else await self._slots.take(unstarted)
+                # Checked after the wait for slots: others may have spent the budget meanwhile.
+                reason = self._pause_reason(self.lease.tenant) if taken else None
+                if reason is not None:
                     self._slots.give(taken)
-                    taken = unbegun = 0
-                    await self._pause(hindrance)
-                unbegun -= taken
-                tasks |= await self._begun(handler, list(islice(waiting, taken)))
+                    taken = unstarted = 0
+                    await self._pause(reason)
+                unstarted -= taken
+                tasks |= await self._started(handler, list(islice(waiting, taken)))
                 if not tasks:
                     break
                 done, tasks = await asyncio.wait(
@@ -127,50 +217,46 @@ class ChunkRun:
         if self._group:
             await self._commit()
 
-    async def _begun(
+    async def _started(
         self, handler: RowHandler, rows: Sequence[Record | RecordProblem]
     ) -> set["asyncio.Task[ScoredRow]"]:
-        """The rows under way, once it is written down that they are; they hold a slot each."""
+        """Record the rows as in flight, then start them; each holds a slot."""
         if not rows:
             return set()
         try:
-            self._note(await persistently(lambda: self._store.begin(self.lease, [row.row for row in rows])))
+            self._note(await retry_while_unavailable(lambda: self._store.begin(self.lease, [row.row for row in rows])))
         except BaseException:
             self._slots.give(len(rows))
             raise
         return {asyncio.create_task(handler.score(row)) for row in rows}
 
-    async def _one_by_one(self, handler: RowHandler, rows: Sequence[PendingRow]) -> None:
-        """Rows that were under way when processes ended: with nothing beside them, the next end is their doing."""
-        for row, strikes in rows:
-            hindrance = self._hindrance()
-            if hindrance is not None:
-                await self._pause(hindrance)
-            if not self._is_wanted:
+    async def _score_alone(self, handler: RowHandler, rows: Sequence[PendingRow]) -> None:
+        """Score rows that were in flight when a process crashed with nothing else in flight: a crash is then theirs."""
+        for row, crash_count in rows:
+            reason = self._pause_reason(self.lease.tenant)
+            if reason is not None:
+                await self._pause(reason)
+            if not self._may_start:
                 return
-            if strikes >= MAX_STRIKES:
-                _LOG.error("row_put_aside", job=self.lease.job_id, row=row.row, deaths=strikes)
-                self._observer.row_put_aside()
-                self._group.append(handler.crashed(row, strikes))
+            if crash_count >= MAX_CRASHES:
+                _LOG.error("row_put_aside", job=self.lease.job_id, row=row.row, deaths=crash_count)
+                self._observer.row_quarantined()
+                self._group.append(handler.crashed(row, crash_count))
             else:
                 async with self._slots.all():
-                    self._note(await persistently(partial(self._store.begin, self.lease, [row.row])))
+                    self._note(await retry_while_unavailable(partial(self._store.begin, self.lease, [row.row])))
                     self._group.append(await handler.score(row))
             await self._commit()
 
-    def _hindrance(self) -> str | None:
-        """Why no row of the job may be begun now."""
-        return self._hindrance_of(self.lease.tenant)
-
-    async def _pause(self, hindrance: str) -> None:
-        self._note(await persistently(lambda: self._store.pause(self.lease, hindrance)))
+    async def _pause(self, reason: str) -> None:
+        self._note(await retry_while_unavailable(lambda: self._store.pause(self.lease, reason)))
 
     @property
-    def _is_wanted(self) -> bool:
+    def _may_start(self) -> bool:
         return not self._is_stopping and self.held is Held.YES
 
     async def _keep(self, rows: Sequence[ScoredRow]) -> None:
-        """Gathers results, and has the store keep them when there are enough or the first has waited long enough."""
+        """Buffer results; commit when the group is full or its oldest result has waited long enough."""
         if rows and not self._group:
             self._grouped = time.monotonic()
         self._group.extend(rows)
@@ -180,11 +266,11 @@ class ChunkRun:
             await self._commit()
 
     async def _commit(self) -> None:
-        """Keeps results, however long the store cannot: they were paid for."""
+        """Commit the buffered results, retrying for as long as the store is unavailable: they were paid for."""
         group, self._group = self._group, []
         self._left -= len(group)
         is_done = not self._left
-        held = await persistently(lambda: self._store.commit(self.lease, group, is_done=is_done))
+        held = await retry_while_unavailable(lambda: self._store.commit(self.lease, group, is_done=is_done))
         if held is not Held.LOST:
             self._observer.rows_kept([row.status for row in group])
         self._note(held)
@@ -195,14 +281,14 @@ class ChunkRun:
         self.held = held if self.held is not Held.LOST else Held.LOST
 
 
-async def persistently(work: Callable[[], Awaitable[T]]) -> T:
-    """What `work` returns, tried again for as long as the store cannot be used."""
+async def retry_while_unavailable(work: Callable[[], Awaitable[T]]) -> T:
+    """Return what `work` returns, retrying with backoff and jitter while it raises StoreUnavailable."""
     wait = 0.1
     while True:
         try:
             return await work()
         except StoreUnavailable as error:
             _LOG.warning("jobs_wait_for_store", detail=str(error))
-        # No two workers come back at once.
+        # Jitter: workers do not retry in lockstep.
         await asyncio.sleep(wait * random.uniform(0.5, 1.0))  # noqa: S311
         wait = min(2 * wait, _LONGEST_WAIT_SECONDS)

@@ -1,16 +1,22 @@
-"""The rows of `chunk` and `result`: leased, done, given back. Each function works within one transaction.
+"""SQL on the tables `chunk` and `result`; each method runs within one transaction.
 
-Where several transactions may write at one time, each of them takes hold of a job before its chunks: none waits for
-another that waits for it.
+Concurrent write transactions lock a job before its chunks, so that they cannot deadlock.
 """
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from plumbline.rows.jobs.counting import COUNT_COLUMNS, RESULT_COLUMNS, SUMS_OF_RESULTS, values_of
 from plumbline.rows.jobs.job import Held, JobState, Lease, PendingRow, ResultLine
-from plumbline.rows.jobs.job_table import ROW_BITS, JobTable, is_spent
+from plumbline.rows.jobs.job_table import (
+    COUNT_COLUMNS,
+    RESULT_COLUMNS,
+    ROW_BITS,
+    SUMS_OF_RESULTS,
+    JobTable,
+    is_spent,
+    result_values,
+)
 from plumbline.rows.jobs.sql import Sql
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.scored_row import ScoredRow
@@ -32,42 +38,42 @@ _OPEN: Final = "('validating', 'queued', 'running')"
 
 
 class ChunkName(NamedTuple):
-    """A chunk of a job."""
+    """Name of a chunk: its job and its place in it."""
 
     job_id: str
     n: int
 
 
 class LeftRows(NamedTuple):
-    """A chunk that is leased: which of its rows are done, and the strikes of those that have any."""
+    """Progress of a leased chunk: its finished rows, and `crash_counts` by row where there are any."""
 
     number: int
     done: frozenset[int]
-    strikes: Mapping[int, int]
+    crash_counts: Mapping[int, int]
 
     def pending(self, rows: Iterable[Record | RecordProblem]) -> list[PendingRow]:
-        """Of the chunk's rows those that are to be scored."""
-        return [PendingRow(row, self.strikes.get(row.row, 0)) for row in rows if row.row not in self.done]
+        """Return those of the chunk's rows that are to be scored."""
+        return [PendingRow(row, self.crash_counts.get(row.row, 0)) for row in rows if row.row not in self.done]
 
 
 class ChunkTable:
-    """Chunks in one transaction."""
+    """Table of chunks in one transaction."""
 
     def __init__(self, sql: Sql) -> None:
         self._sql = sql
         self._jobs = JobTable(sql)
 
     def owners(self) -> list[str]:
-        """Who has chunks."""
+        """Return the names of the owners that hold chunks."""
         return [each for (each,) in self._sql.execute("SELECT DISTINCT owner FROM chunk WHERE state = 'leased'")]
 
     def take_back(self, dead: Sequence[str], *, quiet_since: float) -> list[ChunkName]:
-        """Frees the chunks of owners that have ended, and those whose lease has passed; which they are.
+        """Free the chunks of dead owners and those whose lease has expired; return their names.
 
-        Rows that were under way get a strike each.
+        Each row that was in flight gets one more crash.
 
         Args:
-            quiet_since: a chunk whose lease would end behind this is left to its owner, dead or not.
+            quiet_since: a chunk whose lease ends later than this is left to its owner, dead or not.
         """
         marks = ", ".join(["NULL", *"?" * len(dead)])
         left = self._sql.execute(
@@ -75,9 +81,9 @@ class ChunkTable:
             f" AND (lease_until < ? OR (lease_until < ? AND owner IN ({marks}))){self._sql.skip_locked}",
             (self._sql.now(), quiet_since, *dead),
         ).fetchall()
-        struck = [((job << ROW_BITS) + row,) for job, _, under_way in left for row in json.loads(under_way)]
+        crashed = [((job << ROW_BITS) + row,) for job, _, under_way in left for row in json.loads(under_way)]
         self._sql.execute_many(
-            "INSERT INTO strike VALUES (?, 1) ON CONFLICT (key) DO UPDATE SET deaths = strike.deaths + 1", struck
+            "INSERT INTO strike VALUES (?, 1) ON CONFLICT (key) DO UPDATE SET deaths = strike.deaths + 1", crashed
         )
         self._sql.execute_many(
             "UPDATE chunk SET state = 'free', owner = NULL, deaths = deaths + 1, under_way = '[]'"
@@ -87,7 +93,7 @@ class ChunkTable:
         return [ChunkName(self._job_id(job), n) for job, n, _ in left]
 
     def lease(self, owner: str, seconds: float) -> Lease | None:
-        """A free chunk, of the job that has fewest under way, the oldest of those."""
+        """Lease a free chunk of the job with the fewest leased chunks, the oldest of those."""
         found = self._sql.execute(
             f"SELECT j.id FROM job j WHERE j.state IN {_OPEN}"
             " AND EXISTS (SELECT 1 FROM chunk c WHERE c.job = j.number AND c.state = 'free')"
@@ -96,13 +102,13 @@ class ChunkTable:
         return None if found is None else self._lease(found[0], "", owner, seconds)
 
     def lease_chunk(self, chunk: ChunkName, owner: str, seconds: float) -> Lease | None:
-        """This chunk, if it is free and its job is to be worked on."""
+        """Lease this chunk if it is free and its job is open."""
         return self._lease(chunk.job_id, f" AND n = {chunk.n:d}", owner, seconds)
 
     def _lease(self, job_id: str, which: str, owner: str, seconds: float) -> Lease | None:
         job = "SELECT number, tenant, options, state, max_cost FROM job WHERE id = ?"
         found = self._sql.execute(job, (job_id,)).fetchone()
-        # Who may change the job keeps others from it; those who only work on it do not wait for one another.
+        # Whoever may change the job locks it; those who only work on it do not wait for one another.
         is_changing = found is None or found[3] == JobState.QUEUED or found[4] is not None
         lock = self._sql.for_update if is_changing else self._sql.for_share
         found = self._sql.execute(f"{job} AND state IN {_OPEN}{lock}", (job_id,)).fetchone()
@@ -125,18 +131,14 @@ class ChunkTable:
         return Lease(job_id, tenant, options, *taken)
 
     def renew(self, lease: Lease, seconds: float) -> Held:
-        """Whether the lease holds; prolonged if so."""
+        """Extend the lease if it holds."""
         self._sql.execute(
             f"UPDATE chunk SET lease_until = ? WHERE {_OWNED}", (self._sql.now() + seconds, *self._place(lease))
         )
-        return self.held(lease)
-
-    def held(self, lease: Lease) -> Held:
-        """Whether the lease holds."""
         return self._held(lease)
 
     def hold(self, lease: Lease, *, is_last: bool = False) -> Held:
-        """Whether the lease holds; if so it does until the transaction ends. `is_last`: the job's state may change."""
+        """Lock the lease until the transaction ends. `is_last`: the job's state may change."""
         return self._held(lease, self._sql.for_update if is_last else self._sql.for_share, self._sql.for_update)
 
     def _held(self, lease: Lease, job_lock: str = "", chunk_lock: str = "") -> Held:
@@ -153,7 +155,7 @@ class ChunkTable:
         return Held.PAUSED if job[1] == JobState.PAUSED else Held.YES
 
     def left(self, lease: Lease) -> LeftRows | None:
-        """What became of the chunk's rows; None when the lease is lost."""
+        """Return the progress of the chunk; None if the lease is lost."""
         number, *place = self._place(lease)
         found = self._sql.execute(f"SELECT first_row, rows FROM chunk WHERE {_OWNED}", (number, *place)).fetchone()
         if found is None:
@@ -161,16 +163,16 @@ class ChunkTable:
         base = number << ROW_BITS
         bounds = (base + found[0], base + found[0] + found[1])
         done = self._sql.execute("SELECT key FROM result WHERE key >= ? AND key < ? AND redo = 0", bounds)
-        strikes = self._sql.execute("SELECT key, deaths FROM strike WHERE key >= ? AND key < ?", bounds)
+        crashes = self._sql.execute("SELECT key, deaths FROM strike WHERE key >= ? AND key < ?", bounds)
         return LeftRows(
-            number, frozenset(key - base for (key,) in done), {key - base: deaths for key, deaths in strikes.fetchall()}
+            number, frozenset(key - base for (key,) in done), {key - base: count for key, count in crashes.fetchall()}
         )
 
     def begin(self, lease: Lease, rows: Sequence[int]) -> None:
-        """These rows are under way, with those that are."""
-        self._under_way(lease, lambda before: before | set(rows))
+        """Add these rows to those in flight."""
+        self._change_in_flight(lease, lambda before: before | set(rows))
 
-    def _under_way(self, lease: Lease, change: Callable[[set[int]], set[int]]) -> None:
+    def _change_in_flight(self, lease: Lease, change: Callable[[set[int]], set[int]]) -> None:
         place = self._place(lease)
         found = self._sql.execute(f"SELECT under_way FROM chunk WHERE {_OWNED}", place).fetchone()
         if found is not None:
@@ -178,13 +180,13 @@ class ChunkTable:
             self._sql.execute(f"UPDATE chunk SET under_way = ? WHERE {_OWNED}", (rows, *place))
 
     def put(self, lease: Lease, rows: Sequence[ScoredRow]) -> None:
-        """Keeps results; a row that has one keeps it, unless it is to be scored again."""
+        """Store results; a row that has one keeps it, unless it is to be scored again."""
         base = self._number(lease) << ROW_BITS
-        self._sql.execute_many(_PUT, [(base + row.row, *values_of(row)) for row in rows])
-        self._under_way(lease, lambda before: before - {row.row for row in rows})
+        self._sql.execute_many(_PUT, [(base + row.row, *result_values(row)) for row in rows])
+        self._change_in_flight(lease, lambda before: before - {row.row for row in rows})
 
     def finish(self, lease: Lease) -> None:
-        """The chunk is done and counted; the last one of a job ends it."""
+        """Mark the chunk done and store its sums; the last one of a job ends it."""
         number = self._number(lease)
         ((first_row, rows),) = self._sql.execute(
             "SELECT first_row, rows FROM chunk WHERE job = ? AND n = ?", (number, lease.chunk)
@@ -202,7 +204,7 @@ class ChunkTable:
         self.end_if_done(number)
 
     def end_if_done(self, number: int) -> None:
-        """Ends a job that has no chunk left."""
+        """End a job that has no chunk left."""
         left = self._sql.execute("SELECT 1 FROM chunk WHERE job = ? AND state <> 'done' LIMIT 1", (number,)).fetchone()
         if left is None:
             job = self._jobs.by_number(number)
@@ -212,21 +214,21 @@ class ChunkTable:
             self._jobs.enter(number, state)
 
     def fail(self, lease: Lease, problem: str) -> None:
-        """The job cannot be done at all."""
+        """Fail the job."""
         self._jobs.enter(self._number(lease), JobState.FAILED, problem)
 
     def pause(self, lease: Lease, problem: str) -> None:
-        """The job waits until somebody resumes it."""
+        """Pause the job until it is resumed."""
         self._jobs.enter(self._number(lease), JobState.PAUSED, problem)
 
     def release(self, lease: Lease) -> None:
-        """The chunk is free again, without blame."""
+        """Free the chunk without counting a crash."""
         self._sql.execute(
             f"UPDATE chunk SET state = 'free', owner = NULL, under_way = '[]' WHERE {_OWNED}", self._place(lease)
         )
 
     def lines(self, number: int, after: int, limit: int) -> list[ResultLine]:
-        """Lines behind row `after`, up to the first row that has none."""
+        """Return lines behind row `after`, up to the first row that has none."""
         base = number << ROW_BITS
         found = self._sql.execute(
             "SELECT key, line FROM result WHERE key > ? AND key < ? ORDER BY key LIMIT ?",
@@ -240,7 +242,7 @@ class ChunkTable:
         return lines
 
     def add(self, number: int, chunks: Iterable[tuple[int, int, int]]) -> None:
-        """Chunks of a job: each its place among them, its first row, and how many it has."""
+        """Insert chunks of a job: each its place, its first row and its number of rows."""
         self._sql.execute_many(
             "INSERT INTO chunk (job, n, first_row, rows) VALUES (?, ?, ?, ?)", ((number, *each) for each in chunks)
         )
@@ -253,18 +255,18 @@ class ChunkTable:
         return "" if found is None else str(found[0])
 
     def _number(self, lease: Lease) -> int:
-        """The job's number; 0, which no job has, when it is gone."""
+        """Return the job's number; 0, which no job has, if it is deleted."""
         found = self._sql.execute("SELECT number FROM job WHERE id = ?", (lease.job_id,)).fetchone()
         return 0 if found is None else int(found[0])
 
 
 def spent_line(max_cost: float) -> str:
-    """Why a job paused that has spent what it may."""
+    """Return the reason of a job that is paused because its budget is spent."""
     return f"the job has spent its max_cost of {max_cost:g}, or the price of a call is not known"
 
 
 def sweep(sql: Sql, rows: int) -> bool:
-    """Takes away results of forgotten jobs, at most `rows`; whether there may be more."""
+    """Delete at most `rows` results of deleted jobs; return True if there may be more."""
     found = sql.execute(f"SELECT job FROM garbage LIMIT 1{sql.skip_locked}").fetchone()
     if found is None:
         return False

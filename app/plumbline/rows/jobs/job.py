@@ -1,4 +1,4 @@
-"""A job as its store knows it: what was asked for, where it stands, what it has counted and spent."""
+"""Jobs, leases and states as plain values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,19 +12,18 @@ from plumbline.rows.records.record import Record, RecordProblem
 Action = Literal["pause", "resume", "cancel"]
 Select = Literal["failed", "degraded"]
 
-
-# A row that was under way in so many processes that ended is not tried again. After the first it is tried alone, so
-# that a row is put aside by chance only when two kills in a row fall into the moment when it is.
-MAX_STRIKES: Final = 3
-# The number of the chunk that stands for reading the upload.
+# A row that was in flight in this many crashed processes is quarantined. After the first crash it is scored alone, so
+# that chance quarantines a row only when two kills in a row hit the moment in which it is in flight.
+MAX_CRASHES: Final = 3
+# Number of the chunk that stands for reading the upload.
 VALIDATION: Final = -1
 
 
 class JobState(StrEnum):
-    """Where a job stands.
+    """State of a job.
 
     validating -> queued -> running <-> paused -> completed | completed_with_errors; cancelled from any that has not
-    ended; failed when its file cannot be read. `retry` takes the first two of the ended ones back to queued.
+    ended; failed when its file cannot be read. `retry` returns completed jobs to queued.
     """
 
     VALIDATING = "validating"
@@ -38,12 +37,12 @@ class JobState(StrEnum):
 
     @property
     def is_ended(self) -> bool:
-        """Whether nothing happens any more unless somebody asks for it."""
+        """Return True if the state is final."""
         return self in _ENDED
 
 
 _ENDED: Final = frozenset({JobState.COMPLETED, JobState.COMPLETED_WITH_ERRORS, JobState.CANCELLED, JobState.FAILED})
-# From which states an action is allowed, and which it leads to.
+# Allowed source states of an action, and their targets.
 TRANSITIONS: Final[Mapping[Action, Mapping[JobState, JobState]]] = MappingProxyType(
     {
         "pause": dict.fromkeys((JobState.QUEUED, JobState.RUNNING), JobState.PAUSED),
@@ -51,7 +50,7 @@ TRANSITIONS: Final[Mapping[Action, Mapping[JobState, JobState]]] = MappingProxyT
         "cancel": {state: JobState.CANCELLED for state in JobState if state not in _ENDED},
     }
 )
-# Where an action that is repeated finds its work done.
+# States in which a repeated action has nothing to do.
 ALREADY: Final[Mapping[Action, frozenset[JobState]]] = MappingProxyType(
     {
         "pause": frozenset({JobState.PAUSED}),
@@ -64,9 +63,9 @@ RETRIABLE: Final = frozenset({JobState.COMPLETED, JobState.COMPLETED_WITH_ERRORS
 
 @dataclass(frozen=True, slots=True)
 class JobCounts:
-    """Counted from the results, never kept beside them. `by_status`: by `RowStatus`; `by_tier`: by the answering tier.
+    """Counts over the results of a job, by `RowStatus` and by answering tier.
 
-    `usage` has what replaced results cost too: it never goes down.
+    `usage` includes the cost of replaced results: it never decreases.
     """
 
     by_status: Mapping[str, int] = field(default_factory=dict)
@@ -76,15 +75,15 @@ class JobCounts:
 
     @property
     def done(self) -> int:
-        """Rows that have a result or an error."""
+        """Return the number of rows that have a result or an error."""
         return sum(self.by_status.values())
 
 
 class NewJob(NamedTuple):
-    """What a caller submits besides the rows. `options`: JSON that the handler of rows understands.
+    """A submission without its rows. `options`: JSON that the row handler understands.
 
-    `fingerprint`: digest of everything submitted, by which a repeated `idempotency_key` is known to mean the same.
-    `max_cost`: the job pauses once it has spent so much; None: no bound.
+    `fingerprint`: digest of the whole request; a repeated `idempotency_key` must have the same one.
+    `max_cost`: the job pauses once it has spent this much; None: unbounded.
     """
 
     tenant: str
@@ -97,9 +96,9 @@ class NewJob(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One job. Times are seconds since 1970. `total` is None until the file is read; `problem`: why failed or paused.
+    """Job. Times are in seconds since 1970; `total` is None until the file is read; `problem`: why it failed or paused.
 
-    `seq` rises with every change of state.
+    `seq` increases with every change of state.
     """
 
     id: str
@@ -127,17 +126,17 @@ class StateChange(NamedTuple):
 
 
 class ResultLine(NamedTuple):
-    """The line of one row, as `schemas.rows` has it."""
+    """Result line of one row, as in `schemas.rows`."""
 
     row: int
     line: bytes
 
 
 class Lease(NamedTuple):
-    """A chunk of rows that one owner may work on until the lease ends.
+    """Right of one owner to work on a chunk of rows until the lease expires.
 
-    `fence` is higher with each lease of the chunk; the store takes nothing from an owner with a lower one. `deaths`:
-    how many owners of the chunk ended without a word.
+    `fence` increases with each lease of the chunk; the store rejects writes with a lower one. `owner_crashes`: number
+    of owners of the chunk that ended without releasing it.
     """
 
     job_id: str
@@ -145,22 +144,22 @@ class Lease(NamedTuple):
     options: bytes
     chunk: int
     fence: int
-    deaths: int
+    owner_crashes: int
 
 
 class PendingRow(NamedTuple):
-    """A row that is to be scored. `strikes`: how many processes ended while it was under way in them."""
+    """A row to score. `crash_count`: number of processes that ended while it was in flight."""
 
     row: Record | RecordProblem
-    strikes: int
+    crash_count: int
 
 
 class Held(StrEnum):
-    """What the store says of a lease."""
+    """State of a lease."""
 
-    # go on
+    # still valid
     YES = "yes"
-    # the job is paused: end what is begun, then release
+    # the job is paused: finish rows in flight, then release
     PAUSED = "paused"
-    # the job has ended or another owner has the chunk: drop everything
+    # the job has ended or another owner has the chunk: discard everything
     LOST = "lost"

@@ -1,9 +1,10 @@
-"""The rows of `job`: submitted, read, changed, forgotten. Each function works within one transaction."""
+"""SQL on the table `job`, and the counts over results; each method runs within one transaction."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from plumbline.ground.errors import IdempotencyConflict, JobStateConflict, JobUnknown
-from plumbline.rows.jobs.counting import SUMS_OF_CHUNKS, SUMS_OF_RESULTS, counts_of
+from plumbline.judging.ports.exchange import Usage
 from plumbline.rows.jobs.job import (
     ALREADY,
     RETRIABLE,
@@ -17,8 +18,10 @@ from plumbline.rows.jobs.job import (
     StateChange,
 )
 from plumbline.rows.jobs.sql import Sql
+from plumbline.rows.jobs.store import JobStats
+from plumbline.rows.scored_row import RowStatus, ScoredRow
 
-# Rows of one job, and thereby jobs of one file: 2^31 each.
+# Rows of one job, and so jobs of one database: 2^31 each.
 ROW_BITS: Final = 32
 _FIELDS: Final = (
     "id", "tenant", "name", "options", "max_cost", "state", "seq", "total", "created", "started", "ended", "problem",
@@ -26,15 +29,35 @@ _FIELDS: Final = (
 _COLUMNS: Final = f"{', '.join(_FIELDS[:-1])}, coalesce(problem, damage), number"
 _AGAIN: Final[dict[Select, str]] = {"failed": "status IN ('failed', 'not_judged')", "degraded": "degraded = 1"}
 
+_STATUSES: Final = tuple(status.value for status in RowStatus)
+_TIERS: Final = ("llm", "embedding", "lexical")
+_USED: Final = ("calls", "unmetered_calls", "prompt_tokens", "completion_tokens", "cached_tokens")
+
+# Columns of `chunk` by name, with the expression that counts each from results `r`; SQL for both databases.
+_COUNTED: Final[Mapping[str, str]] = {
+    **{name: f"CASE WHEN r.status = '{name}' THEN 1 ELSE 0 END" for name in _STATUSES},
+    **{name: f"CASE WHEN r.tier = '{name}' THEN 1 ELSE 0 END" for name in _TIERS},
+    "degraded": "r.degraded",
+    **{name: f"r.{name}" for name in _USED},
+    "cost": "coalesce(r.cost, 0)",
+    "unpriced": "CASE WHEN r.cost IS NULL THEN 1 ELSE 0 END",
+}
+COUNT_COLUMNS: Final = tuple(_COUNTED)
+SUMS_OF_RESULTS: Final = ", ".join(f"coalesce(sum({how}), 0)" for how in _COUNTED.values())
+SUMS_OF_CHUNKS: Final = ", ".join(f"coalesce(sum(c.{name}), 0)" for name in _COUNTED)
+
+# Columns of a result, in the order of `result_values`.
+RESULT_COLUMNS: Final = ("status", "tier", "degraded", *_USED, "cost", "line")
+
 
 class JobTable:
-    """Jobs in one transaction."""
+    """Table of jobs in one transaction."""
 
     def __init__(self, sql: Sql) -> None:
         self._sql = sql
 
     def repeated(self, new: NewJob) -> Job | None:
-        """The job that was submitted under the same key; raises IdempotencyConflict when it was another request."""
+        """Return the job with the same idempotency key; raise IdempotencyConflict if its request was another."""
         if new.idempotency_key is None:
             return None
         found = self._sql.execute(
@@ -48,7 +71,7 @@ class JobTable:
         return self.by_number(found[0])
 
     def insert(self, new: NewJob, job_id: str, state: JobState, **more: object) -> int:
-        """The number of a new job; `more`: columns that this database alone has."""
+        """Insert a job and return its number; `more`: columns of this database alone."""
         now = self._sql.now()
         row = {
             "id": job_id,
@@ -71,7 +94,7 @@ class JobTable:
         return int(number)
 
     def number(self, tenant: str, job_id: str, *, lock: str = "") -> int:
-        """The number of the tenant's job, kept as it is by `lock`, an ending of `Sql`; raises JobUnknown."""
+        """Return the number of the tenant's job, locked by `lock`, a suffix of `Sql`. Raises JobUnknown."""
         found = self._sql.execute(
             f"SELECT number FROM job WHERE id = ? AND tenant = ?{lock}", (job_id, tenant)
         ).fetchone()
@@ -80,12 +103,12 @@ class JobTable:
         return int(found[0])
 
     def by_number(self, number: int) -> Job:
-        """The job, counted."""
+        """Return the job with its counts."""
         row = self._sql.execute(f"SELECT {_COLUMNS} FROM job WHERE number = ?", (number,)).fetchone()
         return self._job(row)
 
     def newest(self, tenant: str, before: str | None, limit: int) -> list[Job]:
-        """The tenant's jobs, newest first, behind `before`."""
+        """Return the tenant's jobs that are older than `before`, newest first."""
         below = 1 << 62 if before is None else self.number(tenant, before)
         rows = self._sql.execute(
             f"SELECT {_COLUMNS} FROM job WHERE tenant = ? AND number < ? ORDER BY number DESC LIMIT ?",
@@ -94,7 +117,7 @@ class JobTable:
         return [self._job(row) for row in rows]
 
     def act(self, number: int, action: Action) -> Job:
-        """The job in the state that the action leads to; raises JobStateConflict."""
+        """Apply an action; idempotent. Raises JobStateConflict."""
         job = self.by_number(number)
         targets = TRANSITIONS[action]
         if job.state in ALREADY[action]:
@@ -107,7 +130,7 @@ class JobTable:
         return self.by_number(number)
 
     def enter(self, number: int, state: JobState, problem: str | None = None) -> None:
-        """Changes the state and writes the change down."""
+        """Set the state and record the change."""
         now = self._sql.now()
         self._sql.execute(
             "UPDATE job SET state = ?, seq = seq + 1, problem = ?, started = CASE WHEN ? THEN coalesce(started, ?) ELSE"
@@ -119,7 +142,7 @@ class JobTable:
         )
 
     def retry(self, number: int, select: Select) -> Job:
-        """The job queued again, with the chunks that hold such rows; raises JobStateConflict."""
+        """Queue the selected rows again with their chunks. Raises JobStateConflict."""
         job = self.by_number(number)
         if job.state not in RETRIABLE:
             raise JobStateConflict(f"rows of a job that is {job.state} cannot be scored again; wait for its end")
@@ -141,31 +164,31 @@ class JobTable:
         return self.by_number(number)
 
     def delete(self, number: int) -> None:
-        """Forgets the job at once; its results go little by little, since there may be millions."""
+        """Delete the job at once; `sweep` deletes its results in batches, since there may be millions."""
         for table, column in (("job", "number"), ("change", "job"), ("chunk", "job")):
             self._sql.execute(f"DELETE FROM {table} WHERE {column} = ?", (number,))
         self._sql.execute("INSERT INTO garbage VALUES (?)", (number,))
 
     def changes(self, number: int, after: int) -> list[StateChange]:
-        """Changes of state behind `after`."""
+        """Return the changes of state behind `after`."""
         rows = self._sql.execute(
             "SELECT seq, state, at, problem FROM change WHERE job = ? AND seq > ? ORDER BY seq", (number, after)
         )
         return [StateChange(seq, JobState(state), at, problem) for seq, state, at, problem in rows]
 
     def counts(self, number: int) -> JobCounts:
-        """Counted from results: chunk by chunk once one is done, row by row where it is not."""
+        """Return the counts: stored sums of finished chunks, plus the results of unfinished ones."""
         done = self._sql.execute(
             f"SELECT {SUMS_OF_CHUNKS} FROM chunk c WHERE job = ? AND counted = 1",
             (number,),
         ).fetchone()
-        begun = self._sql.execute(
+        open_ = self._sql.execute(
             f"SELECT {SUMS_OF_RESULTS} FROM chunk c JOIN result r"
             " ON r.key >= ? + c.first_row AND r.key < ? + c.first_row + c.rows"
             " WHERE c.job = ? AND c.counted = 0 AND c.fence > 0",
             (number << ROW_BITS, number << ROW_BITS, number),
         ).fetchone()
-        return counts_of(done, begun)
+        return add_counts(done, open_)
 
     def _job(self, row: tuple[object, ...]) -> Job:
         *values, number = row
@@ -178,6 +201,44 @@ _DONE: Final[dict[Action, str]] = {"pause": "paused", "resume": "resumed", "canc
 
 
 def is_spent(max_cost: float, counts: JobCounts) -> bool:
-    """Whether a job may spend no more; where a price is not known, that cannot be told, and it may not."""
+    """Return True if a job may spend no more; an unknown price counts as spent."""
     cost = counts.usage.cost
     return cost is None or cost >= max_cost
+
+
+def result_values(row: ScoredRow) -> tuple[object, ...]:
+    """Return the values of `RESULT_COLUMNS`."""
+    used = row.usage
+    return (
+        row.status.value,
+        row.tier,
+        int(row.is_degraded),
+        *(getattr(used, name) for name in _USED),
+        used.cost,
+        row.line,
+    )
+
+
+def add_counts(*sums: Sequence[float]) -> JobCounts:
+    """Return the total of rows of `SUMS_OF_RESULTS` or `SUMS_OF_CHUNKS`."""
+    of = dict(zip(COUNT_COLUMNS, (sum(each) for each in zip(*sums, strict=True)), strict=True))
+    return JobCounts(
+        by_status={name: int(of[name]) for name in _STATUSES},
+        by_tier={name: int(of[name]) for name in _TIERS},
+        degraded=int(of["degraded"]),
+        usage=Usage(
+            **{name: int(of[name]) for name in _USED},
+            cost=None if of["unpriced"] else float(of["cost"]),
+        ),
+    )
+
+
+def count_jobs(sql: Sql) -> JobStats:
+    """Return jobs and chunks by state; reads chunks only through the partial indices of free and leased ones."""
+    found: dict[str, int] = dict(sql.execute("SELECT state, count(*) FROM job GROUP BY state"))
+    (waiting,) = sql.execute(
+        "SELECT count(*) FROM job j JOIN chunk c ON c.job = j.number AND c.state = 'free'"
+        " WHERE j.state IN ('validating', 'queued', 'running')"
+    ).fetchone()
+    (leased,) = sql.execute("SELECT count(*) FROM chunk WHERE state = 'leased'").fetchone()
+    return JobStats({state: int(found.get(state.value, 0)) for state in JobState}, int(waiting), int(leased))

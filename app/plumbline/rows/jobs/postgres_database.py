@@ -1,7 +1,9 @@
-"""A PostgreSQL database: transactions in threads, connections that come back by themselves."""
+"""Jobs in PostgreSQL: transactions in threads, automatic reconnection, and the liveness of owners."""
 
 import asyncio
+import secrets
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -19,16 +21,18 @@ from plumbline.rows.jobs.sql import Sql
 
 T = TypeVar("T")
 
-# For what takes milliseconds, and for files that are written into the database, which may take minutes.
+# For short transactions, and for submissions, whose rows may take minutes to write.
 _CONNECTIONS, _LONG_CONNECTIONS = 4, 2
-# Two that wait for each other, or that cannot both be: one of them is told so, and has changed nothing.
+# One of two conflicting transactions is rolled back by the server, and is retried.
 _CLASHES: Final = (errors.DeadlockDetected, errors.SerializationFailure)
 _TRIES: Final = 5
+# "PLOW": class of the advisory locks of owners.
+_OWNER_LOCK: Final = 0x504C4F57
 _CLOCK: Final = b"SELECT extract(epoch FROM now())::double precision"
 
 
 class PostgresSql:
-    """One transaction. Several may write at one time."""
+    """Transaction on PostgreSQL; write transactions run concurrently."""
 
     for_update = " FOR UPDATE"
     for_share = " FOR SHARE"
@@ -39,7 +43,7 @@ class PostgresSql:
         self._now: float | None = None
 
     def now(self) -> float:
-        """When the transaction began, by the clock of the server."""
+        """Return the start of the transaction by the clock of the server."""
         if self._now is None:
             ((self._now,),) = self.connection.execute(_CLOCK).fetchall()
         return self._now
@@ -52,14 +56,14 @@ class PostgresSql:
 
 
 class PostgresDatabase:
-    """Runs functions within transactions, some of them at one time, each in a thread with a connection of its own.
+    """Runner of functions within concurrent transactions, each in a thread with its own connection.
 
-    In threads, so that the functions are those of the embedded store. Connected and made when first used; a connection
-    that failed is replaced at the next use.
+    Threads, so that the functions are those of the embedded store. Connects lazily, creates the schema if needed, and
+    replaces a failed connection at its next use.
 
     Args:
         conninfo: as `connection_string` makes it.
-        schema: where the tables are.
+        schema: schema of the tables.
     """
 
     def __init__(self, conninfo: str, *, schema: str) -> None:
@@ -73,19 +77,19 @@ class PostgresDatabase:
         self._is_made = self._is_closed = False
 
     async def write(self, work: Callable[[Sql], T], *, is_durable: bool = False) -> T:
-        """What `work` returns, once it is committed: on disk, always. After a clash with another it is called again."""
+        """Run `work` and commit durably; call it again after a conflict with another transaction."""
         return await self._run(self._threads, work, b"BEGIN")
 
     async def write_long(self, work: Callable[[PostgresSql], T]) -> T:
-        """As `write`, for work that may take minutes: what takes milliseconds does not wait for it."""
+        """Run `work` as `write` does, in threads of its own, since it may take minutes."""
         return await self._run(self._long_threads, work, b"BEGIN")
 
     async def read(self, work: Callable[[Sql], T]) -> T:
-        """What `work` returns, seeing one state of the database."""
+        """Run `work` on one snapshot of the database."""
         return await self._run(self._threads, work, b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     async def close(self) -> None:
-        """Close the connections, once what is under way is done."""
+        """Wait for running transactions, then close the connections."""
         self._is_closed = True
         await asyncio.to_thread(self._threads.shutdown)
         await asyncio.to_thread(self._long_threads.shutdown)
@@ -124,7 +128,7 @@ class PostgresDatabase:
         return answer
 
     def _begun(self, begin: bytes) -> psycopg.Connection:
-        """A connection with a transaction; one that was kept may be of a server that has ended since."""
+        """Begin a transaction; reconnect once if the connection is from before a restart of the server."""
         is_kept = getattr(self._own, "connection", None) is not None
         connection = self._connected()
         try:
@@ -158,7 +162,7 @@ class PostgresDatabase:
             raise
 
     def _drop(self) -> None:
-        # It may be another database that answers next, or one that was emptied.
+        # The next connection may reach another or an emptied database.
         self._is_made = False
         connection: psycopg.Connection | None = getattr(self._own, "connection", None)
         if connection is not None:
@@ -168,8 +172,86 @@ class PostgresDatabase:
             connection.close()
 
 
+class OwnerSession:
+    """Advisory lock by which this process owns chunks, on a connection of its own.
+
+    The server releases it at once when the process is killed, on any machine, without waiting for leases to expire.
+    """
+
+    def __init__(self, conninfo: str) -> None:
+        self._conninfo = conninfo
+        self._number = secrets.randbelow(1 << 31)
+        self._connection: psycopg.Connection | None = None
+        self._since = 0.0
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """Return the name under which this process leases chunks."""
+        return str(self._number)
+
+    @property
+    def since(self) -> float:
+        """Return when the lock was taken, in monotonic seconds."""
+        return self._since
+
+    @property
+    def seconds(self) -> float:
+        """Return for how many seconds the lock has been held without a break."""
+        return 0.0 if self._connection is None else time.monotonic() - self._since
+
+    def hold(self, *, is_checked: bool = False) -> None:
+        """Take the lock unless it is held; blocks. `is_checked`: test the connection first.
+
+        Raises:
+            psycopg.Error: the database cannot be reached.
+        """
+        with self._lock:
+            try:
+                if self._connection is not None and is_checked:
+                    self._connection.execute(b"SELECT 1")
+            except psycopg.Error:
+                self._disconnect()
+            if self._connection is None:
+                connection = psycopg.connect(self._conninfo, autocommit=True)
+                try:
+                    self._take_lock(connection)
+                except BaseException:
+                    connection.close()
+                    raise
+                self._connection, self._since = connection, time.monotonic()
+
+    def close(self) -> None:
+        """Release the lock."""
+        with self._lock:
+            self._disconnect()
+
+    def _take_lock(self, connection: psycopg.Connection) -> None:
+        while True:
+            query = "SELECT pg_try_advisory_lock(%s, %s)"
+            if connection.execute(query, (_OWNER_LOCK, self._number)).fetchone() == (True,):
+                return
+            # The server still has our previous session. Chunks leased under that name stay ours by renewal.
+            self._number = secrets.randbelow(1 << 31)
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def living_owners(sql: Sql) -> set[str]:
+    """Return the names of the owners that hold their locks."""
+    found = sql.execute(
+        "SELECT objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = ? AND objsubid = 2"
+        " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
+        (_OWNER_LOCK,),
+    )
+    return {str(number) for (number,) in found}
+
+
 def unavailable(error: psycopg.Error) -> StoreUnavailable:
-    """What is told of a failure of the database; the log has its code."""
+    """Log a failure of the database and return its error with the remedy."""
     structlog.get_logger().warning("database_failed", reason=reason_of(error))
     if isinstance(error, errors.DiskFull):
         return StoreUnavailable("the disk of the database of jobs is full; make room and try again")

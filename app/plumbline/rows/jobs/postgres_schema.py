@@ -1,4 +1,4 @@
-"""The tables on PostgreSQL, and those of the queue beside them: made and brought up to date under a lock."""
+"""Tables of jobs and of the queue on PostgreSQL: created and migrated under a lock."""
 
 from importlib import metadata, resources
 from typing import Final
@@ -7,13 +7,12 @@ from psycopg import Connection
 from psycopg.sql import SQL, Identifier
 
 from plumbline.ground.errors import StoreUnavailable
-from plumbline.rows.jobs.counting import COUNT_COLUMNS
+from plumbline.rows.jobs.job_table import COUNT_COLUMNS
 
 _VERSION: Final = "1"
 # "PLJB"
 LOCK_CLASS: Final = 0x504C4A42
-# As those of the embedded store, but that rows lie in the database, compressed, apart from what changes with a chunk.
-# What limits calls is not logged: after a crash it begins anew.
+# As those of the embedded store, except that rows are in the database, compressed, apart from what changes.
 _TABLES: Final = """
 CREATE TABLE job (
     number bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY, id text NOT NULL UNIQUE, tenant text NOT NULL, name text,
@@ -55,13 +54,13 @@ TABLES: Final = _TABLES.replace(
 
 
 def make_schema(connection: Connection, schema: str) -> None:
-    """Makes what is missing; the connection commits by itself.
+    """Create or migrate the tables; the connection is in autocommit mode.
 
     Raises:
-        StoreUnavailable: the schema is somebody else's, or of a later version.
+        StoreUnavailable: the schema is of another program, or of a later version.
     """
     with connection.transaction():
-        # Whoever comes second finds it made.
+        # A concurrent process waits and finds it done.
         connection.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (LOCK_CLASS, schema))
         connection.execute(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(Identifier(schema)))
         if _relations(connection, schema, "about") == 0:
@@ -96,7 +95,7 @@ def _make(connection: Connection) -> None:
 
 
 def _migrate_queue(connection: Connection) -> None:
-    """What releases of the queue have changed since; an older release than before leaves all as it is."""
+    """Apply new migrations of the queue; an older release than before changes nothing."""
     known = {name for (name,) in connection.execute("SELECT name FROM queue_migration")}
     files = _migrations()
     for name in sorted(files.keys() - known):

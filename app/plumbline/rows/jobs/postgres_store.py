@@ -1,4 +1,4 @@
-"""The store for several machines: PostgreSQL, with what is queued beside what is kept."""
+"""Job store for several machines: PostgreSQL with its queue in the same database, and the worker on that queue."""
 
 import asyncio
 import secrets
@@ -9,46 +9,53 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
 import psycopg
+import structlog
 
 from plumbline.ground.errors import InvalidInput, StoreUnavailable
+from plumbline.ground.telemetry import log_failure
 from plumbline.judging.ports.readiness import Readiness, State
 from plumbline.rows.jobs.chunk_table import ChunkName, ChunkTable, LeftRows, sweep
-from plumbline.rows.jobs.engine import Engine
 from plumbline.rows.jobs.job import Held, JobState, Lease, NewJob, PendingRow
 from plumbline.rows.jobs.job_table import JobTable
-from plumbline.rows.jobs.owner_session import OwnerSession, living_owners
-from plumbline.rows.jobs.owners import Owners
-from plumbline.rows.jobs.postgres_database import PostgresDatabase, PostgresSql, unavailable
+from plumbline.rows.jobs.owner_files import Owners, Uploads
+from plumbline.rows.jobs.postgres_database import (
+    OwnerSession,
+    PostgresDatabase,
+    PostgresSql,
+    living_owners,
+    unavailable,
+)
 from plumbline.rows.jobs.postgres_schema import LOCK_CLASS
-from plumbline.rows.jobs.row_file import RowChunk, chunked_rows, decoded
+from plumbline.rows.jobs.procrastinate_queue import ProcrastinateEngine
+from plumbline.rows.jobs.row_file import RowChunk, chunked_rows, decode_rows
 from plumbline.rows.jobs.sql import Sql
-from plumbline.rows.jobs.sql_store import SqlJobStore
+from plumbline.rows.jobs.sql_store import SWEPT_AT_ONCE, SqlJobStore
 from plumbline.rows.jobs.store import Submission, Upload
-from plumbline.rows.jobs.uploads import Uploads
+from plumbline.rows.jobs.worker import Worker
 
 T = TypeVar("T")
 
-# Of chunks that are written together: so much of a file is in memory at one time.
+# Bounds of a group of chunks that are written together, and so of the memory that a submission takes.
 _WRITTEN_CHUNKS, _WRITTEN_BYTES = 200, 8 * 1024 * 1024
-# An owner whose connection is gone may be coming back with another, and then renews its leases meanwhile.
+# An owner whose connection is gone may be reconnecting, and renews its leases meanwhile.
 _GRACE_SECONDS: Final = 2.5
-# Messages are sent with what they tell of; that one is missing is looked for all the same.
+# Messages are committed with their chunks; missing ones are looked for all the same.
 _RECOUNT_SECONDS: Final = 30.0
-_SWEPT_AT_ONCE: Final = 2_000
+_RESCUE_SECONDS: Final = 1.0
 
 
 class PostgresJobStore(SqlJobStore):
     """`JobStore` on PostgreSQL.
 
-    A job is committed with its rows and the messages of its chunks: it is `queued` at once. Its rows come from a file
-    on this machine, and are in the database when `submit` returns.
+    A job is committed together with its rows and the messages of its chunks, so that it is `queued` at once. Its rows
+    come from a file on this machine, and are in the database when `submit` returns.
 
     Args:
         conninfo: as `connection_string` makes it.
-        schema: where the tables are; the one of `conninfo`.
+        schema: schema of the tables; the one of `conninfo`.
         engine: delivers chunks to workers.
-        uploads: folder for files that are being sent.
-        lease_seconds: an owner that does not renew for so long has lost its chunk; one that was killed after
+        uploads: folder for uploads in progress.
+        lease_seconds: an owner that does not renew for this long loses its chunk; a killed one loses it after
             `grace_seconds`.
     """
 
@@ -57,7 +64,7 @@ class PostgresJobStore(SqlJobStore):
         conninfo: str,
         *,
         schema: str,
-        engine: Engine,
+        engine: ProcrastinateEngine,
         uploads: Path,
         lease_seconds: float = 30.0,
         grace_seconds: float = _GRACE_SECONDS,
@@ -72,17 +79,17 @@ class PostgresJobStore(SqlJobStore):
         self._grace_seconds = grace_seconds
         self._recounted = self._recounted_session = 0.0
 
-    # --- for those who ask
+    # --- for callers of the API
 
     def new_upload(self) -> Path:
-        """Where an upload may be written; one that no job took is removed once this process has ended."""
+        """Return a path for an upload; one that no job takes is removed once this process has ended."""
         try:
             return self._uploads.new()
         except OSError as error:
             raise StoreUnavailable("the folder PLUMBLINE_DATA_DIR, for uploads, cannot be written") from error
 
     async def submit(self, new: NewJob, upload: Upload) -> Submission:
-        """As `JobStore.submit`; the rows are read before it returns."""
+        """Store a job durably; the rows are read before it returns."""
         job_id = f"job_{secrets.token_hex(12)}"
         try:
             submission = await self._postgres.write_long(lambda sql: self._submitted(sql, new, upload, job_id))
@@ -92,71 +99,66 @@ class PostgresJobStore(SqlJobStore):
         return submission
 
     async def delete(self, tenant: str, job_id: str) -> None:
-        """As `JobStore.delete`."""
         await self._write_job(tenant, job_id, _deleted)
 
-    # --- for those who work
+    # --- for workers
 
     def owner(self) -> str:
-        """The name under which this process leases chunks."""
+        """Return the name under which this process leases chunks."""
         return self._session.name
 
     async def lease(self, owner: str) -> Lease | None:
-        """As `JobStore.lease`."""
         return await self._leased(lambda chunks: chunks.lease(owner, self._lease_seconds))
 
     async def lease_chunk(self, chunk: ChunkName) -> Lease | None:
-        """This chunk, for this process, if it is free and its job is to be worked on."""
+        """Lease this chunk for this process, if it is free and its job is open."""
         return await self._leased(lambda chunks: chunks.lease_chunk(chunk, self.owner(), self._lease_seconds))
 
     async def validate(self, lease: Lease) -> Held:
-        """Nothing is to be read here once a job is kept."""
+        """Do nothing: the upload was read by `submit`."""
         return Held.LOST
 
     async def rows(self, lease: Lease) -> Sequence[PendingRow]:
-        """As `JobStore.rows`; none when the lease is lost."""
+        """Return the pending rows of the chunk; none if the lease is lost."""
         found = await self._database.read(lambda sql: _kept_rows(sql, lease))
         if found is None:
             return []
         data, left = found
-        return left.pending(decoded(zlib.decompress(data)))
+        return left.pending(decode_rows(zlib.decompress(data)))
 
     async def release(self, lease: Lease) -> None:
-        """As `JobStore.release`; somebody is told of the chunk."""
+        """Return the chunk unfinished and enqueue it."""
 
         def release(sql: Sql) -> None:
             ChunkTable(sql).release(lease)
-            self._tell(sql, "j.id = ? AND c.n = ?", (lease.job_id, lease.chunk))
+            self._enqueue_free(sql, "j.id = ? AND c.n = ?", (lease.job_id, lease.chunk))
 
         await self._database.write(release)
 
     async def rescue(self) -> None:
-        """Takes care of what others have left: chunks of owners that have ended, chunks that nobody was told of.
+        """Free the chunks of dead owners and enqueue chunks without a message.
 
-        To be called about once a second by every process; one of them does it, the others return at once.
+        Call it about once a second in every process; one of them does it, the others return at once.
         """
         await self._hold_session(is_checked=True)
-        # After a failure of the server owners are about to come back, as this process has just done.
+        # After a failure of the server owners are about to reconnect, as this process has just done.
         is_calm = self._session.seconds >= self._grace_seconds
-        # Messages that were being taken then may have reached nobody.
-        is_anew = is_calm and self._session.since != self._recounted_session
-        is_recount = is_anew or time.monotonic() - self._recounted >= _RECOUNT_SECONDS
+        # Messages that were being delivered then may be lost.
+        is_reconnected = is_calm and self._session.since != self._recounted_session
+        is_recount = is_reconnected or time.monotonic() - self._recounted >= _RECOUNT_SECONDS
         await self._database.write(lambda sql: self._rescue(sql, is_calm=is_calm, is_recount=is_recount))
         if is_recount:
             self._recounted, self._recounted_session = time.monotonic(), self._session.since
             await asyncio.to_thread(self._remove_orphans)
 
     def readiness(self) -> Readiness:
-        """Where jobs are kept."""
+        """Return where jobs are stored."""
         return Readiness(State.READY, f"jobs are kept in the schema {self._schema} of a PostgreSQL database")
 
     async def close(self) -> None:
-        """As `JobStore.close`."""
         await self._postgres.close()
         await asyncio.to_thread(self._session.close)
         await asyncio.to_thread(self._owners.close)
-
-    # --- inside
 
     def _submitted(self, sql: PostgresSql, new: NewJob, upload: Upload, job_id: str) -> Submission:
         jobs = JobTable(sql)
@@ -167,7 +169,7 @@ class PostgresJobStore(SqlJobStore):
             with sql.connection.transaction():
                 number = jobs.insert(new, job_id, JobState.QUEUED)
         except psycopg.errors.UniqueViolation:
-            # The same request came in twice at once, and the other one was committed while this one waited.
+            # A concurrent request with the same key was committed while this one waited.
             known = jobs.repeated(new)
             if known is None:
                 raise StoreUnavailable("the job of this Idempotency-Key was just deleted; try again") from None
@@ -176,7 +178,7 @@ class PostgresJobStore(SqlJobStore):
         return Submission(jobs.by_number(number), is_new=True)
 
     def _fill(self, sql: PostgresSql, number: int, job_id: str, upload: Upload) -> None:
-        """Writes the rows of a new job, and messages for them; a file without a good row fails it."""
+        """Write the rows of a new job and enqueue them; fail it if the file has no readable row."""
         total, damage = 0, None
         try:
             with sql.connection.transaction():
@@ -191,7 +193,7 @@ class PostgresJobStore(SqlJobStore):
                     total, damage = last.first_row + last.chunk.rows, last.chunk.damage
         except InvalidInput as error:
             total, damage = 0, error.detail
-        # Damage may come behind a chunk that is full, by itself.
+        # Damage behind a full chunk comes as an empty chunk.
         sql.execute("DELETE FROM chunk WHERE job = ? AND rows = 0", (number,))
         sql.execute("UPDATE job SET total = ?, damage = ? WHERE number = ?", (total or None, damage, number))
         if not total:
@@ -202,7 +204,7 @@ class PostgresJobStore(SqlJobStore):
             answer = work(sql, number)
             found = sql.execute("SELECT state FROM job WHERE number = ?", (number,)).fetchone()
             if found is not None and found[0] in (JobState.QUEUED, JobState.RUNNING):
-                self._tell(sql, "j.number = ?", (number,))
+                self._enqueue_free(sql, "j.number = ?", (number,))
             else:
                 self._engine.cancel(sql, job_id)
             return answer
@@ -229,11 +231,11 @@ class PostgresJobStore(SqlJobStore):
         quiet_since = sql.now() + self._lease_seconds - self._grace_seconds
         self._engine.enqueue(sql, [chunk for chunk in chunks.take_back(dead, quiet_since=quiet_since) if chunk.job_id])
         if is_recount:
-            self._tell(sql, "true", ())
-        sweep(sql, _SWEPT_AT_ONCE)
+            self._enqueue_free(sql, "true", ())
+        sweep(sql, SWEPT_AT_ONCE)
 
-    def _tell(self, sql: Sql, which: str, values: Sequence[object]) -> None:
-        """Messages for free chunks that none waits for, of jobs `j` and chunks `c`, of jobs that are worked on."""
+    def _enqueue_free(self, sql: Sql, which: str, values: Sequence[object]) -> None:
+        """Enqueue the free chunks of open jobs that have no message; `which`: condition on jobs `j` and chunks `c`."""
         free = sql.execute(
             "SELECT j.id, c.n FROM chunk c JOIN job j ON j.number = c.job WHERE c.state = 'free'"
             f" AND j.state IN ('queued', 'running') AND {which} ORDER BY c.n",
@@ -246,7 +248,7 @@ class PostgresJobStore(SqlJobStore):
 
 
 class _Placed(NamedTuple):
-    """A chunk, its place among those of its job, and its first row."""
+    """Chunk with its place in its job and its first row."""
 
     n: int
     first_row: int
@@ -278,3 +280,42 @@ def _kept_rows(sql: Sql, lease: Lease) -> tuple[bytes, LeftRows] | None:
         return None
     (data,) = sql.execute("SELECT data FROM chunk_rows WHERE job = ? AND n = ?", (left.number, lease.chunk)).fetchone()
     return data, left
+
+
+class QueueWorker:
+    """Consumer of the queue: a worker processes the delivered chunks, up to `at_once` concurrently, until `stop`."""
+
+    def __init__(self, store: PostgresJobStore, engine: ProcrastinateEngine, worker: Worker, *, at_once: int) -> None:
+        self._store = store
+        self._engine = engine
+        self._worker = worker
+        self._at_once = at_once
+        self._running: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Start to consume messages."""
+        work = self._engine.run_worker(self._process, at_once=self._at_once)
+        self._running = asyncio.get_running_loop().create_task(work)
+
+    async def stop(self, seconds: float) -> None:
+        """Shut down gracefully: take no more messages, give rows in flight `seconds`, then release all chunks."""
+        if self._running is None:
+            return
+        self._running.cancel()
+        await self._worker.stop(seconds)
+        await asyncio.gather(self._running, return_exceptions=True)
+
+    async def _process(self, chunk: ChunkName) -> None:
+        await self._worker.work_on(lambda: self._store.lease_chunk(chunk))
+
+
+async def keep_rescuing(store: PostgresJobStore) -> None:
+    """Call `rescue` about once a second until cancelled. Not by a message: that could be stuck as well."""
+    while True:
+        try:
+            await store.rescue()
+        except StoreUnavailable as error:
+            structlog.get_logger().debug("rescue_waits_for_store", detail=str(error))
+        except Exception as error:
+            log_failure(error, "rescue_failed")
+        await asyncio.sleep(_RESCUE_SECONDS)

@@ -1,4 +1,4 @@
-"""The rows of a job, read once and kept as they were understood: a file that never changes, cut into chunks."""
+"""Rows of a job in an immutable file of chunks, as they were parsed from the upload."""
 
 import os
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _RECORD_FIELDS: Final = 6
 
 
 class ChunkSpan(NamedTuple):
-    """Where a chunk lies: its rows in the job, its bytes in the file."""
+    """Position of a chunk: its rows in the job, its bytes in the file."""
 
     first_row: int
     rows: int
@@ -29,7 +29,7 @@ class ChunkSpan(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """What became of an upload. `damage`: why it could not be read to its end, where it could not."""
+    """Chunks of an upload. `damage`: why it could not be read to its end; None if it was."""
 
     chunks: list[ChunkSpan]
     rows: int
@@ -37,9 +37,9 @@ class Cut(NamedTuple):
 
 
 def cut_upload(upload: Path, target: Path, *, form: str, columns: str | None, chunk_rows: int = CHUNK_ROWS) -> Cut:
-    """Writes the rows of an upload to `target`, which is there whole when this returns, or not at all.
+    """Write the rows of an upload to `target`, atomically.
 
-    Rows before damage are kept: what can be read is scored.
+    Rows before damage are kept and scored.
 
     Raises:
         InvalidInput: there is no row, or the form or the columns are not known.
@@ -60,7 +60,7 @@ def cut_upload(upload: Path, target: Path, *, form: str, columns: str | None, ch
 
 
 class RowChunk(NamedTuple):
-    """Rows that are handed out together, as they are kept. `damage`: nothing behind them could be read, and why."""
+    """Encoded rows of one chunk. `damage`: why nothing behind them could be read."""
 
     rows: int
     data: bytes
@@ -68,10 +68,10 @@ class RowChunk(NamedTuple):
 
 
 def chunked_rows(upload: Path, *, form: str, columns: str | None, chunk_rows: int = CHUNK_ROWS) -> Iterator[RowChunk]:
-    """The rows of an upload, at most `chunk_rows` and about 4 MiB together.
+    """Yield the rows of an upload in chunks of at most `chunk_rows` rows and about 4 MiB.
 
     Raises:
-        InvalidInput: as `read_records` before the first row; damage behind it is told by the last chunk.
+        InvalidInput: as `read_records` before the first row; the last chunk reports damage behind it.
     """
     with read_records(upload, format=form, columns=columns) as reader:
         lines: list[bytes] = []
@@ -84,7 +84,7 @@ def chunked_rows(upload: Path, *, form: str, columns: str | None, chunk_rows: in
                 return
             if row is None:
                 break
-            lines.append(encoded(row) + b"\n")
+            lines.append(encode_row(row) + b"\n")
             size += len(lines[-1])
             if len(lines) == chunk_rows or size >= _CHUNK_BYTES:
                 yield RowChunk(len(lines), b"".join(lines))
@@ -108,22 +108,22 @@ def _cut(chunks: Iterator[RowChunk], file: BinaryIO) -> Cut:
 
 
 def read_chunk(path: Path, *, offset: int, length: int) -> bytes:
-    """The bytes of a chunk; raises OSError."""
+    """Return the bytes of a chunk; raises OSError."""
     with path.open("rb") as file:
         file.seek(offset)
         return file.read(length)
 
 
-def encoded(row: Record | RecordProblem) -> bytes:
-    """A row as one line of JSON, without its end."""
+def encode_row(row: Record | RecordProblem) -> bytes:
+    """Return a row as one line of JSON, without its line end."""
     if isinstance(row, RecordProblem):
         return _ENCODER.encode((row.row, row.line, row.custom_id, row.found, row.expected))
     sample = row.sample
     return _ENCODER.encode((row.row, row.custom_id, sample.question, sample.contexts, sample.answer, sample.reference))
 
 
-def decoded(chunk: bytes) -> Iterator[Record | RecordProblem]:
-    """The rows of a chunk, as they were encoded."""
+def decode_rows(chunk: bytes) -> Iterator[Record | RecordProblem]:
+    """Yield the rows of a chunk."""
     for line in chunk.splitlines():
         fields = _DECODER.decode(line)
         if len(fields) == _RECORD_FIELDS:

@@ -1,4 +1,4 @@
-"""What the SQL of a store runs on: one transaction of a database, and the little in which the databases differ."""
+"""Seam between the SQL of the stores and their databases: a transaction, and the few differences between them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
@@ -7,7 +7,7 @@ T = TypeVar("T")
 
 
 class Rows(Protocol):
-    """What a statement has found or done."""
+    """Result of a statement."""
 
     @property
     def rowcount(self) -> int: ...
@@ -20,11 +20,10 @@ class Rows(Protocol):
 
 
 class Sql(Protocol):
-    """One transaction. `?` stands for a value.
+    """One transaction. `?` is a placeholder.
 
-    The three endings of a SELECT keep the rows found as they are until the transaction ends: from everybody, from who
-    would change them, or from everybody and without those that somebody else keeps so. They are empty where
-    transactions that write follow one another anyway.
+    The three suffixes lock the rows that a SELECT returns until the transaction ends. They are empty where write
+    transactions are serial anyway.
     """
 
     @property
@@ -37,7 +36,7 @@ class Sql(Protocol):
     def skip_locked(self) -> str: ...
 
     def now(self) -> float:
-        """Seconds since 1970, by the clock that all who share the database go by."""
+        """Return seconds since 1970 by the clock that all users of the database share."""
 
     def execute(self, statement: str, values: Sequence[object] = ()) -> Rows: ...
 
@@ -45,12 +44,12 @@ class Sql(Protocol):
 
 
 class Database(Protocol):
-    """Runs functions within transactions. Both raise StoreUnavailable, and have changed nothing then."""
+    """Runner of functions within transactions. Both raise StoreUnavailable, and then have changed nothing."""
 
     async def write(self, work: Callable[[Sql], T], *, is_durable: bool = False) -> T:
-        """What `work` returns, once it is committed. `is_durable`: survives a loss of power too."""
+        """Run `work` and commit. `is_durable`: survive a power failure too."""
 
     async def read(self, work: Callable[[Sql], T]) -> T:
-        """What `work` returns, seeing one state of the database."""
+        """Run `work` on one snapshot of the database."""
 
     async def close(self) -> None: ...

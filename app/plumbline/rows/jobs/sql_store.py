@@ -1,25 +1,25 @@
-"""What stores of jobs do alike, whichever database keeps them."""
+"""Part of the job stores that is the same SQL on every database."""
 
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
-from plumbline.rows.jobs.census import JobCensus, take_census
 from plumbline.rows.jobs.chunk_table import ChunkTable, sweep
 from plumbline.rows.jobs.job import Action, Held, Job, Lease, ResultLine, Select, StateChange
-from plumbline.rows.jobs.job_table import JobTable
+from plumbline.rows.jobs.job_table import JobTable, count_jobs
 from plumbline.rows.jobs.sql import Database, Sql
+from plumbline.rows.jobs.store import JobStats
 from plumbline.rows.scored_row import ScoredRow
 
 T = TypeVar("T")
 
-_SWEPT_AT_ONCE: Final = 2_000
+SWEPT_AT_ONCE: Final = 2_000
 
 
 class SqlJobStore:
-    """The part of `JobStore` that is the same SQL everywhere.
+    """Part of `JobStore` that SQLite and PostgreSQL share; methods without a docstring are documented there.
 
     Args:
-        lease_seconds: an owner that does not renew for so long has lost its chunk.
+        lease_seconds: an owner that does not renew for this long loses its chunk.
     """
 
     def __init__(self, database: Database, *, lease_seconds: float) -> None:
@@ -28,49 +28,40 @@ class SqlJobStore:
         self._on_change: Callable[[], None] = lambda: None
 
     def on_change(self, call: Callable[[], None]) -> None:
-        """Have this called, in the event loop, when this process has brought work or changed a state."""
+        """Register a callback, called in the event loop when this process has added work or changed a state."""
         self._on_change = call
 
     async def get(self, tenant: str, job_id: str) -> Job:
-        """As `JobStore.get`."""
         return await self._read_job(tenant, job_id, lambda jobs, number: jobs.by_number(number))
 
     async def jobs(self, tenant: str, *, before: str | None, limit: int) -> list[Job]:
-        """As `JobStore.jobs`."""
         return await self._database.read(lambda sql: JobTable(sql).newest(tenant, before, limit))
 
     async def act(self, tenant: str, job_id: str, action: Action) -> Job:
-        """As `JobStore.act`."""
         return await self._write_job(tenant, job_id, lambda sql, number: JobTable(sql).act(number, action))
 
     async def retry(self, tenant: str, job_id: str, select: Select) -> Job:
-        """As `JobStore.retry`."""
         return await self._write_job(tenant, job_id, lambda sql, number: JobTable(sql).retry(number, select))
 
     async def results(self, tenant: str, job_id: str, *, after: int, limit: int) -> list[ResultLine]:
-        """As `JobStore.results`."""
         return await self._database.read(
             lambda sql: ChunkTable(sql).lines(JobTable(sql).number(tenant, job_id), after, limit)
         )
 
     async def changes(self, tenant: str, job_id: str, *, after: int) -> list[StateChange]:
-        """As `JobStore.changes`."""
         return await self._read_job(tenant, job_id, lambda jobs, number: jobs.changes(number, after))
 
-    async def census(self) -> JobCensus:
-        """How many jobs and chunks there are in each state."""
-        return await self._database.read(take_census)
+    async def job_stats(self) -> JobStats:
+        """Return the number of jobs and chunks in each state."""
+        return await self._database.read(count_jobs)
 
     async def renew(self, lease: Lease) -> Held:
-        """As `JobStore.renew`."""
         return await self._database.write(lambda sql: ChunkTable(sql).renew(lease, self._lease_seconds))
 
     async def begin(self, lease: Lease, rows: Sequence[int]) -> Held:
-        """As `JobStore.begin`."""
         return await self._while_held(lease, lambda chunks: chunks.begin(lease, rows))
 
     async def commit(self, lease: Lease, rows: Sequence[ScoredRow], *, is_done: bool) -> Held:
-        """As `JobStore.commit`."""
 
         def commit(chunks: ChunkTable) -> None:
             chunks.put(lease, rows)
@@ -80,11 +71,9 @@ class SqlJobStore:
         return await self._while_held(lease, commit, is_last=is_done)
 
     async def fail(self, lease: Lease, problem: str) -> Held:
-        """As `JobStore.fail`."""
         return await self._while_held(lease, lambda chunks: chunks.fail(lease, problem), is_last=True)
 
     async def pause(self, lease: Lease, problem: str) -> Held:
-        """As `JobStore.pause`."""
 
         def write(sql: Sql) -> Held:
             chunks = ChunkTable(sql)
@@ -97,12 +86,10 @@ class SqlJobStore:
         return await self._database.write(write)
 
     async def release(self, lease: Lease) -> None:
-        """As `JobStore.release`."""
         await self._database.write(lambda sql: ChunkTable(sql).release(lease))
 
     async def tidy(self) -> bool:
-        """As `JobStore.tidy`."""
-        return await self._database.write(lambda sql: sweep(sql, _SWEPT_AT_ONCE))
+        return await self._database.write(lambda sql: sweep(sql, SWEPT_AT_ONCE))
 
     async def _read_job(self, tenant: str, job_id: str, work: Callable[[JobTable, int], T]) -> T:
         def read(sql: Sql) -> T:
@@ -112,7 +99,7 @@ class SqlJobStore:
         return await self._database.read(read)
 
     async def _write_job(self, tenant: str, job_id: str, work: Callable[[Sql, int], T]) -> T:
-        # What a caller was told stays so, whatever happens to the machine.
+        # An acknowledged change survives a power failure.
         answer = await self._database.write(
             lambda sql: work(sql, JobTable(sql).number(tenant, job_id, lock=sql.for_update)), is_durable=True
         )

@@ -1,4 +1,4 @@
-"""One SQLite file in WAL mode: a thread that writes, a thread that reads, and errors that say what to mend."""
+"""Jobs in one SQLite file: its tables, a writer thread and a reader thread, errors that name the remedy."""
 
 import asyncio
 import contextlib
@@ -12,20 +12,56 @@ from typing import Final, TypeVar
 
 from plumbline.ground.concurrency import Threads
 from plumbline.ground.errors import StoreUnavailable
+from plumbline.ground.sqlite import SqliteFormat, open_database, transaction
+from plumbline.rows.jobs.job_table import COUNT_COLUMNS
 from plumbline.rows.jobs.sql import Sql
 
 T = TypeVar("T")
 
-# "PLJB", in the file's header: a database of somebody else's is left alone.
-_APPLICATION_ID: Final = 0x504C4A42
-_SCHEMA_VERSION: Final = 1
-# How long one process waits for another's transaction; one takes some milliseconds.
-_BUSY_SECONDS: Final = 5.0
-_JOURNAL_BYTES: Final = 64 * 1024 * 1024
+# A result's key is its job's number and its row: rows of a job lie side by side, in order. `line` is last, so that
+# counting reads no line. Tokens and cost of a result include those of results that it replaced.
+_TABLES: Final = """
+CREATE TABLE job (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, tenant TEXT NOT NULL, name TEXT,
+    options BLOB NOT NULL, max_cost REAL, state TEXT NOT NULL, seq INTEGER NOT NULL, total INTEGER,
+    created REAL NOT NULL, started REAL, ended REAL, problem TEXT, damage TEXT, upload TEXT, form TEXT NOT NULL,
+    columns TEXT, rows_file TEXT,
+    idempotency_key TEXT, fingerprint TEXT NOT NULL);
+CREATE UNIQUE INDEX job_key ON job (tenant, idempotency_key) WHERE idempotency_key IS NOT NULL;
+CREATE INDEX job_open ON job (number) WHERE state IN ('validating', 'queued', 'running');
+CREATE INDEX job_upload ON job (upload) WHERE upload IS NOT NULL;
+CREATE TABLE change (
+    job INTEGER NOT NULL, seq INTEGER NOT NULL, state TEXT NOT NULL, at REAL NOT NULL, problem TEXT,
+    PRIMARY KEY (job, seq)) WITHOUT ROWID;
+CREATE TABLE chunk (
+    job INTEGER NOT NULL, n INTEGER NOT NULL, first_row INTEGER NOT NULL, rows INTEGER NOT NULL,
+    offset INTEGER NOT NULL DEFAULT 0, length INTEGER NOT NULL DEFAULT 0,
+    state TEXT NOT NULL DEFAULT 'free', owner TEXT,
+    fence INTEGER NOT NULL DEFAULT 0, lease_until REAL, deaths INTEGER NOT NULL DEFAULT 0,
+    under_way TEXT NOT NULL DEFAULT '[]', counted INTEGER NOT NULL DEFAULT 0, @COUNTS@,
+    PRIMARY KEY (job, n)) WITHOUT ROWID;
+CREATE INDEX chunk_free ON chunk (job, n) WHERE state = 'free';
+CREATE INDEX chunk_leased ON chunk (job) WHERE state = 'leased';
+CREATE INDEX chunk_begun ON chunk (job, n) WHERE counted = 0 AND fence > 0;
+CREATE TABLE result (
+    key INTEGER PRIMARY KEY, status TEXT NOT NULL, tier TEXT, degraded INTEGER NOT NULL, calls INTEGER NOT NULL,
+    unmetered_calls INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL,
+    cached_tokens INTEGER NOT NULL, cost REAL, redo INTEGER NOT NULL DEFAULT 0, line BLOB NOT NULL);
+CREATE INDEX result_again ON result (key) WHERE degraded = 1 OR status IN ('failed', 'not_judged');
+CREATE TABLE strike (key INTEGER PRIMARY KEY, deaths INTEGER NOT NULL);
+CREATE TABLE garbage (job INTEGER PRIMARY KEY);
+"""
+# "PLJB".
+_FORMAT: Final = SqliteFormat(
+    0x504C4A42,
+    _TABLES.replace("@COUNTS@", ", ".join(f"{name} NUMERIC NOT NULL DEFAULT 0" for name in COUNT_COLUMNS)),
+    version=1,
+    journal_bytes=64 * 1024 * 1024,
+)
 
 
 class SqliteSql:
-    """One transaction. Those that write follow one another, so that nothing need be kept from others."""
+    """Transaction on SQLite; write transactions are serial, so that no row needs a lock."""
 
     for_update = for_share = skip_locked = ""
 
@@ -44,22 +80,21 @@ class SqliteSql:
 
 
 class SqliteDatabase:
-    """Runs functions within transactions: `write` one after another, `read` beside them.
+    """Runner of functions within transactions: `write` serially, `read` concurrently with it.
 
-    Opened when first used. After a failure the connections are opened anew, so that a disk that has room again, or
-    that is mounted again, is used again.
+    Opened lazily, and reopened after a failure, so that a disk that has room again or is mounted again is used again.
 
     Raises:
-        StoreUnavailable: from both, when the file cannot be read or written; nothing was changed then.
+        StoreUnavailable: from both, if the file cannot be read or written; nothing was changed then.
     """
 
-    def __init__(self, path: Path, *, schema: str, clock: Callable[[], float]) -> None:
+    def __init__(self, path: Path, *, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._writer = _Side(path, schema, "jobs-writer")
-        self._reader = _Side(path, schema, "jobs-reader")
+        self._writer = _Side(path, "jobs-writer")
+        self._reader = _Side(path, "jobs-reader")
 
     async def write(self, work: Callable[[Sql], T], *, is_durable: bool = False) -> T:
-        """What `work` returns, in a transaction that is committed. `is_durable`: survives a loss of power too."""
+        """Run `work` in a transaction and commit. `is_durable`: survive a power failure too."""
         return await self._writer.run(
             lambda connection: _in_transaction(
                 connection, lambda: work(SqliteSql(connection, self._clock)), is_durable=is_durable
@@ -67,23 +102,22 @@ class SqliteDatabase:
         )
 
     async def read(self, work: Callable[[Sql], T]) -> T:
-        """What `work` returns, seeing one state of the database."""
+        """Run `work` on one snapshot of the database."""
         return await self._reader.run(
             lambda connection: _in_one_view(connection, lambda: work(SqliteSql(connection, self._clock)))
         )
 
     async def close(self) -> None:
-        """Close the file."""
+        """Close the connections."""
         await self._writer.close()
         await self._reader.close()
 
 
 class _Side:
-    """A thread with a connection of its own."""
+    """Thread with its own connection."""
 
-    def __init__(self, path: Path, schema: str, name: str) -> None:
+    def __init__(self, path: Path, name: str) -> None:
         self._path = path
-        self._schema = schema
         self._thread = Threads(max_workers=1, thread_name_prefix=name)
         self._connection: sqlite3.Connection | None = None
         self._is_closed = False
@@ -102,7 +136,7 @@ class _Side:
     def _guarded(self, work: Callable[[sqlite3.Connection], T]) -> T:
         try:
             if self._connection is None:
-                self._connection = _connected(self._path, self._schema)
+                self._connection = _connected(self._path)
             return work(self._connection)
         except (sqlite3.Error, OSError) as error:
             self._disconnect()
@@ -119,7 +153,7 @@ class _Side:
 
 
 def unavailable(error: sqlite3.Error | OSError) -> StoreUnavailable:
-    """What is told of a failure of the database or of the folder around it."""
+    """Return the error of a failed database or data folder, with its remedy."""
     if isinstance(error, OSError):
         is_full, is_read_only = error.errno == errno.ENOSPC, error.errno in (errno.EROFS, errno.EACCES, errno.EPERM)
         what = error.strerror or type(error).__name__
@@ -136,7 +170,7 @@ def unavailable(error: sqlite3.Error | OSError) -> StoreUnavailable:
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Work on files of the folder: raises StoreUnavailable for OSError."""
+    """Raise StoreUnavailable for an OSError within the context."""
     try:
         yield
     except OSError as error:
@@ -144,18 +178,9 @@ def guarded() -> Iterator[None]:
 
 
 def _in_transaction(connection: sqlite3.Connection, work: Callable[[], T], *, is_durable: bool) -> T:
-    # In WAL mode NORMAL survives the end of a process at any moment, and FULL that of the machine.
     connection.execute(f"PRAGMA synchronous = {'FULL' if is_durable else 'NORMAL'}")
-    # Locks at once: a lock that is taken after a read cannot be waited for.
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        answer = work()
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-    return answer
+    with transaction(connection):
+        return work()
 
 
 def _in_one_view(connection: sqlite3.Connection, work: Callable[[], T]) -> T:
@@ -167,44 +192,10 @@ def _in_one_view(connection: sqlite3.Connection, work: Callable[[], T]) -> T:
             connection.execute("ROLLBACK")
 
 
-def _connected(path: Path, schema: str) -> sqlite3.Connection:
+def _connected(path: Path) -> sqlite3.Connection:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     # SQLite gives the mode of the file to its journals. Only a file that is not there yet is opened here: closing it
     # would drop the locks that other connections of this process hold on it.
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-    try:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
-        _claim(connection, schema)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _claim(connection: sqlite3.Connection, schema: str) -> None:
-    """Makes an empty file ours; raises sqlite3.Error when it is somebody else's."""
-    if _header(connection) == (_APPLICATION_ID, _SCHEMA_VERSION):
-        return
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        # Asked again with the lock: another process may have made it meanwhile.
-        if _header(connection) != (_APPLICATION_ID, _SCHEMA_VERSION):
-            if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
-                raise sqlite3.DatabaseError("the file is a database of something else, or of another version")
-            for statement in schema.split(";\n"):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
-
-
-def _header(connection: sqlite3.Connection) -> tuple[int, int]:
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    return application, version
+    return open_database(path, _FORMAT)

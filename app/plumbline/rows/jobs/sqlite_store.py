@@ -1,4 +1,4 @@
-"""The embedded store: one folder with a SQLite file, needing no server; several processes may share it."""
+"""Embedded job store: one folder with a SQLite file, without a server; several processes may share it."""
 
 import asyncio
 import secrets
@@ -11,27 +11,24 @@ import structlog
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.judging.ports.readiness import Readiness, State
-from plumbline.rows.jobs.census import NO_JOBS, JobCensus
 from plumbline.rows.jobs.chunk_table import ChunkTable, LeftRows
-from plumbline.rows.jobs.job import MAX_STRIKES, VALIDATION, Held, JobState, Lease, NewJob, PendingRow
+from plumbline.rows.jobs.job import MAX_CRASHES, VALIDATION, Held, JobState, Lease, NewJob, PendingRow
 from plumbline.rows.jobs.job_table import JobTable
-from plumbline.rows.jobs.owners import Owners
-from plumbline.rows.jobs.row_file import Cut, cut_upload, decoded, read_chunk
+from plumbline.rows.jobs.owner_files import Owners, Uploads
+from plumbline.rows.jobs.row_file import Cut, cut_upload, decode_rows, read_chunk
 from plumbline.rows.jobs.sql import Sql
 from plumbline.rows.jobs.sql_store import SqlJobStore
 from plumbline.rows.jobs.sqlite_database import SqliteDatabase, guarded
-from plumbline.rows.jobs.sqlite_schema import SCHEMA
-from plumbline.rows.jobs.store import Submission, Upload
-from plumbline.rows.jobs.uploads import Uploads
+from plumbline.rows.jobs.store import NO_JOBS, JobStats, Submission, Upload
 
-# Owners are looked at so often, at most: a look takes a file lock for each.
-_LOOK_SECONDS: Final = 1.0
-_CRASHED: Final = f"reading the file ended {MAX_STRIKES} processes; it is not tried again"
+# Interval of checks for dead owners: a check takes a file lock for each owner.
+_CHECK_SECONDS: Final = 1.0
+_CRASHED: Final = f"reading the file ended {MAX_CRASHES} processes; it is not tried again"
 _NEVER: Final = float("inf")
 
 
 class KeptUpload(NamedTuple):
-    """The name of an upload, and how it is to be read."""
+    """Name of an upload, its form and its columns."""
 
     name: str
     form: str
@@ -39,7 +36,7 @@ class KeptUpload(NamedTuple):
 
 
 class JobFiles(NamedTuple):
-    """Names of a job's files, where there are any."""
+    """Names of a job's files."""
 
     upload: str | None
     rows: str | None
@@ -48,30 +45,30 @@ class JobFiles(NamedTuple):
 class SqliteJobStore(SqlJobStore):
     """`JobStore` in a folder: `jobs.sqlite3`, and files in `uploads`, `rows` and `owners`.
 
-    The folder is made when the first job is. Files have mode 0600, folders 0700: answers and contexts are in them.
+    Created with the first job. Files have mode 0600, folders 0700: they hold answers and contexts.
 
     Args:
-        lease_seconds: an owner that does not renew for so long has lost its chunk; one that was killed at once.
+        lease_seconds: an owner that does not renew for this long loses its chunk; a killed one loses it at once.
         clock: seconds since 1970.
     """
 
     def __init__(self, folder: Path, *, lease_seconds: float = 30.0, clock: Callable[[], float] = time.time) -> None:
         self._folder = folder
         self._file = folder / "jobs.sqlite3"
-        super().__init__(SqliteDatabase(self._file, schema=SCHEMA, clock=clock), lease_seconds=lease_seconds)
+        super().__init__(SqliteDatabase(self._file, clock=clock), lease_seconds=lease_seconds)
         self._owners = Owners(folder / "owners")
         self._uploads = Uploads(folder / "uploads", self._owners)
-        self._looked = 0.0
+        self._checked_at = 0.0
 
-    # --- for those who ask
+    # --- for callers of the API
 
     def new_upload(self) -> Path:
-        """Where an upload may be written; one that no job took is removed once this process has ended."""
+        """Return a path for an upload; one that no job takes is removed once this process has ended."""
         with guarded():
             return self._uploads.new()
 
     async def submit(self, new: NewJob, upload: Upload) -> Submission:
-        """As `JobStore.submit`; the upload stays where it is until its rows have been read."""
+        """Store a job durably; the upload stays where it is until its rows have been read."""
         with guarded():
             await asyncio.to_thread(self._uploads.sync, upload.path)
         kept = KeptUpload(upload.path.name, upload.form, upload.columns)
@@ -83,34 +80,33 @@ class SqliteJobStore(SqlJobStore):
         return submission
 
     async def delete(self, tenant: str, job_id: str) -> None:
-        """As `JobStore.delete`."""
         files = await self._write_job(tenant, job_id, _deleted)
         await asyncio.to_thread(self._remove, files)
 
-    # --- for those who work
+    # --- for workers
 
     def owner(self) -> str:
-        """The name under which this process leases chunks."""
+        """Return the name under which this process leases chunks."""
         with guarded():
             return self._owners.name()
 
     async def lease(self, owner: str) -> Lease | None:
-        """As `JobStore.lease`; takes back first what others have left."""
+        """Lease a free chunk; about once a second free those of dead owners first."""
         if not self._file.exists():
             return None
-        is_look = time.monotonic() - self._looked >= _LOOK_SECONDS
-        lease, dead = await self._database.write(lambda sql: self._leased(ChunkTable(sql), owner, is_look=is_look))
-        if is_look:
-            self._looked = time.monotonic()
+        is_check = time.monotonic() - self._checked_at >= _CHECK_SECONDS
+        lease, dead = await self._database.write(lambda sql: self._leased(ChunkTable(sql), owner, is_check=is_check))
+        if is_check:
+            self._checked_at = time.monotonic()
             await self._clear_after(dead)
         return lease
 
     async def validate(self, lease: Lease) -> Held:
-        """Read the upload and cut it into chunks; the job is queued then, or failed where no row can be read."""
+        """Read the upload and split it into chunks, then queue the job; fail it if no row can be read."""
         upload = await self._database.read(lambda sql: _upload(sql, lease))
         if upload is None:
             return Held.LOST
-        if lease.deaths >= MAX_STRIKES:
+        if lease.owner_crashes >= MAX_CRASHES:
             return await self.fail(lease, _CRASHED)
         # An owner that has lost the lease meanwhile must not write into the file of the one that has it.
         rows = self._folder / "rows" / f"{lease.job_id}.{lease.fence}"
@@ -126,37 +122,33 @@ class SqliteJobStore(SqlJobStore):
         return held
 
     async def rows(self, lease: Lease) -> Sequence[PendingRow]:
-        """As `JobStore.rows`; none when the lease is lost."""
+        """Return the pending rows of the chunk; none if the lease is lost."""
         found = await self._database.read(lambda sql: _place(sql, lease))
         if found is None:
             return []
         (file, offset, length), left = found
         with guarded():
             data = await asyncio.to_thread(read_chunk, self._folder / "rows" / file, offset=offset, length=length)
-        return left.pending(decoded(data))
+        return left.pending(decode_rows(data))
 
     async def tidy(self) -> bool:
-        """As `JobStore.tidy`."""
         return self._file.exists() and await super().tidy()
 
-    async def census(self) -> JobCensus:
-        """How many jobs and chunks there are in each state; the folder is not made for that."""
-        return await super().census() if self._file.exists() else NO_JOBS
+    async def job_stats(self) -> JobStats:
+        """Return the number of jobs and chunks in each state, without creating the folder."""
+        return await super().job_stats() if self._file.exists() else NO_JOBS
 
     def readiness(self) -> Readiness:
-        """Where jobs are kept."""
+        """Return where jobs are stored."""
         return Readiness(State.READY, f"jobs are kept in {self._folder.name}")
 
     async def close(self) -> None:
-        """As `JobStore.close`."""
         await self._database.close()
         await asyncio.to_thread(self._owners.close)
 
-    # --- inside
-
-    def _leased(self, chunks: ChunkTable, owner: str, *, is_look: bool) -> tuple[Lease | None, list[str]]:
-        dead = [each for each in chunks.owners() if not self._owners.is_alive(each)] if is_look else []
-        if is_look:
+    def _leased(self, chunks: ChunkTable, owner: str, *, is_check: bool) -> tuple[Lease | None, list[str]]:
+        dead = [each for each in chunks.owners() if not self._owners.is_alive(each)] if is_check else []
+        if is_check:
             chunks.take_back(dead, quiet_since=_NEVER)
         return chunks.lease(owner, self._lease_seconds), dead
 
@@ -171,7 +163,7 @@ class SqliteJobStore(SqlJobStore):
             (self._folder / "rows" / files.rows).unlink(missing_ok=True)
 
     async def _clear_after(self, dead: Sequence[str]) -> None:
-        """Removes locks of processes that have ended, and uploads of theirs that no job took."""
+        """Remove the locks of dead processes, and uploads of theirs that no job took."""
         try:
             found = await asyncio.to_thread(self._uploads.orphans)
             kept = await self._database.read(_kept_uploads) if found else set()
@@ -184,12 +176,12 @@ class SqliteJobStore(SqlJobStore):
 
 def _submitted(sql: Sql, new: NewJob, upload: KeptUpload, job_id: str) -> Submission:
     jobs = JobTable(sql)
-    # In the same transaction: the same request may have come in twice at once.
+    # In the same transaction: concurrent requests may have the same key.
     known = jobs.repeated(new)
     if known is not None:
         return Submission(known, is_new=False)
     number = jobs.insert(new, job_id, JobState.VALIDATING, upload=upload.name, form=upload.form, columns=upload.columns)
-    # One chunk stands for reading the upload.
+    # A chunk that stands for reading the upload.
     ChunkTable(sql).add(number, [(VALIDATION, 0, 0)])
     return Submission(jobs.by_number(number), is_new=True)
 
@@ -206,7 +198,7 @@ def _upload(sql: Sql, lease: Lease) -> KeptUpload | None:
 
 
 def _filled(sql: Sql, lease: Lease, cut: Cut, file: str) -> Held:
-    """The upload is read: its chunks stand in place of the one for reading it."""
+    """Replace the chunk for reading the upload by the chunks that were read."""
     held = ChunkTable(sql).hold(lease)
     if held is Held.LOST:
         return held
@@ -225,7 +217,7 @@ def _filled(sql: Sql, lease: Lease, cut: Cut, file: str) -> Held:
 
 
 def _place(sql: Sql, lease: Lease) -> tuple[tuple[str, int, int], LeftRows] | None:
-    """File, offset and length of a chunk, and what became of its rows; None when the lease is lost."""
+    """Return file, offset and length of a chunk with its progress; None if the lease is lost."""
     left = ChunkTable(sql).left(lease)
     if left is None:
         return None
@@ -237,5 +229,5 @@ def _place(sql: Sql, lease: Lease) -> tuple[tuple[str, int, int], LeftRows] | No
 
 
 def _kept_uploads(sql: Sql) -> set[str]:
-    """Uploads that jobs still need."""
+    """Return the uploads that jobs still need."""
     return {name for (name,) in sql.execute("SELECT upload FROM job WHERE upload IS NOT NULL")}

@@ -1,15 +1,26 @@
-"""What keeps jobs: one durable store is the truth, whatever hands out the work."""
+"""Interface of the stores of jobs: the durable store is the source of truth, whatever delivers the work."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
-from plumbline.rows.jobs.job import Action, Held, Job, Lease, NewJob, PendingRow, ResultLine, Select, StateChange
+from plumbline.rows.jobs.job import (
+    Action,
+    Held,
+    Job,
+    JobState,
+    Lease,
+    NewJob,
+    PendingRow,
+    ResultLine,
+    Select,
+    StateChange,
+)
 from plumbline.rows.scored_row import ScoredRow
 
 
 class Upload(NamedTuple):
-    """The rows as they were sent, in a file that the store takes over; `form` and `columns` as of `read_records`."""
+    """Uploaded rows in a file that the store takes over; `form` and `columns` as of `read_records`."""
 
     path: Path
     form: str
@@ -17,94 +28,110 @@ class Upload(NamedTuple):
 
 
 class Submission(NamedTuple):
-    """A job that was taken, now or before under the same idempotency key."""
+    """An accepted job; `is_new` is False if it was submitted before under the same idempotency key."""
 
     job: Job
     is_new: bool
 
 
+class JobStats(NamedTuple):
+    """Number of `jobs` by state (every state is a key), of chunks that wait, and of chunks that are leased."""
+
+    jobs: Mapping[JobState, int]
+    chunks_waiting: int
+    chunks_leased: int
+
+
+NO_JOBS: Final = JobStats(dict.fromkeys(JobState, 0), 0, 0)
+
+
+@runtime_checkable
+class CountsJobs(Protocol):
+    """A store that counts its jobs, of all tenants together."""
+
+    async def job_stats(self) -> JobStats:
+        """Return the counts now. Raises StoreUnavailable."""
+
+
 class JobStore(Protocol):
     """Jobs, their rows, results and leases. Every method may raise StoreUnavailable, and then has changed nothing.
 
-    A job of another tenant is as one that does not exist.
+    A job of another tenant is treated as one that does not exist.
     """
 
-    # --- for those who ask
+    # --- for callers of the API
 
     def new_upload(self) -> Path:
-        """Where an upload may be written, on the file system that keeps it."""
+        """Return a path for an upload, on the file system that will keep it."""
 
     async def submit(self, new: NewJob, upload: Upload) -> Submission:
-        """Keep a job; when this returns it is on disk.
+        """Store a job durably.
 
         Raises:
-            IdempotencyConflict: the key was used for something else.
+            IdempotencyConflict: the key was used for another request.
         """
 
     async def get(self, tenant: str, job_id: str) -> Job:
-        """One job. Raises JobUnknown."""
+        """Return one job. Raises JobUnknown."""
 
     async def jobs(self, tenant: str, *, before: str | None, limit: int) -> list[Job]:
-        """The newest jobs first, those that are older than job `before`; unknown `before` raises JobUnknown."""
+        """Return the jobs older than job `before`, newest first. Raises JobUnknown for an unknown `before`."""
 
     async def act(self, tenant: str, job_id: str, action: Action) -> Job:
-        """Change the state; a state that the action leads to stays. Raises JobUnknown, JobStateConflict."""
+        """Change the state; idempotent. Raises JobUnknown, JobStateConflict."""
 
     async def retry(self, tenant: str, job_id: str, select: Select) -> Job:
-        """Have the rows scored again that failed (errors of ours, not judged) or were degraded; others stay.
+        """Queue the rows again that failed (internal errors, not judged) or were degraded.
 
-        A row keeps its result until it has another. Raises JobUnknown, JobStateConflict.
+        A row keeps its result until it has a new one. Raises JobUnknown, JobStateConflict.
         """
 
     async def delete(self, tenant: str, job_id: str) -> None:
-        """Forget the job, its rows and results, whatever its state. Raises JobUnknown."""
+        """Delete the job, its rows and results, in any state. Raises JobUnknown."""
 
     async def results(self, tenant: str, job_id: str, *, after: int, limit: int) -> list[ResultLine]:
-        """Lines of rows behind row `after` (-1: from the first), in input order, up to the first row not done yet."""
+        """Return lines of the rows behind row `after` (-1: from the first), in order, up to the first pending row."""
 
     async def changes(self, tenant: str, job_id: str, *, after: int) -> list[StateChange]:
-        """Changes of state behind the one with this `seq`."""
+        """Return the changes of state behind the one with this `seq`."""
 
-    # --- for those who work
+    # --- for workers
 
     def owner(self) -> str:
-        """The name under which this process leases chunks; its leases end with the process at the latest."""
+        """Return the name under which this process leases chunks; its leases end with the process at the latest."""
 
     async def lease(self, owner: str) -> Lease | None:
-        """A chunk to work on: of the oldest job that has one free. A job that is begun is `running` from then on."""
+        """Lease a free chunk of the oldest job that has one, and set the job `running`; None if there is none."""
 
     async def validate(self, lease: Lease) -> Held:
-        """Read the upload and cut it into chunks, for a lease of chunk -1; queues the job, or fails it."""
+        """Read the upload and split it into chunks, for a lease of chunk -1; queue the job, or fail it."""
 
     async def rows(self, lease: Lease) -> Sequence[PendingRow]:
-        """The rows of the chunk that have no result, or are to be scored again, in order."""
+        """Return the rows of the chunk that are to be scored, in order."""
 
     async def begin(self, lease: Lease, rows: Sequence[int]) -> Held:
-        """Write down that these rows are about to be scored.
-
-        Each gets a strike when their process ends before they are committed.
-        """
+        """Record that these rows are in flight; if the process ends before they are committed, each has one crash."""
 
     async def renew(self, lease: Lease) -> Held:
-        """Prolong the lease."""
+        """Extend the lease."""
 
     async def commit(self, lease: Lease, rows: Sequence[ScoredRow], *, is_done: bool) -> Held:
-        """Keep results, all or none; a row that has one already keeps it. `is_done`: the chunk has no other rows.
+        """Store results atomically; a row that has one already keeps it. `is_done`: the chunk has no other rows.
 
         The last chunk of a job completes it.
         """
 
     async def fail(self, lease: Lease, problem: str) -> Held:
-        """End the job, which cannot be done at all; `problem`: one line that says why."""
+        """Fail the whole job; `problem`: one line with the reason."""
 
     async def pause(self, lease: Lease, problem: str) -> Held:
-        """Pause the job, whose rows may not be scored now; `problem`: one line that says why. Once, not a chunk."""
+        """Pause the job; `problem`: one line with the reason. Idempotent for the chunks of a job."""
 
     async def release(self, lease: Lease) -> None:
-        """Give the chunk back, unfinished, without blame."""
+        """Return the chunk unfinished, without counting a crash."""
 
     async def tidy(self) -> bool:
-        """Remove some of what forgotten jobs have left; whether there is more."""
+        """Delete some of the rows of deleted jobs; return True if there are more."""
 
     async def close(self) -> None:
-        """Close files and connections; leases that are held are given back."""
+        """Close files and connections."""

@@ -1,6 +1,6 @@
-"""Works on jobs: leases chunks, has their rows scored, keeps the results in groups, and survives the store's failures.
+"""Worker of jobs: lease chunks, score their rows, commit results in groups, retry while the store is unavailable.
 
-A process may be killed at any moment: what was committed stays, and another owner does the rest.
+A process may be killed at any moment: committed results stay, and another owner takes over the rest.
 """
 
 import asyncio
@@ -13,23 +13,28 @@ import structlog
 from plumbline.ground.errors import PlumblineError, StoreUnavailable
 from plumbline.ground.telemetry import log_failure
 from plumbline.judging.ports.observation import SILENT, Observer
-from plumbline.rows.jobs.chunk_run import ChunkRun, persistently
+from plumbline.rows.jobs.chunk_run import (
+    ChunkRun,
+    HandlerOf,
+    Pace,
+    PauseReason,
+    Slots,
+    never_pause,
+    retry_while_unavailable,
+)
 from plumbline.rows.jobs.job import VALIDATION, Held, Lease
-from plumbline.rows.jobs.pace import Pace
-from plumbline.rows.jobs.row_handler import HandlerOf, HindranceOf, nothing_hinders
-from plumbline.rows.jobs.slots import Slots
 from plumbline.rows.jobs.store import JobStore
 
 _LOG = structlog.get_logger()
 
 
 class Worker:
-    """Works on whatever the store hands out, from `run` until `stop`.
+    """Worker on the chunks that the store leases, from `run` until `stop`.
 
     Args:
-        handler_of: who scores the rows of a job.
-        hindrance_of: why no row of a tenant may be scored now; its jobs pause then, and say so.
-        observer: told of chunks and rows.
+        handler_of: returns the scorer of the rows of a job.
+        pause_reason: why the rows of a tenant may not be scored now; its jobs are paused with that reason.
+        observer: notified of chunks and rows.
     """
 
     def __init__(
@@ -38,12 +43,12 @@ class Worker:
         handler_of: HandlerOf,
         pace: Pace | None = None,
         *,
-        hindrance_of: HindranceOf = nothing_hinders,
+        pause_reason: PauseReason = never_pause,
         observer: Observer = SILENT,
     ) -> None:
         self._store = store
         self._handler_of = handler_of
-        self._hindrance_of = hindrance_of
+        self._pause_reason = pause_reason
         self._pace = pace or Pace()
         self._slots = Slots(self._pace.concurrency)
         self._observer = observer
@@ -52,13 +57,13 @@ class Worker:
         self._is_stopping = False
 
     def wake(self) -> None:
-        """Look for work now, and at the state of what is under way."""
+        """Look for work now, and check the leases of the chunks in flight."""
         self._woken.set()
         for run in self._runs.values():
             run.look()
 
     async def run(self) -> None:
-        """Works until `stop`; cancel it to end at once, with what is under way left to the next owner."""
+        """Work until `stop`; cancel it to end at once, leaving chunks in flight to the next owner."""
         try:
             while not self._is_stopping:
                 self._woken.clear()
@@ -73,7 +78,7 @@ class Worker:
             await self._end_runs()
 
     async def stop(self, seconds: float) -> None:
-        """No new chunk or row is begun; rows under way get so many seconds, then all chunks are given back."""
+        """Shut down gracefully: start nothing new, give rows in flight `seconds`, then release all chunks."""
         self._is_stopping = True
         self._woken.set()
         for run in self._runs.values():
@@ -83,15 +88,15 @@ class Worker:
         await self._end_runs()
 
     async def work_on(self, leased: Callable[[], Awaitable[Lease | None]]) -> None:
-        """Works on the chunk that `leased` returns, to its end; for chunks that are delivered one by one."""
-        lease = None if self._is_stopping else await persistently(leased)
+        """Process the chunk that `leased` returns to its end; for chunks that a queue delivers one by one."""
+        lease = None if self._is_stopping else await retry_while_unavailable(leased)
         if lease is not None and self._is_stopping:
             await self._store.release(lease)
         elif lease is not None:
             await asyncio.wait({self._begin(lease)})
 
     async def _begin_one(self) -> bool:
-        """Whether a chunk was leased and begun."""
+        """Return True if a chunk was leased and started."""
         if len(self._runs) >= self._pace.chunks:
             return False
         lease = await self._leased()
@@ -101,7 +106,7 @@ class Worker:
 
     def _begin(self, lease: Lease) -> "asyncio.Task[None]":
         run = ChunkRun(
-            self._store, lease, self._pace, self._slots, hindrance_of=self._hindrance_of, observer=self._observer
+            self._store, lease, self._pace, self._slots, pause_reason=self._pause_reason, observer=self._observer
         )
         self._observer.chunk_begun()
         task = asyncio.create_task(self._work(run))
@@ -117,16 +122,16 @@ class Worker:
             return None
 
     async def _work(self, run: ChunkRun) -> None:
-        # In all that is logged of its rows; the task is this chunk's alone.
+        # In every log line of its rows; the task is this chunk's alone.
         structlog.contextvars.bind_contextvars(job=run.lease.job_id)
         renewing = asyncio.create_task(run.keep_renewing())
         try:
             await self._run(run)
         except StoreUnavailable as error:
-            # The lease passes, and somebody does it again.
+            # The lease expires, and another owner does it again.
             _LOG.warning("chunk_left", detail=str(error))
         except Exception as error:
-            # A bug of ours. The lease passes and counts as a death: the row at fault is found and put aside.
+            # A bug of ours. The lease expires and counts as a crash: the row at fault is found and quarantined.
             log_failure(error, "chunk_failed", chunk=run.lease.chunk)
         finally:
             renewing.cancel()
@@ -140,7 +145,7 @@ class Worker:
         try:
             handler = self._handler_of(run.lease)
         except PlumblineError as error:
-            await persistently(partial(self._store.fail, run.lease, str(error)))
+            await retry_while_unavailable(partial(self._store.fail, run.lease, str(error)))
             return
         await run.work(handler)
 
@@ -150,7 +155,7 @@ class Worker:
         self._woken.set()
 
     async def _tidied(self) -> bool:
-        """Whether something was tidied; only while there is nothing else to do."""
+        """Return True if something was cleaned up; only while no chunk is in flight."""
         if self._runs:
             return False
         try:

@@ -36,7 +36,7 @@ class Access:
         """Raises BudgetSpent when nothing more may be spent for the tenant today."""
         self.spending.check(tenant, self.keyring.limits_of(tenant))
 
-    def hindrance(self, tenant: str) -> str | None:
+    def pause_reason(self, tenant: str) -> str | None:
         """Why no row of the tenant's jobs may be scored now; None when it may."""
         if self.keyring.is_revoked(tenant):
             return "the key of this job was revoked"

@@ -2,23 +2,25 @@
 
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from plumbline.ground.sqlite import SqliteFormat, open_database, transaction
 from plumbline.judging.ports.exchange import Usage
 
 FILE_NAME: Final = "spending.sqlite"
-_BUSY_SECONDS: Final = 5.0
 _KEPT_DAYS: Final = 40
-# Written into the file's header: a database of somebody else's is left alone. "PLSP".
-_APPLICATION_ID: Final = 0x504C5350
-_SCHEMA: Final = """
-CREATE TABLE IF NOT EXISTS spent (
+# "PLSP". No WAL: a change has to show in the file's time of change, see `stamp_of`.
+_FORMAT: Final = SqliteFormat(
+    0x504C5350,
+    """
+CREATE TABLE spent (
     tenant TEXT NOT NULL, day TEXT NOT NULL, tokens INTEGER NOT NULL, cost REAL NOT NULL, unpriced INTEGER NOT NULL,
     PRIMARY KEY (day, tenant)) WITHOUT ROWID
-"""
+""",
+)
 _ADD: Final = """
 INSERT INTO spent (tenant, day, tokens, cost, unpriced) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (day, tenant) DO UPDATE SET tokens = tokens + excluded.tokens, cost = cost + excluded.cost,
@@ -67,7 +69,7 @@ def read_day(path: Path, day: str) -> dict[str, Spent]:
     """
     if stamp_of(path) is None:
         return {}
-    with _opened(path) as database:
+    with closing(open_database(path, _FORMAT)) as database:
         return _day(database, day)
 
 
@@ -79,29 +81,12 @@ def add_to_day(path: Path, day: str, more: Mapping[str, Spent]) -> dict[str, Spe
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    with _opened(path) as database:
-        database.execute("BEGIN IMMEDIATE")
-        database.execute(_SCHEMA)
-        database.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+    with closing(open_database(path, _FORMAT)) as database, transaction(database):
         database.executemany(_ADD, [(tenant, day, *spent) for tenant, spent in more.items()])
         database.execute("DELETE FROM spent WHERE day < date(?, ?)", (day, f"-{_KEPT_DAYS} days"))
-        found = _day(database, day)
-        database.execute("COMMIT")
-    return found
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)) as database:
-        application = database.execute("PRAGMA application_id").fetchone()[0]
-        is_empty = database.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
-        if application != _APPLICATION_ID and not is_empty:
-            raise sqlite3.DatabaseError("a database of somebody else's")
-        yield database
+        return _day(database, day)
 
 
 def _day(database: sqlite3.Connection, day: str) -> dict[str, Spent]:
-    if not database.execute("SELECT 1 FROM sqlite_schema WHERE name = 'spent'").fetchone():
-        return {}
     rows = database.execute("SELECT tenant, tokens, cost, unpriced FROM spent WHERE day = ?", (day,))
     return {tenant: Spent(*spent) for tenant, *spent in rows}

@@ -166,7 +166,7 @@ class Metrics:
         for status in statuses:
             self._measured.job_rows.labels(status).inc()
 
-    def row_put_aside(self) -> None:
+    def row_quarantined(self) -> None:
         self._measured.rows_put_aside.inc()
 
 

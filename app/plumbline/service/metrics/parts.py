@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 
 from plumbline.ground.errors import StoreUnavailable
 from plumbline.judging.ports.token_vectors import EncoderCounts
-from plumbline.rows.jobs.census import NO_JOBS, Counted, JobCensus
+from plumbline.rows.jobs.store import NO_JOBS, CountsJobs, JobStats
 
 _FRESH_SECONDS: Final = 5.0
 # A scrape gives up after 10 s; without the store it still tells everything else.
@@ -54,23 +54,23 @@ class EncoderPart(Collector):
 
 
 class StorePart(Collector):
-    """The last census of jobs, once there was one; every state has a series, whatever there is."""
+    """The last statistics of jobs, once there was one; every state has a series, whatever there is."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._census: JobCensus = NO_JOBS
+        self._stats: JobStats = NO_JOBS
         self._is_up: bool | None = None
         self._looked = float("-inf")
         self._looking = asyncio.Lock()
 
     async def look(self, store: object) -> None:
-        """Takes a census where the last is a few seconds old; a store that fails leaves the last one standing."""
+        """Refresh the statistics if they are a few seconds old; keep them if the store fails."""
         async with self._looking:
-            if self._clock() - self._looked < _FRESH_SECONDS or not isinstance(store, Counted):
+            if self._clock() - self._looked < _FRESH_SECONDS or not isinstance(store, CountsJobs):
                 return
             try:
                 async with asyncio.timeout(_STORE_SECONDS):
-                    self._census = await store.census()
+                    self._stats = await store.job_stats()
                 self._is_up = True
             except (StoreUnavailable, TimeoutError):
                 self._is_up = False
@@ -81,7 +81,7 @@ class StorePart(Collector):
             return
         yield GaugeMetricFamily("plumbline_job_store_up", "1 while the store of jobs can be read.", int(self._is_up))
         jobs = GaugeMetricFamily("plumbline_jobs", "Jobs by state, of all callers.", labels=("state",))
-        for state, count in self._census.jobs.items():
+        for state, count in self._stats.jobs.items():
             jobs.add_metric((state.value,), count)
         yield jobs
         chunks = GaugeMetricFamily(
@@ -89,6 +89,6 @@ class StorePart(Collector):
             "Chunks of open jobs that wait, and chunks that some process works on.",
             labels=("state",),
         )
-        chunks.add_metric(("waiting",), self._census.chunks_waiting)
-        chunks.add_metric(("leased",), self._census.chunks_leased)
+        chunks.add_metric(("waiting",), self._stats.chunks_waiting)
+        chunks.add_metric(("leased",), self._stats.chunks_leased)
         yield chunks

@@ -1,7 +1,7 @@
-"""Procrastinate: messages in tables of the same database, so that they and a job's rows are committed together."""
+"""Queue of chunks on Procrastinate: messages are committed with a job's rows, in the same database."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import islice
 from typing import Final, cast
 
@@ -13,9 +13,11 @@ from procrastinate.manager import JobManager
 from psycopg_pool import AsyncConnectionPool
 
 from plumbline.rows.jobs.chunk_table import ChunkName
-from plumbline.rows.jobs.engine import Process
 from plumbline.rows.jobs.postgres_database import PostgresSql
 from plumbline.rows.jobs.sql import Sql
+
+# Leases the chunk if it is still pending, and processes it to its end.
+Process = Callable[[ChunkName], Awaitable[None]]
 
 _QUEUE: Final = "plumbline"
 _TASK: Final = "plumbline.process_chunk"
@@ -23,15 +25,16 @@ _AT_ONCE: Final = 500
 _HEARTBEAT_SECONDS, _STALLED_SECONDS = 5.0, 30.0
 _POLL_SECONDS: Final = 2.0
 _RETRY_SECONDS: Final = 1.0
-# After so long what is under way when the process is to end is left; the worker's own time to drain is shorter.
+# Bound of a graceful shutdown; the worker's own time to drain is shorter.
 _END_SECONDS: Final = 10.0
 _LOG = structlog.get_logger()
 
 
 class ProcrastinateEngine:
-    """`Engine` on the tables of Procrastinate in the store's own schema.
+    """Queue that delivers names of chunks, on the tables of Procrastinate in the store's schema.
 
-    Chunks of several jobs take turns: the first of each come before the second ones.
+    The store is the source of truth: a message lost, late or delivered twice is harmless. Jobs take turns: the first
+    chunk of each comes before the second ones.
 
     Args:
         conninfo: of the database, as the store's.
@@ -39,15 +42,15 @@ class ProcrastinateEngine:
 
     def __init__(self, conninfo: str) -> None:
         self._conninfo = conninfo
-        # Writes into transactions that are given to it; it has no connection of its own.
+        # Writes into the transactions of the store; it has no connection of its own.
         self._manager = JobManager(SyncPsycopgConnector())
 
     def enqueue(self, sql: Sql, chunks: Sequence[ChunkName]) -> None:
-        """As `Engine.enqueue`; `sql` is a transaction of the same database."""
+        """Enqueue the chunks that have no waiting message; delivered once the transaction is committed."""
         rest = iter(chunks)
         while batch := list(islice(rest, _AT_ONCE)):
             waiting = sql.execute(
-                # Kept from workers until what it tells of is committed: one that looked before would find nothing new.
+                # Locked from workers until the chunks are committed: one that looked before would find nothing.
                 "SELECT queueing_lock FROM procrastinate_jobs WHERE status = 'todo' AND queueing_lock = ANY(?)"
                 " FOR SHARE",
                 ([_lock_of(chunk) for chunk in batch],),
@@ -56,7 +59,7 @@ class ProcrastinateEngine:
             self._defer(cast(PostgresSql, sql), [chunk for chunk in batch if _lock_of(chunk) not in known])
 
     def cancel(self, sql: Sql, job_id: str) -> None:
-        """As `Engine.cancel`."""
+        """Remove the waiting messages of a job."""
         sql.execute(
             "SELECT procrastinate_cancel_job_v1(id, false, true) FROM procrastinate_jobs"
             " WHERE status = 'todo' AND queueing_lock LIKE ?",
@@ -64,13 +67,16 @@ class ProcrastinateEngine:
         )
 
     async def run_worker(self, process: Process, *, at_once: int) -> None:
-        """As `Engine.run_worker`."""
+        """Call `process` for messages, up to `at_once` concurrently, until cancelled; survive failures of the queue.
+
+        When cancelled it starts nothing new, and returns once the calls in flight have ended.
+        """
         while True:
             try:
                 await self._run(process, at_once)
             except (ConnectorException, OSError) as error:
                 _LOG.warning("queue_failed", error=type(error).__name__)
-            # It also ends by itself when the database goes away.
+            # It also ends when the database is unavailable.
             await asyncio.sleep(_RETRY_SECONDS)
 
     def _defer(self, sql: PostgresSql, chunks: Sequence[ChunkName]) -> None:
@@ -92,7 +98,7 @@ class ProcrastinateEngine:
             with sql.connection.transaction():
                 self._manager.batch_defer_jobs(jobs, connection=sql.connection)
         except AlreadyEnqueued:
-            # Somebody else was quicker with one of them; those that lack theirs are found at the next look.
+            # Another process was quicker with one of them; missing messages are found by the next rescue.
             _LOG.debug("chunk_enqueued_twice")
 
     async def _run(self, process: Process, at_once: int) -> None:
@@ -102,7 +108,7 @@ class ProcrastinateEngine:
         async def process_chunk(job: str, n: int) -> None:
             await process(ChunkName(job, n))
 
-        # Failing attempts to connect are given up soon, or a database that is back would be found late.
+        # Short timeouts, so that a database that is back is found soon.
         pool = AsyncConnectionPool(
             self._conninfo, min_size=1, max_size=3, open=False, timeout=5.0, reconnect_timeout=2.0, name="queue"
         )
@@ -126,17 +132,17 @@ class ProcrastinateEngine:
 
 
 async def _retire(app: App) -> None:
-    """Takes away messages whose worker has ended while it had them: the store sees to their chunks."""
+    """Delete the messages of dead workers; the store rescues their chunks."""
     while True:
         try:
             await app.job_manager.prune_stalled_workers(_STALLED_SECONDS)
             for job in await app.job_manager.get_stalled_jobs(queue=_QUEUE, seconds_since_heartbeat=_STALLED_SECONDS):
                 await app.job_manager.finish_job(job, status=Status.FAILED, delete_job=True)
         except ConnectorException:
-            # A query that is cancelled may end by an error of its own, which hides that this task is to end.
+            # A cancelled query may raise an error of its own, which hides the cancellation.
             if (task := asyncio.current_task()) is not None and task.cancelling():
                 return
-            # Away, or another worker was quicker.
+            # Unavailable, or another worker was quicker.
             _LOG.debug("messages_not_retired")
         await asyncio.sleep(_STALLED_SECONDS)
 

@@ -1,0 +1,96 @@
+"""Lock files of the processes that share a folder, and uploads named after the process that wrote them."""
+
+import fcntl
+import os
+import secrets
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+
+
+class Owners:
+    """Processes that share a folder on one machine; each holds a file lock that ends with it.
+
+    The lock shows a killed process at once, without waiting for its leases to expire. Created lazily: a folder that
+    cannot be written raises OSError from `name`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._name: str | None = None
+        self._lock: int | None = None
+
+    def name(self) -> str:
+        """Return the name of this process, alive from the first call to `close`."""
+        if self._name is None:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            name = f"{os.getpid()}-{secrets.token_hex(8)}"
+            # Locked before it is renamed: no process may take it for dead in between.
+            unnamed = self._folder / f".{name}"
+            self._lock = os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+            unnamed.rename(self._folder / name)
+            self._name = name
+        return self._name
+
+    def is_alive(self, name: str) -> bool:
+        """Return True if the process of that name is running."""
+        if name == self._name:
+            return True
+        try:
+            descriptor = os.open(self._folder / name, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
+    def forget(self, name: str) -> None:
+        """Remove the lock file of a dead process."""
+        (self._folder / name).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Release the lock of this process."""
+        if self._name is not None and self._lock is not None:
+            self.forget(self._name)
+            os.close(self._lock)
+            self._name = self._lock = None
+
+
+class Uploads:
+    """Uploads in a folder; every method may raise OSError."""
+
+    def __init__(self, folder: Path, owners: Owners) -> None:
+        self._folder = folder
+        self._owners = owners
+
+    def new(self) -> Path:
+        """Return a path for a new upload."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return self._folder / f"{self._owners.name()}.{secrets.token_hex(8)}"
+
+    def path(self, name: str) -> Path:
+        """Return the path of an upload."""
+        return self._folder / name
+
+    def orphans(self) -> set[str]:
+        """Return the uploads of dead processes; a job may still need them."""
+        found = self._folder.iterdir() if self._folder.exists() else ()
+        return {each.name for each in found if not self._owners.is_alive(each.name.partition(".")[0])}
+
+    def remove(self, names: AbstractSet[str]) -> None:
+        """Remove uploads by name."""
+        for name in names:
+            self.path(name).unlink(missing_ok=True)
+
+    def sync(self, path: Path) -> None:
+        """Flush an upload and its folder entry to disk."""
+        for each, flags in ((path, os.O_RDONLY), (path.parent, os.O_RDONLY | os.O_DIRECTORY)):
+            descriptor = os.open(each, flags)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
