@@ -31,18 +31,18 @@ import torch
 from benchmarks.prose import Prose, made_prose, prose_of, tier_texts
 from plumbline.assembly import make_plan
 from plumbline.ground.settings import Settings
-from plumbline.judging.ports.readiness import Readiness, State
-from plumbline.judging.ports.token_vectors import Reading, TokenVectors
-from plumbline.judging.text.input import Sample
-from plumbline.judging.text.sample import segment
+from plumbline.judging.ports.observation import Readiness, State
+from plumbline.judging.ports.token_vectors import TokenizedTexts, TokenVectors
+from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.scores import score
+from plumbline.judging.text.segmented_sample import segment
 from plumbline.judging.tiers.embedding import EmbeddingTier
 from plumbline.judging.tiers.sentence_claims import judgement_of
-from plumbline.judging.tiers.tier import Ask
+from plumbline.judging.tiers.tier import JudgeOptions
 from plumbline.models.encoder.encoder import SharedEncoder
 from plumbline.models.encoder.loading import Backend, ModelChoice, load
 from plumbline.models.encoder.model_files import find_model
-from plumbline.models.encoder.rows import forward_in_rows
+from plumbline.models.encoder.packing import forward_in_rows
 from plumbline.models.encoder.token_model import Precision, TokenModel
 from plumbline.models.encoder.torch_model import load_sentence_transformer
 
@@ -61,11 +61,11 @@ class PlainEncoder:
         self.network = load_sentence_transformer(find_model(None))
         self._special = frozenset(self.network.tokenizer.all_special_ids)
 
-    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> Reading:
+    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> TokenizedTexts:
         return await self._reader.read(texts, seconds=seconds, scope=scope)
 
     async def encode(
-        self, reading: Reading, *, seconds: float, scope: str = "", can_wait: bool = False
+        self, reading: TokenizedTexts, *, seconds: float, scope: str = "", can_wait: bool = False
     ) -> TokenVectors:
         found = []
         for tokens in reading.tokens:
@@ -138,7 +138,7 @@ def passes_way(name: str, model: TokenModel) -> Way:
 
     async def run(requests: Sequence[list[str]]) -> None:
         tokens = model.reader.read([text for texts in requests for text in texts]).tokens
-        forward_in_rows(tokens, model.forward, budget=384, shares=model.shares_rows)
+        forward_in_rows(tokens, model.forward, budget=384, shares=model.supports_packing)
 
     return Way(name, run)
 
@@ -152,7 +152,7 @@ async def scores_with(encoder: SharedEncoder | PlainEncoder, samples: Sequence[S
         found = []
         for sample in samples:
             case = segment(sample)
-            comparison = await tier.compare(case, Ask(can_wait=True), seconds=600)
+            comparison = await tier.compare(case, JudgeOptions(can_wait=True), seconds=600)
             scores = score(judgement_of(case, comparison.finding_by_position, calibration))
             found.append(scores.faithfulness if scores else 0.0)
     return found

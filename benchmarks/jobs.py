@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from plumbline.assembly import build, make_plan
 from plumbline.ground.settings import Settings
 from plumbline.judging.scoring import Options, Scorer
-from plumbline.judging.text.input import Sample
+from plumbline.judging.text.sample import Sample
 from plumbline.judging.tiers.tier import TierName
 from plumbline.rows.job_rows import job_rows
 from plumbline.rows.jobs.chunk_run import Pace

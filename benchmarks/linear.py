@@ -29,9 +29,9 @@ from benchmarks.service_tables import table
 from plumbline.assembly import build, make_plan
 from plumbline.ground.settings import Settings
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
-from plumbline.judging.ports.readiness import Readiness, State
+from plumbline.judging.ports.observation import Readiness, State
 from plumbline.judging.scoring import Options, Scorer, Status
-from plumbline.judging.text.input import Sample
+from plumbline.judging.text.sample import Sample
 from plumbline.judging.tiers.tier import TierName
 
 FACTORS = (1, 4, 16)

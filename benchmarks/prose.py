@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar
 
 from benchmarks.prose_words import ADJECTIVES, AGENTS, DEEDS, FORMS, OPENINGS, PARTS, REASONS, SERVICES, THINGS, TOWNS
-from plumbline.judging.text.input import Sample
-from plumbline.judging.text.sample import segment
+from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmentation import split_sentences
+from plumbline.judging.text.segmented_sample import segment
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ import httpx2
 import numpy as np
 
 from benchmarks.service_process import ServiceProcess
-from plumbline.judging.text.input import Sample
+from plumbline.judging.text.sample import Sample
 
 # Of a request and of the service's own deadline: nothing here is to end by a clock.
 DEADLINE_SECONDS = 600

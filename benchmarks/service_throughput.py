@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from benchmarks.prose import Prose, tier_texts
 from benchmarks.service_bare import ENDPOINT_THREADS, WAYS, BareLoops
 from benchmarks.service_load import Caller, Figures, drive, medians
-from plumbline.judging.text.input import Sample
+from plumbline.judging.text.sample import Sample
 
 CONCURRENCIES = (1, 8, 32)
 # Of each: enough that most requests find the service as busy as it will be; no more are sent after so many seconds.

@@ -30,9 +30,9 @@ from fastapi import FastAPI
 from plumbline.ground.settings import Settings
 from plumbline.ground.telemetry import configure_logging
 from plumbline.judging.scoring import Options, Result
-from plumbline.judging.text.input import Sample
-from plumbline.judging.text.sample import segment
-from plumbline.judging.tiers.lexical import find_wording
+from plumbline.judging.text.sample import Sample
+from plumbline.judging.text.segmented_sample import segment
+from plumbline.judging.tiers.lexical import collect_lexical_findings
 from plumbline.judging.tiers.tier import TierName
 from plumbline.main import create_app
 from plumbline.rows.evaluation_wire import request_limits, to_options, to_sample, to_wire
@@ -192,8 +192,8 @@ async def run(count: int, body: bytes) -> dict[str, object]:
         },
         "http_with_lexical_ms": lexical,
         "lexical_parts_ms": {
-            "segment": timed(lambda: segment(case.sample), slow),
-            "wording": timed(lambda: find_wording(case), slow),
+            "segment": timed(lambda: segment(case.source), slow),
+            "wording": timed(lambda: collect_lexical_findings(case), slow),
         },
     }
 

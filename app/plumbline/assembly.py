@@ -13,10 +13,10 @@ from plumbline.ground.postgres import SCHEMA as POSTGRES_SCHEMA
 from plumbline.ground.postgres import connection_string
 from plumbline.ground.settings import Settings
 from plumbline.judging.ports.exchange import Usage
-from plumbline.judging.ports.observation import SILENT, Observer
+from plumbline.judging.ports.observation import NULL_OBSERVER, Observer
 from plumbline.judging.scoring import Scorer
 from plumbline.judging.tiers.calibration import CalibrationTable, load_calibrations
-from plumbline.judging.tiers.cascade import JudgeCascade, Turns
+from plumbline.judging.tiers.cascade import JudgeCascade, TierConcurrencyLimit
 from plumbline.judging.tiers.embedding import EmbeddingTier
 from plumbline.judging.tiers.lexical import LexicalTier
 from plumbline.judging.tiers.llm import LlmTier, PromptSet
@@ -98,7 +98,7 @@ def build(
     chats: Mapping[str, ChatModel] | None = None,
     mark: Mark = random_mark,
     on_call: Callable[[str, Usage], None] | None = None,
-    observer: Observer = SILENT,
+    observer: Observer = NULL_OBSERVER,
 ) -> Service:
     """The running parts; the stack closes them. Within a running event loop.
 
@@ -124,7 +124,7 @@ def build(
     )
     cascade = JudgeCascade(
         [llm, embedding, LexicalTier(plan.calibrations, executor)],
-        turns={embedding.name: Turns(_TURNS_AT_ENCODER, embedding.prepare)},
+        limits={embedding.name: TierConcurrencyLimit(_TURNS_AT_ENCODER, embedding.prepare)},
         observer=observer,
     )
     slots = asyncio.Semaphore(plan.settings.batch_concurrency)
@@ -207,7 +207,7 @@ async def open_jobs(
     stack: AsyncExitStack,
     *,
     pause_reason: PauseReason = never_pause,
-    observer: Observer = SILENT,
+    observer: Observer = NULL_OBSERVER,
 ) -> JobStore:
     """The store of jobs, and a worker on it unless the settings want none; the stack ends and closes them.
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from rapidfuzz.fuzz import ratio
 
 from benchmarks.fuzz.material import divided, raw, text_of
-from plumbline.judging.text.sample import Sample, segment
+from plumbline.judging.text.sample import Sample
+from plumbline.judging.text.segmented_sample import segment
 from plumbline.judging.text.verdicts import Claim, Evidence, Verdict
 from plumbline.judging.text.words import Passage, normalise
 from plumbline.judging.tiers.evidence.arithmetic import missing
@@ -15,8 +16,8 @@ from plumbline.judging.tiers.evidence.markup import strip_markup
 from plumbline.judging.tiers.evidence.negation import differs
 from plumbline.judging.tiers.evidence.quantities import facts_in, stated_in_claim
 from plumbline.judging.tiers.evidence.search import EvidenceSearch
-from plumbline.judging.tiers.evidence.settlement import settle
-from plumbline.judging.tiers.lexical import find_wording
+from plumbline.judging.tiers.evidence.verdict_rules import apply_evidence
+from plumbline.judging.tiers.lexical import collect_lexical_findings
 
 _ELLIPSIS = re.compile(r"\.{3,}|…+|\. \. \.")
 # Edges that are widened to whole words lower the likeness of 90 that is promised.
@@ -51,7 +52,7 @@ def check(data: bytes) -> None:
         search.stands_in_instruction(found)
         verdict = _VERDICTS[len(control) % len(_VERDICTS)]
         claim = Claim("0.0", 0, given[:4_000], 0, 1, verdict, 0.5, evidence=(found,))
-        settle(claim, search, is_derived=bool(len(control) % 3))
+        apply_evidence(claim, search, is_derived=bool(len(control) % 3))
     if not excluded and search.stands_verbatim(quote) and _must_be_found(quote, contexts):
         found = search.locate(quote, [])
         assert found is not None, "None for a quote that stands there"
@@ -126,5 +127,5 @@ def _check_copies(part: str, contexts: Sequence[str]) -> None:
         assert not found or normalise(part) in normalise(context), "a copy of what does not stand there"
     if normalise(contexts[0]):
         assert Passage(contexts[0]).contains(contexts[0]), "a text is no copy of itself"
-    for finding in find_wording(segment(Sample("", tuple(contexts), part))).values():
+    for finding in collect_lexical_findings(segment(Sample("", tuple(contexts), part))).values():
         assert finding.evidence is None or finding.evidence.verified, "evidence"

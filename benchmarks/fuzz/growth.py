@@ -20,8 +20,9 @@ from plumbline.ground.errors import InvalidInput, TierFailure
 from plumbline.judging.text.abstention import abstains
 from plumbline.judging.text.duplicates import mark_duplicates
 from plumbline.judging.text.injection import inspect
-from plumbline.judging.text.sample import Sample, segment
+from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmentation import split_sentences
+from plumbline.judging.text.segmented_sample import segment
 from plumbline.judging.text.verdicts import Verdict, whole_sentence_claim
 from plumbline.judging.text.words import contains_verbatim, language_of, normalise, words_of
 from plumbline.judging.tiers.context_windows import context_windows
@@ -29,7 +30,7 @@ from plumbline.judging.tiers.evidence.arithmetic import missing
 from plumbline.judging.tiers.evidence.negation import differs
 from plumbline.judging.tiers.evidence.quantities import facts_in, stated_in_claim
 from plumbline.judging.tiers.evidence.search import EvidenceSearch
-from plumbline.judging.tiers.lexical import find_wording
+from plumbline.judging.tiers.lexical import collect_lexical_findings
 from plumbline.judging.tiers.reply_reading import read_claims, read_sentences
 from plumbline.retrieval.id_tables import read_reference_table, read_results_table
 from plumbline.retrieval.ids import id_rule
@@ -57,7 +58,7 @@ def void(_: object) -> None:
 def _sample(text: str) -> None:
     """Half of the text as the answer, half as the context: the index of words, what is checkable, every wording."""
     half = len(text) // 2
-    find_wording(segment(Sample("", (text[half:],), text[:half])))
+    collect_lexical_findings(segment(Sample("", (text[half:],), text[:half])))
 
 
 def _copies(text: str) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from plumbline.ground.errors import TooBusy
-from plumbline.judging.ports.token_vectors import Reading, TokenVectors
+from plumbline.judging.ports.token_vectors import TokenizedTexts, TokenVectors
 from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT
 from tests.doubles.fakes import WordEncoder
 from tests.doubles.scripted_judge import ScriptedJudge
@@ -251,7 +251,7 @@ class BusyEncoder(WordEncoder):
     """Too much waits for it already."""
 
     async def encode(
-        self, reading: Reading, *, seconds: float, scope: str = "", can_wait: bool = False
+        self, reading: TokenizedTexts, *, seconds: float, scope: str = "", can_wait: bool = False
     ) -> TokenVectors:
         raise TooBusy("the embedding model has 12 s of work waiting", retry_after_seconds=2.2)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from plumbline.judging.ports.readiness import State
+from plumbline.judging.ports.observation import State
 from tests.doubles.fakes import WordEncoder
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.running.edge_app import read_problem

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.judging.ports.readiness import State
+from plumbline.judging.ports.observation import State
 from tests.doubles.fakes import WordEncoder
 from tests.running.job_service import JOBS_URL
 from tests.running.service import plain_settings, running

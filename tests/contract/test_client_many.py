@@ -24,7 +24,7 @@ from plumbline.client import (
 )
 from plumbline.client.loop_thread import LoopThread
 from plumbline.ground.errors import InvalidInput
-from plumbline.judging.text.input import Sample
+from plumbline.judging.text.sample import Sample
 from plumbline.rows.records.record import Record
 from plumbline.schemas.batch import BatchSample
 from tests.doubles.scripted_service import (

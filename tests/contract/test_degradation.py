@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from plumbline.ground.errors import FailureReason, TierFailure
-from plumbline.judging.ports.token_vectors import Reading, TokenVectors
+from plumbline.judging.ports.token_vectors import TokenizedTexts, TokenVectors
 from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT
 from tests.doubles.fakes import WordEncoder
 from tests.doubles.scripted_judge import ScriptedJudge
@@ -35,7 +35,7 @@ class BrokenEncoder(WordEncoder):
         super().__init__(model)
         self._error = error
 
-    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> Reading:
+    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> TokenizedTexts:
         raise self._error
 
 
@@ -43,7 +43,7 @@ class SlowEncoder(WordEncoder):
     """Takes for ever."""
 
     async def encode(
-        self, reading: Reading, *, seconds: float, scope: str = "", can_wait: bool = False
+        self, reading: TokenizedTexts, *, seconds: float, scope: str = "", can_wait: bool = False
     ) -> TokenVectors:
         await asyncio.sleep(3600)
         raise AssertionError
@@ -174,7 +174,7 @@ async def test_a_bug_in_a_tier_is_a_500_and_not_an_answer_of_the_next(error: Exc
 async def test_a_model_that_gives_numbers_that_are_none_never_makes_a_score() -> None:
     class Nan(WordEncoder):
         async def encode(
-            self, reading: Reading, *, seconds: float, scope: str = "", can_wait: bool = False
+            self, reading: TokenizedTexts, *, seconds: float, scope: str = "", can_wait: bool = False
         ) -> TokenVectors:
             found = await super().encode(reading, seconds=seconds)
             return replace(found, vectors=np.full_like(found.vectors, np.nan))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from plumbline.judging.ports.exchange import Ledger
-from plumbline.judging.ports.readiness import State
+from plumbline.judging.ports.observation import State
 from plumbline.models.chat.resilient_endpoint import RetryPolicy
 from tests.doubles.scripted_faults import hang, reset
 from tests.doubles.scripted_judge import ScriptedJudge

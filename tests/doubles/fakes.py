@@ -9,11 +9,12 @@ import numpy as np
 
 from plumbline.ground.errors import TierFailure
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
-from plumbline.judging.ports.readiness import Readiness, State
-from plumbline.judging.ports.token_vectors import Reading, TokenVectors
-from plumbline.judging.text.sample import Sample, SegmentedSample, segment
+from plumbline.judging.ports.observation import Readiness, State
+from plumbline.judging.ports.token_vectors import TokenizedTexts, TokenVectors
+from plumbline.judging.text.sample import Sample
+from plumbline.judging.text.segmented_sample import SegmentedSample, segment
 from plumbline.judging.text.verdicts import Claim, JudgeAccount, Judgement, Verdict
-from plumbline.judging.tiers.tier import Ask, TierName
+from plumbline.judging.tiers.tier import JudgeOptions, TierName
 
 # A Han character is a word of its own; the rest are runs of letters and digits.
 _WORD = re.compile("[\u3400-\u9fff]|[^\\W_\u3400-\u9fff]+")
@@ -64,9 +65,9 @@ class WordEncoder:
         self._words = [""]
         self._id_by_word = {"": 0}
 
-    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> Reading:
+    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> TokenizedTexts:
         words = [_WORD.findall(text.casefold()) for text in texts]
-        return Reading(
+        return TokenizedTexts(
             tokens=[[self._id(word) for word in of_text[: self._max_words] or [""]] for of_text in words],
             counts=[len(of_text) for of_text in words],
             unknown=[sum(word in self._unknown_words for word in of_text) for of_text in words],
@@ -74,7 +75,7 @@ class WordEncoder:
         )
 
     async def encode(
-        self, reading: Reading, *, seconds: float, scope: str = "", can_wait: bool = False
+        self, reading: TokenizedTexts, *, seconds: float, scope: str = "", can_wait: bool = False
     ) -> TokenVectors:
         """As a model does; `encoded` keeps the words of each text, call by call, joined by blanks."""
         self.encoded.append([" ".join(self._words[token] for token in row) for row in reading.tokens])
@@ -102,7 +103,7 @@ class AnsweringTier:
         self.judgement = judgement_of(claim_of(Verdict.SUPPORTED, 1.0))
         self.budgets: list[float] = []
 
-    async def judge(self, case: SegmentedSample, ask: Ask, *, seconds: float) -> Judgement:
+    async def judge(self, case: SegmentedSample, ask: JudgeOptions, *, seconds: float) -> Judgement:
         self.budgets.append(seconds)
         return self.judgement
 
@@ -117,7 +118,7 @@ class FailingTier(AnsweringTier):
         super().__init__(name)
         self._error = error
 
-    async def judge(self, case: SegmentedSample, ask: Ask, *, seconds: float) -> Judgement:
+    async def judge(self, case: SegmentedSample, ask: JudgeOptions, *, seconds: float) -> Judgement:
         self.budgets.append(seconds)
         raise self._error
 
@@ -125,7 +126,7 @@ class FailingTier(AnsweringTier):
 class SlowTier(AnsweringTier):
     """A tier that takes all the time it is given, and more."""
 
-    async def judge(self, case: SegmentedSample, ask: Ask, *, seconds: float) -> Judgement:
+    async def judge(self, case: SegmentedSample, ask: JudgeOptions, *, seconds: float) -> Judgement:
         self.budgets.append(seconds)
         await asyncio.sleep(3_600)
         return self.judgement

@@ -13,7 +13,7 @@ import httpx2
 import numpy as np
 import pytest
 
-from plumbline.judging.ports.token_vectors import Reading, TokenVectors
+from plumbline.judging.ports.token_vectors import TokenizedTexts, TokenVectors
 from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT
 from plumbline.main import create_app
 from tests.doubles.fakes import WordEncoder
@@ -41,7 +41,7 @@ class BurningEncoder(WordEncoder):
     """Multiplies matrices in a thread, as a model does, before it gives its vectors."""
 
     async def encode(
-        self, reading: Reading, *, seconds: float, scope: str = "", can_wait: bool = False
+        self, reading: TokenizedTexts, *, seconds: float, scope: str = "", can_wait: bool = False
     ) -> TokenVectors:
         await asyncio.to_thread(_burn)
         return await super().encode(reading, seconds=seconds)

@@ -13,7 +13,7 @@ from plumbline.models.encoder.exports import export_folders, read_export
 from plumbline.models.encoder.loading import ModelChoice, load
 from plumbline.models.encoder.model_files import ModelFiles, find_model
 from plumbline.models.encoder.openvino_model import OpenVinoModel
-from plumbline.models.encoder.rows import forward_in_rows
+from plumbline.models.encoder.packing import forward_in_rows
 from plumbline.models.encoder.token_model import TokenModel
 from plumbline.models.encoder.torch_model import TorchModel
 from tests.making.small_models import save_small_model
@@ -39,7 +39,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ModelFiles]:
 
 
 def vectors_of(model: TokenModel, texts: Sequence[str] = TEXTS) -> list[np.ndarray[Any, np.dtype[np.float32]]]:
-    return forward_in_rows(model.reader.read(texts).tokens, model.forward, budget=128, shares=model.shares_rows)
+    return forward_in_rows(model.reader.read(texts).tokens, model.forward, budget=128, shares=model.supports_packing)
 
 
 def plain(files: ModelFiles) -> list[np.ndarray[Any, np.dtype[np.float32]]]:
@@ -65,7 +65,7 @@ def largest_difference(one: Sequence[np.ndarray[Any, Any]], other: Sequence[np.n
 def test_pytorch_gives_what_the_library_gives(small: dict[str, ModelFiles], kind: str, shares: bool) -> None:
     model = TorchModel(small[kind], "fp32")
 
-    assert model.shares_rows is shares
+    assert model.supports_packing is shares
     assert largest_difference(vectors_of(model), plain(small[kind])) < 1e-5
 
 

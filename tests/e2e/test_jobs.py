@@ -14,7 +14,7 @@ import uvicorn
 
 from plumbline.cli.serve import DrainingServer
 from plumbline.ground.settings import Settings
-from plumbline.judging.ports.token_vectors import Reading
+from plumbline.judging.ports.token_vectors import TokenizedTexts
 from plumbline.judging.tiers.tier import SentenceEncoder
 from plumbline.main import create_app, end_streams
 from plumbline.rows.jobs.row_file import CHUNK_ROWS
@@ -99,7 +99,7 @@ class SlowEncoder(GatedEncoder):
         super().__init__()
         self.is_held = asyncio.Event()
 
-    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> Reading:
+    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> TokenizedTexts:
         if any(SLOW in text for text in texts):
             self.is_held.set()
         return await super().read(texts, seconds=seconds)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from plumbline.ground.errors import FailureReason, TierFailure
-from plumbline.judging.ports.readiness import State
+from plumbline.judging.ports.observation import State
 from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT
 from plumbline.main import create_app
 from plumbline.models.encoder.encoder import SharedEncoder

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from plumbline.judging.ports.observation import JudgeCallNote, RequestNote
+from plumbline.judging.ports.observation import JudgeCallRecord, RequestRecord
 from plumbline.judging.ports.token_vectors import EncoderCounts
 from plumbline.rows.jobs.store import NO_JOBS, JobStats
 from plumbline.service.metrics.observer import Metrics
@@ -41,9 +41,9 @@ def samples() -> dict[str, set[str]]:
     """The labels of every metric on a page where everything has happened once."""
     metrics = Metrics(version="1", tiers=["llm"], row_statuses=["judged"])
     metrics.watch_encoder(Counting())
-    with metrics.request(RequestNote("GET", status=200)):
+    with metrics.request(RequestRecord("GET", status=200)):
         for cost in (None, 0.5):
-            with metrics.judge_call(JudgeCallNote("generic", "m", "h", 1, has_left=True, cost=cost)):
+            with metrics.judge_call(JudgeCallRecord("generic", "m", "h", 1, has_left=True, cost=cost)):
                 pass
     page = asyncio.run(metrics.page("", Counting())).content.decode()
     labels: dict[str, set[str]] = {}

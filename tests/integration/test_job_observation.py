@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from plumbline.judging.ports.observation import Silent
+from plumbline.judging.ports.observation import NullObserver
 from plumbline.rows.jobs.chunk_run import Pace
 from plumbline.rows.jobs.job import Held, JobState, Lease, PendingRow
 from plumbline.rows.jobs.sqlite_store import SqliteJobStore
@@ -15,7 +15,7 @@ from tests.making.job_rows import Handler, ended, rows_of, submitted
 from tests.running.job_stores import Stores
 
 
-class Listening(Silent):
+class Listening(NullObserver):
     """Keeps what it is told."""
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Listening(Silent):
     def row_quarantined(self) -> None:
         self.put_aside += 1
 
-    def chunk_begun(self) -> None:
+    def chunk_started(self) -> None:
         self.begun += 1
 
     def chunk_ended(self) -> None:

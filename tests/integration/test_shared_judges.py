@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from plumbline.judging.ports.readiness import State
+from plumbline.judging.ports.observation import State
 from plumbline.models.chat.call_budget import SharedBudget
 from plumbline.models.chat.call_failures import CallFailure
 from plumbline.models.chat.shared_database import SharedDatabase

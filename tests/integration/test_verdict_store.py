@@ -14,7 +14,7 @@ import pytest_asyncio
 from structlog.testing import capture_logs
 
 from plumbline.ground.settings import Settings
-from plumbline.judging.ports.readiness import State
+from plumbline.judging.ports.observation import State
 from plumbline.models.chat import verdict_store
 from plumbline.models.chat.verdict_store import SqliteVerdictStore, make_verdict_store
 

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from plumbline.judging.ports.token_vectors import Reading
+from plumbline.judging.ports.token_vectors import TokenizedTexts
 from tests.doubles.fakes import WordEncoder
 
 WORD = "PLANTED"
@@ -16,7 +16,7 @@ _JSON = "application/json"
 class PlantedEncoder(WordEncoder):
     """Has a bug whose message quotes a text."""
 
-    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> Reading:
+    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> TokenizedTexts:
         try:
             raise KeyError(texts[0])
         except KeyError as error:

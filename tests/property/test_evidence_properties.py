@@ -15,7 +15,7 @@ from plumbline.judging.tiers.evidence.markup import strip_markup
 from plumbline.judging.tiers.evidence.negation import differs
 from plumbline.judging.tiers.evidence.quantities import facts_in, stated_in_claim
 from plumbline.judging.tiers.evidence.search import EvidenceSearch
-from plumbline.judging.tiers.evidence.settlement import settle
+from plumbline.judging.tiers.evidence.verdict_rules import apply_evidence
 from plumbline.judging.tiers.windows import MAX_CHARACTERS, context_windows, pieces
 from plumbline.rows.evaluation_wire import to_wire
 from plumbline.schemas.evaluation import EvaluationRequest
@@ -147,10 +147,10 @@ def test_support_never_stands_without_a_found_quote(verdict: Verdict, found: lis
     evidence = tuple(Evidence(0, "q", 0 if each else None, 1 if each else None, verified=each) for each in found)
     claim = Claim("0.0", 0, "text", 0, 4, verdict, None if verdict is Verdict.NOT_A_CLAIM else 0.5, evidence=evidence)
 
-    settled = settle(claim, EvidenceSearch(["a context"]), is_derived=False)
+    settled = apply_evidence(claim, EvidenceSearch(["a context"]), is_derived=False)
 
     assert settled.verdict not in (Verdict.SUPPORTED, Verdict.PARTIAL) or any(found)
-    assert settle(settled, EvidenceSearch(["a context"]), is_derived=False).verdict is settled.verdict
+    assert apply_evidence(settled, EvidenceSearch(["a context"]), is_derived=False).verdict is settled.verdict
 
 
 @given(st.text(max_size=3_000), st.data())

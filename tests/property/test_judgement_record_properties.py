@@ -6,7 +6,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.judging.text.sample import Sample, segment
+from plumbline.judging.text.sample import Sample
+from plumbline.judging.text.segmented_sample import segment
 from plumbline.judging.text.verdicts import Claim, Evidence, JudgeAccount, Judgement, Verdict
 from plumbline.judging.tiers.judgement_record import judgement_from_record, judgement_to_record
 from plumbline.judging.tiers.verdict_cache import verdict_key

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.judging.text.input import Sample
+from plumbline.judging.text.sample import Sample
 from plumbline.rows.records.columns import ColumnMap
 from plumbline.rows.records.reading import read_records
 from plumbline.rows.records.record import ReadPosition, Record, RecordProblem

@@ -6,7 +6,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from plumbline.judging.text.abstention import abstains
-from plumbline.judging.text.sample import Sample, segment
+from plumbline.judging.text.sample import Sample
+from plumbline.judging.text.segmented_sample import segment
 from plumbline.judging.text.utilization import context_utilization
 from plumbline.judging.text.words import contains_verbatim, content_words, han_share, language_of, normalise
 

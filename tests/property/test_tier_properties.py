@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from plumbline.cli.score.inline_executor import InlineExecutor
 from plumbline.ground.errors import TierFailure
-from plumbline.judging.text.sample import SegmentedSample
 from plumbline.judging.text.scores import score
+from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Evidence, Judgement
 from plumbline.judging.text.words import words_of
 from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT, load_calibrations
 from plumbline.judging.tiers.embedding import EmbeddingTier
 from plumbline.judging.tiers.lexical import LexicalTier
-from plumbline.judging.tiers.tier import Ask
+from plumbline.judging.tiers.tier import JudgeOptions
 from tests.doubles.fakes import WordEncoder, case_of
 
 CALIBRATIONS = load_calibrations(None)
@@ -109,7 +109,7 @@ async def test_with_the_answer_among_the_contexts_every_sentence_is_verbatim_by_
     case = case_of(answer, *contexts)
     assume(case.has_context and _has_grams(case))
 
-    judgement = await _encoder_tier().judge(case, Ask(), seconds=5.0)
+    judgement = await _encoder_tier().judge(case, JudgeOptions(), seconds=5.0)
 
     assert all(claim.flags == (("verbatim",) if claim.is_checkable else ()) for claim in judgement.claims)
 
@@ -128,7 +128,7 @@ async def test_an_embedding_score_is_a_share(answer: str, contexts: list[str], m
     case = case_of(answer, *contexts)
     assume(case.has_context and (case.language == "en" or model == "words"))
 
-    scores = score(await _encoder_tier(model).judge(case, Ask(), seconds=5.0))
+    scores = score(await _encoder_tier(model).judge(case, JudgeOptions(), seconds=5.0))
 
     assert scores is None or 0.0 <= scores.faithfulness <= VERBATIM_SUPPORT + 1e-12
 
@@ -140,8 +140,8 @@ async def test_the_order_of_the_contexts_does_not_change_the_embedding_score(ans
     case, reversed_case = case_of(answer, *contexts), case_of(answer, *contexts[::-1])
     assume(case.has_context)
 
-    forth = await _encoder_tier().judge(case, Ask(), seconds=5.0)
-    back = await _encoder_tier().judge(reversed_case, Ask(), seconds=5.0)
+    forth = await _encoder_tier().judge(case, JudgeOptions(), seconds=5.0)
+    back = await _encoder_tier().judge(reversed_case, JudgeOptions(), seconds=5.0)
 
     assert _supports(forth) == pytest.approx(_supports(back), abs=1e-5)
 
@@ -162,7 +162,9 @@ def test_a_copied_sentence_is_supported_lexically(sentences: list[str], data: st
 async def test_a_copied_sentence_is_supported_by_embedding(sentences: list[str], data: st.DataObject) -> None:
     answer = data.draw(st.sampled_from(sentences))
 
-    judgement = await _encoder_tier().judge(case_of(answer, "It is dark.", " ".join(sentences)), Ask(), seconds=5.0)
+    judgement = await _encoder_tier().judge(
+        case_of(answer, "It is dark.", " ".join(sentences)), JudgeOptions(), seconds=5.0
+    )
 
     assert _supports(judgement)
     assert set(_supports(judgement)) == {VERBATIM_SUPPORT}
@@ -189,7 +191,7 @@ def test_a_sentence_without_a_word_of_the_contexts_has_no_lexical_support(texts:
 async def test_a_sentence_without_a_word_of_the_contexts_has_no_embedding_support(texts: tuple[str, list[str]]) -> None:
     answer, contexts = texts
 
-    judgement = await _encoder_tier().judge(case_of(answer, *contexts), Ask(), seconds=5.0)
+    judgement = await _encoder_tier().judge(case_of(answer, *contexts), JudgeOptions(), seconds=5.0)
 
     assert _supports(judgement)
     assert all(support <= 0.1 for support in _supports(judgement))
@@ -221,7 +223,7 @@ async def test_embedding_evidence_is_what_lies_at_its_offsets(answer: str, conte
     case = case_of(answer, *contexts)
     assume(case.has_context)
 
-    judgement = await _encoder_tier().judge(case, Ask(), seconds=5.0)
+    judgement = await _encoder_tier().judge(case, JudgeOptions(), seconds=5.0)
 
     for claim in judgement.claims:
         assert claim.support is None or 0.0 <= claim.support <= 1.0

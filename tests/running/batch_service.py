@@ -10,7 +10,7 @@ import httpx2
 from fastapi import FastAPI
 from starlette.types import Message
 
-from plumbline.judging.ports.token_vectors import Reading
+from plumbline.judging.ports.token_vectors import TokenizedTexts
 from plumbline.schemas.batch import BatchError, BatchResult, BatchResults, BatchSummary, BatchSummaryLine
 from plumbline.service.api.batch_answer import JSON, NDJSON
 from tests.doubles.fakes import WordEncoder
@@ -40,7 +40,7 @@ class GatedEncoder(WordEncoder):
         self.gate = asyncio.Event()
         self.in_flight = self.most = self.begun = self.cancelled = 0
 
-    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> Reading:
+    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> TokenizedTexts:
         self.begun += 1
         self.in_flight += 1
         self.most = max(self.most, self.in_flight)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.prose import Prose, made_prose, prose_of, tier_texts
-from plumbline.judging.text.input import Sample
+from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmentation import split_sentences
 
 

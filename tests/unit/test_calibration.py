@@ -11,8 +11,8 @@ from plumbline.ground.errors import CalibrationError
 from plumbline.judging.tiers.calibration import (
     Calibration,
     CalibrationFile,
+    CalibrationGate,
     CalibrationTable,
-    Gate,
     load_calibrations,
     measures_of,
     sigmoid,
@@ -49,7 +49,7 @@ def test_a_file_gives_its_entries(tmp_path: Path) -> None:
 
     assert entry.is_fitted
     assert (entry.weights, entry.intercept) == (ENTRY["weights"], -3.0)
-    assert entry.gate == Gate(measure="character_coverage", closed=0.2, open=0.6)
+    assert entry.gate == CalibrationGate(measure="character_coverage", closed=0.2, open=0.6)
 
 
 def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:

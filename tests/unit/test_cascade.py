@@ -6,11 +6,11 @@ import time
 import pytest
 
 from plumbline.ground.errors import FailureReason, TierFailure
-from plumbline.judging.ports.readiness import State
-from plumbline.judging.text.sample import SegmentedSample
+from plumbline.judging.ports.observation import State
+from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Judgement
-from plumbline.judging.tiers.cascade import CascadeResult, JudgeCascade, Turns
-from plumbline.judging.tiers.tier import AbsentTier, Ask, Tier, TierName
+from plumbline.judging.tiers.cascade import CascadeResult, JudgeCascade, TierConcurrencyLimit
+from plumbline.judging.tiers.tier import AbsentTier, JudgeOptions, Tier, TierName
 from tests.doubles.fakes import AnsweringTier, FailingTier, SlowTier, case_of
 
 CASE = case_of("The dam is safe.", "The dam is safe.")
@@ -19,7 +19,7 @@ LLM, EMBEDDING, LEXICAL = TierName.LLM, TierName.EMBEDDING, TierName.LEXICAL
 
 
 async def _judge(*tiers: Tier, order: list[TierName] | None = None, seconds: float = 20.0) -> CascadeResult:
-    return await JudgeCascade(tiers).judge(CASE, Ask(), tiers=order, deadline_seconds=seconds)
+    return await JudgeCascade(tiers).judge(CASE, JudgeOptions(), tiers=order, deadline_seconds=seconds)
 
 
 def _reasons(result: CascadeResult) -> list[tuple[TierName, FailureReason | None]]:
@@ -174,7 +174,7 @@ async def test_samples_that_can_wait_queue_for_a_tier_and_their_deadline_stands_
     under_way = most = prepared = 0
 
     class CountingTier(AnsweringTier):
-        async def judge(self, case: SegmentedSample, ask: Ask, *, seconds: float) -> Judgement:
+        async def judge(self, case: SegmentedSample, ask: JudgeOptions, *, seconds: float) -> Judgement:
             nonlocal under_way, most
             under_way += 1
             most = max(most, under_way)
@@ -187,9 +187,9 @@ async def test_samples_that_can_wait_queue_for_a_tier_and_their_deadline_stands_
         prepared += 1
 
     tier = CountingTier(EMBEDDING)
-    cascade = JudgeCascade([tier], turns={EMBEDDING: Turns(1, prepare)})
+    cascade = JudgeCascade([tier], limits={EMBEDDING: TierConcurrencyLimit(1, prepare)})
     results = await asyncio.gather(
-        *(cascade.judge(CASE, Ask(can_wait=True), tiers=None, deadline_seconds=10.0) for _ in range(5))
+        *(cascade.judge(CASE, JudgeOptions(can_wait=True), tiers=None, deadline_seconds=10.0) for _ in range(5))
     )
 
     assert [result.tier for result in results] == [EMBEDDING] * 5
@@ -202,6 +202,6 @@ async def test_a_sample_that_somebody_waits_for_does_not_queue() -> None:
     async def never() -> None:
         await asyncio.Event().wait()
 
-    cascade = JudgeCascade([AnsweringTier(EMBEDDING)], turns={EMBEDDING: Turns(1, never)})
+    cascade = JudgeCascade([AnsweringTier(EMBEDDING)], limits={EMBEDDING: TierConcurrencyLimit(1, never)})
 
-    assert (await cascade.judge(CASE, Ask(), tiers=None, deadline_seconds=5.0)).tier is EMBEDDING
+    assert (await cascade.judge(CASE, JudgeOptions(), tiers=None, deadline_seconds=5.0)).tier is EMBEDDING

@@ -9,12 +9,12 @@ from plumbline.judging.tiers import embedding
 from plumbline.judging.tiers.calibration import (
     VERBATIM_SUPPORT,
     Calibration,
+    CalibrationSource,
     CalibrationTable,
-    Source,
     load_calibrations,
 )
 from plumbline.judging.tiers.embedding import EmbeddingTier
-from plumbline.judging.tiers.tier import Ask, TierName
+from plumbline.judging.tiers.tier import JudgeOptions, TierName
 from tests.doubles.fakes import WordEncoder, case_of
 
 MINILM = "all-MiniLM-L6-v2"
@@ -28,11 +28,11 @@ def _tier(
 
 
 async def _judge(answer: str, *contexts: str, tier: EmbeddingTier | None = None) -> Judgement:
-    return await (tier or _tier()).judge(case_of(answer, *contexts), Ask(), seconds=5.0)
+    return await (tier or _tier()).judge(case_of(answer, *contexts), JudgeOptions(), seconds=5.0)
 
 
 async def _alignment(answer: str, *contexts: str) -> float:
-    comparison = await _tier().compare(case_of(answer, *contexts), Ask(), seconds=5.0)
+    comparison = await _tier().compare(case_of(answer, *contexts), JudgeOptions(), seconds=5.0)
     (finding,) = comparison.finding_by_position.values()
     return finding.measures["alignment"]
 
@@ -55,7 +55,7 @@ async def test_the_measures_of_the_wording_count_beside_the_alignment() -> None:
         language="en",
         weights={"alignment": 1.0, "unknown_numbers": -2.0},
         intercept=0.5,
-        source=Source(data="d", rows=1, date="2026-01-01", command="fit"),
+        source=CalibrationSource(data="d", rows=1, date="2026-01-01", command="fit"),
     )
 
     judgement = await _judge("Lamps burn 14 years.", "Lamps burn.", tier=_tier(table=CalibrationTable([entry])))
@@ -174,7 +174,7 @@ async def test_a_text_longer_than_the_model_reads_is_warned_of() -> None:
 
 async def test_a_deadline_that_passes_is_a_timeout() -> None:
     with pytest.raises(TierFailure) as failed:
-        await _tier().judge(case_of("The lamp burns.", "The lamp burns."), Ask(), seconds=0.0)
+        await _tier().judge(case_of("The lamp burns.", "The lamp burns."), JudgeOptions(), seconds=0.0)
 
     assert failed.value.reason is FailureReason.TIMEOUT
 

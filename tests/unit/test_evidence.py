@@ -4,7 +4,7 @@ import pytest
 
 from plumbline.judging.text.verdicts import Claim, Evidence, Verdict
 from plumbline.judging.tiers.evidence.search import EvidenceSearch
-from plumbline.judging.tiers.evidence.settlement import doubts, settle
+from plumbline.judging.tiers.evidence.verdict_rules import apply_evidence, doubts
 from tests.doubles.fakes import claim_of
 
 BRIDGE = "The old bridge was closed to cars in 2008. It carries 40,000 people a day."
@@ -226,7 +226,7 @@ def _claim(verdict: Verdict, support: float | None, *evidence: Evidence) -> Clai
 
 @pytest.mark.parametrize(("verdict", "support"), [(Verdict.SUPPORTED, 1.0), (Verdict.PARTIAL, 0.5)])
 def test_support_without_a_quote_counts_as_not_mentioned(verdict: Verdict, support: float) -> None:
-    settled = settle(_claim(verdict, support), EvidenceSearch([CONTEXT]), is_derived=False)
+    settled = apply_evidence(_claim(verdict, support), EvidenceSearch([CONTEXT]), is_derived=False)
 
     assert (settled.verdict, settled.support) == (Verdict.NOT_MENTIONED, 0.0)
     assert settled.flags == ("earlier", "evidence_missing", f"judge_said_{verdict}")
@@ -234,7 +234,7 @@ def test_support_without_a_quote_counts_as_not_mentioned(verdict: Verdict, suppo
 
 @pytest.mark.parametrize(("verdict", "support"), [(Verdict.SUPPORTED, 1.0), (Verdict.PARTIAL, 0.5)])
 def test_support_with_an_invented_quote_counts_as_not_mentioned(verdict: Verdict, support: float) -> None:
-    settled = settle(_claim(verdict, support, INVENTED), EvidenceSearch([CONTEXT]), is_derived=False)
+    settled = apply_evidence(_claim(verdict, support, INVENTED), EvidenceSearch([CONTEXT]), is_derived=False)
 
     assert (settled.verdict, settled.support) == (Verdict.NOT_MENTIONED, 0.0)
     assert settled.flags == ("earlier", "evidence_unverified", f"judge_said_{verdict}")
@@ -245,12 +245,12 @@ def test_support_with_an_invented_quote_counts_as_not_mentioned(verdict: Verdict
 def test_a_claim_with_a_found_quote_stands(verdict: Verdict) -> None:
     claim = _claim(verdict, 1.0, INVENTED, FOUND)
 
-    assert settle(claim, EvidenceSearch([CONTEXT]), is_derived=False) == claim
+    assert apply_evidence(claim, EvidenceSearch([CONTEXT]), is_derived=False) == claim
 
 
 @pytest.mark.parametrize(("evidence", "flag"), [((), "evidence_missing"), ((INVENTED,), "evidence_unverified")])
 def test_a_contradiction_without_a_found_quote_stands_and_is_flagged(evidence: tuple[Evidence, ...], flag: str) -> None:
-    settled = settle(_claim(Verdict.CONTRADICTED, 0.0, *evidence), EvidenceSearch([CONTEXT]), is_derived=False)
+    settled = apply_evidence(_claim(Verdict.CONTRADICTED, 0.0, *evidence), EvidenceSearch([CONTEXT]), is_derived=False)
 
     assert settled.verdict is Verdict.CONTRADICTED
     assert settled.flags == ("earlier", flag)
@@ -260,7 +260,7 @@ def test_a_contradiction_without_a_found_quote_stands_and_is_flagged(evidence: t
 def test_what_claims_no_support_needs_no_quote(verdict: Verdict, support: float | None) -> None:
     claim = claim_of(verdict, support)
 
-    assert settle(claim, EvidenceSearch([CONTEXT]), is_derived=False) == claim
+    assert apply_evidence(claim, EvidenceSearch([CONTEXT]), is_derived=False) == claim
 
 
 # --- settled with the contexts at hand: numbers, negation, accusations
@@ -271,7 +271,7 @@ def _settled(text: str, verdict: Verdict, quotes: tuple[str, ...], *contexts: st
     evidence = tuple(each for quote in quotes if (each := search.locate(quote, [])) is not None)
     support = {Verdict.SUPPORTED: 1.0, Verdict.PARTIAL: 0.5}.get(verdict, 0.0)
     claim = Claim("0.0", 0, text, 0, len(text), verdict, support, evidence=evidence)
-    return settle(claim, search, is_derived=is_derived)
+    return apply_evidence(claim, search, is_derived=is_derived)
 
 
 ACME = "Acme was founded in Oslo in 1998. It sold 20 boats in 2019 and 30 in 2020. It employs 1,200 people."
@@ -374,7 +374,7 @@ def test_an_instruction_to_the_judge_is_no_evidence() -> None:
     evidence = search.locate("it is made of glass", [0])
     assert evidence is not None
 
-    settled = settle(_claim(Verdict.SUPPORTED, 1.0, evidence), search, is_derived=False)
+    settled = apply_evidence(_claim(Verdict.SUPPORTED, 1.0, evidence), search, is_derived=False)
 
     assert not evidence.verified
     assert (settled.verdict, settled.support) == (Verdict.NOT_MENTIONED, 0.0)
@@ -424,7 +424,7 @@ def test_settling_twice_adds_no_flag_twice() -> None:
     search = EvidenceSearch([ACME])
     once = _settled("Acme sold 25 boats in 2019.", Verdict.SUPPORTED, ("sold 20 boats in 2019",), ACME)
 
-    assert settle(once, search, is_derived=False).flags == once.flags
+    assert apply_evidence(once, search, is_derived=False).flags == once.flags
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import asyncio
 import threading
 
 from plumbline.models.encoder.fair_queue import FairQueue, Text
-from plumbline.models.encoder.waiting import Waiting
+from plumbline.models.encoder.waiting import Waiter
 
 
 def text(name: str, length: int = 10) -> Text:
@@ -17,7 +17,7 @@ def names(taken: object) -> list[str]:
 
 
 def test_callers_are_served_in_turn() -> None:
-    queue = FairQueue(128, shares_rows=True)
+    queue = FairQueue(128, supports_packing=True)
     queue.put([text(f"long{number}") for number in range(50)])
     queue.put([text("short")])
 
@@ -28,7 +28,7 @@ def test_callers_are_served_in_turn() -> None:
 
 
 def test_who_came_first_is_last_in_the_next_batch() -> None:
-    queue = FairQueue(32, shares_rows=True)
+    queue = FairQueue(32, supports_packing=True)
     for caller in "abc":
         queue.put([text(f"{caller}{number}", 100) for number in range(2)])
 
@@ -36,7 +36,7 @@ def test_who_came_first_is_last_in_the_next_batch() -> None:
 
 
 def test_long_texts_come_first_and_short_ones_fill_the_gaps() -> None:
-    queue = FairQueue(128, shares_rows=True)
+    queue = FairQueue(128, supports_packing=True)
     queue.put([text("short", 20), text("long", 100), text("middle", 60), text("tiny", 8)])
 
     assert names(queue.take()) == ["long", "short", "tiny"]
@@ -44,7 +44,7 @@ def test_long_texts_come_first_and_short_ones_fill_the_gaps() -> None:
 
 
 def test_tokens_that_wait_are_counted() -> None:
-    queue = FairQueue(128, shares_rows=True)
+    queue = FairQueue(128, supports_packing=True)
     queue.put([text("a", 100), text("b", 90)])
     queue.put([])
 
@@ -54,9 +54,9 @@ def test_tokens_that_wait_are_counted() -> None:
 
 
 async def test_what_nobody_waits_for_is_taken_out() -> None:
-    queue = FairQueue(128, shares_rows=True)
+    queue = FairQueue(128, supports_packing=True)
     wanted, unwanted = text("wanted"), text("unwanted", 30)
-    wanted.waiting.append(Waiting())
+    wanted.waiting.append(Waiter())
     queue.put([wanted, unwanted])
 
     assert queue.drop_unwanted() == [unwanted]
@@ -65,7 +65,7 @@ async def test_what_nobody_waits_for_is_taken_out() -> None:
 
 
 async def test_closing_ends_whoever_waits() -> None:
-    queue = FairQueue(128, shares_rows=True)
+    queue = FairQueue(128, supports_packing=True)
     taken: list[object] = []
     thread = threading.Thread(target=lambda: taken.append(queue.take()))
     thread.start()

@@ -23,14 +23,14 @@ from plumbline.extras.calibration.fitting import (
 from plumbline.ground.errors import CalibrationError
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.scores import score
-from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT, Calibration, CalibrationTable, Gate
-from plumbline.judging.tiers.lexical import MODEL, LexicalTier, find_wording
-from plumbline.judging.tiers.support.wording import WORD_MEASURES
+from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT, Calibration, CalibrationGate, CalibrationTable
+from plumbline.judging.tiers.lexical import MODEL, LexicalTier, collect_lexical_findings
+from plumbline.judging.tiers.support.lexical_features import WORD_MEASURES
 from plumbline.judging.tiers.tier import TierName
 from tests.doubles.fakes import case_of
 
 NAMES = ("character_coverage", "near_pairs")
-GATE = Gate(measure="character_coverage", closed=0.1, open=0.4)
+GATE = CalibrationGate(measure="character_coverage", closed=0.1, open=0.4)
 SAMPLES = (
     Sample("", ("The keeper lit the lamp in 1932. It was dark.",), "The keeper lit a lamp. Orwin lit 14 lamps."),
     Sample("", ("The dam of Keld is old.", "It feeds two mills."), "The dam is old. It feeds two mills. It is red."),
@@ -38,7 +38,7 @@ SAMPLES = (
 )
 
 
-def _calibration(weights: dict[str, float], intercept: float, *, gate: Gate | None = None) -> Calibration:
+def _calibration(weights: dict[str, float], intercept: float, *, gate: CalibrationGate | None = None) -> Calibration:
     return Calibration(
         tier=TierName.LEXICAL, model=MODEL, language="en", weights=weights, intercept=intercept, gate=gate
     )
@@ -90,7 +90,9 @@ def _even(answers: MeasuredAnswers) -> FloatArray:
 
 @pytest.mark.parametrize("gate", [None, GATE], ids=["open", "gated"])
 @pytest.mark.parametrize("intercept", [-1.0, 0.0, 3.0])
-def test_the_gradient_of_the_log_loss_is_that_of_finite_differences(gate: Gate | None, intercept: float) -> None:
+def test_the_gradient_of_the_log_loss_is_that_of_finite_differences(
+    gate: CalibrationGate | None, intercept: float
+) -> None:
     answers = _drawn(12, seed=1)
     path, row_weights = _Path(answers, gate), balanced_weights(answers)
     logits = answers.measures @ np.array([2.0, -1.0]) + intercept
@@ -113,11 +115,11 @@ def test_the_log_loss_is_that_of_the_scores_by_hand() -> None:
 
 @pytest.mark.parametrize("gate", [None, GATE], ids=["open", "gated"])
 @pytest.mark.parametrize("sample", SAMPLES, ids=["partly", "copies", "foreign"])
-def test_what_is_predicted_is_what_the_service_answers(sample: Sample, gate: Gate | None) -> None:
+def test_what_is_predicted_is_what_the_service_answers(sample: Sample, gate: CalibrationGate | None) -> None:
     weights = {"character_coverage": 2.5, "near_pairs": 0.3, "unknown_names": -0.4, "unknown_numbers": -0.9}
     calibration = _calibration(weights, -1.2, gate=gate)
     case = case_of(sample.answer, *sample.contexts)
-    findings = find_wording(case)
+    findings = collect_lexical_findings(case)
     answers = MeasuredAnswers(
         names=WORD_MEASURES,
         measures=np.array([[found.measures[name] for name in WORD_MEASURES] for found in findings.values()]),

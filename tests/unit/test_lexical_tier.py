@@ -6,9 +6,15 @@ from plumbline.cli.score.inline_executor import InlineExecutor
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.text.verdicts import Claim, Judgement, Verdict
 from plumbline.judging.text.words import Language
-from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT, Calibration, CalibrationTable, Gate, Source
+from plumbline.judging.tiers.calibration import (
+    VERBATIM_SUPPORT,
+    Calibration,
+    CalibrationGate,
+    CalibrationSource,
+    CalibrationTable,
+)
 from plumbline.judging.tiers.lexical import MODEL, LexicalTier
-from plumbline.judging.tiers.tier import Ask, TierName
+from plumbline.judging.tiers.tier import JudgeOptions, TierName
 from tests.doubles.fakes import case_of
 
 NO_CALIBRATION = CalibrationTable(())
@@ -17,7 +23,7 @@ LEAST = 0.017986
 
 
 def _table(
-    weights: dict[str, float], intercept: float, *, gate: Gate | None = None, language: Language = "en"
+    weights: dict[str, float], intercept: float, *, gate: CalibrationGate | None = None, language: Language = "en"
 ) -> CalibrationTable:
     entry = Calibration(
         tier=TierName.LEXICAL,
@@ -27,7 +33,7 @@ def _table(
         intercept=intercept,
         gate=gate,
         reliability=((0.5, 0.5),),
-        source=Source(data="d", rows=1, date="2026-01-01", command="fit"),
+        source=CalibrationSource(data="d", rows=1, date="2026-01-01", command="fit"),
     )
     return CalibrationTable([entry])
 
@@ -54,7 +60,7 @@ def test_the_measures_of_a_sentence_go_through_its_calibration() -> None:
 
 
 def test_behind_a_gate_a_sentence_without_anything_in_common_has_no_support() -> None:
-    gate = Gate(measure="character_coverage", closed=0.1, open=0.5)
+    gate = CalibrationGate(measure="character_coverage", closed=0.1, open=0.5)
 
     claim = _claim("Orwin fishes cod.", "The lamp burns.", table=_table({"character_coverage": 1.0}, 2.0, gate=gate))
 
@@ -146,7 +152,7 @@ async def test_the_tier_judges_as_it_does_at_once() -> None:
     case = case_of("The lamp burns.", "The lamp burns.")
     tier = LexicalTier(NO_CALIBRATION, InlineExecutor())
 
-    assert await tier.judge(case, Ask(), seconds=1.0) == tier.judge_now(case)
+    assert await tier.judge(case, JudgeOptions(), seconds=1.0) == tier.judge_now(case)
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from types import FrameType
 
 import pytest
 
-from plumbline.judging.text.sample import SegmentedSample
+from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.words import content_words, normalise
-from plumbline.judging.tiers.lexical import find_wording
+from plumbline.judging.tiers.lexical import collect_lexical_findings
 from tests.doubles.fakes import case_of
 
 
@@ -37,7 +37,7 @@ def copied(sentences: int) -> SegmentedSample:
 
 
 def look_for_copies(case: SegmentedSample) -> None:
-    assert all(finding.is_copy for finding in find_wording(case).values())
+    assert all(finding.is_copy for finding in collect_lexical_findings(case).values())
 
 
 def look_for_claims(case: SegmentedSample) -> None:
@@ -51,7 +51,7 @@ def test_a_context_is_normalised_once_however_many_sentences_are_looked_for_in_i
     look: Callable[[SegmentedSample], None], sentences: int
 ) -> None:
     case = copied(sentences)
-    sent = len(case.sample.answer) + len(case.sample.contexts[0])
+    sent = len(case.source.answer) + len(case.source.contexts[0])
 
     normalised = characters_normalised(lambda: look(case))
 

@@ -10,11 +10,11 @@ import pytest
 from plumbline.cli.score.inline_executor import InlineExecutor
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
-from plumbline.judging.text.sample import SegmentedSample
+from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Judgement, Verdict
 from plumbline.judging.tiers.llm import LlmTier, PromptSet
 from plumbline.judging.tiers.prompts import PromptLibrary
-from plumbline.judging.tiers.tier import Ask, ChatModel
+from plumbline.judging.tiers.tier import ChatModel, JudgeOptions
 from tests.doubles.fakes import ScriptedChat, case_of
 
 PROMPTS = PromptSet(PromptLibrary("verify_claims", "v2"), PromptLibrary("check_claims", "v1"))
@@ -58,8 +58,8 @@ def tier_of(*chats: ChatModel) -> LlmTier:
     return LlmTier({chat.name: chat for chat in chats}, PROMPTS, InlineExecutor())
 
 
-async def judge(*chats: ChatModel, case: SegmentedSample = CASE, ask: Ask | None = None) -> Judgement:
-    return await tier_of(*chats).judge(case, ask or Ask(), seconds=5.0)
+async def judge(*chats: ChatModel, case: SegmentedSample = CASE, ask: JudgeOptions | None = None) -> Judgement:
+    return await tier_of(*chats).judge(case, ask or JudgeOptions(), seconds=5.0)
 
 
 async def test_a_reply_on_every_sentence_becomes_claims_with_evidence() -> None:
@@ -79,7 +79,7 @@ async def test_a_reply_on_every_sentence_becomes_claims_with_evidence() -> None:
 
 
 async def test_the_account_names_model_prompt_and_tokens() -> None:
-    ask = Ask()
+    ask = JudgeOptions()
 
     account = (await judge(ScriptedChat(sentences(1, 2)), ask=ask)).account
 
@@ -343,7 +343,7 @@ async def test_most_judges_win_and_a_dispute_is_flagged() -> None:
     against = checked(c0_0=said(1), c1_0=said(2, verdict="not_mentioned", quotes=[]))
     chats = [ScriptedChat(sentences(1, 2)), ScriptedChat(against, name="b"), ScriptedChat(against, name="c")]
 
-    judgement = await judge(*chats, ask=Ask(judges=("default", "b", "c")))
+    judgement = await judge(*chats, ask=JudgeOptions(judges=("default", "b", "c")))
 
     assert [claim.verdict for claim in judgement.claims] == [Verdict.SUPPORTED, Verdict.NOT_MENTIONED]
     assert "disputed" in judgement.claims[1].flags
@@ -355,7 +355,7 @@ async def test_most_judges_win_and_a_dispute_is_flagged() -> None:
 async def test_one_model_may_vote_several_times() -> None:
     chat = ScriptedChat(sentences(1, 2), checked(c0_0=said(1), c1_0=said(2)))
 
-    judgement = await judge(chat, ask=Ask(samples=3))
+    judgement = await judge(chat, ask=JudgeOptions(samples=3))
 
     assert judgement.votes == (1.0, 1.0, 1.0)
     assert [request.temperature for request in chat.requests] == [None, 0.7, 0.7]
@@ -364,7 +364,7 @@ async def test_one_model_may_vote_several_times() -> None:
 async def test_a_judge_that_fails_is_named_and_the_others_decide() -> None:
     broken = ScriptedChat(TierFailure(FailureReason.UPSTREAM_ERROR, "HTTP 500"), name="b")
 
-    judgement = await judge(ScriptedChat(sentences(1, 2)), broken, ask=Ask(judges=("default", "b")))
+    judgement = await judge(ScriptedChat(sentences(1, 2)), broken, ask=JudgeOptions(judges=("default", "b")))
 
     assert judgement.warnings == ("judge b did not vote (upstream_error)",)
     assert "incomplete" in judgement.flags
@@ -373,7 +373,7 @@ async def test_a_judge_that_fails_is_named_and_the_others_decide() -> None:
 
 async def test_an_unknown_judge_is_refused() -> None:
     with pytest.raises(TierFailure) as failed:
-        await judge(ScriptedChat(sentences(1, 2)), ask=Ask(judges=("nobody",)))
+        await judge(ScriptedChat(sentences(1, 2)), ask=JudgeOptions(judges=("nobody",)))
 
     assert failed.value.reason is FailureReason.NOT_CONFIGURED
 
@@ -383,7 +383,7 @@ async def test_a_second_model_acquits_with_evidence_where_it_can_turn_the_outcom
     first = ScriptedChat(accusing, checked(c0_0=said(1, verdict="not_mentioned", quotes=[])))
     second = ScriptedChat(checked(c0_0=said(1), c1_0=said(2)), name="b")
 
-    judgement = await judge(first, second, ask=Ask(escalation="b"))
+    judgement = await judge(first, second, ask=JudgeOptions(escalation="b"))
 
     assert [claim.verdict for claim in judgement.claims] == [Verdict.SUPPORTED] * 2
     assert all({"escalated", "disputed"} <= set(claim.flags) for claim in judgement.claims)
@@ -394,17 +394,23 @@ async def test_a_second_model_acquits_with_evidence_where_it_can_turn_the_outcom
 async def test_a_second_model_is_not_asked_where_nothing_can_turn() -> None:
     second = ScriptedChat("never", name="b")
 
-    await judge(ScriptedChat(sentences(1, 2)), second, ask=Ask(escalation="b"))
+    await judge(ScriptedChat(sentences(1, 2)), second, ask=JudgeOptions(escalation="b"))
 
     assert second.requests == []
 
 
 async def test_identities_differ_with_what_moves_verdicts() -> None:
     tier = tier_of(ScriptedChat(""), ScriptedChat("", name="b"))
-    asks = [Ask(), Ask(judges=("b",)), Ask(samples=2), Ask(escalation="b"), Ask(escalation="b", threshold=0.9)]
+    asks = [
+        JudgeOptions(),
+        JudgeOptions(judges=("b",)),
+        JudgeOptions(samples=2),
+        JudgeOptions(escalation="b"),
+        JudgeOptions(escalation="b", threshold=0.9),
+    ]
 
     assert len({tier.identity(CASE, ask) for ask in asks}) == len(asks)
-    assert tier.identity(CASE, Ask(threshold=0.9)) == tier.identity(CASE, Ask(tenant="other"))
+    assert tier.identity(CASE, JudgeOptions(threshold=0.9)) == tier.identity(CASE, JudgeOptions(tenant="other"))
 
 
 def marker_of(request: ChatRequest) -> str:

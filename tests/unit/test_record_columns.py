@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.judging.text.input import Sample
+from plumbline.judging.text.sample import Sample
 from plumbline.rows.records.columns import PRESETS, ColumnMap
 from plumbline.rows.records.reading import read_records
 from plumbline.rows.records.record import Record

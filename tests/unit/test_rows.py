@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from plumbline.models.encoder.rows import Batch, Place, batch_of, forward_in_rows, places_in_rows, row_length
+from plumbline.models.encoder.packing import PackedBatch, RowSlot, batch_of, forward_in_rows, places_in_rows, row_length
 
 LENGTHS = st.lists(st.integers(1, 300), min_size=1, max_size=40)
 
@@ -46,7 +46,7 @@ def test_a_text_that_must_not_share_has_a_row_of_its_own() -> None:
 
 
 def test_a_batch_tells_texts_apart() -> None:
-    batch = batch_of([[7, 8], [9], [5, 6, 4]], [Place(0, 0, 2), Place(0, 2, 1), Place(1, 0, 3)])
+    batch = batch_of([[7, 8], [9], [5, 6, 4]], [RowSlot(0, 0, 2), RowSlot(0, 2, 1), RowSlot(1, 0, 3)])
 
     assert batch.tokens[:, :4].tolist() == [[7, 8, 9, 0], [5, 6, 4, 0]]
     assert batch.positions[:, :4].tolist() == [[0, 1, 0, 0], [0, 1, 2, 0]]
@@ -62,9 +62,9 @@ def test_a_batch_tells_texts_apart() -> None:
 @given(LENGTHS, st.booleans())
 def test_every_text_comes_back_as_it_went_in(lengths: list[int], shares: bool) -> None:
     texts = [[number * 1_000 + place for place in range(length)] for number, length in enumerate(lengths)]
-    batches: list[Batch] = []
+    batches: list[PackedBatch] = []
 
-    def forward(batch: Batch) -> NDArray[np.float32]:
+    def forward(batch: PackedBatch) -> NDArray[np.float32]:
         batches.append(batch)
         return batch.tokens[..., None].astype(np.float32)
 
@@ -80,7 +80,7 @@ def test_rows_of_sentences_are_nearly_full() -> None:
     lengths = np.random.default_rng(1).integers(8, 60, size=400)
     padding = []
 
-    def forward(batch: Batch) -> NDArray[np.float32]:
+    def forward(batch: PackedBatch) -> NDArray[np.float32]:
         padding.append(float((batch.owners < 0).mean()))
         return batch.tokens[..., None].astype(np.float32)
 

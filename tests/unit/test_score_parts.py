@@ -14,7 +14,7 @@ from plumbline.cli.score.scorers import Budget, Halt, ScorerHere
 from plumbline.cli.score.written_rows import read_written
 from plumbline.ground.errors import InvalidInput
 from plumbline.judging.ports.exchange import Usage
-from plumbline.judging.text.input import Sample
+from plumbline.judging.text.sample import Sample
 from plumbline.rows.records.record import ReadPosition, Record, RecordProblem
 from plumbline.rows.scored_row import RowStatus, ScoredRow
 

@@ -9,12 +9,12 @@ import pytest
 from numpy.typing import NDArray
 
 from plumbline.ground.errors import FailureReason, TierFailure, TooBusy
-from plumbline.judging.ports.readiness import State
+from plumbline.judging.ports.observation import State
 from plumbline.judging.ports.token_vectors import TokenVectors
 from plumbline.models.encoder import encoder as encoder_module
 from plumbline.models.encoder.encoder import SharedEncoder
 from plumbline.models.encoder.loading import ModelChoice
-from plumbline.models.encoder.rows import Batch
+from plumbline.models.encoder.packing import PackedBatch
 from plumbline.models.encoder.text_reader import TextReader
 from tests.making.small_models import word_tokenizer
 
@@ -26,7 +26,7 @@ class ToldModel:
 
     backend = "told"
     digest = "told-weights"
-    shares_rows = True
+    supports_packing = True
 
     def __init__(self) -> None:
         self.reader = TextReader(word_tokenizer().to_str(), special={0, 2, 3, 4}, unknown=1, most=32)
@@ -36,7 +36,7 @@ class ToldModel:
         self.texts: list[list[int]] = []
         self.error: Exception | None = None
 
-    def forward(self, batch: Batch) -> NDArray[np.float32]:
+    def forward(self, batch: PackedBatch) -> NDArray[np.float32]:
         self.begun += 1
         assert self.gate.wait(SECONDS)
         if self.error:

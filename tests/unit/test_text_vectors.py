@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.models.encoder import model_files
-from plumbline.models.encoder.text_vectors import Prompts, TextVectors
+from plumbline.models.encoder.text_vectors import TextPrompts, TextVectors
 from tests.making.small_models import save_small_model, save_small_splade
 
 TEXTS = [
@@ -94,7 +94,7 @@ def test_prompts_that_are_asked_for_stand_in_place_of_the_models(tmp_path: Path)
     folder = save_small_model(tmp_path, "bert")
     plain = TextVectors(str(folder)).of_query("river")
     with_prompts(folder, {"query": "two ", "document": "cross "})
-    model = TextVectors(str(folder), prompts=Prompts(query="", document=""))
+    model = TextVectors(str(folder), prompts=TextPrompts(query="", document=""))
 
     assert np.allclose(model.of_query("river"), plain, atol=1e-5)
     assert np.allclose(gathered(model, ["river"])[0], plain, atol=1e-5)

@@ -2,18 +2,18 @@
 
 import pytest
 
-from plumbline.judging.ports.token_vectors import Reading
+from plumbline.judging.ports.token_vectors import TokenizedTexts
 
-READING = Reading(
+READING = TokenizedTexts(
     tokens=[[1, 2, 3], [4], [5, 6]], counts=[4, 0, 2], unknown=[1, 0, 2], is_overlong=[True, False, False]
 )
 
 
 def test_some_texts_are_picked_in_the_order_asked_for() -> None:
-    assert READING.pick([2, 0, 2]) == Reading(
+    assert READING.pick([2, 0, 2]) == TokenizedTexts(
         tokens=[[5, 6], [1, 2, 3], [5, 6]], counts=[2, 4, 2], unknown=[2, 1, 2], is_overlong=[False, True, False]
     )
-    assert READING.pick([]) == Reading([], [], [], [])
+    assert READING.pick([]) == TokenizedTexts([], [], [], [])
 
 
 @pytest.mark.parametrize(

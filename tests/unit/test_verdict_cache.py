@@ -9,11 +9,11 @@ import pytest
 
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.exchange import Ledger
-from plumbline.judging.ports.readiness import Readiness, State
-from plumbline.judging.text.sample import SegmentedSample
+from plumbline.judging.ports.observation import Readiness, State
+from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import JudgeAccount, Judgement, Verdict
 from plumbline.judging.tiers import verdict_cache
-from plumbline.judging.tiers.tier import Ask, TierName
+from plumbline.judging.tiers.tier import JudgeOptions, TierName
 from plumbline.judging.tiers.verdict_cache import CachedTier, verdict_key
 from tests.doubles.fakes import case_of, claim_of
 
@@ -59,7 +59,7 @@ class PaidTier:
         self.gate = asyncio.Event()
         self.gate.set()
 
-    async def judge(self, case: SegmentedSample, ask: Ask, *, seconds: float) -> Judgement:
+    async def judge(self, case: SegmentedSample, ask: JudgeOptions, *, seconds: float) -> Judgement:
         self.calls += 1
         outcome = self.outcomes.pop(0) if len(self.outcomes) > 1 else self.outcomes[0]
         ask.ledger.add_call(prompt_tokens=11, completion_tokens=7, cached_tokens=None, cost=0.5)
@@ -86,14 +86,14 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-def waiting(tier: CachedTier, ask: Ask | None = None, *, seconds: float = SLOW) -> asyncio.Task[Judgement]:
-    return asyncio.get_running_loop().create_task(tier.judge(CASE, ask or Ask(), seconds=seconds))
+def waiting(tier: CachedTier, ask: JudgeOptions | None = None, *, seconds: float = SLOW) -> asyncio.Task[Judgement]:
+    return asyncio.get_running_loop().create_task(tier.judge(CASE, ask or JudgeOptions(), seconds=seconds))
 
 
 async def test_the_second_time_costs_nothing_and_says_so() -> None:
     inner = PaidTier()
     tier = cached(inner)
-    first, second = Ask(), Ask()
+    first, second = JudgeOptions(), JudgeOptions()
 
     judged = await tier.judge(CASE, first, seconds=SLOW)
     await settle()
@@ -108,10 +108,10 @@ async def test_the_second_time_costs_nothing_and_says_so() -> None:
 async def test_a_verdict_outlives_the_tier_in_its_store() -> None:
     inner, store = PaidTier(), MemoryStore()
     before = cached(inner, store)
-    await before.judge(CASE, Ask(), seconds=SLOW)
+    await before.judge(CASE, JudgeOptions(), seconds=SLOW)
     await before.close()
 
-    kept = await cached(inner, store).judge(CASE, Ask(), seconds=SLOW)
+    kept = await cached(inner, store).judge(CASE, JudgeOptions(), seconds=SLOW)
 
     assert kept.account.cache == "hit"
     assert inner.calls == 1
@@ -120,17 +120,19 @@ async def test_a_verdict_outlives_the_tier_in_its_store() -> None:
 @pytest.mark.parametrize(
     ("case", "ask", "identity"),
     [
-        (CASE, Ask(tenant="other"), "model"),
-        (CASE, Ask(), "other model"),
-        (case_of("The lamp burns", "The lamp burns at dusk.", question="Does it burn?"), Ask(), "model"),
-        (case_of("The lamp burns.", "The lamp burns at dusk. ", question="Does it burn?"), Ask(), "model"),
-        (case_of("The lamp burns.", "The lamp burns at dusk.", question="It burns?"), Ask(), "model"),
-        (case_of("The lamp burns.", "The lamp burns", " at dusk.", question="Does it burn?"), Ask(), "model"),
+        (CASE, JudgeOptions(tenant="other"), "model"),
+        (CASE, JudgeOptions(), "other model"),
+        (case_of("The lamp burns", "The lamp burns at dusk.", question="Does it burn?"), JudgeOptions(), "model"),
+        (case_of("The lamp burns.", "The lamp burns at dusk. ", question="Does it burn?"), JudgeOptions(), "model"),
+        (case_of("The lamp burns.", "The lamp burns at dusk.", question="It burns?"), JudgeOptions(), "model"),
+        (case_of("The lamp burns.", "The lamp burns", " at dusk.", question="Does it burn?"), JudgeOptions(), "model"),
     ],
 )
-async def test_what_differs_in_anything_is_judged_on_its_own(case: SegmentedSample, ask: Ask, identity: str) -> None:
+async def test_what_differs_in_anything_is_judged_on_its_own(
+    case: SegmentedSample, ask: JudgeOptions, identity: str
+) -> None:
     inner, store = PaidTier(), MemoryStore()
-    await cached(inner, store).judge(CASE, Ask(), seconds=SLOW)
+    await cached(inner, store).judge(CASE, JudgeOptions(), seconds=SLOW)
     await settle()
 
     judged = await cached(inner, store, identity).judge(case, ask, seconds=SLOW)
@@ -174,12 +176,12 @@ async def test_bypass_is_judged_anew_and_takes_the_place_of_what_was_kept() -> N
     better = replace(JUDGEMENT, flags=("better",))
     inner = PaidTier(JUDGEMENT, better)
     tier = cached(inner)
-    await tier.judge(CASE, Ask(), seconds=SLOW)
+    await tier.judge(CASE, JudgeOptions(), seconds=SLOW)
     await settle()
 
-    anew = await tier.judge(CASE, Ask(cache="bypass"), seconds=SLOW)
+    anew = await tier.judge(CASE, JudgeOptions(cache="bypass"), seconds=SLOW)
     await settle()
-    kept = await tier.judge(CASE, Ask(), seconds=SLOW)
+    kept = await tier.judge(CASE, JudgeOptions(), seconds=SLOW)
 
     assert (anew.account.cache, anew.account.calls, anew.flags) == ("bypass", 2, ("better",))
     assert (kept.account.cache, kept.flags) == ("hit", ("better",))
@@ -190,7 +192,7 @@ async def test_bypass_waits_for_nobody() -> None:
     inner = PaidTier()
     inner.gate.clear()
     tier = cached(inner)
-    tasks = [waiting(tier), waiting(tier, Ask(cache="bypass")), waiting(tier, Ask(cache="bypass"))]
+    tasks = [waiting(tier), waiting(tier, JudgeOptions(cache="bypass")), waiting(tier, JudgeOptions(cache="bypass"))]
     await settle()
 
     assert inner.running == 3
@@ -203,7 +205,7 @@ async def test_an_incomplete_judgement_is_given_and_not_kept() -> None:
     tier = cached(inner, store)
 
     for _ in range(2):
-        assert (await tier.judge(CASE, Ask(), seconds=SLOW)).flags == ("incomplete",)
+        assert (await tier.judge(CASE, JudgeOptions(), seconds=SLOW)).flags == ("incomplete",)
         await settle()
 
     assert inner.calls == 2
@@ -214,7 +216,7 @@ async def test_a_judgement_that_is_no_unicode_is_given_and_not_kept() -> None:
     store = MemoryStore()
     odd = replace(JUDGEMENT, claims=(replace(JUDGEMENT.claims[0], text="\ud83d"),))
 
-    assert (await cached(PaidTier(odd), store).judge(CASE, Ask(), seconds=SLOW)).claims == odd.claims
+    assert (await cached(PaidTier(odd), store).judge(CASE, JudgeOptions(), seconds=SLOW)).claims == odd.claims
     await settle()
     assert store.values == {}
 
@@ -224,7 +226,7 @@ async def test_a_damaged_record_is_a_miss(record: bytes) -> None:
     inner, store = PaidTier(), MemoryStore()
     store.values[verdict_key(CASE, tenant="", identity="model")] = record
 
-    assert (await cached(inner, store).judge(CASE, Ask(), seconds=SLOW)).account.cache == "miss"
+    assert (await cached(inner, store).judge(CASE, JudgeOptions(), seconds=SLOW)).account.cache == "miss"
 
 
 async def test_a_store_that_hangs_is_a_miss(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,14 +234,14 @@ async def test_a_store_that_hangs_is_a_miss(monkeypatch: pytest.MonkeyPatch) -> 
     tier = cached(PaidTier(), MemoryStore(delay=0.5))
 
     async with asyncio.timeout(0.3):
-        assert (await tier.judge(CASE, Ask(), seconds=SLOW)).account.cache == "miss"
+        assert (await tier.judge(CASE, JudgeOptions(), seconds=SLOW)).account.cache == "miss"
     await tier.close()
 
 
 async def test_fifty_at_once_are_one_call_and_one_is_charged() -> None:
     inner, store = PaidTier(), MemoryStore()
     tier = cached(inner, store)
-    asks = [Ask() for _ in range(50)]
+    asks = [JudgeOptions() for _ in range(50)]
 
     judged = await asyncio.gather(*(tier.judge(CASE, ask, seconds=SLOW) for ask in asks))
 
@@ -252,9 +254,9 @@ async def test_fifty_at_once_are_one_call_and_one_is_charged() -> None:
 async def test_who_comes_while_it_is_being_written_needs_no_call() -> None:
     inner = PaidTier()
     tier = cached(inner, MemoryStore(delay=0.05))
-    await tier.judge(CASE, Ask(), seconds=SLOW)
+    await tier.judge(CASE, JudgeOptions(), seconds=SLOW)
 
-    assert (await tier.judge(CASE, Ask(), seconds=SLOW)).account.cache == "hit"
+    assert (await tier.judge(CASE, JudgeOptions(), seconds=SLOW)).account.cache == "hit"
     assert inner.calls == 1
     await tier.close()
 
@@ -263,7 +265,7 @@ async def test_requests_with_another_bound_on_cost_do_not_share() -> None:
     inner = PaidTier()
     inner.gate.clear()
     tier = cached(inner)
-    tasks = [waiting(tier, Ask(ledger=Ledger(max_cost=bound))) for bound in (None, 1.0, 1.0)]
+    tasks = [waiting(tier, JudgeOptions(ledger=Ledger(max_cost=bound))) for bound in (None, 1.0, 1.0)]
     await settle()
 
     assert inner.running == 2
@@ -316,7 +318,7 @@ async def test_a_failure_is_shared_with_those_who_wait_and_never_kept() -> None:
     failures = await asyncio.gather(*tasks, return_exceptions=True)
     assert [getattr(failure, "reason", None) for failure in failures] == [FailureReason.RATE_LIMITED] * 3
     assert inner.calls == 1
-    assert (await tier.judge(CASE, Ask(), seconds=SLOW)).account.cache == "miss"
+    assert (await tier.judge(CASE, JudgeOptions(), seconds=SLOW)).account.cache == "miss"
 
 
 @pytest.mark.parametrize("bug", [ValueError("a bug"), TimeoutError("not the deadline's")])
@@ -335,7 +337,7 @@ async def test_a_follower_waits_no_longer_than_its_own_deadline() -> None:
     await settle()
 
     with pytest.raises(TierFailure, match="timeout"):
-        await tier.judge(CASE, Ask(), seconds=0.02)
+        await tier.judge(CASE, JudgeOptions(), seconds=0.02)
 
     inner.gate.set()
     assert (await leader).account.cache == "miss"
@@ -361,10 +363,10 @@ async def test_who_has_more_time_than_the_first_one_asks_anew_once_for_all() -> 
 async def test_closing_leaves_no_task_and_keeps_what_was_judged() -> None:
     inner, store = PaidTier(), MemoryStore(delay=0.02)
     tier = cached(inner, store)
-    await tier.judge(CASE, Ask(), seconds=SLOW)
+    await tier.judge(CASE, JudgeOptions(), seconds=SLOW)
     inner.gate.clear()
     under_way = asyncio.get_running_loop().create_task(
-        tier.judge(case_of("It shines.", "It shines."), Ask(), seconds=SLOW)
+        tier.judge(case_of("It shines.", "It shines."), JudgeOptions(), seconds=SLOW)
     )
     await settle()
 

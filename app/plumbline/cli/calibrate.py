@@ -101,10 +101,10 @@ def _reports(
 ) -> list["CalibrationReport"]:
     from plumbline.assembly import encoder_of  # noqa: PLC0415
     from plumbline.extras.calibration.calibrating import Request, calibrate_tiers  # noqa: PLC0415
-    from plumbline.judging.tiers.calibration import Source  # noqa: PLC0415
+    from plumbline.judging.tiers.calibration import CalibrationSource  # noqa: PLC0415
     from plumbline.judging.tiers.tier import TierName  # noqa: PLC0415
 
-    source = Source(
+    source = CalibrationSource(
         data=options.name or ", ".join(path.name for path in options.labels),
         rows=len(rows),
         date=datetime.now(UTC).date().isoformat(),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.settings import load_settings
 from plumbline.ground.telemetry import configure_logging
-from plumbline.judging.ports.readiness import State
+from plumbline.judging.ports.observation import State
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.judging.text.input import Sample
+from plumbline.judging.text.sample import Sample
 from plumbline.rows.records.record import Record
 from plumbline.schemas.batch import BatchSample
 from plumbline.schemas.evaluation import EvaluationOptions, EvaluationRequest

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from plumbline.client.samples import json_bytes, sample_value
 from plumbline.ground.errors import InvalidInput
-from plumbline.judging.text.input import Sample
+from plumbline.judging.text.sample import Sample
 from plumbline.rows.records.record import Record
 from plumbline.rows.records.row_forms import row_form
 

@@ -11,14 +11,15 @@ from typing import Literal, TypeVar
 
 from plumbline.judging.ports.exchange import Ledger, Usage
 from plumbline.judging.text.reference import exact_match, token_f1
-from plumbline.judging.text.sample import Sample, SegmentedSample, segment
+from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.scores import Scores, agreement, confidence, contexts_used, score
 from plumbline.judging.text.segmentation import Sentence
+from plumbline.judging.text.segmented_sample import SegmentedSample, segment
 from plumbline.judging.text.utilization import context_utilization
 from plumbline.judging.text.verdicts import Claim, JudgeAccount, Judgement, Verdict, whole_sentence_claim
+from plumbline.judging.tiers import offload
 from plumbline.judging.tiers.cascade import Attempt, CascadeResult, JudgeCascade
-from plumbline.judging.tiers.placement import is_small, placed
-from plumbline.judging.tiers.tier import Ask, TierName
+from plumbline.judging.tiers.tier import JudgeOptions, TierName
 
 T = TypeVar("T")
 
@@ -92,11 +93,11 @@ class Scorer:
     async def score(self, sample: Sample, options: Options) -> Result:
         """The result; a bug in a tier raises, a tier that cannot answer does not."""
         until = time.monotonic() + options.deadline_seconds
-        small = is_small(sample)
-        case, decided = await placed(lambda: _prepare(sample, options), self._executor, is_small=small)
+        small = offload.is_small(sample)
+        case, decided = await offload.run(lambda: _prepare(sample, options), self._executor, inline=small)
         if decided is not None:
             return decided
-        ask = Ask(
+        ask = JudgeOptions(
             ledger=Ledger(max_cost=options.max_cost, on_call=self._on_call and partial(self._on_call, options.tenant)),
             threshold=options.threshold,
             tenant=options.tenant,
@@ -109,7 +110,9 @@ class Scorer:
         cascade = await self._cascade.judge(
             case, ask, tiers=options.tiers, deadline_seconds=max(0.0, until - time.monotonic())
         )
-        return await placed(lambda: _result(case, options, cascade, ask.ledger.usage), self._executor, is_small=small)
+        return await offload.run(
+            lambda: _result(case, options, cascade, ask.ledger.usage), self._executor, inline=small
+        )
 
     async def in_worker(self, work: Callable[[], T]) -> T:
         """What `work` returns, computed off the event loop."""
@@ -177,7 +180,7 @@ def _build(
 ) -> Result:
     judgement = cascade.judgement if cascade else None
     passed = scores.faithfulness >= options.threshold if scores else None
-    reference = case.sample.reference
+    reference = case.source.reference
     return Result(
         status=status,
         tier=cascade.tier if cascade else None,
@@ -188,12 +191,12 @@ def _build(
         context_utilization=context_utilization(case.sentences, case.index)
         if status in (Status.JUDGED, Status.NOT_JUDGED)
         else None,
-        token_f1=None if reference is None else token_f1(case.sample.answer, reference),
-        exact_match=None if reference is None else exact_match(case.sample.answer, reference),
+        token_f1=None if reference is None else token_f1(case.source.answer, reference),
+        exact_match=None if reference is None else exact_match(case.source.answer, reference),
         sentences=case.sentences,
         claims=tuple(claims),
         contexts_used=contexts_used(claims),
-        contexts_given=len(case.sample.contexts),
+        contexts_given=len(case.source.contexts),
         attempts=cascade.attempts if cascade else (),
         judge=judgement.account if judgement else None,
         usage=usage,

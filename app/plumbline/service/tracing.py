@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from plumbline.ground.errors import ConfigurationError
-from plumbline.judging.ports.observation import ANSWERED, CacheOutcome, JudgeCallNote, RequestNote, Silent, TierNote
+from plumbline.judging.ports.observation import (
+    ANSWERED,
+    CacheOutcome,
+    JudgeCallRecord,
+    NullObserver,
+    RequestRecord,
+    TierRecord,
+)
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -43,7 +50,7 @@ _PROVIDER_NAMES: Final[Mapping[str, str]] = {"azure": "azure.ai.openai", "dashsc
 _FIRST_ERROR_STATUS: Final = 500
 
 
-class Tracing(Silent):
+class Tracing(NullObserver):
     """Spans through one provider of tracers; fulfils `Observer`."""
 
     def __init__(self, provider: "TracerProvider", *, version: str) -> None:
@@ -56,7 +63,7 @@ class Tracing(Silent):
         self._propagator = TraceContextTextMapPropagator()
 
     @contextmanager
-    def request(self, note: RequestNote) -> Iterator[None]:
+    def request(self, note: RequestRecord) -> Iterator[None]:
         carrier = {"traceparent": note.traceparent} if note.traceparent else {}
         with (
             self._tracer.start_as_current_span(
@@ -80,7 +87,7 @@ class Tracing(Silent):
                     span.set_status(self._trace.StatusCode.ERROR)
 
     @contextmanager
-    def tier(self, note: TierNote) -> Iterator[None]:
+    def tier(self, note: TierRecord) -> Iterator[None]:
         with self._tracer.start_as_current_span(
             f"tier {note.tier}", attributes={_TIER: note.tier}, record_exception=False, set_status_on_exception=False
         ) as span:
@@ -93,7 +100,7 @@ class Tracing(Silent):
                     span.set_status(self._trace.StatusCode.ERROR)
 
     @contextmanager
-    def judge_call(self, note: JudgeCallNote) -> Iterator[None]:
+    def judge_call(self, note: JudgeCallRecord) -> Iterator[None]:
         address, port = _place(note.host)
         with self._tracer.start_as_current_span(
             f"chat {note.model}",
@@ -118,7 +125,7 @@ class Tracing(Silent):
                     span.set_attribute(_ERROR, note.outcome)
                     span.set_status(self._trace.StatusCode.ERROR)
 
-    def verdict_looked_up(self, outcome: CacheOutcome) -> None:
+    def on_cache_lookup(self, outcome: CacheOutcome) -> None:
         self._trace.get_current_span().set_attribute(_LOOKUP, outcome)
 
     def close(self) -> None:
@@ -161,7 +168,7 @@ def _place(host: str) -> tuple[str, int | None]:
     return host.strip("[]"), None
 
 
-def _told(note: JudgeCallNote) -> dict[str, str | int | float | list[str]]:
+def _told(note: JudgeCallRecord) -> dict[str, str | int | float | list[str]]:
     told: dict[str, str | int | float | list[str]] = {_OUTCOME: note.outcome}
     counts = {_INPUT: note.prompt_tokens, _CACHED: note.cached_tokens, _OUTPUT: note.completion_tokens}
     told |= {name: count for name, count in counts.items() if count is not None}

@@ -8,7 +8,8 @@ from plumbline.cli.score.here import HerePlan
 from plumbline.ground.errors import TierFailure
 from plumbline.ground.settings import DEFAULT_JUDGE
 from plumbline.judging.ports.exchange import ChatRequest, estimated_tokens
-from plumbline.judging.text.sample import Sample, segment
+from plumbline.judging.text.sample import Sample
+from plumbline.judging.text.segmented_sample import segment
 from plumbline.judging.tiers.expected_requests import expected_requests, needs_judge
 from plumbline.models.chat.endpoints import Endpoint, resolve_judges
 from plumbline.rows.records.record import Record, RecordProblem

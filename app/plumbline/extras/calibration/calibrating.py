@@ -23,7 +23,7 @@ from plumbline.extras.calibration.labels import LabelledRow
 from plumbline.extras.calibration.measuring import Measured, measure_rows, measuring_tier
 from plumbline.extras.calibration.resampling import ScoredRows
 from plumbline.judging.text.words import Language
-from plumbline.judging.tiers.calibration import Calibration, CalibrationTable, Source, measures_of
+from plumbline.judging.tiers.calibration import Calibration, CalibrationSource, CalibrationTable, measures_of
 from plumbline.judging.tiers.tier import SentenceEncoder, TierName
 
 # What is fitted: how steep and where the boundary is, two parameters; or the weight of each measure and the gate too.
@@ -58,7 +58,7 @@ class Request:
 
     tiers: Sequence[TierName]
     fit: Fit
-    source: Source
+    source: CalibrationSource
     draws: int
 
 
@@ -90,7 +90,9 @@ async def calibrate_tiers(
     return reports, passed_over
 
 
-def calibrate(measured: Measured, in_force: Calibration, *, fit: Fit, source: Source, draws: int) -> CalibrationReport:
+def calibrate(
+    measured: Measured, in_force: Calibration, *, fit: Fit, source: CalibrationSource, draws: int
+) -> CalibrationReport:
     """A calibration for the tier, model and language of the one in force.
 
     Each dataset counts the same, and so does each label in it: 0.5 is the boundary where both labels are as common.

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from plumbline.ground.errors import CalibrationError
-from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT, Calibration, Gate
-from plumbline.judging.tiers.support.wording import COUNTED_AGAINST
+from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT, Calibration, CalibrationGate
+from plumbline.judging.tiers.support.lexical_features import COUNTED_AGAINST
 
 FloatArray = NDArray[np.float64]
 
@@ -75,7 +75,7 @@ def predict(answers: MeasuredAnswers, calibration: Calibration) -> FloatArray:
     return path.scores(path.supports(answers.measures @ weights + calibration.intercept))
 
 
-def fit_gate(unrelated: MeasuredAnswers, measure: str) -> Gate:
+def fit_gate(unrelated: MeasuredAnswers, measure: str) -> CalibrationGate:
     """The gate of a measure, from answers set beside contexts of other subjects.
 
     Raises:
@@ -88,11 +88,11 @@ def fit_gate(unrelated: MeasuredAnswers, measure: str) -> Gate:
             "the weights cannot be fitted: that takes answers about several documents that differ; "
             "the scale alone can be (--fit scale)"
         )
-    return Gate(measure=measure, closed=closed, open=opened)
+    return CalibrationGate(measure=measure, closed=closed, open=opened)
 
 
 def fit_weights(
-    answers: MeasuredAnswers, gate: Gate | None, *, row_weights: FloatArray
+    answers: MeasuredAnswers, gate: CalibrationGate | None, *, row_weights: FloatArray
 ) -> tuple[dict[str, float], float]:
     """Weights and intercept that make the labels likeliest.
 
@@ -198,7 +198,7 @@ def _weighted_quantile(answers: MeasuredAnswers, measure: str, share: float) -> 
 class _Path:
     """From the logits of sentences to the scores of answers, and back for the gradient."""
 
-    def __init__(self, answers: MeasuredAnswers, gate: Gate | None) -> None:
+    def __init__(self, answers: MeasuredAnswers, gate: CalibrationGate | None) -> None:
         self._labels = answers.labels
         self._owners = answers.owners
         self._is_copy = answers.is_copy

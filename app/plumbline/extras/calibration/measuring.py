@@ -11,17 +11,17 @@ import numpy as np
 from plumbline.extras.calibration.fitting import MeasuredAnswers
 from plumbline.extras.calibration.labels import LabelledRow
 from plumbline.ground.errors import TierFailure
-from plumbline.judging.text.sample import SegmentedSample, segment
+from plumbline.judging.text.segmented_sample import SegmentedSample, segment
 from plumbline.judging.text.words import Language
 from plumbline.judging.tiers.calibration import CalibrationTable, measures_of
 from plumbline.judging.tiers.embedding import EmbeddingTier
 from plumbline.judging.tiers.lexical import MODEL as LEXICAL_MODEL
-from plumbline.judging.tiers.lexical import find_wording
+from plumbline.judging.tiers.lexical import collect_lexical_findings
 from plumbline.judging.tiers.sentence_claims import Finding
-from plumbline.judging.tiers.tier import Ask, SentenceEncoder, TierName
+from plumbline.judging.tiers.tier import JudgeOptions, SentenceEncoder, TierName
 
 # Nobody waits for one answer.
-_PATIENT = Ask(can_wait=True)
+_PATIENT = JudgeOptions(can_wait=True)
 # Answers set beside contexts of other subjects.
 _UNRELATED_PAIRS = 300
 
@@ -67,7 +67,7 @@ def measuring_tier(name: TierName, encoder: SentenceEncoder) -> MeasuringTier:
 
 
 async def _measure_wording(case: SegmentedSample) -> Mapping[int, Finding]:
-    return find_wording(case)
+    return collect_lexical_findings(case)
 
 
 async def measure_rows(rows: Sequence[LabelledRow], tier: MeasuringTier, *, language: Language) -> Measured | None:

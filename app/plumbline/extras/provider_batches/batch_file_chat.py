@@ -7,7 +7,7 @@ from typing import Final, Protocol
 from plumbline.extras.provider_batches.provider_batch import BatchReply, Question
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
-from plumbline.judging.ports.readiness import Readiness, State
+from plumbline.judging.ports.observation import Readiness, State
 from plumbline.models.chat.call_failures import CallFailure, status_failure
 from plumbline.models.chat.completions import read_completion
 from plumbline.models.chat.completions_client import SendStatus

@@ -1,12 +1,13 @@
-"""What the parts of the service tell of their work, and who may listen: names and numbers of ours, never a text or key.
+"""Readiness of the service's parts, and records of their work for metrics and traces: never a text or key.
 
-A part writes what it does into a note, and opens the observer's context around the work. When the context ends the note
-is complete, and whoever listens reads it. Listeners raise nothing, and what they do costs microseconds.
+A part opens the observer's context around its work and fills the record in; when the context ends the record is
+complete. Observers raise nothing and cost microseconds.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Final, Literal, Protocol
 
 ANSWERED: Final = "answered"
@@ -15,8 +16,25 @@ INTERRUPTED: Final = "interrupted"
 CacheOutcome = Literal["hit", "miss", "bypass"]
 
 
+class State(StrEnum):
+    """`idle`: it loads what it needs when first asked."""
+
+    READY = "ready"
+    IDLE = "idle"
+    LOADING = "loading"
+    UNAVAILABLE = "unavailable"
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """A state, and one line that says why or with what."""
+
+    state: State
+    detail: str
+
+
 @dataclass(slots=True)
-class RequestNote:
+class RequestRecord:
     """One request over HTTP. `route`: its template or `unmatched`; `traceparent`: that header as it was sent."""
 
     method: str
@@ -26,7 +44,7 @@ class RequestNote:
 
 
 @dataclass(slots=True)
-class TierNote:
+class TierRecord:
     """One tier's try at one sample. `outcome`: `ANSWERED`, the `FailureReason`, or `INTERRUPTED`."""
 
     tier: str
@@ -34,7 +52,7 @@ class TierNote:
 
 
 @dataclass(slots=True)
-class JudgeCallNote:
+class JudgeCallRecord:
     """One request to a chat model, as it left; provider, model and host are those of the settings.
 
     `headers` are sent along: a listener may add to them when the context opens. Tokens are None where the provider
@@ -58,19 +76,19 @@ class JudgeCallNote:
 class Observer(Protocol):
     """Whoever wants to know what is done."""
 
-    def request(self, note: RequestNote) -> AbstractContextManager[None]:
+    def request(self, record: RequestRecord) -> AbstractContextManager[None]:
         """Around one request."""
 
-    def tier(self, note: TierNote) -> AbstractContextManager[None]:
+    def tier(self, record: TierRecord) -> AbstractContextManager[None]:
         """Around one tier's try."""
 
-    def judge_call(self, note: JudgeCallNote) -> AbstractContextManager[None]:
+    def judge_call(self, record: JudgeCallRecord) -> AbstractContextManager[None]:
         """Around one request to a chat model."""
 
-    def verdict_looked_up(self, outcome: CacheOutcome) -> None:
+    def on_cache_lookup(self, outcome: CacheOutcome) -> None:
         """A verdict was sought among those kept."""
 
-    def chunk_begun(self) -> None:
+    def chunk_started(self) -> None:
         """A chunk of a job was leased and is being worked on."""
 
     def chunk_ended(self) -> None:
@@ -83,22 +101,22 @@ class Observer(Protocol):
         """A row of a job ended so many processes that it is not tried again."""
 
 
-class Silent:
+class NullObserver:
     """Hears nothing."""
 
-    def request(self, note: RequestNote) -> AbstractContextManager[None]:
+    def request(self, record: RequestRecord) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def tier(self, note: TierNote) -> AbstractContextManager[None]:
+    def tier(self, record: TierRecord) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def judge_call(self, note: JudgeCallNote) -> AbstractContextManager[None]:
+    def judge_call(self, record: JudgeCallRecord) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def verdict_looked_up(self, outcome: CacheOutcome) -> None:
+    def on_cache_lookup(self, outcome: CacheOutcome) -> None:
         return
 
-    def chunk_begun(self) -> None:
+    def chunk_started(self) -> None:
         return
 
     def chunk_ended(self) -> None:
@@ -111,7 +129,7 @@ class Silent:
         return
 
 
-SILENT: Final = Silent()
+NULL_OBSERVER: Final = NullObserver()
 
 
 class Observers:
@@ -120,22 +138,22 @@ class Observers:
     def __init__(self, *observers: Observer) -> None:
         self._observers = observers
 
-    def request(self, note: RequestNote) -> AbstractContextManager[None]:
-        return _nested(each.request(note) for each in self._observers)
+    def request(self, record: RequestRecord) -> AbstractContextManager[None]:
+        return _nested(each.request(record) for each in self._observers)
 
-    def tier(self, note: TierNote) -> AbstractContextManager[None]:
-        return _nested(each.tier(note) for each in self._observers)
+    def tier(self, record: TierRecord) -> AbstractContextManager[None]:
+        return _nested(each.tier(record) for each in self._observers)
 
-    def judge_call(self, note: JudgeCallNote) -> AbstractContextManager[None]:
-        return _nested(each.judge_call(note) for each in self._observers)
+    def judge_call(self, record: JudgeCallRecord) -> AbstractContextManager[None]:
+        return _nested(each.judge_call(record) for each in self._observers)
 
-    def verdict_looked_up(self, outcome: CacheOutcome) -> None:
+    def on_cache_lookup(self, outcome: CacheOutcome) -> None:
         for each in self._observers:
-            each.verdict_looked_up(outcome)
+            each.on_cache_lookup(outcome)
 
-    def chunk_begun(self) -> None:
+    def chunk_started(self) -> None:
         for each in self._observers:
-            each.chunk_begun()
+            each.chunk_started()
 
     def chunk_ended(self) -> None:
         for each in self._observers:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TokenizedTexts:
     """Texts cut into a model's tokens, once for all that is asked of them.
 
     `tokens[i]` are the ids of text i with the model's special tokens, cut to what it reads; `unknown[i]` of `counts[i]`
@@ -20,9 +20,9 @@ class Reading:
     unknown: Sequence[int]
     is_overlong: Sequence[bool]
 
-    def pick(self, rows: Sequence[int]) -> "Reading":
+    def pick(self, rows: Sequence[int]) -> "TokenizedTexts":
         """The reading of some of the texts, in the order of `rows`."""
-        return Reading(
+        return TokenizedTexts(
             [self.tokens[row] for row in rows],
             [self.counts[row] for row in rows],
             [self.unknown[row] for row in rows],

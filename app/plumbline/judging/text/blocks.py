@@ -43,7 +43,7 @@ LIST_MARKER = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class TextBlock:
     """A stretch text[start:end] of one kind, without white space at its ends."""
 
     start: int
@@ -63,7 +63,7 @@ class _Line:
         return self.end - self.start
 
 
-def split_blocks(text: str) -> Iterator[Block]:
+def split_blocks(text: str) -> Iterator[TextBlock]:
     """The blocks of `text` in order; what lies between them is white space.
 
     Markdown is read as language models write it rather than by the letter of CommonMark:
@@ -81,7 +81,7 @@ def split_blocks(text: str) -> Iterator[Block]:
     kind: BlockKind = "markup"
     while position < len(lines):
         last, kind = _block_at(text, lines, position, kind, width_by_line)
-        yield Block(lines[position].start, lines[last].end, kind)
+        yield TextBlock(lines[position].start, lines[last].end, kind)
         position = last + 1
 
 

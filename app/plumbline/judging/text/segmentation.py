@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from plumbline.judging.text.abbreviations import starts_sentence
-from plumbline.judging.text.blocks import LIST_MARKER, Block, BlockKind, has_word, split_blocks
-from plumbline.judging.text.pairs import OPENERS, match_pairs
-from plumbline.judging.text.stops import STRONG_TERMINATORS, Stop, ends_sentence
+from plumbline.judging.text.blocks import LIST_MARKER, BlockKind, TextBlock, has_word, split_blocks
+from plumbline.judging.text.brackets import OPENERS, match_pairs
+from plumbline.judging.text.sentence_ends import STRONG_TERMINATORS, Stop, ends_sentence
 
 SentenceKind = BlockKind
 
@@ -82,7 +82,7 @@ def split_sentences(text: str) -> tuple[Sentence, ...]:
     )
 
 
-def _spans(text: str, block: Block, *, is_cased: bool) -> list[tuple[int, int]]:
+def _spans(text: str, block: TextBlock, *, is_cased: bool) -> list[tuple[int, int]]:
     if block.kind not in ("prose", "list_item"):
         return [(block.start, block.end)]
     event = _EVENT.search(text, block.start, block.end)
@@ -98,7 +98,7 @@ def _spans(text: str, block: Block, *, is_cased: bool) -> list[tuple[int, int]]:
 class _Splitter:
     """One walk over a block, from one bracket, quote or terminator to the next."""
 
-    def __init__(self, text: str, block: Block, *, is_cased: bool) -> None:
+    def __init__(self, text: str, block: TextBlock, *, is_cased: bool) -> None:
         self._text = text
         self._block = block
         self._is_cased = is_cased

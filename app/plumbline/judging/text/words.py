@@ -14,8 +14,8 @@ from typing import Literal
 from stop_words import get_stop_words
 
 from plumbline.judging.text.english_stop_words import english_stop_words
+from plumbline.judging.text.ngram_index import NgramIndex
 from plumbline.judging.text.normal_form import nfkc
-from plumbline.judging.text.places import Places
 
 Language = Literal["en", "zh", "other"]
 
@@ -49,7 +49,7 @@ FUNCTION_CHARACTERS = frozenset("的了是在和与及而也都就把被对从�
 _STOPWORDS_EN = english_stop_words() - _NEGATIONS_EN | frozenset({"'s", "s", "t", "re", "ve", "ll", "d", "m"})
 _STOPWORDS_ZH = frozenset(get_stop_words("chinese")) - _NEGATIONS_ZH
 
-# Places at which a copy is tried that a longer word may hold. Beyond it a text is made to be slow.
+# NgramIndex at which a copy is tried that a longer word may hold. Beyond it a text is made to be slow.
 _MAX_PLACES_TRIED = 100
 # A longer text is not searched once for each that is looked for, but its runs of characters looked up.
 _MAX_SEARCHED = 4_096
@@ -173,8 +173,8 @@ class Passage:
             yield from islice(self._places.of(wanted), _MAX_PLACES_TRIED)
 
     @cached_property
-    def _places(self) -> Places:
-        return Places(self._text)
+    def _places(self) -> NgramIndex:
+        return NgramIndex(self._text)
 
 
 def contains_verbatim(whole: str, part: str) -> bool:

@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 from plumbline.ground.errors import CalibrationError
 from plumbline.judging.text.words import Language
 from plumbline.judging.tiers.support.alignment import ALIGNMENT_MEASURES
-from plumbline.judging.tiers.support.wording import CHARACTER_MEASURES, WORD_MEASURES
+from plumbline.judging.tiers.support.lexical_features import CHARACTER_MEASURES, WORD_MEASURES
 from plumbline.judging.tiers.tier import TierName
 
 # Support of a sentence that stands in a context word for word. Not 1: of 421 labelled answers made of copies people
@@ -26,7 +26,7 @@ _DEFAULT_SLOPE = 8.0
 FILE_VERSION = 2
 
 
-class Source(BaseModel):
+class CalibrationSource(BaseModel):
     """Where the parameters come from."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -37,7 +37,7 @@ class Source(BaseModel):
     auroc: float | None = Field(default=None, ge=0, le=1)
 
 
-class Gate(BaseModel):
+class CalibrationGate(BaseModel):
     """What keeps unrelated text down: labelled answers are all on topic, so that a sigmoid fitted on them alone gives
     text from elsewhere too much.
 
@@ -73,9 +73,9 @@ class Calibration(BaseModel):
     language: Language
     weights: dict[str, FiniteFloat] = Field(min_length=1)
     intercept: float = Field(allow_inf_nan=False)
-    gate: Gate | None = None
+    gate: CalibrationGate | None = None
     reliability: tuple[tuple[float, float], ...] = ()
-    source: Source | None = None
+    source: CalibrationSource | None = None
 
     @field_validator("reliability")
     @classmethod

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 import structlog
 
 from plumbline.ground.errors import FailureReason, TierFailure
-from plumbline.judging.ports.observation import ANSWERED, SILENT, Observer, TierNote
-from plumbline.judging.ports.readiness import Readiness
-from plumbline.judging.text.sample import SegmentedSample
+from plumbline.judging.ports.observation import ANSWERED, NULL_OBSERVER, Observer, Readiness, TierRecord
+from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Judgement
-from plumbline.judging.tiers.tier import Ask, Tier, TierName
+from plumbline.judging.tiers.tier import JudgeOptions, Tier, TierName
 
 # Seconds that a tier leaves to those after it, by the tier that wants them: one call of a quick judge, one sample of 5
 # contexts on two cores, with room. A short deadline is shared instead: no tier takes more than this part of it.
@@ -45,11 +44,12 @@ class CascadeResult:
     attempts: tuple[Attempt, ...]
 
 
-class Turns:
-    """How many samples that can wait may be in a tier at one time: one that computes takes them one after another.
+class TierConcurrencyLimit:
+    """Limit concurrent batch samples per compute-bound tier.
 
     Args:
-        prepare: what is awaited before each, a model's loading for example; at once where there is nothing to do.
+        count: samples that may be in the tier together.
+        prepare: awaited before each, for example the loading of a model.
     """
 
     def __init__(self, count: int, prepare: Callable[[], Awaitable[None]]) -> None:
@@ -57,8 +57,8 @@ class Turns:
         self._prepare = prepare
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[float]:
-        """A turn, for as long as the context lasts; gives the seconds that it was waited for."""
+    async def slot(self) -> AsyncIterator[float]:
+        """Hold a slot while the context is open; yield the seconds spent waiting for it."""
         started = time.monotonic()
         async with self._free:
             await self._prepare()
@@ -71,28 +71,37 @@ async def _at_once() -> AsyncIterator[float]:
 
 
 class JudgeCascade:
-    """Asks tiers in order. Only `TierFailure` and the deadline fall through; any other exception is a bug and rises.
+    """Ask tiers in order. Only `TierFailure` and the deadline fall through; any other exception is a bug and rises.
 
     Args:
-        turns: of tiers for which samples that can wait (`Ask.can_wait`) queue, their deadline standing still meanwhile.
+        limits: of tiers for which batch samples (`JudgeOptions.can_wait`) queue; their deadline stands still meanwhile.
         observer: told of every try.
     """
 
     def __init__(
-        self, tiers: Sequence[Tier], *, turns: Mapping[TierName, Turns] | None = None, observer: Observer = SILENT
+        self,
+        tiers: Sequence[Tier],
+        *,
+        limits: Mapping[TierName, TierConcurrencyLimit] | None = None,
+        observer: Observer = NULL_OBSERVER,
     ) -> None:
         self._tiers: Mapping[TierName, Tier] = {tier.name: tier for tier in tiers}
-        self._turns = turns or {}
+        self._limits = limits or {}
         self._observer = observer
 
     async def judge(
-        self, case: SegmentedSample, ask: Ask, *, tiers: Sequence[TierName] | None, deadline_seconds: float
+        self,
+        sample: SegmentedSample,
+        options: JudgeOptions,
+        *,
+        tiers: Sequence[TierName] | None,
+        deadline_seconds: float,
     ) -> CascadeResult:
-        """The first judgement that a tier can give.
+        """Return the first judgement that a tier can give.
 
         Args:
-            case: the segmented sample.
-            ask: what the caller wants of the tiers.
+            sample: the segmented sample.
+            options: of the caller.
             tiers: those to ask, in this order; None asks all in the default order.
             deadline_seconds: for all of them together.
         """
@@ -100,13 +109,13 @@ class JudgeCascade:
         until = time.monotonic() + deadline_seconds
         attempts: list[Attempt] = []
         for position, name in enumerate(order):
-            async with self._turn(name, ask) as waited:
+            async with self._slot(name, options) as waited:
                 until += waited
                 budget = _budget(until - time.monotonic(), order[position + 1 :])
-                note = TierNote(name.value)
-                with self._observer.tier(note):
-                    judgement, attempt = await self._attempt(self._tiers[name], case, ask, budget)
-                    note.outcome = attempt.reason or ANSWERED
+                record = TierRecord(name.value)
+                with self._observer.tier(record):
+                    judgement, attempt = await self._attempt(self._tiers[name], sample, options, budget)
+                    record.outcome = attempt.reason or ANSWERED
             attempts.append(attempt)
             if judgement is not None:
                 return CascadeResult(judgement, name, tuple(attempts))
@@ -116,34 +125,34 @@ class JudgeCascade:
         """The state of every tier, in order."""
         return {name: tier.readiness() for name, tier in self._tiers.items()}
 
-    def _turn(self, name: TierName, ask: Ask) -> AbstractAsyncContextManager[float]:
-        turns = self._turns.get(name) if ask.can_wait else None
-        return _at_once() if turns is None else turns.turn()
+    def _slot(self, name: TierName, options: JudgeOptions) -> AbstractAsyncContextManager[float]:
+        limit = self._limits.get(name) if options.can_wait else None
+        return _at_once() if limit is None else limit.slot()
 
     async def _attempt(
-        self, tier: Tier, case: SegmentedSample, ask: Ask, budget: float
+        self, tier: Tier, sample: SegmentedSample, options: JudgeOptions, budget: float
     ) -> tuple[Judgement | None, Attempt]:
-        started, before = time.monotonic(), ask.ledger.usage
+        started, before = time.monotonic(), options.ledger.usage
         try:
-            judgement = await _within(tier, case, ask, budget)
+            judgement = await _within(tier, sample, options, budget)
         except TierFailure as failure:
-            seconds, calls = time.monotonic() - started, ask.ledger.usage.calls - before.calls
+            seconds, calls = time.monotonic() - started, options.ledger.usage.calls - before.calls
             # A tier that was never set up is no event; /readyz says so.
             if failure.reason is not FailureReason.NOT_CONFIGURED:
                 structlog.get_logger().warning(
                     "tier_failed", tier=tier.name, reason=failure.reason, seconds=round(seconds, 3)
                 )
             return None, Attempt(tier.name, failure.reason, failure.detail, seconds, calls)
-        calls = ask.ledger.usage.calls - before.calls
+        calls = options.ledger.usage.calls - before.calls
         return judgement, Attempt(tier.name, None, None, time.monotonic() - started, calls)
 
 
-async def _within(tier: Tier, case: SegmentedSample, ask: Ask, budget: float) -> Judgement:
+async def _within(tier: Tier, sample: SegmentedSample, options: JudgeOptions, budget: float) -> Judgement:
     if budget <= 0:
         raise TierFailure(FailureReason.TIMEOUT, "not asked: the deadline had passed")
     try:
         async with asyncio.timeout(budget) as scope:
-            return await tier.judge(case, ask, seconds=budget)
+            return await tier.judge(sample, options, seconds=budget)
     except TimeoutError:
         # A TimeoutError that is not this scope's own is a bug of the tier.
         if not scope.expired():

@@ -11,15 +11,15 @@ from functools import partial
 from typing import TypeVar
 
 from plumbline.ground.errors import FailureReason, TierFailure
-from plumbline.judging.ports.readiness import Readiness, State
-from plumbline.judging.ports.token_vectors import Reading, TokenVectors
-from plumbline.judging.text.sample import SegmentedSample
+from plumbline.judging.ports.observation import Readiness, State
+from plumbline.judging.ports.token_vectors import TokenizedTexts, TokenVectors
+from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Evidence, Judgement
 from plumbline.judging.tiers.calibration import CalibrationTable
-from plumbline.judging.tiers.lexical import find_wording
+from plumbline.judging.tiers.lexical import collect_lexical_findings
 from plumbline.judging.tiers.sentence_claims import Finding, judgement_of
 from plumbline.judging.tiers.support.alignment import Alignment
-from plumbline.judging.tiers.tier import Ask, SentenceEncoder, TierName
+from plumbline.judging.tiers.tier import JudgeOptions, SentenceEncoder, TierName
 from plumbline.judging.tiers.window_match import ComparisonPlan, WindowMatch, match_sentences, plan_comparison
 
 T = TypeVar("T")
@@ -60,22 +60,22 @@ class EmbeddingTier:
         self._executor = executor
         self._max_windows = max_windows
 
-    async def judge(self, case: SegmentedSample, ask: Ask, *, seconds: float) -> Judgement:
+    async def judge(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> Judgement:
         """The judgement.
 
         Raises:
             TierFailure: `unsupported_language`, `too_long`, `timeout`, or what the encoder declares.
             TooBusy: so much waits for the encoder that this sample would wait too long.
         """
-        return await self._compared(case, ask, seconds, lambda comparison: self._judgement(case, comparison))
+        return await self._compared(sample, options, seconds, lambda comparison: self._judgement(sample, comparison))
 
-    async def compare(self, case: SegmentedSample, ask: Ask, *, seconds: float) -> Comparison:
+    async def compare(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> Comparison:
         """How each checkable sentence matches the contexts.
 
         Raises:
             TierFailure, TooBusy: as `judge`.
         """
-        return await self._compared(case, ask, seconds, lambda comparison: comparison)
+        return await self._compared(sample, options, seconds, lambda comparison: comparison)
 
     async def prepare(self) -> None:
         """Has the model loaded, where it is not yet; a failure is told by whoever is judged next."""
@@ -83,22 +83,24 @@ class EmbeddingTier:
             with contextlib.suppress(TierFailure):
                 await self._encoder.read(["warm"], seconds=math.inf)
 
-    async def _compared(self, case: SegmentedSample, ask: Ask, seconds: float, then: Callable[[Comparison], T]) -> T:
+    async def _compared(
+        self, sample: SegmentedSample, options: JudgeOptions, seconds: float, then: Callable[[Comparison], T]
+    ) -> T:
         """What `then` makes of the comparison. Few visits to the executor: each costs as much as a small sample."""
         until = time.monotonic() + seconds
         run = asyncio.get_running_loop().run_in_executor
-        self._refuse_other_languages(case)
-        plan, texts = await run(self._executor, _planned, case)
+        self._refuse_other_languages(sample)
+        plan, texts = await run(self._executor, _planned, sample)
         self._refuse_too_long(len(texts))
-        reading = await self._encoder.read(texts, seconds=until - time.monotonic(), scope=ask.tenant)
+        reading = await self._encoder.read(texts, seconds=until - time.monotonic(), scope=options.tenant)
         self._refuse_unread(plan, reading)
-        alignment, last = await self._aligned(plan, reading, ask, until)
+        alignment, last = await self._aligned(plan, reading, options, until)
 
         def finish() -> T:
             alignment.add(last, until=until)
             matches = match_sentences(plan, alignment)
             self._refuse_no_numbers(matches)
-            words = find_wording(case)
+            words = collect_lexical_findings(sample)
             findings = {position: _joined(words[position], match) for position, match in matches.items()}
             return then(Comparison(findings, sum(reading.is_overlong)))
 
@@ -107,17 +109,17 @@ class EmbeddingTier:
     def readiness(self) -> Readiness:
         return self._encoder.readiness()
 
-    def _judgement(self, case: SegmentedSample, comparison: Comparison) -> Judgement:
-        calibration = self._calibrations.find(tier=self.name, model=self._encoder.model, language=case.language)
+    def _judgement(self, sample: SegmentedSample, comparison: Comparison) -> Judgement:
+        calibration = self._calibrations.find(tier=self.name, model=self._encoder.model, language=sample.language)
         warnings = _overlong_warning(comparison.overlong)
-        return judgement_of(case, comparison.finding_by_position, calibration, warnings=warnings)
+        return judgement_of(sample, comparison.finding_by_position, calibration, warnings=warnings)
 
-    def _refuse_other_languages(self, case: SegmentedSample) -> None:
+    def _refuse_other_languages(self, sample: SegmentedSample) -> None:
         # "name@precision" reads what "name" reads.
-        if self._encoder.model.partition("@")[0] in _ENGLISH_ONLY and case.language != "en":
+        if self._encoder.model.partition("@")[0] in _ENGLISH_ONLY and sample.language != "en":
             raise TierFailure(
                 FailureReason.UNSUPPORTED_LANGUAGE,
-                f"{self._encoder.model} reads English; the answer is in {case.language!r}",
+                f"{self._encoder.model} reads English; the answer is in {sample.language!r}",
             )
 
     def _refuse_too_long(self, texts: int) -> None:
@@ -127,7 +129,7 @@ class EmbeddingTier:
                 f"{texts} windows and sentences to encode; PLUMBLINE_EMBEDDING_MAX_WINDOWS is {self._max_windows}",
             )
 
-    def _refuse_unread(self, plan: ComparisonPlan, reading: Reading) -> None:
+    def _refuse_unread(self, plan: ComparisonPlan, reading: TokenizedTexts) -> None:
         parts, windows = range(len(plan.parts)), range(len(plan.parts), len(reading.tokens))
         for where, rows in (("answer", parts), ("contexts", windows)):
             share = reading.unknown_share(rows)
@@ -139,30 +141,30 @@ class EmbeddingTier:
                 )
 
     async def _aligned(
-        self, plan: ComparisonPlan, reading: Reading, ask: Ask, until: float
+        self, plan: ComparisonPlan, reading: TokenizedTexts, options: JudgeOptions, until: float
     ) -> tuple[Alignment, TokenVectors]:
         """The sentences beside all windows but the last ones, and the vectors of those."""
         run = asyncio.get_running_loop().run_in_executor
         count, rows = len(plan.parts), range(len(plan.parts) + len(plan.windows))
         # The parts go with the first windows: together they fill the model's rows better.
-        vectors = await self._encode(reading.pick(rows[: count + _WINDOWS_AT_ONCE]), ask, until)
+        vectors = await self._encode(reading.pick(rows[: count + _WINDOWS_AT_ONCE]), options, until)
         alignment, vectors = Alignment(vectors.part(0, count)), vectors.part(count, len(vectors.bounds) - 1)
         for start in range(count + _WINDOWS_AT_ONCE, len(rows), _WINDOWS_AT_ONCE):
             await run(self._executor, partial(alignment.add, vectors, until=until))
-            vectors = await self._encode(reading.pick(rows[start : start + _WINDOWS_AT_ONCE]), ask, until)
+            vectors = await self._encode(reading.pick(rows[start : start + _WINDOWS_AT_ONCE]), options, until)
         return alignment, vectors
 
     def _refuse_no_numbers(self, matches: Mapping[int, WindowMatch]) -> None:
         if not all(math.isfinite(match.alignment) for match in matches.values()):
             raise TierFailure(FailureReason.INVALID_REPLY, f"{self._encoder.model} gave vectors that are no numbers")
 
-    async def _encode(self, reading: Reading, ask: Ask, until: float) -> TokenVectors:
+    async def _encode(self, reading: TokenizedTexts, options: JudgeOptions, until: float) -> TokenVectors:
         seconds = until - time.monotonic()
-        return await self._encoder.encode(reading, seconds=seconds, scope=ask.tenant, can_wait=ask.can_wait)
+        return await self._encoder.encode(reading, seconds=seconds, scope=options.tenant, can_wait=options.can_wait)
 
 
-def _planned(case: SegmentedSample) -> tuple[ComparisonPlan, list[str]]:
-    plan = plan_comparison(case)
+def _planned(sample: SegmentedSample) -> tuple[ComparisonPlan, list[str]]:
+    plan = plan_comparison(sample)
     return plan, plan.texts
 
 

@@ -4,21 +4,26 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from plumbline.judging.ports.exchange import ChatRequest
-from plumbline.judging.text.sample import SegmentedSample
+from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Verdict, whole_sentence_claim
 from plumbline.judging.tiers.context_windows import Window
-from plumbline.judging.tiers.hearing import Prompts, verdicts_in
+from plumbline.judging.tiers.judge_session import JudgePrompts, verdicts_in
 from plumbline.judging.tiers.llm import windows_of
 from plumbline.judging.tiers.questions import claims_question, sentences_question
 
 
-def needs_judge(case: SegmentedSample) -> bool:
+def needs_judge(sample: SegmentedSample) -> bool:
     """Whether code alone cannot decide the sample."""
-    return not case.is_empty and bool(case.checkable) and case.has_context
+    return not sample.is_empty and bool(sample.checkable) and sample.has_context
 
 
 def expected_requests(
-    case: SegmentedSample, prompts: Prompts, *, context_tokens: int, max_output_tokens: int, is_first: bool = True
+    sample: SegmentedSample,
+    prompts: JudgePrompts,
+    *,
+    context_tokens: int,
+    max_output_tokens: int,
+    is_first: bool = True,
 ) -> Iterator[tuple[ChatRequest, int]]:
     """The requests of one vote on a sample, each with the number of verdicts that its reply has.
 
@@ -31,25 +36,25 @@ def expected_requests(
     Raises:
         TierFailure: `too_long`: nothing would be asked.
     """
-    windows = windows_of(case, prompts, context_tokens=context_tokens, max_output_tokens=max_output_tokens)
-    numbered = {position: number for number, position in enumerate(case.checkable, start=1)}
+    windows = windows_of(sample, prompts, context_tokens=context_tokens, max_output_tokens=max_output_tokens)
+    numbered = {position: number for number, position in enumerate(sample.checkable, start=1)}
     for batch in _parts(numbered, verdicts_in(max_output_tokens)):
         if is_first:
             yield (
                 sentences_question(
-                    prompts.verify, case, window=windows[0], batch=batch, max_output_tokens=max_output_tokens
+                    prompts.verify, sample, window=windows[0], batch=batch, max_output_tokens=max_output_tokens
                 ),
                 len(batch),
             )
         for window in windows[1:] if is_first else windows:
-            yield _check(case, prompts, window, batch, max_output_tokens), len(batch)
+            yield _check(sample, prompts, window, batch, max_output_tokens), len(batch)
 
 
 def _check(
-    case: SegmentedSample, prompts: Prompts, window: Window, batch: Mapping[int, int], max_output_tokens: int
+    sample: SegmentedSample, prompts: JudgePrompts, window: Window, batch: Mapping[int, int], max_output_tokens: int
 ) -> ChatRequest:
-    claims = [whole_sentence_claim(each, case.sentences[each], verdict=Verdict.NOT_MENTIONED) for each in batch]
-    return claims_question(prompts.check, case, window=window, claims=claims, max_output_tokens=max_output_tokens)
+    claims = [whole_sentence_claim(each, sample.sentences[each], verdict=Verdict.NOT_MENTIONED) for each in batch]
+    return claims_question(prompts.check, sample, window=window, claims=claims, max_output_tokens=max_output_tokens)
 
 
 def _parts(numbered: Mapping[int, int], size: int) -> Iterator[dict[int, int]]:

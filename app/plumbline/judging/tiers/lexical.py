@@ -4,15 +4,15 @@ import asyncio
 from concurrent.futures import Executor
 
 from plumbline.ground.errors import FailureReason, TierFailure
-from plumbline.judging.ports.readiness import Readiness, State
-from plumbline.judging.text.sample import SegmentedSample
+from plumbline.judging.ports.observation import Readiness, State
 from plumbline.judging.text.segmentation import Sentence
+from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Evidence, Judgement
 from plumbline.judging.text.words import han_share, language_of
 from plumbline.judging.tiers.calibration import CalibrationTable
 from plumbline.judging.tiers.sentence_claims import Finding, judgement_of
-from plumbline.judging.tiers.support.wording import Wording, measure_wording
-from plumbline.judging.tiers.tier import Ask, TierName
+from plumbline.judging.tiers.support.lexical_features import LexicalFeatures, measure_lexical_features
+from plumbline.judging.tiers.tier import JudgeOptions, TierName
 
 MODEL = "wording-2"
 
@@ -29,38 +29,39 @@ class LexicalTier:
         self._calibrations = calibrations
         self._executor = executor
 
-    async def judge(self, case: SegmentedSample, ask: Ask, *, seconds: float) -> Judgement:
+    async def judge(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> Judgement:
         """The judgement, made off the event loop.
 
         Raises:
             TierFailure: `cross_lingual`, the answer and all contexts are in different scripts.
         """
-        return await asyncio.get_running_loop().run_in_executor(self._executor, self.judge_now, case)
+        return await asyncio.get_running_loop().run_in_executor(self._executor, self.judge_now, sample)
 
-    def judge_now(self, case: SegmentedSample) -> Judgement:
+    def judge_now(self, sample: SegmentedSample) -> Judgement:
         """The same, at once and in this thread."""
-        _refuse_cross_lingual(case)
-        calibration = self._calibrations.find(tier=self.name, model=MODEL, language=case.language)
-        return judgement_of(case, find_wording(case), calibration)
+        _refuse_cross_lingual(sample)
+        calibration = self._calibrations.find(tier=self.name, model=MODEL, language=sample.language)
+        return judgement_of(sample, collect_lexical_findings(sample), calibration)
 
     def readiness(self) -> Readiness:
         return Readiness(State.READY, MODEL)
 
 
-def find_wording(case: SegmentedSample) -> dict[int, Finding]:
-    """What the wording of each checkable sentence says, by position, with the context sentence that has most of it."""
-    return {position: _finding(case, position, wording) for position, wording in measure_wording(case).items()}
+def collect_lexical_findings(sample: SegmentedSample) -> dict[int, Finding]:
+    """Return the wording of each checkable sentence, by position, with the context sentence that has most of it."""
+    measured = measure_lexical_features(sample)
+    return {position: _finding(sample, position, features) for position, features in measured.items()}
 
 
-def _finding(case: SegmentedSample, position: int, wording: Wording) -> Finding:
-    text = case.sentences[position].text
-    copy = next((row for row in wording.rows if wording.is_whole and case.index.holds(row, text)), None)
-    best = next(iter(wording.rows), None) if copy is None else copy
+def _finding(sample: SegmentedSample, position: int, features: LexicalFeatures) -> Finding:
+    text = sample.sentences[position].text
+    copy = next((row for row in features.rows if features.is_whole and sample.index.holds(row, text)), None)
+    best = next(iter(features.rows), None) if copy is None else copy
     return Finding(
-        measures=wording.measures,
-        evidence=None if best is None else _evidence(*case.index.places[best]),
+        measures=features.measures,
+        evidence=None if best is None else _evidence(*sample.index.places[best]),
         is_copy=copy is not None,
-        unknown=wording.unknown,
+        unknown=features.unknown,
     )
 
 
@@ -68,15 +69,15 @@ def _evidence(context: int, sentence: Sentence) -> Evidence:
     return Evidence(context, sentence.text, sentence.start, sentence.end, verified=True)
 
 
-def _refuse_cross_lingual(case: SegmentedSample) -> None:
-    contexts = [context for context in case.sample.contexts if context.strip()]
-    if not contexts or any(language_of(context) == case.language for context in contexts):
+def _refuse_cross_lingual(sample: SegmentedSample) -> None:
+    contexts = [context for context in sample.source.contexts if context.strip()]
+    if not contexts or any(language_of(context) == sample.language for context in contexts):
         return
-    if _has_han(case.sample.answer) and any(_has_han(context) for context in contexts):
+    if _has_han(sample.source.answer) and any(_has_han(context) for context in contexts):
         return
     raise TierFailure(
         FailureReason.CROSS_LINGUAL,
-        f"answer in {case.language!r}, contexts in {sorted(map(language_of, contexts))}: "
+        f"answer in {sample.language!r}, contexts in {sorted(map(language_of, contexts))}: "
         "words cannot be compared across scripts",
     )
 

@@ -9,19 +9,19 @@ from typing import Final
 
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.exchange import Usage, estimated_tokens
-from plumbline.judging.ports.readiness import Readiness
+from plumbline.judging.ports.observation import Readiness
 from plumbline.judging.text.duplicates import mark_duplicates
 from plumbline.judging.text.injection import Inspection, inspect
-from plumbline.judging.text.sample import SegmentedSample
+from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import INCOMPLETE, Claim, JudgeAccount, Judgement, Verdict, whole_sentence_claim
+from plumbline.judging.tiers import offload
 from plumbline.judging.tiers.context_windows import Window, context_windows
 from plumbline.judging.tiers.evidence.search import EvidenceSearch
-from plumbline.judging.tiers.hearing import Case, Hearing, Prompts
-from plumbline.judging.tiers.panel import escalated, faithfulness_by_vote, majority, worth_escalating
-from plumbline.judging.tiers.placement import is_small, placed
+from plumbline.judging.tiers.judge_session import JudgePrompts, JudgeSession, PreparedSample
 from plumbline.judging.tiers.prompts import PromptLibrary
 from plumbline.judging.tiers.questions import Mark, random_mark
-from plumbline.judging.tiers.tier import Ask, ChatModel, TierName
+from plumbline.judging.tiers.tier import ChatModel, JudgeOptions, TierName
+from plumbline.judging.tiers.voting import escalated, faithfulness_by_vote, majority_vote, worth_escalating
 
 # Votes of one model differ only where it is unsure; at 0 they would be copies.
 _SAMPLING_TEMPERATURE: Final = 0.7
@@ -34,13 +34,13 @@ class PromptSet:
     verify: PromptLibrary
     check: PromptLibrary
 
-    def for_case(self, case: SegmentedSample) -> Prompts:
+    def for_case(self, sample: SegmentedSample) -> JudgePrompts:
         """Those in the language of the answer."""
-        return Prompts(self.verify.for_language(case.language), self.check.for_language(case.language))
+        return JudgePrompts(self.verify.for_language(sample.language), self.check.for_language(sample.language))
 
 
 def windows_of(
-    case: SegmentedSample, prompts: Prompts, *, context_tokens: int, max_output_tokens: int
+    sample: SegmentedSample, prompts: JudgePrompts, *, context_tokens: int, max_output_tokens: int
 ) -> tuple[Window, ...]:
     """The contexts as a model of so many tokens reads them.
 
@@ -49,11 +49,11 @@ def windows_of(
     """
     instructions = max(estimated_tokens(prompt.system + prompt.user) for prompt in (prompts.verify, prompts.check))
     # The longest batch of sentences is not known yet: room for the whole answer, up to half of what there is.
-    room = context_tokens - instructions - max_output_tokens - estimated_tokens(case.sample.question)
-    tokens = room - min(estimated_tokens(case.sample.answer) * 2, room // 2)
+    room = context_tokens - instructions - max_output_tokens - estimated_tokens(sample.source.question)
+    tokens = room - min(estimated_tokens(sample.source.answer) * 2, room // 2)
     if tokens <= 0:
         raise TierFailure(FailureReason.TOO_LONG, f"question and instructions leave no room in {context_tokens} tokens")
-    return context_windows(case.sample.contexts, case.context_sentences, tokens=tokens)
+    return context_windows(sample.source.contexts, sample.context_sentences, tokens=tokens)
 
 
 class LlmTier:
@@ -80,58 +80,60 @@ class LlmTier:
         self._max_output_tokens = max_output_tokens
         self._mark = mark
 
-    async def judge(self, case: SegmentedSample, ask: Ask, *, seconds: float) -> Judgement:
+    async def judge(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> Judgement:
         """The judgement, from one call as a rule.
 
         Raises:
             TierFailure: the first judge did not answer, or not with a verdict on every sentence.
         """
-        until, before = time.monotonic() + seconds, ask.ledger.usage
-        chats = self._asked(ask.judges)
-        second = self._asked((ask.escalation,))[0] if ask.escalation else None
+        until, before = time.monotonic() + seconds, options.ledger.usage
+        chats = self._asked(options.judges)
+        second = self._asked((options.escalation,))[0] if options.escalation else None
         smallest = min(chat.context_tokens for chat in (*chats, *((second,) if second else ())))
-        inspection, prepared = await placed(
-            lambda: self._prepare(case, smallest), self._executor, is_small=is_small(case.sample)
+        inspection, prepared = await offload.run(
+            lambda: self._prepare(sample, smallest), self._executor, inline=offload.is_small(sample.source)
         )
 
-        def hearing(chat: ChatModel) -> Hearing:
-            return Hearing(prepared, chat, ask.ledger, until, self._executor)
+        def session(chat: ChatModel) -> JudgeSession:
+            return JudgeSession(prepared, chat, options.ledger, until, self._executor)
 
-        lead = hearing(chats[0])
-        claims = await lead.claims()
-        hearings = [lead]
-        votes, missing = await self._votes(claims, [hearing(chat) for chat in chats[1:]], lead, ask.samples, hearings)
-        ballots = faithfulness_by_vote(claims, votes)
-        claims = majority(claims, votes)
+        lead = session(chats[0])
+        claims = await lead.first_pass()
+        sessions = [lead]
+        votes, missing = await self._votes(
+            claims, [session(chat) for chat in chats[1:]], lead, options.samples, sessions
+        )
+        vote_scores = faithfulness_by_vote(claims, votes)
+        claims = majority_vote(claims, votes)
         flags = [*inspection.flags, *([INCOMPLETE] if missing else [])]
         if second is not None:
-            doubtful = worth_escalating(claims, threshold=ask.threshold, is_suspect=bool(inspection.flags))
+            doubtful = worth_escalating(claims, threshold=options.threshold, is_suspect=bool(inspection.flags))
             if doubtful:
-                hearings.append(hearing(second))
-                claims, ballots, failed = await self._escalate(claims, ballots, doubtful, hearings[-1])
+                sessions.append(session(second))
+                claims, vote_scores, failed = await self._escalate(claims, vote_scores, doubtful, sessions[-1])
                 flags += ["escalated", *([INCOMPLETE] if failed else [])]
                 missing += failed
         return Judgement(
-            claims=_with_headings(case, mark_duplicates(claims)),
-            account=self._account(prepared, hearings, before, ask.ledger.usage),
+            claims=_with_headings(sample, mark_duplicates(claims)),
+            account=self._account(prepared, sessions, before, options.ledger.usage),
             has_verdict_kinds=True,
-            flags=tuple(dict.fromkeys((*flags, *(flag for each in hearings for flag in each.flags)))),
+            flags=tuple(dict.fromkeys((*flags, *(flag for each in sessions for flag in each.flags)))),
             warnings=tuple(missing),
-            votes=ballots,
+            votes=vote_scores,
             windows=len(prepared.windows),
         )
 
-    def identity(self, case: SegmentedSample, ask: Ask) -> str:
+    def identity(self, sample: SegmentedSample, options: JudgeOptions) -> str:
         """What a judgement depends on besides the texts, for a cache."""
-        chats = [*self._asked(ask.judges), *(self._asked((ask.escalation,)) if ask.escalation else ())]
-        prompts = self._prompts.for_case(case)
+        chats = [*self._asked(options.judges), *(self._asked((options.escalation,)) if options.escalation else ())]
+        prompts = self._prompts.for_case(sample)
         parts = [
             *(f"{chat.name}={chat.model}" for chat in chats),
             prompts.verify.digest,
             prompts.check.digest,
             str(self._max_output_tokens),
-            str(ask.samples),
-            f"{ask.escalation} {ask.threshold}" if ask.escalation else "",
+            str(options.samples),
+            f"{options.escalation} {options.threshold}" if options.escalation else "",
         ]
         return "\n".join(parts)
 
@@ -155,51 +157,62 @@ class LlmTier:
             )
         return [self._chats[name] for name in names if name is not None]
 
-    def _prepare(self, case: SegmentedSample, context_tokens: int) -> tuple[Inspection, Case]:
-        inspection = inspect(case.sample)
-        prompts = self._prompts.for_case(case)
-        windows = windows_of(case, prompts, context_tokens=context_tokens, max_output_tokens=self._max_output_tokens)
+    def _prepare(self, sample: SegmentedSample, context_tokens: int) -> tuple[Inspection, PreparedSample]:
+        inspection = inspect(sample.source)
+        prompts = self._prompts.for_case(sample)
+        windows = windows_of(sample, prompts, context_tokens=context_tokens, max_output_tokens=self._max_output_tokens)
         search = EvidenceSearch(
-            case.sample.contexts,
+            sample.source.contexts,
             excluded=inspection.excluded,
-            sentences=case.context_sentences,
-            index=case.index,
+            sentences=sample.context_sentences,
+            index=sample.index,
         )
-        return inspection, Case(
-            case, windows, search, prompts, self._max_output_tokens, is_small(case.sample), self._mark
+        return inspection, PreparedSample(
+            sample, windows, search, prompts, self._max_output_tokens, offload.is_small(sample.source), self._mark
         )
 
     async def _votes(
-        self, claims: Sequence[Claim], others: Sequence[Hearing], lead: Hearing, samples: int, hearings: list[Hearing]
+        self,
+        claims: Sequence[Claim],
+        others: Sequence[JudgeSession],
+        lead: JudgeSession,
+        samples: int,
+        sessions: list[JudgeSession],
     ) -> tuple[list[Mapping[str, Claim]], list[str]]:
         """The verdicts of every other vote that came, and a warning for each that did not."""
         checkable = [claim for claim in claims if claim.is_checkable]
         if not checkable:
             return [], []
-        asked: list[tuple[Hearing, float | None]] = [(each, None) for each in others]
+        asked: list[tuple[JudgeSession, float | None]] = [(each, None) for each in others]
         asked += [(each, _SAMPLING_TEMPERATURE) for each in (lead, *others) for _ in range(samples - 1)]
-        hearings.extend(others)
+        sessions.extend(others)
         answers = await asyncio.gather(
             *(each.verdicts(checkable, temperature=temperature) for each, temperature in asked), return_exceptions=True
         )
         return _sorted_out([each for each, _ in asked], answers)
 
     async def _escalate(
-        self, claims: tuple[Claim, ...], ballots: tuple[float, ...], doubtful: Sequence[Claim], hearing: Hearing
+        self,
+        claims: tuple[Claim, ...],
+        vote_scores: tuple[float, ...],
+        doubtful: Sequence[Claim],
+        session: JudgeSession,
     ) -> tuple[tuple[Claim, ...], tuple[float, ...], list[str]]:
-        answers = await asyncio.gather(hearing.verdicts(doubtful), return_exceptions=True)
-        votes, failed = _sorted_out([hearing], answers)
+        answers = await asyncio.gather(session.verdicts(doubtful), return_exceptions=True)
+        votes, failed = _sorted_out([session], answers)
         if not votes:
-            return claims, ballots, failed
+            return claims, vote_scores, failed
         both = faithfulness_by_vote(claims, votes)
-        return escalated(claims, votes[0]), (*(ballots or both[:1]), *both[1:]), failed
+        return escalated(claims, votes[0]), (*(vote_scores or both[:1]), *both[1:]), failed
 
-    def _account(self, case: Case, hearings: Sequence[Hearing], before: Usage, after: Usage) -> JudgeAccount:
+    def _account(
+        self, sample: PreparedSample, sessions: Sequence[JudgeSession], before: Usage, after: Usage
+    ) -> JudgeAccount:
         metered = (after.calls - before.calls) > (after.unmetered_calls - before.unmetered_calls)
         return JudgeAccount(
-            model=", ".join(dict.fromkeys(model for each in hearings for model in each.models)),
-            prompt=case.prompts.verify.label,
-            prompt_digest=case.prompts.verify.digest,
+            model=", ".join(dict.fromkeys(model for each in sessions for model in each.models)),
+            prompt=sample.prompts.verify.label,
+            prompt_digest=sample.prompts.verify.digest,
             calls=after.calls - before.calls,
             prompt_tokens=after.prompt_tokens - before.prompt_tokens if metered else None,
             completion_tokens=after.completion_tokens - before.completion_tokens if metered else None,
@@ -207,14 +220,14 @@ class LlmTier:
 
 
 def _sorted_out(
-    hearings: Sequence[Hearing], answers: Sequence[Mapping[str, Claim] | BaseException]
+    sessions: Sequence[JudgeSession], answers: Sequence[Mapping[str, Claim] | BaseException]
 ) -> tuple[list[Mapping[str, Claim]], list[str]]:
     """The votes, and a line for each judge that failed; any other exception is a bug and rises."""
     votes: list[Mapping[str, Claim]] = []
     failed: list[str] = []
-    for hearing, answer in zip(hearings, answers, strict=True):
+    for session, answer in zip(sessions, answers, strict=True):
         if isinstance(answer, TierFailure):
-            failed.append(f"judge {hearing.chat.name} did not vote ({answer.reason})")
+            failed.append(f"judge {session.chat.name} did not vote ({answer.reason})")
         elif isinstance(answer, BaseException):
             raise answer
         else:
@@ -222,13 +235,13 @@ def _sorted_out(
     return votes, failed
 
 
-def _with_headings(case: SegmentedSample, claims: Sequence[Claim]) -> tuple[Claim, ...]:
+def _with_headings(sample: SegmentedSample, claims: Sequence[Claim]) -> tuple[Claim, ...]:
     """The claims in the order of the answer, and between them the sentences that nobody judges."""
     by_position: dict[int, list[Claim]] = {}
     for claim in claims:
         by_position.setdefault(claim.sentence, []).append(claim)
     found: list[Claim] = []
-    for position, sentence in enumerate(case.sentences):
+    for position, sentence in enumerate(sample.sentences):
         made = by_position.get(position)
         found.extend(made or [whole_sentence_claim(position, sentence, verdict=Verdict.NOT_A_CLAIM)])
     return tuple(found)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from plumbline.judging.ports.exchange import ChatRequest
 from plumbline.judging.text.injection import cleaned
-from plumbline.judging.text.sample import SegmentedSample
+from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Claim
 from plumbline.judging.tiers.context_windows import Window
 from plumbline.judging.tiers.prompts import Prompt
@@ -37,7 +37,7 @@ def keyed_mark(secret: bytes) -> Mark:
 
 def sentences_question(
     prompt: Prompt,
-    case: SegmentedSample,
+    sample: SegmentedSample,
     *,
     window: Window,
     batch: Mapping[int, int],
@@ -52,18 +52,18 @@ def sentences_question(
     first, last = min(batch), max(batch)
     answer: list[Mapping[str, object]] = []
     for position in range(max(0, first - _LEAD_SENTENCES), last + 1):
-        sentence = case.sentences[position]
+        sentence = sample.sentences[position]
         if position in batch:
             answer.append({"id": batch[position], "text": cleaned(sentence.text)})
         elif sentence.kind != "markup":
             answer.append({"text": cleaned(sentence.text)})
-    data = {**_surroundings(case, window), "answer": answer}
+    data = {**_surroundings(sample, window), "answer": answer}
     return _question(prompt, data, "verify_claims", VERIFY_SCHEMA, max_output_tokens, mark=mark)
 
 
 def claims_question(
     prompt: Prompt,
-    case: SegmentedSample,
+    sample: SegmentedSample,
     *,
     window: Window,
     claims: Sequence[Claim],
@@ -73,14 +73,14 @@ def claims_question(
 ) -> ChatRequest:
     """Asks for verdicts on claims that are made already."""
     listed = [{"id": claim.id, "text": cleaned(claim.text)} for claim in claims]
-    data = {**_surroundings(case, window), "claims": listed}
+    data = {**_surroundings(sample, window), "claims": listed}
     return _question(prompt, data, "check_claims", CHECK_SCHEMA, max_output_tokens, mark=mark, temperature=temperature)
 
 
-def _surroundings(case: SegmentedSample, window: Window) -> dict[str, object]:
+def _surroundings(sample: SegmentedSample, window: Window) -> dict[str, object]:
     """Contexts first: they are what two requests of one sample have in common, and providers cache what comes first."""
     contexts = [{"id": piece.number, "text": cleaned(piece.text)} for piece in window]
-    return {"contexts": contexts, "question": cleaned(case.sample.question)}
+    return {"contexts": contexts, "question": cleaned(sample.source.question)}
 
 
 def _question(

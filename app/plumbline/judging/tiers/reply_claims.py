@@ -4,18 +4,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from plumbline.judging.text.sample import SegmentedSample
+from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import SUPPORT_BY_VERDICT, Claim, Verdict, whole_sentence_claim
 from plumbline.judging.text.words import content_words
 from plumbline.judging.tiers.evidence.search import EvidenceSearch
-from plumbline.judging.tiers.evidence.settlement import settle
+from plumbline.judging.tiers.evidence.verdict_rules import apply_evidence
 from plumbline.judging.tiers.reply_reading import ClaimReading, ClaimReply, SentenceReading
 
 UNANSWERED: Final = "unanswered"
 
 
 def drafted_claims(
-    reading: SentenceReading, batch: Mapping[int, int], case: SegmentedSample, search: EvidenceSearch
+    reading: SentenceReading, batch: Mapping[int, int], sample: SegmentedSample, search: EvidenceSearch
 ) -> list[Claim]:
     """The claims of a batch of sentences; a sentence without a readable answer is one unanswered claim.
 
@@ -26,9 +26,9 @@ def drafted_claims(
     for position, number in batch.items():
         replies = reading.claims.get(number)
         if replies is None:
-            claims.append(_unanswered(position, case))
+            claims.append(_unanswered(position, sample))
             continue
-        sentence = case.sentences[position]
+        sentence = sample.sentences[position]
         for order, said in enumerate(replies):
             text, flags = _own_words(said.claim, sentence.text)
             made = replace(
@@ -53,7 +53,7 @@ def _settled(claim: Claim, said: ClaimReply, search: EvidenceSearch) -> Claim:
     located = [search.locate(quote, cited) for quote in said.quotes]
     evidence = tuple(dict.fromkeys(each for each in located if each is not None))
     moved = bool(cited) and any(each.verified and each.context not in cited for each in evidence)
-    return settle(
+    return apply_evidence(
         replace(
             claim,
             verdict=said.verdict,
@@ -77,7 +77,7 @@ def _own_words(claim: str, sentence: str) -> tuple[str, tuple[str, ...]]:
     return sentence, ("claim_replaced",) if claim else ()
 
 
-def _unanswered(position: int, case: SegmentedSample) -> Claim:
+def _unanswered(position: int, sample: SegmentedSample) -> Claim:
     return whole_sentence_claim(
-        position, case.sentences[position], verdict=Verdict.NOT_MENTIONED, support=0.0, flags=(UNANSWERED,)
+        position, sample.sentences[position], verdict=Verdict.NOT_MENTIONED, support=0.0, flags=(UNANSWERED,)
     )

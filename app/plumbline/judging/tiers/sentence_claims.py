@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from plumbline.judging.text.sample import SegmentedSample
+from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Claim, Evidence, JudgeAccount, Judgement, Verdict, whole_sentence_claim
 from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT, Calibration
 
@@ -27,19 +27,19 @@ class Finding:
 
 
 def claims_of(
-    case: SegmentedSample, finding_by_position: Mapping[int, Finding], calibration: Calibration
+    sample: SegmentedSample, finding_by_position: Mapping[int, Finding], calibration: Calibration
 ) -> tuple[Claim, ...]:
     """One claim for each sentence of the answer, in order; a sentence without a finding is not a claim."""
     return tuple(
-        _claim(case, position, finding_by_position[position], calibration)
+        _claim(sample, position, finding_by_position[position], calibration)
         if position in finding_by_position
         else whole_sentence_claim(position, sentence, verdict=Verdict.NOT_A_CLAIM)
-        for position, sentence in enumerate(case.sentences)
+        for position, sentence in enumerate(sample.sentences)
     )
 
 
 def judgement_of(
-    case: SegmentedSample,
+    sample: SegmentedSample,
     finding_by_position: Mapping[int, Finding],
     calibration: Calibration,
     *,
@@ -47,7 +47,7 @@ def judgement_of(
 ) -> Judgement:
     """The judgement of the tier and model that the calibration is for."""
     return Judgement(
-        claims=claims_of(case, finding_by_position, calibration),
+        claims=claims_of(sample, finding_by_position, calibration),
         account=JudgeAccount(model=calibration.model),
         has_verdict_kinds=False,
         reliability=calibration.reliability,
@@ -63,8 +63,8 @@ def support_of(finding: Finding, calibration: Calibration) -> float:
     return min(VERBATIM_SUPPORT, calibration.support(finding.measures))
 
 
-def _claim(case: SegmentedSample, position: int, finding: Finding, calibration: Calibration) -> Claim:
-    sentence = case.sentences[position]
+def _claim(sample: SegmentedSample, position: int, finding: Finding, calibration: Calibration) -> Claim:
+    sentence = sample.sentences[position]
     support = support_of(finding, calibration)
     return whole_sentence_claim(
         position,

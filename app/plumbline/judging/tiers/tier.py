@@ -7,9 +7,9 @@ from typing import Literal, Protocol
 
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
-from plumbline.judging.ports.readiness import Readiness, State
-from plumbline.judging.ports.token_vectors import Reading, TokenVectors
-from plumbline.judging.text.sample import SegmentedSample
+from plumbline.judging.ports.observation import Readiness, State
+from plumbline.judging.ports.token_vectors import TokenizedTexts, TokenVectors
+from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Judgement
 
 
@@ -22,7 +22,7 @@ class TierName(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class JudgeOptions:
     """What the caller of one sample wants of the tiers, and what they may spend.
 
     Args:
@@ -52,7 +52,7 @@ class Tier(Protocol):
     @property
     def name(self) -> TierName: ...
 
-    async def judge(self, case: SegmentedSample, ask: Ask, *, seconds: float) -> Judgement:
+    async def judge(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> Judgement:
         """The tier's judgement within `seconds`.
 
         Raises:
@@ -102,7 +102,7 @@ class SentenceEncoder(Protocol):
     @property
     def model(self) -> str: ...
 
-    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> Reading:
+    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> TokenizedTexts:
         """The texts as the model's tokens, at little cost; `scope` as for `encode`.
 
         Raises:
@@ -111,7 +111,7 @@ class SentenceEncoder(Protocol):
         ...
 
     async def encode(
-        self, reading: Reading, *, seconds: float, scope: str = "", can_wait: bool = False
+        self, reading: TokenizedTexts, *, seconds: float, scope: str = "", can_wait: bool = False
     ) -> TokenVectors:
         """The vectors of texts that were read; the same text always gives the same ones in one call.
 
@@ -142,7 +142,7 @@ class AbsentTier:
     def name(self) -> TierName:
         return self._name
 
-    async def judge(self, case: SegmentedSample, ask: Ask, *, seconds: float) -> Judgement:
+    async def judge(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> Judgement:
         """Never judges.
 
         Raises:

@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, TypeVar
 
 from plumbline.ground.errors import FailureReason, TierFailure
-from plumbline.judging.ports.observation import SILENT, Observer
-from plumbline.judging.ports.readiness import Readiness
-from plumbline.judging.text.sample import SegmentedSample
+from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, Readiness
+from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import INCOMPLETE, Judgement
 from plumbline.judging.tiers.judgement_record import RECORD_SHAPE, judgement_from_record, judgement_to_record
-from plumbline.judging.tiers.tier import Ask, Tier, TierName
+from plumbline.judging.tiers.tier import JudgeOptions, Tier, TierName
 
 T = TypeVar("T")
 
@@ -70,8 +69,8 @@ class CachedTier:
         inner: Tier,
         store: VerdictStore,
         *,
-        identity: Callable[[SegmentedSample, Ask], str],
-        observer: Observer = SILENT,
+        identity: Callable[[SegmentedSample, JudgeOptions], str],
+        observer: Observer = NULL_OBSERVER,
     ) -> None:
         self._inner = inner
         self._store = store
@@ -84,7 +83,7 @@ class CachedTier:
     def name(self) -> TierName:
         return self._inner.name
 
-    async def judge(self, case: SegmentedSample, ask: Ask, *, seconds: float) -> Judgement:
+    async def judge(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> Judgement:
         """The judgement: one that was kept, that of an identical request under way, or a new one.
 
         `account.cache` tells which: `hit` is one that this request caused no call for.
@@ -93,30 +92,30 @@ class CachedTier:
             TierFailure: that of the inner tier, or `timeout` after `seconds`.
         """
         until = time.monotonic() + seconds
-        key = verdict_key(case, tenant=ask.tenant, identity=self._identity(case, ask))
-        if ask.cache == "bypass":
-            self._observer.verdict_looked_up("bypass")
-            judgement = await self._inner.judge(case, ask, seconds=seconds)
+        key = verdict_key(sample, tenant=options.tenant, identity=self._identity(sample, options))
+        if options.cache == "bypass":
+            self._observer.on_cache_lookup("bypass")
+            judgement = await self._inner.judge(sample, options, seconds=seconds)
             self._spawn(self._keep(key, judgement))
             return _accounted(judgement, "bypass")
         # The bound on cost is part of the place: who may spend more must not get what a tighter bound has left undone.
-        place = (key, ask.ledger.max_cost)
+        place = (key, options.ledger.max_cost)
         while True:
             flight = self._flights.get(place)
             is_leader = flight is None
             if flight is None:
-                flight = self._take_off(place, case, ask, until)
+                flight = self._take_off(place, sample, options, until)
             try:
                 judgement, was_kept = await self._land(place, flight, until)
             except TierFailure as failure:
                 has_more_time = until - max(flight.until, time.monotonic()) >= _WORTH_ASKING_SECONDS
                 if not (failure.reason is FailureReason.TIMEOUT and has_more_time):
                     if is_leader:
-                        self._observer.verdict_looked_up("miss")
+                        self._observer.on_cache_lookup("miss")
                     raise
             else:
                 outcome: Literal["hit", "miss"] = "miss" if is_leader and not was_kept else "hit"
-                self._observer.verdict_looked_up(outcome)
+                self._observer.on_cache_lookup(outcome)
                 return _accounted(judgement, outcome)
 
     def readiness(self) -> Readiness:
@@ -131,14 +130,16 @@ class CachedTier:
         while self._tasks:
             await asyncio.wait(self._tasks)
 
-    def _take_off(self, place: _Place, case: SegmentedSample, ask: Ask, until: float) -> _Flight:
+    def _take_off(self, place: _Place, sample: SegmentedSample, options: JudgeOptions, until: float) -> _Flight:
         # A task of its own, so that the cancellation of one who waits is not that of the others.
-        flight = _Flight(self._spawn(self._fly(place[0], case, ask, until)), until)
+        flight = _Flight(self._spawn(self._fly(place[0], sample, options, until)), until)
         flight.task.add_done_callback(lambda _: self._landed(place, flight))
         self._flights[place] = flight
         return flight
 
-    async def _fly(self, key: str, case: SegmentedSample, ask: Ask, until: float) -> tuple[Judgement, bool]:
+    async def _fly(
+        self, key: str, sample: SegmentedSample, options: JudgeOptions, until: float
+    ) -> tuple[Judgement, bool]:
         """The judgement, and whether it was kept before."""
         kept = await self._find(key)
         if kept is not None:
@@ -146,7 +147,7 @@ class CachedTier:
         seconds = until - time.monotonic()
         try:
             async with asyncio.timeout(seconds) as scope:
-                return await self._inner.judge(case, ask, seconds=seconds), False
+                return await self._inner.judge(sample, options, seconds=seconds), False
         except TimeoutError:
             # A TimeoutError that is not this scope's own is a bug of the tier.
             if not scope.expired():
@@ -205,19 +206,18 @@ class CachedTier:
         return task
 
 
-def verdict_key(case: SegmentedSample, *, tenant: str, identity: str) -> str:
+def verdict_key(sample: SegmentedSample, *, tenant: str, identity: str) -> str:
     """What a verdict is kept under: 64 hexadecimal digits, the same for the same input only.
 
     The texts go in exactly as given, not normalised: claims and evidence hold offsets into them, which other code
     points would make wrong, and a judge may well see the difference. The spans of the sentences go in as well, so that
     a build that cuts them otherwise does not get claims on sentences that are no more.
     """
-    spans = " ".join(f"{sentence.start}-{sentence.end}{sentence.kind}" for sentence in case.sentences)
-    checkable = " ".join(map(str, case.checkable))
-    sample = case.sample
-    first = (_KEY_VERSION, RECORD_SHAPE, tenant, identity, case.language, spans, checkable)
+    spans = " ".join(f"{sentence.start}-{sentence.end}{sentence.kind}" for sentence in sample.sentences)
+    checkable = " ".join(map(str, sample.checkable))
+    first = (_KEY_VERSION, RECORD_SHAPE, tenant, identity, sample.language, spans, checkable)
     digest = hashlib.sha256()
-    for text in (*first, sample.question, sample.answer, *sample.contexts):
+    for text in (*first, sample.source.question, sample.source.answer, *sample.source.contexts):
         # A length before each: no text can pass for the end of one and the beginning of the next.
         data = text.encode("utf-8", "surrogatepass")
         digest.update(len(data).to_bytes(8, "big"))

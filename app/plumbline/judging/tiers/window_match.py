@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from plumbline.judging.text.sample import SegmentedSample
+from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.words import spaced
 from plumbline.judging.tiers.support.alignment import Alignment
 from plumbline.judging.tiers.windows import Window, context_windows, pieces
@@ -38,12 +38,12 @@ class WindowMatch:
     window: Window
 
 
-def plan_comparison(case: SegmentedSample) -> ComparisonPlan:
+def plan_comparison(sample: SegmentedSample) -> ComparisonPlan:
     """The plan for a sample."""
     windows = {
-        window.text: window for window in reversed(context_windows(case.sample.contexts, case.context_sentences))
+        window.text: window for window in reversed(context_windows(sample.source.contexts, sample.context_sentences))
     }
-    parts = {position: _parts(case, position) for position in case.checkable}
+    parts = {position: _parts(sample, position) for position in sample.checkable}
     distinct = sorted({text for part in parts.values() for text in part})
     # Sorted, so that the order of the contexts moves nothing.
     return ComparisonPlan(parts, distinct, [windows[text] for text in sorted(windows)])
@@ -66,6 +66,8 @@ def match_sentences(plan: ComparisonPlan, alignment: Alignment) -> dict[int, Win
     return matches
 
 
-def _parts(case: SegmentedSample, position: int) -> list[str]:
-    sentence = case.sentences[position]
-    return [case.sample.answer[start:end] for start, end in pieces(case.sample.answer, sentence.start, sentence.end)]
+def _parts(sample: SegmentedSample, position: int) -> list[str]:
+    sentence = sample.sentences[position]
+    return [
+        sample.source.answer[start:end] for start, end in pieces(sample.source.answer, sentence.start, sentence.end)
+    ]

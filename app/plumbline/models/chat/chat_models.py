@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.settings import Settings
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
-from plumbline.judging.ports.observation import SILENT, Observer
-from plumbline.judging.ports.readiness import Readiness, State
+from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, Readiness, State
 from plumbline.models.chat.call_budget import SharedBudget
 from plumbline.models.chat.endpoint_guard import ModelHealth
 from plumbline.models.chat.endpoints import Endpoint, resolve_judges
@@ -26,7 +25,7 @@ def build_chat_models(
     policy: RetryPolicy | None = None,
     *,
     shared: SharedDatabase | None = None,
-    observer: Observer = SILENT,
+    observer: Observer = NULL_OBSERVER,
 ) -> dict[str, "FailoverChatModel"]:
     """The chat models that the settings name, `default` first; empty when they name none.
 

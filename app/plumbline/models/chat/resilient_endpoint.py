@@ -12,7 +12,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_aft
 
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
-from plumbline.judging.ports.observation import ANSWERED, SILENT, JudgeCallNote, Observer
+from plumbline.judging.ports.observation import ANSWERED, NULL_OBSERVER, JudgeCallRecord, Observer
 from plumbline.models.chat.adaptive_limit import AdaptiveLimit
 from plumbline.models.chat.call_budget import CallBudget, LocalBudget
 from plumbline.models.chat.call_failures import CallFailure
@@ -62,7 +62,7 @@ class ResilientEndpoint:
         policy: RetryPolicy,
         budget: CallBudget | None = None,
         *,
-        observer: Observer = SILENT,
+        observer: Observer = NULL_OBSERVER,
     ) -> None:
         self.endpoint = endpoint
         self._observer = observer
@@ -170,7 +170,7 @@ class ResilientEndpoint:
         self, sent: Mapping[str, object], bill: Bill, max_output: int, worst: float | None
     ) -> ChatReply:
         at = self.endpoint
-        note = JudgeCallNote(at.provider.name, at.model, at.host, max_output)
+        note = JudgeCallRecord(at.provider.name, at.model, at.host, max_output)
         with self._observer.judge_call(note):
             try:
                 completion = read_completion(await self._client.post(sent, bill.send_status, headers=note.headers))

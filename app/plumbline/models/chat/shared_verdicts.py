@@ -3,7 +3,7 @@
 import time
 from typing import Final
 
-from plumbline.judging.ports.readiness import Readiness, State
+from plumbline.judging.ports.observation import Readiness, State
 from plumbline.models.chat.shared_database import SharedDatabase
 
 _NOW: Final = "extract(epoch FROM now())::double precision"

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from plumbline.ground.settings import ModelPrice
 from plumbline.judging.ports.exchange import ChatRequest, Ledger, estimated_tokens
-from plumbline.judging.ports.observation import JudgeCallNote
+from plumbline.judging.ports.observation import JudgeCallRecord
 from plumbline.models.chat.completions import TokenCounts
 from plumbline.models.chat.completions_client import SendStatus
 
@@ -64,7 +64,7 @@ class Bill:
             cost=self._cost(tariff, worst),
         )
 
-    def describe(self, note: JudgeCallNote, tariff: Tariff, worst: float | None) -> None:
+    def describe(self, note: JudgeCallRecord, tariff: Tariff, worst: float | None) -> None:
         """The same into a note for those who listen."""
         note.has_left = self.send_status.has_left
         if note.has_left:

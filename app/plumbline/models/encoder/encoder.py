@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 
 from plumbline.ground.concurrency import Threads
 from plumbline.ground.errors import FailureReason, TierFailure, TooBusy
-from plumbline.judging.ports.readiness import Readiness, State
-from plumbline.judging.ports.token_vectors import EncoderCounts, Reading, TokenVectors
+from plumbline.judging.ports.observation import Readiness, State
+from plumbline.judging.ports.token_vectors import EncoderCounts, TokenizedTexts, TokenVectors
 from plumbline.models.encoder.fair_queue import FairQueue, Text
 from plumbline.models.encoder.loading import ModelChoice, load
 from plumbline.models.encoder.model_files import model_name
 from plumbline.models.encoder.pace import EncodingPace
-from plumbline.models.encoder.rows import Place, batch_of
+from plumbline.models.encoder.packing import RowSlot, batch_of
 from plumbline.models.encoder.stored_vectors import StoredVectors, VectorStore
 from plumbline.models.encoder.token_model import TokenModel
 from plumbline.models.encoder.vector_cache import VectorCache, key_of
-from plumbline.models.encoder.waiting import Waiting
+from plumbline.models.encoder.waiting import Waiter
 from plumbline.models.encoder.work_threads import (
     WorkThreads,
     available_cores,
@@ -87,7 +87,7 @@ class SharedEncoder:
         except TierFailure:
             return
 
-    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> Reading:
+    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> TokenizedTexts:
         """The texts as the model's tokens.
 
         Raises:
@@ -97,7 +97,7 @@ class SharedEncoder:
         return await asyncio.get_running_loop().run_in_executor(self._reading, self._read, texts, scope, until)
 
     async def encode(
-        self, reading: Reading, *, seconds: float, scope: str = "", can_wait: bool = False
+        self, reading: TokenizedTexts, *, seconds: float, scope: str = "", can_wait: bool = False
     ) -> TokenVectors:
         """Vectors of the last layer's tokens, special ones left out; a text's do not depend on its company.
 
@@ -140,7 +140,7 @@ class SharedEncoder:
         if self._work is not None:
             self._work.join()
 
-    def _read(self, texts: Sequence[str], scope: str, until: float) -> Reading:
+    def _read(self, texts: Sequence[str], scope: str, until: float) -> TokenizedTexts:
         if time.monotonic() >= until:
             raise _too_late()
         return self._ready_model().reader.read(texts, scope)
@@ -157,7 +157,7 @@ class SharedEncoder:
             except TierFailure as failure:
                 self._failure, self._state = failure, State.UNAVAILABLE
                 raise
-            self._queue = FairQueue(_BATCH_TOKENS[self._choice.precision], shares_rows=model.shares_rows)
+            self._queue = FairQueue(_BATCH_TOKENS[self._choice.precision], supports_packing=model.supports_packing)
             self._identity = f"{model.reader.most} {model.digest} {self._choice.precision}"
             self._model, self._state = model, State.READY
             single_threaded_algebra()
@@ -172,7 +172,7 @@ class SharedEncoder:
         keys = [key_of(each, secret) for each in tokens]
         if self._stored is not None:
             await self._recall(self._stored, keys)
-        waiting = Waiting()
+        waiting = Waiter()
         wanted, known = self._begin(dict(zip(keys, tokens, strict=True)), waiting, can_wait=can_wait)
         try:
             if wanted:
@@ -195,7 +195,7 @@ class SharedEncoder:
                 self._cache.put(key, vectors)
 
     def _begin(
-        self, tokens_by_key: dict[bytes, Sequence[int]], waiting: Waiting, *, can_wait: bool
+        self, tokens_by_key: dict[bytes, Sequence[int]], waiting: Waiter, *, can_wait: bool
     ) -> tuple[dict[bytes, Text], dict[bytes, NDArray[np.float16]]]:
         """The texts to wait for, new ones queued, and the vectors that are there."""
         queue = self._queue
@@ -230,7 +230,7 @@ class SharedEncoder:
                 retry_after_seconds=ahead - self._queue_seconds / 2,
             )
 
-    def _leave(self, texts: Iterable[Text], waiting: Waiting) -> None:
+    def _leave(self, texts: Iterable[Text], waiting: Waiter) -> None:
         with self._lock:
             left = [text for text in texts if text.vectors is None and waiting in text.waiting]
             for text in left:
@@ -279,7 +279,7 @@ class SharedEncoder:
             self._counts[name] += number
 
 
-def _forward(model: TokenModel, texts: Sequence[Text], places: Sequence[Place]) -> list[NDArray[np.float16]]:
+def _forward(model: TokenModel, texts: Sequence[Text], places: Sequence[RowSlot]) -> list[NDArray[np.float16]]:
     vectors = model.forward(batch_of([text.tokens for text in texts], places))
     found = []
     for text, place in zip(texts, places, strict=True):

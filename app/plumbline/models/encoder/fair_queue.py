@@ -9,8 +9,8 @@ from itertools import zip_longest
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbline.models.encoder.rows import Place, places_in_rows
-from plumbline.models.encoder.waiting import Waiting
+from plumbline.models.encoder.packing import RowSlot, places_in_rows
+from plumbline.models.encoder.waiting import Waiter
 
 # What a batch is chosen from: so many of a caller's next texts, some of its shortest, all of so many batches' tokens.
 _CANDIDATES = 48
@@ -24,7 +24,7 @@ class Text:
 
     key: bytes
     tokens: Sequence[int]
-    waiting: list[Waiting] = field(default_factory=list)
+    waiting: list[Waiter] = field(default_factory=list)
     vectors: NDArray[np.float16] | None = None
 
 
@@ -33,12 +33,12 @@ class FairQueue:
 
     Args:
         budget: tokens of one batch.
-        shares_rows: see `TokenModel`.
+        supports_packing: see `TokenModel`.
     """
 
-    def __init__(self, budget: int, *, shares_rows: bool) -> None:
+    def __init__(self, budget: int, *, supports_packing: bool) -> None:
         self._budget = budget
-        self._shares_rows = shares_rows
+        self._shares_rows = supports_packing
         self._lanes: deque[list[Text]] = deque()
         self._change = threading.Condition()
         self._is_closed = False
@@ -54,7 +54,7 @@ class FairQueue:
             self.tokens += sum(len(text.tokens) for text in lane)
             self._change.notify_all()
 
-    def take(self) -> tuple[list[Text], list[Place]] | None:
+    def take(self) -> tuple[list[Text], list[RowSlot]] | None:
         """The texts of the next batch and their places; waits for some. None when the queue was closed."""
         with self._change:
             while not self._lanes and not self._is_closed:
@@ -84,7 +84,7 @@ class FairQueue:
             self._change.notify_all()
             return left
 
-    def _fill(self) -> tuple[list[Text], list[Place]]:
+    def _fill(self) -> tuple[list[Text], list[RowSlot]]:
         candidates = self._candidates()
         lengths = [len(text.tokens) for text in candidates]
         found = places_in_rows(lengths, budget=self._budget, shares=self._shares_rows)

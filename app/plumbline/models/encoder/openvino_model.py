@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from plumbline.models.encoder.exports import export_folders, keep_export, read_export
 from plumbline.models.encoder.model_files import ModelFiles, not_loaded
-from plumbline.models.encoder.rows import Batch, Place, batch_of
+from plumbline.models.encoder.packing import PackedBatch, RowSlot, batch_of
 from plumbline.models.encoder.text_reader import TextReader
 from plumbline.models.encoder.token_model import PROBE, Precision
 
@@ -47,7 +47,7 @@ class OpenVinoModel:
         TierFailure: `not_installed`; also where texts of this model must not share a row.
     """
 
-    shares_rows = True
+    supports_packing = True
 
     def __init__(self, files: ModelFiles, precision: Precision, *, threads: int) -> None:
         import openvino  # noqa: PLC0415
@@ -74,7 +74,7 @@ class OpenVinoModel:
         # for a lock of the bindings' that the other holds (seen with 2026.4.1).
         self._run_once()
 
-    def forward(self, batch: Batch) -> NDArray[np.float32]:
+    def forward(self, batch: PackedBatch) -> NDArray[np.float32]:
         """As `TokenModel` says; the array is overwritten by the same thread's next call."""
         request = getattr(self._requests, "request", None)
         if request is None:
@@ -85,7 +85,7 @@ class OpenVinoModel:
 
     def _run_once(self) -> None:
         tokens = list(self.reader.read(PROBE[:1]).tokens[0])
-        self.forward(batch_of([tokens], [Place(0, 0, len(tokens))])).copy()
+        self.forward(batch_of([tokens], [RowSlot(0, 0, len(tokens))])).copy()
         # The request of this thread is of no use to another.
         del self._requests.request
 
@@ -136,7 +136,7 @@ def _graph_of(loaded: "TorchModel") -> "Model":
             return torch.nn.functional.normalize(found.last_hidden_state, dim=-1)
 
     text = list(loaded.reader.read(PROBE[1:2]).tokens[0])
-    batch = batch_of([text, text], [Place(0, 0, len(text)), Place(1, 0, len(text))])
+    batch = batch_of([text, text], [RowSlot(0, 0, len(text)), RowSlot(1, 0, len(text))])
     arrays = (batch.tokens, batch.positions + (loaded.position_offset or 0), batch.may_see())
     example = tuple(torch.from_numpy(array) for array in arrays)
     with torch.inference_mode(), warnings.catch_warnings():

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from plumbline.judging.ports.token_vectors import Reading
+from plumbline.judging.ports.token_vectors import TokenizedTexts
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
@@ -41,7 +41,7 @@ class TextReader:
         if most is not None:
             self._cut.enable_truncation(max_length=most)
 
-    def read(self, texts: Sequence[str], scope: str = "") -> Reading:
+    def read(self, texts: Sequence[str], scope: str = "") -> TokenizedTexts:
         """The texts' tokens, special ones among them. For one thread at a time.
 
         Args:
@@ -57,7 +57,7 @@ class TextReader:
                 self._lately.move_to_end((scope, text))
         while len(self._lately) > _KEPT:
             self._lately.popitem(last=False)
-        return Reading(*map(list, zip(*of_texts, strict=True))) if of_texts else Reading([], [], [], [])
+        return TokenizedTexts(*map(list, zip(*of_texts, strict=True))) if of_texts else TokenizedTexts([], [], [], [])
 
     def _reading_of(self, text: str, encoding: "Encoding") -> "_TextReading":
         tokens = encoding.ids

@@ -32,7 +32,7 @@ Batch = tuple[Sequence[int], NDArray[np.float32]]
 
 
 @dataclass(frozen=True, slots=True)
-class Prompts:
+class TextPrompts:
     """What is put before a text; None takes the model's own."""
 
     query: str | None = None
@@ -59,7 +59,7 @@ class TextVectors:
         requested: str | None,
         kind: Literal["dense", "words"] = "dense",
         *,
-        prompts: Prompts | None = None,
+        prompts: TextPrompts | None = None,
         max_active_dims: int | None = None,
     ) -> None:
         files = find_model(requested)
@@ -81,7 +81,7 @@ class TextVectors:
         self._batch = _TEXTS[kind]["cpu" if is_cpu else "other"]
         self.engine = f"sentence-transformers {version('sentence-transformers')} {self._model.device.type}"
         self.similarity = str(self._model.similarity_fn_name)
-        self._prompts = _prompts(self._model.prompts, prompts or Prompts())
+        self._prompts = _prompts(self._model.prompts, prompts or TextPrompts())
         self._cut = _CountOfCut(self._model)
         # Tokenizers change while they read; passes do not.
         self._model.preprocess = self._cut.counting(self._model.preprocess)  # type: ignore[method-assign]
@@ -159,7 +159,7 @@ class _CountOfCut:
         return sum(len(tokens) > self.most for tokens in whole["input_ids"])
 
 
-def _prompts(own: Mapping[str, str | None], asked: Prompts) -> dict[Literal["query", "document"], str | None]:
+def _prompts(own: Mapping[str, str | None], asked: TextPrompts) -> dict[Literal["query", "document"], str | None]:
     """What is put before queries and documents; None where the library's choice is right.
 
     The library takes a model's prompt `document` though it be empty, and `passage` with what is in it stays unread.

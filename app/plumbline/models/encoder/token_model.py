@@ -6,7 +6,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbline.models.encoder.rows import Batch, forward_in_rows
+from plumbline.models.encoder.packing import PackedBatch, forward_in_rows
 from plumbline.models.encoder.text_reader import TextReader
 
 Precision = Literal["fp32", "bf16"]
@@ -34,11 +34,11 @@ class TokenModel(Protocol):
         ...
 
     @property
-    def shares_rows(self) -> bool:
+    def supports_packing(self) -> bool:
         """Several texts may lie in one row; otherwise each has a row of its own."""
         ...
 
-    def forward(self, batch: Batch) -> NDArray[np.float32]:
+    def forward(self, batch: PackedBatch) -> NDArray[np.float32]:
         """Vectors of length 1 for all tokens, shape (rows, length, d); those of padding mean nothing."""
         ...
 
@@ -46,7 +46,7 @@ class TokenModel(Protocol):
 def is_same_side_by_side(
     texts: list[list[int]],
     alone: Callable[[list[int]], NDArray[np.float32]],
-    forward: Callable[[Batch], NDArray[np.float32]],
+    forward: Callable[[PackedBatch], NDArray[np.float32]],
 ) -> bool:
     """Whether texts in one row have the vectors that each has alone; a model that refuses such rows does not.
 

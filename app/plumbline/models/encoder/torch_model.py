@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbline.models.encoder.model_files import ModelFiles, not_loaded
-from plumbline.models.encoder.rows import Batch
+from plumbline.models.encoder.packing import PackedBatch
 from plumbline.models.encoder.text_reader import TextReader
 from plumbline.models.encoder.token_model import PROBE, Precision, is_same_side_by_side
 
@@ -49,10 +49,10 @@ class TorchModel:
         self.backend = f"torch {torch.__version__.split('+')[0]} {self.device} {precision}"
 
     @property
-    def shares_rows(self) -> bool:
+    def supports_packing(self) -> bool:
         return self.position_offset is not None
 
-    def forward(self, batch: Batch) -> NDArray[np.float32]:
+    def forward(self, batch: PackedBatch) -> NDArray[np.float32]:
         with self._torch.inference_mode():
             tokens = self._tensor(batch.tokens)
             if self.position_offset is None:

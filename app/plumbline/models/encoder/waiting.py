@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 
 
-class Waiting:
+class Waiter:
     """Made in the loop of the call; `texts_left` is counted down by whoever holds the encoder's lock."""
 
     def __init__(self) -> None:

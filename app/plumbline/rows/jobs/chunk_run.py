@@ -13,7 +13,7 @@ from typing import Final, Protocol, TypeVar
 import structlog
 
 from plumbline.ground.errors import StoreUnavailable
-from plumbline.judging.ports.observation import SILENT, Observer
+from plumbline.judging.ports.observation import NULL_OBSERVER, Observer
 from plumbline.rows.jobs.job import MAX_CRASHES, Held, Lease, PendingRow
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.record import Record, RecordProblem
@@ -127,7 +127,7 @@ class ChunkRun:
         slots: Slots,
         *,
         pause_reason: PauseReason = never_pause,
-        observer: Observer = SILENT,
+        observer: Observer = NULL_OBSERVER,
     ) -> None:
         self.lease = lease
         self.held = Held.YES

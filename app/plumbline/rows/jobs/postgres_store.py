@@ -13,7 +13,7 @@ import structlog
 
 from plumbline.ground.errors import InvalidInput, StoreUnavailable
 from plumbline.ground.telemetry import log_failure
-from plumbline.judging.ports.readiness import Readiness, State
+from plumbline.judging.ports.observation import Readiness, State
 from plumbline.rows.jobs.chunk_table import ChunkName, ChunkTable, LeftRows, sweep
 from plumbline.rows.jobs.job import Held, JobState, Lease, NewJob, PendingRow
 from plumbline.rows.jobs.job_table import JobTable

@@ -8,7 +8,7 @@ from typing import BinaryIO, Final, NamedTuple
 import msgspec
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.judging.text.input import Sample
+from plumbline.judging.text.sample import Sample
 from plumbline.rows.records.reading import read_records
 from plumbline.rows.records.record import Record, RecordProblem
 

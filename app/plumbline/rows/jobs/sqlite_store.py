@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import structlog
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.judging.ports.readiness import Readiness, State
+from plumbline.judging.ports.observation import Readiness, State
 from plumbline.rows.jobs.chunk_table import ChunkTable, LeftRows
 from plumbline.rows.jobs.job import MAX_CRASHES, VALIDATION, Held, JobState, Lease, NewJob, PendingRow
 from plumbline.rows.jobs.job_table import JobTable

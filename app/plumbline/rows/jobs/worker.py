@@ -12,7 +12,7 @@ import structlog
 
 from plumbline.ground.errors import PlumblineError, StoreUnavailable
 from plumbline.ground.telemetry import log_failure
-from plumbline.judging.ports.observation import SILENT, Observer
+from plumbline.judging.ports.observation import NULL_OBSERVER, Observer
 from plumbline.rows.jobs.chunk_run import (
     ChunkRun,
     HandlerOf,
@@ -44,7 +44,7 @@ class Worker:
         pace: Pace | None = None,
         *,
         pause_reason: PauseReason = never_pause,
-        observer: Observer = SILENT,
+        observer: Observer = NULL_OBSERVER,
     ) -> None:
         self._store = store
         self._handler_of = handler_of
@@ -108,7 +108,7 @@ class Worker:
         run = ChunkRun(
             self._store, lease, self._pace, self._slots, pause_reason=self._pause_reason, observer=self._observer
         )
-        self._observer.chunk_begun()
+        self._observer.chunk_started()
         task = asyncio.create_task(self._work(run))
         self._runs[task] = run
         task.add_done_callback(self._ended)

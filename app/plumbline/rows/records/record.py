@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from plumbline.judging.text.input import Sample
+from plumbline.judging.text.sample import Sample
 
 
 class Record(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-from plumbline.judging.text.input import Sample
+from plumbline.judging.text.sample import Sample
 from plumbline.rows.records.columns import ColumnMap
 from plumbline.rows.records.record import BadRow, RawRow, Record
 from plumbline.rows.records.value_kinds import checked_text, shown

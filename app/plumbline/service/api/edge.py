@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from plumbline.ground.errors import BadRequest, BodyTooSlow, MalformedBody, UnsupportedBody
-from plumbline.judging.ports.observation import SILENT, Observer, RequestNote
+from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, RequestRecord
 from plumbline.service.api.body_stream import StreamedBody, end_early, too_large
 from plumbline.service.api.gzip_body import ACCEPTED_CODING, GunzippedBody, forget_coding, is_gzip
 from plumbline.service.api.problems import ErrorBoundary, error_response
@@ -37,7 +37,7 @@ def install_edge(
     max_body_bytes_by_prefix: Mapping[str, int] | None = None,
     max_streamed_bytes_by_path: Mapping[str, int] | None = None,
     admission: Callable[[ASGIApp], ASGIApp] | None = None,
-    observer: Observer = SILENT,
+    observer: Observer = NULL_OBSERVER,
 ) -> None:
     """Puts the edge around the app; call it after every other `add_middleware`, so that it is outermost.
 
@@ -65,7 +65,7 @@ class RequestContext:
     The event has the route's template, never the raw path, query, headers or body; 499 is a caller who left.
     """
 
-    def __init__(self, app: ASGIApp, observer: Observer = SILENT) -> None:
+    def __init__(self, app: ASGIApp, observer: Observer = NULL_OBSERVER) -> None:
         self._app = app
         self._observer = observer
 
@@ -217,9 +217,9 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
-def _request_note(scope: Scope) -> RequestNote:
+def _request_note(scope: Scope) -> RequestRecord:
     method = scope["method"] if scope["method"] in _METHODS else "other"
-    return RequestNote(method, Headers(scope=scope).get("traceparent"), status=_CLIENT_CLOSED)
+    return RequestRecord(method, Headers(scope=scope).get("traceparent"), status=_CLIENT_CLOSED)
 
 
 def _request_id(scope: Scope) -> str:

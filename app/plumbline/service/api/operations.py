@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.params import Depends
 from fastapi.responses import PlainTextResponse
 
-from plumbline.judging.ports.readiness import Readiness, State
+from plumbline.judging.ports.observation import Readiness, State
 from plumbline.judging.tiers.cascade import JudgeCascade
 from plumbline.schemas.operations import Health, ReadinessReport, StoreReadiness, TierReadiness, VersionReport
 from plumbline.service.api.problems import problem_responses

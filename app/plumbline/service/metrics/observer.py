@@ -16,9 +16,9 @@ from plumbline.judging.ports.observation import (
     ANSWERED,
     INTERRUPTED,
     CacheOutcome,
-    JudgeCallNote,
-    RequestNote,
-    TierNote,
+    JudgeCallRecord,
+    RequestRecord,
+    TierRecord,
 )
 from plumbline.service.metrics.measured import Measured
 from plumbline.service.metrics.parts import EncoderPart, StorePart
@@ -105,7 +105,7 @@ class Metrics:
     # --- what is told
 
     @contextmanager
-    def request(self, note: RequestNote) -> Iterator[None]:
+    def request(self, note: RequestRecord) -> Iterator[None]:
         started = time.perf_counter()
         self._measured.requests_under_way.inc()
         try:
@@ -116,7 +116,7 @@ class Metrics:
             self._measured.request_seconds.labels(note.route, note.method).observe(time.perf_counter() - started)
 
     @contextmanager
-    def tier(self, note: TierNote) -> Iterator[None]:
+    def tier(self, note: TierRecord) -> Iterator[None]:
         started = time.perf_counter()
         try:
             yield
@@ -128,7 +128,7 @@ class Metrics:
                 self._measured.tier_failures.labels(note.tier, note.outcome).inc()
 
     @contextmanager
-    def judge_call(self, note: JudgeCallNote) -> Iterator[None]:
+    def judge_call(self, note: JudgeCallRecord) -> Iterator[None]:
         started = time.perf_counter()
         try:
             yield
@@ -136,7 +136,7 @@ class Metrics:
             if note.has_left:
                 self._count_call(note, time.perf_counter() - started)
 
-    def _count_call(self, note: JudgeCallNote, seconds: float) -> None:
+    def _count_call(self, note: JudgeCallRecord, seconds: float) -> None:
         model = (note.provider, note.model)
         self._measured.judge_calls.labels(*model, note.outcome).inc()
         self._measured.judge_seconds.labels(*model).observe(seconds)
@@ -152,10 +152,10 @@ class Metrics:
         else:
             self._measured.judge_cost.labels(*model).inc(note.cost)
 
-    def verdict_looked_up(self, outcome: CacheOutcome) -> None:
+    def on_cache_lookup(self, outcome: CacheOutcome) -> None:
         self._measured.verdict_lookups.labels(outcome).inc()
 
-    def chunk_begun(self) -> None:
+    def chunk_started(self) -> None:
         self._measured.chunks_begun.inc()
         self._measured.chunks_under_way.inc()
 

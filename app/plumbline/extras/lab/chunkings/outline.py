@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from plumbline.extras.lab.heading_text import heading_text
-from plumbline.judging.text.blocks import Block, split_blocks
+from plumbline.judging.text.blocks import TextBlock, split_blocks
 
 _UNDERLINED: Final = re.compile(r"[=-]+\s*\Z")
 # Below the six levels of Markdown: a line that is bold from end to end.
@@ -26,7 +26,7 @@ class Section(NamedTuple):
     start: int
     end: int
     path: str
-    blocks: tuple[Block, ...]
+    blocks: tuple[TextBlock, ...]
 
 
 def sections_of(text: str) -> Iterator[Section]:
@@ -37,7 +37,7 @@ def sections_of(text: str) -> Iterator[Section]:
     the section that follows.
     """
     levels: list[tuple[int, str]] = []
-    blocks: list[Block] = []
+    blocks: list[TextBlock] = []
     has_text = False
     for block in split_blocks(text):
         level = _level_of(text, block)
@@ -56,13 +56,13 @@ def sections_of(text: str) -> Iterator[Section]:
         yield _section(levels, blocks)
 
 
-def _section(levels: list[tuple[int, str]], blocks: list[Block]) -> Section:
+def _section(levels: list[tuple[int, str]], blocks: list[TextBlock]) -> Section:
     return Section(
         blocks[0].start, blocks[-1].end, " > ".join(filter(None, (title for _, title in levels))), tuple(blocks)
     )
 
 
-def _level_of(text: str, block: Block) -> int:
+def _level_of(text: str, block: TextBlock) -> int:
     """1 for the highest; 0 for what is no heading."""
     if block.kind == "heading":
         heading = text[block.start : block.end]

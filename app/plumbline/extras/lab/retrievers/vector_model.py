@@ -11,7 +11,7 @@ from plumbline.extras.lab.corpus import Chunk
 from plumbline.extras.lab.retrievers.distinct_texts import DistinctTexts, distinct_texts, encodable
 from plumbline.ground.errors import InvalidInput, TierFailure
 from plumbline.models.encoder.model_files import DEFAULT_MODEL, NotLoaded
-from plumbline.models.encoder.text_vectors import Prompts, TextVectors
+from plumbline.models.encoder.text_vectors import TextPrompts, TextVectors
 
 _DIGEST_SHOWN = 12
 # Kept apart from what was seen: the hub cannot be reached from everywhere.
@@ -100,7 +100,7 @@ def loaded(
     Raises:
         InvalidInput: it is not there; says how to get it.
     """
-    prompts = Prompts(settings.query_prompt, settings.document_prompt)
+    prompts = TextPrompts(settings.query_prompt, settings.document_prompt)
     try:
         return TextVectors(settings.model, kind, prompts=prompts, max_active_dims=max_active_dims)
     except NotLoaded as failure:

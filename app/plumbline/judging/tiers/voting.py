@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from plumbline.judging.text.scores import score
 from plumbline.judging.text.verdicts import SUPPORT_BY_VERDICT, Claim, JudgeAccount, Judgement, Verdict
-from plumbline.judging.tiers.evidence.settlement import doubts
+from plumbline.judging.tiers.evidence.verdict_rules import doubts
 
 _ACCUSATIONS = (Verdict.CONTRADICTED, Verdict.NOT_MENTIONED)
 
 
-def majority(claims: Sequence[Claim], votes: Sequence[Mapping[str, Claim]]) -> tuple[Claim, ...]:
+def majority_vote(claims: Sequence[Claim], votes: Sequence[Mapping[str, Claim]]) -> tuple[Claim, ...]:
     """Each claim with the verdict of most votes, its own among them; of as many on both sides, the lower support.
 
     A claim on which votes differ carries the flag `disputed`. A vote that leaves a claim out abstains on it.
@@ -33,8 +33,8 @@ def faithfulness_by_vote(claims: Sequence[Claim], votes: Sequence[Mapping[str, C
     """What the answer would score by each vote alone: that of `claims` first. Empty when there is only that one."""
     if not votes:
         return ()
-    ballots = [claims, *([vote.get(claim.id, claim) for claim in claims] for vote in votes)]
-    scores = [_faithfulness(ballot) for ballot in ballots]
+    vote_scores = [claims, *([vote.get(claim.id, claim) for claim in claims] for vote in votes)]
+    scores = [_faithfulness(ballot) for ballot in vote_scores]
     return tuple(each for each in scores if each is not None)
 
 

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbline.judging.tiers.support.near_pairs import NearPairs
+from plumbline.judging.tiers.support.cooccurrence import Cooccurrence
 
 _WORDS = st.lists(st.sampled_from(["lamp", "keeper", "gate", "rope", "harbour", "harbours"]), max_size=8)
 
 
 def _share(asked: str, *sentences: str) -> float:
     words = asked.split()
-    return NearPairs([sentence.split() for sentence in sentences], [words]).share(words)
+    return Cooccurrence([sentence.split() for sentence in sentences], [words]).share(words)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_words_of_two_sentences_are_not_near() -> None:
 
 
 def test_words_that_nobody_asks_for_still_keep_others_apart() -> None:
-    pairs = NearPairs([["keeper", "a", "b", "c", "lamp"]], [["keeper", "lamp"]])
+    pairs = Cooccurrence([["keeper", "a", "b", "c", "lamp"]], [["keeper", "lamp"]])
 
     assert pairs.share(["keeper", "lamp"]) == 0.0
 
@@ -61,7 +61,7 @@ def test_a_word_that_no_context_has_is_not_near_itself() -> None:
 @given(st.lists(_WORDS, max_size=4), _WORDS)
 @settings(max_examples=200)
 def test_the_share_is_that_of_a_search_of_every_pair_of_places(sentences: list[list[str]], asked: list[str]) -> None:
-    share = NearPairs(sentences, [asked, ["other"]]).share(asked)
+    share = Cooccurrence(sentences, [asked, ["other"]]).share(asked)
 
     assert share == _naive(sentences, asked)
 

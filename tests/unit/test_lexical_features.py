@@ -4,15 +4,20 @@ import math
 
 import pytest
 
-from plumbline.judging.tiers.support.wording import CHARACTER_MEASURES, WORD_MEASURES, Wording, measure_wording
+from plumbline.judging.tiers.support.lexical_features import (
+    CHARACTER_MEASURES,
+    WORD_MEASURES,
+    LexicalFeatures,
+    measure_lexical_features,
+)
 from tests.doubles.fakes import case_of
 
 # -ln(1.05 - share) of no pair, of one half, of all.
 NO_PAIR, HALF, ALL = -math.log(1.05), -math.log(0.55), -math.log(0.05)
 
 
-def _wording(answer: str, *contexts: str) -> Wording:
-    (wording,) = measure_wording(case_of(answer, *contexts)).values()
+def _wording(answer: str, *contexts: str) -> LexicalFeatures:
+    (wording,) = measure_lexical_features(case_of(answer, *contexts)).values()
     return wording
 
 
@@ -75,14 +80,16 @@ def test_beyond_a_few_one_more_name_or_number_says_nothing_new() -> None:
 
 
 def test_each_checkable_sentence_is_measured() -> None:
-    measured = measure_wording(case_of("# Lamps\n\nThe lamp burns. I don't know. Orwin fishes.", "The lamp burns."))
+    measured = measure_lexical_features(
+        case_of("# Lamps\n\nThe lamp burns. I don't know. Orwin fishes.", "The lamp burns.")
+    )
 
     assert [measured[at].measures["character_coverage"] for at in sorted(measured)] == [1.0, 0.0]
     assert len(measured) == 2
 
 
 def test_an_answer_without_a_checkable_sentence_has_no_wording() -> None:
-    assert measure_wording(case_of("---", "The lamp burns.")) == {}
+    assert measure_lexical_features(case_of("---", "The lamp burns.")) == {}
 
 
 def test_without_contexts_nothing_is_covered() -> None:

@@ -10,13 +10,13 @@ from typing import Final, TypeVar
 
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
-from plumbline.judging.text.sample import SegmentedSample
+from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import INCOMPLETE, Claim, Verdict
 from plumbline.judging.text.words import content_words
+from plumbline.judging.tiers import offload
 from plumbline.judging.tiers.context_windows import Window
 from plumbline.judging.tiers.evidence.search import EvidenceSearch
-from plumbline.judging.tiers.evidence.settlement import doubts
-from plumbline.judging.tiers.placement import are_small, placed
+from plumbline.judging.tiers.evidence.verdict_rules import doubts
 from plumbline.judging.tiers.prompts import Prompt
 from plumbline.judging.tiers.questions import Mark, claims_question, random_mark, sentences_question
 from plumbline.judging.tiers.reply_claims import UNANSWERED, checked_claims, drafted_claims
@@ -44,7 +44,7 @@ def verdicts_in(max_output_tokens: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Prompts:
+class JudgePrompts:
     """The instructions in the language of the sample."""
 
     verify: Prompt
@@ -52,13 +52,13 @@ class Prompts:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class PreparedSample:
     """A sample made ready for judges: cut into windows, its contexts searchable. `is_small`: see `placement`."""
 
     segmented: SegmentedSample
     windows: tuple[Window, ...]
     search: EvidenceSearch
-    prompts: Prompts
+    prompts: JudgePrompts
     max_output_tokens: int
     is_small: bool
     mark: Mark = random_mark
@@ -70,7 +70,7 @@ class Case:
 
 
 @dataclass(slots=True)
-class Hearing:
+class JudgeSession:
     """What is asked of one chat model about one sample; `flags` and `models` fill up as it answers.
 
     Args:
@@ -78,7 +78,7 @@ class Hearing:
         executor: where replies are read and quotes searched.
     """
 
-    case: Case
+    sample: PreparedSample
     chat: ChatModel
     ledger: Ledger
     until: float
@@ -86,7 +86,7 @@ class Hearing:
     flags: dict[str, None] = field(default_factory=dict)
     models: dict[str, None] = field(default_factory=dict)
 
-    async def claims(self) -> tuple[Claim, ...]:
+    async def first_pass(self) -> tuple[Claim, ...]:
         """The claims of every checkable sentence with their verdicts, in the order of the answer.
 
         One call, as a rule; more where the contexts need several windows or the answer several replies, and one for
@@ -95,17 +95,17 @@ class Hearing:
         Raises:
             TierFailure: a call failed, or sentences stay without a verdict.
         """
-        first, *others = self.case.windows
-        batches = list(_batches(self.case))
+        first, *others = self.sample.windows
+        batches = list(_batches(self.sample))
         drafted = await _all(self._draft(batch, first) for batch in batches)
         claims = [claim for draft in drafted for claim in draft]
         if others:
-            claims = await self._read_on(claims, others)
+            claims = await self._check_remaining_windows(claims, others)
         return await self._second_look(claims)
 
     async def verdicts(self, claims: Sequence[Claim], *, temperature: float | None = None) -> Mapping[str, Claim]:
         """This model's verdicts on claims that another one made, over all windows; those it left out are missing."""
-        found = await _all(self._check(claims, window, temperature) for window in self.case.windows)
+        found = await _all(self._check(claims, window, temperature) for window in self.sample.windows)
         best: dict[str, Claim] = {}
         for verdicts in found:
             for claim_id, claim in verdicts.items():
@@ -114,25 +114,25 @@ class Hearing:
 
     async def _draft(self, batch: Mapping[int, int], window: Window) -> list[Claim]:
         """The claims of a batch of sentences; a sentence without a readable answer is one unanswered claim."""
-        case = self.case
+        sample = self.sample
         reply = await self._ask(
             sentences_question(
-                case.prompts.verify,
-                case.segmented,
+                sample.prompts.verify,
+                sample.segmented,
                 window=window,
                 batch=batch,
-                max_output_tokens=case.max_output_tokens,
-                mark=case.mark,
+                max_output_tokens=sample.max_output_tokens,
+                mark=sample.mark,
             )
         )
 
         return await self._claims_of(
             reply,
             lambda: read_sentences(reply.content, batch.values(), is_truncated=reply.is_truncated),
-            lambda reading: drafted_claims(reading, batch, case.segmented, case.search),
+            lambda reading: drafted_claims(reading, batch, sample.segmented, sample.search),
         )
 
-    async def _read_on(self, claims: list[Claim], windows: Sequence[Window]) -> list[Claim]:
+    async def _check_remaining_windows(self, claims: list[Claim], windows: Sequence[Window]) -> list[Claim]:
         """The claims after the other windows, each of which is asked for what the first did not support."""
         open_claims = [claim for claim in claims if claim.is_checkable and claim.verdict is not Verdict.SUPPORTED]
         if not open_claims:
@@ -153,8 +153,8 @@ class Hearing:
         asked = [claim for claim in claims if UNANSWERED in claim.flags or doubts(claim)]
         if not asked:
             return tuple(claims)
-        window = await placed(
-            lambda: _nearest_window(asked, self.case.windows), self.executor, is_small=self.case.is_small
+        window = await offload.run(
+            lambda: _nearest_window(asked, self.sample.windows), self.executor, inline=self.sample.is_small
         )
         try:
             looked = await self._check(asked, window)
@@ -173,39 +173,39 @@ class Hearing:
         self, claims: Sequence[Claim], window: Window, temperature: float | None = None
     ) -> dict[str, Claim]:
         """The claims that this model gave a verdict on, by id, with that verdict."""
-        size = self.case.verdicts_a_reply
+        size = self.sample.verdicts_a_reply
         parts = [claims[start : start + size] for start in range(0, len(claims), size)]
         found = await _all(self._check_some(part, window, temperature) for part in parts)
         return {claim_id: claim for some in found for claim_id, claim in some.items()}
 
     async def _check_some(self, claims: Sequence[Claim], window: Window, temperature: float | None) -> dict[str, Claim]:
-        case = self.case
+        sample = self.sample
         reply = await self._ask(
             claims_question(
-                case.prompts.check,
-                case.segmented,
+                sample.prompts.check,
+                sample.segmented,
                 window=window,
                 claims=claims,
-                max_output_tokens=case.max_output_tokens,
+                max_output_tokens=sample.max_output_tokens,
                 temperature=temperature,
-                mark=case.mark,
+                mark=sample.mark,
             )
         )
 
         return await self._claims_of(
             reply,
             lambda: read_claims(reply.content, {claim.id for claim in claims}, is_truncated=reply.is_truncated),
-            lambda reading: checked_claims(reading, claims, case.search),
+            lambda reading: checked_claims(reading, claims, sample.search),
         )
 
     async def _claims_of(self, reply: ChatReply, read: Callable[[], ReadingT], settled: Callable[[ReadingT], T]) -> T:
         """The claims of a reply: made in a thread where texts are long, or quotes must be looked for."""
-        is_small = self.case.is_small and are_small((reply.content,))
-        reading = await placed(read, self.executor, is_small=is_small)
+        is_small = self.sample.is_small and offload.are_small((reply.content,))
+        reading = await offload.run(read, self.executor, inline=is_small)
         self.flags.update(dict.fromkeys(reading.flags))
         # One that stands nowhere as it is takes milliseconds to look for.
-        is_quick = is_small and all(map(self.case.search.stands_verbatim, reading.quotes))
-        return await placed(lambda: settled(reading), self.executor, is_small=is_quick)
+        is_quick = is_small and all(map(self.sample.search.stands_verbatim, reading.quotes))
+        return await offload.run(lambda: settled(reading), self.executor, inline=is_quick)
 
     async def _ask(self, request: ChatRequest) -> ChatReply:
         reply = await self.chat.complete(request, seconds=max(0.0, self.until - time.monotonic()), ledger=self.ledger)
@@ -236,10 +236,10 @@ async def _all(calls: Iterable[Coroutine[None, None, T]]) -> list[T]:
     return [task.result() for task in tasks]
 
 
-def _batches(case: Case) -> Iterator[dict[int, int]]:
+def _batches(sample: PreparedSample) -> Iterator[dict[int, int]]:
     """The checkable sentences in runs whose verdicts fit into one reply: numbers from 1 by position."""
-    numbered = iter({position: number for number, position in enumerate(case.segmented.checkable, start=1)}.items())
-    while batch := dict(islice(numbered, case.verdicts_a_reply)):
+    numbered = iter({position: number for number, position in enumerate(sample.segmented.checkable, start=1)}.items())
+    while batch := dict(islice(numbered, sample.verdicts_a_reply)):
         yield batch
 
 

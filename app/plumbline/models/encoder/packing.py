@@ -14,7 +14,7 @@ _COMMON = _SHARED[-1]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RowSlot:
     """Where a text lies: tokens [start, start + length) of a row."""
 
     row: int
@@ -23,7 +23,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class PackedBatch:
     """What a model is given, each of shape (rows, length).
 
     `tokens`; `positions`: of each token within its text; `owners`: the number of its text, -1 for padding. `places`:
@@ -33,7 +33,7 @@ class Batch:
     tokens: NDArray[np.int64]
     positions: NDArray[np.int64]
     owners: NDArray[np.int64]
-    places: Sequence[Place]
+    places: Sequence[RowSlot]
 
     def may_see(self) -> NDArray[np.float32]:
         """Shape (rows, 1, length, length): 0 where a token may look at another, of its own text, else very little."""
@@ -41,7 +41,7 @@ class Batch:
         return np.where(same, np.float32(0.0), np.finfo(np.float32).min)[:, None]
 
 
-def places_in_rows(lengths: Sequence[int], *, budget: int, shares: bool) -> list[Place | None]:
+def places_in_rows(lengths: Sequence[int], *, budget: int, shares: bool) -> list[RowSlot | None]:
     """Where each text lies in the next batch, None for those that it has no room for; the first one always has.
 
     Args:
@@ -57,16 +57,16 @@ def places_in_rows(lengths: Sequence[int], *, budget: int, shares: bool) -> list
     return max(tries, key=lambda found: found[0])[1]
 
 
-def _first_fit(lengths: Sequence[int], size: int, *, rows: int, shares: bool) -> tuple[float, list[Place | None]]:
+def _first_fit(lengths: Sequence[int], size: int, *, rows: int, shares: bool) -> tuple[float, list[RowSlot | None]]:
     """The share of the rows that is filled, and the places: each text in the first row that has room."""
     filled = [0] * rows
-    places: list[Place | None] = []
+    places: list[RowSlot | None] = []
     for length in lengths:
         row = next((row for row, used in enumerate(filled) if used + length <= size and (shares or not used)), None)
         if row is None:
             places.append(None)
             continue
-        places.append(Place(row, filled[row], length))
+        places.append(RowSlot(row, filled[row], length))
         filled[row] += length
     return sum(filled) / (rows * size), places
 
@@ -81,7 +81,7 @@ def row_length(longest: int) -> int:
     return length
 
 
-def batch_of(texts: Sequence[Sequence[int]], places: Sequence[Place]) -> Batch:
+def batch_of(texts: Sequence[Sequence[int]], places: Sequence[RowSlot]) -> PackedBatch:
     """The texts at their places, in rows no longer than needed."""
     rows = 1 + max(place.row for place in places)
     length = row_length(max(place.start + place.length for place in places))
@@ -92,12 +92,12 @@ def batch_of(texts: Sequence[Sequence[int]], places: Sequence[Place]) -> Batch:
         tokens[place.row, span] = text
         positions[place.row, span] = np.arange(place.length)
         owners[place.row, span] = number
-    return Batch(tokens, positions, owners, places)
+    return PackedBatch(tokens, positions, owners, places)
 
 
 def forward_in_rows(
     texts: Sequence[Sequence[int]],
-    forward: Callable[[Batch], NDArray[np.float32]],
+    forward: Callable[[PackedBatch], NDArray[np.float32]],
     *,
     budget: int,
     shares: bool,

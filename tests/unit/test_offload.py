@@ -12,7 +12,7 @@ from plumbline.judging.scoring import Options, Scorer
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.tiers.cascade import JudgeCascade
 from plumbline.judging.tiers.llm import LlmTier, PromptSet
-from plumbline.judging.tiers.placement import SMALL_CHARACTERS
+from plumbline.judging.tiers.offload import SMALL_CHARACTERS
 from plumbline.judging.tiers.prompts import PromptLibrary
 from tests.doubles.fakes import ScriptedChat
 

@@ -26,7 +26,7 @@ _VERBATIM_SHARE = 0.95
 _VERBATIM_MIN_WORDS = 3
 
 
-def settle(claim: Claim, search: EvidenceSearch, *, is_derived: bool) -> Claim:
+def apply_evidence(claim: Claim, search: EvidenceSearch, *, is_derived: bool) -> Claim:
     """The claim with the verdict that its evidence allows, and flags that say what is wrong with it.
 
     The rules, and what each does to the score: docs/decisions/0003-evidence.md.

@@ -25,8 +25,8 @@ def is_small(sample: Sample) -> bool:
     return are_small((sample.question, sample.answer, sample.reference or "", *sample.contexts))
 
 
-async def placed(work: Callable[[], T], executor: Executor, *, is_small: bool) -> T:
-    """What `work` returns: computed here and now when it is small, in the executor otherwise."""
-    if is_small:
+async def run(work: Callable[[], T], executor: Executor, *, inline: bool) -> T:
+    """Run `work` on the event loop if `inline`, else in `executor`."""
+    if inline:
         return work()
     return await asyncio.get_running_loop().run_in_executor(executor, work)

@@ -19,7 +19,7 @@ _MAX_PLACES = 1_024
 _MAX_COMPARED = 4
 
 
-class Places:
+class NgramIndex:
     """The places of a text's runs of characters; time and memory grow with its length, a look-up hardly does."""
 
     def __init__(self, text: str) -> None:

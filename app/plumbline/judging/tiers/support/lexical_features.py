@@ -11,11 +11,11 @@ from functools import cached_property
 import numpy as np
 
 from plumbline.judging.text.overlap import ContextIndex
-from plumbline.judging.text.sample import SegmentedSample
+from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.words import FUNCTION_CHARACTERS, Words, characters_of, words_of
+from plumbline.judging.tiers.support.cooccurrence import Cooccurrence
 from plumbline.judging.tiers.support.grams import Cover, Units, characters, cover, unit_of
 from plumbline.judging.tiers.support.names_numbers import unknown_names, unknown_numbers
-from plumbline.judging.tiers.support.near_pairs import NearPairs
 
 # By name; the first says most by itself.
 WORD_MEASURES = ("character_coverage", "near_pairs", "unknown_names", "unknown_numbers")
@@ -34,11 +34,11 @@ _PRIVATE_USE_SIZE = 0x1900
 
 
 @dataclass(frozen=True, slots=True)
-class Wording:
+class LexicalFeatures:
     """What was measured of one sentence.
 
-    `measures` by name, see `measure_wording`; `rows`: the index's sentences that hold most of it, shortest first, few;
-    `is_whole`: they hold all of it; `unknown`: names and numbers that no context has.
+    `measures` by name, see `measure_lexical_features`; `rows`: the few sentences of the index that hold most of it,
+    shortest first; `is_whole`: they hold all of it; `unknown`: names and numbers that no context has.
     """
 
     measures: Mapping[str, float]
@@ -47,7 +47,7 @@ class Wording:
     unknown: tuple[str, ...]
 
 
-def measure_wording(case: SegmentedSample) -> dict[int, Wording]:
+def measure_lexical_features(sample: SegmentedSample) -> dict[int, LexicalFeatures]:
     """The wording of each checkable sentence, by its position.
 
     English, and every language without measures of its own:
@@ -61,12 +61,12 @@ def measure_wording(case: SegmentedSample) -> dict[int, Wording]:
         `character_pairs` in [0, 1]: share of the pairs of neighbours found anywhere, and in the best: the mean.
         `unknown_numbers`, as above.
     """
-    texts = [case.sentences[position].text for position in case.checkable]
+    texts = [sample.sentences[position].text for position in sample.checkable]
     if not texts:
         return {}
-    measure = _by_characters if case.language == "zh" else _by_words
-    measured = measure(texts, [words_of(text) for text in texts], _Passages(case.index))
-    return dict(zip(case.checkable, measured, strict=True))
+    measure = _by_characters if sample.language == "zh" else _by_words
+    measured = measure(texts, [words_of(text) for text in texts], _Passages(sample.index))
+    return dict(zip(sample.checkable, measured, strict=True))
 
 
 class _Passages:
@@ -92,14 +92,14 @@ class _Passages:
                     rows.setdefault(word, []).append(number)
         return {word: tuple(numbers) for word, numbers in rows.items()}
 
-    def wording(self, measures: Mapping[str, float], covered: Cover, unknown: tuple[str, ...]) -> Wording:
+    def features(self, measures: Mapping[str, float], covered: Cover, unknown: tuple[str, ...]) -> LexicalFeatures:
         rows = tuple(self.rows[number] for number in covered.rows)
-        return Wording(measures, rows, covered.best == 1.0, unknown)
+        return LexicalFeatures(measures, rows, covered.best == 1.0, unknown)
 
 
-def _by_words(texts: Sequence[str], words: Sequence[Words], passages: _Passages) -> list[Wording]:
+def _by_words(texts: Sequence[str], words: Sequence[Words], passages: _Passages) -> list[LexicalFeatures]:
     covers = cover(_spelt(words), _spelt(passages.words), size=_CHARACTERS_IN_GRAM)
-    pairs = NearPairs((known.content for known in passages.words), (asked.content for asked in words))
+    pairs = Cooccurrence((known.content for known in passages.words), (asked.content for asked in words))
     found = []
     for text, spoken, found_runs in zip(texts, words, covers, strict=True):
         covered = _covered(spoken, found_runs, passages)
@@ -110,11 +110,11 @@ def _by_words(texts: Sequence[str], words: Sequence[Words], passages: _Passages)
             "unknown_names": float(min(_MAX_NAMES, len(names))),
             "unknown_numbers": float(min(_MAX_NUMBERS, len(numbers))),
         }
-        found.append(passages.wording(measures, covered, (*names, *numbers)))
+        found.append(passages.features(measures, covered, (*names, *numbers)))
     return found
 
 
-def _by_characters(texts: Sequence[str], words: Sequence[Words], passages: _Passages) -> list[Wording]:
+def _by_characters(texts: Sequence[str], words: Sequence[Words], passages: _Passages) -> list[LexicalFeatures]:
     asked, known = [characters_of(text) for text in texts], [characters_of(text) for text in passages.texts]
     ids: dict[str, int] = {}
     units, others = _numbered(asked, ids), _numbered(known, ids)
@@ -130,7 +130,7 @@ def _by_characters(texts: Sequence[str], words: Sequence[Words], passages: _Pass
             "character_pairs": (pair.anywhere + pair.best) / 2 if len(text) > 1 else single.best,
             "unknown_numbers": float(min(_MAX_NUMBERS, len(numbers))),
         }
-        found.append(passages.wording(measures, pair if pair.best == 1.0 else single, numbers))
+        found.append(passages.features(measures, pair if pair.best == 1.0 else single, numbers))
     return found
 
 

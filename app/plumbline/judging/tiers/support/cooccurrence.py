@@ -9,7 +9,7 @@ _STEM = 5
 _NEAR = 3
 
 
-class NearPairs:
+class Cooccurrence:
     """The pairs that sentences of the contexts hold, among the words that are asked for; linear in their length."""
 
     def __init__(self, sentences: Iterable[Sequence[str]], asked: Iterable[Sequence[str]]) -> None:

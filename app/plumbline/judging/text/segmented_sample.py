@@ -1,0 +1,51 @@
+"""The input: a sample, and the same sample cut into sentences once for every tier."""
+
+from dataclasses import dataclass
+
+from plumbline.judging.text.checkable import checkable_positions
+from plumbline.judging.text.overlap import ContextIndex
+from plumbline.judging.text.sample import Sample
+from plumbline.judging.text.segmentation import Sentence, split_sentences
+from plumbline.judging.text.words import Language, has_letters, language_of
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentedSample:
+    """A sample with the sentences of its answer and of each of its contexts.
+
+    `sentences` holds every span of the answer in order, markup included; `context_sentences[i]` those of context i.
+    `checkable` are the positions of the sentences that assert something; `index` holds the contexts' words.
+    `language` is that of the answer, or of the contexts when the answer has no letters ("42").
+    """
+
+    source: Sample
+    sentences: tuple[Sentence, ...]
+    context_sentences: tuple[tuple[Sentence, ...], ...]
+    checkable: tuple[int, ...]
+    index: ContextIndex
+    language: Language
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the answer holds no letter and no digit."""
+        return all(sentence.kind == "markup" for sentence in self.sentences)
+
+    @property
+    def has_context(self) -> bool:
+        """Whether any context holds a letter or a digit."""
+        return any(sentence.kind != "markup" for sentences in self.context_sentences for sentence in sentences)
+
+
+def segment(sample: Sample) -> SegmentedSample:
+    """The sample with its texts cut into sentences; linear in their length."""
+    sentences = split_sentences(sample.answer)
+    speaking = sample.answer if has_letters(sample.answer) else " ".join(sample.contexts)
+    context_sentences = tuple(split_sentences(context) for context in sample.contexts)
+    return SegmentedSample(
+        source=sample,
+        sentences=sentences,
+        context_sentences=context_sentences,
+        checkable=checkable_positions(sentences),
+        index=ContextIndex(context_sentences),
+        language=language_of(speaking),
+    )
