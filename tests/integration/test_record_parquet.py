@@ -101,7 +101,7 @@ for opened in (read_records, ResultWriter):
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    said = "a.parquet: Parquet needs pyarrow; install it with: pip install 'plumbline[pyarrow]'\n"
+    said = "a.parquet: Parquet needs pyarrow; install it with: pip install 'plumbline-rag[pyarrow]'\n"
     assert done.stdout == said * 2
     assert [each.name for each in tmp_path.iterdir()] == ["a.parquet"]
 

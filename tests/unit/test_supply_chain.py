@@ -74,8 +74,17 @@ def test_the_image_has_all_that_is_needed_and_nothing_else() -> None:
 
 def own_requirements() -> list[Requirement]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = [line for extra in EXTRAS for line in project["optional-dependencies"][extra]]
-    return [Requirement(line) for line in (*project["dependencies"], *extras)]
+    left, found = [Requirement(line) for line in project["dependencies"]], []
+    left.append(Requirement(f"{project['name']}[{','.join(EXTRAS)}]"))
+    while left:
+        requirement = left.pop()
+        if requirement.name == project["name"]:
+            left += [
+                Requirement(line) for each in requirement.extras for line in project["optional-dependencies"][each]
+            ]
+        else:
+            found.append(requirement)
+    return found
 
 
 def required(name: str, extras: Iterable[str]) -> Iterator[Requirement]:

@@ -55,4 +55,4 @@ def test_without_the_extra(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", find)
     said = told(DATABASE_URL="postgresql://u:secret-word@127.0.0.1:1/jobs")
 
-    assert "pip install 'plumbline[postgres]'" in said
+    assert "pip install 'plumbline-rag[postgres]'" in said

@@ -10,6 +10,7 @@ from plumbline import __version__
 from plumbline.ground.errors import PlumblineError
 
 _USAGE_ERROR = 2
+_NEEDS_SERVICE = "needs the service: pip install 'plumbline-rag[service]'"
 # A process loads the file of its own command alone; all of them take some tenths of a second.
 _FILE_BY_COMMAND: Mapping[str, str] = MappingProxyType(
     {
@@ -30,13 +31,18 @@ _FILE_BY_COMMAND: Mapping[str, str] = MappingProxyType(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command and returns its exit code: 0, or 2 with one line on standard error for what the user can fix."""
+    """Run the command and return its exit code: 0, or 2 with one line on standard error for what the user can fix."""
     given = sys.argv[1:] if arguments is None else arguments
-    options = _parser(given).parse_args(given)
     try:
+        options = _parser(given).parse_args(given)
         code: int = options.run(options)
     except PlumblineError as error:
         sys.stderr.write(f"plumbline: {error}\n")
+        return _USAGE_ERROR
+    except ModuleNotFoundError as error:
+        if not _is_third_party(error):
+            raise
+        sys.stderr.write(f"plumbline {given[0]} {_NEEDS_SERVICE}\n")
         return _USAGE_ERROR
     return code
 
@@ -46,8 +52,19 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"plumbline {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for file in _files(arguments):
-        import_module(f"plumbline.cli.{file}").add_command(commands)
+        try:
+            import_module(f"plumbline.cli.{file}").add_command(commands)
+        except ModuleNotFoundError as error:
+            # The base install has no service: the list of all commands says so of each that needs it.
+            if not _is_third_party(error) or (arguments and _FILE_BY_COMMAND.get(arguments[0]) == file):
+                raise
+            for command in (name for name, place in _FILE_BY_COMMAND.items() if place == file):
+                commands.add_parser(command, help=_NEEDS_SERVICE)
     return parser
+
+
+def _is_third_party(error: ModuleNotFoundError) -> bool:
+    return error.name is not None and error.name.partition(".")[0] != "plumbline"
 
 
 def _files(arguments: Sequence[str]) -> Iterable[str]:

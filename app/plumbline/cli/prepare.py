@@ -20,8 +20,8 @@ def add_command(commands: "Commands") -> None:
     prepare = commands.add_parser(
         "prepare",
         help="load the embedding model once and keep what makes the next start fast",
-        description="Loads the embedding model of the settings. With plumbline[openvino] it is converted once and kept "
-        "beside the model, or in the user's cache: while an image is built, for example.",
+        description="Loads the embedding model of the settings. With plumbline-rag[openvino] it is converted once and "
+        "kept beside the model, or in the user's cache: while an image is built, for example.",
     )
     prepare.set_defaults(run=_prepare)
 

@@ -74,7 +74,8 @@ def require_extra() -> None:
     """Raises ConfigurationError where the packages for PostgreSQL are not installed."""
     if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
         raise ConfigurationError(
-            f"PLUMBLINE_DATABASE_URL needs {' and '.join(missing)}; install them with pip install 'plumbline[postgres]'"
+            f"PLUMBLINE_DATABASE_URL needs {' and '.join(missing)}; "
+            "install them with pip install 'plumbline-rag[postgres]'"
         )
 
 

@@ -228,7 +228,7 @@ class Settings(BaseSettings):
     tracing: Literal["off", "otlp"] = Field(
         default="off",
         description="`otlp`: spans go where OpenTelemetry's own `OTEL_*` variables say; needs `pip install "
-        "'plumbline[otel]'`.",
+        "'plumbline-rag[otel]'`.",
     )
 
     @field_validator("api_keys", mode="before")

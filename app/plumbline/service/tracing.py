@@ -148,7 +148,7 @@ def otlp_tracing(version: str) -> Tracing:
         from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
         from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
     except ImportError:
-        raise ConfigurationError("PLUMBLINE_TRACING=otlp needs packages: pip install 'plumbline[otel]'") from None
+        raise ConfigurationError("PLUMBLINE_TRACING=otlp needs packages: pip install 'plumbline-rag[otel]'") from None
     provider = TracerProvider(resource=Resource.create(_resource(version)), shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     return Tracing(provider, version=version)

@@ -130,7 +130,7 @@ def _pyarrow_fs() -> Any:
     try:
         import pyarrow.fs  # noqa: PLC0415
     except ImportError:
-        raise InvalidInput("a URI needs pyarrow; install it with: pip install 'plumbline[pyarrow]'") from None
+        raise InvalidInput("a URI needs pyarrow; install it with: pip install 'plumbline-rag[pyarrow]'") from None
     return pyarrow.fs
 
 

@@ -129,7 +129,7 @@ def _ray() -> Any:
         import ray  # noqa: PLC0415
         import ray.data  # noqa: PLC0415
     except ImportError:
-        raise ConfigurationError('needs Ray; install "plumbline[ray]"') from None
+        raise ConfigurationError('needs Ray; install "plumbline-rag[ray]"') from None
     return ray
 
 

