@@ -27,9 +27,7 @@ from benchmarks.hostile_load import Mixture
 from benchmarks.hostile_requests import BODY_SECONDS, Keys, attacks
 from benchmarks.process_figures import Held, held_by
 from benchmarks.service_process import ServiceProcess, running_service
-from plumbline.service.access.key import Scope
-from plumbline.service.access.key_changes import revoke_key
-from plumbline.service.access.key_file import FILE_NAME
+from plumbline.service.access.keys import KEYS_FILE_NAME, Scope, revoke_key
 from tests.running.judge_process import judge_process
 from tests.running.keyed_service import made_key
 
@@ -65,7 +63,7 @@ def made_keys(folder: Path) -> Keys:
     """Keys in the file of this data folder."""
     folder.mkdir(parents=True, exist_ok=True)
     keys = Keys(made_key(folder, "good"), made_key(folder, "evaluator", Scope.EVALUATE), made_key(folder, "revoked"))
-    revoke_key(folder / FILE_NAME, "revoked")
+    revoke_key(folder / KEYS_FILE_NAME, "revoked")
     return keys
 
 

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from plumbline import __version__
+from plumbline.ground.arrival_times import ArrivalTimes
 from plumbline.ground.concurrency import Threads
 from plumbline.ground.errors import FailureReason
 from plumbline.ground.postgres import SCHEMA as POSTGRES_SCHEMA
@@ -99,6 +100,7 @@ def build(
     mark: Mark = random_mark,
     on_call: Callable[[str, Usage], None] | None = None,
     observer: Observer = NULL_OBSERVER,
+    arrivals: ArrivalTimes | None = None,
 ) -> Service:
     """The running parts; the stack closes them. Within a running event loop.
 
@@ -108,6 +110,7 @@ def build(
         mark: makes the marks around the data of their questions.
         on_call: is told a tenant and what each call to a chat model for it used.
         observer: told what the parts do.
+        arrivals: of the budgets of judges, for other processes too.
     """
     if executor is None:
         executor = Threads(max_workers=plan.settings.cpu_threads, thread_name_prefix="scoring")
@@ -120,7 +123,9 @@ def build(
         max_windows=plan.settings.embedding_max_windows,
     )
     llm: Tier = (
-        _llm_tier(plan, executor, stack, observer) if chats is None else _plain_llm_tier(plan, chats, executor, mark)
+        _llm_tier(plan, executor, stack, observer, arrivals)
+        if chats is None
+        else _plain_llm_tier(plan, chats, executor, mark)
     )
     cascade = JudgeCascade(
         [llm, embedding, LexicalTier(plan.calibrations, executor)],
@@ -131,7 +136,9 @@ def build(
     return Service(cascade, Scorer(cascade, executor, on_call=on_call), slots, encoder)
 
 
-def _llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack, observer: Observer) -> Tier:
+def _llm_tier(
+    plan: Plan, executor: Executor, stack: AsyncExitStack, observer: Observer, arrivals: ArrivalTimes | None
+) -> Tier:
     if not plan.judge_names:
         return AbsentTier(
             TierName.LLM,
@@ -142,7 +149,7 @@ def _llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack, observer: O
     from plumbline.models.chat.chat_models import build_chat_models  # noqa: PLC0415
 
     shared = _shared_database(plan.settings, stack)
-    chats = build_chat_models(plan.settings, shared=shared, observer=observer)
+    chats = build_chat_models(plan.settings, shared=shared, arrivals=arrivals, observer=observer)
     for chat in chats.values():
         stack.push_async_callback(chat.close)
     tier = _plain_llm_tier(plan, chats, executor, random_mark)

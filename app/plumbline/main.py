@@ -18,8 +18,8 @@ from plumbline.ground.settings import Settings, load_settings
 from plumbline.judging.tiers.tier import SentenceEncoder
 from plumbline.rows.jobs.store import JobStore
 from plumbline.schemas.operations import VersionReport
-from plumbline.service.access.access import access_of
-from plumbline.service.access.key import Scope
+from plumbline.service.access.access import build_access
+from plumbline.service.access.keys import Scope
 from plumbline.service.api.admission import Admission
 from plumbline.service.api.auth import Door, make_key_check
 from plumbline.service.api.batches import BATCH_PATH, batch_routes, batch_schemas
@@ -34,8 +34,9 @@ from plumbline.service.api.openapi_schemas import add_schemas
 from plumbline.service.api.operations import metrics_route, operation_routes
 from plumbline.service.api.problems import install_problem_handlers
 from plumbline.service.api.retrieval import MESSAGES, retrieval_routes
-from plumbline.service.listeners import listeners_of
+from plumbline.service.listeners import build_listeners
 from plumbline.service.tracing import Tracing
+from plumbline.service.worker_share import WorkerShare
 
 # FastAPI's own, which is on wherever the process has an OpenTelemetry provider, records paths, queries and the messages
 # of exceptions: words of callers. `plumbline.service.tracing` is in its place.
@@ -48,6 +49,7 @@ def create_app(
     encoder: SentenceEncoder | None = None,
     store: JobStore | None = None,
     tracing: Tracing | None = None,
+    share: WorkerShare | None = None,
 ) -> FastAPI:
     """The service as an ASGI app. Settings, prompts and calibrations are checked here, before anything is served.
 
@@ -56,14 +58,16 @@ def create_app(
         encoder: in place of the sentence-transformers model.
         store: keeps jobs in place of the folder of the settings, with nobody here who works on them.
         tracing: in place of what the settings say of traces.
+        share: of the worker, where several processes serve together.
 
     Raises:
         ConfigurationError, PromptError, CalibrationError: with one line that says what is wrong.
     """
-    settings = settings or load_settings()
+    share = share or WorkerShare()
+    settings = share.settings_of(settings or load_settings())
     plan = make_plan(settings, encoder=encoder)
-    access = access_of(settings)
-    listeners = listeners_of(settings, tracing=tracing)
+    access = build_access(settings, processes=share.count, arrivals=share.arrivals)
+    listeners = build_listeners(settings, tracing=tracing, folder=share.metrics_folder)
     metrics, traces = listeners
 
     @asynccontextmanager
@@ -72,7 +76,9 @@ def create_app(
             if traces is not None:
                 stack.push_async_callback(asyncio.to_thread, traces.close)
             await stack.enter_async_context(access.spending.kept())
-            app.state.service = build(plan, stack, on_call=access.add_call, observer=listeners.observer)
+            app.state.service = build(
+                plan, stack, on_call=access.add_call, observer=listeners.observer, arrivals=share.arrivals
+            )
             app.state.jobs = store or await open_jobs(
                 plan, app.state.service.scorer, stack, pause_reason=access.pause_reason, observer=listeners.observer
             )

@@ -15,10 +15,8 @@ from structlog.testing import capture_logs
 
 from plumbline.ground.settings import Settings
 from plumbline.main import create_app
-from plumbline.service.access.access import Access, access_of
-from plumbline.service.access.key import Scope
-from plumbline.service.access.key_changes import revoke_key, rotate_key
-from plumbline.service.access.key_file import FILE_NAME
+from plumbline.service.access.access import Access, build_access
+from plumbline.service.access.keys import KEYS_FILE_NAME, Scope, revoke_key, rotate_key
 from plumbline.service.api.auth import SPENDING_OPERATIONS, Door, make_key_check
 from plumbline.service.api.problems import install_problem_handlers
 from tests.doubles.fakes import WordEncoder
@@ -144,7 +142,7 @@ async def _until(service: Running, secret: str, status: int) -> None:
 
 
 async def test_keys_are_made_rotated_and_revoked_without_a_restart(tmp_path: Path) -> None:
-    path = tmp_path / FILE_NAME
+    path = tmp_path / KEYS_FILE_NAME
     first = made_key(tmp_path, "first")
     async with served_with(keyed_settings(tmp_path)) as service:
         assert (await service.post(first)).status_code == 200
@@ -166,7 +164,7 @@ async def test_keys_are_made_rotated_and_revoked_without_a_restart(tmp_path: Pat
 
 
 async def test_no_secret_and_no_digest_is_in_any_log_or_answer(tmp_path: Path) -> None:
-    path = tmp_path / FILE_NAME
+    path = tmp_path / KEYS_FILE_NAME
     with capture_logs() as logs:
         secret = made_key(tmp_path, "a", requests_per_minute=3)
         other = made_key(tmp_path, "b", Scope.JOBS)
@@ -393,7 +391,7 @@ async def test_a_route_beside_v1_asks_for_its_scope_by_itself(tmp_path: Path) ->
     secrets = [made_key(tmp_path, scope, scope) for scope in Scope]
     app = FastAPI()
     install_problem_handlers(app)
-    door = Door(access_of(keyed_settings(tmp_path)), allow_anonymous=False)
+    door = Door(build_access(keyed_settings(tmp_path)), allow_anonymous=False)
 
     @app.get("/numbers", dependencies=[Depends(make_key_check(door, Scope.ADMIN))])
     async def numbers() -> int:

@@ -9,8 +9,7 @@ import pytest
 
 from plumbline.main import create_app
 from plumbline.rows.jobs.store import JobStore
-from plumbline.service.access.key_changes import adopt_key, revoke_key, rotate_key
-from plumbline.service.access.key_file import FILE_NAME
+from plumbline.service.access.keys import KEYS_FILE_NAME, adopt_key, revoke_key, rotate_key
 from tests.doubles.fakes import WordEncoder
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import completion
@@ -130,7 +129,7 @@ async def test_kept_verdicts_are_a_keys_own_and_outlive_its_secret(tmp_path: Pat
     sample = {"contexts": [CONTEXT], "answer": CONTEXT}
     async with running(settings) as client:
         answers = [await client.post(URL, json=sample, headers=with_key(secret)) for secret in (mine, other, mine)]
-    rotated = rotate_key(tmp_path / FILE_NAME, "mine")
+    rotated = rotate_key(tmp_path / KEYS_FILE_NAME, "mine")
     async with running(settings) as client:
         answers.append(await client.post(URL, json=sample, headers=with_key(rotated)))
 
@@ -139,7 +138,7 @@ async def test_kept_verdicts_are_a_keys_own_and_outlive_its_secret(tmp_path: Pat
 
 
 async def test_jobs_outlive_the_secret_that_made_them(tmp_path: Path, store: JobStore) -> None:
-    path, configured = tmp_path / FILE_NAME, "key-of-the-settings-1"
+    path, configured = tmp_path / KEYS_FILE_NAME, "key-of-the-settings-1"
     settings = keyed_settings(tmp_path, api_keys=(configured,))
     async with jobs_running(store, settings) as client:
         client.headers["X-API-Key"] = configured

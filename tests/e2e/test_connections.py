@@ -18,12 +18,12 @@ from fastapi import FastAPI, Request
 from fastapi.responses import StreamingResponse
 from starlette.requests import ClientDisconnect
 
-from plumbline.cli.connections import Patience, attended
+from plumbline.cli.connections import ConnectionTimeouts, timeout_protocol
 from plumbline.cli.serve import DrainingServer, connections_within_descriptors
 from tests.running.edge_app import in_thread
 
 GET = b"GET /quick HTTP/1.1\r\nHost: a\r\n\r\n"
-PROMPT = Patience(head_seconds=0.3, taking_seconds=0.3)
+PROMPT = ConnectionTimeouts(head_seconds=0.3, taking_seconds=0.3)
 
 
 def small_app(told: threading.Semaphore) -> FastAPI:
@@ -66,13 +66,13 @@ def small_app(told: threading.Semaphore) -> FastAPI:
 
 
 @contextmanager
-def serving(patience: Patience, told: threading.Semaphore | None = None) -> Iterator[int]:
+def serving(timeouts: ConnectionTimeouts, told: threading.Semaphore | None = None) -> Iterator[int]:
     """The port of the service's own server with a small app."""
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16_384)
     config = uvicorn.Config(
         small_app(told or threading.Semaphore(0)),
-        http=attended(patience),
+        http=timeout_protocol(timeouts),
         ws="none",
         log_config=None,
         lifespan="off",
@@ -158,15 +158,15 @@ def test_whoever_takes_no_answer_is_left_and_the_answer_ends() -> None:
 
 
 def test_a_slow_reader_keeps_its_answer() -> None:
-    patience = Patience(head_seconds=0.3, taking_seconds=1.5)
-    with serving(patience) as port, connected(port, GET.replace(b"quick", b"endless")) as connection:
+    timeouts = ConnectionTimeouts(head_seconds=0.3, taking_seconds=1.5)
+    with serving(timeouts) as port, connected(port, GET.replace(b"quick", b"endless")) as connection:
         for _ in range(20):
             assert len(connection.recv(65_536)) > 0
             time.sleep(0.15)
 
 
 def test_too_many_connections_cost_those_that_were_waited_for_longest() -> None:
-    with serving(Patience(max_connections=8)) as port, ExitStack() as stack:
+    with serving(ConnectionTimeouts(max_connections=8)) as port, ExitStack() as stack:
         silent = [stack.enter_context(connected(port)) for _ in range(8)]
 
         answers = [httpx2.get(f"http://127.0.0.1:{port}/quick").status_code for _ in range(4)]
@@ -179,7 +179,7 @@ def test_too_many_connections_cost_those_that_were_waited_for_longest() -> None:
 def test_requests_under_way_are_not_let_go_for_new_ones() -> None:
     body = b"POST /held HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nab"
     told = threading.Semaphore(0)
-    with serving(Patience(max_connections=2), told) as port, ExitStack() as stack:
+    with serving(ConnectionTimeouts(max_connections=2), told) as port, ExitStack() as stack:
         held = [stack.enter_context(connected(port, body)) for _ in range(2)]
         for _ in held:
             assert told.acquire(timeout=10)
@@ -193,7 +193,7 @@ def test_requests_under_way_are_not_let_go_for_new_ones() -> None:
 @pytest.mark.parametrize("path", [b"/early", b"/held"])
 def test_a_body_that_breaks_off_into_nonsense_disturbs_nobody(path: bytes, caplog: pytest.LogCaptureFixture) -> None:
     head = b"POST " + path + b" HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
-    with serving(Patience()) as port, connected(port, head) as connection:
+    with serving(ConnectionTimeouts()) as port, connected(port, head) as connection:
         if path == b"/early":
             assert connection.recv(65_536).startswith(b"HTTP/1.1 200")
         connection.sendall(b"no chunk\r\n")
@@ -205,7 +205,7 @@ def test_a_body_that_breaks_off_into_nonsense_disturbs_nobody(path: bytes, caplo
 
 def test_nothing_is_upgraded() -> None:
     upgrade = GET[:-2] + b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\r\n"
-    with serving(Patience()) as port, connected(port, upgrade) as connection:
+    with serving(ConnectionTimeouts()) as port, connected(port, upgrade) as connection:
         assert connection.recv(65_536).startswith(b"HTTP/1.1 200 ")
 
 

@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from plumbline.cli.main import main
-from plumbline.service.access.key import Limits, Scope
-from plumbline.service.access.key_file import FILE_NAME, read_keys
+from plumbline.service.access.access import is_loopback
 from plumbline.service.access.keyring import Keyring
-from plumbline.service.access.loopback import names_loopback
-from plumbline.service.access.spending_file import FILE_NAME as SPENDING_NAME
-from plumbline.service.access.spending_file import Spent, add_to_day
+from plumbline.service.access.keys import KEYS_FILE_NAME, Limits, Scope, read_keys
+from plumbline.service.access.spending import SPENDING_FILE_NAME as SPENDING_NAME
+from plumbline.service.access.spending import Spent, add_to_day
 
 
 @pytest.fixture
@@ -35,7 +34,7 @@ def created(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def ring(folder: Path) -> Keyring:
-    return Keyring((), folder / FILE_NAME)
+    return Keyring((), folder / KEYS_FILE_NAME)
 
 
 def test_a_created_key_opens_with_the_scopes_and_limits_asked_for(
@@ -50,7 +49,7 @@ def test_a_created_key_opens_with_the_scopes_and_limits_asked_for(
     key = ring(folder).key_of([secret.encode()])
     assert key.scopes == {Scope.JOBS, Scope.ADMIN}
     assert key.limits == Limits(60, None, 1_000, 2.5)
-    kept = read_keys(folder / FILE_NAME).keys[0]
+    kept = read_keys(folder / KEYS_FILE_NAME).keys[0]
     assert kept.expires is not None
     assert (kept.expires - kept.created).days == 30
 
@@ -88,7 +87,7 @@ def test_a_list_shows_every_key_and_no_secret(folder: Path, capsys: pytest.Captu
         ("gone", "revoked", 0),
     ]
     assert re.search(r"^open +open +evaluate,jobs .* requests_per_minute=5 +1234 +0.5$", table, re.MULTILINE)
-    for hidden in (*secrets, key.tenant, *re.findall(r"[0-9a-f]{32,}", (folder / FILE_NAME).read_text())):
+    for hidden in (*secrets, key.tenant, *re.findall(r"[0-9a-f]{32,}", (folder / KEYS_FILE_NAME).read_text())):
         assert hidden not in table + json.dumps(listed)
 
 
@@ -126,7 +125,7 @@ def test_a_key_of_the_settings_is_adopted(
     ("arguments", "said"),
     [
         (["create", "a b"], "cannot name a key"),
-        (["create", "ci"], "a key 'ci' is there"),
+        (["create", "ci"], "the key 'ci' exists"),
         (["revoke", "nobody"], "there is no key 'nobody'"),
         (["rotate", "nobody"], "there is no key 'nobody'"),
         (["adopt", "team"], "PLUMBLINE_API_KEYS has 0 keys"),
@@ -208,7 +207,7 @@ def test_each_way_on_lets_it_listen(
 
 def test_a_damaged_file_of_keys_stops_the_start(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder.mkdir()
-    (folder / FILE_NAME).write_text("{ oops")
+    (folder / KEYS_FILE_NAME).write_text("{ oops")
 
     assert main(["serve"]) == 2
 
@@ -216,14 +215,14 @@ def test_a_damaged_file_of_keys_stops_the_start(folder: Path, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize(
-    ("host", "is_loopback"),
+    ("host", "expected"),
     [
         *[(host, True) for host in ("localhost", "LocalHost", "127.0.0.1", "127.9.9.9", "::1", "[::1]")],
         *[(host, False) for host in ("", "0.0.0.0", "::", "localhost.example", "10.0.0.1", "127.1")],
     ],
 )
-def test_loopback_is_told_by_name_or_address(host: str, is_loopback: bool) -> None:
-    assert names_loopback(host) is is_loopback
+def test_loopback_is_told_by_name_or_address(host: str, expected: bool) -> None:
+    assert is_loopback(host) is expected
 
 
 @pytest.mark.parametrize("has_key", [False, True])

@@ -19,10 +19,9 @@ from pydantic_core import PydanticCustomError
 
 from plumbline.ground.errors import PlumblineError, PromptError
 from plumbline.schemas.problem import Problem
-from plumbline.service.access.access import Access
-from plumbline.service.access.gate import Gate
-from plumbline.service.access.key import Scope
+from plumbline.service.access.access import Access, RequestGate
 from plumbline.service.access.keyring import Keyring
+from plumbline.service.access.keys import Scope
 from plumbline.service.access.spending import Spending
 from plumbline.service.api.admission import Admission
 from plumbline.service.api.auth import Door, make_key_check
@@ -80,7 +79,7 @@ def edge_app(
     app = FastAPI(title="edge", redirect_slashes=False)
     access = Access(
         Keyring(keys, Path(os.devnull, "no-keys")),
-        Gate(max_requests=1_000),
+        RequestGate(max_requests=1_000),
         Spending(Path(os.devnull, "no-spending")),
     )
     door = Door(access, allow_anonymous=allow_anonymous)

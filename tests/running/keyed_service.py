@@ -4,9 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.ground.settings import Settings
-from plumbline.service.access.key import Scope
-from plumbline.service.access.key_changes import create_key
-from plumbline.service.access.key_file import FILE_NAME, StoredLimits
+from plumbline.service.access.keys import KEYS_FILE_NAME, Scope, StoredLimits, create_key
 from tests.running.service import plain_settings
 
 EVERYTHING = tuple(Scope)
@@ -14,7 +12,7 @@ EVERYTHING = tuple(Scope)
 
 def made_key(folder: Path, name: str, *scopes: Scope, expires_days: float | None = None, **limits: Any) -> str:
     """The secret of a new key, for everything unless scopes are given."""
-    path = folder / FILE_NAME
+    path = folder / KEYS_FILE_NAME
     return create_key(path, name, scopes=scopes or EVERYTHING, limits=StoredLimits(**limits), expires_days=expires_days)
 
 

@@ -1,11 +1,14 @@
 """The gate: requests a minute by hand-counted cells, requests under way, and the bound of all together."""
 
-import pytest
+from pathlib import Path
 
+import pytest
+from structlog.testing import capture_logs
+
+from plumbline.ground.arrival_times import ArrivalTimes
 from plumbline.ground.errors import ConcurrencyExceeded, RateExceeded, TooBusy
-from plumbline.service.access.gate import Gate, Quota
-from plumbline.service.access.key import AccessKey, Limits
-from plumbline.service.access.rate import CellRate, RateStanding
+from plumbline.service.access.access import Quota, RequestGate
+from plumbline.service.access.keys import AccessKey, Limits
 
 
 class Clock:
@@ -23,46 +26,94 @@ def key(tenant: str = "a", **limits: int) -> AccessKey:
 # --- requests a minute
 
 
-def test_a_full_minute_at_once_then_one_for_each_part_of_a_minute() -> None:
-    rate = CellRate()
+class Caller:
+    """One key at a gate: `ask` tells if a request is admitted, how many are left, and when there is one more."""
+
+    def __init__(self, requests_per_minute: int, *, arrivals: ArrivalTimes | None = None) -> None:
+        self.clock = Clock()
+        self._gate = RequestGate(max_requests=10**9, arrivals=arrivals, clock=self.clock)
+        self._key = key(requests_per_minute=requests_per_minute)
+
+    def ask(self, now: float) -> tuple[bool, int, int | None]:
+        self.clock.seconds = now
+        quotas: list[Quota] = []
+        try:
+            self._gate.enter(self._key, quotas)
+        except RateExceeded:
+            is_admitted = False
+        else:
+            is_admitted = True
+        return is_admitted, quotas[0].remaining, quotas[0].next_seconds
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_full_minute_at_once_then_one_for_each_part_of_a_minute(tmp_path: Path, is_shared: bool) -> None:
+    caller = Caller(4, arrivals=ArrivalTimes(tmp_path / "rates.sqlite") if is_shared else None)
 
     # 4 a minute: a cell is 15 s
-    assert [rate.ask(4, 100.0) for _ in range(5)] == [
-        RateStanding(True, 3, 15),
-        RateStanding(True, 2, 15),
-        RateStanding(True, 1, 15),
-        RateStanding(True, 0, 15),
-        RateStanding(False, 0, 15),
+    assert [caller.ask(100.0) for _ in range(5)] == [
+        (True, 3, 15),
+        (True, 2, 15),
+        (True, 1, 15),
+        (True, 0, 15),
+        (False, 0, 15),
     ]
-    assert rate.ask(4, 114.0) == RateStanding(False, 0, 1)
-    assert rate.ask(4, 115.0) == RateStanding(True, 0, 15)
-    assert rate.ask(4, 116.0) == RateStanding(False, 0, 14)
+    assert caller.ask(114.0) == (False, 0, 1)
+    assert caller.ask(115.0) == (True, 0, 15)
+    assert caller.ask(116.0) == (False, 0, 14)
     # 34 s behind the last one: two cells, and 4 s of the third
-    assert rate.ask(4, 149.0) == RateStanding(True, 1, 11)
+    assert caller.ask(149.0) == (True, 1, 11)
+
+
+def test_two_processes_share_one_rate(tmp_path: Path) -> None:
+    one, other = (Caller(2, arrivals=ArrivalTimes(tmp_path / "rates.sqlite")) for _ in range(2))
+
+    admitted = [each.ask(100.0)[0] for each in (one, other, one, other)]
+
+    assert admitted == [True, True, False, False]
+
+
+def test_a_file_that_fails_limits_each_process_by_itself(tmp_path: Path) -> None:
+    caller = Caller(1, arrivals=ArrivalTimes(tmp_path))
+
+    with capture_logs() as logs:
+        admitted = [caller.ask(100.0)[0] for _ in range(2)]
+
+    assert admitted == [True, False]
+    assert [each["event"] for each in logs] == ["shared_rates_failed"]
+
+
+def test_a_bound_on_requests_in_flight_is_divided_among_processes() -> None:
+    gate, mine = RequestGate(max_requests=10, processes=2), key(concurrency=3)
+    for _ in range(2):
+        gate.enter(mine, [])
+
+    with pytest.raises(ConcurrencyExceeded):
+        gate.enter(mine, [])
 
 
 def test_what_is_refused_costs_nothing() -> None:
-    rate = CellRate()
-    rate.ask(1, 0.0)
+    caller = Caller(1)
+    caller.ask(0.0)
 
-    assert not any(rate.ask(1, second).is_admitted for second in range(60))
-    assert rate.ask(1, 60.0).is_admitted
+    assert not any(caller.ask(second)[0] for second in range(60))
+    assert caller.ask(60.0)[0]
 
 
 def test_idle_time_gathers_no_more_than_a_minute() -> None:
-    rate = CellRate()
-    rate.ask(3, 0.0)
+    caller = Caller(3)
+    caller.ask(0.0)
 
-    assert [rate.ask(3, 86_400.0).is_admitted for _ in range(4)] == [True, True, True, False]
+    assert [caller.ask(86_400.0)[0] for _ in range(4)] == [True, True, True, False]
 
 
 @pytest.mark.parametrize("most", [1, 3, 7, 59, 60, 61, 999, 100_000])
 def test_over_a_long_time_it_is_the_rate_that_was_promised(most: int) -> None:
-    rate, now, admitted = CellRate(), 12_345_678.9, 0
+    caller, now, admitted = Caller(most), 12_345_678.9, 0
     step = 60 / most / 2
 
     for _ in range(4 * most):
-        admitted += rate.ask(most, now).is_admitted
+        admitted += caller.ask(now)[0]
         now += step
 
     # a full minute at first, and one for each cell of the two minutes that pass; sums of half cells are not exact
@@ -71,7 +122,7 @@ def test_over_a_long_time_it_is_the_rate_that_was_promised(most: int) -> None:
 
 def test_a_key_beyond_its_rate_is_told_when_to_come_again() -> None:
     clock, told = Clock(), []  # type: ignore[var-annotated]
-    gate, mine = Gate(max_requests=10, clock=clock), key(requests_per_minute=2)
+    gate, mine = RequestGate(max_requests=10, clock=clock), key(requests_per_minute=2)
     for _ in range(2):
         gate.enter(mine, [])
 
@@ -89,7 +140,7 @@ def test_a_key_beyond_its_rate_is_told_when_to_come_again() -> None:
 
 
 def test_a_key_has_only_so_many_under_way_and_leaves_room_for_others() -> None:
-    gate, mine = Gate(max_requests=10), key(concurrency=1)
+    gate, mine = RequestGate(max_requests=10), key(concurrency=1)
     told: list[Quota] = []
     gate.enter(mine, [])
 
@@ -105,7 +156,7 @@ def test_a_key_has_only_so_many_under_way_and_leaves_room_for_others() -> None:
 
 
 def test_a_request_that_finds_no_place_costs_nothing_of_the_rate() -> None:
-    gate, mine = Gate(max_requests=10, clock=Clock()), key(concurrency=1, requests_per_minute=2)
+    gate, mine = RequestGate(max_requests=10, clock=Clock()), key(concurrency=1, requests_per_minute=2)
     gate.enter(mine, [])
     for _ in range(5):
         with pytest.raises(ConcurrencyExceeded):
@@ -116,7 +167,7 @@ def test_a_request_that_finds_no_place_costs_nothing_of_the_rate() -> None:
 
 
 def test_beyond_the_bound_of_all_nobody_is_let_in() -> None:
-    gate = Gate(max_requests=2)
+    gate = RequestGate(max_requests=2)
     gate.enter(key("a"), [])
     gate.enter(key("b"), [])
 

@@ -13,11 +13,22 @@ from structlog.testing import capture_logs
 
 from plumbline.ground.errors import ConfigurationError, InvalidInput, KeyExpired, KeyUnknown
 from plumbline.judging.ports.exchange import Usage
-from plumbline.service.access.access import access_of
-from plumbline.service.access.key import Limits, Scope
-from plumbline.service.access.key_changes import adopt_key, create_key, revoke_key, rotate_key
-from plumbline.service.access.key_file import MAX_KEYS, KeyFile, StoredKey, StoredLimits, read_keys, write_keys
+from plumbline.service.access.access import build_access
 from plumbline.service.access.keyring import Keyring
+from plumbline.service.access.keys import (
+    MAX_KEYS,
+    KeyFile,
+    Limits,
+    Scope,
+    StoredKey,
+    StoredLimits,
+    adopt_key,
+    create_key,
+    read_keys,
+    revoke_key,
+    rotate_key,
+    write_keys,
+)
 from tests.running.service import plain_settings
 
 CONFIGURED = "key-of-the-settings-1"
@@ -364,14 +375,14 @@ def test_jobs_of_a_revoked_key_may_not_go_on(tmp_path: Path) -> None:
     tenants = [ring(path).key_of([secret.encode()]).tenant for secret in (made(path, "gone"), made(path, "open"))]
     revoke_key(path, "gone")
 
-    access = access_of(plain_settings(data_dir=tmp_path))
+    access = build_access(plain_settings(data_dir=tmp_path))
 
     hindrances = [access.pause_reason(tenant) for tenant in (*tenants, "of a key that is not known here", "")]
     assert hindrances == ["the key of this job was revoked", None, None, None]
 
 
 def test_calls_of_callers_without_a_key_count_only_where_they_have_a_budget(tmp_path: Path) -> None:
-    free, bounded = (access_of(plain_settings(data_dir=tmp_path, key_tokens_per_day=most)) for most in (None, 5))
+    free, bounded = (build_access(plain_settings(data_dir=tmp_path, key_tokens_per_day=most)) for most in (None, 5))
     for access in (free, bounded):
         access.add_call("", Usage(calls=1, prompt_tokens=5))
 

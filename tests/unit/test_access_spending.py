@@ -12,9 +12,8 @@ from structlog.testing import capture_logs
 
 from plumbline.ground.errors import BudgetSpent
 from plumbline.judging.ports.exchange import Ledger, Usage
-from plumbline.service.access.key import Limits
-from plumbline.service.access.spending import Spending
-from plumbline.service.access.spending_file import Spent, add_to_day, read_day
+from plumbline.service.access.keys import Limits
+from plumbline.service.access.spending import Spending, Spent, add_to_day, read_day
 
 EVENING = datetime(2026, 3, 1, 23, 0, 30, tzinfo=UTC)
 TOKENS = Limits(tokens_per_day=100)

@@ -20,7 +20,7 @@ _LET_GO_SHARE: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class ConnectionTimeouts:
     """How long is waited for callers.
 
     Args:
@@ -34,12 +34,12 @@ class Patience:
     max_connections: int = 2_048
 
 
-class AttendedConnection(H11Protocol):
+class TimeoutProtocol(H11Protocol):
     """A connection that knows since when its caller is waited for."""
 
-    def __init__(self, *, patience: Patience, server_state: ServerState, **given: Any) -> None:
+    def __init__(self, *, timeouts: ConnectionTimeouts, server_state: ServerState, **given: Any) -> None:
         super().__init__(server_state=server_state, **given)
-        self._patience = patience
+        self._timeouts = timeouts
         # Of the answer that its caller has not taken, as it was when last some had been.
         self._untaken = 0
         self._has_taken = False
@@ -50,7 +50,7 @@ class AttendedConnection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Takes the connection in; another goes where there are too many."""
         super().connection_made(transport)
-        if len(self.connections) > self._patience.max_connections and not _let_go(self.server_state, but=self):
+        if len(self.connections) > self._timeouts.max_connections and not _let_go(self.server_state, but=self):
             transport.abort()
 
     def resume_writing(self) -> None:
@@ -78,7 +78,7 @@ class AttendedConnection(H11Protocol):
         self._is_left = True
         self.transport.abort()
 
-    def attend(self) -> None:
+    def close_if_stale(self) -> None:
         """Ends it once it was waited for long enough; to be called about every second."""
         now, untaken = self.loop.time(), self.transport.get_write_buffer_size()
         is_new = self.cycle is not self._last_cycle or not self.is_waited_for()
@@ -86,9 +86,9 @@ class AttendedConnection(H11Protocol):
             self.waited_since, self._untaken, self._last_cycle = now, untaken, self.cycle
         self._has_taken = False
         waited = now - self.waited_since
-        if untaken and waited > self._patience.taking_seconds:
+        if untaken and waited > self._timeouts.taking_seconds:
             self.leave()
-        elif not untaken and waited > self._patience.head_seconds and not self.transport.is_closing():
+        elif not untaken and waited > self._timeouts.head_seconds and not self.transport.is_closing():
             self.timeout_keep_alive_handler()
 
     def _was_taken(self, untaken: int) -> bool:
@@ -96,25 +96,25 @@ class AttendedConnection(H11Protocol):
         return self._has_taken or is_less or (untaken > 0) != (self._untaken > 0)
 
 
-def attended(patience: Patience) -> type[asyncio.Protocol]:
+def timeout_protocol(timeouts: ConnectionTimeouts) -> type[asyncio.Protocol]:
     """What uvicorn's `http` takes to make such connections."""
-    return cast(type[asyncio.Protocol], partial(AttendedConnection, patience=patience))
+    return cast(type[asyncio.Protocol], partial(TimeoutProtocol, timeouts=timeouts))
 
 
-def attend(state: ServerState) -> None:
+def close_stale(state: ServerState) -> None:
     """Ends what was waited for long enough; to be called about every second."""
-    for connection in _attended(state):
-        connection.attend()
+    for connection in _connections(state):
+        connection.close_if_stale()
 
 
-def _let_go(state: ServerState, *, but: AttendedConnection) -> bool:
+def _let_go(state: ServerState, *, but: TimeoutProtocol) -> bool:
     """Ends those that were waited for longest; whether there were any."""
-    waiting = [each for each in _attended(state) if each is not but and each.is_waited_for()]
+    waiting = [each for each in _connections(state) if each is not but and each.is_waited_for()]
     waiting.sort(key=lambda each: each.waited_since)
     for each in waiting[: max(1, len(state.connections) // _LET_GO_SHARE)]:
         each.leave()
     return bool(waiting)
 
 
-def _attended(state: ServerState) -> list[AttendedConnection]:
-    return [each for each in state.connections if isinstance(each, AttendedConnection)]
+def _connections(state: ServerState) -> list[TimeoutProtocol]:
+    return [each for each in state.connections if isinstance(each, TimeoutProtocol)]

@@ -1,12 +1,28 @@
-"""`plumbline keys`: makes, lists, changes and revokes the keys of a service, which sees it without a restart."""
+"""`plumbline keys`: create, list, rotate, revoke and adopt API keys; a running service needs no restart."""
 
 import argparse
+import json
 import math
-from collections.abc import Callable
-from functools import partial
+import sqlite3
+import sys
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from plumbline.service.access.key import Scope
+from plumbline.ground.errors import InvalidInput
+from plumbline.ground.settings import load_settings
+from plumbline.service.access.access import key_path, spending_path
+from plumbline.service.access.keys import (
+    Scope,
+    StoredKey,
+    StoredLimits,
+    adopt_key,
+    create_key,
+    read_keys,
+    revoke_key,
+    rotate_key,
+)
+from plumbline.service.access.spending import Spent, read_day
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -15,56 +31,139 @@ _DEFAULT_SCOPES: Final = "evaluate,jobs"
 
 
 def add_command(commands: "Commands") -> None:
-    """Adds `keys` to the parser."""
+    """Add `keys` to the parser."""
     keys = commands.add_parser(
         "keys",
-        help="make, list, rotate and revoke API keys",
-        description="Keys of the service whose settings (PLUMBLINE_KEYS_FILE, PLUMBLINE_DATA_DIR) these are. A running "
-        "service sees a change within two seconds.",
+        help="create, list, rotate and revoke API keys",
+        description="Manage the keys of the service with these settings (PLUMBLINE_KEYS_FILE, PLUMBLINE_DATA_DIR). A "
+        "running service sees a change within two seconds.",
     )
     actions = keys.add_subparsers(required=True, metavar="ACTION")
     _add_create(actions)
-    listing = actions.add_parser("list", help="list keys; no secret is shown, none is kept")
-    listing.add_argument("--json", action="store_true", help="as JSON")
-    listing.set_defaults(run=partial(_run, "list"))
-    rotate = actions.add_parser("rotate", help="give a key another secret; jobs and results stay its own")
+    listing = actions.add_parser("list", help="list keys, without secrets: none is stored")
+    listing.add_argument("--json", action="store_true", help="print JSON")
+    listing.set_defaults(run=_list)
+    rotate = actions.add_parser("rotate", help="replace the secret of a key, which keeps its jobs and results")
     rotate.add_argument("name", metavar="NAME")
     rotate.add_argument(
-        "--keep-old", type=_positive(float), default=0.0, metavar="HOURS", help="the old secret is good for so long"
+        "--keep-old", type=_positive(float), default=0.0, metavar="HOURS", help="the old secret stays valid so long"
     )
-    rotate.set_defaults(run=partial(_run, "rotate"))
-    revoke = actions.add_parser("revoke", help="end a key; its jobs pause, and nothing of its own is lost")
+    rotate.set_defaults(run=_rotate)
+    revoke = actions.add_parser("revoke", help="revoke a key; its jobs pause, and its results are kept")
     revoke.add_argument("name", metavar="NAME")
-    revoke.set_defaults(run=partial(_run, "revoke"))
-    adopt = actions.add_parser("adopt", help="write a key of PLUMBLINE_API_KEYS into the file, with its jobs")
+    revoke.set_defaults(run=_revoke)
+    adopt = actions.add_parser("adopt", help="move a key of PLUMBLINE_API_KEYS, with its jobs, to the file")
     adopt.add_argument("name", metavar="NAME")
     adopt.add_argument("--position", type=_positive(int), default=1, help="of the key there (default: %(default)s)")
-    adopt.set_defaults(run=partial(_run, "adopt"))
+    adopt.set_defaults(run=_adopt)
 
 
 def _add_create(actions: "Commands") -> None:
-    create = actions.add_parser("create", help="make a key and print it, once")
+    create = actions.add_parser("create", help="create a key and print it, once")
     create.add_argument("name", metavar="NAME", help="up to 64 letters, digits and ._-")
     create.add_argument(
         "--scopes",
         type=_scopes,
         default=_DEFAULT_SCOPES,
-        help=f"what it is for, of {', '.join(Scope)}, with commas (default: %(default)s)",
+        help=f"comma-separated scopes of {', '.join(Scope)} (default: %(default)s)",
     )
-    create.add_argument("--expires", type=_positive(float), metavar="DAYS", help="it opens for so long")
-    limit = "; 0: none, whatever the settings say"
+    create.add_argument("--expires", type=_positive(float), metavar="DAYS", help="days until the key expires")
+    limit = "; 0: no limit, whatever the settings say"
     create.add_argument("--requests-per-minute", type=_limit(int), metavar="N", help=f"requests a minute{limit}")
-    create.add_argument("--concurrency", type=_limit(int), metavar="N", help=f"requests under way at one time{limit}")
-    create.add_argument("--tokens-per-day", type=_limit(int), metavar="N", help=f"tokens of judges a day, UTC{limit}")
+    create.add_argument("--concurrency", type=_limit(int), metavar="N", help=f"requests in flight{limit}")
+    create.add_argument("--tokens-per-day", type=_limit(int), metavar="N", help=f"judge tokens a day, UTC{limit}")
     create.add_argument("--cost-per-day", type=_limit(float), metavar="X", help=f"money a day, UTC{limit}")
-    create.set_defaults(run=partial(_run, "create"))
+    create.set_defaults(run=_create)
 
 
-def _run(action: str, options: argparse.Namespace) -> int:
-    # Milliseconds of import that the other commands do not pay.
-    from plumbline.cli.key_actions import ACTIONS  # noqa: PLC0415
+def _create(options: argparse.Namespace) -> int:
+    secret = create_key(
+        key_path(load_settings()),
+        options.name,
+        scopes=options.scopes,
+        limits=StoredLimits(
+            requests_per_minute=options.requests_per_minute,
+            concurrency=options.concurrency,
+            tokens_per_day=options.tokens_per_day,
+            cost_per_day=options.cost_per_day,
+        ),
+        expires_days=options.expires,
+    )
+    _print_secret(secret)
+    return 0
 
-    return ACTIONS[action](options)
+
+def _rotate(options: argparse.Namespace) -> int:
+    _print_secret(rotate_key(key_path(load_settings()), options.name, keep_old_hours=options.keep_old))
+    return 0
+
+
+def _print_secret(secret: str) -> None:
+    """Print the secret alone on standard output, for scripts."""
+    sys.stdout.write(f"{secret}\n")
+    sys.stderr.write("this is shown once and not stored; send it as 'Authorization: Bearer <key>'\n")
+
+
+def _revoke(options: argparse.Namespace) -> int:
+    revoke_key(key_path(load_settings()), options.name)
+    return 0
+
+
+def _adopt(options: argparse.Namespace) -> int:
+    settings = load_settings()
+    if options.position > len(settings.api_keys):
+        raise InvalidInput(f"PLUMBLINE_API_KEYS has {len(settings.api_keys)} keys; there is no key {options.position}")
+    secret = settings.api_keys[options.position - 1].get_secret_value()
+    adopt_key(key_path(settings), options.name, secret)
+    return 0
+
+
+def _list(options: argparse.Namespace) -> int:
+    settings, now = load_settings(), datetime.now(UTC)
+    keys = read_keys(key_path(settings)).keys
+    try:
+        spent: Mapping[str, Spent] = read_day(spending_path(settings), now.date().isoformat())
+    except (OSError, sqlite3.Error):
+        spent = {}
+    rows = [_row(key, spent.get(key.tenant, Spent()), now) for key in keys]
+    sys.stdout.write(json.dumps(rows, indent=2) + "\n" if options.json else _table(rows))
+    return 0
+
+
+def _row(key: StoredKey, spent: Spent, now: datetime) -> dict[str, object]:
+    limits = {name: value for name, value in key.limits.model_dump().items() if value is not None}
+    return {
+        "name": key.name,
+        "state": "revoked" if key.revoked else "open" if key.opens_at(now) else "expired",
+        "scopes": sorted(key.scopes),
+        "created": _day(key.created),
+        "expires": _day(key.expires),
+        "limits": limits,
+        "tokens_today": spent.tokens,
+        "cost_today": round(spent.cost, 6),
+    }
+
+
+def _table(rows: list[dict[str, object]]) -> str:
+    if not rows:
+        return "no keys; create one with 'plumbline keys create NAME'\n"
+    cells = [
+        [name.upper().replace("_", " ") for name in rows[0]],
+        *([_cell(each) for each in row.values()] for row in rows),
+    ]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells)
+    return "\n".join(lines) + "\n"
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, dict):
+        return " ".join(f"{name}={each}" for name, each in value.items()) or "-"
+    return ",".join(value) if isinstance(value, list) else "-" if value is None else str(value)
+
+
+def _day(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.astimezone(UTC).strftime("%Y-%m-%d")
 
 
 def _scopes(text: str) -> frozenset[Scope]:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import structlog
 import uvicorn
 
-from plumbline.cli.connections import Patience, attend, attended
+from plumbline.cli.connections import ConnectionTimeouts, close_stale, timeout_protocol
 from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.settings import Settings, load_settings, unknown_variables
 from plumbline.ground.telemetry import configure_logging
-from plumbline.service.access.loopback import names_loopback
+from plumbline.service.access.access import is_loopback
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -67,7 +67,7 @@ def _serve(options: argparse.Namespace) -> int:
                 # Where uvloop is installed uvicorn would take it. It saves nothing here (docs/decisions/0005), and does
                 # not try the addresses of a judge beside one another.
                 loop="asyncio",
-                http=attended(Patience(max_connections=max_connections)),
+                http=timeout_protocol(ConnectionTimeouts(max_connections=max_connections)),
                 # No route speaks it, and nothing at the edge would look at it.
                 ws="none",
                 access_log=False,
@@ -93,9 +93,9 @@ def _host(settings: Settings, host: str) -> str:
     Raises:
         ConfigurationError: saying the three ways on.
     """
-    from plumbline.service.access.access import access_of  # noqa: PLC0415
+    from plumbline.service.access.access import build_access  # noqa: PLC0415
 
-    if settings.allow_anonymous or names_loopback(host) or access_of(settings).keyring.has_open_key():
+    if settings.allow_anonymous or is_loopback(host) or build_access(settings).keyring.has_open_key():
         return _EVERY_ADDRESS if host == _AUTO else host
     if host == _AUTO:
         structlog.get_logger().warning(
@@ -131,7 +131,7 @@ class DrainingServer(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         """As uvicorn does; ends connections that were waited for long enough."""
         if counter % _TICKS_A_SECOND == 0:
-            attend(self.server_state)
+            close_stale(self.server_state)
         return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

@@ -61,15 +61,15 @@ def _work(options: argparse.Namespace) -> int:
 async def _until_told(settings: Settings, conninfo: str, page: tuple[str, int] | None) -> None:
     # Seconds of import that the other commands do not pay.
     from plumbline.assembly import build, make_plan, open_jobs  # noqa: PLC0415
-    from plumbline.service.access.access import access_of  # noqa: PLC0415
-    from plumbline.service.listeners import listeners_of  # noqa: PLC0415
+    from plumbline.service.access.access import build_access  # noqa: PLC0415
+    from plumbline.service.listeners import build_listeners  # noqa: PLC0415
 
     loop, told = asyncio.get_running_loop(), asyncio.Event()
     for each in _SIGNALS:
         loop.add_signal_handler(each, told.set)
     await asyncio.to_thread(probe, conninfo)
     plan = make_plan(settings)
-    access, listeners = access_of(settings), listeners_of(settings)
+    access, listeners = build_access(settings), build_listeners(settings)
     async with AsyncExitStack() as stack:
         if listeners.traces is not None:
             stack.push_async_callback(asyncio.to_thread, listeners.traces.close)

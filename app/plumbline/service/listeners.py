@@ -1,5 +1,6 @@
-"""Who listens to what a process does, as its settings say: metrics always, traces where they are asked for."""
+"""Listeners of one process: metrics always, traces if the settings ask for them."""
 
+from pathlib import Path
 from typing import NamedTuple
 
 from plumbline import __version__
@@ -13,30 +14,32 @@ from plumbline.service.tracing import Tracing, otlp_tracing
 
 
 class Listeners(NamedTuple):
-    """The listeners of one process; `traces` is to be closed when it ends."""
+    """The listeners of one process; close `traces` at its end."""
 
     metrics: Metrics
     traces: Tracing | None
 
     @property
     def observer(self) -> Observer:
-        """All of them."""
+        """Return all of them as one."""
         return self.metrics if self.traces is None else Observers(self.traces, self.metrics)
 
 
-def listeners_of(settings: Settings, *, tracing: Tracing | None = None) -> Listeners:
-    """Those that the settings name.
+def build_listeners(settings: Settings, *, tracing: Tracing | None = None, folder: Path | None = None) -> Listeners:
+    """Return the listeners that the settings name.
 
     Args:
-        tracing: in place of what they say of traces.
+        tracing: in place of the traces of the settings.
+        folder: of the counts of all processes that serve together.
 
     Raises:
-        ConfigurationError: traces need packages that are not installed, or another protocol is asked for.
+        ConfigurationError: traces need packages that are not installed, or another protocol is configured.
     """
     metrics = Metrics(
         version=__version__,
         tiers=[tier.value for tier in TierName],
         row_statuses=[status.value for status in RowStatus],
         models=[(each.provider.name, each.model) for judge in resolve_judges(settings).values() for each in judge],
+        folder=folder,
     )
     return Listeners(metrics, tracing or (otlp_tracing(__version__) if settings.tracing == "otlp" else None))

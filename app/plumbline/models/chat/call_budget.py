@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from plumbline.ground.arrival_times import ArrivalTimes
 from plumbline.ground.errors import FailureReason
 from plumbline.ground.rate_limit import RateLimit
 from plumbline.models.chat.call_failures import CallFailure
@@ -18,30 +19,42 @@ Settle = Callable[[int], None]
 
 
 class RateBudget:
-    """One rate limit of this process, first come, first served.
+    """One rate limit, first come, first served.
 
     Args:
         per_minute: units in any 60 seconds, 1 or more.
         burst_seconds: how many seconds' worth may start at once; one unit always may.
+        arrivals, key: where the limit is kept, for other processes too.
         clock: monotonic seconds.
     """
 
-    def __init__(self, per_minute: int, *, burst_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        per_minute: int,
+        *,
+        burst_seconds: float,
+        arrivals: ArrivalTimes | None = None,
+        key: str = "",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._limit = RateLimit.strict(per_minute, burst_seconds=burst_seconds)
+        self._arrivals = arrivals or ArrivalTimes()
+        self._key = key
         self._clock = clock
-        self._arrival = clock()
 
     def reserve(self, units: float, *, within_seconds: float) -> float | None:
         """Return the seconds to wait before the work may start; None, with nothing reserved, if beyond the bound."""
-        reserved = self._limit.reserve(self._arrival, self._clock(), units)
-        if reserved.wait_seconds > within_seconds:
-            return None
-        self._arrival = reserved.arrival
-        return reserved.wait_seconds
+
+        def take(arrival: float) -> tuple[float | None, float | None]:
+            reserved = self._limit.reserve(arrival, self._clock(), units)
+            return (None, None) if reserved.wait_seconds > within_seconds else reserved
+
+        return self._arrivals.update(self._key, take)
 
     def settle(self, reserved: float, used: float) -> None:
         """Correct a reservation by the units that were used."""
-        self._arrival += (used - reserved) * self._limit.seconds_per_unit
+        correction = (used - reserved) * self._limit.seconds_per_unit
+        self._arrivals.update(self._key, lambda arrival: (arrival + correction, None))
 
 
 class CallBudget(Protocol):
@@ -56,12 +69,20 @@ class CallBudget(Protocol):
 
 
 class LocalBudget:
-    """`CallBudget` of this process alone; None: no bound."""
+    """`CallBudget` of this process, or of those that share `arrivals`; None: no bound."""
 
-    def __init__(self, rpm: int | None, tpm: int | None) -> None:
+    def __init__(
+        self, rpm: int | None, tpm: int | None, *, arrivals: ArrivalTimes | None = None, key: str = ""
+    ) -> None:
         self._rpm, self._tpm = rpm, tpm
-        self._requests = RateBudget(rpm, burst_seconds=_BURST_OF_REQUESTS_SECONDS) if rpm else None
-        self._tokens = RateBudget(tpm, burst_seconds=_BURST_OF_TOKENS_SECONDS) if tpm else None
+
+        def budget(per_minute: int | None, burst_seconds: float, unit: str) -> RateBudget | None:
+            if per_minute is None:
+                return None
+            return RateBudget(per_minute, burst_seconds=burst_seconds, arrivals=arrivals, key=f"{unit} {key}")
+
+        self._requests = budget(rpm, _BURST_OF_REQUESTS_SECONDS, "requests")
+        self._tokens = budget(tpm, _BURST_OF_TOKENS_SECONDS, "tokens")
 
     async def turn(self, tokens: int, *, until: float) -> Settle:
         """As `CallBudget.turn`; first come, first served."""

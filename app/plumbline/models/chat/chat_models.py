@@ -4,11 +4,12 @@ import hashlib
 import time
 from collections.abc import Sequence
 
+from plumbline.ground.arrival_times import ArrivalTimes
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.settings import Settings
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, Readiness, State
-from plumbline.models.chat.call_budget import SharedBudget
+from plumbline.models.chat.call_budget import CallBudget, LocalBudget, SharedBudget
 from plumbline.models.chat.endpoint_guard import ModelHealth
 from plumbline.models.chat.endpoints import Endpoint, resolve_judges
 from plumbline.models.chat.request_form import LearntForm
@@ -25,6 +26,7 @@ def build_chat_models(
     policy: RetryPolicy | None = None,
     *,
     shared: SharedDatabase | None = None,
+    arrivals: ArrivalTimes | None = None,
     observer: Observer = NULL_OBSERVER,
 ) -> dict[str, "FailoverChatModel"]:
     """The chat models that the settings name, `default` first; empty when they name none.
@@ -33,6 +35,7 @@ def build_chat_models(
         settings: of the process.
         policy: in place of what the settings say of limits, retries and budgets.
         shared: where budgets are kept that hold for other processes too.
+        arrivals: where they are kept without one; of the processes that share it.
         observer: told of every call.
 
     Raises:
@@ -53,9 +56,10 @@ def build_chat_models(
             place = (endpoint.provider.name, endpoint.base_url, endpoint.model)
             known = health.setdefault(place, ModelHealth(LearntForm(endpoint.provider)))
             tariff = Tariff((settings.llm_prices or {}).get(endpoint.model))
-            budget = None
             if shared is not None and (policy.rpm or policy.tpm):
-                budget = SharedBudget(shared, _key(endpoint), policy.rpm, policy.tpm)
+                budget: CallBudget = SharedBudget(shared, _key(endpoint), policy.rpm, policy.tpm)
+            else:
+                budget = LocalBudget(policy.rpm, policy.tpm, arrivals=arrivals, key=_key(endpoint))
             attended[endpoint] = ResilientEndpoint(endpoint, known, tariff, policy, budget, observer=observer)
         return attended[endpoint]
 

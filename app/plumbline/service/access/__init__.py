@@ -1,1 +1,1 @@
-"""Who may call and how much: keys, scopes, rates, budgets. Knows no HTTP and nothing of what is called."""
+"""Access control: keys and scopes, request rates, daily budgets. Knows no HTTP and nothing of what is called."""

@@ -1,43 +1,156 @@
-"""Keys, gate and budgets together, as the service and its workers have them."""
+"""Admit requests: keys, request rates, concurrency and daily budgets of callers. Knows no HTTP."""
 
+import math
+import time
+from collections import Counter
+from collections.abc import Callable
+from ipaddress import IPv6Address, ip_address
 from pathlib import Path
+from typing import Final, NamedTuple
 
-from plumbline.ground.errors import BudgetSpent
+from plumbline.ground.arrival_times import ArrivalTimes
+from plumbline.ground.errors import BudgetSpent, ConcurrencyExceeded, RateExceeded, TooBusy
+from plumbline.ground.rate_limit import WINDOW_SECONDS, RateLimit
 from plumbline.ground.settings import Settings
 from plumbline.judging.ports.exchange import Usage
-from plumbline.service.access.gate import Gate
-from plumbline.service.access.key import Limits
-from plumbline.service.access.key_file import FILE_NAME as KEYS_NAME
 from plumbline.service.access.keyring import Keyring
-from plumbline.service.access.spending import Spending
-from plumbline.service.access.spending_file import FILE_NAME as SPENDING_NAME
+from plumbline.service.access.keys import KEYS_FILE_NAME, AccessKey, Limits
+from plumbline.service.access.spending import SPENDING_FILE_NAME, Spending
+
+_RATE: Final = "requests"
+_CONCURRENCY: Final = "concurrency"
+# When one of the requests in flight will end is unknown.
+_SOON_SECONDS: Final = 1
+# What is left of a second after sums of seconds since the machine's start.
+_ROUNDING: Final = 1e-6
+
+
+class Quota(NamedTuple):
+    """One limit of a key and what is left of it, as RateLimit fields have them.
+
+    Args:
+        unit: empty for requests.
+        window_seconds: None for a limit without a window.
+        next_seconds: until there is one more; None if unknown.
+    """
+
+    policy: str
+    quota: int
+    remaining: int
+    unit: str = ""
+    window_seconds: int | None = None
+    next_seconds: int | None = None
+
+
+class RequestGate:
+    """Limit requests in flight, of all keys and of each, and each key's requests a minute.
+
+    Attributes:
+        under_way: requests in flight.
+        refused: count of refused requests by `rate`, `concurrency` and `capacity`.
+
+    Args:
+        max_requests: in flight, of all keys together.
+        processes: the bounds of a key on requests in flight are divided by it, rounded up.
+        arrivals: where request rates are kept, for other processes too.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_requests: int,
+        processes: int = 1,
+        arrivals: ArrivalTimes | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.under_way = 0
+        self.refused: Counter[str] = Counter()
+        self._max_requests = max_requests
+        self._processes = processes
+        self._arrivals = arrivals or ArrivalTimes()
+        self._clock = clock
+        self._in_flight: Counter[str] = Counter()
+
+    def enter(self, key: AccessKey, quotas: list[Quota]) -> None:
+        """Admit a request, until `leave`. The key's quotas are added to `quotas`, those of a refusal too.
+
+        Raises:
+            TooBusy: the service has as many requests in flight as it takes.
+            RateExceeded, ConcurrencyExceeded: the key has reached a limit of its own.
+        """
+        if self.under_way >= self._max_requests:
+            self.refused["capacity"] += 1
+            raise TooBusy(f"{self._max_requests} requests are in flight, the most that are served at once")
+        self._check_concurrency(key, quotas)
+        self._check_rate(key, quotas)
+        self._in_flight[key.tenant] += 1
+        self.under_way += 1
+
+    def leave(self, key: AccessKey) -> None:
+        """Release a request; once for each `enter` that did not raise."""
+        self._in_flight[key.tenant] -= 1
+        self.under_way -= 1
+
+    def _check_concurrency(self, key: AccessKey, quotas: list[Quota]) -> None:
+        if key.limits.concurrency is None:
+            return
+        limit = math.ceil(key.limits.concurrency / self._processes)
+        left = limit - self._in_flight[key.tenant]
+        quotas.append(Quota(_CONCURRENCY, limit, max(0, left - 1), unit="concurrent-requests"))
+        if left <= 0:
+            self.refused["concurrency"] += 1
+            raise ConcurrencyExceeded(
+                f"the key has {limit} request{'' if limit == 1 else 's'} in flight, the most that it may have at once",
+                retry_after_seconds=_SOON_SECONDS,
+            )
+
+    def _check_rate(self, key: AccessKey, quotas: list[Quota]) -> None:
+        per_minute = key.limits.requests_per_minute
+        if per_minute is None:
+            return
+        limit, now = RateLimit.refilling(per_minute), self._clock()
+
+        def admit(arrival: float) -> tuple[float | None, tuple[bool, float]]:
+            reserved = limit.reserve(arrival, now)
+            if reserved.wait_seconds > _ROUNDING:
+                return None, (False, limit.seconds_available(arrival, now))
+            return reserved.arrival, (True, limit.seconds_available(reserved.arrival, now))
+
+        is_admitted, room = self._arrivals.update(f"key {key.tenant}", admit)
+        remaining = int((room + _ROUNDING) / limit.seconds_per_unit)
+        wait = (remaining + 1) * limit.seconds_per_unit - room
+        seconds = max(1, math.ceil(wait - _ROUNDING))
+        quotas.insert(0, Quota(_RATE, per_minute, remaining, window_seconds=WINDOW_SECONDS, next_seconds=seconds))
+        if not is_admitted:
+            self.refused["rate"] += 1
+            raise RateExceeded(
+                f"the key may make {per_minute} request{'' if per_minute == 1 else 's'} a minute; the next one is free "
+                f"in {seconds} s",
+                retry_after_seconds=seconds,
+            )
 
 
 class Access:
-    """What one process knows of its callers.
+    """Access control of one process: keys, limits of requests and budgets of spending."""
 
-    Attributes:
-        keyring: who may call.
-        gate: how many requests are under way.
-        spending: what was spent today.
-    """
-
-    def __init__(self, keyring: Keyring, gate: Gate, spending: Spending) -> None:
+    def __init__(self, keyring: Keyring, gate: RequestGate, spending: Spending) -> None:
         self.keyring = keyring
         self.gate = gate
         self.spending = spending
 
     def add_call(self, tenant: str, usage: Usage) -> None:
-        """Counts a call to a chat model. Of callers without a key only where they have a budget."""
-        if tenant or _has_budget(self.keyring.limits_of(tenant)):
+        """Count a call to a chat model; for callers without a key only if they have a budget."""
+        limits = self.keyring.limits_of(tenant)
+        if tenant or limits.tokens_per_day is not None or limits.cost_per_day is not None:
             self.spending.add(tenant, usage)
 
     def check_budget(self, tenant: str) -> None:
-        """Raises BudgetSpent when nothing more may be spent for the tenant today."""
+        """Raise BudgetSpent if the tenant may not spend more today."""
         self.spending.check(tenant, self.keyring.limits_of(tenant))
 
     def pause_reason(self, tenant: str) -> str | None:
-        """Why no row of the tenant's jobs may be scored now; None when it may."""
+        """Return why no row of the tenant's jobs may be scored now; None if one may."""
         if self.keyring.is_revoked(tenant):
             return "the key of this job was revoked"
         try:
@@ -47,11 +160,15 @@ class Access:
         return None
 
 
-def access_of(settings: Settings) -> Access:
-    """The access that the settings describe.
+def build_access(settings: Settings, *, processes: int = 1, arrivals: ArrivalTimes | None = None) -> Access:
+    """Return the access control that the settings describe.
+
+    Args:
+        processes: how many serve together.
+        arrivals: of request rates that hold for all of them.
 
     Raises:
-        ConfigurationError: the file of keys cannot be read.
+        ConfigurationError: the key file cannot be read.
     """
     keyring = Keyring(
         [key.get_secret_value() for key in settings.api_keys],
@@ -63,19 +180,27 @@ def access_of(settings: Settings) -> Access:
             cost_per_day=settings.key_cost_per_day,
         ),
     )
-    gate = Gate(max_requests=settings.max_concurrent_requests)
+    gate = RequestGate(max_requests=settings.max_concurrent_requests, processes=processes, arrivals=arrivals)
     return Access(keyring, gate, Spending(spending_path(settings)))
 
 
 def key_path(settings: Settings) -> Path:
-    """Where the file of keys is."""
-    return settings.keys_file or settings.data_dir / KEYS_NAME
+    """Return the path of the key file."""
+    return settings.keys_file or settings.data_dir / KEYS_FILE_NAME
 
 
 def spending_path(settings: Settings) -> Path:
-    """Where it is kept what was spent."""
-    return settings.data_dir / SPENDING_NAME
+    """Return the path of the file that keeps daily spending."""
+    return settings.data_dir / SPENDING_FILE_NAME
 
 
-def _has_budget(limits: Limits) -> bool:
-    return limits.tokens_per_day is not None or limits.cost_per_day is not None
+def is_loopback(host: str) -> bool:
+    """Return True for `localhost` and loopback addresses, brackets and mapped IPv4 included. Resolves no name."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        address = ip_address(host.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return (mapped or address).is_loopback

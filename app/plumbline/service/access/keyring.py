@@ -1,4 +1,4 @@
-"""The keys that open now: those of the settings and those of the file, which is read anew when it has changed."""
+"""Valid keys: those of the settings and those of the key file, which is read again when it changes."""
 
 import hmac
 import time
@@ -10,18 +10,27 @@ from typing import Final, NamedTuple
 import structlog
 
 from plumbline.ground.errors import ConfigurationError, KeyExpired, KeyUnknown
-from plumbline.service.access.key import ALL_SCOPES, NO_LIMITS, AccessKey, Limits, digest_of
-from plumbline.service.access.key_file import KeyFile, Stamp, read_keys, stamp_of
+from plumbline.ground.files import FileStamp, file_stamp
+from plumbline.service.access.keys import (
+    ALL_SCOPES,
+    CONFIGURED_PREFIX,
+    NO_LIMITS,
+    AccessKey,
+    KeyFile,
+    Limits,
+    digest_of,
+    read_keys,
+    unreadable,
+)
 
-CONFIGURED_PREFIX: Final = "configured-"
-# A look at the file takes some microseconds; a key that was revoked opens for so long at most.
+# Looking at the file takes some microseconds; a revoked key is valid for so long at most.
 _LOOK_SECONDS: Final = 1.0
 
 _LOG = structlog.get_logger()
 
 
 class _Entry(NamedTuple):
-    """One secret: what it opens, and until when."""
+    """One secret, its key and its end."""
 
     digest: bytes
     key: AccessKey
@@ -31,13 +40,13 @@ class _Entry(NamedTuple):
 class Keyring:
     """Keys by their secrets, and limits by their tenants.
 
-    A file that cannot be read any more leaves the keys as they were, and says so in the log: a typo must neither let
-    everybody in nor lock everybody out. A file that is gone has no keys, and a key is needed all the same.
+    If the file becomes unreadable, the keys stay as they were and that is logged: a typo must neither let everybody in
+    nor lock everybody out. If it is removed, its keys are gone, and a key is still needed.
 
     Args:
-        configured: secrets that open everything, as the settings have them; the tenant of each is its digest.
-        path: of the file of keys, which need not be there.
-        defaults: limits of keys that have none of their own, and of callers without a key.
+        configured: secrets of the settings, valid for every scope; the tenant of each is its digest.
+        path: of the key file, which need not exist.
+        defaults: limits of keys without limits of their own, and of callers without a key.
 
     Raises:
         ConfigurationError: the file cannot be read.
@@ -63,31 +72,31 @@ class Keyring:
         self._entries: list[_Entry] = []
         self._limits_by_tenant: dict[str, Limits] = {}
         self._revoked_tenants: frozenset[str] = frozenset()
-        self._stamp: Stamp | None = stamp_of(path)
+        self._stamp = self._stamp_now()
         self._looked = monotonic()
         self._take(read_keys(path))
 
     @property
     def is_needed(self) -> bool:
-        """Whether callers need a key: there is one, or there was; revoking the last one opens nothing."""
+        """Return True if callers need a key: there is one, or there was; revoking the last one opens nothing."""
         self._look()
         return self._had_keys
 
     @property
     def anonymous(self) -> AccessKey:
-        """Whoever calls where no key is needed."""
+        """Return the caller without a key."""
         return self._anonymous
 
     def has_open_key(self) -> bool:
-        """Whether anybody can have a key that opens now."""
+        """Return True if any key is valid now."""
         self._look()
         return any(self._is_open(entry) for entry in self._entries)
 
     def key_of(self, secrets: Sequence[bytes]) -> AccessKey:
-        """The key of the first of these secrets that is one.
+        """Return the key of the first valid one of these secrets.
 
         Raises:
-            KeyUnknown: none is.
+            KeyUnknown: none is a secret of a key.
             KeyExpired: one was.
         """
         self._look()
@@ -100,17 +109,17 @@ class Keyring:
         raise KeyExpired("the key that was sent has expired; ask for another")
 
     def limits_of(self, tenant: str) -> Limits:
-        """The limits of the tenant's key; the defaults for one whose key is not known here."""
+        """Return the limits of the tenant's key; the defaults if it is unknown."""
         self._look()
         return self._limits_by_tenant.get(tenant, self._anonymous.limits)
 
     def is_revoked(self, tenant: str) -> bool:
-        """Whether the tenant's key was revoked."""
+        """Return True if the tenant's key was revoked."""
         self._look()
         return tenant in self._revoked_tenants
 
     def _matches(self, digest: bytes) -> list[_Entry]:
-        # Digests have one length, and none is skipped: time tells nothing.
+        # Digests have one length, and none is skipped: the time taken reveals nothing.
         return [entry for entry in self._entries if hmac.compare_digest(digest, entry.digest)]
 
     def _is_open(self, entry: _Entry) -> bool:
@@ -122,8 +131,8 @@ class Keyring:
         self._looked = self._monotonic()
         stamp = self._stamp
         try:
-            # The stamp first: what is written in between is read again.
-            stamp = stamp_of(self._path)
+            # The stamp first: a change in between is read again.
+            stamp = self._stamp_now()
             if stamp != self._stamp:
                 self._take(read_keys(self._path))
                 _LOG.info("keys_read", keys=len(self._entries))
@@ -134,10 +143,16 @@ class Keyring:
             self._complaint = str(error)
         self._stamp = stamp
 
+    def _stamp_now(self) -> FileStamp | None:
+        try:
+            return file_stamp(self._path)
+        except OSError as error:
+            raise unreadable(self._path, error) from error
+
     def _take(self, file: KeyFile) -> None:
         entries = [*_entries_of(file, self._defaults)]
         listed = {key.tenant for key in file.keys}
-        # A key of the settings that was adopted by the file is what the file says, revoked too.
+        # The file decides about a key of the settings that it has adopted, revoked ones included.
         for number, secret in enumerate(self._configured, start=1):
             digest = digest_of(secret.encode())
             if digest.hex() not in listed:

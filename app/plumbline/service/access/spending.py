@@ -1,34 +1,64 @@
-"""What each tenant spends today, counted call by call, kept on disk a second later at most."""
+"""Daily spending of each tenant: counted in memory, stored each second in an SQLite file that processes share."""
 
 import asyncio
 import math
+import os
 import sqlite3
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime, time, timedelta
 from functools import reduce
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import structlog
 
 from plumbline.ground.errors import BudgetSpent
+from plumbline.ground.files import FileStamp, file_stamp
+from plumbline.ground.sqlite import SqliteFormat, open_database, transaction
 from plumbline.judging.ports.exchange import Usage
-from plumbline.service.access.key import Limits
-from plumbline.service.access.spending_file import Spent, Stamp, add_to_day, read_day, spent_of, stamp_of
+from plumbline.service.access.keys import Limits
 
-# What a process that is killed forgets to have spent.
+SPENDING_FILE_NAME: Final = "spending.sqlite"
+# A killed process loses the spending of so long, and other processes see it so late.
 _KEEP_SECONDS: Final = 1.0
+_KEPT_DAYS: Final = 40
+# "PLSP". No WAL: a change must show in the file's modification time.
+_FORMAT: Final = SqliteFormat(
+    0x504C5350,
+    """
+CREATE TABLE spent (
+    tenant TEXT NOT NULL, day TEXT NOT NULL, tokens INTEGER NOT NULL, cost REAL NOT NULL, unpriced INTEGER NOT NULL,
+    PRIMARY KEY (day, tenant)) WITHOUT ROWID
+""",
+)
+_ADD: Final = """
+INSERT INTO spent (tenant, day, tokens, cost, unpriced) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (day, tenant) DO UPDATE SET tokens = tokens + excluded.tokens, cost = cost + excluded.cost,
+    unpriced = unpriced + excluded.unpriced
+"""
 _LOG = structlog.get_logger()
 
 
-class Spending:
-    """Counts in memory, where each request looks; adds to a file that other processes of the machine add to too.
+class Spent(NamedTuple):
+    """Tokens as providers counted them, money in the currency of the price table, calls of unknown price."""
 
-    A file that cannot be used is said in the log; counting goes on in memory and is tried to be kept again.
+    tokens: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
+
+    def plus(self, other: "Spent") -> "Spent":
+        """Return the sum."""
+        return Spent(self.tokens + other.tokens, self.cost + other.cost, self.unpriced + other.unpriced)
+
+
+class Spending:
+    """Daily spending in memory, for each request to check, and in a file that other processes add to.
+
+    If the file fails, that is logged, counting continues in memory, and storing is retried.
 
     Args:
-        path: of the file, made with the first call that is to be kept.
+        path: of the file, created with the first call.
         now: the time, with its zone.
     """
 
@@ -40,22 +70,23 @@ class Spending:
         self._leaving: dict[str, Spent] = {}
         self._unkept: dict[str, Spent] = {}
         self._is_failing = False
-        self._state: tuple[str, Stamp | None] = ("", None)
+        self._state: tuple[str, FileStamp | None] = ("", None)
         self._saving = asyncio.Lock()
 
     def add(self, tenant: str, usage: Usage) -> None:
-        """Counts one call to a chat model."""
+        """Count one call to a chat model."""
         self._turn_day()
-        self._unkept[tenant] = self._unkept.get(tenant, Spent()).plus(spent_of(usage))
+        call = Spent(usage.prompt_tokens + usage.completion_tokens, usage.cost or 0.0, int(usage.cost is None))
+        self._unkept[tenant] = self._unkept.get(tenant, Spent()).plus(call)
 
     def today(self, tenant: str) -> Spent:
-        """What the tenant has spent since midnight UTC."""
+        """Return the tenant's spending since midnight UTC."""
         self._turn_day()
         places = (self._kept, self._leaving, self._unkept)
         return reduce(Spent.plus, [place.get(tenant, Spent()) for place in places])
 
     def check(self, tenant: str, limits: Limits) -> None:
-        """Raises BudgetSpent when the tenant has spent what its key may a day, or it cannot be known."""
+        """Raise BudgetSpent if the tenant has spent its daily budget, or that cannot be known."""
         if limits.tokens_per_day is None and limits.cost_per_day is None:
             return
         complaint = _complaint(self.today(tenant), limits)
@@ -66,9 +97,15 @@ class Spending:
 
     @asynccontextmanager
     async def kept(self) -> AsyncIterator[None]:
-        """Keeps what is counted, second by second and at the end; what others have spent is read too."""
+        """Store spending each second and at the end, and read that of other processes."""
         await self.save()
-        keeping = asyncio.create_task(self._keep())
+
+        async def keep() -> None:
+            while True:
+                await asyncio.sleep(_KEEP_SECONDS)
+                await self.save()
+
+        keeping = asyncio.create_task(keep())
         try:
             yield
         finally:
@@ -76,13 +113,8 @@ class Spending:
             await asyncio.gather(keeping, return_exceptions=True)
             await self.save()
 
-    async def _keep(self) -> None:
-        while True:
-            await asyncio.sleep(_KEEP_SECONDS)
-            await self.save()
-
     async def save(self) -> None:
-        """Keeps what is counted now. Raises nothing."""
+        """Store what is counted now. Raises nothing."""
         async with self._saving:
             self._turn_day()
             day = self._day
@@ -100,8 +132,8 @@ class Spending:
             self._leaving = {}
 
     def _exchange(self, day: str, more: dict[str, Spent]) -> dict[str, Spent]:
-        # The stamp first: what others add in between is read the next time.
-        state = (day, stamp_of(self._path))
+        # The stamp first: what others add in between is read next time.
+        state = (day, file_stamp(self._path))
         if not more and state == self._state:
             return self._kept
         found = add_to_day(self._path, day, more) if more else read_day(self._path, day)
@@ -135,9 +167,40 @@ def _complaint(spent: Spent, limits: Limits) -> str | None:
         return None
     if spent.unpriced:
         return (
-            "the key has a budget of money, and a call was made whose price is not known (PLUMBLINE_LLM_PRICES), so "
-            "what is left of it cannot be told"
+            "the key has a budget of money, and the price of a call that was made is unknown (PLUMBLINE_LLM_PRICES), "
+            "so the rest of the budget is unknown"
         )
     if spent.cost >= limits.cost_per_day:
         return f"the key has spent {spent.cost:.4f} of its {limits.cost_per_day:g} a day"
     return None
+
+
+def read_day(path: Path, day: str) -> dict[str, Spent]:
+    """Return the spending of a day by tenant; blocks.
+
+    Raises:
+        OSError, sqlite3.Error: the file exists and cannot be read.
+    """
+    if file_stamp(path) is None:
+        return {}
+    with closing(open_database(path, _FORMAT)) as database:
+        return _day(database, day)
+
+
+def add_to_day(path: Path, day: str, more: Mapping[str, Spent]) -> dict[str, Spent]:
+    """Add to a day and return all its spending by tenant; blocks. Creates folder and file, mode 0600.
+
+    Raises:
+        OSError, sqlite3.Error: the file cannot be written; nothing was added.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    with closing(open_database(path, _FORMAT)) as database, transaction(database):
+        database.executemany(_ADD, [(tenant, day, *spent) for tenant, spent in more.items()])
+        database.execute("DELETE FROM spent WHERE day < date(?, ?)", (day, f"-{_KEPT_DAYS} days"))
+        return _day(database, day)
+
+
+def _day(database: sqlite3.Connection, day: str) -> dict[str, Spent]:
+    rows = database.execute("SELECT tenant, tokens, cost, unpriced FROM spent WHERE day = ?", (day,))
+    return {tenant: Spent(*spent) for tenant, *spent in rows}

@@ -8,7 +8,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from plumbline.ground.errors import PlumblineError
-from plumbline.service.access.gate import Quota
+from plumbline.service.access.access import Quota
 from plumbline.service.api.auth import Door, remember_caller
 from plumbline.service.api.body_stream import end_early
 from plumbline.service.api.problems import error_response

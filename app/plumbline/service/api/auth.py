@@ -9,9 +9,8 @@ from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBea
 from starlette.requests import HTTPConnection
 
 from plumbline.ground.errors import KeyMissing, Locked, ScopeMissing
-from plumbline.service.access.access import Access
-from plumbline.service.access.key import AccessKey, Scope
-from plumbline.service.access.loopback import names_loopback
+from plumbline.service.access.access import Access, is_loopback
+from plumbline.service.access.keys import AccessKey, Scope
 
 _SAID_OF_KEYS: Final = (
     "A key has scopes (403 without the one of the route), and may have limits: requests a minute, requests under way, "
@@ -137,4 +136,4 @@ def _is_on_loopback(connection: HTTPConnection) -> bool:
     if not server or len(hosts) != 1 or is_forwarded:
         return False
     match = _HOST.fullmatch(hosts[0])
-    return match is not None and names_loopback(match[1]) and names_loopback(server[0])
+    return match is not None and is_loopback(match[1]) and is_loopback(server[0])

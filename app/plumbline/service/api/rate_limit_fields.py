@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from plumbline.service.access.gate import Quota
+from plumbline.service.access.access import Quota
 
 
 def rate_limit_fields(quotas: Sequence[Quota]) -> dict[str, str]:

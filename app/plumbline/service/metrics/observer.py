@@ -5,6 +5,7 @@ import platform
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from prometheus_client import CollectorRegistry, Info, ProcessCollector
@@ -41,6 +42,7 @@ class Metrics:
         tiers: their names.
         row_statuses: how rows of jobs can end.
         models: provider and name of each chat model that is configured.
+        folder: of the counts of all processes that serve together; None for one.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Metrics:
         tiers: Sequence[str],
         row_statuses: Sequence[str],
         models: Sequence[tuple[str, str]] = (),
+        folder: Path | None = None,
     ) -> None:
         self._registry = CollectorRegistry()
         self._measured = Measured(self._registry, tiers=tiers, row_statuses=row_statuses)

@@ -1,0 +1,332 @@
+"""API keys and their file: read whole, replaced atomically under a lock, mode 0600; of a secret only its digest."""
+
+import hashlib
+import secrets
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Final, TypeVar
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
+
+from plumbline.ground.errors import ConfigurationError, InvalidInput
+from plumbline.ground.files import atomic_write
+from plumbline.ground.files import locked as file_locked
+
+N = TypeVar("N", int, float)
+
+KEYS_FILE_NAME: Final = "keys.json"
+# Names of the keys of PLUMBLINE_API_KEYS, by their position.
+CONFIGURED_PREFIX: Final = "configured-"
+# Secret scanners and people recognize a key by it.
+SECRET_PREFIX: Final = "plumbline_"  # noqa: S105
+# Each request is compared with all of them.
+MAX_KEYS: Final = 1_000
+_SECRET_BYTES: Final = 32
+_NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+_HEX_DIGITS: Final = r"^[0-9a-f]{64}$"
+_ABSENT: Final = (FileNotFoundError, NotADirectoryError)
+
+KeyName = Annotated[str, StringConstraints(pattern=_NAME_PATTERN)]
+_NAME: Final = TypeAdapter(KeyName)
+
+
+class Scope(StrEnum):
+    """Operations that a key allows."""
+
+    EVALUATE = "evaluate"
+    JOBS = "jobs"
+    ADMIN = "admin"
+
+
+ALL_SCOPES: Final = frozenset(Scope)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of a key. None: the default of the settings, or no limit if they have none; 0: no limit.
+
+    Args:
+        requests_per_minute: that many at once, then one each 60 / n seconds.
+        concurrency: requests in flight.
+        tokens_per_day: prompt and completion tokens as providers count them, from midnight to midnight UTC.
+        cost_per_day: in the currency of the price table, likewise.
+    """
+
+    requests_per_minute: int | None = None
+    concurrency: int | None = None
+    tokens_per_day: int | None = None
+    cost_per_day: float | None = None
+
+    def over(self, defaults: "Limits") -> "Limits":
+        """Return the limits that hold: these, else the defaults; None for no limit."""
+        return Limits(
+            requests_per_minute=_effective(self.requests_per_minute, defaults.requests_per_minute),
+            concurrency=_effective(self.concurrency, defaults.concurrency),
+            tokens_per_day=_effective(self.tokens_per_day, defaults.tokens_per_day),
+            cost_per_day=_effective(self.cost_per_day, defaults.cost_per_day),
+        )
+
+
+def _effective(own: N | None, default: N | None) -> N | None:
+    return (default if own is None else own) or None
+
+
+NO_LIMITS: Final = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class AccessKey:
+    """One caller.
+
+    Args:
+        tenant: owner of jobs, results and cached verdicts; it opens nothing.
+        limits: those that hold, defaults included.
+    """
+
+    name: str
+    tenant: str
+    scopes: frozenset[Scope] = ALL_SCOPES
+    limits: Limits = field(default=NO_LIMITS)
+
+
+class _Stored(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class StoredSecret(_Stored):
+    """One secret of a key, valid until `until`; None: as long as its key."""
+
+    digest: str = Field(pattern=_HEX_DIGITS)
+    until: AwareDatetime | None = None
+
+
+class StoredLimits(_Stored):
+    """`Limits` in the file."""
+
+    requests_per_minute: int | None = Field(default=None, ge=0)
+    concurrency: int | None = Field(default=None, ge=0)
+    tokens_per_day: int | None = Field(default=None, ge=0)
+    cost_per_day: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+
+    def as_limits(self) -> Limits:
+        """Return them as `Limits`."""
+        return Limits(self.requests_per_minute, self.concurrency, self.tokens_per_day, self.cost_per_day)
+
+
+class StoredKey(_Stored):
+    """One key. A revoked one stays, without secrets: its tenant still owns jobs."""
+
+    name: KeyName
+    tenant: str = Field(min_length=1, max_length=128)
+    secrets: tuple[StoredSecret, ...] = ()
+    scopes: frozenset[Scope] = frozenset({Scope.EVALUATE, Scope.JOBS})
+    limits: StoredLimits = StoredLimits()
+    created: AwareDatetime
+    expires: AwareDatetime | None = None
+    revoked: AwareDatetime | None = None
+
+    def opens_at(self, now: datetime) -> bool:
+        """Return True if any of its secrets is valid."""
+        is_valid = self.revoked is None and (self.expires is None or now < self.expires)
+        return is_valid and any(each.until is None or now < each.until for each in self.secrets)
+
+
+class KeyFile(_Stored):
+    """All keys in order of creation, with unique names."""
+
+    version: int = Field(default=1, ge=1, le=1)
+    keys: tuple[StoredKey, ...] = Field(default=(), max_length=MAX_KEYS)
+
+    def named(self, name: str) -> StoredKey | None:
+        """Return the key of this name."""
+        return next((key for key in self.keys if key.name == name), None)
+
+    def with_key(self, key: StoredKey) -> "KeyFile":
+        """Return the file with this key, in place of the one of its name."""
+        others = [each for each in self.keys if each.name != key.name]
+        place = next((at for at, each in enumerate(self.keys) if each.name == key.name), len(others))
+        return KeyFile(keys=(*others[:place], key, *others[place:]))
+
+
+def digest_of(secret: bytes) -> bytes:
+    """Return the SHA-256 of a secret, which is stored in its place.
+
+    A slow hash guards passwords, which can be guessed. 256 random bits cannot, however fast the hash, and each
+    request pays for it.
+    """
+    return hashlib.sha256(secret).digest()
+
+
+def read_keys(path: Path) -> KeyFile:
+    """Return the keys; none if there is no file.
+
+    Raises:
+        ConfigurationError: it cannot be read or is not a key file; nothing of its content is repeated.
+    """
+    try:
+        data = path.read_bytes()
+    except _ABSENT:
+        return KeyFile()
+    except OSError as error:
+        raise unreadable(path, error) from error
+    try:
+        stored = KeyFile.model_validate_json(data)
+    except ValidationError as error:
+        place = ".".join(str(part) for part in error.errors(include_input=False)[0]["loc"])
+        raise ConfigurationError(f"{path}: is no file of keys{f' (at {place})' if place else ''}") from None
+    if len({key.name for key in stored.keys}) < len(stored.keys):
+        raise ConfigurationError(f"{path}: two keys have one name")
+    return stored
+
+
+def unreadable(path: Path, error: OSError) -> ConfigurationError:
+    """Return the error for a key file that cannot be read."""
+    return ConfigurationError(f"{path}: cannot be read: {error.strerror}")
+
+
+def write_keys(path: Path, keys: KeyFile) -> None:
+    """Replace the key file atomically; call it with the lock that changes of keys take."""
+    try:
+        with atomic_write(path, mode=0o600) as file:
+            file.write(keys.model_dump_json(indent=1).encode() + b"\n")
+    except OSError as error:
+        raise ConfigurationError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def create_key(
+    path: Path,
+    name: str,
+    *,
+    scopes: Collection[Scope],
+    limits: StoredLimits,
+    expires_days: float | None = None,
+    now: datetime | None = None,
+) -> str:
+    """Create a key with a tenant of its own and return its secret, which is not stored.
+
+    Raises:
+        InvalidInput: the name is invalid or taken, or there are too many keys.
+        ConfigurationError: the file cannot be read or written.
+    """
+    now = now or datetime.now(UTC)
+    secret = _new_secret()
+    key = StoredKey.model_construct(
+        name=name,
+        # Random, not derived from the secret: nothing that opens is in a job, log or cache.
+        tenant=f"tenant-{secrets.token_hex(16)}",
+        secrets=(_stored(secret),),
+        scopes=frozenset(scopes),
+        limits=limits,
+        created=now,
+        expires=None if expires_days is None else now + timedelta(days=expires_days),
+    )
+    _add(path, key)
+    return secret
+
+
+def adopt_key(path: Path, name: str, configured: str, *, now: datetime | None = None) -> None:
+    """Add a key of PLUMBLINE_API_KEYS to the file, with its secret and tenant, so that it can be revoked.
+
+    Raises:
+        InvalidInput, ConfigurationError: see `create_key`.
+    """
+    digest = digest_of(configured.encode()).hex()
+    key = StoredKey.model_construct(
+        name=name,
+        tenant=digest,
+        secrets=(StoredSecret(digest=digest),),
+        scopes=ALL_SCOPES,
+        created=now or datetime.now(UTC),
+    )
+    _add(path, key)
+
+
+def rotate_key(path: Path, name: str, *, keep_old_hours: float = 0.0, now: datetime | None = None) -> str:
+    """Replace the secret of a key and return the new one; old ones stay valid for the hours given. Un-revokes a key.
+
+    Raises:
+        InvalidInput: there is no such key, or it has expired.
+        ConfigurationError: the file cannot be read or written.
+    """
+    now = now or datetime.now(UTC)
+    secret, until = _new_secret(), now + timedelta(hours=keep_old_hours)
+    with _locked(path):
+        keys = read_keys(path)
+        key = _found(keys, name)
+        if key.expires is not None and key.expires <= now:
+            raise InvalidInput(f"the key {name!r} has expired; create another")
+        valid = [each for each in key.secrets if keep_old_hours and (each.until is None or each.until > now)]
+        old = (each.model_copy(update={"until": min(each.until or until, until)}) for each in valid)
+        rotated = key.model_copy(update={"secrets": (_stored(secret), *old), "revoked": None})
+        write_keys(path, keys.with_key(rotated))
+    return secret
+
+
+def revoke_key(path: Path, name: str, *, now: datetime | None = None) -> None:
+    """Revoke a key; a running service sees it within two seconds.
+
+    Raises:
+        InvalidInput: there is no such key.
+        ConfigurationError: the file cannot be read or written.
+    """
+    with _locked(path):
+        keys = read_keys(path)
+        key = _found(keys, name)
+        revoked = key.revoked or now or datetime.now(UTC)
+        write_keys(path, keys.with_key(key.model_copy(update={"secrets": (), "revoked": revoked})))
+
+
+def _add(path: Path, key: StoredKey) -> None:
+    try:
+        _NAME.validate_python(key.name)
+    except ValidationError:
+        raise InvalidInput(
+            f"{key.name[:64]!r} cannot name a key; expected up to 64 letters, digits and ._-, the first a letter or "
+            "digit"
+        ) from None
+    if key.name.startswith(CONFIGURED_PREFIX):
+        raise InvalidInput(f"names that begin with {CONFIGURED_PREFIX!r} are those of PLUMBLINE_API_KEYS")
+    with _locked(path):
+        keys = read_keys(path)
+        taken = keys.named(key.name)
+        if taken is not None:
+            state = "was revoked" if taken.revoked else "exists"
+            raise InvalidInput(f"the key {key.name!r} {state}; 'plumbline keys rotate {key.name}' replaces its secret")
+        if len(keys.keys) >= MAX_KEYS:
+            raise InvalidInput(f"there are {MAX_KEYS} keys, the most that one file holds")
+        if any(each.tenant == key.tenant for each in keys.keys):
+            raise InvalidInput("this key of PLUMBLINE_API_KEYS is in the file already")
+        write_keys(path, keys.with_key(key))
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Keep other writers out; make the folder, mode 0700, if it is missing."""
+    lock = path.with_name(f".{path.name}.lock")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock.touch(mode=0o600)
+    except OSError as error:
+        raise ConfigurationError(f"{path}: cannot be written: {error.strerror}") from error
+    with file_locked(lock, place=str(path)):
+        yield
+
+
+def _new_secret() -> str:
+    """Return a random key of 256 bits, in letters, digits, `-` and `_`."""
+    return SECRET_PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
+
+
+def _stored(secret: str) -> StoredSecret:
+    return StoredSecret(digest=digest_of(secret.encode()).hex())
+
+
+def _found(keys: KeyFile, name: str) -> StoredKey:
+    key = keys.named(name)
+    if key is None:
+        raise InvalidInput(f"there is no key {name[:64]!r}; 'plumbline keys list' shows them")
+    return key
