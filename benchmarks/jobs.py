@@ -24,12 +24,12 @@ from plumbline.ground.settings import Settings
 from plumbline.judging.scoring import Options, Scorer
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.tiers.tier import TierName
-from plumbline.rows.job_rows import job_rows
 from plumbline.rows.jobs.chunk_run import Pace
 from plumbline.rows.jobs.job import NewJob
 from plumbline.rows.jobs.sqlite_store import SqliteJobStore
 from plumbline.rows.jobs.store import Upload
 from plumbline.rows.jobs.worker import Worker
+from plumbline.rows.row_scorer import job_row_scorers
 
 # fmt: off
 WORDS = [
@@ -86,7 +86,7 @@ async def as_job(scorer: Scorer, settings: Settings, folder: Path, rows: int, wo
     with path.open("w", encoding="utf-8") as file:
         for number in range(rows):
             file.write(json.dumps(row(number, words), ensure_ascii=False) + "\n")
-    rows_of = job_rows(scorer, settings, judge_names=())
+    rows_of = job_row_scorers(scorer, settings, judge_names=())
     worker = Worker(store, lambda lease: rows_of(lease.tenant, lease.options), Pace())
     running = asyncio.create_task(worker.run())
     submitted = time.perf_counter()

@@ -35,7 +35,7 @@ from plumbline.judging.text.segmented_sample import segment
 from plumbline.judging.tiers.lexical import collect_lexical_findings
 from plumbline.judging.tiers.tier import TierName
 from plumbline.main import create_app
-from plumbline.rows.evaluation_wire import request_limits, to_options, to_sample, to_wire
+from plumbline.rows.evaluation_wire import build_options, request_limits, to_sample, to_wire
 from plumbline.schemas.evaluation import bounded_request
 from plumbline.service.api.strict_json import parse_strictly
 
@@ -64,8 +64,8 @@ class ReadyScorer:
         """The result."""
         return self._result
 
-    async def in_worker(self, work: Callable[[], T]) -> T:
-        """What `work` returns, computed here."""
+    async def offload(self, work: Callable[[], T], *, inline: bool = False) -> T:
+        """Run `work` here."""
         return work()
 
 
@@ -173,7 +173,7 @@ async def run(count: int, body: bytes) -> dict[str, object]:
     async with app.router.lifespan_context(app):
         service = app.state.service
         request = bounded.model_validate(parse_strictly(body))
-        options = to_options(request, threshold=0.7, deadline_seconds=60, judge_names=(), tenant="", max_cost=None)
+        options = build_options(request, settings, judge_names=())
         result = await service.scorer.score(to_sample(request), options)
         assert result.tier is TierName.LEXICAL
         lexical = await over_http(app, body, max(20, count // 10))
@@ -183,12 +183,12 @@ async def run(count: int, body: bytes) -> dict[str, object]:
     slow = max(20, count // 10)
     return {
         "request_bytes": len(body),
-        "answer_bytes": len(to_wire(request, result).model_dump_json().encode()),
+        "answer_bytes": len(to_wire(result, to_sample(request), sample_id=None).model_dump_json().encode()),
         "http_without_scorer_ms": wire,
         "parts_ms": {
             "parse": timed(lambda: parse_strictly(body), count),
             "validate": timed(lambda: bounded.model_validate(value), count),
-            "answer": timed(lambda: to_wire(request, result).model_dump_json(), count),
+            "answer": timed(lambda: to_wire(result, to_sample(request), sample_id=None).model_dump_json(), count),
         },
         "http_with_lexical_ms": lexical,
         "lexical_parts_ms": {

@@ -30,11 +30,11 @@ from plumbline.models.chat.shared_database import SharedDatabase
 from plumbline.models.chat.verdict_store import SqliteVerdictStore, make_verdict_store
 from plumbline.models.encoder.encoder import SharedEncoder
 from plumbline.models.encoder.loading import ModelChoice
-from plumbline.rows.job_rows import job_rows
 from plumbline.rows.jobs.chunk_run import Pace, PauseReason, never_pause
 from plumbline.rows.jobs.sqlite_store import SqliteJobStore
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.jobs.worker import Worker
+from plumbline.rows.row_scorer import job_row_scorers
 
 _VERIFY = ("verify_claims", "v2")
 _CHECK = ("check_claims", "v1")
@@ -267,10 +267,10 @@ def _shared_jobs(
 
 
 def _worker(plan: Plan, scorer: Scorer, store: JobStore, *, pause_reason: PauseReason, observer: Observer) -> Worker:
-    rows_of = job_rows(scorer, plan.settings, judge_names=plan.judge_names)
+    build_row_scorer = job_row_scorers(scorer, plan.settings, judge_names=plan.judge_names)
     return Worker(
         store,
-        lambda lease: rows_of(lease.tenant, lease.options),
+        lambda lease: build_row_scorer(lease.tenant, lease.options),
         Pace(concurrency=plan.settings.job_concurrency),
         pause_reason=pause_reason,
         observer=observer,

@@ -18,7 +18,6 @@ from plumbline.judging.tiers.evidence.search import EvidenceSearch
 from plumbline.judging.tiers.evidence.verdict_rules import apply_evidence
 from plumbline.judging.tiers.windows import MAX_CHARACTERS, context_windows, pieces
 from plumbline.rows.evaluation_wire import to_wire
-from plumbline.schemas.evaluation import EvaluationRequest
 
 _PIECES = (
     "word", "The dam", " ", "  ", "\n", "1932", "1,000", "大坝", "建成", "。", "“", '"', "’", "'", "—", "-", "ﬁ", "ß",
@@ -181,10 +180,10 @@ def test_every_word_of_a_context_lies_in_a_window(contexts: list[str]) -> None:
 def test_utf16_offsets_count_utf16_code_units(answer: str, context: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(context)))
     end = data.draw(st.integers(start, len(context)))
-    request = EvaluationRequest(answer=answer, contexts=["😀", context], offset_unit="utf16")
+    sample = Sample("", ("😀", context), answer)
     evidence = Evidence(1, context[start:end], start, end, verified=True)
 
-    wire = to_wire(request, _result(answer, evidence))
+    wire = to_wire(_result(answer, evidence), sample, sample_id=None, offset_unit="utf16")
 
     for sentence, item in zip(split_sentences(answer), wire.sentences, strict=True):
         assert (item.start, item.end) == (_units(answer[: sentence.start]), _units(answer[: sentence.end]))
@@ -194,9 +193,9 @@ def test_utf16_offsets_count_utf16_code_units(answer: str, context: str, data: s
 
 @given(_ENCODABLE)
 def test_offsets_count_code_points_unless_asked_otherwise(answer: str) -> None:
-    request = EvaluationRequest(answer=answer, contexts=[])
+    result = _result(answer, Evidence(None, "q", None, None, verified=False))
 
-    wire = to_wire(request, _result(answer, Evidence(None, "q", None, None, verified=False)))
+    wire = to_wire(result, Sample("", (), answer), sample_id=None)
 
     assert all(answer[item.start : item.end] == item.text for item in wire.sentences)
 

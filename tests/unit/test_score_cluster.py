@@ -10,7 +10,7 @@ from plumbline.extras.cluster import ray_engine
 from plumbline.extras.cluster.task import ClusterOutcome, ClusterTask, Progress
 from plumbline.ground.errors import ClusterUnavailable
 from plumbline.ground.settings import Settings
-from plumbline.rows.tally import Tally
+from plumbline.rows.scored_row import RowTally
 
 Told = Callable[[Progress], None] | None
 
@@ -25,7 +25,7 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> list[ClusterTask]:
         if on_progress:
             on_progress(Progress(1, 2, 10, 20))
         missing = ("block-2",) if task.workers == 7 else ()
-        return ClusterOutcome(Tally().summary(), ("a", "b"), 1, missing)
+        return ClusterOutcome(RowTally().summary(), ("a", "b"), 1, missing)
 
     monkeypatch.setattr(ray_engine, "score_on_ray", score)
     return given

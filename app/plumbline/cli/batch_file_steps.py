@@ -40,7 +40,7 @@ from plumbline.ground.files import sha256_of
 from plumbline.ground.settings import Settings, load_settings
 from plumbline.ground.telemetry import configure_logging
 from plumbline.rows.records.reading import RecordReader, read_records
-from plumbline.rows.tally import Tally
+from plumbline.rows.scored_row import RowTally
 from plumbline.schemas.evaluation import TierName
 
 _INCOMPLETE: Final = 3
@@ -205,7 +205,7 @@ async def _collect(
     choices: Choices,
     options: argparse.Namespace,
 ) -> None:
-    files, source, tally = files_sent(manifest, states), at.source_path(manifest), Tally()
+    files, source, tally = files_sent(manifest, states), at.source_path(manifest), RowTally()
     round_ = max((file.round for file in files), default=1) + 1
     with (
         ReplyIndex(asked_files(at, files, states)) as index,

@@ -1,6 +1,5 @@
 """THE path: sample -> sentences -> judgement -> scores. Every way into the service, now and later, calls this one."""
 
-import asyncio
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
@@ -114,9 +113,9 @@ class Scorer:
             lambda: _result(case, options, cascade, ask.ledger.usage), self._executor, inline=small
         )
 
-    async def in_worker(self, work: Callable[[], T]) -> T:
-        """What `work` returns, computed off the event loop."""
-        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+    async def offload(self, work: Callable[[], T], *, inline: bool = False) -> T:
+        """Run `work` off the event loop; on it if `inline`, for work too small to be worth a hop to a thread."""
+        return await offload.run(work, self._executor, inline=inline)
 
 
 def _prepare(sample: Sample, options: Options) -> tuple[SegmentedSample, Result | None]:

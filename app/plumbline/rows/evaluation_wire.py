@@ -1,9 +1,10 @@
-"""Between the wire and the inside: a request becomes a sample, a result becomes what is sent."""
+"""Conversion between the wire and the inside: requests to samples and options, results to responses."""
 
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection
 from dataclasses import fields
+from typing import Literal
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import Settings
@@ -18,11 +19,11 @@ from plumbline.schemas.evaluation import (
     AttemptItem,
     ClaimItem,
     EvaluationOptions,
-    EvaluationRequest,
     EvaluationResult,
     EvidenceItem,
     JudgeItem,
     RequestLimits,
+    SampleTexts,
     SentenceItem,
     Tokens,
     UsageItem,
@@ -39,7 +40,7 @@ _DECIMALS = 6
 
 
 def request_limits(settings: Settings) -> RequestLimits:
-    """What one sample may hold."""
+    """Return the limits of one sample."""
     return RequestLimits(
         contexts=settings.max_contexts,
         context_characters=settings.max_context_characters,
@@ -48,35 +49,44 @@ def request_limits(settings: Settings) -> RequestLimits:
     )
 
 
-def to_sample(request: EvaluationRequest) -> Sample:
-    """The sample of a request."""
-    return Sample(request.question, tuple(request.contexts), request.answer, request.reference)
+def to_sample(texts: SampleTexts) -> Sample:
+    """Return the sample of a request."""
+    return Sample(texts.question, tuple(texts.contexts), texts.answer, texts.reference)
 
 
-def to_options(
-    request: EvaluationOptions,
-    *,
-    threshold: float,
-    deadline_seconds: float,
-    judge_names: Collection[str],
-    tenant: str,
-    max_cost: float | None,
-    place: str = "",
-    can_wait: bool = False,
-) -> Options:
-    """The request's choices, the service's settings where it made none; the settings bound deadline and cost.
+def check_judge_names(request: EvaluationOptions, judge_names: Collection[str], *, place: str = "") -> None:
+    """Raise InvalidInput if the options name a judge that is not configured.
 
-    `place` is the pointer to the choices in the body; `can_wait`: the sample is one of many.
-
-    Raises:
-        InvalidInput: a judge of a name that the service does not have.
+    Args:
+        place: JSON pointer to the options in the body.
     """
     for field, names in (("judges", request.judges or ()), ("escalation", (request.escalation,))):
         unknown = [name for name in names if name is not None and name not in judge_names]
         if unknown:
             known = f"known are {', '.join(judge_names)}" if judge_names else "no judge is configured"
             raise InvalidInput(f"no judge is named {unknown[0][:64]!r}; {known}", place=f"{place}/{field}")
-    costs = [cost for cost in (request.max_cost, max_cost) if cost is not None]
+
+
+def build_options(
+    request: EvaluationOptions,
+    settings: Settings,
+    *,
+    judge_names: Collection[str],
+    tenant: str = "",
+    place: str = "",
+    can_wait: bool = False,
+) -> Options:
+    """Return the request's options, with defaults from the settings, which also bound deadline and cost.
+
+    Args:
+        place: JSON pointer to the options in the body.
+        can_wait: the sample is one of many.
+
+    Raises:
+        InvalidInput: the options name a judge that is not configured.
+    """
+    check_judge_names(request, judge_names, place=place)
+    costs = [cost for cost in (request.max_cost, settings.llm_max_cost) if cost is not None]
     return Options(
         tenant=tenant,
         judges=tuple(dict.fromkeys(request.judges or ())),
@@ -86,17 +96,19 @@ def to_options(
         can_wait=can_wait,
         max_cost=min(costs, default=None),
         tiers=None if request.tiers is None else tuple(TierName(tier) for tier in request.tiers),
-        threshold=threshold if request.threshold is None else request.threshold,
-        deadline_seconds=min(request.deadline_seconds or deadline_seconds, deadline_seconds),
+        threshold=settings.threshold if request.threshold is None else request.threshold,
+        deadline_seconds=min(request.deadline_seconds or settings.deadline_seconds, settings.deadline_seconds),
     )
 
 
-def to_wire(request: EvaluationRequest, result: Result) -> EvaluationResult:
-    """The result as it is sent, offsets in the unit that the request asked for."""
-    in_answer = _offset_map(request.answer, request.offset_unit)
-    in_contexts = [_offset_map(context, request.offset_unit) for context in request.contexts]
+def to_wire(
+    result: Result, sample: Sample, *, sample_id: str | None, offset_unit: Literal["code_point", "utf16"] = "code_point"
+) -> EvaluationResult:
+    """Return the result of a sample as it is sent, offsets in `offset_unit`."""
+    in_answer = _offset_map(sample.answer, offset_unit)
+    in_contexts = [_offset_map(context, offset_unit) for context in sample.contexts]
     return EvaluationResult(
-        id=request.id,
+        id=sample_id,
         status=result.status.value,
         tier=None if result.tier is None else result.tier.value,
         **_rates(result.scores),
@@ -130,7 +142,6 @@ def to_wire(request: EvaluationRequest, result: Result) -> EvaluationResult:
 
 
 def _rates(scores: Scores | None) -> dict[str, float | None]:
-    """The scores by their names on the wire, all null when there are none."""
     return {name: _rounded(None if scores is None else getattr(scores, name)) for name in _RATES}
 
 
@@ -193,7 +204,7 @@ def _judge(account: JudgeAccount) -> JudgeItem:
 
 
 def _offset_map(text: str, unit: str) -> OffsetMap:
-    """From code points to the unit asked for: in UTF-16 characters beyond the BMP count twice."""
+    """Return the map from code points to `unit`: in UTF-16, characters beyond the BMP count twice."""
     if unit == "code_point" or text.isascii():
         return lambda offset: offset
     wide = [match.start() for match in _BEYOND_BMP.finditer(text)]

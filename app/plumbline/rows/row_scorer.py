@@ -1,116 +1,134 @@
-"""Scores one row of many: validated by itself, judged on THE path, written as a line; what goes wrong is its own."""
+"""The one scorer of rows: of a batch, a job, `plumbline score` and a data cluster. A record in, a line out."""
 
-from collections.abc import Collection
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection
+from typing import Final
 
 from pydantic import ValidationError
 
 from plumbline.ground.settings import Settings
 from plumbline.ground.telemetry import log_failure
-from plumbline.judging.ports.exchange import Usage
 from plumbline.judging.scoring import Scorer
-from plumbline.rows.evaluation_wire import request_limits, to_options, to_sample, to_wire
+from plumbline.judging.text.sample import Sample
+from plumbline.judging.tiers.offload import is_small
+from plumbline.rows.evaluation_wire import build_options, request_limits, to_wire
 from plumbline.rows.records.record import Record, RecordProblem
-from plumbline.rows.row_errors import error_row, row_without_result, unreadable_row
-from plumbline.rows.scored_row import RowStatus, ScoredRow
-from plumbline.schemas.batch import BatchSample, bounded_sample
-from plumbline.schemas.evaluation import EvaluationOptions, EvaluationRequest, EvaluationResult
-from plumbline.schemas.json_line import json_line
+from plumbline.rows.scored_row import (
+    ROW_LINES,
+    RowLines,
+    RowStatus,
+    ScoredRow,
+    error_row,
+    failed_row,
+    row_problem,
+    unreadable_row,
+)
+from plumbline.schemas.batch import bounded_sample
+from plumbline.schemas.evaluation import EvaluationOptions
 from plumbline.schemas.problem import FAILURE_DETAIL, INTERNAL, VALIDATION, FieldProblem, ProblemKind, RowProblem
-from plumbline.schemas.rows import RowResult
 
-__all__ = ["RowChoices", "RowScorer", "crashed_row", "error_row", "row_with_result", "row_without_result"]
-
-WORKER_CRASHED = ProblemKind(500, "worker-crashed", "The row ended the process that scored it")
-
-_MAX_FIELD_PROBLEMS = 20
-
-
-class RowChoices(NamedTuple):
-    """What holds for every row: the caller's options, and whose rows they are."""
-
-    options: EvaluationOptions
-    tenant: str = ""
+WORKER_CRASHED: Final = ProblemKind(500, "worker-crashed", "The row ended the process that scored it")
+_MAX_FIELD_PROBLEMS: Final = 20
 
 
 class RowScorer:
     """Scores rows with one choice of options, within the limits of one service. Never raises for what a row holds.
 
     Args:
-        judge_names: those that options may name.
+        judge_names: judges that the options may name.
+        tenant: the owner of the rows.
+        lines: writers of their lines.
 
     Raises:
-        InvalidInput: the options name a judge that there is not.
+        InvalidInput: the options name a judge that does not exist.
     """
 
     def __init__(
-        self, scorer: Scorer, settings: Settings, choices: RowChoices, *, judge_names: Collection[str] = ()
+        self,
+        scorer: Scorer,
+        settings: Settings,
+        options: EvaluationOptions,
+        *,
+        judge_names: Collection[str] = (),
+        tenant: str = "",
+        lines: RowLines = ROW_LINES,
     ) -> None:
         self._scorer = scorer
-        self._choices = choices.options
+        self._lines = lines
+        self._offset_unit = options.offset_unit
         self._sample = bounded_sample(request_limits(settings))
-        self._options = to_options(
-            choices.options,
-            threshold=settings.threshold,
-            deadline_seconds=settings.deadline_seconds,
-            judge_names=judge_names,
-            tenant=choices.tenant,
-            max_cost=settings.llm_max_cost,
-            place="/options",
-            can_wait=True,
+        self._options = build_options(
+            options, settings, judge_names=judge_names, tenant=tenant, place="/options", can_wait=True
         )
 
     async def score(self, row: Record | RecordProblem) -> ScoredRow:
-        """The row's result, or its error: what was wrong with it, or that something failed on our side."""
+        """Return the row's result, or its error: invalid input, or a failure of ours."""
         if isinstance(row, RecordProblem):
             return unreadable_row(row)
         try:
-            request = self._request(row)
+            self._sample.model_validate(
+                {
+                    "custom_id": row.custom_id,
+                    "question": row.sample.question,
+                    "contexts": list(row.sample.contexts),
+                    "answer": row.sample.answer,
+                    "reference": row.sample.reference,
+                }
+            )
         except ValidationError as error:
             return error_row(row, RowStatus.INVALID, _invalid(error))
+        return await self.score_valid(row.row, row.custom_id, row.sample)
+
+    async def score_valid(self, row: int, custom_id: str | None, sample: Sample) -> ScoredRow:
+        """Return the result of a sample that is within the limits, or the error of a failure of ours."""
         try:
-            result = await self._scorer.score(to_sample(request), self._options)
-            wire = to_wire(request, result)
-            line = json_line(RowResult(custom_id=row.custom_id, row=row.row, result=wire))
+            result = await self._scorer.score(sample, self._options)
+
+            def write() -> ScoredRow:
+                wire = to_wire(result, sample, sample_id=custom_id, offset_unit=self._offset_unit)
+                line = self._lines.result(custom_id, row, wire)
+                return ScoredRow(
+                    row, line, RowStatus(wire.status), wire.tier, "degraded" in wire.flags, usage=result.usage
+                )
+
+            # The line of a long answer can have a megabyte.
+            return await self._scorer.offload(write, inline=is_small(sample))
         except Exception as error:
-            log_failure(error, "row_failed", row=row.row)
-            return error_row(row, RowStatus.FAILED, _problem(INTERNAL, FAILURE_DETAIL))
-        return row_with_result(row.row, line, wire, result.usage)
+            log_failure(error, "row_failed", row=row)
+            return self.refuse(row, custom_id, row_problem(INTERNAL, FAILURE_DETAIL))
 
-    def _request(self, row: Record) -> EvaluationRequest:
-        fields: dict[str, Any] = {
-            "question": row.sample.question,
-            "contexts": list(row.sample.contexts),
-            "answer": row.sample.answer,
-            "reference": row.sample.reference,
-        }
-        sample: BatchSample = self._sample.model_validate({"custom_id": row.custom_id, **fields})
-        # Both parts have been validated.
-        return EvaluationRequest.model_construct(id=sample.custom_id, **fields, **dict(self._choices))
+    def refuse(self, row: int, custom_id: str | None, problem: RowProblem) -> ScoredRow:
+        """Return the outcome of a row that has this problem."""
+        status = RowStatus.FAILED if problem.status >= INTERNAL.status else RowStatus.INVALID
+        return failed_row(row, self._lines.error(custom_id, row, None, problem), status)
+
+    def crashed(self, row: Record | RecordProblem, crash_count: int) -> ScoredRow:
+        """Return the error of a row that is not retried: that many processes ended while they scored it."""
+        detail = f"{crash_count} processes ended while they scored this row; it is not retried"
+        return error_row(row, RowStatus.FAILED, row_problem(WORKER_CRASHED, detail))
 
 
-def row_with_result(row: int, line: bytes, result: EvaluationResult, usage: Usage) -> ScoredRow:
-    """What is counted of a row that has a result."""
-    return ScoredRow(row, line, RowStatus(result.status), result.tier, "degraded" in result.flags, usage)
+def job_row_scorers(
+    scorer: Scorer, settings: Settings, *, judge_names: Collection[str]
+) -> Callable[[str, bytes], RowScorer]:
+    """Return a function that builds the scorer of a job's rows from its tenant and options (JSON).
 
+    It raises InvalidInput if the options name a judge that no longer exists.
+    """
+    patient = settings.model_copy(update={"deadline_seconds": settings.row_deadline_seconds})
 
-def crashed_row(row: Record | RecordProblem, crash_count: int) -> ScoredRow:
-    """A row that is not tried again: each time a process scored it, that process ended."""
-    detail = f"{crash_count} processes ended while they scored this row; it is not tried again"
-    return error_row(row, RowStatus.FAILED, _problem(WORKER_CRASHED, detail))
+    def build(tenant: str, options: bytes) -> RowScorer:
+        parsed = EvaluationOptions.model_validate_json(options)
+        return RowScorer(scorer, patient, parsed, judge_names=judge_names, tenant=tenant)
+
+    return build
 
 
 def _invalid(error: ValidationError) -> RowProblem:
     found = error.errors(include_url=False, include_input=False)
-    problems = [FieldProblem(pointer=_pointer(each["loc"]), detail=each["msg"]) for each in found[:_MAX_FIELD_PROBLEMS]]
+    problems = [
+        # Fields of ours and indices: nothing in them needs an escape.
+        FieldProblem(pointer="".join(f"/{part}" for part in each["loc"]), detail=each["msg"])
+        for each in found[:_MAX_FIELD_PROBLEMS]
+    ]
     detail = f"{len(found)} problem{'' if len(found) == 1 else 's'} in the row"
-    return _problem(VALIDATION, detail).model_copy(update={"errors": problems})
-
-
-def _pointer(location: tuple[int | str, ...]) -> str:
-    # Fields of ours and indices: nothing in them needs an escape.
-    return "".join(f"/{part}" for part in location)
-
-
-def _problem(kind: ProblemKind, detail: str) -> RowProblem:
-    return RowProblem(type=kind.urn, title=kind.title, status=kind.status, detail=detail)
+    return row_problem(VALIDATION, detail).model_copy(update={"errors": problems})

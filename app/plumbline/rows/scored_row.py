@@ -1,13 +1,26 @@
-"""What became of one row of many: the line that is kept of it, and what is counted of it."""
+"""The outcome of one row: its line of JSON, its error lines, and counts over many. Light: nothing here scores."""
 
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import fields
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from plumbline.judging.ports.exchange import Usage
+from plumbline.rows.records.record import Record, RecordProblem
+from plumbline.schemas.batch import BatchSummary, TierCounts
+from plumbline.schemas.evaluation import EvaluationResult, UsageItem
+from plumbline.schemas.json_line import json_line
+from plumbline.schemas.problem import ProblemKind, RowProblem
+from plumbline.schemas.rows import RowError, RowResult
+
+_UNREADABLE = ProblemKind(422, "invalid-row", "The row cannot be read")
+_NOTHING_USED = Usage()
 
 
 class RowStatus(StrEnum):
-    """How a row ended. The first four have a `result`, the last two an `error`."""
+    """Final status of a row. The first four have a `result`, the last two an `error`."""
 
     JUDGED = "judged"
     ABSTAINED = "abstained"
@@ -20,10 +33,10 @@ class RowStatus(StrEnum):
 
 
 class ScoredRow(NamedTuple):
-    """One row, done.
+    """A finished row.
 
-    `line` is the row as `schemas.rows` has it: JSON in UTF-8, in one line by whatever ends of lines a reader knows,
-    the end itself not included. `tier` is the one that answered, `is_degraded` says that another failed before it.
+    `line` is the row as `schemas.rows` has it: JSON in UTF-8 without any character that a reader takes for the end of
+    a line, and without the line end itself. `tier` is the one that answered; `is_degraded`: another failed before it.
     """
 
     row: int
@@ -32,3 +45,74 @@ class ScoredRow(NamedTuple):
     tier: str | None
     is_degraded: bool
     usage: Usage
+
+
+class RowLines(NamedTuple):
+    """Writers of the line of a row: from custom_id, row number, line number (errors only) and result or problem."""
+
+    result: Callable[[str | None, int, EvaluationResult], bytes]
+    error: Callable[[str | None, int, int | None, RowProblem], bytes]
+
+
+ROW_LINES = RowLines(
+    # A record always has an id.
+    result=lambda custom_id, row, result: json_line(RowResult(custom_id=cast(str, custom_id), row=row, result=result)),
+    error=lambda custom_id, row, line, problem: json_line(
+        RowError(custom_id=custom_id, row=row, line=line, error=problem)
+    ),
+)
+
+
+def failed_row(row: int, line: bytes, status: RowStatus) -> ScoredRow:
+    """Return the outcome of a row whose `line` holds an error."""
+    return ScoredRow(row, line, status, None, is_degraded=False, usage=_NOTHING_USED)
+
+
+def error_row(row: Record | RecordProblem, status: RowStatus, problem: RowProblem) -> ScoredRow:
+    """Return the outcome of a row of a file that has no result."""
+    line = row.line if isinstance(row, RecordProblem) else None
+    return failed_row(row.row, ROW_LINES.error(row.custom_id, row.row, line, problem), status)
+
+
+def unreadable_row(row: RecordProblem) -> ScoredRow:
+    """Return the outcome of a row of a file that is no record."""
+    return error_row(row, RowStatus.INVALID, row_problem(_UNREADABLE, f"{row.found}; expected {row.expected}"))
+
+
+def row_problem(kind: ProblemKind, detail: str) -> RowProblem:
+    """Return a problem of this kind."""
+    return RowProblem(type=kind.urn, title=kind.title, status=kind.status, detail=detail)
+
+
+class RowTally:
+    """Counts of outcomes; its clock starts when it is made."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self._statuses: Counter[RowStatus] = Counter()
+        self._tiers: Counter[str] = Counter()
+        self._degraded = 0
+        self._usage = Usage()
+
+    def add(self, row: ScoredRow) -> None:
+        """Count a row."""
+        self._statuses[row.status] += 1
+        if row.tier is not None:
+            self._tiers[row.tier] += 1
+        self._degraded += row.is_degraded
+        self._usage = self._usage + row.usage
+
+    def summary(self) -> BatchSummary:
+        """Return the counts so far."""
+        return BatchSummary(
+            rows=self._statuses.total(),
+            judged=self._statuses[RowStatus.JUDGED],
+            abstained=self._statuses[RowStatus.ABSTAINED],
+            empty_answer=self._statuses[RowStatus.EMPTY_ANSWER],
+            not_judged=self._statuses[RowStatus.NOT_JUDGED],
+            errors=self._statuses[RowStatus.INVALID] + self._statuses[RowStatus.FAILED],
+            tiers=TierCounts(**self._tiers),
+            degraded=self._degraded,
+            usage=UsageItem(**{each.name: getattr(self._usage, each.name) for each in fields(Usage)}),
+            seconds=round(time.monotonic() - self._started, 3),
+        )

@@ -1,5 +1,6 @@
 """A batch on the wire: many samples with one choice of options, and an answer for each of them."""
 
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -65,8 +66,9 @@ def bounded_batch(sample: type[BatchSample], max_samples: int) -> type[BatchRequ
     return _with_samples(list[sample], max_samples)  # type: ignore[valid-type]
 
 
+@lru_cache(maxsize=16)
 def bounded_sample(limits: RequestLimits) -> type[BatchSample]:
-    """A sample with the limits of one service."""
+    """Return the model of a sample with the limits of one service."""
     fields = bounded_texts(limits)
     return create_model("BatchSample", __base__=BatchSample, __doc__=BatchSample.__doc__, **fields)
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from plumbline.cli.score.written_rows import WrittenRow
-from plumbline.rows.scored_row import ScoredRow
-from plumbline.rows.tally import Tally
+from plumbline.rows.scored_row import RowTally, ScoredRow
 from plumbline.schemas.batch import BatchSummary
 
 _FAITHFULNESS: Final = re.compile(rb'"faithfulness":([0-9.eE+-]+)')
@@ -48,7 +47,7 @@ class Counts:
     """Counts rows as they are written. The clock starts with the first row that is not of an earlier part."""
 
     def __init__(self) -> None:
-        self._tally = Tally()
+        self._tally = RowTally()
         self._sums: dict[str | None, tuple[float, int]] = {}
         self._rows_now = 0
         self._rows_before = 0

@@ -16,8 +16,8 @@ from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.settings import Settings
 from plumbline.judging.tiers.tier import SentenceEncoder, TierName
 from plumbline.models.chat.endpoints import resolve_judges
-from plumbline.rows.evaluation_wire import to_options
-from plumbline.rows.row_scorer import RowChoices, RowScorer
+from plumbline.rows.evaluation_wire import check_judge_names
+from plumbline.rows.row_scorer import RowScorer
 from plumbline.schemas.evaluation import EvaluationOptions
 
 _BESIDE_ENCODER: Final = 4
@@ -40,14 +40,7 @@ class HerePlan:
         self.settings = settings.model_copy(update=update)
         self.options = options
         self.plan = make_plan(self.settings, encoder=encoder)
-        to_options(
-            options,
-            threshold=self.settings.threshold,
-            deadline_seconds=self.settings.deadline_seconds,
-            judge_names=self.plan.judge_names,
-            tenant="",
-            max_cost=None,
-        )
+        check_judge_names(options, self.plan.judge_names)
 
     @property
     def tiers(self) -> tuple[str, ...]:
@@ -120,8 +113,7 @@ class HerePlan:
             gc.collect()
             gc.freeze()
             stack.callback(gc.unfreeze)
-            choices = RowChoices(self.options)
-            one = RowScorer(service.scorer, self.settings, choices, judge_names=plan.judge_names)
+            one = RowScorer(service.scorer, self.settings, self.options, judge_names=plan.judge_names)
             yield ScorerHere(one, at_once=at_once)
 
 

@@ -12,8 +12,7 @@ from plumbline.client.failures import AnswerCut, AnswerUnreadable, Busy, NotReac
 from plumbline.client.flow import DEFAULT_BATCH_SIZE, DEFAULT_IN_FLIGHT
 from plumbline.client.row import Row
 from plumbline.rows.records.record import Record, RecordProblem
-from plumbline.rows.row_errors import unreadable_row
-from plumbline.rows.scored_row import ScoredRow
+from plumbline.rows.scored_row import ScoredRow, unreadable_row
 from plumbline.schemas.evaluation import EvaluationOptions
 
 # Later it may go; anything else that a service says is for the user to mend

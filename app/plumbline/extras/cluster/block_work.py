@@ -14,7 +14,7 @@ from plumbline.extras.cluster.shared_settings import judges_digest, received_set
 from plumbline.extras.cluster.task import BlockFormat
 from plumbline.ground.errors import ConfigurationError, PlumblineError
 from plumbline.ground.telemetry import configure_logging
-from plumbline.rows.tally import Tally
+from plumbline.rows.scored_row import RowTally
 from plumbline.schemas.evaluation import EvaluationOptions
 
 
@@ -92,7 +92,7 @@ class BlockWork:
         return BatchScorer(settings, EvaluationOptions.model_validate_json(order.options))
 
     def _scored(self, block: Block) -> dict[str, object]:
-        scorer, tally = self._scorer, Tally()
+        scorer, tally = self._scorer, RowTally()
         rows = scorer.score(block_records(self._order.places[block.file], block, self._order.reading))
         for row in rows:
             tally.add(row)

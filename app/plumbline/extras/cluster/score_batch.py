@@ -14,7 +14,7 @@ from plumbline.rows.records.columns import ColumnMap
 from plumbline.rows.records.reading import chosen_columns, record_or_problem
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.records.result_columns import RESULT_COLUMNS, flat_result
-from plumbline.rows.row_scorer import RowChoices, RowScorer
+from plumbline.rows.row_scorer import RowScorer
 from plumbline.rows.scored_row import ScoredRow
 from plumbline.schemas.evaluation import EvaluationOptions
 
@@ -95,7 +95,7 @@ class BatchScorer:
         plan = make_plan(settings, encoder=encoder)
         service = build(plan, self._stack)
         patient = settings.model_copy(update={"deadline_seconds": settings.row_deadline_seconds})
-        scorer = RowScorer(service.scorer, patient, RowChoices(options), judge_names=plan.judge_names)
+        scorer = RowScorer(service.scorer, patient, options, judge_names=plan.judge_names)
         if settings.warm_up and (options.tiers is None or "embedding" in options.tiers):
             await encoder.warm_up()
         return scorer

@@ -21,7 +21,7 @@ from plumbline.models.chat.endpoints import Endpoint, resolve_judges
 from plumbline.models.chat.providers import Structure
 from plumbline.models.chat.request_form import RequestForm
 from plumbline.models.chat.spending import Tariff
-from plumbline.rows.row_scorer import RowChoices, RowScorer
+from plumbline.rows.row_scorer import RowScorer
 from plumbline.schemas.evaluation import EvaluationOptions, TierName
 
 STRUCTURES: Final = ("json_schema", "json_object", "plain")
@@ -156,7 +156,7 @@ async def row_scorer(
     )
     async with AsyncExitStack() as stack:
         service = build(plan, stack, chats={spec.name: chat}, mark=keyed_mark(bytes.fromhex(manifest.secret)))
-        yield RowScorer(service.scorer, offline, RowChoices(options), judge_names=(spec.name,))
+        yield RowScorer(service.scorer, offline, options, judge_names=(spec.name,))
 
 
 def _offline(settings: Settings, manifest: Manifest) -> Settings:

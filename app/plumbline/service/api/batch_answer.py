@@ -9,15 +9,11 @@ from typing import Any
 import structlog
 
 from plumbline.ground.concurrency import map_concurrently
-from plumbline.judging.scoring import Options, Result, Scorer
-from plumbline.rows.evaluation_wire import to_sample, to_wire
-from plumbline.rows.row_scorer import row_with_result, row_without_result
-from plumbline.rows.scored_row import RowStatus, ScoredRow
-from plumbline.rows.tally import Tally
+from plumbline.judging.scoring import Scorer
+from plumbline.rows.row_scorer import RowScorer
+from plumbline.rows.scored_row import RowLines, RowTally, ScoredRow
 from plumbline.schemas.batch import BatchError, BatchResult
-from plumbline.schemas.evaluation import EvaluationOptions, EvaluationRequest
 from plumbline.schemas.json_line import json_line
-from plumbline.schemas.problem import INTERNAL
 from plumbline.service.api.batch_rows import BatchReader, Row
 
 NDJSON = "application/x-ndjson"
@@ -43,39 +39,44 @@ LAYOUTS = {
 }
 
 
+BATCH_LINES = RowLines(
+    result=lambda custom_id, row, result: json_line(BatchResult(custom_id=custom_id, index=row, result=result)),
+    error=lambda custom_id, row, _, problem: json_line(BatchError(custom_id=custom_id, index=row, error=problem)),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """One batch to judge.
 
-    `slots`: one is held while a sample is judged, over all batches of the service. `check_budget` raises BudgetSpent:
-    the rows that are left then are answered with that.
+    Args:
+        rows: scores them, with `BATCH_LINES`.
+        slots: one is held while a sample is judged, over all batches of the service.
+        check_budget: raises BudgetSpent; the remaining rows then get that as their error.
     """
 
     reader: BatchReader
     samples: list[Any]
-    choices: EvaluationOptions
-    options: Options
+    rows: RowScorer
     scorer: Scorer
     slots: asyncio.Semaphore
-    at_once: int
+    limit: int
     check_budget: Callable[[], None]
 
     async def pieces(self, media_type: str) -> AsyncGenerator[bytes, None]:
-        """The answer, row by row. Rows are judged no further ahead of the reader than `at_once`."""
-        layout, tally, is_complete = LAYOUTS[media_type], Tally(), False
+        """Yield the answer row by row; at most `limit` rows are judged ahead of the reader."""
+        layout, tally, is_complete = LAYOUTS[media_type], RowTally(), False
         rows = map_concurrently(
-            lambda row: self._line(row, tally),
-            self.reader.rows(self.samples),
-            limit=self.at_once,
-            in_order=media_type == JSON,
+            self._score, self.reader.rows(self.samples), limit=self.limit, in_order=media_type == JSON
         )
         try:
             if layout.begin:
                 yield layout.begin
             separator = b""
-            async with aclosing(rows) as lines:
-                async for line in lines:
-                    yield separator + line + layout.after_each
+            async with aclosing(rows) as scored:
+                async for row in scored:
+                    tally.add(row)
+                    yield separator + row.line + layout.after_each
                     separator = layout.before_next
             summary = tally.summary().model_dump_json().encode()
             yield layout.before_summary + summary + layout.end
@@ -92,40 +93,11 @@ class Batch:
                 seconds=counts.seconds,
             )
 
-    async def _line(self, row: Row, tally: Tally) -> bytes:
-        """The row's result or its error; whatever goes wrong in it is its own."""
+    async def _score(self, row: Row) -> ScoredRow:
         try:
-            request, result = await self._judge(row)
-            # As for a single result: it can have a megabyte.
-            scored = await self.scorer.in_worker(lambda: _scored(row, request, result))
+            sample = await self.scorer.offload(lambda: self.reader.sample(row))
+            async with self.slots:
+                self.check_budget()
+                return await self.rows.score_valid(row.index, row.custom_id, sample)
         except Exception as error:
-            scored = self._failed(row, error)
-        tally.add(scored)
-        return scored.line
-
-    def _failed(self, row: Row, error: Exception) -> ScoredRow:
-        problem = self.reader.problem(row, error)
-        line = json_line(BatchError(custom_id=row.custom_id, index=row.index, error=problem))
-        status = RowStatus.FAILED if problem.status >= INTERNAL.status else RowStatus.INVALID
-        return row_without_result(row.index, line, status)
-
-    async def _judge(self, row: Row) -> tuple[EvaluationRequest, Result]:
-        sample = await self.scorer.in_worker(lambda: self.reader.sample(row))
-        # Both parts have been validated.
-        request = EvaluationRequest.model_construct(
-            id=sample.custom_id,
-            question=sample.question,
-            contexts=sample.contexts,
-            answer=sample.answer,
-            reference=sample.reference,
-            **dict(self.choices),
-        )
-        async with self.slots:
-            self.check_budget()
-            return request, await self.scorer.score(to_sample(request), self.options)
-
-
-def _scored(row: Row, request: EvaluationRequest, result: Result) -> ScoredRow:
-    wire = to_wire(request, result)
-    line = json_line(BatchResult(custom_id=row.custom_id, index=row.index, result=wire))
-    return row_with_result(row.index, line, wire, result.usage)
+            return self.rows.refuse(row.index, row.custom_id, self.reader.problem(row, error))

@@ -9,9 +9,12 @@ from pydantic import BaseModel, ValidationError
 
 from plumbline.ground.errors import PlumblineError
 from plumbline.ground.telemetry import log_failure
+from plumbline.judging.text.sample import Sample
+from plumbline.rows.evaluation_wire import to_sample
+from plumbline.rows.scored_row import row_problem
 from plumbline.schemas.batch import BatchRequest, BatchSample
 from plumbline.schemas.evaluation import MAX_ID_CHARACTERS
-from plumbline.schemas.problem import FAILURE_DETAIL, INTERNAL, VALIDATION, ProblemKind, RowProblem
+from plumbline.schemas.problem import FAILURE_DETAIL, INTERNAL, VALIDATION, RowProblem
 from plumbline.service.api.field_problems import field_problems
 from plumbline.service.api.problems import kind_of, validation_detail
 from plumbline.service.api.strict_json import body_with, check_values, is_text, read_json
@@ -75,8 +78,8 @@ class BatchReader:
             first = index if custom_id is None else index_by_id.setdefault(custom_id, index)
             yield Row(index, value, custom_id, None if first == index else first)
 
-    def sample(self, row: Row) -> BatchSample:
-        """The sample of a row.
+    def sample(self, row: Row) -> Sample:
+        """Return the sample of a row.
 
         Raises:
             MalformedBody, RequestValidationError: as a single evaluation would be refused; and of several rows with
@@ -89,18 +92,18 @@ class BatchReader:
             taken = f"is that of sample {row.namesake} too, counted from 0; each may be used once"
             error = {"type": "custom_id_repeated", "loc": ("body", *place, "custom_id"), "msg": taken}
             raise RequestValidationError([error], body=body_with(row.value, place))
-        return sample
+        return to_sample(sample)
 
     def problem(self, row: Row, error: Exception) -> RowProblem:
         """What is said of a row that has no result. An error that nobody declared is logged, by its places alone."""
         if isinstance(error, RequestValidationError):
             detail = validation_detail(error, "sample")
-            return _problem(VALIDATION, detail).model_copy(update={"errors": field_problems(error, self._request)})
+            return row_problem(VALIDATION, detail).model_copy(update={"errors": field_problems(error, self._request)})
         kind = kind_of(type(error)) if isinstance(error, PlumblineError) else INTERNAL
         if kind.status < INTERNAL.status:
-            return _problem(kind, str(error))
+            return row_problem(kind, str(error))
         log_failure(error, "row_failed", row=row.index)
-        return _problem(INTERNAL, FAILURE_DETAIL)
+        return row_problem(INTERNAL, FAILURE_DETAIL)
 
 
 def _validated(model: type[M], value: object, *, place: tuple[str | int, ...]) -> M:
@@ -117,7 +120,3 @@ def _custom_id(value: object) -> str | None:
     if not isinstance(name, str) or not 1 <= len(name) <= MAX_ID_CHARACTERS or not is_text(name):
         return None
     return name
-
-
-def _problem(kind: ProblemKind, detail: str) -> RowProblem:
-    return RowProblem(type=kind.urn, title=kind.title, status=kind.status, detail=detail)

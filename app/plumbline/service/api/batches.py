@@ -10,12 +10,13 @@ from fastapi.exceptions import RequestValidationError
 from plumbline.ground.errors import NotAcceptable
 from plumbline.ground.settings import Settings
 from plumbline.judging.scoring import Scorer
-from plumbline.rows.evaluation_wire import request_limits, to_options
+from plumbline.rows.evaluation_wire import request_limits
+from plumbline.rows.row_scorer import RowScorer
 from plumbline.schemas.batch import BatchRequest, BatchResults, Format, batch_envelope, bounded_batch, bounded_sample
 from plumbline.service.api.accept import preferred
 from plumbline.service.api.attended_stream import AttendedStream
 from plumbline.service.api.auth import budget_check_of, tenant_of
-from plumbline.service.api.batch_answer import JSON, NDJSON, Batch
+from plumbline.service.api.batch_answer import BATCH_LINES, JSON, NDJSON, Batch
 from plumbline.service.api.batch_examples import BATCH_EXAMPLES
 from plumbline.service.api.batch_rows import BatchReader
 from plumbline.service.api.problems import PROBLEM_RESPONSES, invalid_response, problem_responses
@@ -57,20 +58,17 @@ def batch_routes(
         batch = Batch(
             reader=reader,
             samples=envelope.samples,
-            choices=envelope.options,
-            options=to_options(
+            rows=RowScorer(
+                scorer,
+                settings,
                 envelope.options,
-                threshold=settings.threshold,
-                deadline_seconds=settings.deadline_seconds,
                 judge_names=judge_names,
                 tenant=tenant_of(request),
-                max_cost=settings.llm_max_cost,
-                place="/options",
-                can_wait=True,
+                lines=BATCH_LINES,
             ),
             scorer=scorer,
             slots=slots_of(request),
-            at_once=settings.batch_concurrency,
+            limit=settings.batch_concurrency,
             check_budget=budget_check_of(request),
         )
         media_type = _media_type(accept, envelope.format)
@@ -130,7 +128,7 @@ def _models(settings: Settings) -> tuple[type[BatchRequest], type[Any]]:
 async def _envelope(request: Request, scorer: Scorer, reader: BatchReader) -> BatchRequest:
     # Not `body()`, which would keep it for as long as the answer takes.
     body = b"".join([chunk async for chunk in request.stream()])
-    return await scorer.in_worker(lambda: reader.envelope(body))
+    return await scorer.offload(lambda: reader.envelope(body))
 
 
 def _media_type(accept: list[str], form: Format | None) -> str:

@@ -8,8 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 
 from plumbline.ground.errors import InvalidInput, MalformedBody
-from plumbline.ground.settings import Settings
-from plumbline.rows.evaluation_wire import to_options
+from plumbline.rows.evaluation_wire import check_judge_names
 from plumbline.rows.records.columns import PRESETS
 from plumbline.schemas.jobs import JobChoices, JobRequest
 from plumbline.schemas.problem import FieldProblem
@@ -42,8 +41,7 @@ class ChoicesReader:
         judge_names: those that options may name.
     """
 
-    def __init__(self, settings: Settings, judge_names: Collection[str]) -> None:
-        self._settings = settings
+    def __init__(self, judge_names: Collection[str]) -> None:
         self._judge_names = judge_names
 
     def request(self, body: bytes) -> JobChoices:
@@ -79,21 +77,14 @@ class ChoicesReader:
 
     def _known(self, choices: JobChoices, place: Place) -> JobChoices:
         """The choices, once what they name is proven to be there."""
-        settings, columns = self._settings, choices.columns
+        columns = choices.columns
         if columns is not None and columns not in PRESETS:
             close = get_close_matches(columns, PRESETS, n=1)
             meant = f"; did you mean '{close[0]}'?" if close else f"; known are {', '.join(PRESETS)}"
             flaw = f"unknown form of rows '{printable(columns)}'{meant}"
             raise _refused([{"type": "columns", "loc": ("columns",), "msg": flaw}], {"columns": columns}, place)
-        to_options(
-            choices.options,
-            threshold=settings.threshold,
-            deadline_seconds=settings.deadline_seconds,
-            judge_names=self._judge_names,
-            tenant="",
-            max_cost=settings.llm_max_cost,
-            place="/".join(("choices" if place == "query" else "", *_PATH[place], "options")),
-        )
+        where = "/".join(("choices" if place == "query" else "", *_PATH[place], "options"))
+        check_judge_names(choices.options, self._judge_names, place=where)
         return choices
 
 

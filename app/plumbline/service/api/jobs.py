@@ -115,7 +115,7 @@ def job_routes(
 
 
 def _add_submission(router: APIRouter, settings: Settings, store_of: StoreOf, judge_names: Collection[str]) -> None:
-    uploads = JobUploads(ChoicesReader(settings, judge_names), max_json_bytes=settings.max_batch_body_bytes)
+    uploads = JobUploads(ChoicesReader(judge_names), max_json_bytes=settings.max_batch_body_bytes)
 
     @router.post(
         "/jobs",

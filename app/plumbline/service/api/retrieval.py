@@ -53,7 +53,7 @@ def retrieval_routes(scorer_of: Callable[[Request], Scorer]) -> APIRouter:
     async def answer(request: Request, work: Callable[[bytes], bytes]) -> Response:
         check_media_type(request.headers.getlist("content-type"))
         body = await request.body()
-        return Response(await scorer_of(request).in_worker(lambda: work(body)), media_type="application/json")
+        return Response(await scorer_of(request).offload(lambda: work(body)), media_type="application/json")
 
     @router.post("/evaluations", operation_id="evaluate_retrieval", **evaluations)
     async def evaluate_retrieval(request: Request) -> Response:
@@ -64,7 +64,7 @@ def retrieval_routes(scorer_of: Callable[[Request], Scorer]) -> APIRouter:
         if not request.headers.get("content-type", "").startswith(_FORM):
             return await answer(request, evaluate_runs)
         qrels, runs, options = await read_form(request)
-        work = scorer_of(request).in_worker(lambda: evaluate_files(qrels, runs, options))
+        work = scorer_of(request).offload(lambda: evaluate_files(qrels, runs, options))
         return Response(await work, media_type="application/json")
 
     @router.post(
