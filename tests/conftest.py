@@ -16,8 +16,9 @@ from tests.running.job_stores import PostgresStores, SqliteStores, Stores, requi
 from tests.running.postgres_server import PostgresServer
 from tests.running.service import plain_settings, running
 
-# The same examples in every run, and no clock: a busy machine fails no test.
-settings.register_profile("plumbline", deadline=None, derandomize=True)
+# The same examples in every run, and no clock: a busy machine fails no test. `--hypothesis-profile thorough` looks on.
+settings.register_profile("plumbline", deadline=None, derandomize=True, max_examples=40)
+settings.register_profile("thorough", deadline=None, max_examples=1_000)
 settings.load_profile("plumbline")
 
 _CLEARED = ("PLUMBLINE_", "DASHSCOPE_", "OPENAI_", "AZURE_OPENAI_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.retrieval.combination import WEIGHTED
@@ -36,7 +36,6 @@ def _scores(run: Run, query_id: str) -> dict[str, float]:
 
 
 @given(_RUNS, _METHODS, _NORMS, _MISSING, st.sampled_from(TIE_ORDERS))
-@settings(max_examples=150)
 def test_a_fused_run_has_every_document_once_and_best_first(
     runs: list[Run], method: str, norm: str, missing: str, ties: str
 ) -> None:
@@ -51,7 +50,6 @@ def test_a_fused_run_has_every_document_once_and_best_first(
 
 
 @given(_RUNS, _METHODS, _NORMS, _MISSING, st.randoms(use_true_random=False))
-@settings(max_examples=150)
 def test_the_order_of_runs_queries_and_documents_changes_no_bit(
     runs: list[Run], method: str, norm: str, missing: str, random: object
 ) -> None:
@@ -76,7 +74,6 @@ def test_the_order_of_runs_queries_and_documents_changes_no_bit(
 
 
 @given(_RUNS, st.sampled_from(sorted(WEIGHTED)), _NORMS)
-@settings(max_examples=100)
 def test_a_run_of_weight_zero_decides_nothing_of_a_sum(runs: list[Run], method: str, norm: str) -> None:
     if method not in {"wsum", "rrf", "rbc"} or norm == "borda":
         return
@@ -90,7 +87,6 @@ def test_a_run_of_weight_zero_decides_nothing_of_a_sum(runs: list[Run], method: 
 
 
 @given(_RUNS, st.sampled_from(["rrf", "isr", "borda", "rbc", "condorcet"]))
-@settings(max_examples=100)
 def test_methods_of_ranks_read_the_ranks_alone(runs: list[Run], method: str) -> None:
     listed = [
         Run(run.name, {query_id: list(fuse([run], method="rrf").run.results[query_id]) for query_id in run.results})

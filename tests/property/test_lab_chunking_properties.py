@@ -3,7 +3,7 @@
 import itertools
 import re
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
@@ -32,7 +32,6 @@ def cut(text: str, own_id: str = "doc", **settings_: object) -> list[Chunk]:
 
 
 @given(_TEXTS, _KINDS, _SIZES)
-@settings(max_examples=200)
 def test_a_chunk_is_what_lies_at_its_offsets(text: str, kind: str, size: int) -> None:
     for chunk in cut(text, kind=kind, size=size):
         assert chunk.fields[BODY] == text[chunk.start : chunk.end]
@@ -41,7 +40,6 @@ def test_a_chunk_is_what_lies_at_its_offsets(text: str, kind: str, size: int) ->
 
 
 @given(_TEXTS, _KINDS, _SIZES)
-@settings(max_examples=200)
 def test_chunks_are_in_order_and_leave_out_white_space_only(text: str, kind: str, size: int) -> None:
     position = 0
 
@@ -54,14 +52,12 @@ def test_chunks_are_in_order_and_leave_out_white_space_only(text: str, kind: str
 
 
 @given(_TEXTS, _KINDS, _SIZES)
-@settings(max_examples=200)
 def test_no_chunk_is_longer_than_the_size(text: str, kind: str, size: int) -> None:
     for chunk in cut(text, kind=kind, size=size):
         assert Measured(chunk.fields[BODY], None).length(0, len(text)) <= size
 
 
 @given(_TEXTS, st.integers(2, 12), st.integers(1, 11))
-@settings(max_examples=200)
 def test_each_window_goes_on_and_repeats_no_more_than_the_overlap(text: str, size: int, overlap: int) -> None:
     shared = min(overlap, size - 1)
     chunks = cut(text, kind="tokens", size=size, overlap=shared)
@@ -74,7 +70,6 @@ def test_each_window_goes_on_and_repeats_no_more_than_the_overlap(text: str, siz
 
 
 @given(_TEXTS, _SIZES, st.integers(0, 3))
-@settings(max_examples=200)
 def test_sentences_go_on_whatever_their_overlap(text: str, size: int, overlap: int) -> None:
     chunks = cut(text, kind="sentences", size=size, overlap=overlap)
 
@@ -85,7 +80,6 @@ def test_sentences_go_on_whatever_their_overlap(text: str, size: int, overlap: i
 
 
 @given(_IDS, _TEXTS, _KINDS, _SIZES)
-@settings(max_examples=200)
 def test_ids_lead_back_to_the_document(own_id: str, text: str, kind: str, size: int) -> None:
     chunks = cut(text, own_id, kind=kind, size=size)
 
@@ -95,14 +89,12 @@ def test_ids_lead_back_to_the_document(own_id: str, text: str, kind: str, size: 
 
 
 @given(_TEXTS, _SIZES)
-@settings(max_examples=200)
 def test_every_chunk_of_headings_says_where_it_stands(text: str, size: int) -> None:
     for chunk in cut(text, kind="headings", size=size):
         assert chunk.fields.get(HEADING, "") == " ".join(chunk.fields.get(HEADING, "").split())
 
 
 @given(_TEXTS)
-@settings(max_examples=200)
 def test_words_are_all_that_is_no_white_space(text: str) -> None:
     words = Measured(text, None).words(0, len(text), size=1)
 
@@ -112,7 +104,6 @@ def test_words_are_all_that_is_no_white_space(text: str) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 4))), _TEXTS, _SIZES)
-@settings(max_examples=200)
 def test_a_text_is_cut_whatever_a_tokenizer_says_of_it(tokens: list[tuple[int, int]], text: str, size: int) -> None:
     places = sorted((start % len(text), min(len(text), start % len(text) + length)) for start, length in tokens if text)
     pieces = Measured(text, places).words(0, len(text), size=size)
@@ -124,7 +115,6 @@ def test_a_text_is_cut_whatever_a_tokenizer_says_of_it(tokens: list[tuple[int, i
 
 
 @given(st.lists(st.integers(1, 9), max_size=40), _SIZES, st.integers(0, 12), st.booleans())
-@settings(max_examples=200)
 def test_runs_cover_all_pieces_and_fit(lengths: list[int], size: int, overlap: int, counts_pieces: bool) -> None:
     runs = list(packed(lengths, size=size, overlap=overlap, counts_pieces=counts_pieces))
 

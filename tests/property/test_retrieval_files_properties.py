@@ -4,7 +4,7 @@ import gzip
 from contextlib import suppress
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.ground.errors import InvalidInput
@@ -30,7 +30,6 @@ NEARLY = st.lists(
 
 
 @given(st.dictionaries(IDS, st.dictionaries(IDS, SCORES, min_size=1, max_size=4), min_size=1, max_size=4))
-@settings(max_examples=60)
 def test_a_run_that_is_written_reads_back(results: dict[str, dict[str, float]]) -> None:
     rows = [f"{query} Q0 {doc} 1 {score!r} t\n" for query, docs in results.items() for doc, score in docs.items()]
     data = "".join(rows).encode()
@@ -40,7 +39,6 @@ def test_a_run_that_is_written_reads_back(results: dict[str, dict[str, float]]) 
 
 
 @given(st.dictionaries(IDS, st.dictionaries(IDS, st.integers(-2, 4), min_size=1), min_size=1, max_size=4))
-@settings(max_examples=60)
 def test_judgments_that_are_written_read_back(qrels: dict[str, dict[str, int]]) -> None:
     rows = [f"{query}\t0\t{doc}\t{grade}\r\n" for query, docs in qrels.items() for doc, grade in docs.items()]
 

@@ -2,7 +2,7 @@
 
 import re
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from plumbline.judging.text.abstention import abstains
@@ -23,7 +23,6 @@ _FRAGMENTS = (
 
 
 @given(_ANY_TEXT)
-@settings(max_examples=300)
 def test_any_text_has_words_a_language_and_a_normal_form(text: str) -> None:
     words = content_words(text)
 
@@ -35,7 +34,6 @@ def test_any_text_has_words_a_language_and_a_normal_form(text: str) -> None:
 
 
 @given(_ANY_TEXT, st.lists(_ANY_TEXT, max_size=4))
-@settings(max_examples=200)
 def test_any_sample_can_be_cut_and_its_utilization_told(answer: str, contexts: list[str]) -> None:
     case = segment(Sample("", tuple(contexts), answer))
 
@@ -54,6 +52,5 @@ def test_a_text_between_blanks_is_contained_verbatim(before: str, part: str, aft
 
 
 @given(st.lists(st.sampled_from(_FRAGMENTS), max_size=30).map("".join))
-@settings(max_examples=300)
 def test_text_made_of_the_words_of_abstentions_is_read(text: str) -> None:
     assert isinstance(abstains(text), bool)

@@ -1,6 +1,6 @@
 """What holds for the sentences of any text."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.judging.text.segmentation import split_sentences
@@ -16,7 +16,6 @@ _TEXTS = st.one_of(st.text(max_size=200), st.lists(st.sampled_from(_PIECES), max
 
 
 @given(_TEXTS)
-@settings(max_examples=400)
 def test_a_sentence_is_what_lies_at_its_offsets_without_white_space_around(text: str) -> None:
     for sentence in split_sentences(text):
         assert text[sentence.start : sentence.end] == sentence.text
@@ -25,7 +24,6 @@ def test_a_sentence_is_what_lies_at_its_offsets_without_white_space_around(text:
 
 
 @given(_TEXTS)
-@settings(max_examples=400)
 def test_sentences_are_in_order_and_leave_out_white_space_only(text: str) -> None:
     position = 0
 
@@ -38,20 +36,17 @@ def test_sentences_are_in_order_and_leave_out_white_space_only(text: str) -> Non
 
 
 @given(_TEXTS)
-@settings(max_examples=300)
 def test_what_has_no_letter_or_digit_is_markup(text: str) -> None:
     for sentence in split_sentences(text):
         assert sentence.kind == "markup" or any(character.isalnum() for character in sentence.text)
 
 
 @given(_TEXTS)
-@settings(max_examples=200)
 def test_the_same_text_gives_the_same_sentences(text: str) -> None:
     assert split_sentences(text) == split_sentences(text)
 
 
 @given(_TEXTS, st.sampled_from(["\n", "\n\n", " \n\t\n"]))
-@settings(max_examples=200)
 def test_blank_lines_in_front_only_move_the_sentences(text: str, blank: str) -> None:
     moved = [(s.text, s.start - len(blank), s.end - len(blank), s.kind) for s in split_sentences(blank + text)]
 

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import httpx2
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.service.api.strict_json import parse_strictly
@@ -65,7 +65,6 @@ async def test_anything_like_json_is_served_or_gets_a_small_problem(text: str) -
     assert_served_or_told(response)
 
 
-@settings(max_examples=50)
 @given(SAMPLES, st.booleans())
 async def test_what_is_good_json_is_read_as_json_reads_it(sample: dict[str, Any], is_ascii: bool) -> None:
     body = json.dumps(sample, ensure_ascii=is_ascii).encode()

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from plumbline.cli.score.inline_executor import InlineExecutor
@@ -74,7 +74,6 @@ def _lexical_faithfulness(answer: str, contexts: Sequence[str]) -> float | None:
 
 
 @given(_TEXTS, st.lists(_TEXTS, max_size=5), st.data())
-@settings(max_examples=200)
 def test_the_order_of_the_contexts_does_not_change_the_lexical_score(
     answer: str, contexts: list[str], data: st.DataObject
 ) -> None:
@@ -84,7 +83,6 @@ def test_the_order_of_the_contexts_does_not_change_the_lexical_score(
 
 
 @given(_TEXTS, st.lists(_TEXTS, max_size=3), st.integers(0, 3))
-@settings(max_examples=200)
 def test_with_the_answer_among_the_contexts_every_sentence_of_it_is_verbatim(
     answer: str, contexts: list[str], place: int
 ) -> None:
@@ -101,7 +99,6 @@ def test_with_the_answer_among_the_contexts_every_sentence_of_it_is_verbatim(
 
 
 @given(_TEXTS.filter(bool), st.lists(_TEXTS, max_size=3), st.integers(0, 3))
-@settings(max_examples=100)
 async def test_with_the_answer_among_the_contexts_every_sentence_is_verbatim_by_embedding(
     answer: str, contexts: list[str], place: int
 ) -> None:
@@ -115,7 +112,6 @@ async def test_with_the_answer_among_the_contexts_every_sentence_is_verbatim_by_
 
 
 @given(_TEXTS, st.lists(_TEXTS, max_size=4))
-@settings(max_examples=150)
 def test_a_lexical_score_is_a_share(answer: str, contexts: list[str]) -> None:
     faithfulness = _lexical_faithfulness(answer, contexts)
 
@@ -123,7 +119,6 @@ def test_a_lexical_score_is_a_share(answer: str, contexts: list[str]) -> None:
 
 
 @given(_TEXTS, st.lists(_TEXTS, min_size=1, max_size=4), st.sampled_from(["words", "all-MiniLM-L6-v2"]))
-@settings(max_examples=100)
 async def test_an_embedding_score_is_a_share(answer: str, contexts: list[str], model: str) -> None:
     case = case_of(answer, *contexts)
     assume(case.has_context and (case.language == "en" or model == "words"))
@@ -135,7 +130,6 @@ async def test_an_embedding_score_is_a_share(answer: str, contexts: list[str], m
 
 @given(_TEXTS, st.lists(_TEXTS, min_size=1, max_size=5))
 @example("Keeper: keeper.", ["Keeper.", "Keeper: keeper."])  # two windows as near, one of them verbatim
-@settings(max_examples=150)
 async def test_the_order_of_the_contexts_does_not_change_the_embedding_score(answer: str, contexts: list[str]) -> None:
     case, reversed_case = case_of(answer, *contexts), case_of(answer, *contexts[::-1])
     assume(case.has_context)
@@ -147,7 +141,6 @@ async def test_the_order_of_the_contexts_does_not_change_the_embedding_score(ans
 
 
 @given(st.one_of(_PASSAGES_EN, _PASSAGES_ZH), st.data())
-@settings(max_examples=150)
 def test_a_copied_sentence_is_supported_lexically(sentences: list[str], data: st.DataObject) -> None:
     answer = data.draw(st.sampled_from(sentences))
 
@@ -158,7 +151,6 @@ def test_a_copied_sentence_is_supported_lexically(sentences: list[str], data: st
 
 
 @given(st.one_of(_PASSAGES_EN, _PASSAGES_ZH), st.data())
-@settings(max_examples=100)
 async def test_a_copied_sentence_is_supported_by_embedding(sentences: list[str], data: st.DataObject) -> None:
     answer = data.draw(st.sampled_from(sentences))
 
@@ -171,7 +163,6 @@ async def test_a_copied_sentence_is_supported_by_embedding(sentences: list[str],
 
 
 @given(st.one_of(st.tuples(_words(_OTHER_EN), _PASSAGES_EN), st.tuples(_sentences_zh(_OTHER_ZH), _PASSAGES_ZH)))
-@settings(max_examples=150)
 def test_a_sentence_without_a_word_of_the_contexts_has_no_lexical_support(texts: tuple[str, list[str]]) -> None:
     answer, contexts = texts
 
@@ -187,7 +178,6 @@ def test_a_sentence_without_a_word_of_the_contexts_has_no_lexical_support(texts:
         st.tuples(_sentences_zh(_OTHER_ZH), _PASSAGES_ZH),
     )
 )
-@settings(max_examples=100)
 async def test_a_sentence_without_a_word_of_the_contexts_has_no_embedding_support(texts: tuple[str, list[str]]) -> None:
     answer, contexts = texts
 
@@ -204,7 +194,6 @@ def _assert_slices(evidence: Evidence, contexts: Sequence[str]) -> None:
 
 
 @given(_TEXTS, st.lists(_TEXTS, max_size=4))
-@settings(max_examples=150)
 def test_lexical_evidence_is_what_lies_at_its_offsets(answer: str, contexts: list[str]) -> None:
     try:
         judgement = LEXICAL.judge_now(case_of(answer, *contexts))
@@ -218,7 +207,6 @@ def test_lexical_evidence_is_what_lies_at_its_offsets(answer: str, contexts: lis
 
 
 @given(_TEXTS, st.lists(_TEXTS, min_size=1, max_size=4))
-@settings(max_examples=100)
 async def test_embedding_evidence_is_what_lies_at_its_offsets(answer: str, contexts: list[str]) -> None:
     case = case_of(answer, *contexts)
     assume(case.has_context)

@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.ground.uncertainty import (
@@ -25,7 +25,6 @@ _P_VALUES = st.lists(st.floats(0, 1), max_size=12)
 
 
 @given(_VALUES, st.integers(0, 99))
-@settings(max_examples=50)
 def test_an_interval_lies_within_the_values(values: list[float], seed: int) -> None:
     low, high = bootstrap_interval(values, resamples=200, seed=seed) or (math.nan, math.nan)
 
@@ -33,7 +32,6 @@ def test_an_interval_lies_within_the_values(values: list[float], seed: int) -> N
 
 
 @given(_VALUES)
-@settings(max_examples=50)
 def test_clusters_of_one_are_no_clusters(values: list[float]) -> None:
     clustered = bootstrap_interval(values, resamples=200, clusters=range(len(values)))
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -89,7 +89,6 @@ def test_the_clock_is_looked_at_between_blocks(monkeypatch: pytest.MonkeyPatch) 
 
 
 @given(_LENGTHS, st.lists(_LENGTHS, min_size=1, max_size=3), st.integers(0, 1_000), st.integers(1, 12))
-@settings(max_examples=150)
 def test_shares_and_nearest_are_those_of_a_double_loop_whatever_the_blocks(
     lengths: list[int], parts: list[list[int]], seed: int, block: int
 ) -> None:

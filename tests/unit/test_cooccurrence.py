@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.judging.tiers.support.cooccurrence import Cooccurrence
@@ -59,7 +59,6 @@ def test_a_word_that_no_context_has_is_not_near_itself() -> None:
 
 
 @given(st.lists(_WORDS, max_size=4), _WORDS)
-@settings(max_examples=200)
 def test_the_share_is_that_of_a_search_of_every_pair_of_places(sentences: list[list[str]], asked: list[str]) -> None:
     share = Cooccurrence(sentences, [asked, ["other"]]).share(asked)
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from plumbline.judging.tiers.support import grams
@@ -100,7 +100,6 @@ def test_the_first_character_of_a_plane_separates_no_texts() -> None:
 
 
 @given(st.lists(_TEXTS, min_size=1, max_size=6), _OTHERS, _SIZES)
-@settings(max_examples=300)
 def test_coverage_is_that_of_sets_of_substrings(texts: list[str], others: list[str], size: int) -> None:
     found = cover(characters(texts), characters(others), size=size)
 
@@ -108,7 +107,6 @@ def test_coverage_is_that_of_sets_of_substrings(texts: list[str], others: list[s
 
 
 @given(_FEW_LETTERS, _OTHERS)
-@settings(max_examples=100)
 def test_coverage_without_some_grams_is_that_of_sets_without_them(text: str, others: list[str]) -> None:
     (found,) = cover(characters([text]), characters(others), size=1, left_out=_codes("a "))
 
@@ -116,7 +114,6 @@ def test_coverage_without_some_grams_is_that_of_sets_without_them(text: str, oth
 
 
 @given(_TEXTS, _OTHERS, _SIZES, st.integers(2, 12), st.integers(1, 4))
-@settings(max_examples=300)
 def test_beyond_the_bounds_the_share_found_anywhere_is_exact_and_the_best_is_the_count_of_its_rows(
     text: str, others: list[str], size: int, places: int, candidates: int
 ) -> None:

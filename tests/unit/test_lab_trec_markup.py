@@ -4,7 +4,7 @@ from xml.etree import ElementTree  # the oracle of well-formed files, made by th
 from xml.sax.saxutils import escape
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.extras.lab.corpora.trec_markup import Element, read_elements
@@ -98,7 +98,6 @@ def test_what_cannot_be_read_is_named_with_its_line(text: str, said: str) -> Non
 
 
 @given(st.lists(st.tuples(_WORDS, _WORDS, _WORDS), min_size=1, max_size=4))
-@settings(max_examples=150)
 def test_well_formed_files_read_as_an_xml_parser_reads_them(rows: list[tuple[str, str, str]]) -> None:
     body = "".join(
         f"<doc><docno>{escape(a)}</docno><title>{escape(b)}</title><text>{escape(c)} <i>{escape(a)}</i></text></doc>"
@@ -117,7 +116,6 @@ def test_well_formed_files_read_as_an_xml_parser_reads_them(rows: list[tuple[str
         st.sampled_from(["<doc>", "</doc>", "<text>", "</text>", "<", ">", "&", "x ", "a=", '"', "/", "<a b=c>", "\n"])
     )
 )
-@settings(max_examples=200)
 def test_any_soup_of_tags_is_read_or_refused(soup: list[str]) -> None:
     try:
         found = elements("".join(soup))
