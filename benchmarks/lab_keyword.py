@@ -19,8 +19,8 @@ from scipy.stats import kendalltau
 
 from plumbline.extras.lab.corpus import Chunk
 from plumbline.extras.lab.retrievers.keyword import KeywordSettings
-from plumbline.extras.lab.retrievers.terms import terms_in
-from plumbline.retrieval.conventions import conventions_of
+from plumbline.extras.lab.retrievers.keyword_index import build_tokenizer
+from plumbline.retrieval.conventions import build_conventions
 from plumbline.retrieval.measure import parse_measures
 from plumbline.retrieval.report import Resampling, report_runs
 from plumbline.retrieval.run import Qrels, Run
@@ -106,14 +106,14 @@ def searched(
 def measured(qrels: Qrels, run: Run) -> str:
     """Means, by `plumbline evaluate`'s own code."""
     (report,) = report_runs(
-        qrels, [run], measures=MEASURES, conventions=conventions_of(), resampling=Resampling(resamples=0, seed=0)
+        qrels, [run], measures=MEASURES, conventions=build_conventions(), resampling=Resampling(resamples=0, seed=0)
     )
     return " | ".join(f"{summary.mean:.4f}" for summary in report.summary_by_measure.values())
 
 
 def beside_bm25s(lengths: str, run: Run, chunks: list[Chunk], queries: dict[str, str], qrels: Qrels) -> None:
     """A row: how much of the first ten is the same, how alike the order is, how far scores are apart."""
-    terms = terms_in("auto")
+    terms = build_tokenizer("auto")
     ordered = sorted(chunks, key=lambda chunk: chunk.id)
     texts = [[term for name in PAIR for term in terms(chunk.fields[name])] for chunk in ordered]
     oracle = bm25s_scores(texts, [terms(query) for query in queries.values()], quantised=lengths == "one byte")

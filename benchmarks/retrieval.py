@@ -26,14 +26,13 @@ from pydantic import BaseModel
 
 from plumbline.ground.settings import Settings
 from plumbline.main import create_app
-from plumbline.retrieval.conventions import conventions_of
+from plumbline.retrieval.conventions import build_conventions
 from plumbline.retrieval.evaluate import evaluate
 from plumbline.retrieval.measure import parse_measures
 from plumbline.retrieval.run import Run
 from plumbline.retrieval.text_file import ReadLimits, read_text_bytes
 from plumbline.retrieval.trec import read_qrels, read_run
-from plumbline.retrieval.trec_columns import read_run_columns
-from plumbline.retrieval.trec_layout import regular_text
+from plumbline.retrieval.trec_columns import find_regular_text, read_run_columns
 
 CUTOFFS = (1, 3, 5, 10, 20, 100)
 MEASURES = parse_measures(
@@ -78,7 +77,7 @@ def make(queries: int, documents: int, seed: int = 0) -> tuple[Grades, Scores]:
 
 
 def ours(qrels: Grades, run: Scores) -> dict[str, float | None]:
-    return dict(evaluate(qrels, Run("run", run), MEASURES, conventions=conventions_of("trec_eval")).means)
+    return dict(evaluate(qrels, Run("run", run), MEASURES, conventions=build_conventions("trec_eval")).means)
 
 
 def pytrec(qrels: Grades, run: Scores) -> dict[str, float]:
@@ -102,16 +101,16 @@ def write_trec(qrels: Grades, run: Scores, folder: Path) -> tuple[Path, Path]:
 def ours_from_text(judged: Path, ranked: Path) -> None:
     with judged.open("rb") as qrels, ranked.open("rb") as run:
         read = read_qrels(qrels, name="qrels", limits=LIMITS), read_run(run, name="run", limits=LIMITS)
-    evaluate(*read, MEASURES, conventions=conventions_of("trec_eval"))
+    evaluate(*read, MEASURES, conventions=build_conventions("trec_eval"))
 
 
 def ours_without_pyarrow(judged: Path, ranked: Path) -> None:
     with judged.open("rb") as qrels, ranked.open("rb") as run:
         grades = read_qrels(qrels, name="qrels", limits=LIMITS)
-        text = regular_text(read_text_bytes(run, name="run", limits=LIMITS))
+        text = find_regular_text(read_text_bytes(run, name="run", limits=LIMITS))
     results = text and read_run_columns(text, with_arrow=False)
     assert results
-    evaluate(grades, Run("run", results), MEASURES, conventions=conventions_of("trec_eval"))
+    evaluate(grades, Run("run", results), MEASURES, conventions=build_conventions("trec_eval"))
 
 
 def pytrec_from_text(judged: Path, ranked: Path) -> None:

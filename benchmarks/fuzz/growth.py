@@ -32,8 +32,8 @@ from plumbline.judging.tiers.evidence.quantities import facts_in, stated_in_clai
 from plumbline.judging.tiers.evidence.search import EvidenceSearch
 from plumbline.judging.tiers.lexical import collect_lexical_findings
 from plumbline.judging.tiers.reply_reading import read_claims, read_sentences
-from plumbline.retrieval.id_tables import read_reference_table, read_results_table
-from plumbline.retrieval.ids import id_rule
+from plumbline.retrieval.file_formats import read_reference_table, read_results_table
+from plumbline.retrieval.ids import build_id_rule
 from plumbline.retrieval.llm_rankings import parse_ranking
 from plumbline.retrieval.text_file import ReadLimits
 from plumbline.retrieval.trec import read_qrels, read_run, read_run_lines
@@ -90,7 +90,7 @@ def _pattern(text: str) -> None:
     text = text[:5_000].encode("utf-8", "replace").decode() + "!"
     for pattern in (r"(a+)+$", r"((?:a|a)*)b", r"^((?:a?){200}a{200})$"):
         with suppress(InvalidInput):
-            id_rule("regex", pattern=pattern)(text)
+            build_id_rule("regex", pattern=pattern)(text)
 
 
 def _quote(cut: slice, change: str) -> Callable[[str], None]:

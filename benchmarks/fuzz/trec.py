@@ -11,8 +11,7 @@ from plumbline.retrieval.file_formats import FILE_FORMATS
 from plumbline.retrieval.run import Qrels, Results
 from plumbline.retrieval.text_file import ReadLimits, read_text_bytes
 from plumbline.retrieval.trec import read_qrels, read_run, read_run_lines
-from plumbline.retrieval.trec_columns import read_run_columns
-from plumbline.retrieval.trec_layout import regular_text
+from plumbline.retrieval.trec_columns import find_regular_text, read_run_columns
 
 LIMITS = ReadLimits(max_bytes=200_000, max_rows=3_000)
 _PIECES = (
@@ -90,7 +89,7 @@ def _check_run(file: bytes, text: bytes, last: int) -> None:
         assert list(run.results) == list(lines), "another order of queries"
         again = read_run(_written_run(lines), name="f.txt", limits=LIMITS)
         assert again.results == lines, "run written and read"
-    regular = regular_text(text)
+    regular = find_regular_text(text)
     if regular is None or regular.rows > LIMITS.max_rows:
         return
     for with_arrow in (True, False):

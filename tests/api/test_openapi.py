@@ -7,8 +7,8 @@ import httpx2
 import pytest
 
 from plumbline.ground.settings import Settings
+from plumbline.retrieval.combination import NORMS
 from plumbline.retrieval.fuse import METHODS
-from plumbline.retrieval.normalisation import NORMS
 from plumbline.schemas.evaluation import EvaluationResult
 from plumbline.service.api.evaluation_examples import EXAMPLES
 from plumbline.service.api.retrieval_limits import MAX_RESAMPLES, MAX_RUNS

@@ -12,9 +12,8 @@ from pydantic import TypeAdapter
 
 from plumbline.client.retries import Retries
 from plumbline.extras.lab.corpus import Chunk
-from plumbline.extras.lab.retrievers.elastic import ElasticRetriever
+from plumbline.extras.lab.retrievers.elastic import ElasticKnn, ElasticRetriever
 from plumbline.extras.lab.retrievers.elastic_index import ServerIndex
-from plumbline.extras.lab.retrievers.elastic_knn import ElasticKnn
 from plumbline.extras.lab.retrievers.elastic_server import Server
 from tests.doubles.scripted_elasticsearch import ScriptedElasticsearch
 from tests.doubles.scripted_service import Asked, ScriptedService, scripted

@@ -192,7 +192,7 @@ def test_bulk_is_ndjson_of_actions_and_sources_in_bounded_requests() -> None:
 
 
 def test_a_bulk_request_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plumbline.extras.lab.retrievers.elastic_bulk.MOST_BYTES", 200)
+    monkeypatch.setattr("plumbline.extras.lab.retrievers.elastic_index.MOST_BYTES", 200)
     with lab(fields={"text": 1}) as it:
         built(it, [chunk(f"d{at}", "x" * size) for at, size in enumerate((90, 400, 20, 20))])
         sent = [len(asked.body.splitlines()) // 2 for asked in it.asked("POST", "_bulk")]

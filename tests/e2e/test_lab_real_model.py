@@ -7,8 +7,7 @@ import pytest
 
 from plumbline.extras.lab.corpus import Chunk
 from plumbline.extras.lab.retriever import Retriever
-from plumbline.extras.lab.retrievers.approximate import ApproximateSettings
-from plumbline.extras.lab.retrievers.dense import DenseSettings
+from plumbline.extras.lab.retrievers.dense import ApproximateSettings, DenseSettings
 
 TEXTS = {
     "bridge": "The Marlow Bridge was opened in 1931 and carries two railway tracks across the river Teal.",

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plumbline.retrieval.conventions import conventions_of
+from plumbline.retrieval.conventions import build_conventions
 from plumbline.retrieval.evaluate import Evaluation, evaluate
 from plumbline.retrieval.run import Run
 
@@ -81,7 +81,7 @@ def _trec(module: ModuleType, qrels: _Qrels, run: _Scores, **options: Any) -> di
 )
 def test_every_value_and_mean_is_pytrec_evals(options: dict[str, Any], overrides: Mapping[str, object]) -> None:
     pytrec_eval = pytest.importorskip("pytrec_eval")
-    conventions = conventions_of("pytrec_eval", **overrides)
+    conventions = build_conventions("pytrec_eval", **overrides)
     names = _TREC_NAME_BY_MEASURE
 
     for seed in range(1000 if not options else 100):
@@ -110,7 +110,7 @@ def test_id_lists_give_what_the_same_order_by_scores_gives() -> None:
         expected = _trec(pytrec_eval, qrels, descending) if qrels else {}
 
         for measures in (list(names), with_cutoff):  # the second stops reading at the largest cutoff
-            ours = evaluate(qrels, Run("run", lists), measures, conventions=conventions_of("pytrec_eval"))
+            ours = evaluate(qrels, Run("run", lists), measures, conventions=build_conventions("pytrec_eval"))
 
             for measure in measures:
                 theirs = [expected[query_id][names[measure]] for query_id in ours.query_ids]

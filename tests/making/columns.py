@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from plumbline.retrieval.score_column import ScoreColumn
-from plumbline.retrieval.text_column import WORD_BYTES, TextColumn
+from plumbline.retrieval.run import WORD_BYTES, ScoreColumn, TextColumn
 
 
 def text_column(texts: Sequence[str]) -> TextColumn:

@@ -2,7 +2,7 @@
 
 from plumbline.extras.lab.results import Built, CorpusFacts, ExperimentResults, System, Tuned
 from plumbline.extras.lab.retriever import IndexFacts
-from plumbline.retrieval.conventions import conventions_of
+from plumbline.retrieval.conventions import build_conventions
 from plumbline.retrieval.measure import parse_measures
 from plumbline.retrieval.report import LatencySummary, Resampling, compare_reports, report_runs
 from plumbline.retrieval.run import Run
@@ -27,7 +27,7 @@ def results_of(
         _QRELS,
         [Run(names[key], ranking) for key, ranking in _RANKINGS.items()],
         measures=parse_measures(MEASURES),
-        conventions=conventions_of("trec_eval"),
+        conventions=build_conventions("trec_eval"),
         resampling=Resampling(200, seed=0),
     )
     comparisons = compare_reports(

@@ -6,11 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.retrieval.combination import WEIGHTED
-from plumbline.retrieval.fuse import METHODS, MISSING, fuse
-from plumbline.retrieval.normalisation import NORMS, TIE_ORDERS, normalise
+from plumbline.retrieval.combination import NORMS, TIE_ORDERS, WEIGHTED, normalise
+from plumbline.retrieval.fuse import METHODS, MISSING, fuse, simplex_grid
 from plumbline.retrieval.run import Results, Run
-from plumbline.retrieval.tune import simplex_grid
 
 _DOC_IDS = st.sampled_from([f"d{place}" for place in range(9)])
 # What is divided by a score near zero can be beyond all numbers, which is refused, in a test of its own.

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbline.extras.lab.retrievers.terms import terms_in
+from plumbline.extras.lab.retrievers.keyword_index import build_tokenizer
 from tests.making.keyword_cases import built
 
 KINDS = ["best_fields", "cross_fields", "phrase_prefix", "plain"]
@@ -36,7 +36,7 @@ def test_any_text_is_indexed_asked_for_and_ranked(
     assert all(math.isfinite(score) and score > 0 for _, score in hits)
     assert len({id_ for id_, _ in hits}) == len(hits) <= k
     if kind != "phrase_prefix":
-        terms = terms_in("auto")
+        terms = build_tokenizer("auto")
         asked = set(terms(query))
         sharing = {id_ for id_, of in documents.items() if asked & {*terms(of["text"]), *terms(of["title"])}}
         assert {id_ for id_, _ in hits} <= sharing

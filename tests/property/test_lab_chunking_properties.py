@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from plumbline.extras.lab.chunkings import AnyChunking
-from plumbline.extras.lab.chunkings.lengths import Measured, packed
-from plumbline.extras.lab.chunkings.parts import HEADING
+from plumbline.extras.lab.chunkings import HEADING, AnyChunking
 from plumbline.extras.lab.corpus import BODY, Chunk, Document
-from plumbline.retrieval.ids import id_rule
+from plumbline.extras.lab.text_lengths import MeasuredText, pack_runs
+from plumbline.retrieval.ids import build_id_rule
 
 _PIECES = (
     "word", "The", "Dr.", "wing.Then", "3.14", "é", "好", "他说", "《风》", "。", "！", ".", "!", ";", " ", "  ", "\n",
@@ -54,7 +53,7 @@ def test_chunks_are_in_order_and_leave_out_white_space_only(text: str, kind: str
 @given(_TEXTS, _KINDS, _SIZES)
 def test_no_chunk_is_longer_than_the_size(text: str, kind: str, size: int) -> None:
     for chunk in cut(text, kind=kind, size=size):
-        assert Measured(chunk.fields[BODY], None).length(0, len(text)) <= size
+        assert MeasuredText(chunk.fields[BODY], None).length(0, len(text)) <= size
 
 
 @given(_TEXTS, st.integers(2, 12), st.integers(1, 11))
@@ -65,7 +64,7 @@ def test_each_window_goes_on_and_repeats_no_more_than_the_overlap(text: str, siz
     for before, after in itertools.pairwise(chunks):
         assert before.start < after.start
         assert before.end < after.end
-        assert Measured(text[after.start : before.end], None).length(0, len(text)) == shared
+        assert MeasuredText(text[after.start : before.end], None).length(0, len(text)) == shared
         assert not text[before.end : after.start].strip()
 
 
@@ -85,7 +84,7 @@ def test_ids_lead_back_to_the_document(own_id: str, text: str, kind: str, size: 
 
     assert [chunk.id for chunk in chunks] == [f"{own_id}#{number}" for number in range(len(chunks))]
     assert {chunk.document_id for chunk in chunks} == {own_id}
-    assert {id_rule("strip_chunk")(chunk.id) for chunk in chunks} == {own_id}
+    assert {build_id_rule("strip_chunk")(chunk.id) for chunk in chunks} == {own_id}
 
 
 @given(_TEXTS, _SIZES)
@@ -96,7 +95,7 @@ def test_every_chunk_of_headings_says_where_it_stands(text: str, size: int) -> N
 
 @given(_TEXTS)
 def test_words_are_all_that_is_no_white_space(text: str) -> None:
-    words = Measured(text, None).words(0, len(text), size=1)
+    words = MeasuredText(text, None).words(0, len(text), size=1)
 
     assert "".join(text[start:end] for start, end in zip(words.starts, words.ends, strict=True)) == re.sub(
         r"\s", "", text
@@ -106,7 +105,7 @@ def test_words_are_all_that_is_no_white_space(text: str) -> None:
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 4))), _TEXTS, _SIZES)
 def test_a_text_is_cut_whatever_a_tokenizer_says_of_it(tokens: list[tuple[int, int]], text: str, size: int) -> None:
     places = sorted((start % len(text), min(len(text), start % len(text) + length)) for start, length in tokens if text)
-    pieces = Measured(text, places).words(0, len(text), size=size)
+    pieces = MeasuredText(text, places).words(0, len(text), size=size)
 
     assert "".join(text[start:end] for start, end in zip(pieces.starts, pieces.ends, strict=True)) == re.sub(
         r"\s", "", text
@@ -116,7 +115,7 @@ def test_a_text_is_cut_whatever_a_tokenizer_says_of_it(tokens: list[tuple[int, i
 
 @given(st.lists(st.integers(1, 9), max_size=40), _SIZES, st.integers(0, 12), st.booleans())
 def test_runs_cover_all_pieces_and_fit(lengths: list[int], size: int, overlap: int, counts_pieces: bool) -> None:
-    runs = list(packed(lengths, size=size, overlap=overlap, counts_pieces=counts_pieces))
+    runs = list(pack_runs(lengths, size=size, overlap=overlap, counts_pieces=counts_pieces))
 
     assert set().union(*(range(first, after) for first, after in runs)) == set(range(len(lengths)))
     assert all(sum(lengths[first:after]) <= size or after == first + 1 for first, after in runs)

@@ -8,13 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval.id_tables import read_reference_table, read_results_table
-from plumbline.retrieval.ids import ID_RULES, id_rule
+from plumbline.retrieval.file_formats import read_reference_table, read_results_table
+from plumbline.retrieval.ids import ID_RULES, build_id_rule
 from plumbline.retrieval.llm_rankings import parse_ranking
 from plumbline.retrieval.text_file import ReadLimits
 from plumbline.retrieval.trec import read_qrels, read_run, read_run_lines
-from plumbline.retrieval.trec_columns import read_run_columns
-from plumbline.retrieval.trec_layout import regular_text
+from plumbline.retrieval.trec_columns import find_regular_text, read_run_columns
 from tests.making.columns import score_column, text_column
 
 LIMITS = ReadLimits(max_bytes=10_000, max_rows=100)
@@ -60,7 +59,7 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     ).map(b"".join)
 )  # fmt: skip
 def test_columns_never_read_what_lines_read_otherwise(data: bytes) -> None:
-    text = regular_text(data)
+    text = find_regular_text(data)
     for with_arrow in (True, False):
         columns = None if text is None else read_run_columns(text, with_arrow=with_arrow)
         assert columns is None or columns == read_run_lines(data, name="f", limits=LIMITS)
@@ -72,7 +71,7 @@ def test_a_column_finds_the_texts_that_it_holds(held: list[str], sought: list[st
 
     for documents in (sought, held, held[::2] + sought):
         unique = list(dict.fromkeys(documents))
-        assert column.rows_of(unique) == {text: held.index(text) for text in unique if text in held}
+        assert column.find_rows(unique) == {text: held.index(text) for text in unique if text in held}
     assert dict(column) == {text: float(row) for row, text in enumerate(held)}
     assert column.documents_at(np.arange(len(held))) == held
 
@@ -87,13 +86,13 @@ def test_a_column_changes_where_neighbours_differ(texts: list[str]) -> None:
 @given(st.text(max_size=60), st.text(max_size=40))
 def test_any_pattern_works_or_is_refused(pattern: str, doc_id: str) -> None:
     with suppress(InvalidInput):
-        assert id_rule("regex", pattern=pattern)(doc_id) or not doc_id
+        assert build_id_rule("regex", pattern=pattern)(doc_id) or not doc_id
 
 
 @given(st.sampled_from([rule for rule in ID_RULES if rule != "regex"]), st.text(min_size=1))
 def test_no_rule_empties_an_id(rule: str, doc_id: str) -> None:
     with suppress(InvalidInput):
-        assert id_rule(rule)(doc_id)
+        assert build_id_rule(rule)(doc_id)
 
 
 @given(

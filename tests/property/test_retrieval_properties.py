@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbline.retrieval.conventions import conventions_of
+from plumbline.retrieval.conventions import build_conventions
 from plumbline.retrieval.evaluate import Evaluation, evaluate
 from plumbline.retrieval.measure import CUTOFF_BY_NAME, Cutoff, Measure, parse_measure
 from plumbline.retrieval.run import Qrels, Results, Run
@@ -64,7 +64,7 @@ def _measures(draw: st.DrawFn) -> Measure:
 def _evaluated(
     qrels: Qrels, results: Mapping[str, Results], *measures: Measure | str, **overrides: object
 ) -> Evaluation:
-    conventions = conventions_of("trec_eval", **{"gain_map": {1: 1, 2: 3, 3: 4}, **overrides})
+    conventions = build_conventions("trec_eval", **{"gain_map": {1: 1, 2: 3, 3: 4}, **overrides})
     return evaluate(qrels, Run("run", results), measures, conventions=conventions)
 
 
@@ -195,7 +195,7 @@ def test_columns_are_measured_as_dictionaries_are(
     qrels: Qrels, results: Mapping[str, Mapping[str, float]], overrides: dict[str, object]
 ) -> None:
     columns = {query: score_column(scores) for query, scores in results.items()}
-    conventions = conventions_of("trec_eval", **overrides)
+    conventions = build_conventions("trec_eval", **overrides)
     expected, found = (
         evaluate(qrels, Run("run", given), ["recall@2", "ndcg", "map", "mrr"], conventions=conventions)
         for given in (results, columns)

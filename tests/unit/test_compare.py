@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval.compare import Comparison, compare
+from plumbline.retrieval.compare import RunComparison, compare
 
 SIGNIFICANCE = json.loads((Path(__file__).parents[1] / "data" / "retrieval_fusion.json").read_text())["significance"]
 SCORES = {name: np.array(values) for name, values in SIGNIFICANCE["scores"].items()}
 QUERY_IDS = [f"q{place}" for place in range(10)]
 
 
-def compared(**arguments: Any) -> tuple[Comparison, ...]:
+def compared(**arguments: Any) -> tuple[RunComparison, ...]:
     usual: dict[str, Any] = {"values_by_run": SCORES, "query_ids": QUERY_IDS, "measure": "ndcg@10", "resamples": 500}
     return compare(**usual | arguments)
 

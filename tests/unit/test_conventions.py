@@ -5,31 +5,31 @@ import math
 import pytest
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval.conventions import PRESETS, Conventions, as_dict, conventions_of
+from plumbline.retrieval.conventions import PRESETS, Conventions, as_dict, build_conventions
 from plumbline.retrieval.evaluate import Evaluation, evaluate
 from plumbline.retrieval.run import Qrels, Results, Run
 
 
 def _evaluated(results: Results, qrels: Qrels, *measures: str, **overrides: object) -> Evaluation:
-    return evaluate(qrels, Run("run", {"q1": results}), measures, conventions=conventions_of(**overrides))  # type: ignore[arg-type]
+    return evaluate(qrels, Run("run", {"q1": results}), measures, conventions=build_conventions(**overrides))  # type: ignore[arg-type]
 
 
 def test_the_default_is_trec_eval() -> None:
-    assert conventions_of() == Conventions() == PRESETS["trec_eval"]
+    assert build_conventions() == Conventions() == PRESETS["trec_eval"]
 
 
 def test_the_presets_differ_where_the_tools_do() -> None:
-    assert conventions_of("pytrec_eval") == Conventions(score_precision="float32", missing_queries="skip")
-    assert conventions_of("beir").ignore_identical_ids
-    assert conventions_of("ragas_id").no_relevant == "skip"
-    assert conventions_of("seed-2").max_rel == 2
-    assert conventions_of("seed-3").id_rule == "urn_uuid"
-    assert conventions_of("seed-4").dedupe == "after_cutoff"
+    assert build_conventions("pytrec_eval") == Conventions(score_precision="float32", missing_queries="skip")
+    assert build_conventions("beir").ignore_identical_ids
+    assert build_conventions("ragas_id").no_relevant == "skip"
+    assert build_conventions("seed-2").max_rel == 2
+    assert build_conventions("seed-3").id_rule == "urn_uuid"
+    assert build_conventions("seed-4").dedupe == "after_cutoff"
     assert {"seed-0", "seed-1"} < set(PRESETS)
 
 
 def test_every_parameter_is_repeated_by_name() -> None:
-    conventions = conventions_of("beir", gain_map={"2": 3, 1: 1}, rel_level=2)
+    conventions = build_conventions("beir", gain_map={"2": 3, 1: 1}, rel_level=2)
 
     values = as_dict(conventions)
 
@@ -37,7 +37,7 @@ def test_every_parameter_is_repeated_by_name() -> None:
     assert values["rel_level"] == 2
     assert values["score_precision"] == "float32"
     assert len(values) == 15
-    assert conventions_of(**values) == conventions  # type: ignore[arg-type]
+    assert build_conventions(**values) == conventions  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_wrong_convention_is_refused_with_the_nearest(
     preset: str, overrides: dict[str, object], message: str
 ) -> None:
     with pytest.raises(InvalidInput, match=message):
-        conventions_of(preset, **overrides)
+        build_conventions(preset, **overrides)
 
 
 @pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf, "high", None])
@@ -94,7 +94,7 @@ def test_a_duplicate_is_refused_with_its_place() -> None:
 def test_ids_that_become_equal_count_once_at_their_best_score() -> None:
     # a#0 and a#1 are one document with score 3; b comes second. The grade of the document is its highest.
     run = Run("run", {"q1": {"a#0": 1.0, "b#0": 2.0, "a#1": 3.0}})
-    conventions = conventions_of(duplicates="max_score")
+    conventions = build_conventions(duplicates="max_score")
 
     evaluation = evaluate(
         {"q1": {"b#7": 1, "b#8": 2, "a#9": 0}},
@@ -118,7 +118,7 @@ def test_cutting_before_deduplicating_counts_the_documents_left() -> None:
         {"q1": {"a": 1, "b": 1}},
         run,
         ["recall@3", "precision_ret@3", "precision_ret@4", "map", "judged@3"],
-        conventions=conventions_of(duplicates="first", dedupe="after_cutoff"),
+        conventions=build_conventions(duplicates="first", dedupe="after_cutoff"),
         normalise_id=lambda doc_id: doc_id.split("#")[0],
     )
 
@@ -140,7 +140,7 @@ def test_a_list_with_duplicates_is_read_on_until_the_cutoff_is_filled() -> None:
 
 def test_a_query_missing_from_the_run_is_refused_where_none_may_be() -> None:
     with pytest.raises(InvalidInput, match="1 judged queries are missing"):
-        evaluate({"q2": {"a": 1}}, Run("run", {}), ["mrr"], conventions=conventions_of(missing_queries="error"))
+        evaluate({"q2": {"a": 1}}, Run("run", {}), ["mrr"], conventions=build_conventions(missing_queries="error"))
 
 
 def test_what_was_counted_is_told() -> None:
@@ -231,7 +231,7 @@ def test_a_bad_score_is_refused_even_where_its_document_leaves() -> None:
 def test_neither_judgments_nor_run_are_changed() -> None:
     qrels, results = {"q1": {"a": 1}}, {"q1": {"q1": 2.0, "a": 1.0}}
 
-    evaluation = evaluate(qrels, Run("run", results), ["mrr"], conventions=conventions_of("beir"))
+    evaluation = evaluate(qrels, Run("run", results), ["mrr"], conventions=build_conventions("beir"))
 
     assert evaluation.means["mrr"] == 1.0
     assert qrels == {"q1": {"a": 1}}

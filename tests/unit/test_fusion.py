@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval.fuse import METHODS, fuse
-from plumbline.retrieval.normalisation import FloatArray, Norm, normalise, ranked
-from plumbline.retrieval.run import Results, Run
-from plumbline.retrieval.tune import simplex_grid, tune_weights
+from plumbline.retrieval.combination import Norm, normalise, ranked
+from plumbline.retrieval.fuse import METHODS, fuse, simplex_grid, tune_weights
+from plumbline.retrieval.run import FloatArray, Results, Run
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "data" / "retrieval_fusion.json").read_text())
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval.ids import id_rule, uuids_in
+from plumbline.retrieval.ids import build_id_rule, find_uuids
 
 CASES = json.loads((Path(__file__).parents[1] / "data/retrieval_inputs.json").read_text("utf-8"))["ids"]
 
@@ -17,18 +17,18 @@ CASES = json.loads((Path(__file__).parents[1] / "data/retrieval_inputs.json").re
 def test_each_shared_case_is_met(case: dict[str, Any]) -> None:
     written = case["written"]
 
-    compared = list(uuids_in(written)) if case["rule"] == "urn_uuid_all" else id_rule(case["rule"])(written)
+    compared = list(find_uuids(written)) if case["rule"] == "urn_uuid_all" else build_id_rule(case["rule"])(written)
 
     assert compared == case["compared"]
 
 
 @pytest.mark.parametrize("written", ["doc-12::chunk-3", "doc-12#4", "doc-12_chunk_3", "doc-12"])
 def test_a_chunk_suffix_is_stripped(written: str) -> None:
-    assert id_rule("strip_chunk")(written) == "doc-12"
+    assert build_id_rule("strip_chunk")(written) == "doc-12"
 
 
 def test_the_group_of_a_pattern_is_the_id_and_no_match_keeps_it() -> None:
-    rule = id_rule("regex", pattern=r"^(.+)/p\d+$")
+    rule = build_id_rule("regex", pattern=r"^(.+)/p\d+$")
 
     assert (rule("文档/p3"), rule("doc")) == ("文档", "doc")
 
@@ -37,7 +37,7 @@ def test_a_list_of_several_uuids_is_not_one_id() -> None:
     first, second = "27c682dc-c97b-4c3e-b41c-999c65264a6d", "417fbc69-80f9-4b53-8b5c-1c9cdd2bb0e9"
 
     with pytest.raises(InvalidInput, match="holds 2 UUIDs"):
-        id_rule("urn_uuid")(f"['{first}', '{second}']")
+        build_id_rule("urn_uuid")(f"['{first}', '{second}']")
 
 
 @pytest.mark.parametrize(
@@ -45,19 +45,19 @@ def test_a_list_of_several_uuids_is_not_one_id() -> None:
 )
 def test_a_bad_pattern_is_refused(pattern: str | None) -> None:
     with pytest.raises(InvalidInput, match="pattern"):
-        id_rule("regex", pattern=pattern)
+        build_id_rule("regex", pattern=pattern)
 
 
 def test_an_unknown_rule_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(InvalidInput, match="did you mean 'urn_uuid'"):
-        id_rule("urn_uid")
+        build_id_rule("urn_uid")
 
 
 @pytest.mark.parametrize("pattern", [r"(a+)+$", r"((?:a|a)*)b", r"^((?:a?){200}a{200})$"])
 def test_a_hostile_pattern_is_matched_in_linear_time_or_refused(pattern: str) -> None:
     text, found = "a" * 5_000 + "!", None
     with suppress(InvalidInput):
-        found = id_rule("regex", pattern=pattern)(text)
+        found = build_id_rule("regex", pattern=pattern)(text)
 
     # A backtracking engine would not be back before the test's timeout.
     assert found is None or found in text

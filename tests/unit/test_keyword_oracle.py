@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plumbline.extras.lab.retrievers.terms import terms_in
+from plumbline.extras.lab.retrievers.keyword_index import build_tokenizer
 from tests.doubles.keyword_oracle import bm25s_scores, one_byte
 from tests.making.keyword_cases import built
 
@@ -27,7 +27,7 @@ def random_texts(seed: int, count: int, longest: int) -> list[str]:
 def assert_equal_to_within_ties(texts: list[str], queries: list[str], folder: Path, *, quantised: bool) -> None:
     documents = {f"d{place:04}": text for place, text in enumerate(texts)}
     retriever = built(documents, folder, {})
-    terms = terms_in("auto")
+    terms = build_tokenizer("auto")
     oracle = bm25s_scores([terms(text) for text in texts], [terms(query) for query in queries], quantised=quantised)
 
     for query, scores in zip(queries, oracle, strict=True):

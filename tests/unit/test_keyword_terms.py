@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from plumbline.extras.lab.retrievers.terms import LONGEST_WORD, Language, terms_in
+from plumbline.extras.lab.retrievers.keyword_index import LONGEST_WORD, Language, build_tokenizer
 from plumbline.ground.errors import InvalidInput
 
 
@@ -32,11 +32,11 @@ from plumbline.ground.errors import InvalidInput
     ],
 )
 def test_a_text_gives_these_terms(language: Language, text: str, terms: list[str]) -> None:
-    assert terms_in(language)(text) == terms
+    assert build_tokenizer(language)(text) == terms
 
 
 def test_a_word_beyond_measure_is_cut_and_no_term_holds_white_space() -> None:
-    terms = terms_in("auto")
+    terms = build_tokenizer("auto")
 
     found = terms("x" * 70_000 + "\u2003y\u00a0z\u3000w")
 
@@ -44,7 +44,7 @@ def test_a_word_beyond_measure_is_cut_and_no_term_holds_white_space() -> None:
 
 
 def test_inflections_meet_in_one_term() -> None:
-    terms = terms_in("en")
+    terms = build_tokenizer("en")
 
     assert terms("computing") == terms("computed") == terms("Computes")
 
@@ -53,4 +53,4 @@ def test_without_the_engine_the_message_says_how_to_get_it(monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "tantivy", None)
 
     with pytest.raises(InvalidInput, match=r'pip install "plumbline\[lab\]"'):
-        terms_in("none")
+        build_tokenizer("none")

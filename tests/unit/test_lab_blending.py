@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from plumbline.extras.lab.blending import Blended, Judged, blended
-from plumbline.extras.lab.evaluating import pairs_of
+from plumbline.extras.lab.blending import Blended, Judged, blend_runs
+from plumbline.extras.lab.evaluating import list_pairs
 from plumbline.extras.lab.experiment import Blend, Planned
 from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval.conventions import conventions_of
+from plumbline.retrieval.conventions import build_conventions
 from plumbline.retrieval.evaluate import evaluate
 from plumbline.retrieval.run import Run
 
@@ -17,12 +17,12 @@ RIGHT, WRONG = {"good": 2.0, "bad": 1.0}, {"bad": 2.0, "good": 1.0}
 QUERIES = ("q1", "q2", "q3", "q4")
 FIRST = Run("first", {"q1": RIGHT, "q2": RIGHT, "q3": WRONG, "q4": WRONG})
 SECOND = Run("second", {"q1": WRONG, "q2": WRONG, "q3": RIGHT, "q4": RIGHT})
-JUDGED = Judged({query: {"good": 1} for query in QUERIES}, conventions_of("trec_eval"), seed=0)
+JUDGED = Judged({query: {"good": 1} for query in QUERIES}, build_conventions("trec_eval"), seed=0)
 TUNED = Blend(parts=("first", "second"), method="wsum", tune="mrr", folds=2, step=1.0)
 
 
 def blend(settings: Blend, *runs: Run, judged: Judged = JUDGED) -> Blended:
-    return blended(settings, runs, name="c.whole.b", depth=10, judged=judged)
+    return blend_runs(settings, runs, name="c.whole.b", depth=10, judged=judged)
 
 
 def test_weights_are_those_of_the_parts_by_name() -> None:
@@ -65,7 +65,7 @@ def test_where_one_part_is_always_right_the_held_out_score_is_perfect() -> None:
 def test_a_query_nobody_judged_takes_the_weights_of_all_and_one_nobody_found_counts() -> None:
     always = Run("always", {**dict.fromkeys(QUERIES, RIGHT), "extra": RIGHT})
     never = Run("never", {**dict.fromkeys(QUERIES, WRONG), "extra": WRONG})
-    judged = replace(JUDGED, qrels={**JUDGED.qrels, "lost": {"good": 1}}, conventions=conventions_of("pytrec_eval"))
+    judged = replace(JUDGED, qrels={**JUDGED.qrels, "lost": {"good": 1}}, conventions=build_conventions("pytrec_eval"))
 
     found = blend(replace_parts(TUNED, "always", "never"), always, never, judged=judged)
 
@@ -82,14 +82,14 @@ def test_too_few_queries_for_the_folds_is_said() -> None:
 def test_each_is_compared_with_the_baseline_and_a_blend_with_its_parts() -> None:
     planned = [Planned("c", "w", "a"), Planned("c", "w", "b"), Planned("c", "w", "both", ("a", "b"))]
 
-    assert list(pairs_of(planned, "c.w.a")) == [
+    assert list(list_pairs(planned, "c.w.a")) == [
         ("c.w.b", "c.w.a"),
         ("c.w.both", "c.w.a"),
         ("c.w.both", "c.w.b"),
     ]
     # No pair both ways where the blend is the baseline, and none with one that failed
-    assert list(pairs_of(planned, "c.w.both")) == [("c.w.a", "c.w.both"), ("c.w.b", "c.w.both")]
-    assert list(pairs_of(planned[1:], "c.w.a")) == [("c.w.both", "c.w.b")]
+    assert list(list_pairs(planned, "c.w.both")) == [("c.w.a", "c.w.both"), ("c.w.b", "c.w.both")]
+    assert list(list_pairs(planned[1:], "c.w.a")) == [("c.w.both", "c.w.b")]
 
 
 def replace_parts(settings: Blend, *parts: str) -> Blend:

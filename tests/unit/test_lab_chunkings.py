@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from plumbline.extras.lab.chunkings import AnyChunking
-from plumbline.extras.lab.chunkings.parts import HEADING
+from plumbline.extras.lab.chunkings import HEADING, AnyChunking
 from plumbline.extras.lab.corpus import BODY, Chunk, Document
 from plumbline.ground.errors import InvalidInput
 from tests.making.small_models import word_tokenizer

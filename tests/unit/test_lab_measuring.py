@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from plumbline.extras.lab.corpus import Chunk, Query
-from plumbline.extras.lab.measuring.clock import Measured, measure
-from plumbline.extras.lab.measuring.memory import peak_bytes, resident_bytes
+from plumbline.extras.lab.measuring.clock import RetrieverMeasurement, measure
+from plumbline.extras.lab.measuring.machine import peak_bytes, resident_bytes
 from plumbline.extras.lab.retriever import Hits, IndexFacts
 from plumbline.extras.lab.run_files import load_run
 from plumbline.ground.errors import InvalidInput
@@ -45,7 +45,9 @@ def cut(*ids: str) -> list[Chunk]:
     return [Chunk(each, each.partition("#")[0], {"text": each}, 0, 1) for each in ids]
 
 
-def measured(tmp_path: Path, make: Callable[[], Scripted], chunks: Sequence[Chunk], depth: int = 10) -> Measured:
+def measured(
+    tmp_path: Path, make: Callable[[], Scripted], chunks: Sequence[Chunk], depth: int = 10
+) -> RetrieverMeasurement:
     index = tmp_path / "index"
     index.mkdir()
     return measure(

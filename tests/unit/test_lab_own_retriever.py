@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.extras.lab.retrievers.own import OwnRetriever
+from plumbline.extras.lab.retriever import OwnRetriever
 from plumbline.ground.errors import InvalidInput
 
 MODULE = """

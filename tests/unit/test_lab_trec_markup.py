@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.extras.lab.corpora.trec_markup import Element, read_elements
+from plumbline.extras.lab.corpora.trec_xml import Element, read_elements
 from plumbline.ground.errors import InvalidInput
 
 _KNOWN = {"docno", "title", "text", "num", "desc"}

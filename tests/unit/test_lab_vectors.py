@@ -10,10 +10,9 @@ from pydantic import ValidationError
 
 from plumbline.extras.lab.corpus import Chunk
 from plumbline.extras.lab.retriever import Retriever
-from plumbline.extras.lab.retrievers.approximate import ApproximateSettings
-from plumbline.extras.lab.retrievers.dense import DenseSettings
-from plumbline.extras.lab.retrievers.distinct_texts import DistinctTexts
+from plumbline.extras.lab.retrievers.dense import ApproximateSettings, DenseSettings
 from plumbline.extras.lab.retrievers.learned_sparse import LearnedSparseSettings
+from plumbline.extras.lab.retrievers.vectors import DistinctTexts
 from plumbline.ground.errors import InvalidInput
 from tests.making.small_models import TOKENS, WORDS, save_small_model, save_small_splade
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval.conventions import conventions_of
+from plumbline.retrieval.conventions import build_conventions
 from plumbline.retrieval.evaluate import evaluate
-from plumbline.retrieval.ids import id_rule
+from plumbline.retrieval.ids import build_id_rule
 from plumbline.retrieval.run import Run
 
 _CASES: list[dict[str, Any]] = json.loads(
@@ -21,10 +21,10 @@ _CASES: list[dict[str, Any]] = json.loads(
 
 
 def _mean(case: dict[str, Any]) -> float | None:
-    conventions = conventions_of(**case.get("conventions", {}))
+    conventions = build_conventions(**case.get("conventions", {}))
     rule = None
     if conventions.id_rule != "none":
-        rule = id_rule(conventions.id_rule, pattern=conventions.id_pattern)
+        rule = build_id_rule(conventions.id_rule, pattern=conventions.id_pattern)
     run = Run("run", case["run"])
     evaluation = evaluate(case["qrels"], run, [case["measure"]], conventions=conventions, normalise_id=rule)
     return evaluation.means[case["measure"]]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.retrieval.conventions import PRESETS, Conventions, conventions_of
+from plumbline.retrieval.conventions import PRESETS, Conventions, build_conventions
 from plumbline.retrieval.evaluate import evaluate
 from plumbline.retrieval.measure import CUTOFF_BY_NAME, parse_measure
 from plumbline.retrieval.run import Run
@@ -52,7 +52,7 @@ def test_a_worked_value_is_what_is_computed(row: list[str]) -> None:
     (gains,) = re.findall(r"`gain_map` (\{.*?\})", DOCS)
     (max_rel,) = re.findall(r"with `max_rel` (\d+) and", DOCS)
     given = json.loads(example)
-    conventions = conventions_of("trec_eval", gain_map=json.loads(gains), max_rel=int(max_rel))
+    conventions = build_conventions("trec_eval", gain_map=json.loads(gains), max_rel=int(max_rel))
     measure = row[0].strip("`")
 
     run = Run("example", {"q1": given["retrieved"]})

@@ -9,7 +9,7 @@ from itertools import combinations
 import pytest
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval.compare import Comparison
+from plumbline.retrieval.compare import RunComparison
 from plumbline.retrieval.tables import (
     Table,
     as_csv,
@@ -21,7 +21,7 @@ from plumbline.retrieval.tables import (
     pair_table,
 )
 
-BETTER = Comparison(
+BETTER = RunComparison(
     a="dense",
     b="bm25",
     measure="ndcg@10",

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from plumbline.retrieval.text_column import WORD_BYTES, TextColumn, fingerprint_of
+from plumbline.retrieval.run import WORD_BYTES, TextColumn, fingerprint
 
 TEXTS = ["a", "a", "b", "12345678", "12345678", "123456789", "12345678x", "x" * 100, "x" * 100, "x" * 99 + "y", "a", ""]
 
@@ -21,7 +21,7 @@ def test_changes_and_fingerprints_are_those_of_the_texts(texts: list[str]) -> No
     column = column_of(texts)
 
     assert column.changes().tolist() == [row for row in range(1, len(texts)) if texts[row] != texts[row - 1]]
-    assert column.fingerprints().tolist() == [fingerprint_of(text) for text in texts]
+    assert column.fingerprints().tolist() == [fingerprint(text) for text in texts]
 
 
 def test_one_long_text_does_not_have_the_short_ones_read_again(monkeypatch: pytest.MonkeyPatch) -> None:

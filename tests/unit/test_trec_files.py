@@ -7,13 +7,12 @@ import tracemalloc
 import pytest
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval import trec_blocks
-from plumbline.retrieval.id_tables import read_reference_table, read_results_table
-from plumbline.retrieval.score_column import ScoreColumn
+from plumbline.retrieval import trec_columns
+from plumbline.retrieval.file_formats import read_reference_table, read_results_table
+from plumbline.retrieval.run import ScoreColumn
 from plumbline.retrieval.text_file import ReadLimits
 from plumbline.retrieval.trec import read_qrels, read_run, read_run_lines
-from plumbline.retrieval.trec_columns import read_run_columns
-from plumbline.retrieval.trec_layout import regular_text
+from plumbline.retrieval.trec_columns import find_regular_text, read_run_columns
 
 LIMITS = ReadLimits(max_bytes=1_000_000, max_rows=1_000)
 RUN = b"q1 Q0 d1 1 2.5 bm25\nq1 Q0 d2 2 1.5 bm25\nq2 Q0 d1 1 3 bm25\n"
@@ -114,12 +113,12 @@ LONG = "".join(
 def test_columns_and_lines_read_the_same_run(monkeypatch: pytest.MonkeyPatch, *, with_arrow: bool) -> None:
     if with_arrow:
         pytest.importorskip("pyarrow")
-    monkeypatch.setattr(trec_blocks, "_BLOCK_BYTES", 999)  # so that queries lie in several blocks
+    monkeypatch.setattr(trec_columns, "_BLOCK_BYTES", 999)  # so that queries lie in several blocks
     lines = LONG.splitlines(keepends=True)
     scattered = "".join(lines[::2] + lines[1::2])
 
     for data in (RUN, LONG.encode(), scattered.encode(), scattered.encode().removesuffix(b"\n")):
-        text = regular_text(data)
+        text = find_regular_text(data)
         assert text is not None
         columns = read_run_columns(text, with_arrow=with_arrow)
         expected = read_run_lines(data, name="run", limits=LIMITS)
@@ -150,7 +149,7 @@ def test_columns_and_lines_read_the_same_run(monkeypatch: pytest.MonkeyPatch, *,
 )
 def test_columns_leave_what_is_not_regular_to_the_lines(line: str, *, with_arrow: bool) -> None:
     data = f"{LONG}{line}\n".encode()
-    text = regular_text(data)
+    text = find_regular_text(data)
     columns = None if text is None else read_run_columns(text, with_arrow=with_arrow)
 
     if columns is not None:
@@ -160,12 +159,12 @@ def test_columns_leave_what_is_not_regular_to_the_lines(line: str, *, with_arrow
 
 @pytest.mark.parametrize("line", ["q2  doc 1 2 bm25", "q2 Q0 doc 1 2 ", "q2 Q0 d\rc 1 2 bm25", ""])
 def test_blanks_side_by_side_are_not_regular(line: str) -> None:
-    assert regular_text(f"{LONG}{line}\n".encode()) is None
+    assert find_regular_text(f"{LONG}{line}\n".encode()) is None
 
 
 def test_a_run_of_many_queries_with_one_document_is_left_to_the_lines() -> None:
     data = "".join(f"q{query} Q0 d 1 1.5 t\n" for query in range(2_000)).encode()
-    text = regular_text(data)
+    text = find_regular_text(data)
 
     assert text is not None
     assert read_run_columns(text) is None
@@ -229,7 +228,7 @@ def test_bad_tables_are_refused_with_the_line(data: bytes, message: str) -> None
 @pytest.mark.parametrize("line", [b"%b Q0 d 1 1 t\n", b"q Q0 %b 1 1 t\n"])
 def test_an_id_of_kilobytes_is_left_to_the_line_reader(line: bytes) -> None:
     data = line % (b"x" * 2_000) + b"".join(b"q Q0 d%d 1 1 t\n" % place for place in range(100))
-    text = regular_text(data)
+    text = find_regular_text(data)
 
     assert text is not None
     assert read_run_columns(text, with_arrow=True) is None

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, BinaryIO
 import msgspec
 
 from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval.combination import NORMS
 from plumbline.retrieval.compare import CORRECTIONS, TESTS
-from plumbline.retrieval.conventions import PRESETS, as_dict, conventions_of
+from plumbline.retrieval.conventions import PRESETS, as_dict, build_conventions
 from plumbline.retrieval.file_formats import FILE_FORMATS, FileFormat
 from plumbline.retrieval.fuse import METHODS, fuse
 from plumbline.retrieval.measure import parse_measures
-from plumbline.retrieval.normalisation import NORMS
 from plumbline.retrieval.report import Resampling, RunReport, compare_reports, report_runs
 from plumbline.retrieval.run import Run
 from plumbline.retrieval.tables import TABLE_WRITERS, comparison_table, pair_table
-from plumbline.retrieval.text_file import ReadLimits, place_of
+from plumbline.retrieval.text_file import ReadLimits, format_place
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -99,7 +99,7 @@ def _evaluate(options: argparse.Namespace) -> int:
 
 def _reports(options: argparse.Namespace, resampling: Resampling) -> tuple[RunReport, ...]:
     # What was mistyped is said before files of gigabytes are read.
-    conventions, measures = conventions_of(options.preset), parse_measures(options.measure or _MEASURES)
+    conventions, measures = build_conventions(options.preset), parse_measures(options.measure or _MEASURES)
     files = FILE_FORMATS[options.format_name]
     with _open(options.qrels) as file:
         qrels = files.read_qrels(file, name=options.qrels.name, limits=_LIMITS)
@@ -155,7 +155,7 @@ def _open(path: Path) -> BinaryIO:
     try:
         return path.open("rb")
     except OSError as error:
-        raise InvalidInput(f"cannot be read ({error.strerror})", place=place_of(str(path))) from error
+        raise InvalidInput(f"cannot be read ({error.strerror})", place=format_place(str(path))) from error
 
 
 def _as_table(reports: Sequence[RunReport], *, by_query: bool) -> list[str]:

@@ -30,7 +30,7 @@ _LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class RunComparison:
     """Run `a` against run `b` by one measure.
 
     Args:
@@ -75,7 +75,7 @@ def compare(
     alpha: float = 0.05,
     resamples: int = 10_000,
     seed: int = 0,
-) -> tuple[Comparison, ...]:
+) -> tuple[RunComparison, ...]:
     """Every pair of runs, or every other run against the baseline, in the order of the mapping.
 
     Args:
@@ -99,7 +99,7 @@ def compare(
     tested = [_tested(each, test=test, resamples=resamples, seed=seed) for each in differences]
     adjusted = CORRECTIONS[correction]([p for _, p in tested])
     return tuple(
-        Comparison(
+        RunComparison(
             a=a,
             b=b,
             measure=measure,

@@ -6,7 +6,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Final, Literal, TypeAlias, get_args
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval.measure import nearest, quoted
+from plumbline.retrieval.measure import nearest
+from plumbline.retrieval.text_file import quoted
 
 IdRuleName: TypeAlias = Literal["none", "strip_chunk", "urn_uuid", "regex"]
 NdcgRelLevel: TypeAlias = Literal["ignore", "drop_below"]
@@ -21,7 +22,7 @@ NoRelevant: TypeAlias = Literal["zero", "skip"]
 
 @dataclass(frozen=True, slots=True)
 class Conventions:
-    """Every parameter besides the measure's name; the defaults are trec_eval's with `-c`. Made by `conventions_of`.
+    """Every parameter besides the measure's name; the defaults are trec_eval's with `-c`. Made by `build_conventions`.
 
     Not parameters, because only one value is right: the ideal DCG is taken over all judged documents, a negative
     grade has gain 0 and is not relevant, an unjudged document is not relevant.
@@ -34,7 +35,7 @@ class Conventions:
         map_normaliser: what AP is divided by: R, min(R, k), the relevant retrieved, or the weights of all relevant.
         judged_only: unjudged and negative documents leave the ranking first (trec_eval `-J`).
         id_rule: how ids are reduced before they are compared; `id_pattern` is the expression of `regex`,
-            checked by `ids.id_rule`, which makes the function; kept here so that a response can repeat it.
+            checked by `ids.build_id_rule`, which makes the function; kept here so that a response can repeat it.
         duplicates: a repeated document counts at its best place (`first`), at its best score (`max_score`; the same
             place, as a list is ordered by score), or is refused. A kept duplicate would raise scores above 1.
         dedupe: cut the ranking at k after or before the duplicates leave it.
@@ -94,7 +95,7 @@ _MAX_GAIN: Final = 1e100
 _WHOLE_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
 
-def conventions_of(preset: str = "trec_eval", **overrides: object) -> Conventions:
+def build_conventions(preset: str = "trec_eval", **overrides: object) -> Conventions:
     """A preset with some parameters changed.
 
     `gain_map` is a mapping from grade (an int >= 1, or its digits) to gain (finite, >= 0).

@@ -7,18 +7,19 @@ import numpy as np
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.conventions import DEFAULT_CONVENTIONS, Conventions
-from plumbline.retrieval.formulas import Evidence, evidence_of, values_of
-from plumbline.retrieval.measure import Measure, parse_measures, quoted
-from plumbline.retrieval.order import FloatArray, IdNormaliser
+from plumbline.retrieval.formulas import MeasureInputs, build_inputs, compute_measure
+from plumbline.retrieval.measure import Measure, parse_measures
+from plumbline.retrieval.order import IdNormaliser
 from plumbline.retrieval.ranking import Rankings, normalised, rank
-from plumbline.retrieval.run import Qrels, Run
+from plumbline.retrieval.run import FloatArray, Qrels, Run
+from plumbline.retrieval.text_file import quoted
 
 # The depth of `judged_share` when no measure has a cutoff: the customary page of results.
 _JUDGED_DEPTH = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class EvaluationCounts:
     """What the numbers rest on.
 
     queries: evaluated, and in every mean. missing: judged but not in the run. extra: in the run but not judged.
@@ -52,7 +53,7 @@ class Evaluation:
     query_ids: tuple[str, ...]
     values: Mapping[str, FloatArray]
     means: Mapping[str, float | None]
-    counts: Counts
+    counts: EvaluationCounts
     conventions: Conventions
     warnings: tuple[str, ...]
     missing_query_ids: tuple[str, ...]
@@ -88,10 +89,10 @@ def evaluate(
     barren = _without_relevant(judged, resolved)
     kept = _kept(judged, frozenset(missing), barren, resolved)
     ranked = rank(judged, run, query_ids=kept, conventions=resolved, normalise_id=normalise_id, depth=_depth(asked))
-    evidence = evidence_of(ranked, resolved)
-    values = {str(measure): values_of(measure, evidence) for measure in asked}
+    inputs = build_inputs(ranked, resolved)
+    values = {str(measure): compute_measure(measure, inputs) for measure in asked}
     means = {text: float(value.mean()) if len(value) else None for text, value in values.items()}
-    counts = _counts(asked, evidence, missing=len(missing), extra=len(extra), without_relevant=len(barren))
+    counts = _counts(asked, inputs, missing=len(missing), extra=len(extra), without_relevant=len(barren))
     warnings = _warnings(counts, resolved, is_max_rel_declared=conventions.max_rel == resolved.max_rel)
     return Evaluation(ranked.query_ids, values, means, counts, resolved, warnings, missing, extra)
 
@@ -135,12 +136,12 @@ def _depth(measures: tuple[Measure, ...]) -> int | None:
 
 
 def _counts(
-    measures: tuple[Measure, ...], evidence: Evidence, *, missing: int, extra: int, without_relevant: int
-) -> Counts:
-    ranked = evidence.rankings
+    measures: tuple[Measure, ...], inputs: MeasureInputs, *, missing: int, extra: int, without_relevant: int
+) -> EvaluationCounts:
+    ranked = inputs.rankings
     depth = max((measure.k for measure in measures if measure.k is not None), default=_JUDGED_DEPTH)
     has_context = any(measure.name.startswith("context_") for measure in measures)
-    return Counts(
+    return EvaluationCounts(
         queries=len(ranked.query_ids),
         missing=missing,
         extra=extra,
@@ -149,8 +150,8 @@ def _counts(
         retrieved=int(ranked.retrieved.sum()),
         judged_share=_judged_share(ranked, depth),
         judged_depth=depth,
-        gold=int(evidence.total.sum()) if has_context else None,
-        correct=len(evidence.relevant.rank) if has_context else None,
+        gold=int(inputs.total.sum()) if has_context else None,
+        correct=len(inputs.relevant.rank) if has_context else None,
     )
 
 
@@ -159,7 +160,7 @@ def _judged_share(ranked: Rankings, depth: int) -> float | None:
     return float(ranked.rows.expected(np.ones_like, depth).sum()) / seen if seen else None
 
 
-def _warnings(counts: Counts, conventions: Conventions, *, is_max_rel_declared: bool) -> tuple[str, ...]:
+def _warnings(counts: EvaluationCounts, conventions: Conventions, *, is_max_rel_declared: bool) -> tuple[str, ...]:
     missing = "left out" if conventions.missing_queries == "skip" else "counted as 0"
     barren = "left out" if conventions.no_relevant == "skip" else "counted as 0"
     found = (

@@ -1,13 +1,171 @@
-"""The forms in which judgments and runs come as files, by the name under which a caller asks for them."""
+"""File formats of judgments and runs by name, and the reader of tables with a list of ids in one cell."""
 
-from collections.abc import Mapping
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import BinaryIO, NamedTuple, Protocol
+from typing import BinaryIO, Final, NamedTuple, Protocol
 
-from plumbline.retrieval.id_tables import read_reference_table, read_results_table
-from plumbline.retrieval.run import Qrels, Run
-from plumbline.retrieval.text_file import ReadLimits
+from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval.run import Qrels, Results, Run
+from plumbline.retrieval.text_file import ReadLimits, format_place, quoted, read_text_bytes
 from plumbline.retrieval.trec import read_qrels, read_run
+
+# The names that LiveRAG's result and DataMorgana's question files use.
+QUERY_COLUMN: Final = "qid"
+RETRIEVED_COLUMN: Final = "doc_ids"
+GOLD_COLUMN: Final = "document_ids"
+
+_MAX_COLUMNS_SHOWN: Final = 12
+# One item of a printed Python list; numpy prints its arrays without commas. Possessive: no character is read twice.
+_ITEM: Final = re.compile(
+    r"""\s*+(?:'((?:[^'\\]|\\.)*+)'|"((?:[^"\\]|\\.)*+)"|(-?[0-9]++))(?:\s*+,|\s++|\Z)""", re.DOTALL
+)
+_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
+
+
+def read_results_table(
+    source: bytes | BinaryIO,
+    *,
+    name: str,
+    limits: ReadLimits,
+    query_column: str = QUERY_COLUMN,
+    ids_column: str = RETRIEVED_COLUMN,
+) -> Run:
+    """A run named `name`: each query's retrieved ids, best first, as the cell lists them (repeats included).
+
+    The cell is a JSON list or a printed Python list of strings or integers. Other columns are not read.
+
+    Raises:
+        InvalidInput: names the file and the line at which the row starts.
+    """
+    rows = _rows(source, name, limits, query_column, ids_column)
+    results: dict[str, Results] = {query_id: ids for _, query_id, ids in rows}
+    return Run(name, results)
+
+
+def read_reference_table(
+    source: bytes | BinaryIO,
+    *,
+    name: str,
+    limits: ReadLimits,
+    query_column: str = QUERY_COLUMN,
+    ids_column: str = GOLD_COLUMN,
+) -> Qrels:
+    """Judgments: each query's gold ids with relevance 1; an empty list is a query without relevant documents.
+
+    Raises:
+        InvalidInput: as `read_results_table`, and for an id that a list holds twice.
+    """
+    qrels: dict[str, dict[str, int]] = {}
+    for line_number, query_id, ids in _rows(source, name, limits, query_column, ids_column):
+        qrels[query_id] = dict.fromkeys(ids, 1)
+        if len(qrels[query_id]) != len(ids):
+            raise InvalidInput("an id is listed twice for one query", place=format_place(name, line_number))
+    return qrels
+
+
+def _rows(
+    source: bytes | BinaryIO, name: str, limits: ReadLimits, query_column: str, ids_column: str
+) -> Iterator[tuple[int, str, tuple[str, ...]]]:
+    seen: set[str] = set()
+    for line_number, cells in _records(source, name, limits, (query_column, ids_column)):
+        query_id, listed = cells
+        place = format_place(name, line_number)
+        if not query_id:
+            raise InvalidInput(f"column {quoted(query_column)} is empty", place=place)
+        if query_id in seen:
+            raise InvalidInput(f"query {quoted(query_id)} has a second row", place=place)
+        seen.add(query_id)
+        ids = _ids_of(listed)
+        if ids is None:
+            detail = (
+                f"column {quoted(ids_column)} should hold a list such as ['doc-1', 'doc-2'], found {quoted(listed)}"
+            )
+            raise InvalidInput(detail, place=place)
+        yield line_number, query_id, ids
+    if not seen:
+        raise InvalidInput("holds no row below the header", place=format_place(name))
+
+
+def _records(
+    source: bytes | BinaryIO, name: str, limits: ReadLimits, columns: tuple[str, str]
+) -> Iterator[tuple[int, list[str]]]:
+    """The two cells of each row and the line that it starts at; a quoted cell may run over lines."""
+    data = read_text_bytes(source, name=name, limits=limits)
+    text = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline="")
+    reader = csv.reader(text, delimiter="\t", strict=True)
+    start = 1
+    count = 0
+    try:
+        header = next(reader, None)
+        positions = _positions(header, columns, name)
+        start = reader.line_num + 1
+        for record in reader:
+            if record:
+                count += 1
+                _check_record(record, header or [], count, name=name, line_number=start, limits=limits)
+                yield start, [record[position].strip() for position in positions]
+            start = reader.line_num + 1
+    except csv.Error as error:
+        raise InvalidInput(f"the row cannot be read: {error}", place=format_place(name, start)) from error
+
+
+def _positions(header: list[str] | None, columns: tuple[str, str], name: str) -> list[int]:
+    if not header:
+        raise InvalidInput("the first line should be a header; it is empty", place=format_place(name))
+    names = [cell.strip() for cell in header]
+    for column in columns:
+        if names.count(column) != 1:
+            what = "missing" if column not in names else "named twice"
+            found = ", ".join(quoted(cell) for cell in names[:_MAX_COLUMNS_SHOWN])
+            raise InvalidInput(f"column {quoted(column)} is {what}; found {found}", place=format_place(name, 1))
+    return [names.index(column) for column in columns]
+
+
+def _check_record(
+    record: list[str], header: list[str], count: int, *, name: str, line_number: int, limits: ReadLimits
+) -> None:
+    if count > limits.max_rows:
+        raise InvalidInput(f"more than {limits.max_rows} rows, the limit", place=format_place(name, line_number))
+    if len(record) != len(header):
+        detail = f"expected {len(header)} tab-separated cells, found {len(record)}"
+        raise InvalidInput(detail, place=format_place(name, line_number))
+
+
+def _ids_of(cell: str) -> tuple[str, ...] | None:
+    """The ids of a list in a cell; None when it is no such list. Nothing is evaluated."""
+    if not (cell.startswith("[") and cell.endswith("]")):
+        return None
+    try:
+        listed = json.loads(cell, parse_int=str, parse_float=float)
+    except (ValueError, RecursionError):
+        return _printed_ids(cell[1:-1].strip())
+    if not all(isinstance(item, str) and item.strip() for item in listed):
+        return None
+    return tuple(listed)
+
+
+def _printed_ids(inside: str) -> tuple[str, ...] | None:
+    ids = []
+    position = 0
+    while position < len(inside):
+        item = _ITEM.match(inside, position)
+        text = _unescaped(next(group for group in item.groups() if group is not None)) if item else None
+        if item is None or text is None or not text.strip():
+            return None
+        ids.append(text)
+        position = item.end()
+    return tuple(ids)
+
+
+def _unescaped(text: str) -> str | None:
+    """Without the backslashes before quotes and backslashes; None for any other escape, which no id needs."""
+    if any(match[1] not in "'\"\\" for match in _ESCAPE.finditer(text)):
+        return None
+    return _ESCAPE.sub(r"\1", text)
 
 
 class QrelsReader(Protocol):

@@ -14,21 +14,20 @@ import numpy as np
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.conventions import Conventions
 from plumbline.retrieval.measure import Measure
-from plumbline.retrieval.order import FloatArray, IntArray
-from plumbline.retrieval.ranking import Rankings, Rows
-from plumbline.retrieval.tied import first_hit_expectation, precision_at_hits
+from plumbline.retrieval.ranking import RankedRows, Rankings, first_hit_expectation, precision_at_hits
+from plumbline.retrieval.run import FloatArray, IntArray
 
 # 2^grade must leave room for a sum over all documents.
 _MAX_EXPONENT: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class MeasureInputs:
     """Rankings seen under one relevance level. relevant: rows with a relevant document. total: R per query."""
 
     rankings: Rankings
     conventions: Conventions
-    relevant: Rows
+    relevant: RankedRows
     total: FloatArray
 
     def hits(self, k: int | IntArray | None) -> FloatArray:
@@ -36,166 +35,166 @@ class Evidence:
         per_row = k[self.relevant.query] if isinstance(k, np.ndarray) else k
         return self.summed(self.relevant, self.relevant.expected(np.ones_like, per_row))
 
-    def summed(self, rows: Rows, weights: FloatArray) -> FloatArray:
+    def summed(self, rows: RankedRows, weights: FloatArray) -> FloatArray:
         """The weights' sums per query."""
         return self.rankings.per_query(rows.query, weights)
 
 
-_Formula = Callable[[Evidence, Measure], FloatArray]
+_Formula = Callable[[MeasureInputs, Measure], FloatArray]
 
 
-def evidence_of(rankings: Rankings, conventions: Conventions) -> Evidence:
+def build_inputs(rankings: Rankings, conventions: Conventions) -> MeasureInputs:
     """The rankings with relevance decided: a grade of at least `rel_level`."""
     level = conventions.rel_level
     total = rankings.per_query(rankings.pool_query[rankings.pool_grade >= level])
-    return Evidence(rankings, conventions, rankings.rows.where(rankings.rows.grade >= level), total)
+    return MeasureInputs(rankings, conventions, rankings.rows.where(rankings.rows.grade >= level), total)
 
 
-def values_of(measure: Measure, evidence: Evidence) -> FloatArray:
+def compute_measure(measure: Measure, inputs: MeasureInputs) -> FloatArray:
     """The measure's value for every query, shape (queries,).
 
     Raises:
         InvalidInput: the measure is not defined under these conventions or for these grades.
     """
-    return _FORMULAS[measure.name](evidence, measure)
+    return _FORMULAS[measure.name](inputs, measure)
 
 
-def _recall(evidence: Evidence, measure: Measure) -> FloatArray:
+def _recall(inputs: MeasureInputs, measure: Measure) -> FloatArray:
     """h(k) / R; trec_eval `recall`, `set_recall` without cutoff."""
-    return _ratio(evidence.hits(measure.k), evidence.total)
+    return _ratio(inputs.hits(measure.k), inputs.total)
 
 
-def _capped_recall(evidence: Evidence, measure: Measure) -> FloatArray:
+def _capped_recall(inputs: MeasureInputs, measure: Measure) -> FloatArray:
     """h(k) / min(R, k); BEIR's R_cap."""
-    return _ratio(evidence.hits(measure.k), _capped(evidence.total, measure.k))
+    return _ratio(inputs.hits(measure.k), _capped(inputs.total, measure.k))
 
 
-def _precision(evidence: Evidence, measure: Measure) -> FloatArray:
+def _precision(inputs: MeasureInputs, measure: Measure) -> FloatArray:
     """h(k) / k, however few were retrieved; trec_eval `P`."""
-    return evidence.hits(measure.k) / float(measure.k or 1)
+    return inputs.hits(measure.k) / float(measure.k or 1)
 
 
-def _precision_retrieved(evidence: Evidence, measure: Measure) -> FloatArray:
+def _precision_retrieved(inputs: MeasureInputs, measure: Measure) -> FloatArray:
     """h(k) / n(k); without cutoff trec_eval `set_P`."""
-    return _ratio(evidence.hits(measure.k), evidence.rankings.retrieved_within(measure.k))
+    return _ratio(inputs.hits(measure.k), inputs.rankings.retrieved_within(measure.k))
 
 
-def _success(evidence: Evidence, measure: Measure) -> FloatArray:
+def _success(inputs: MeasureInputs, measure: Measure) -> FloatArray:
     """1 where h(k) > 0, else 0; with average ties the chance of it. trec_eval `success`."""
-    if evidence.relevant.has_ties:
-        return first_hit_expectation(evidence.relevant, measure.k, n_queries=len(evidence.total))[1]
-    return (evidence.hits(measure.k) > 0).astype(np.float64)
+    if inputs.relevant.has_ties:
+        return first_hit_expectation(inputs.relevant, measure.k, n_queries=len(inputs.total))[1]
+    return (inputs.hits(measure.k) > 0).astype(np.float64)
 
 
-def _reciprocal_rank(evidence: Evidence, measure: Measure) -> FloatArray:
+def _reciprocal_rank(inputs: MeasureInputs, measure: Measure) -> FloatArray:
     """1 / rank of the first relevant document, 0 beyond the cutoff; trec_eval `recip_rank`."""
-    rows = evidence.relevant
+    rows = inputs.relevant
     if rows.has_ties:
-        return first_hit_expectation(rows, measure.k, n_queries=len(evidence.total))[0]
+        return first_hit_expectation(rows, measure.k, n_queries=len(inputs.total))[0]
     queries, starts = np.unique(rows.query, return_index=True)
-    values = np.zeros(len(evidence.total))
+    values = np.zeros(len(inputs.total))
     values[queries] = rows.within(measure.k)[starts] / rows.rank[starts]
     return values
 
 
-def _f1(evidence: Evidence, measure: Measure) -> FloatArray:
+def _f1(inputs: MeasureInputs, measure: Measure) -> FloatArray:
     """2 P R / (P + R) = 2 h(k) / (k + R), with precision over k."""
-    return _ratio(2 * evidence.hits(measure.k), evidence.total + float(measure.k or 0))
+    return _ratio(2 * inputs.hits(measure.k), inputs.total + float(measure.k or 0))
 
 
-def _f1_retrieved(evidence: Evidence, measure: Measure) -> FloatArray:
+def _f1_retrieved(inputs: MeasureInputs, measure: Measure) -> FloatArray:
     """2 P R / (P + R) = 2 h(k) / (n(k) + R); without cutoff trec_eval `set_F`."""
-    return _ratio(2 * evidence.hits(measure.k), evidence.total + evidence.rankings.retrieved_within(measure.k))
+    return _ratio(2 * inputs.hits(measure.k), inputs.total + inputs.rankings.retrieved_within(measure.k))
 
 
-def _r_precision(evidence: Evidence, measure: Measure) -> FloatArray:
+def _r_precision(inputs: MeasureInputs, measure: Measure) -> FloatArray:
     """h(R) / R; trec_eval `Rprec`."""
-    return _ratio(evidence.hits(evidence.total.astype(np.int64)), evidence.total)
+    return _ratio(inputs.hits(inputs.total.astype(np.int64)), inputs.total)
 
 
-def _judged(evidence: Evidence, measure: Measure) -> FloatArray:
+def _judged(inputs: MeasureInputs, measure: Measure) -> FloatArray:
     """Judged documents of any grade among the first k / n(k); ir_measures' Judged."""
-    rows = evidence.rankings.rows
-    seen = evidence.summed(rows, rows.expected(np.ones_like, measure.k))
-    return _ratio(seen, evidence.rankings.retrieved_within(measure.k))
+    rows = inputs.rankings.rows
+    seen = inputs.summed(rows, rows.expected(np.ones_like, measure.k))
+    return _ratio(seen, inputs.rankings.retrieved_within(measure.k))
 
 
-def _rbp(evidence: Evidence, measure: Measure) -> FloatArray:
+def _rbp(inputs: MeasureInputs, measure: Measure) -> FloatArray:
     """(1 - p) sum of p^(rank - 1) over relevant documents; Moffat & Zobel, TOIS 2008, with binary relevance."""
     persistence = dict(measure.params)["p"]
-    weights = evidence.relevant.expected(lambda ranks: (1 - persistence) * persistence ** (ranks - 1), measure.k)
-    return evidence.summed(evidence.relevant, weights)
+    weights = inputs.relevant.expected(lambda ranks: (1 - persistence) * persistence ** (ranks - 1), measure.k)
+    return inputs.summed(inputs.relevant, weights)
 
 
-def _bpref(evidence: Evidence, measure: Measure) -> FloatArray:
+def _bpref(inputs: MeasureInputs, measure: Measure) -> FloatArray:
     """1/R sum over relevant retrieved of 1 - min(judged non-relevant above, R) / min(N, R); trec_eval `bpref`.
 
     N documents judged non-relevant, with a grade from 0; Buckley & Voorhees, SIGIR 2004, as trec_eval 8.1 and later.
     """
-    _refuse_average(evidence.conventions, measure)
-    rows, level = evidence.rankings.rows, evidence.conventions.rel_level
+    _refuse_average(inputs.conventions, measure)
+    rows, level = inputs.rankings.rows, inputs.conventions.rel_level
     is_relevant = rows.grade >= level
     is_nonrelevant = (rows.grade >= 0) & ~is_relevant
     above = np.cumsum(is_nonrelevant)
     start = np.searchsorted(rows.query, rows.query)
     above = above - (above - is_nonrelevant)[start]
-    pool = evidence.rankings.pool_grade
-    judged_nonrelevant = evidence.rankings.per_query(evidence.rankings.pool_query[(pool >= 0) & (pool < level)])
-    worst = np.minimum(judged_nonrelevant, evidence.total)[rows.query]
-    lost = _ratio(np.minimum(above, evidence.total[rows.query]), worst)
-    return _ratio(evidence.summed(rows, (1 - lost) * is_relevant), evidence.total)
+    pool = inputs.rankings.pool_grade
+    judged_nonrelevant = inputs.rankings.per_query(inputs.rankings.pool_query[(pool >= 0) & (pool < level)])
+    worst = np.minimum(judged_nonrelevant, inputs.total)[rows.query]
+    lost = _ratio(np.minimum(above, inputs.total[rows.query]), worst)
+    return _ratio(inputs.summed(rows, (1 - lost) * is_relevant), inputs.total)
 
 
-def _average_precision(evidence: Evidence, measure: Measure) -> FloatArray:
+def _average_precision(inputs: MeasureInputs, measure: Measure) -> FloatArray:
     """1/Z sum of h(i)/i over relevant documents at ranks i <= k; trec_eval `map` and `map_cut` with Z = R."""
-    return _weighted_average_precision(evidence, measure, lambda grades: np.ones(len(grades)))
+    return _weighted_average_precision(inputs, measure, lambda grades: np.ones(len(grades)))
 
 
-def _graded_average_precision(evidence: Evidence, measure: Measure) -> FloatArray:
+def _graded_average_precision(inputs: MeasureInputs, measure: Measure) -> FloatArray:
     """As `map`, each term times grade / max_rel; a perfect ranking reaches 1 only with Z = sum_of_weights.
 
     MedCorpus' graded MAP (seed 2) has max_rel = 2.
     """
-    max_rel = evidence.conventions.max_rel
-    highest = int(evidence.rankings.pool_grade.max(initial=1))
+    max_rel = inputs.conventions.max_rel
+    highest = int(inputs.rankings.pool_grade.max(initial=1))
     if max_rel is not None and highest > max_rel:
         raise InvalidInput(f"found the grade {highest}, above max_rel {max_rel}; map_graded would exceed 1")
-    return _weighted_average_precision(evidence, measure, lambda grades: grades / float(max_rel or highest))
+    return _weighted_average_precision(inputs, measure, lambda grades: grades / float(max_rel or highest))
 
 
 def _weighted_average_precision(
-    evidence: Evidence, measure: Measure, weigh: Callable[[IntArray], FloatArray]
+    inputs: MeasureInputs, measure: Measure, weigh: Callable[[IntArray], FloatArray]
 ) -> FloatArray:
-    terms = precision_at_hits(evidence.relevant, measure.k) * weigh(evidence.relevant.grade)
-    return _ratio(evidence.summed(evidence.relevant, terms), _map_normaliser(evidence, measure, weigh))
+    terms = precision_at_hits(inputs.relevant, measure.k) * weigh(inputs.relevant.grade)
+    return _ratio(inputs.summed(inputs.relevant, terms), _map_normaliser(inputs, measure, weigh))
 
 
-def _map_normaliser(evidence: Evidence, measure: Measure, weigh: Callable[[IntArray], FloatArray]) -> FloatArray:
+def _map_normaliser(inputs: MeasureInputs, measure: Measure, weigh: Callable[[IntArray], FloatArray]) -> FloatArray:
     """Z: R, min(R, k), h(k), or the weights of all relevant documents (R when they weigh 1)."""
-    kind = evidence.conventions.map_normaliser
+    kind = inputs.conventions.map_normaliser
     if kind == "min_R_k":
-        return _capped(evidence.total, measure.k)
+        return _capped(inputs.total, measure.k)
     if kind == "retrieved_relevant":
         if measure.k is not None:
-            _refuse_average(evidence.conventions, measure)
-        return evidence.hits(measure.k)
+            _refuse_average(inputs.conventions, measure)
+        return inputs.hits(measure.k)
     if kind == "sum_of_weights":
-        is_relevant = evidence.rankings.pool_grade >= evidence.conventions.rel_level
-        weights = weigh(evidence.rankings.pool_grade[is_relevant])
-        return evidence.rankings.per_query(evidence.rankings.pool_query[is_relevant], weights)
-    return evidence.total
+        is_relevant = inputs.rankings.pool_grade >= inputs.conventions.rel_level
+        weights = weigh(inputs.rankings.pool_grade[is_relevant])
+        return inputs.rankings.per_query(inputs.rankings.pool_query[is_relevant], weights)
+    return inputs.total
 
 
-def _ndcg(evidence: Evidence, measure: Measure) -> FloatArray:
+def _ndcg(inputs: MeasureInputs, measure: Measure) -> FloatArray:
     """DCG(k) / ideal DCG(k), DCG = sum of gain / log2(rank + 1); trec_eval `ndcg` and `ndcg_cut` with linear gain.
 
     The ideal ranking holds all judged documents, retrieved or not. Linear gain after Järvelin & Kekäläinen, TOIS 2002;
     2^grade - 1 after Burges et al., ICML 2005.
     """
-    rankings = evidence.rankings
-    gains = _gains(rankings.rows.grade, evidence.conventions, measure)
-    dcg = evidence.summed(rankings.rows, gains * rankings.rows.expected(_discount, measure.k))
-    return _ratio(dcg, _ideal_dcg(rankings, _gains(rankings.pool_grade, evidence.conventions, measure), measure.k))
+    rankings = inputs.rankings
+    gains = _gains(rankings.rows.grade, inputs.conventions, measure)
+    dcg = inputs.summed(rankings.rows, gains * rankings.rows.expected(_discount, measure.k))
+    return _ratio(dcg, _ideal_dcg(rankings, _gains(rankings.pool_grade, inputs.conventions, measure), measure.k))
 
 
 def _ideal_dcg(rankings: Rankings, gains: FloatArray, k: int | None) -> FloatArray:

@@ -20,13 +20,13 @@ _HEX: Final = "[0-9a-fA-F]"
 _UUID: Final = re.compile(rf"(?<!{_HEX}){_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}(?!{_HEX})")
 
 
-def id_rule(name: str, *, pattern: str | None = None) -> IdRule:
+def build_id_rule(name: str, *, pattern: str | None = None) -> IdRule:
     """The function from an id to the id that is compared; an id that the rule does not match is kept as it is.
 
     - `none`: every id as it is.
     - `strip_chunk`: without one suffix `::chunk-3`, `#4`, `#0_0`, `#chunk-3`, `_chunk_3` or `-chunk-3`.
     - `urn_uuid`: the first UUID in the id, in lower case, with or without `urn:uuid:` and angle brackets; also out of
-      a list in a string, as long as it holds one (`uuids_in` reads longer ones).
+      a list in a string, as long as it holds one (`find_uuids` reads longer ones).
     - `regex`: the one group of `pattern`, found anywhere in the id, in RE2's syntax (linear time, no backreferences or
       lookaround). A group that is empty or takes no part keeps the id as it is.
 
@@ -47,18 +47,18 @@ def id_rule(name: str, *, pattern: str | None = None) -> IdRule:
     return {"none": _as_is, "strip_chunk": _strip_chunk, "urn_uuid": _urn_uuid}[name]
 
 
-def rule_of(conventions: Conventions) -> IdRule | None:
+def select_id_rule(conventions: Conventions) -> IdRule | None:
     """The rule that the conventions name; None for `none`, which `evaluate` passes over.
 
     Raises:
-        InvalidInput: as `id_rule`.
+        InvalidInput: as `build_id_rule`.
     """
     if conventions.id_rule == "none":
         return None
-    return id_rule(conventions.id_rule, pattern=conventions.id_pattern)
+    return build_id_rule(conventions.id_rule, pattern=conventions.id_pattern)
 
 
-def uuids_in(text: str) -> tuple[str, ...]:
+def find_uuids(text: str) -> tuple[str, ...]:
     """Every distinct UUID of a text in lower case, in order: seed 3's gold column is a list in a string."""
     return tuple(dict.fromkeys(match[0].lower() for match in _UUID.finditer(text)))
 
@@ -72,7 +72,7 @@ def _strip_chunk(doc_id: str) -> str:
 
 
 def _urn_uuid(doc_id: str) -> str:
-    found = uuids_in(doc_id)
+    found = find_uuids(doc_id)
     if len(found) > 1 and doc_id.lstrip().startswith("["):
         raise InvalidInput(f"one id was expected, and the list {doc_id[:40]!r}… holds {len(found)} UUIDs")
     return found[0] if found else doc_id

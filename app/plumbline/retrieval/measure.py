@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Final
 
 from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval.text_file import quoted
 
 
 class Cutoff(Enum):
@@ -55,7 +56,8 @@ _DEFAULT_PERSISTENCE: Final = 0.8
 _SHAPE = re.compile(r"(?P<name>[a-z0-9_]*)(?:\((?P<params>[^()]*)\))?(?:@(?P<k>.*))?", re.DOTALL)
 _WHOLE_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 _ASSIGNMENT = re.compile(r"\s*([a-z]+)\s*=\s*([0-9.e-]{1,24})\s*")
-_QUOTED_CHARACTERS = 40
+# Longer words are no names of ours; matching is quadratic.
+_MATCHED_CHARACTERS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +98,9 @@ def parse_measures(texts: Iterable[str]) -> tuple[Measure, ...]:
     return tuple(dict.fromkeys(parse_measure(single) for text in texts for single in _singles(text)))
 
 
-def quoted(text: str) -> str:
-    """The caller's text in quotes, shortened."""
-    return repr(text if len(text) <= _QUOTED_CHARACTERS else text[:_QUOTED_CHARACTERS] + "…")
-
-
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word most like this one, or None when none is near."""
-    return next(iter(difflib.get_close_matches(word[:_QUOTED_CHARACTERS], list(known), n=1)), None)
+    return next(iter(difflib.get_close_matches(word[:_MATCHED_CHARACTERS], list(known), n=1)), None)
 
 
 def _singles(text: str) -> list[str]:

@@ -14,12 +14,9 @@ import numpy.typing as npt
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.conventions import Conventions
-from plumbline.retrieval.measure import quoted
-from plumbline.retrieval.run import Results
-from plumbline.retrieval.score_column import ScoreColumn
+from plumbline.retrieval.run import FloatArray, IntArray, Results, ScoreColumn
+from plumbline.retrieval.text_file import quoted
 
-IntArray: TypeAlias = npt.NDArray[np.int64]
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 IdNormaliser: TypeAlias = Callable[[str], str]
 # Scores as they are compared: float64, or float32 where the conventions say so; ascending is best first.
 _Negated: TypeAlias = npt.NDArray[np.floating]
@@ -159,7 +156,7 @@ def _order_scored(
 def _found(scores: Mapping[str, float], grades: Mapping[str, int]) -> tuple[list[str], FloatArray]:
     """The judged documents that were retrieved, and their scores."""
     if isinstance(scores, ScoreColumn):
-        rows = scores.rows_of(list(grades))
+        rows = scores.find_rows(list(grades))
         return list(rows), scores.scores[list(rows.values())]
     found = [document for document in grades if document in scores]
     return found, np.array([scores[document] for document in found], dtype=np.float64)

@@ -7,10 +7,10 @@ import numpy as np
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.uncertainty import bootstrap_interval
-from plumbline.retrieval.compare import Comparison, compare
+from plumbline.retrieval.compare import RunComparison, compare
 from plumbline.retrieval.conventions import Conventions
 from plumbline.retrieval.evaluate import Evaluation, evaluate
-from plumbline.retrieval.ids import rule_of
+from plumbline.retrieval.ids import select_id_rule
 from plumbline.retrieval.measure import Measure
 from plumbline.retrieval.run import Qrels, Run
 
@@ -71,7 +71,7 @@ def report_runs(
     names = [run.name for run in runs]
     if len(set(names)) < len(names):
         raise InvalidInput(f"two runs are named {_first_repeated(names)!r}; each needs a name of its own")
-    normalise_id = rule_of(conventions)
+    normalise_id = select_id_rule(conventions)
     reports = []
     for run in runs:
         evaluation = evaluate(qrels, run, measures, conventions=conventions, normalise_id=normalise_id)
@@ -90,7 +90,7 @@ def compare_reports(
     resamples: int,
     seed: int,
     pairs: Sequence[tuple[str, str]] | None = None,
-) -> tuple[Comparison, ...]:
+) -> tuple[RunComparison, ...]:
     """The runs against each other by every measure, as `compare` does by one.
 
     Raises:

@@ -10,7 +10,7 @@ from string import ascii_lowercase
 from types import MappingProxyType
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval.compare import Comparison
+from plumbline.retrieval.compare import RunComparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
 
 
-def comparison_table(comparisons: Sequence[Comparison]) -> Table:
+def comparison_table(comparisons: Sequence[RunComparison]) -> Table:
     """A row for each run: its label (a, b, ... z, aa, ab, ...), its name, and by measure its mean with marks.
 
     A mark names a run that this one beats: better mean, and significant after correction. Runs and measures come in
@@ -57,7 +57,7 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
     return Table(("label", "run", *measures), rows)
 
 
-def pair_table(comparisons: Sequence[Comparison]) -> Table:
+def pair_table(comparisons: Sequence[RunComparison]) -> Table:
     """A row for each comparison, with all its numbers."""
     estimates = ("measure", "a", "b", "diff", "ci95_low", "ci95_high", "p", "p_adjusted", "significant")
     columns = (*estimates, "effect_dz", "win", "tie", "loss", "n")
@@ -137,14 +137,14 @@ TABLE_WRITERS: Mapping[str, Callable[[Table], str]] = MappingProxyType(
 )
 
 
-def _run_names(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
+def _run_names(comparisons: Sequence[RunComparison]) -> tuple[str, ...]:
     seconds = {each.b for each in comparisons}
     baseline = tuple(seconds) if len(seconds) == 1 else ()
     return tuple(dict.fromkeys((*baseline, *(name for each in comparisons for name in (each.a, each.b)))))
 
 
 def _beaten(
-    comparisons: Sequence[Comparison], label_by_name: Mapping[str, str]
+    comparisons: Sequence[RunComparison], label_by_name: Mapping[str, str]
 ) -> dict[tuple[str, str], tuple[str, ...]]:
     """The labels that each run beats by each measure; without an entry, none."""
     labels: defaultdict[tuple[str, str], list[str]] = defaultdict(list)

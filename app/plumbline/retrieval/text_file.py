@@ -54,13 +54,13 @@ def numbered_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
     return enumerate(io.BytesIO(data), 1)
 
 
-def place_of(name: str, line_number: int = 0) -> str:
+def format_place(name: str, line_number: int = 0) -> str:
     """`run.txt:14`, or the bare name for the file as a whole; a name that cannot be printed is made printable."""
     printable = "".join(char if char.isprintable() else "?" for char in name[:_MAX_NAME])
     return f"{printable}:{line_number}" if line_number else printable
 
 
-def shown(value: bytes | str) -> str:
+def quoted(value: bytes | str) -> str:
     """A value as an error quotes it: on one line, shortened to 40 characters."""
     text = value[: 4 * _MAX_SHOWN].decode("utf-8", "replace") if isinstance(value, bytes) else value
     return repr(text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…")
@@ -69,7 +69,7 @@ def shown(value: bytes | str) -> str:
 def _read_all(source: bytes | BinaryIO, name: str, max_bytes: int) -> bytes:
     data = source if isinstance(source, bytes) else source.read(max_bytes + 1)
     if len(data) > max_bytes:
-        raise InvalidInput(f"the file is larger than {max_bytes} bytes, the limit", place=place_of(name))
+        raise InvalidInput(f"the file is larger than {max_bytes} bytes, the limit", place=format_place(name))
     return data
 
 
@@ -93,29 +93,29 @@ def _gunzip(data: bytes, name: str, max_bytes: int) -> bytes:
             out.write(inflater.decompress(pending, max_bytes + 1 - out.tell()))
             if out.tell() > max_bytes:
                 detail = f"the gzip data expands to more than {max_bytes} bytes, the limit"
-                raise InvalidInput(detail, place=place_of(name))
+                raise InvalidInput(detail, place=format_place(name))
             pending = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
             if out.tell() > max(UNWATCHED_BYTES, MAX_EXPANSION * (position - len(pending))):
                 detail = f"the gzip data expands to more than {MAX_EXPANSION} times of what was sent"
-                raise InvalidInput(detail, place=place_of(name))
+                raise InvalidInput(detail, place=format_place(name))
     except zlib.error as error:
-        raise InvalidInput(f"the gzip data is broken: {error}", place=place_of(name)) from error
+        raise InvalidInput(f"the gzip data is broken: {error}", place=format_place(name)) from error
     if not inflater.eof:
-        raise InvalidInput("the gzip data ends too early; was the upload cut off?", place=place_of(name))
+        raise InvalidInput("the gzip data ends too early; was the upload cut off?", place=format_place(name))
     return out.getvalue()
 
 
 def _check_members(members: int, name: str) -> None:
     if members > MAX_GZIP_MEMBERS:
         detail = f"the gzip data has more than {MAX_GZIP_MEMBERS} members, the limit; compress it in one piece"
-        raise InvalidInput(detail, place=place_of(name))
+        raise InvalidInput(detail, place=format_place(name))
 
 
 def _check_text(data: bytes, name: str) -> None:
     nul = data.find(b"\0")
     if nul >= 0:
         detail = "holds a NUL byte; send text as UTF-8, plain or gzip"
-        raise InvalidInput(detail, place=place_of(name, _line_of(data, nul)))
+        raise InvalidInput(detail, place=format_place(name, _line_of(data, nul)))
     if data.isascii():
         return
     decoder = codecs.getincrementaldecoder("utf-8")()
@@ -127,7 +127,7 @@ def _check_text(data: bytes, name: str) -> None:
         except UnicodeDecodeError as error:
             line_number = _line_of(data, start - held + error.start)
             detail = "is not UTF-8; send text as UTF-8, plain or gzip"
-            raise InvalidInput(detail, place=place_of(name, line_number)) from error
+            raise InvalidInput(detail, place=format_place(name, line_number)) from error
 
 
 def _line_of(data: bytes, offset: int) -> int:

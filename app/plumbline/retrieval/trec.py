@@ -9,9 +9,8 @@ from typing import BinaryIO, Final
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.run import Qrels, Results, Run
-from plumbline.retrieval.text_file import ReadLimits, numbered_lines, place_of, read_text_bytes, shown
-from plumbline.retrieval.trec_columns import read_run_columns
-from plumbline.retrieval.trec_layout import regular_text
+from plumbline.retrieval.text_file import ReadLimits, format_place, numbered_lines, quoted, read_text_bytes
+from plumbline.retrieval.trec_columns import find_regular_text, read_run_columns
 
 _QRELS_FORM: Final = "'query_id 0 doc_id relevance'"
 _RUN_FORM: Final = "'query_id Q0 doc_id rank score tag'"
@@ -51,7 +50,7 @@ def read_qrels(source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> Qr
             raise _duplicate(name, line_number, doc_id, query)
         judged[doc_id] = _grade(grade, name, line_number)
     if not qrels:
-        raise InvalidInput(f"holds no judgment; expected lines of {_QRELS_FORM}", place=place_of(name))
+        raise InvalidInput(f"holds no judgment; expected lines of {_QRELS_FORM}", place=format_place(name))
     return qrels
 
 
@@ -67,7 +66,7 @@ def read_run(source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> Run:
         InvalidInput: names the file and the line; also when the file holds no row.
     """
     data = read_text_bytes(source, name=name, limits=limits)
-    text = regular_text(data)
+    text = find_regular_text(data)
     results = None
     if text is not None and text.rows <= limits.max_rows:
         results = read_run_columns(text)
@@ -79,13 +78,13 @@ def read_run_lines(data: bytes, *, name: str, limits: ReadLimits) -> dict[str, R
     rows = _rows(data, name, limits)
     first = next(rows, None)
     if first is None:
-        raise InvalidInput(f"holds no row; expected lines of {_RUN_FORM}", place=place_of(name))
+        raise InvalidInput(f"holds no row; expected lines of {_RUN_FORM}", place=format_place(name))
     if len(first[1]) == _TRIPLE_FIELDS:
         return _ranked_lists(first, rows, name)
     if len(first[1]) >= _RUN_FIELDS:
         return _scores(first, rows, name)
     expected = f"expected 6 fields {_RUN_FORM} or 3 fields {_RANKED_FORM}"
-    raise InvalidInput(f"{expected}, found {len(first[1])}", place=place_of(name, first[0]))
+    raise InvalidInput(f"{expected}, found {len(first[1])}", place=format_place(name, first[0]))
 
 
 def _rows(data: bytes, name: str, limits: ReadLimits) -> Iterator[_Row]:
@@ -96,7 +95,7 @@ def _rows(data: bytes, name: str, limits: ReadLimits) -> Iterator[_Row]:
             continue
         count += 1
         if count > limits.max_rows:
-            raise InvalidInput(f"more than {limits.max_rows} rows, the limit", place=place_of(name, line_number))
+            raise InvalidInput(f"more than {limits.max_rows} rows, the limit", place=format_place(name, line_number))
         yield line_number, fields
 
 
@@ -131,8 +130,8 @@ def _ranked_lists(first: _Row, rows: Iterator[_Row], name: str) -> dict[str, Res
         if doc_id in rank_by_doc:
             raise _duplicate(name, line_number, doc_id, fields[0])
         if rank in ranks:
-            detail = f"rank {rank} is taken by another document of query {shown(fields[0])}"
-            raise InvalidInput(detail, place=place_of(name, line_number))
+            detail = f"rank {rank} is taken by another document of query {quoted(fields[0])}"
+            raise InvalidInput(detail, place=format_place(name, line_number))
         rank_by_doc[doc_id] = rank
         ranks.add(rank)
         row = next(rows, None)
@@ -172,7 +171,7 @@ def _table_rows(
         if len(fields) != _TRIPLE_FIELDS:
             raise _miscounted(name, line_number, f"3 fields {_HEADER_FORM}", len(fields))
         if not all(fields):
-            raise InvalidInput("a field is empty", place=place_of(name, line_number))
+            raise InvalidInput("a field is empty", place=format_place(name, line_number))
         yield line_number, (fields[0], fields[1], fields[2])
 
 
@@ -181,24 +180,24 @@ def _check_header(row: _Row, name: str) -> None:
     words = [field.decode().lower() for field in fields]
     if not all(word in names for word, names in zip(words, _HEADER_NAMES, strict=True)):
         detail = f"expected 4 fields {_QRELS_FORM}, found 3; a table of 3 columns needs the header {_HEADER_FORM}"
-        raise InvalidInput(detail, place=place_of(name, line_number))
+        raise InvalidInput(detail, place=format_place(name, line_number))
 
 
 def _grade(field: bytes, name: str, line_number: int) -> int:
     value = _number(field, name, line_number, "relevance")
     if not value.is_integer():
-        detail = f"relevance {shown(field)} is not an integer; round it or scale the grades"
-        raise InvalidInput(detail, place=place_of(name, line_number))
+        detail = f"relevance {quoted(field)} is not an integer; round it or scale the grades"
+        raise InvalidInput(detail, place=format_place(name, line_number))
     if abs(value) > _MAX_GRADE:
-        detail = f"relevance {shown(field)} is beyond {_MAX_GRADE}"
-        raise InvalidInput(detail, place=place_of(name, line_number))
+        detail = f"relevance {quoted(field)} is beyond {_MAX_GRADE}"
+        raise InvalidInput(detail, place=format_place(name, line_number))
     return int(value)
 
 
 def _rank(field: bytes, name: str, line_number: int) -> int:
     if len(field) > _MAX_NUMBER_LENGTH or not field.isdigit():
-        detail = f"rank {shown(field)} is not an integer >= 0; expected 3 fields {_RANKED_FORM}"
-        raise InvalidInput(detail, place=place_of(name, line_number))
+        detail = f"rank {quoted(field)} is not an integer >= 0; expected 3 fields {_RANKED_FORM}"
+        raise InvalidInput(detail, place=format_place(name, line_number))
     return int(field)
 
 
@@ -209,14 +208,14 @@ def _number(field: bytes, name: str, line_number: int, what: str) -> float:
         value = math.nan
     # Python reads 1_0 as 10; no other reader of these files does.
     if not math.isfinite(value) or b"_" in field:
-        raise InvalidInput(f"{what} {shown(field)} is not a finite number", place=place_of(name, line_number))
+        raise InvalidInput(f"{what} {quoted(field)} is not a finite number", place=format_place(name, line_number))
     return value
 
 
 def _duplicate(name: str, line_number: int, doc_id: str, query: bytes) -> InvalidInput:
-    detail = f"document {shown(doc_id)} is listed twice for query {shown(query)}"
-    return InvalidInput(detail, place=place_of(name, line_number))
+    detail = f"document {quoted(doc_id)} is listed twice for query {quoted(query)}"
+    return InvalidInput(detail, place=format_place(name, line_number))
 
 
 def _miscounted(name: str, line_number: int, expected: str, found: int) -> InvalidInput:
-    return InvalidInput(f"expected {expected}, found {found}", place=place_of(name, line_number))
+    return InvalidInput(f"expected {expected}, found {found}", place=format_place(name, line_number))

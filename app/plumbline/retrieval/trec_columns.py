@@ -1,19 +1,217 @@
-"""Regular runs as columns: blocks of lines come from pyarrow or from numpy, and no text is made before it is needed."""
+"""Read regular TREC runs as columns, in blocks from pyarrow or numpy, without building a Python text per line."""
 
+import importlib
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Final, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from plumbline.retrieval.run import Results
-from plumbline.retrieval.score_column import ScoreColumn
-from plumbline.retrieval.text_column import TextColumn, joined
-from plumbline.retrieval.trec_arrow import arrow_blocks
-from plumbline.retrieval.trec_blocks import Block, split_blocks
-from plumbline.retrieval.trec_layout import SCORED_COLUMNS, IrregularRun, RegularText
+from plumbline.retrieval.run import WORD_BYTES, WORD_MASKS, Results, ScoreColumn, TextColumn, joined
+
+RANKED_COLUMNS: Final = 3
+SCORED_COLUMNS: Final = 6
+LARGEST_BLANK: Final = 32
+_SCAN_BYTES: Final = 256 * 1024  # stays in the processor's cache
+
+
+class IrregularRun(Exception):
+    """A line is not like the others; which one, and whether it is wrong, is for the line reader to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegularText:
+    """Text that holds `rows` lines of `columns` fields, if every line has as many fields as the first.
+
+    No field is empty or holds a blank or a control character. With `rows` lines of `columns` fields, there is exactly
+    one `separator` byte between two fields and one `\\n` between two lines.
+    """
+
+    data: bytes
+    separator: bytes
+    columns: int
+    rows: int
+
+
+def find_regular_text(data: bytes) -> RegularText | None:
+    """The text, with `\\r\\n` as `\\n`; None when it has comments, blank lines, or blanks of several kinds."""
+    if b"\r" in data:
+        # a lone carriage return is white space to one reader and a line's end to another
+        if data.count(b"\r") != data.count(b"\r\n"):
+            return None
+        data = data.replace(b"\r\n", b"\n")
+    end = data.find(b"\n")
+    first = data[: end if end >= 0 else len(data)]
+    separator = b"\t" if b"\t" in first else b" "
+    columns = first.count(separator) + 1
+    if (
+        columns not in {RANKED_COLUMNS, SCORED_COLUMNS}
+        or data.startswith((separator, b"#"))
+        or data.endswith(separator)
+    ):
+        return None
+    blanks = _count_single_blanks(data)
+    rows, left = divmod((blanks or 0) + (not data.endswith(b"\n")), columns)
+    return RegularText(data, separator, columns, rows) if blanks and not left else None
+
+
+def _count_single_blanks(data: bytes) -> int | None:
+    """How many blanks and control characters there are; None when two of them stand side by side."""
+    text = np.frombuffer(data, dtype=np.uint8)
+    found = 0
+    for start in range(0, len(text), _SCAN_BYTES):
+        is_blank = text[start : start + _SCAN_BYTES + 1] <= LARGEST_BLANK
+        if (is_blank[1:] & is_blank[:-1]).any():
+            return None
+        found += int(np.count_nonzero(is_blank[:_SCAN_BYTES]))
+    return found
+
+
+_BLOCK_BYTES: Final = 512 * 1024
+_NEWLINE: Final = ord("\n")
+# A longer number is left to the line reader.
+_MAX_NUMBER_BYTES: Final = 31
+_SPACES: Final = np.uint64(int.from_bytes(b" " * WORD_BYTES, "little"))
+_COMMA_LAST: Final = np.uint64((ord(",") ^ ord(" ")) << (8 * (WORD_BYTES - 1)))
+_Integers = npt.NDArray[np.int64]
+
+
+class RunBlock(NamedTuple):
+    """Some lines of a run, one entry each: scores, or ranks as numbers."""
+
+    query_ids: TextColumn
+    documents: TextColumn
+    numbers: npt.NDArray[np.float64]
+
+
+def split_blocks(text: RegularText) -> Iterator[RunBlock]:
+    """The blocks of a run of scores.
+
+    Raises (when walked):
+        IrregularRun: a line has too few fields or too many, a number is not written as JSON has it, or the run is one
+            of ranked lists.
+    """
+    if text.columns != SCORED_COLUMNS:
+        raise IrregularRun
+    data, start = text.data, 0
+    while start < len(data):
+        end = data.rfind(b"\n", start, start + _BLOCK_BYTES) + 1 or data.find(b"\n", start) + 1 or len(data)
+        yield _parse_block(data[start:end], text)
+        start = end
+
+
+def _parse_block(lines: bytes, text: RegularText) -> RunBlock:
+    size = len(lines) + (lines[-1] != _NEWLINE)
+    buffer = np.zeros(size + WORD_BYTES, dtype=np.uint8)
+    buffer[: len(lines)] = np.frombuffer(lines, dtype=np.uint8)
+    buffer[size - 1] = _NEWLINE
+    ends = np.flatnonzero(buffer[:size] <= LARGEST_BLANK)
+    if len(ends) % text.columns:
+        raise IrregularRun
+    by_line = buffer[ends].reshape(-1, text.columns)
+    if (by_line[:, -1] != _NEWLINE).any() or (by_line[:, :-1] != text.separator[0]).any():
+        raise IrregularRun
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    query_ids, documents, numbers = (_select_column(buffer, starts, ends, index) for index in (0, 2, 4))
+    return RunBlock(query_ids, documents, _decode_numbers(numbers))
+
+
+def _select_column(buffer: npt.NDArray[np.uint8], starts: _Integers, ends: _Integers, index: int) -> TextColumn:
+    own = starts[index::SCORED_COLUMNS]
+    return TextColumn(buffer, own, ends[index::SCORED_COLUMNS] - own)
+
+
+def _decode_numbers(numbers: TextColumn) -> npt.NDArray[np.float64]:
+    """The numbers, read as one JSON list: each padded to the same width with blanks and a comma."""
+    width = int(numbers.lengths.max())
+    if width > _MAX_NUMBER_BYTES:
+        raise IrregularRun
+    padded = np.empty((len(numbers), width // WORD_BYTES + 1), dtype="<u8")
+    for index in range(padded.shape[1]):
+        left = np.clip(numbers.lengths - index * WORD_BYTES, 0, WORD_BYTES)
+        padded[:, index] = numbers.words(index * WORD_BYTES) | (_SPACES & ~WORD_MASKS[left])
+    padded[:, -1] ^= _COMMA_LAST
+    try:
+        decoded = msgspec.json.decode(b"[" + padded.tobytes()[:-1] + b"]", type=list[float])
+    except msgspec.DecodeError as error:
+        raise IrregularRun from error
+    if len(decoded) != len(numbers):  # somebody's comma
+        raise IrregularRun
+    return np.array(decoded, dtype=np.float64)
+
+
+_ARROW_BLOCK_BYTES: Final = 4 * 1024 * 1024
+_COLUMN_NAMES: Final = {
+    6: ("query_id", "q0", "doc_id", "rank", "score", "tag"),
+    3: ("query_id", "doc_id", "rank"),
+}
+_USED_COLUMNS: Final = {6: ("query_id", "doc_id", "score"), 3: ("query_id", "doc_id", "rank")}
+
+
+def read_arrow_blocks(text: RegularText) -> Iterator[RunBlock] | None:
+    """The blocks of a run; None when pyarrow is missing.
+
+    Raises (when walked):
+        IrregularRun: pyarrow cannot read the file, or would not read it as the line reader does.
+    """
+    try:
+        csv, pa = importlib.import_module("pyarrow.csv"), importlib.import_module("pyarrow")
+    except ImportError:
+        return None
+    return _read_arrow_blocks(text, csv, pa)
+
+
+def _read_arrow_blocks(text: RegularText, csv: ModuleType, pa: ModuleType) -> Iterator[RunBlock]:
+    # pyarrow reads hexadecimal ranks
+    if text.columns != SCORED_COLUMNS and (text.separator + b"0x" in text.data or text.separator + b"0X" in text.data):
+        raise IrregularRun
+    seen = 0
+    try:
+        for batch in _open_arrow_reader(text, csv, pa):
+            seen += batch.num_rows
+            numbers = batch.column(2).to_numpy().astype(np.float64, copy=False)
+            yield RunBlock(_text_column(batch.column(0)), _text_column(batch.column(1)), numbers)
+    except pa.ArrowInvalid as error:
+        raise IrregularRun from error
+    if seen != text.rows:
+        raise IrregularRun
+
+
+def _open_arrow_reader(text: RegularText, csv: ModuleType, pa: ModuleType) -> Any:
+    query_id, doc_id, number = _USED_COLUMNS[text.columns]
+    types = {query_id: pa.string(), doc_id: pa.string(), number: pa.float64() if number == "score" else pa.int64()}
+    return csv.open_csv(
+        pa.BufferReader(text.data),
+        read_options=csv.ReadOptions(
+            use_threads=False, block_size=_ARROW_BLOCK_BYTES, column_names=_COLUMN_NAMES[text.columns]
+        ),
+        parse_options=csv.ParseOptions(
+            delimiter=text.separator.decode(), quote_char=False, double_quote=False, escape_char=False
+        ),
+        convert_options=csv.ConvertOptions(
+            check_utf8=False,  # checked already
+            column_types=types,
+            include_columns=list(types),
+            null_values=[],
+            strings_can_be_null=False,
+        ),
+    )
+
+
+def _text_column(column: Any) -> TextColumn:
+    """The texts of an Arrow array: int32 offsets and bytes."""
+    _, offsets_buffer, bytes_buffer = column.buffers()
+    offsets = np.frombuffer(offsets_buffer, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
+    end = int(offsets[-1])
+    buffer = np.zeros(end + WORD_BYTES, dtype=np.uint8)
+    buffer[:end] = np.frombuffer(bytes_buffer, dtype=np.uint8, count=end)
+    return TextColumn(buffer, offsets[:-1], np.diff(offsets))
+
 
 # Many queries with few documents each are read sooner line by line.
 _MIN_ROWS_PER_STRETCH: Final = 16
@@ -39,18 +237,18 @@ def read_run_columns(text: RegularText, *, with_arrow: bool = True) -> dict[str,
     A query's lines need not be together. `with_arrow`: use pyarrow where it is installed.
     """
     try:
-        blocks = (arrow_blocks(text) if with_arrow else None) or split_blocks(text)
+        blocks = (read_arrow_blocks(text) if with_arrow else None) or split_blocks(text)
         stretches: defaultdict[str, list[_Stretch]] = defaultdict(list)
         for block in blocks:
-            for query_id, stretch in _stretches(block):
+            for query_id, stretch in _split_stretches(block):
                 stretches[query_id].append(stretch)
-        gather = _scores if text.columns == SCORED_COLUMNS else _ranked_list
+        gather = _score_column if text.columns == SCORED_COLUMNS else _ranked_list
         return {query_id: gather(found) for query_id, found in stretches.items()}
     except IrregularRun:
         return None
 
 
-def _stretches(block: Block) -> Iterator[tuple[str, _Stretch]]:
+def _split_stretches(block: RunBlock) -> Iterator[tuple[str, _Stretch]]:
     rows = len(block.documents)
     if max(block.query_ids.lengths.max(initial=0), block.documents.lengths.max(initial=0)) > _MAX_ID_BYTES:
         raise IrregularRun
@@ -68,34 +266,36 @@ def _stretches(block: Block) -> Iterator[tuple[str, _Stretch]]:
         )
 
 
-def _gathered(stretches: list[_Stretch]) -> _Stretch:
+def _join_stretches(stretches: list[_Stretch]) -> _Stretch:
     if len(stretches) == 1:
         return stretches[0]
     documents, fingerprints, numbers = zip(*stretches, strict=True)
     return _Stretch(joined(documents), np.concatenate(fingerprints), np.concatenate(numbers))
 
 
-def _scores(stretches: list[_Stretch]) -> Results:
-    documents, fingerprints, numbers = _gathered(stretches)
+def _score_column(stretches: list[_Stretch]) -> Results:
+    documents, fingerprints, numbers = _join_stretches(stretches)
     if len(numbers) < _MIN_COLUMN:
         by_document = dict(zip(documents.texts(), numbers.tolist(), strict=True))
         if len(by_document) < len(numbers):
             raise IrregularRun
         return by_document
     # half of a fingerprint says nearly as much and is sorted in half the time
-    if _repeats(np.sort((fingerprints >> _HALF).astype(np.uint32))) and len(set(documents.texts())) < len(documents):
+    if _has_repeats(np.sort((fingerprints >> _HALF).astype(np.uint32))) and len(set(documents.texts())) < len(
+        documents
+    ):
         raise IrregularRun
     return ScoreColumn(documents, fingerprints, numbers)
 
 
 def _ranked_list(stretches: list[_Stretch]) -> Results:
-    documents, _, ranks = _gathered(stretches)
+    documents, _, ranks = _join_stretches(stretches)
     by_rank = np.argsort(ranks, kind="stable")
     ranked = documents.texts(by_rank)
-    if ranks[by_rank[0]] < 0 or _repeats(ranks[by_rank]) or len(set(ranked)) < len(ranked):
+    if ranks[by_rank[0]] < 0 or _has_repeats(ranks[by_rank]) or len(set(ranked)) < len(ranked):
         raise IrregularRun
     return tuple(ranked)
 
 
-def _repeats(ordered: npt.NDArray[np.uint32] | npt.NDArray[np.float64]) -> bool:
+def _has_repeats(ordered: npt.NDArray[np.uint32] | npt.NDArray[np.float64]) -> bool:
     return bool((ordered[1:] == ordered[:-1]).any())

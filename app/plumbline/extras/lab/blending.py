@@ -8,12 +8,10 @@ from plumbline.extras.lab.experiment import Blend
 from plumbline.extras.lab.results import Tuned
 from plumbline.retrieval.conventions import Conventions
 from plumbline.retrieval.evaluate import evaluate
-from plumbline.retrieval.fuse import fuse
-from plumbline.retrieval.ids import rule_of
+from plumbline.retrieval.fuse import Tuning, fuse, tune_weights
+from plumbline.retrieval.ids import select_id_rule
 from plumbline.retrieval.measure import parse_measures
-from plumbline.retrieval.order import FloatArray
-from plumbline.retrieval.run import Qrels, Run
-from plumbline.retrieval.tune import Tuning, tune_weights
+from plumbline.retrieval.run import FloatArray, Qrels, Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +33,7 @@ class Blended:
     warnings: tuple[str, ...]
 
 
-def blended(blend: Blend, runs: Sequence[Run], *, name: str, depth: int, judged: Judged) -> Blended:
+def blend_runs(blend: Blend, runs: Sequence[Run], *, name: str, depth: int, judged: Judged) -> Blended:
     """The parts' runs, in the order of `blend.parts`, as one.
 
     With `tune`, each query is fused with the weights that were chosen without its fold: the run's score is the
@@ -79,7 +77,7 @@ def _tuning(blend: Blend, runs: Sequence[Run], *, depth: int, judged: Judged, me
     text = str(parse_measures([measure])[0])
     # A query that the parts find nothing for counts, whatever it does in the table
     conventions = replace(judged.conventions, missing_queries="zero", no_relevant="zero")
-    normalise_id = rule_of(conventions)
+    normalise_id = select_id_rule(conventions)
 
     def objective(run: Run, query_ids: Sequence[str]) -> FloatArray:
         some = {query: judged.qrels[query] for query in query_ids}

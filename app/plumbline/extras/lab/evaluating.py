@@ -14,8 +14,8 @@ from plumbline.extras.lab.measuring.machine import is_same
 from plumbline.extras.lab.results import CorpusFacts, ExperimentResults, System
 from plumbline.extras.lab.run_files import load_qrels, load_run
 from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval.compare import Comparison
-from plumbline.retrieval.conventions import conventions_of
+from plumbline.retrieval.compare import RunComparison
+from plumbline.retrieval.conventions import build_conventions
 from plumbline.retrieval.measure import parse_measures
 from plumbline.retrieval.report import Resampling, RunReport, compare_reports, report_runs, summarise_latency
 
@@ -27,7 +27,7 @@ _ALPHA: Final = 0.05
 Done = Mapping[Planned, Outcome]
 
 
-def evaluated(
+def evaluate_experiment(
     experiment: Experiment,
     folder: ResultsFolder,
     *,
@@ -43,7 +43,7 @@ def evaluated(
         InvalidInput: a file cannot be read.
     """
     systems: list[System] = []
-    comparisons: list[Comparison] = []
+    comparisons: list[RunComparison] = []
     for corpus in experiment.corpora:
         planned = [each for each in done if each.corpus == corpus]
         if not planned:
@@ -75,17 +75,17 @@ def _reports(
         load_qrels(folder.qrels(corpus)),
         [load_run(folder.run(each.name), name=each.name) for each in planned],
         measures=parse_measures(experiment.table.measures),
-        conventions=conventions_of(experiment.table.preset),
+        conventions=build_conventions(experiment.table.preset),
         resampling=Resampling(_RESAMPLES, seed=experiment.table.seed),
     )
 
 
 def _compared(
     experiment: Experiment, corpus: str, planned: Sequence[Planned], reports: Sequence[RunReport]
-) -> tuple[tuple[Comparison, ...], tuple[str, ...]]:
+) -> tuple[tuple[RunComparison, ...], tuple[str, ...]]:
     """The comparisons of a corpus, and a warning where there are none though there could be."""
     baseline = experiment.baseline_of(corpus)
-    pairs = list(pairs_of(planned, baseline))
+    pairs = list(list_pairs(planned, baseline))
     lacking = () if baseline in {each.name for each in planned} else (f"the baseline {baseline} has no run",)
     if not pairs:
         return (), lacking
@@ -105,7 +105,7 @@ def _compared(
     return compared, lacking
 
 
-def pairs_of(planned: Sequence[Planned], baseline: str) -> Iterator[tuple[str, str]]:
+def list_pairs(planned: Sequence[Planned], baseline: str) -> Iterator[tuple[str, str]]:
     """Who is compared with whom: each with the baseline, and each blend with its parts; no pair twice."""
     names = {each.name for each in planned}
     for each in planned:

@@ -19,11 +19,11 @@ _MOST_CONTEXTS = 50
 _SERVICE = "http://127.0.0.1:8000"
 
 
-class _Table(BaseModel):
+class _FileTable(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class ExperimentTable(_Table):
+class ExperimentTable(_FileTable):
     """`[experiment]`: what is measured of every system, and how systems are compared."""
 
     name: Name = Field("experiment", description="The results' folder has this name when none is given")
@@ -40,7 +40,7 @@ class ExperimentTable(_Table):
     )
 
 
-class Blend(_Table):
+class Blend(_FileTable):
     """`[blends.NAME]`: several retrievers' runs of one corpus and chunking, fused."""
 
     parts: tuple[Name, ...] = Field(min_length=2, max_length=10, description="Retrievers, by name")
@@ -60,7 +60,7 @@ class Blend(_Table):
         return {**kept, "weights": weights}
 
 
-class Answers(_Table):
+class Answers(_FileTable):
     """`[answers]`: a user's endpoint answers from what was retrieved, and a running service scores the answers."""
 
     url: str = Field(pattern=r"^https?://", description="Takes POST {question, contexts}, gives {answer}")

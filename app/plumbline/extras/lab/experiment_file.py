@@ -15,10 +15,9 @@ from plumbline.extras.lab.experiment import NAME_PATTERN, Answers, Blend, Experi
 from plumbline.extras.lab.retrievers import AnyRetriever
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.combination import WEIGHTED
-from plumbline.retrieval.conventions import conventions_of
-from plumbline.retrieval.fuse import resolve
+from plumbline.retrieval.conventions import build_conventions
+from plumbline.retrieval.fuse import resolve, simplex_grid
 from plumbline.retrieval.measure import nearest, parse_measures
-from plumbline.retrieval.tune import simplex_grid
 
 _MOST_BYTES = 1_000_000
 _TABLES = ("experiment", "corpora", "chunkings", "retrievers", "blends", "answers")
@@ -48,12 +47,12 @@ def read_experiment(path: Path, *, base: Path | None = None) -> Experiment:
     except tomllib.TOMLDecodeError as error:
         raise InvalidInput(f"is no TOML: {error}", place=path.name) from None
     try:
-        return experiment_of(tables, name=_file_name(path), base=(base or path.parent).resolve())
+        return build_experiment(tables, name=_file_name(path), base=(base or path.parent).resolve())
     except InvalidInput as error:
         raise InvalidInput(str(error), place=path.name) from None
 
 
-def experiment_of(tables: Mapping[str, Any], *, name: str, base: Path) -> Experiment:
+def build_experiment(tables: Mapping[str, Any], *, name: str, base: Path) -> Experiment:
     """The experiment that these tables say; `name` is its name when they give none.
 
     Raises:
@@ -139,7 +138,7 @@ def _member(form: Any, at: Sequence[str | int]) -> tuple[type[BaseModel], Sequen
 def _check_words(experiment: Experiment) -> None:
     table = experiment.table
     _placed("experiment.measures", lambda: parse_measures(table.measures))
-    _placed("experiment.preset", lambda: conventions_of(table.preset))
+    _placed("experiment.preset", lambda: build_conventions(table.preset))
     judged_alike = {str(each) for each in parse_measures(table.measures)}
     if len(judged_alike) < len(table.measures):
         raise InvalidInput("a measure is named twice", place="experiment.measures")

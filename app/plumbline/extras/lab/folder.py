@@ -185,6 +185,6 @@ def read_json(path: Path, form: type[T]) -> T:
         raise InvalidInput("is not what the lab writes; was it edited? --fresh begins anew", place=path.name) from None
 
 
-def digest_of(value: Any) -> str:
+def json_digest(value: Any) -> str:
     """The digest of a value that is JSON, whatever the order of its keys."""
     return hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()

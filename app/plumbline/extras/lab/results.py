@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from plumbline.extras.lab.retriever import IndexFacts
-from plumbline.retrieval.compare import Comparison
+from plumbline.retrieval.compare import RunComparison
 from plumbline.retrieval.report import LatencySummary, Summary
 
 
@@ -46,7 +46,7 @@ class CorpusFacts:
 class Tuned:
     """Weights of a blend that were tuned by k-fold over queries; the run on disk is made of the held-out folds.
 
-    As `plumbline.retrieval.tune.Tuning`: `in_sample_score` flatters, `held_out_score` is what the table shows.
+    As `plumbline.retrieval.fuse.Tuning`: `in_sample_score` flatters, `held_out_score` is what the table shows.
     """
 
     measure: str
@@ -94,7 +94,7 @@ class ExperimentResults:
     measures: tuple[str, ...]
     baseline: str
     systems: tuple[System, ...]
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[RunComparison, ...]
     settings: Mapping[str, object]
     machine: Mapping[str, str]
     corpora: Mapping[str, CorpusFacts] = field(default_factory=dict)

@@ -15,7 +15,7 @@ from plumbline.retrieval.trec import read_qrels, read_run
 
 # Files of our own on the user's machine: a bound against a bomb, not against size.
 _LIMITS: Final = ReadLimits(max_bytes=8_000_000_000, max_rows=200_000_000)
-Ranked = Sequence[tuple[str, float]]
+RankedScores = Sequence[tuple[str, float]]
 
 
 class RunWriter:
@@ -35,7 +35,7 @@ class RunWriter:
         except OSError as error:
             raise self._unwritten(error) from error
 
-    def write(self, query_id: str, ranked: Ranked) -> None:
+    def write(self, query_id: str, ranked: RankedScores) -> None:
         """The documents of a query, best first; a query without any leaves no line, as in TREC."""
         self._queries += bool(ranked)
         try:
@@ -73,7 +73,7 @@ class RunWriter:
         return InvalidInput(f"cannot be written ({error.strerror})", place=self._path.name)
 
 
-def best_first(score_by_document: Mapping[str, float], depth: int) -> Ranked:
+def best_first(score_by_document: Mapping[str, float], depth: int) -> RankedScores:
     """The best `depth` documents; of equal scores the later id comes first, as trec_eval has it."""
     ranked = sorted(score_by_document.items(), key=lambda each: (each[1], each[0].encode()), reverse=True)
     return ranked[:depth]

@@ -9,19 +9,24 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.extras.lab.answers.step import answer_figures
-from plumbline.extras.lab.blending import Judged, blended
-from plumbline.extras.lab.evaluating import evaluated
+from plumbline.extras.lab.answers import answer_figures
+from plumbline.extras.lab.blending import Judged, blend_runs
+from plumbline.extras.lab.evaluating import evaluate_experiment
 from plumbline.extras.lab.experiment import Experiment, Planned, ProgressReporter
-from plumbline.extras.lab.folder import RESULTS, Outcome, ResultsFolder, digest_of, write_json
-from plumbline.extras.lab.measuring.apart import CorpusRead, MeasureSystem, ReadCorpus, SystemMeasured
+from plumbline.extras.lab.folder import RESULTS, Outcome, ResultsFolder, json_digest, write_json
 from plumbline.extras.lab.measuring.machine import this_machine
-from plumbline.extras.lab.measuring.starting import done_apart
+from plumbline.extras.lab.measuring.worker_process import (
+    CorpusRead,
+    MeasureSystem,
+    ReadCorpus,
+    SystemMeasured,
+    run_in_process,
+)
 from plumbline.extras.lab.results import CorpusFacts, ExperimentResults
 from plumbline.extras.lab.run_files import load_qrels, load_run, write_run
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import replace_file, sha256_of
-from plumbline.retrieval.conventions import conventions_of
+from plumbline.retrieval.conventions import build_conventions
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +92,7 @@ class _Run:
             self._take(planned)
         answers, unanswered = answer_figures(self._experiment, self._folder, list(self._done), self._progress)
         self._progress.stage("all", "evaluating")
-        results = evaluated(
+        results = evaluate_experiment(
             self._experiment,
             self._folder,
             done={each: self._done[each] for each in self._experiment.systems() if each in self._done},
@@ -103,7 +108,7 @@ class _Run:
         """The corpus's facts; its judgments stay in the work folder until nothing speaks against them."""
         task = ReadCorpus(str(self._folder.root), str(self._experiment.base), corpus)
         self._progress.stage(corpus, "reading")
-        said = done_apart(task, log=self._folder.log(corpus), listen=lambda _: None)
+        said = run_in_process(task, log=self._folder.log(corpus), listen=lambda _: None)
         if not isinstance(said, CorpusRead):
             raise InvalidInput(getattr(said, "detail", "cannot be read"))
         self._corpora[corpus] = said.facts
@@ -140,9 +145,9 @@ class _Run:
         depth = {"experiment.depth": str(table.depth)}
         if not planned.parts:
             named = {"chunkings": planned.chunking, "retrievers": planned.retriever}
-            digests = {f"{title}.{name}": digest_of(settings[title][name]) for title, name in named.items()}
+            digests = {f"{title}.{name}": json_digest(settings[title][name]) for title, name in named.items()}
             return {**corpus, **digests, **depth}
-        blend = {f"blends.{planned.retriever}": digest_of(settings["blends"][planned.retriever])}
+        blend = {f"blends.{planned.retriever}": json_digest(settings["blends"][planned.retriever])}
         parts = {part: sha256_of(self._folder.run(part)) for part in planned.part_names}
         return {**corpus, **blend, **parts, **depth, "preset": table.preset, "seed": str(table.seed)}
 
@@ -162,7 +167,7 @@ class _Run:
         root, base = str(self._folder.root.resolve()), str(self._experiment.base)
         task = MeasureSystem(root, base, planned.corpus, planned.chunking, planned.retriever, name, digest)
         self._folder.forget(name)
-        said = done_apart(
+        said = run_in_process(
             task,
             log=self._folder.log(name),
             listen=lambda each: self._progress.stage(name, each.stage, each.done, each.total),
@@ -183,12 +188,12 @@ class _Run:
         table = self._experiment.table
         qrels = load_qrels(self._folder.qrels(planned.corpus))
         try:
-            found = blended(
+            found = blend_runs(
                 self._experiment.blends[planned.retriever],
                 [load_run(self._folder.run(part), name=part) for part in planned.part_names],
                 name=planned.name,
                 depth=table.depth,
-                judged=Judged(qrels, conventions_of(table.preset), table.seed),
+                judged=Judged(qrels, build_conventions(table.preset), table.seed),
             )
         except InvalidInput as error:
             return str(error)

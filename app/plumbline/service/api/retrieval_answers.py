@@ -10,14 +10,13 @@ from plumbline.ground.uncertainty import FloatArray
 from plumbline.retrieval.conventions import as_dict
 from plumbline.retrieval.evaluate import evaluate
 from plumbline.retrieval.file_formats import FILE_FORMATS
-from plumbline.retrieval.fuse import fuse
-from plumbline.retrieval.ids import rule_of
+from plumbline.retrieval.fuse import Tuning, fuse, simplex_grid, tune_weights
+from plumbline.retrieval.ids import select_id_rule
 from plumbline.retrieval.measure import parse_measures
 from plumbline.retrieval.report import Resampling, RunReport, compare_reports, report_runs
 from plumbline.retrieval.run import Qrels, Run
 from plumbline.retrieval.tables import TABLE_WRITERS, comparison_table
-from plumbline.retrieval.text_file import ReadLimits, place_of, read_text_bytes
-from plumbline.retrieval.tune import Tuning, simplex_grid, tune_weights
+from plumbline.retrieval.text_file import ReadLimits, format_place, read_text_bytes
 from plumbline.schemas.retrieval import (
     ComparisonOut,
     ComparisonRequest,
@@ -185,7 +184,7 @@ def _unpacked(files: Sequence[NamedFile], limits: ReadLimits) -> Iterator[bytes]
         total += len(data)
         if total > limits.max_bytes:
             detail = f"the files up to this one hold {total} bytes, decompressed; at most {limits.max_bytes} are read"
-            raise InvalidInput(f"{detail} in one request", place=place_of(file.name))
+            raise InvalidInput(f"{detail} in one request", place=format_place(file.name))
         yield data
 
 
@@ -231,7 +230,7 @@ def _tuned(message: FusionRequest, runs: Sequence[Run]) -> Tuning | None:
     if message.weights is not None:
         raise InvalidInput("give weights or tune them, not both", place="/weights")
     qrels, conventions = message.qrels, to_conventions(message.conventions)
-    normalise_id = rule_of(conventions)
+    normalise_id = select_id_rule(conventions)
     measure = str(parse_measures([message.tune.measure])[0])
     points = len(simplex_grid(len(runs), step=message.tune.step))
     check_fusion(runs, is_condorcet=message.method == "condorcet", points=points)

@@ -8,8 +8,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval.measure import quoted
 from plumbline.retrieval.run import Qrels, Run
+from plumbline.retrieval.text_file import quoted
 
 MAX_RUNS = 50
 MAX_RESAMPLES = 100_000

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval.conventions import Conventions, conventions_of
+from plumbline.retrieval.conventions import Conventions, build_conventions
 from plumbline.retrieval.llm_rankings import ParsedRanking, parse_ranking
 from plumbline.retrieval.report import RunReport, Summary, summarise_latency
 from plumbline.retrieval.run import Results, Run
@@ -27,7 +27,7 @@ def to_conventions(message: ConventionsIn) -> Conventions:
         InvalidInput: an id pattern without the rule `regex` or the reverse, or a value out of its range.
     """
     given = {name: getattr(message, name) for name in message.__struct_fields__ if name != "preset"}
-    return conventions_of(message.preset, **{name: value for name, value in given.items() if value is not None})
+    return build_conventions(message.preset, **{name: value for name, value in given.items() if value is not None})
 
 
 def to_run(message: RunIn, *, place: str) -> tuple[Run, list[str]]:

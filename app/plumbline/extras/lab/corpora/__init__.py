@@ -4,9 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from plumbline.extras.lab.corpora.beir import BeirCorpus
 from plumbline.extras.lab.corpora.folder import FolderCorpus
-from plumbline.extras.lab.corpora.rows import RowsCorpus
+from plumbline.extras.lab.corpora.rows import BeirCorpus, RowsCorpus
 from plumbline.extras.lab.corpora.trec_xml import TrecXmlCorpus
 
 AnyCorpus = Annotated[BeirCorpus | TrecXmlCorpus | RowsCorpus | FolderCorpus, Field(discriminator="kind")]

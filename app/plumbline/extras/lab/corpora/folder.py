@@ -1,18 +1,73 @@
-"""A folder of plain and Markdown texts: a file is a document."""
+"""What stands in front of a Markdown text: YAML between two lines of `---`."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from pydantic import Field
 
-from plumbline.extras.lab.corpora.files import file_text, judgments
-from plumbline.extras.lab.corpora.front_matter import without_front_matter
-from plumbline.extras.lab.corpora.gathering import PlacedDocument
+from plumbline.extras.lab.corpora.gathering import PlacedDocument, read_file_text, read_judgments
 from plumbline.extras.lab.corpora.rows import AskedCorpus
 from plumbline.extras.lab.corpus import BODY, Corpus, Document
-from plumbline.extras.lab.heading_text import first_heading
+from plumbline.extras.lab.outline import first_heading
 from plumbline.ground.errors import InvalidInput
+
+_FENCE: Final = re.compile(r"---[ \t]*\r?\n")
+_CLOSING_FENCE: Final = re.compile(r"^(?:---|\.\.\.)[ \t]*\r?$\n?", re.MULTILINE)
+# Front matter is a handful of lines; what is longer is a text between two rules.
+_MAX_FRONT_MATTER_CHARS: Final = 64 * 1024
+
+
+class Fronted(NamedTuple):
+    """Fields of the front matter, and the text behind it as it is in the file."""
+
+    fields: dict[str, str]
+    body: str
+
+
+def split_front_matter(text: str, wanted: Collection[str], *, name: str) -> Fronted:
+    """The `wanted` fields of the front matter, and what follows it.
+
+    Text, numbers and dates are fields as they are written in YAML; a list of them is joined by commas; what is nested
+    deeper, and what is not wanted, is left out with the front matter. Text between two rules that YAML does not read
+    as names and values is no front matter.
+
+    Raises:
+        InvalidInput: it is no YAML; PyYAML is missing.
+    """
+    opening = _FENCE.match(text)
+    closing = _CLOSING_FENCE.search(text, opening.end(), opening.end() + _MAX_FRONT_MATTER_CHARS) if opening else None
+    if opening is None or closing is None:
+        return Fronted({}, text)
+    values = _load_yaml(text[opening.end() : closing.start()], name)
+    if not isinstance(values, dict):
+        return Fronted({}, text)
+    fields = {key: _format_value(values[key]) for key in wanted if key in values}
+    return Fronted(fields, text[closing.end() :])
+
+
+def _load_yaml(matter: str, name: str) -> object:
+    try:
+        import yaml  # noqa: PLC0415  # of the extra `lab`
+    except ImportError:
+        detail = "front matter needs PyYAML; install it with: pip install 'plumbline-rag[lab]'"
+        raise InvalidInput(detail, place=name) from None
+    try:
+        # Every value as it is written: no dates, no numbers, no objects, and aliases are not copied.
+        return yaml.load(matter, Loader=yaml.BaseLoader)  # noqa: S506  # the loader that makes texts alone
+    except (yaml.YAMLError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = mark.line + 2 if mark else 1
+        detail = "the front matter is no YAML; front_matter = false reads it as text"
+        raise InvalidInput(detail, place=f"{name}:{line}") from error
+
+
+def _format_value(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(each for each in value if isinstance(each, str))
+    return value if isinstance(value, str) else ""
+
 
 _MARKDOWN: Final = frozenset({".md", ".markdown"})
 _TITLE: Final = "title"
@@ -42,7 +97,7 @@ class FolderCorpus(AskedCorpus):
         Raises:
             InvalidInput: a file, a row or an id is wrong; names the file, and the line where there is one.
         """
-        return self.gathered(name, self._documents(base), self.asked(base), judgments(self.qrels, base))
+        return self.gather(name, self._documents(base), self.read_query_files(base), read_judgments(self.qrels, base))
 
     def _documents(self, base: Path) -> Iterator[PlacedDocument]:
         folder = base / self.folder
@@ -53,7 +108,7 @@ class FolderCorpus(AskedCorpus):
         for own_id, path in sorted(paths.items()):
             is_hidden = any(part.startswith(".") for part in own_id.split("/"))
             if not is_hidden and own_id.lower().endswith(suffixes) and path.is_file():
-                text = file_text(path, name=own_id)
+                text = read_file_text(path, name=own_id)
                 is_markdown = path.suffix.lower() in _MARKDOWN
                 yield (
                     own_id,
@@ -63,7 +118,7 @@ class FolderCorpus(AskedCorpus):
     def _markdown(self, own_id: str, text: str) -> Document:
         fields = dict.fromkeys((_TITLE, *self.front_matter_fields), "")
         if self.front_matter:
-            found, text = without_front_matter(text, self.front_matter_fields, name=own_id)
+            found, text = split_front_matter(text, self.front_matter_fields, name=own_id)
             fields |= found
         fields[_TITLE] = fields[_TITLE] or first_heading(text)
         return Document(own_id, fields | {BODY: text})

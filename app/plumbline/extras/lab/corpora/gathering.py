@@ -1,7 +1,9 @@
-"""Documents, queries and judgments put together: ids unique and fit for a run's file, what does not meet is told."""
+"""Files that an experiment names: found by path or pattern, read whole as UTF-8."""
 
+import glob
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -9,7 +11,83 @@ from pydantic import BaseModel, ConfigDict, Field
 from plumbline.extras.lab.corpus import Corpus, Document, Query
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.run import Qrels
-from plumbline.retrieval.text_file import shown
+from plumbline.retrieval.text_file import ReadLimits, quoted
+from plumbline.retrieval.trec import read_qrels
+from plumbline.rows.records.text_lines import ByteStream
+
+# One path or pattern, or several.
+Paths = str | tuple[str, ...]
+
+_BLOCK_BYTES: Final = 1024 * 1024
+# Of judgments: bounds for a file that is none, not for users; as `plumbline evaluate` has them.
+_QRELS_LIMITS: Final = ReadLimits(max_bytes=8_000_000_000, max_rows=200_000_000)
+
+
+def find_files(paths: Paths, base: Path) -> Sequence[Path]:
+    """The files that are named, each once: those of a pattern (`*`, `?`, `[..]`, `**`) in order of their names.
+
+    Raises:
+        InvalidInput: a path is no file, or no file fits a pattern.
+    """
+    found: dict[Path, None] = {}
+    for named in (paths,) if isinstance(paths, str) else paths:
+        path = base / named
+        if path.is_file():
+            found[path] = None
+        elif glob.has_magic(named):
+            fitting = sorted(base / name for name in glob.glob(named, root_dir=base, recursive=True))
+            files = [each for each in fitting if each.is_file()]
+            if not files:
+                raise InvalidInput(f"no file fits the pattern, looked for in {str(base)!r}", place=named)
+            found.update(dict.fromkeys(files))
+        else:
+            raise InvalidInput(f"no such file, looked for in {str(base)!r}", place=named)
+    return tuple(found)
+
+
+def read_file_text(path: Path, *, name: str | None = None) -> str:
+    """All of a file, plain or gzip, without a byte-order mark, line ends as they are.
+
+    Args:
+        name: what errors call it; the file's own name when None.
+
+    Raises:
+        InvalidInput: it cannot be opened, is broken gzip, holds NUL, or is not UTF-8; then with the offset in bytes.
+    """
+    name = name or path.name
+    try:
+        stream = ByteStream(path)
+        try:
+            begins_at = stream.offset
+            data = b"".join(iter(lambda: stream.read(_BLOCK_BYTES), b""))
+        finally:
+            stream.close()
+    except InvalidInput as error:
+        raise InvalidInput(error.detail, place=name) from error
+    nul = data.find(b"\0")
+    if nul >= 0:
+        raise InvalidInput(f"holds NUL at byte {begins_at + nul}; expected text as UTF-8", place=name)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        detail = f"is not UTF-8 at byte {begins_at + error.start}; save the file as UTF-8"
+        raise InvalidInput(detail, place=f"{name}:{line}") from error
+
+
+def read_judgments(path: str, base: Path) -> Qrels:
+    """Judgments in TREC's four columns, or a table with the header `query-id corpus-id score`; plain or gzip.
+
+    Raises:
+        InvalidInput: the file is missing, or as `read_qrels`.
+    """
+    file = base / path
+    try:
+        with file.open("rb") as stream:
+            return read_qrels(stream, name=file.name, limits=_QRELS_LIMITS)
+    except OSError as error:
+        raise InvalidInput(f"cannot be read ({error.strerror})", place=file.name) from error
+
 
 # Where it stands, for errors, and what stands there.
 PlacedDocument = tuple[str, Document]
@@ -31,7 +109,7 @@ class CorpusSettings(BaseModel):
         default="refuse", description="Judged queries that are not among the queries: an error, or left out."
     )
 
-    def gathered(
+    def gather(
         self, name: str, documents: Iterable[PlacedDocument], queries: Iterable[PlacedQuery], qrels: Qrels
     ) -> Corpus:
         """The corpus, ids as `run_id` writes them.
@@ -47,24 +125,24 @@ class CorpusSettings(BaseModel):
         asked = list(_unique_queries(queries))
         if not asked:
             raise InvalidInput("there is no query", place=name)
-        judged = self._judged(name, asked, _with_run_ids(qrels))
+        judged = self._keep_asked(name, asked, _rename_ids(qrels))
         judged_documents = {document_id for grades in judged.values() for document_id in grades}
         if not judged_documents & ids:
-            example = f"judged is {shown(min(judged_documents))}, the corpus has {shown(kept[0].id)}"
+            example = f"judged is {quoted(min(judged_documents))}, the corpus has {quoted(kept[0].id)}"
             raise InvalidInput(f"no judged document is in the corpus: {example}", place=name)
         if self.unjudged == "leave_out":
             asked = [query for query in asked if query.id in judged]
         return Corpus(name, tuple(kept), tuple(asked), judged, len(judged_documents - ids))
 
-    def _judged(self, name: str, asked: list[Query], qrels: Qrels) -> Qrels:
+    def _keep_asked(self, name: str, asked: list[Query], qrels: Qrels) -> Qrels:
         ids = {query.id for query in asked}
         unasked = [query_id for query_id in qrels if query_id not in ids]
         if len(unasked) == len(qrels):
-            example = f"judged is {shown(unasked[0])}, asked is {shown(asked[0].id)}"
+            example = f"judged is {quoted(unasked[0])}, asked is {quoted(asked[0].id)}"
             raise InvalidInput(f"no judged query is among the queries: {example}", place=name)
         if unasked and self.unasked == "refuse":
             found = (
-                f"{len(unasked)} of {len(qrels)} judged queries are not among the queries, first {shown(unasked[0])}"
+                f"{len(unasked)} of {len(qrels)} judged queries are not among the queries, first {quoted(unasked[0])}"
             )
             raise InvalidInput(f'{found}; are the ids the same? unasked = "leave_out" goes on without them', place=name)
         return {query_id: grades for query_id, grades in qrels.items() if query_id in ids}
@@ -75,7 +153,7 @@ def run_id(own_id: str) -> str:
     return _UNFIT.sub(lambda match: f"%{ord(match[0]):02X}", own_id)
 
 
-def _with_run_ids(qrels: Qrels) -> Qrels:
+def _rename_ids(qrels: Qrels) -> Qrels:
     return {run_id(query): {run_id(doc): grade for doc, grade in grades.items()} for query, grades in qrels.items()}
 
 
@@ -91,7 +169,7 @@ def _unique_queries(queries: Iterable[PlacedQuery]) -> Iterator[Query]:
         query_id = _new_id(query.id, "query", place, seen)
         text = " ".join(query.text.split())
         if not text:
-            raise InvalidInput(f"query {shown(query.id)} has no text", place=place)
+            raise InvalidInput(f"query {quoted(query.id)} has no text", place=place)
         yield Query(query_id, text)
 
 
@@ -100,6 +178,6 @@ def _new_id(own_id: str, what: str, place: str, seen: dict[str, str]) -> str:
         raise InvalidInput(f"the id of a {what} is empty", place=place)
     fit = run_id(own_id)
     if fit in seen:
-        raise InvalidInput(f"{what} {shown(own_id)} is there already, at {seen[fit]}", place=place)
+        raise InvalidInput(f"{what} {quoted(own_id)} is there already, at {seen[fit]}", place=place)
     seen[fit] = place
     return fit

@@ -1,15 +1,139 @@
-"""Documents and queries as rows: JSON Lines, JSON arrays, CSV, TSV, Parquet."""
+"""Documents and queries from rows of data files, by the names of their columns."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field
 
-from plumbline.extras.lab.corpora.columns import Columns, documents_in_rows, queries_in_rows
-from plumbline.extras.lab.corpora.files import Paths, found_files, judgments
-from plumbline.extras.lab.corpora.gathering import CorpusSettings, PlacedQuery
-from plumbline.extras.lab.corpus import BODY, Corpus
+from plumbline.extras.lab.corpora.gathering import (
+    CorpusSettings,
+    Paths,
+    PlacedDocument,
+    PlacedQuery,
+    find_files,
+    read_judgments,
+)
+from plumbline.extras.lab.corpus import BODY, Corpus, Document, Query
+from plumbline.ground.errors import InvalidInput
+from plumbline.rows.records.reading import open_rows
+from plumbline.rows.records.record import BadRow, RawRow
+from plumbline.rows.records.row_forms import row_form
+from plumbline.rows.records.value_kinds import checked_text, shown
+
+_TEXT: Final = "text"
+_EXPECTED_ID: Final = "text that is not empty, or a whole number"
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The columns of a file's rows.
+
+    `fields`: the column of each field. A column of `fields` that is null or absent in a row leaves its field empty;
+    one that no row has is an error, but for those in `optional`.
+    """
+
+    id: str
+    fields: Mapping[str, str]
+    optional: frozenset[str] = frozenset()
+
+
+def read_documents(files: Sequence[Path], columns: Columns, form: str | None) -> Iterator[PlacedDocument]:
+    """A document for each row.
+
+    Raises:
+        InvalidInput: as `read_texts`.
+    """
+    for place, own_id, fields in read_texts(files, columns, form):
+        yield place, Document(own_id, fields)
+
+
+def read_queries(files: Sequence[Path], id_column: str, text_column: str, form: str | None) -> Iterator[PlacedQuery]:
+    """A query for each row.
+
+    Raises:
+        InvalidInput: as `read_texts`.
+    """
+    for place, own_id, fields in read_texts(files, Columns(id_column, {_TEXT: text_column}), form):
+        yield place, Query(own_id, fields[_TEXT])
+
+
+def read_texts(files: Sequence[Path], columns: Columns, form: str | None) -> Iterator[tuple[str, str, dict[str, str]]]:
+    """Place, id and fields of each row of the files, one after the other.
+
+    Raises:
+        InvalidInput: a file cannot be read, a row cannot be read or has a value of another kind, or a column is
+            nowhere; names file and line, or file and row for Parquet.
+    """
+    for path in files:
+        missing = {columns.id, *columns.fields.values()} - columns.optional
+        is_empty = True
+        for place, row in _read_rows(path, missing, form):
+            is_empty = False
+            missing -= {column for column in missing if _find_value(row, column)[0]}
+            try:
+                yield place, _read_id(row, columns.id), _read_fields(row, columns.fields)
+            except BadRow as bad:
+                raise InvalidInput(f"{bad.found}; expected {bad.expected}", place=place) from None
+        if missing and not is_empty:
+            raise InvalidInput(f"no row has {', '.join(map(shown, sorted(missing)))}", place=path.name)
+
+
+def _read_rows(path: Path, needed: set[str], form: str | None) -> Iterator[tuple[str, Mapping[str, object]]]:
+    with closing(open_rows(path, row_form(path, form))) as source:
+        absent = [] if source.columns is None else [each for each in needed if _is_absent(each, source.columns)]
+        if absent and source.columns is not None:
+            named = ", ".join(map(shown, sorted(absent)))
+            detail = f"there is no column {named}; there are {', '.join(map(shown, source.columns))}"
+            raise InvalidInput(detail, place=path.name)
+        for raw in source:
+            place = _format_place(path.name, raw)
+            if isinstance(raw.fields, BadRow):
+                raise InvalidInput(f"{raw.fields.found}; expected {raw.fields.expected}", place=place)
+            yield place, raw.fields
+
+
+def _format_place(name: str, raw: RawRow) -> str:
+    return f"{name}, row {raw.row}" if raw.line is None else f"{name}:{raw.line}"
+
+
+def _read_id(row: Mapping[str, object], column: str) -> str:
+    _, value = _find_value(row, column)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if value is None:
+        raise BadRow(f"no value for {shown(column)}", _EXPECTED_ID)
+    return checked_text(value, shown(column), _EXPECTED_ID)
+
+
+def _read_fields(row: Mapping[str, object], column_by_field: Mapping[str, str]) -> dict[str, str]:
+    return {field: _read_text(row, column) for field, column in column_by_field.items()}
+
+
+def _read_text(row: Mapping[str, object], column: str) -> str:
+    """The text at a column; a number as it is written."""
+    _, value = _find_value(row, column)
+    if value is None:
+        return ""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    return checked_text(value, shown(column), "text")
+
+
+def _find_value(row: Mapping[str, object], column: str) -> tuple[bool, object]:
+    """Whether the row has the column, and its value; `a.b` is also b inside of the object a."""
+    if column in row:
+        return True, row[column]
+    outer, _, inner = column.partition(".")
+    within = row.get(outer)
+    return (True, within[inner]) if isinstance(within, Mapping) and inner in within else (False, None)
+
+
+def _is_absent(column: str, columns: Sequence[str]) -> bool:
+    return column not in columns and column.partition(".")[0] not in columns
+
 
 RowForm = Literal["jsonl", "json", "csv", "tsv", "parquet"]
 
@@ -23,14 +147,14 @@ class AskedCorpus(CorpusSettings):
     query_text_column: str = Field(default="text", description="Where a query's text stands.")
     query_format: RowForm | None = Field(default=None, description="Of the queries, where the suffix does not say it.")
 
-    def asked(self, base: Path) -> Iterator[PlacedQuery]:
+    def read_query_files(self, base: Path) -> Iterator[PlacedQuery]:
         """The queries.
 
         Raises:
-            InvalidInput: as `queries_in_rows`.
+            InvalidInput: as `read_queries`.
         """
-        files = found_files(self.queries, base)
-        return queries_in_rows(files, self.query_id_column, self.query_text_column, self.query_format)
+        files = find_files(self.queries, base)
+        return read_queries(files, self.query_id_column, self.query_text_column, self.query_format)
 
 
 class RowsCorpus(AskedCorpus):
@@ -52,5 +176,46 @@ class RowsCorpus(AskedCorpus):
             InvalidInput: a file, a row or an id is wrong; names file and line.
         """
         fields = {column: column for column in self.field_columns} | {BODY: self.text_column}
-        documents = documents_in_rows(found_files(self.documents, base), Columns(self.id_column, fields), self.format)
-        return self.gathered(name, documents, self.asked(base), judgments(self.qrels, base))
+        documents = read_documents(find_files(self.documents, base), Columns(self.id_column, fields), self.format)
+        return self.gather(name, documents, self.read_query_files(base), read_judgments(self.qrels, base))
+
+
+_BEIR_ID: Final = "_id"
+_TITLE: Final = "title"
+
+
+class BeirCorpus(CorpusSettings):
+    """`corpus.jsonl`, `queries.jsonl` and `qrels/<split>.tsv` in one folder, each plain or with `.gz`."""
+
+    kind: Literal["beir"]
+    folder: str = Field(description="The folder.")
+    split: str = Field(
+        default="test", description="Which judgments: the name of a file in qrels/.", pattern=r"^[^/\\]+$"
+    )
+    metadata_fields: tuple[str, ...] = Field(
+        default=(), description="Names inside of `metadata` that are fields of the document."
+    )
+    unjudged: Literal["keep", "leave_out"] = Field(
+        default="leave_out",
+        description="Queries that the split does not judge; queries.jsonl holds those of all splits.",
+    )
+
+    def read(self, name: str, base: Path) -> Corpus:
+        """The corpus; the folder is relative to `base`.
+
+        Raises:
+            InvalidInput: a file, a row or an id is wrong; names file and line.
+        """
+        folder = base / self.folder
+        fields = {_TITLE: _TITLE} | {each: f"metadata.{each}" for each in self.metadata_fields} | {BODY: "text"}
+        columns = Columns(_BEIR_ID, fields, optional=frozenset(fields.values()) - {"text"})
+        qrels = read_judgments(str(self._file(folder, f"qrels/{self.split}.tsv")), base)
+        documents = read_documents([self._file(folder, "corpus.jsonl")], columns, "jsonl")
+        queries = read_queries([self._file(folder, "queries.jsonl")], _BEIR_ID, "text", "jsonl")
+        return self.gather(name, documents, queries, qrels)
+
+    def _file(self, folder: Path, name: str) -> Path:
+        for path in (folder / name, folder / f"{name}.gz"):
+            if path.is_file():
+                return path
+        raise InvalidInput(f"the folder {self.folder!r} has no such file, nor with .gz", place=name)

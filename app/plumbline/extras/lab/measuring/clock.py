@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from plumbline.extras.lab.corpus import Chunk, Query
-from plumbline.extras.lab.measuring.memory import peak_bytes, resident_bytes
+from plumbline.extras.lab.measuring.machine import peak_bytes, resident_bytes
 from plumbline.extras.lab.results import Built
 from plumbline.extras.lab.retriever import Hits, Retriever
 from plumbline.extras.lab.run_files import RunWriter, best_first
@@ -30,7 +30,7 @@ class Tell(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class RetrieverMeasurement:
     """What was seen. `milliseconds` by query id. `asked_again`: queries whose first call gave too few documents.
 
     `is_cut`: a document has chunks of its own, and the run of chunks was written too.
@@ -53,7 +53,7 @@ def measure(
     run: Path,
     chunk_run: Path,
     tell: Tell,
-) -> Measured:
+) -> RetrieverMeasurement:
     """Builds and asks a retriever; writes its run of documents, and of their best chunks where documents were cut.
 
     Args:
@@ -74,7 +74,7 @@ def measure(
         started = time.perf_counter()
         facts = retriever.build(chunks, index)
         build_seconds = time.perf_counter() - started
-        asked = _Asked(retriever, {chunk.id: chunk.document_id for chunk in chunks}, depth=depth)
+        asked = _TimedRetriever(retriever, {chunk.id: chunk.document_id for chunk in chunks}, depth=depth)
         milliseconds = _search(asked, queries, name=name, run=run, chunk_run=chunk_run, tell=tell)
         peak = peak_bytes()
     finally:
@@ -88,11 +88,11 @@ def measure(
         peak_bytes=peak,
         resident_bytes=resident,
     )
-    return Measured(built, milliseconds, asked.again, asked.is_cut)
+    return RetrieverMeasurement(built, milliseconds, asked.again, asked.is_cut)
 
 
 def _search(
-    asked: "_Asked", queries: Sequence[Query], *, name: str, run: Path, chunk_run: Path, tell: Tell
+    asked: "_TimedRetriever", queries: Sequence[Query], *, name: str, run: Path, chunk_run: Path, tell: Tell
 ) -> dict[str, float]:
     milliseconds = {}
     # Both are written as it goes, so that what was found takes no memory of the process that is measured
@@ -112,7 +112,7 @@ def _search(
     return milliseconds
 
 
-class _Asked:
+class _TimedRetriever:
     """A retriever that is asked for documents, and gives chunks."""
 
     def __init__(self, retriever: Retriever, document_of: Mapping[str, str], *, depth: int) -> None:

@@ -24,7 +24,7 @@ from plumbline.extras.lab.report.table import (
 )
 from plumbline.extras.lab.report.wording import PageLanguage, words_in
 from plumbline.extras.lab.results import CorpusFacts, ExperimentResults, System
-from plumbline.retrieval.compare import Comparison
+from plumbline.retrieval.compare import RunComparison
 from plumbline.retrieval.tables import Table
 from plumbline.rows.report.lone_page import BASE_STYLE, part, policy, templates_in
 from plumbline.rows.report.shown_text import visible
@@ -41,7 +41,7 @@ class _CorpusPart:
     verdict: tuple[str, ...]
     table: Table
     plots: tuple[Plot, ...]
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[RunComparison, ...]
     tuned: tuple[System, ...]
     built: tuple[System, ...]
     warnings: tuple[tuple[str, str], ...]
@@ -74,7 +74,7 @@ def render_page(results: ExperimentResults, *, language: PageLanguage = "en", ma
     )
 
 
-def best_of(systems: Sequence[System], measure: str) -> System | None:
+def find_best(systems: Sequence[System], measure: str) -> System | None:
     """The system with the highest mean of a measure, the first of several; None when none has one."""
     valued = [(mean, system) for system in systems if (mean := system.measures[measure].mean) is not None]
     return max(valued, key=lambda pair: pair[0])[1] if valued else None
@@ -82,7 +82,7 @@ def best_of(systems: Sequence[System], measure: str) -> System | None:
 
 def _corpus_part(results: ExperimentResults, corpus: str, words: Mapping[str, str]) -> _CorpusPart:
     systems, comparisons = systems_of(results, corpus), comparisons_of(results, corpus)
-    best = best_of(systems, results.measures[0])
+    best = find_best(systems, results.measures[0])
     return _CorpusPart(
         corpus=corpus,
         facts=results.corpora.get(corpus),
@@ -98,7 +98,7 @@ def _corpus_part(results: ExperimentResults, corpus: str, words: Mapping[str, st
 
 
 def _verdict(
-    results: ExperimentResults, best: System, comparisons: Sequence[Comparison], words: Mapping[str, str]
+    results: ExperimentResults, best: System, comparisons: Sequence[RunComparison], words: Mapping[str, str]
 ) -> Iterator[str]:
     """In words: who leads by the first measure, and by how much against those it was compared with."""
     measure = results.measures[0]

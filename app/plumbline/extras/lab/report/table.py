@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from plumbline.extras.lab.results import ExperimentResults, System
-from plumbline.retrieval.compare import Comparison
+from plumbline.retrieval.compare import RunComparison
 from plumbline.retrieval.tables import Cell, Marked, Table, comparison_table, label
 
 _COST_COLUMNS: Final = (
@@ -24,7 +24,7 @@ def systems_of(results: ExperimentResults, corpus: str) -> tuple[System, ...]:
     return tuple(system for system in results.systems if system.corpus == corpus)
 
 
-def comparisons_of(results: ExperimentResults, corpus: str) -> tuple[Comparison, ...]:
+def comparisons_of(results: ExperimentResults, corpus: str) -> tuple[RunComparison, ...]:
     """The comparisons between systems of one corpus."""
     names = {system.name for system in systems_of(results, corpus)}
     return tuple(each for each in results.comparisons if each.a in names and each.b in names)

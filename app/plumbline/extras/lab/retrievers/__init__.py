@@ -4,15 +4,12 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Field
 
-from plumbline.extras.lab.retriever import Retriever
-from plumbline.extras.lab.retrievers.approximate import ApproximateSettings
-from plumbline.extras.lab.retrievers.dense import DenseSettings
-from plumbline.extras.lab.retrievers.elastic import ElasticRetriever
-from plumbline.extras.lab.retrievers.elastic_knn import ElasticKnn
-from plumbline.extras.lab.retrievers.elastic_vectors import ModelVectors
+from plumbline.extras.lab.retriever import OwnRetriever, Retriever
+from plumbline.extras.lab.retrievers.dense import ApproximateSettings, DenseSettings
+from plumbline.extras.lab.retrievers.elastic import ElasticKnn, ElasticRetriever
 from plumbline.extras.lab.retrievers.keyword import KeywordSettings
 from plumbline.extras.lab.retrievers.learned_sparse import LearnedSparseSettings
-from plumbline.extras.lab.retrievers.own import OwnRetriever
+from plumbline.extras.lab.retrievers.vectors import ModelVectors
 
 AnyRetriever: TypeAlias = Annotated[
     KeywordSettings | DenseSettings | ApproximateSettings | LearnedSparseSettings | ElasticRetriever | OwnRetriever,

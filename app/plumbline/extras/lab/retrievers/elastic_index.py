@@ -1,21 +1,109 @@
-"""A retriever whose index lies on an Elasticsearch or OpenSearch server: made, filled, asked and taken away again."""
+"""Chunks sent in bulk: bounded requests, refused items again after a wait, a lasting refusal by the chunk's id."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 import structlog
 
+from plumbline.client.failures import Busy, ClientError
 from plumbline.extras.lab.corpus import Chunk
 from plumbline.extras.lab.retriever import Hits, IndexFacts
-from plumbline.extras.lab.retrievers.elastic_bulk import BulkLoad
-from plumbline.extras.lab.retrievers.elastic_plan import Plan, Planner
 from plumbline.extras.lab.retrievers.elastic_server import Server
-from plumbline.extras.lab.retrievers.elastic_settings import ServerSettings
+from plumbline.extras.lab.retrievers.elastic_settings import IndexPlan, Planner, ServerSettings
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.value_kinds import shown
+from plumbline.schemas.problem import Problem
+
+# Far below a server's limit for a body (100 MB), and the size that Elastic's own helpers send.
+MOST_BYTES: Final = 5_000_000
+_BulkRow = tuple[Chunk, bytes]
+
+
+class BulkLoad:
+    """Sends chunks to one index.
+
+    Args:
+        sources: the bodies of some chunks, in their order.
+        batch: chunks in a request, at most; also how many `sources` is asked for at a time.
+        pipeline: that the server passes each one through; None: none.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        index: str,
+        sources: Callable[[Sequence[Chunk]], list[dict[str, Any]]],
+        *,
+        batch: int,
+        pipeline: str | None,
+    ) -> None:
+        self._server = server
+        self._path = f"/{index}/_bulk"
+        self._sources = sources
+        self._batch = batch
+        self._params = {"pipeline": pipeline} if pipeline else {}
+
+    def send(self, chunks: Sequence[Chunk]) -> None:
+        """Sends them all; sending one twice is sending it once, as its id is the chunk's.
+
+        Raises:
+            InvalidInput: the server refused a chunk, or refused to take more of them for too long.
+        """
+        for rows in self._requests(chunks):
+            patience = self._server.patience()
+            left = rows
+            while left := self._refused_for_now(left):
+                try:
+                    self._server.wait(patience, _too_many(len(left), self._path))
+                except ClientError:
+                    detail = f"the server is too busy to take chunk {shown(left[0][0].id)} and {len(left) - 1} others"
+                    raise InvalidInput(f"{detail} (429); a smaller batch may help") from None
+
+    def _requests(self, chunks: Sequence[Chunk]) -> Iterator[list[_BulkRow]]:
+        for begin in range(0, len(chunks), self._batch):
+            some = chunks[begin : begin + self._batch]
+            rows: list[_BulkRow] = []
+            size = 0
+            for chunk, source in zip(some, self._sources(some), strict=True):
+                action = msgspec.json.encode({"index": {"_id": chunk.id}})
+                lines = b"%b\n%b\n" % (action, msgspec.json.encode(source))
+                if rows and size + len(lines) > MOST_BYTES:
+                    yield rows
+                    rows, size = [], 0
+                rows.append((chunk, lines))
+                size += len(lines)
+            yield rows
+
+    def _refused_for_now(self, rows: list[_BulkRow]) -> list[_BulkRow]:
+        lines = b"".join(lines for _, lines in rows)
+        answer = self._server.ask("POST", self._path, lines=lines, params=self._params, text=None)
+        if answer.get("errors") is False:
+            return []
+        items = answer.get("items")
+        if not isinstance(items, list) or len(items) != len(rows):
+            raise InvalidInput(f"the server answered for another number of chunks than the {len(rows)} that were sent")
+        again = []
+        for row, item in zip(rows, items, strict=True):
+            result = item["index"]
+            if result["status"] == HTTPStatus.TOO_MANY_REQUESTS:
+                again.append(row)
+            elif result["status"] >= HTTPStatus.BAD_REQUEST:
+                said = self._server.reason(result.get("error"), row[0].text)
+                raise InvalidInput(f"chunk {shown(row[0].id)} was refused: {result['status']} {said}")
+        return again
+
+
+def _too_many(count: int, path: str) -> Busy:
+    status = HTTPStatus.TOO_MANY_REQUESTS
+    detail = f"{count} chunks were refused"
+    return Busy(
+        Problem(type="about:blank", title=status.phrase, status=status, detail=detail, instance=path, request_id=None)
+    )
+
 
 # By this an index or a pipeline is known as the lab's; nothing without it is ever deleted or written over.
 MARKER: Final = "made by plumbline lab"
@@ -40,7 +128,7 @@ class ServerIndex:
         self._settings = settings
         self._planner = planner
         self._server = server or Server(settings)
-        self._plan: Plan | None = None
+        self._plan: IndexPlan | None = None
         self._name = ""
         self._made: list[str] = []
 
@@ -97,7 +185,7 @@ class ServerIndex:
             self._made = []
             self._server.close()
 
-    def _make_pipeline(self, plan: Plan) -> str | None:
+    def _make_pipeline(self, plan: IndexPlan) -> str | None:
         if not plan.processors:
             return None
         path = f"/_ingest/pipeline/{self._name}"
@@ -108,7 +196,7 @@ class ServerIndex:
         self._made.append(path)
         return self._name
 
-    def _make_index(self, plan: Plan) -> None:
+    def _make_index(self, plan: IndexPlan) -> None:
         path = f"/{self._name}"
         there = self._server.ask("GET", f"{path}/_mapping", is_optional=True)
         if there:
@@ -124,7 +212,7 @@ class ServerIndex:
         return int(answer["indices"][self._name]["primaries"]["store"]["size_in_bytes"])
 
 
-def _index_body(plan: Plan) -> dict[str, Any]:
+def _index_body(plan: IndexPlan) -> dict[str, Any]:
     """One shard, so that term statistics are of all chunks; sizes that are counted when they are asked for."""
     mappings: dict[str, Any] = {"dynamic": False, "_meta": {"made_by": MARKER}, "properties": dict(plan.properties)}
     if plan.unkept:
@@ -139,7 +227,7 @@ def _index_body(plan: Plan) -> dict[str, Any]:
     return {"settings": {"index": index}, "mappings": mappings}
 
 
-def _digest(settings: ServerSettings, plan: Plan, chunks: Sequence[Chunk]) -> str:
+def _digest(settings: ServerSettings, plan: IndexPlan, chunks: Sequence[Chunk]) -> str:
     """The same for the same experiment on the same chunks, so that a run that was killed finds what it left."""
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     encoder = msgspec.json.Encoder()

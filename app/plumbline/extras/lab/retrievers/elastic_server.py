@@ -18,8 +18,7 @@ from plumbline.client.connection import CONNECT_SECONDS, mapped_errors
 from plumbline.client.failures import AnswerCut, Busy, ClientError, TimedOut
 from plumbline.client.reading import failure_of
 from plumbline.client.retries import Patience, Retries
-from plumbline.extras.lab.retrievers.elastic_plan import ServerFacts
-from plumbline.extras.lab.retrievers.elastic_settings import Flavour, ServerSettings
+from plumbline.extras.lab.retrievers.elastic_settings import Flavour, ServerFacts, ServerSettings
 from plumbline.ground.errors import InvalidInput
 
 NDJSON: Final = "application/x-ndjson"
@@ -66,7 +65,7 @@ class Server:
         Raises:
             InvalidInput: it cannot be reached, is another than the settings say, or is none of the two.
         """
-        response = self._sent("GET", "/", Patience(Retries(attempts=1)))
+        response = self._send("GET", "/", Patience(Retries(attempts=1)))
         if response.status_code == HTTPStatus.FORBIDDEN and self._flavour:
             return ServerFacts(self._flavour, ())
         if not response.is_success:
@@ -103,7 +102,7 @@ class Server:
         """
         content = lines if lines is not None else None if body is None else msgspec.json.encode(body)
         kind = {} if content is None else {"content-type": NDJSON if lines is not None else _JSON}
-        response = self._sent(method, path, self.patience(), content=content, headers=kind, params=params)
+        response = self._send(method, path, self.patience(), content=content, headers=kind, params=params)
         if is_optional and response.status_code == HTTPStatus.NOT_FOUND:
             return {}
         if not response.is_success:
@@ -121,7 +120,7 @@ class Server:
     def reason(self, error: object, text: str | None) -> str:
         """What a server's error says, on one line, without credentials and without the user's text."""
         kind, reason = _innermost(error)
-        if text is None or _repeats(reason, text):
+        if text is None or _reveals(reason, text):
             reason = ""
         for secret in self._secrets:
             kind, reason = kind.replace(secret, "***"), reason.replace(secret, "***")
@@ -132,7 +131,7 @@ class Server:
         """Closes the connection."""
         self._client.close()
 
-    def _sent(self, method: str, path: str, patience: Patience, **given: Any) -> httpx2.Response:
+    def _send(self, method: str, path: str, patience: Patience, **given: Any) -> httpx2.Response:
         while True:
             response = None
             try:
@@ -178,7 +177,7 @@ class Server:
             raise InvalidInput("the answer is not JSON of Elasticsearch or OpenSearch", place=self._url) from None
 
 
-def _repeats(reason: str, text: str) -> bool:
+def _reveals(reason: str, text: str) -> bool:
     """Whether a line of the text stands in the reason, or a run of characters that tells of it."""
     runs = (reason[at : at + _TELLING_CHARACTERS] for at in range(len(reason) - _TELLING_CHARACTERS + 1))
     lines = (line.strip() for line in text.splitlines())

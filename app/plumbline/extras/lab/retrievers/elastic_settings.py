@@ -2,11 +2,14 @@
 
 import os
 from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from plumbline.extras.lab.corpus import Chunk
 from plumbline.ground.errors import InvalidInput
 
 Flavour = Literal["elasticsearch", "opensearch"]
@@ -63,25 +66,62 @@ class ServerSettings(BaseModel):
             InvalidInput: a variable is not set, or holds what no header can.
         """
         if self.api_key_env:
-            key = _read(self.api_key_env)
+            key = _read_variable(self.api_key_env)
             if not key.isascii():
                 raise InvalidInput(f"the environment variable {self.api_key_env} holds no key in its encoded form")
             return f"ApiKey {key}"
         if self.username_env and self.password_env:
-            pair = f"{_read(self.username_env)}:{_read(self.password_env)}"
+            pair = f"{_read_variable(self.username_env)}:{_read_variable(self.password_env)}"
             return f"Basic {b64encode(pair.encode()).decode()}"
         return None
 
     def secrets(self) -> tuple[str, ...]:
         """Values that no message may hold: the key or password, and the header that carries it."""
         names = [name for name in (self.api_key_env, self.password_env) if name]
-        return (*map(_read, names), *(self.credentials() or "").split()[1:])
+        return (*map(_read_variable, names), *(self.credentials() or "").split()[1:])
 
 
-def _read(name: str) -> str:
+def _read_variable(name: str) -> str:
     value = os.environ.get(name, "").strip()
     if not value:
         raise InvalidInput(f"the environment variable {name} is not set; the experiment file names it for credentials")
     if not value.isprintable():
         raise InvalidInput(f"the environment variable {name} holds characters that no header can carry")
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """What answers: `version` is empty where the credentials may not ask for it, and taken for a recent one."""
+
+    flavour: Flavour
+    version: tuple[int, ...]
+
+    @property
+    def engine(self) -> str:
+        """Name and version for a report."""
+        name = "OpenSearch" if self.flavour == "opensearch" else "Elasticsearch"
+        return f"{name} {'.'.join(map(str, self.version)) or '(version not told)'}"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexPlan:
+    """All that differs between the kinds of query.
+
+    `properties`: the mapping's. `sources`: the bodies of some chunks, in their order. `search`: the body for a query
+    and k. `stated`: what decides the ranking. `settings`: of the index, beside those that every index has.
+    `processors`: of the pipeline that each chunk passes, none when empty. `unkept`: fields that the server need not
+    give back, as vectors, which only make the stored source larger.
+    """
+
+    properties: Mapping[str, Any]
+    sources: Callable[[Sequence[Chunk]], list[dict[str, Any]]]
+    search: Callable[[str, int], dict[str, Any]]
+    stated: Mapping[str, str | int | float]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    processors: Sequence[Mapping[str, Any]] = ()
+    unkept: Sequence[str] = ()
+
+
+# Raises InvalidInput where the settings do not fit the chunks or the server.
+Planner = Callable[[ServerFacts, Sequence[Chunk]], IndexPlan]

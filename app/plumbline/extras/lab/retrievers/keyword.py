@@ -11,9 +11,16 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from plumbline.extras.lab.corpus import Chunk
 from plumbline.extras.lab.retriever import Hits, IndexFacts
-from plumbline.extras.lab.retrievers.keyword_index import PLACE, indexed
-from plumbline.extras.lab.retrievers.keyword_queries import Asked, IndexQueries, Operator, QueryKind
-from plumbline.extras.lab.retrievers.terms import Language, terms_in
+from plumbline.extras.lab.retrievers.keyword_index import (
+    PLACE,
+    IndexQueries,
+    KeywordQueryOptions,
+    Language,
+    Operator,
+    QueryKind,
+    build_index,
+    build_tokenizer,
+)
 from plumbline.ground.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -102,7 +109,7 @@ class KeywordRetriever:
         is_phrase = settings.query == "phrase_prefix"
         # A word that is begun seldom begins its own stem, and a phrase without its small words is another one.
         self._language: Language = "none" if is_phrase and settings.language == "auto" else settings.language
-        self._terms = terms_in(self._language)
+        self._terms = build_tokenizer(self._language)
         self._ids: list[str] = []
         self._searcher: Searcher | None = None
         self._queries: IndexQueries | None = None
@@ -116,9 +123,9 @@ class KeywordRetriever:
         names = [f"field{place}" for place in range(len(together))]
         ordered = sorted(chunks, key=lambda chunk: chunk.id)
         texts = ([self._terms_of(chunk, fields) for fields in together] for chunk in ordered)
-        searcher, schema = indexed(texts, names, folder, with_positions=settings.query == "phrase_prefix")
+        searcher, schema = build_index(texts, names, folder, with_positions=settings.query == "phrase_prefix")
         weights = {name: boosts[fields[0]] for name, fields in zip(names, together, strict=True) if fields}
-        asked = Asked(settings.query, settings.operator, settings.tie_breaker, settings.max_expansions)
+        asked = KeywordQueryOptions(settings.query, settings.operator, settings.tie_breaker, settings.max_expansions)
         self._ids = [chunk.id for chunk in ordered]
         self._searcher, self._queries = searcher, IndexQueries(searcher, schema, weights, asked)
         return IndexFacts(

@@ -15,8 +15,17 @@ from pydantic import Field
 
 from plumbline.extras.lab.corpus import Chunk
 from plumbline.extras.lab.retriever import Hits, IndexFacts
-from plumbline.extras.lab.retrievers.distinct_texts import BYTES_ARE, DistinctTexts, distinct_texts, folder_bytes
-from plumbline.extras.lab.retrievers.vector_model import VectorSettings, loaded, model_stated, of_length_1, query_vector
+from plumbline.extras.lab.retrievers.vectors import (
+    BYTES_ARE,
+    DistinctTexts,
+    VectorSettings,
+    describe_model,
+    encode_query,
+    folder_bytes,
+    group_by_text,
+    load_model,
+    scale_to_unit_length,
+)
 from plumbline.ground.errors import InvalidInput
 from plumbline.models.encoder.text_vectors import TextVectors
 
@@ -46,7 +55,7 @@ class LearnedSparseSettings(VectorSettings):
         Raises:
             InvalidInput: the model is not there; says how to get it.
         """
-        return LearnedSparseRetriever(self, loaded(self, "words", max_active_dims=self.max_active_dims))
+        return LearnedSparseRetriever(self, load_model(self, "words", max_active_dims=self.max_active_dims))
 
 
 class LearnedSparseRetriever:
@@ -65,7 +74,7 @@ class LearnedSparseRetriever:
         """Weighs the chunks' words; see `Retriever.build`."""
         from scipy.sparse import csr_array, save_npz, vstack  # noqa: PLC0415
 
-        texts = distinct_texts(chunks, self._settings.fields)
+        texts = group_by_text(chunks, self._settings.fields)
         # Of the query the length says nothing of the order.
         is_cosine = self._model.similarity == "cosine"
         rows: list[int] = []
@@ -74,7 +83,7 @@ class LearnedSparseRetriever:
             if not np.isfinite(weights).all():
                 raise InvalidInput(f"model {self._model.name!r} gives weights that are no numbers")
             rows.extend(places)
-            blocks.append(csr_array(of_length_1(weights) if is_cosine else weights))
+            blocks.append(csr_array(scale_to_unit_length(weights) if is_cosine else weights))
         postings = vstack(blocks, format="csr")[np.argsort(rows)].tocsc()
         self._texts, self._postings = texts, postings
         save_npz(folder / "postings.npz", postings, compressed=False)
@@ -85,13 +94,13 @@ class LearnedSparseRetriever:
             bytes_are=BYTES_ARE.replace("vectors", "postings"),
             engine=f"scipy {version('scipy')}, {self._model.engine}",
             stated=texts.stated
-            | model_stated(self._model)
+            | describe_model(self._model)
             | {"words": postings.shape[1], "words_per_chunk": round(postings.nnz / postings.shape[0], 1)},
         )
 
     def search(self, query: str, k: int) -> Hits:
         """The k chunks with the highest scores; reads the postings of the query's words alone. Scores as float32."""
-        weights = query_vector(self._model, query)
+        weights = encode_query(self._model, query)
         if weights is None or self._postings is None or self._texts is None:
             return []
         words = np.flatnonzero(weights)

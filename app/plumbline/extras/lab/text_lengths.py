@@ -49,7 +49,7 @@ class Pieces:
         self.lengths += others.lengths
 
 
-class Measured:
+class MeasuredText:
     """A text with its words: what stands between blanks, or one Chinese or Japanese character.
 
     Args:
@@ -110,7 +110,7 @@ def _cut_word(start: int, end: int, tokens: Sequence[tuple[int, int]], size: int
     return pieces
 
 
-def measuring(unit: Unit, model: str | None) -> Callable[[str], Measured]:
+def load_text_measure(unit: Unit, model: str | None) -> Callable[[str], MeasuredText]:
     """The function that measures texts.
 
     Args:
@@ -120,7 +120,7 @@ def measuring(unit: Unit, model: str | None) -> Callable[[str], Measured]:
         InvalidInput: the model is not there or has no `tokenizer.json`.
     """
     if unit == "words":
-        return lambda text: Measured(text, None)
+        return lambda text: MeasuredText(text, None)
     try:
         folder = find_model(model).folder
     except TierFailure as error:
@@ -129,10 +129,10 @@ def measuring(unit: Unit, model: str | None) -> Callable[[str], Measured]:
     if definition is None:
         raise InvalidInput(f'{str(model)!r} has no tokenizer.json; unit = "words" needs none', place="model")
     places = TokenPlaces(definition.read_text(encoding="utf-8"))
-    return lambda text: Measured(text, places.of(text))
+    return lambda text: MeasuredText(text, places.of(text))
 
 
-def packed(
+def pack_runs(
     lengths: Sequence[int], *, size: int, overlap: int = 0, counts_pieces: bool = False
 ) -> Iterator[tuple[int, int]]:
     """Runs [first:after) of pieces as long as fit `size`, in order; a piece longer than that is a run by itself.

@@ -1,11 +1,30 @@
-"""The sections of a text: each heading with what stands below it, and the headings above it."""
+"""What headings of texts say, without their marks."""
 
 import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from plumbline.extras.lab.heading_text import heading_text
 from plumbline.judging.text.blocks import TextBlock, split_blocks
+
+_IN_FRONT: Final = re.compile(r"(?:>[ \t]*)*+#*+[ \t]*+")
+_BEHIND: Final = re.compile(r"(?<=\s)#++\Z")
+
+
+def heading_text(block: str) -> str:
+    """What a heading says, on one line, without `#`, the line below it or the marks of bold around it."""
+    line = block.splitlines()[0]
+    inner = _BEHIND.sub("", line[_IN_FRONT.match(line).end() :].rstrip()).strip()  # type: ignore[union-attr]  # fits ""
+    for mark in ("**", "__"):
+        if inner.startswith(mark):
+            inner = inner.removeprefix(mark).replace(mark, "", 1)
+    return " ".join(inner.split())
+
+
+def first_heading(text: str) -> str:
+    """The heading that a text begins with; empty where it begins otherwise."""
+    first = next(split_blocks(text), None)
+    return heading_text(text[first.start : first.end]) if first and first.kind == "heading" else ""
+
 
 _UNDERLINED: Final = re.compile(r"[=-]+\s*\Z")
 # Below the six levels of Markdown: a line that is bold from end to end.
@@ -13,10 +32,10 @@ _BOLD_LEVEL: Final = 7
 _MAX_PLAIN_CHARS: Final = 80
 _ENDS_CLOSED: Final = re.compile(r"[.!?。！？…:：;；,，、]\Z")
 _HAN_NUMBER: Final = "[零〇一二三四五六七八九十百0-9]{1,6}"
-_PARTS: Final = re.compile(
+_PART_LINE: Final = re.compile(
     rf"(?:Part|Chapter|Appendix|PART|CHAPTER|APPENDIX)\s+[0-9A-Z]{{1,6}}\b|第{_HAN_NUMBER}[章篇部编]"
 )
-_SECTIONS: Final = re.compile(rf"(?:Section|SECTION)\s+[0-9A-Z]{{1,6}}\b|第{_HAN_NUMBER}节")
+_SECTION_LINE: Final = re.compile(rf"(?:Section|SECTION)\s+[0-9A-Z]{{1,6}}\b|第{_HAN_NUMBER}节")
 _NUMBERED: Final = re.compile(r"[0-9]{1,3}((?:\.[0-9]{1,3}){1,4})\s+[^\W\d_a-z]")
 
 
@@ -29,7 +48,7 @@ class Section(NamedTuple):
     blocks: tuple[TextBlock, ...]
 
 
-def sections_of(text: str) -> Iterator[Section]:
+def split_sections(text: str) -> Iterator[Section]:
     """The sections in order; what stands before the first heading is one without a path.
 
     Headings are Markdown's (`#`, a line below, a bold line) and, in plain text, lines of their own that number
@@ -40,7 +59,7 @@ def sections_of(text: str) -> Iterator[Section]:
     blocks: list[TextBlock] = []
     has_text = False
     for block in split_blocks(text):
-        level = _level_of(text, block)
+        level = _heading_level(text, block)
         if level and has_text:
             yield _section(levels, blocks)
             blocks, has_text = [], False
@@ -62,7 +81,7 @@ def _section(levels: list[tuple[int, str]], blocks: list[TextBlock]) -> Section:
     )
 
 
-def _level_of(text: str, block: TextBlock) -> int:
+def _heading_level(text: str, block: TextBlock) -> int:
     """1 for the highest; 0 for what is no heading."""
     if block.kind == "heading":
         heading = text[block.start : block.end]
@@ -77,9 +96,9 @@ def _level_of(text: str, block: TextBlock) -> int:
 def _plain_level(line: str) -> int:
     if len(line) > _MAX_PLAIN_CHARS or "\n" in line or _ENDS_CLOSED.search(line):
         return 0
-    if _PARTS.match(line):
+    if _PART_LINE.match(line):
         return 1
-    if _SECTIONS.match(line):
+    if _SECTION_LINE.match(line):
         return 2
     numbered = _NUMBERED.match(line)
     return numbered[1].count(".") + 1 if numbered else 0

@@ -4,16 +4,20 @@ So memory is the retriever's own, and one that dies takes nothing with it. Stand
 the parent lives: when it ends, killed or not, this process ends too.
 """
 
+import contextlib
 import gc
 import hashlib
 import os
+import signal
+import subprocess
 import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Final, TypeAlias
+from typing import IO, BinaryIO, Final, TypeAlias
 
 import msgspec
 
@@ -53,7 +57,7 @@ class MeasureSystem(msgspec.Struct, tag="system"):
     digest: str
 
 
-class Progress(msgspec.Struct, tag="progress"):
+class WorkerProgress(msgspec.Struct, tag="progress"):
     """How far it is; `total` is 0 where that is not known."""
 
     stage: str
@@ -81,16 +85,16 @@ class Failed(msgspec.Struct, tag="failed"):
 
 
 Task: TypeAlias = ReadCorpus | MeasureSystem
-Said: TypeAlias = Progress | CorpusRead | SystemMeasured | Failed
+WorkerMessage: TypeAlias = WorkerProgress | CorpusRead | SystemMeasured | Failed
 
 
 def main() -> int:
     """One task; 0 when it was done."""
     task = msgspec.json.decode(sys.stdin.buffer.readline(), type=Task)
-    said = _Said(_own_stdout())
+    said = _Messages(_own_stdout())
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
     try:
-        said.say(_done(task, said))
+        said.say(_run_task(task, said))
     except PlumblineError as error:
         said.say(Failed(str(error)))
     except OSError as error:
@@ -105,24 +109,24 @@ def main() -> int:
     return 0
 
 
-def _done(task: Task, said: "_Said") -> CorpusRead | SystemMeasured:
+def _run_task(task: Task, said: "_Messages") -> CorpusRead | SystemMeasured:
     folder, base = ResultsFolder(Path(task.folder)), Path(task.base)
     # A user's own retriever lies beside the experiment file
     sys.path.append(str(base))
     experiment = read_experiment(folder.experiment, base=base)
     said.tell("reading")
     corpus = experiment.corpora[task.corpus].read(task.corpus, base)
-    facts = facts_of(corpus, folder)
+    facts = build_corpus_facts(corpus, folder)
     if isinstance(task, ReadCorpus):
         write_qrels(folder.work / f"{corpus.name}.qrels", corpus.qrels)
         return CorpusRead(facts)
     if facts.digest != task.digest:
         raise InvalidInput("changed while the experiment ran; start again", place=f"corpora.{corpus.name}")
-    return _measured(task, experiment, corpus, folder, said)
+    return _measure_system(task, experiment, corpus, folder, said)
 
 
-def _measured(
-    task: MeasureSystem, experiment: Experiment, corpus: Corpus, folder: ResultsFolder, said: "_Said"
+def _measure_system(
+    task: MeasureSystem, experiment: Experiment, corpus: Corpus, folder: ResultsFolder, said: "_Messages"
 ) -> SystemMeasured:
     index = folder.work / task.name
     index.mkdir()
@@ -152,7 +156,7 @@ def _measured(
     return SystemMeasured(measured.built, (again,) if measured.asked_again else ())
 
 
-def facts_of(corpus: Corpus, folder: ResultsFolder) -> CorpusFacts:
+def build_corpus_facts(corpus: Corpus, folder: ResultsFolder) -> CorpusFacts:
     """What there is to say of a corpus.
 
     Raises:
@@ -166,11 +170,11 @@ def facts_of(corpus: Corpus, folder: ResultsFolder) -> CorpusFacts:
         unjudged=corpus.unjudged,
         judged_elsewhere=corpus.judged_elsewhere,
         qrels_file=folder.qrels(corpus.name).relative_to(folder.root).as_posix(),
-        digest=_digest(corpus),
+        digest=_digest_corpus(corpus),
     )
 
 
-def _digest(corpus: Corpus) -> str:
+def _digest_corpus(corpus: Corpus) -> str:
     digest, encode = hashlib.sha256(), msgspec.json.Encoder().encode
     for document in corpus.documents:
         digest.update(encode([document.id, list(document.fields.items())]))
@@ -180,7 +184,7 @@ def _digest(corpus: Corpus) -> str:
     return digest.hexdigest()
 
 
-class _Said:
+class _Messages:
     """Lines to the parent."""
 
     def __init__(self, stream: BinaryIO) -> None:
@@ -188,7 +192,7 @@ class _Said:
         self._stage = ""
         self._told = 0.0
 
-    def say(self, said: Said) -> None:
+    def say(self, said: WorkerMessage) -> None:
         self._stream.write(msgspec.json.encode(said) + b"\n")
         self._stream.flush()
 
@@ -196,7 +200,7 @@ class _Said:
         now = time.monotonic()
         if stage != self._stage or now - self._told >= _TELL_SECONDS:
             self._stage, self._told = stage, now
-            self.say(Progress(stage, done, total))
+            self.say(WorkerProgress(stage, done, total))
 
 
 def _own_stdout() -> BinaryIO:
@@ -211,5 +215,70 @@ def _end_with_the_parent() -> None:
     os._exit(_ORPHANED)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+# The path of this process as it is: what lies in the user's folder takes no name of ours.
+_CODE: Final = (
+    "import sys; sys.path[:] = {path!r}; "
+    "from plumbline.extras.lab.measuring.worker_process import main; sys.exit(main())"
+)
+_MESSAGE_DECODER: Final[msgspec.json.Decoder[WorkerMessage]] = msgspec.json.Decoder(WorkerMessage)
+
+Done = CorpusRead | SystemMeasured
+Listener = Callable[[WorkerProgress], None]
+
+
+def run_in_process(task: Task, *, log: Path, listen: Listener) -> Done | Failed:
+    """What became of the task; a process that dies has failed. It ends with this call, whatever ends the call.
+
+    Raises:
+        InvalidInput: the log cannot be written, or no process begun.
+    """
+    command = [sys.executable, "-c", _CODE.format(path=sys.path)]
+    try:
+        with log.open("wb") as errors:
+            # A session of its own: Ctrl-C is for this process, which then ends the other
+            process = subprocess.Popen(  # noqa: S603 - ourselves
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
+            )
+    except OSError as error:
+        raise InvalidInput(f"cannot be begun ({error.strerror})", place=log.name) from error
+    try:
+        return _listen(process, task, listen) or _describe_death(process, log)
+    finally:
+        if process.returncode is None:
+            # With what it began itself; not waited for yet, so the number is still its own
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                _close_pipe(stream)
+
+
+def _listen(process: "subprocess.Popen[bytes]", task: Task, listen: Listener) -> Done | Failed | None:
+    if process.stdin is None or process.stdout is None:
+        return None
+    try:
+        process.stdin.write(msgspec.json.encode(task) + b"\n")
+        process.stdin.flush()
+    except BrokenPipeError:
+        return None
+    for line in process.stdout:
+        said = _MESSAGE_DECODER.decode(line)
+        if not isinstance(said, WorkerProgress):
+            return said
+        listen(said)
+    return None
+
+
+def _describe_death(process: "subprocess.Popen[bytes]", log: Path) -> Failed:
+    code = process.wait()
+    if code < 0:
+        name = signal.Signals(-code).name
+        hint = "; was the memory full?" if name == "SIGKILL" else ""
+        return Failed(f"its process was ended by {name}{hint} (see logs/{log.name})")
+    return Failed(f"its process ended with code {code} (see logs/{log.name})")
+
+
+def _close_pipe(stream: IO[bytes]) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        stream.close()

@@ -1,0 +1,301 @@
+"""Lines of JSON that are kept as they come: what was written before a process was killed is there when it goes on."""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import httpx2
+import msgspec
+
+from plumbline.client import Plumbline
+from plumbline.extras.lab.chunkings import AnyChunking
+from plumbline.extras.lab.corpus import Corpus
+from plumbline.extras.lab.experiment import Answers, Experiment, Planned, ProgressReporter
+from plumbline.extras.lab.folder import ResultsFolder, json_digest
+from plumbline.extras.lab.run_files import best_first, load_run
+from plumbline.ground.concurrency import map_concurrently
+from plumbline.ground.errors import InvalidInput, PlumblineError
+from plumbline.retrieval.run import Run
+from plumbline.rows.records.torn_line import drop_torn_line
+
+
+class KeptLines:
+    """A file of lines, open for more; a line that was cut off is dropped. A context manager.
+
+    Raises:
+        InvalidInput: it cannot be opened or written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            path.touch()
+            # Unbuffered: a line is the operating system's as soon as it is written
+            self._file = path.open("r+b", buffering=0)
+            drop_torn_line(self._file)
+        except OSError as error:
+            raise InvalidInput(f"cannot be written ({error.strerror})", place=path.name) from error
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """What is there, oldest first.
+
+        Raises:
+            InvalidInput: a line is no JSON object.
+        """
+        decoder = msgspec.json.Decoder(dict[str, Any])
+        with self._path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                try:
+                    yield decoder.decode(line)
+                except msgspec.MsgspecError:
+                    raise InvalidInput(
+                        "is no JSON; was the file edited?", place=f"{self._path.name}:{number}"
+                    ) from None
+
+    def add(self, line: dict[str, Any]) -> None:
+        """One more."""
+        data = memoryview(msgspec.json.encode(line) + b"\n")
+        try:
+            while data:
+                data = data[self._file.write(data) or 0 :]
+        except OSError as error:
+            raise InvalidInput(f"cannot be written ({error.strerror})", place=self._path.name) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
+        self._file.close()
+
+
+_MOST_ANSWER_BYTES: Final = 1_000_000
+_SHOWN: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointQuestion:
+    """A query with the contexts that a system found for it, best first. `digest` tells it from another."""
+
+    query_id: str
+    text: str
+    contexts: tuple[str, ...]
+
+    @property
+    def digest(self) -> str:
+        """Of the text and the contexts."""
+        return json_digest([self.text, self.contexts])
+
+
+def build_questions(
+    planned: Planned, folder: ResultsFolder, *, corpus: Corpus, chunking: AnyChunking, k: int
+) -> Iterator[EndpointQuestion]:
+    """What is asked for a system: the best chunk of each of the first k documents, by query.
+
+    A blend takes the chunk that the first of its parts found for the document.
+    """
+    run = load_run(folder.run(planned.name), name=planned.name)
+    chunk_runs = [
+        load_run(folder.chunk_run(each), name=each)
+        for each in (planned.part_names or (planned.name,))
+        if folder.chunk_run(each).exists()
+    ]
+    cut, documents = chunking.prepare(), {document.id: document for document in corpus.documents}
+    for query in corpus.queries:
+        results = run.results.get(query.id)
+        if not isinstance(results, Mapping):
+            continue
+        ids = [found for found, _ in best_first(results, k)]
+        texts = {each: {chunk.id: chunk.text for chunk in cut(documents[each])} for each in ids}
+        best = [_best_of(texts[each], chunk_runs, query.id) for each in ids]
+        yield EndpointQuestion(query.id, query.text, tuple(best))
+
+
+def _best_of(text_by_chunk: Mapping[str, str], chunk_runs: Sequence[Run], query_id: str) -> str:
+    for run in chunk_runs:
+        found = run.results.get(query_id, {})
+        for chunk_id, text in text_by_chunk.items():
+            if chunk_id in found:
+                return text
+    return next(iter(text_by_chunk.values()))
+
+
+def ask_endpoint(
+    wanted: Sequence[EndpointQuestion], answers: Answers, kept: KeptLines, tell: Callable[[int, int], None]
+) -> dict[str, str]:
+    """The answers by query id; a question that failed has none. What was answered before is not asked again.
+
+    Raises:
+        InvalidInput: no question was answered, the variable with the endpoint's key is not set, or the disk is full.
+    """
+    digests = {each.query_id: each.digest for each in wanted}
+    known = {
+        line["query_id"]: line["answer"]
+        for line in kept.lines()
+        if line["answer"] is not None and line["digest"] == digests.get(line["query_id"])
+    }
+    left = [each for each in wanted if each.query_id not in known]
+    tell(len(wanted) - len(left), len(wanted))
+    found = {**known, **asyncio.run(_asked(left, answers, kept, tell, len(wanted)))}
+    if wanted and not found:
+        said = next((line["error"] for line in reversed(list(kept.lines()))), None)
+        raise InvalidInput(f"none of {len(wanted)} questions was answered; the last: {said}", place="answers.url")
+    return found
+
+
+async def _asked(
+    left: Sequence[EndpointQuestion], answers: Answers, kept: KeptLines, tell: Callable[[int, int], None], total: int
+) -> dict[str, str]:
+    found: dict[str, str] = {}
+    async with httpx2.AsyncClient(timeout=answers.timeout_seconds, headers=_headers(answers)) as client:
+
+        async def ask(question: EndpointQuestion) -> tuple[EndpointQuestion, str | None, str | None]:
+            try:
+                return question, await _answer(client, answers.url, question), None
+            except (httpx2.HTTPError, httpx2.InvalidURL, msgspec.MsgspecError, ValueError, TimeoutError) as error:
+                return question, None, f"{type(error).__name__}: {' '.join(str(error).split())}"[:_SHOWN]
+
+        async with aclosing(map_concurrently(ask, left, limit=answers.in_flight)) as done:
+            count = total - len(left)
+            async for question, answer, error in done:
+                count += 1
+                line = {"query_id": question.query_id, "digest": question.digest, "answer": answer, "error": error}
+                kept.add(line)
+                tell(count, total)
+                if answer is not None:
+                    found[question.query_id] = answer
+    return found
+
+
+async def _answer(client: httpx2.AsyncClient, url: str, question: EndpointQuestion) -> str:
+    body = {"question": question.text, "contexts": list(question.contexts)}
+    # The client's own limit is for each byte; this one is for the answer
+    async with asyncio.timeout(client.timeout.read), client.stream("POST", url, json=body) as response:
+        response.raise_for_status()
+        data = bytearray()
+        async for block in response.aiter_bytes():
+            data += block
+            if len(data) > _MOST_ANSWER_BYTES:
+                raise ValueError(f"the answer has more than {_MOST_ANSWER_BYTES} bytes")
+    said: Any = msgspec.json.decode(bytes(data))
+    answer = said.get("answer") if isinstance(said, dict) else None
+    if not isinstance(answer, str):
+        raise ValueError('expected a JSON object with a text "answer"')
+    return answer
+
+
+def _headers(answers: Answers) -> dict[str, str]:
+    if answers.key_variable is None:
+        return {}
+    key = os.environ.get(answers.key_variable, "")
+    if not key:
+        raise InvalidInput(f"the environment variable {answers.key_variable} is not set", place="answers.key_variable")
+    return {"authorization": f"Bearer {key}"}
+
+
+_MEANS: Final = ("faithfulness", "hallucination_rate", "context_utilization")
+
+
+def score_answers(
+    wanted: Sequence[EndpointQuestion],
+    answer_by_query: Mapping[str, str],
+    answers: Answers,
+    kept: KeptLines,
+    tell: Callable[[int, int], None],
+) -> dict[str, float | None]:
+    """Means of what the service says, each over the answers that have the score, and counts.
+
+    `questions` asked, `answered` by the endpoint, `judged`: answers with a faithfulness; the service's own counts.
+
+    Raises:
+        ClientError: the service cannot be reached, or refuses all; what it judged before is kept.
+    """
+    samples = [_sample(each, answer_by_query[each.query_id]) for each in wanted if each.query_id in answer_by_query]
+    known = {line["digest"]: line for line in kept.lines() if line.get("problem") is None}
+    left = [each for each in samples if each["custom_id"] not in known]
+    tell(len(samples) - len(left), len(samples))
+    options = {"tiers": list(answers.tiers)} if answers.tiers else None
+    with Plumbline(answers.service) as client:
+        rows = client.evaluate_many(iter(left), options=options) if left else iter(())
+        for count, row in enumerate(rows, start=len(samples) - len(left) + 1):
+            line = _line(row.sample["custom_id"], row.raw, has_result=row.result_json is not None)
+            kept.add(line)
+            known[line["digest"]] = line
+            tell(count, len(samples))
+    lines = [known[each["custom_id"]] for each in samples if each["custom_id"] in known]
+    return {
+        **{name: _mean(line.get(name) for line in lines) for name in _MEANS},
+        "questions": float(len(wanted)),
+        "answered": float(len(samples)),
+        "judged": float(sum(line.get("faithfulness") is not None for line in lines)),
+    }
+
+
+def _sample(question: EndpointQuestion, answer: str) -> dict[str, Any]:
+    sample = {"question": question.text, "contexts": list(question.contexts), "answer": answer}
+    return {**sample, "custom_id": json_digest([question.query_id, sample])}
+
+
+def _line(digest: str, said: Mapping[str, Any], *, has_result: bool) -> dict[str, Any]:
+    if not has_result:
+        return {"digest": digest, "problem": said.get("title", "no result")}
+    return {"digest": digest, "status": said.get("status"), **{name: said.get(name) for name in _MEANS}}
+
+
+def _mean(values: Iterator[float | None]) -> float | None:
+    there = [value for value in values if value is not None]
+    return sum(there) / len(there) if there else None
+
+
+Figures = Mapping[str, float | None]
+
+
+def answer_figures(
+    experiment: Experiment, folder: ResultsFolder, done: Sequence[Planned], progress: ProgressReporter
+) -> tuple[dict[str, Figures], dict[str, str]]:
+    """By system what the service says of its answers, and of those that could not be had, why; none when not asked for.
+
+    Raises:
+        InvalidInput: a corpus or a run cannot be read.
+    """
+    answers = experiment.answers
+    found: dict[str, Figures] = {}
+    failures: dict[str, str] = {}
+    meant = [each for each in done if answers is not None and _is_meant(each, answers)]
+    for name in dict.fromkeys(each.corpus for each in meant):
+        corpus = experiment.corpora[name].read(name, experiment.base)
+        for planned in meant:
+            if planned.corpus != name or answers is None:
+                continue
+            try:
+                found[planned.name] = _figures(planned, experiment, answers, folder, corpus=corpus, progress=progress)
+            except PlumblineError as error:
+                failures[f"{planned.name} (answers)"] = str(error)
+                progress.failed(f"{planned.name} (answers)", str(error))
+    return found, failures
+
+
+def _is_meant(planned: Planned, answers: Answers) -> bool:
+    return not answers.systems or any(planned.goes_by(name) for name in answers.systems)
+
+
+def _figures(
+    planned: Planned,
+    experiment: Experiment,
+    answers: Answers,
+    folder: ResultsFolder,
+    *,
+    corpus: Corpus,
+    progress: ProgressReporter,
+) -> Figures:
+    name, chunking = planned.name, experiment.chunkings[planned.chunking]
+    wanted = list(build_questions(planned, folder, corpus=corpus, chunking=chunking, k=answers.k))
+    with KeptLines(folder.answers(name)) as kept, KeptLines(folder.scores(name)) as scores:
+        told = ask_endpoint(wanted, answers, kept, lambda done, total: progress.stage(name, "answering", done, total))
+        return score_answers(
+            wanted, told, answers, scores, lambda done, total: progress.stage(name, "scoring", done, total)
+        )

@@ -1,0 +1,186 @@
+"""What every chunking makes: verbatim parts of a document's text, as chunks."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Annotated, Final, Literal, NamedTuple, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from plumbline.extras.lab.corpus import BODY, Chunk, Document
+from plumbline.extras.lab.outline import Section, split_sections
+from plumbline.extras.lab.text_lengths import MeasuredText, Pieces, Unit, load_text_measure, pack_runs
+from plumbline.judging.text.segmentation import split_sentences
+
+# A document cut into chunks, in order of their places.
+Cut = Callable[[Document], Iterator[Chunk]]
+
+# The field of a chunk that says under which headings it stands.
+HEADING: Final = "heading"
+
+
+class TextPart(NamedTuple):
+    """text[start:end); `heading` is None where the chunking knows of no headings."""
+
+    start: int
+    end: int
+    heading: str | None = None
+
+
+class Chunking(BaseModel):
+    """The settings of a chunking; `prepare` loads what it needs once."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def prepare(self) -> Cut:
+        """The function that cuts one document.
+
+        It gives chunks `<document id>#<n>`, n from 0. Each text is a stretch of the document's text without white space
+        at its ends, all that is no white space is in one, and a document without text is one chunk without text, so
+        that its other fields are found.
+
+        Raises:
+            InvalidInput: what the settings name is not there.
+        """
+        raise NotImplementedError
+
+
+def build_chunks(document: Document, parts: Iterable[TextPart]) -> Iterator[Chunk]:
+    """A chunk for each part; one that is empty where there is none."""
+    text = document.fields.get(BODY, "")
+    number = -1
+    for number, part in enumerate(parts):
+        yield _chunk(document, number, text, part)
+    if number < 0:
+        yield _chunk(document, 0, text, TextPart(0, 0))
+
+
+def _chunk(document: Document, number: int, text: str, part: TextPart) -> Chunk:
+    fields = {name: value for name, value in document.fields.items() if name != BODY}
+    if part.heading is not None:
+        fields[HEADING] = " > ".join(filter(None, (fields.get(HEADING), part.heading)))
+    fields[BODY] = text[part.start : part.end]
+    return Chunk(f"{document.id}#{number}", document.id, fields, part.start, part.end)
+
+
+_DEFAULT_SIZE = 200
+
+
+class SizedChunking(Chunking):
+    """Chunks of at most `size`."""
+
+    size: int = Field(default=_DEFAULT_SIZE, ge=1, description="The longest chunk, in units.")
+    unit: Unit = Field(
+        default="words",
+        description="Words (between blanks, or one Chinese or Japanese character), or a model's tokens.",
+    )
+    model: str | None = Field(
+        default=None, description="Whose tokens: a folder or hub id; left out: the built-in embedding model's."
+    )
+
+
+class WholeChunking(Chunking):
+    """Each document is one chunk, under its own id."""
+
+    kind: Literal["whole"]
+
+    def prepare(self) -> Cut:
+        """As `Chunking.prepare`, but for the id and for white space, which stays at the ends."""
+        return _whole
+
+
+def _whole(document: Document) -> Iterator[Chunk]:
+    text = document.fields.get(BODY, "")
+    yield Chunk(document.id, document.id, {**document.fields, BODY: text}, 0, len(text))
+
+
+class TokensChunking(SizedChunking):
+    """As many words as fit, then on from `overlap` before their end; a word is cut only where it alone is too long."""
+
+    kind: Literal["tokens"]
+    overlap: int = Field(default=0, ge=0, description="How much of a chunk the next one repeats at most, in units.")
+
+    @model_validator(mode="after")
+    def _overlap_is_less(self) -> Self:
+        if self.overlap >= self.size:
+            raise ValueError(f"overlap {self.overlap} is not less than size {self.size}")
+        return self
+
+    def prepare(self) -> Cut:
+        """As `Chunking.prepare`."""
+        measured = load_text_measure(self.unit, self.model)
+        return lambda document: build_chunks(document, self._parts(measured(document.fields.get(BODY, ""))))
+
+    def _parts(self, measured: MeasuredText) -> Iterator[TextPart]:
+        words = measured.words(0, len(measured.text), size=self.size)
+        for first, after in pack_runs(words.lengths, size=self.size, overlap=self.overlap):
+            yield TextPart(words.starts[first], words.ends[after - 1])
+
+
+class SentencesChunking(SizedChunking):
+    """Split into sentences, English and Chinese; cut one that is too long between words."""
+
+    kind: Literal["sentences"]
+    overlap: int = Field(default=0, ge=0, description="How many sentences of a chunk the next one repeats at most.")
+
+    def prepare(self) -> Cut:
+        """As `Chunking.prepare`."""
+        measured = load_text_measure(self.unit, self.model)
+        return lambda document: build_chunks(document, self._parts(measured(document.fields.get(BODY, ""))))
+
+    def _parts(self, measured: MeasuredText) -> Iterator[TextPart]:
+        found = split_long_sentences(measured, 0, len(measured.text), size=self.size)
+        for first, after in pack_runs(found.lengths, size=self.size, overlap=self.overlap, counts_pieces=True):
+            yield TextPart(found.starts[first], found.ends[after - 1])
+
+
+def split_long_sentences(measured: MeasuredText, start: int, end: int, *, size: int) -> Pieces:
+    """The sentences of a stretch; in place of one that is too long its longest runs of words."""
+    pieces = Pieces()
+    for sentence in split_sentences(measured.text[start:end]):
+        begin, stop = start + sentence.start, start + sentence.end
+        length = measured.length(begin, stop)
+        if length <= size:
+            pieces.add(begin, stop, length)
+            continue
+        words = measured.words(begin, stop, size=size)
+        for first, after in pack_runs(words.lengths, size=size):
+            pieces.add(words.starts[first], words.ends[after - 1], sum(words.lengths[first:after]))
+    return pieces
+
+
+class HeadingsChunking(SizedChunking):
+    """A section is a chunk where it fits. Else it is cut between paragraphs, a longer paragraph between sentences, a
+    longer sentence between words; as much as fits is one chunk.
+
+    Each chunk has the field `heading`: the headings above it, ` > ` between them; empty above the first.
+    """
+
+    kind: Literal["headings"]
+
+    def prepare(self) -> Cut:
+        """As `Chunking.prepare`."""
+        measured = load_text_measure(self.unit, self.model)
+        return lambda document: build_chunks(document, self._parts(measured(document.fields.get(BODY, ""))))
+
+    def _parts(self, measured: MeasuredText) -> Iterator[TextPart]:
+        for section in split_sections(measured.text):
+            for start, end in self._fitting(measured, section):
+                yield TextPart(start, end, section.path)
+
+    def _fitting(self, measured: MeasuredText, section: Section) -> Iterator[tuple[int, int]]:
+        if measured.length(section.start, section.end) <= self.size:
+            yield section.start, section.end
+            return
+        pieces = Pieces()
+        for block in section.blocks:
+            length = measured.length(block.start, block.end)
+            if length <= self.size:
+                pieces.add(block.start, block.end, length)
+            else:
+                pieces.extend(split_long_sentences(measured, block.start, block.end, size=self.size))
+        for first, after in pack_runs(pieces.lengths, size=self.size):
+            yield pieces.starts[first], pieces.ends[after - 1]
+
+
+AnyChunking = Annotated[
+    WholeChunking | TokensChunking | SentencesChunking | HeadingsChunking, Field(discriminator="kind")
+]

