@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Final
 
-from plumbline.rows.report.charts import place
+from plumbline.rows.report.page import percent_of_scale
 
 _WIDTH: Final = 900
 _HEIGHT: Final = 320
@@ -64,11 +64,11 @@ class Scale:
 
     def x(self, factor: float) -> float:
         """From the panel's left side."""
-        return _PANEL * place(math.log(factor), 0.0, math.log(self.factors[-1])) / 100
+        return _PANEL * percent_of_scale(math.log(factor), 0.0, math.log(self.factors[-1])) / 100
 
     def y(self, seconds: float) -> float:
         """From the top of the drawing."""
-        return _TOP + _DEPTH * (1 - place(math.log10(seconds), self.low, self.high - self.low) / 100)
+        return _TOP + _DEPTH * (1 - percent_of_scale(math.log10(seconds), self.low, self.high - self.low) / 100)
 
 
 def _panel(number: int, axis: str, lines: Mapping[str, Sequence[float]], scale: Scale) -> Iterator[str]:

@@ -18,7 +18,7 @@ from plumbline.judging.text.sample import Sample
 from plumbline.rows.records.columns import ColumnMap
 from plumbline.rows.records.reading import read_records
 from plumbline.rows.records.record import ReadPosition, Record, RecordProblem
-from plumbline.rows.records.safe_cells import original_text, safe_text
+from plumbline.rows.records.result_table import original_text, safe_text
 from plumbline.rows.records.writing import ResultWriter
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.text("\"',\\[]{}\t\r\n =@-x磨", max_size=12)

@@ -9,7 +9,7 @@ from plumbline.rows.report.building import build_report
 from plumbline.rows.report.gates import GateOutcome
 from plumbline.rows.report.junit import junit_xml
 from plumbline.rows.report.markdown import escaped, markdown_summary
-from plumbline.rows.report.shown_text import visible, xml_text
+from plumbline.rows.report.texts import visible, xml_text
 from tests.making.result_rows import scored_line
 from tests.reading.report_html import HOSTILE, Page, hostile_page, hostile_report
 

@@ -75,7 +75,7 @@ FENCES: dict[str, set[str] | None] = {
         "extras/lab",
         "judging/tiers/judgement_record.py",
     },
-    "jinja2": {"rows/report/page.py", "rows/report/lone_page.py", "extras/lab/report/page.py"},
+    "jinja2": {"rows/report/page.py", "rows/report/standalone_html.py", "extras/lab/report/page.py"},
     "markupsafe": {"rows/report/page.py", "extras/lab/report/page.py"},
     "re2": {"retrieval/ids.py"},
     "pyarrow": {"retrieval", "rows/records", "extras/cluster"},

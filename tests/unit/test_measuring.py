@@ -2,8 +2,8 @@
 
 import pytest
 
+from plumbline.extras.calibration.calibrating import measure_rows, measuring_tier
 from plumbline.extras.calibration.labels import LabelledRow
-from plumbline.extras.calibration.measuring import measure_rows, measuring_tier
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.tiers.lexical import MODEL
 from plumbline.judging.tiers.support.lexical_features import CHARACTER_MEASURES, WORD_MEASURES

@@ -9,9 +9,8 @@ import pytest
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.json_rows import JsonArrayRows, JsonLineRows
-from plumbline.rows.records.reading import read_records
+from plumbline.rows.records.reading import SeenIds, read_records
 from plumbline.rows.records.record import BadRow, ReadPosition
-from plumbline.rows.records.seen_ids import SeenIds
 from tests.making.record_files import MILL, json_lines, mills, read_all, write_file
 
 HEADER = "custom_id,question,contexts,answer\n"

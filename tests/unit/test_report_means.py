@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from plumbline.ground.uncertainty import bootstrap_interval
-from plumbline.rows.report.means import MeanTally, complement
+from plumbline.rows.report.tallies import MeanTally, complement
 
 
 def tally_of(values: list[float], *, low: float = 0.0, width: float = 1.0) -> MeanTally:

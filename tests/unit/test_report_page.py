@@ -11,15 +11,14 @@ import pytest
 
 from plumbline.rows.report import page as page_module
 from plumbline.rows.report.building import build_report
-from plumbline.rows.report.chinese import CHINESE
-from plumbline.rows.report.english import ENGLISH
 from plumbline.rows.report.page import render_html
 from plumbline.rows.report.shown_rows import GRAVEST_FIRST, shown_row
-from plumbline.rows.report.shown_text import one_line, visible
+from plumbline.rows.report.texts import load_words, one_line, visible
 from plumbline.schemas.report import ReportLanguage
 from tests.making.result_rows import claim, error_line, result_line, scored_line
 from tests.reading.report_html import HOSTILE, Page, colours, contrast, hostile_page
 
+ENGLISH, CHINESE = load_words("en"), load_words("zh")
 PARTS = Path(page_module.__file__).parent / "page_parts"
 CSS = "".join((PARTS / name).read_text(encoding="utf-8") for name in ("base.css", "page.css"))
 LINES = [

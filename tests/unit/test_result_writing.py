@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.rows.records.result_columns import RESULT_COLUMNS, flat_result
-from plumbline.rows.records.safe_cells import original_text, safe_text
+from plumbline.rows.records.result_table import RESULT_COLUMNS, flat_result, original_text, safe_text
 from plumbline.rows.records.writing import ResultWriter
 from tests.making.record_files import write_and_fail
 

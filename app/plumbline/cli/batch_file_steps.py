@@ -1,17 +1,19 @@
-"""The steps of `plumbline batch-file`, which are slow to import."""
+"""The steps of `plumbline batch-file`, slow to import, and their output."""
 
 import argparse
 import asyncio
 import secrets
+import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, cast
 
 from plumbline import __version__
-from plumbline.cli.batch_file_words import note, out, say_estimate, say_open, say_troubles, summed
 from plumbline.extras.provider_batches.batch_assembly import (
     Choices,
     batch_api,
+    cost_of,
     prompt_digests,
     row_limits,
     row_scorer,
@@ -31,7 +33,7 @@ from plumbline.extras.provider_batches.manifest import (
 )
 from plumbline.extras.provider_batches.preparing import prepare as prepare_rows
 from plumbline.extras.provider_batches.reply_index import ReplyIndex
-from plumbline.extras.provider_batches.request_files import TEST_MODEL, RequestFiles, limits_of
+from plumbline.extras.provider_batches.request_files import TEST_MODEL, RequestFile, RequestFiles, limits_of
 from plumbline.extras.provider_batches.rows_asked import Estimate
 from plumbline.extras.provider_batches.sending import Submission, described, fetch, refresh, wait_until_ended
 from plumbline.extras.provider_batches.sending import submit as submit_files
@@ -41,6 +43,7 @@ from plumbline.ground.settings import Settings, load_settings
 from plumbline.ground.telemetry import configure_logging
 from plumbline.rows.records.reading import RecordReader, read_records
 from plumbline.rows.scored_row import RowTally
+from plumbline.schemas.batch import BatchSummary
 from plumbline.schemas.evaluation import TierName
 
 _INCOMPLETE: Final = 3
@@ -235,3 +238,71 @@ def _settings() -> Settings:
     # Every row whose question is open fails tier llm; the attempts of each row say so.
     configure_logging("ERROR")
     return settings
+
+
+# As the calls of the service expect it.
+_EXPECTED_OUTPUT_TOKENS: Final = 512
+
+
+def say_estimate(settings: Settings, manifest: Manifest, estimate: Estimate, factor: float) -> None:
+    """What is to be asked, and what it may cost."""
+    asked = estimate.rows - estimate.invalid - estimate.decided - estimate.unaskable
+    out(
+        f"{estimate.rows} rows: {asked} to be asked, "
+        f"{estimate.decided} decided without a judge, {estimate.unaskable} too long for it, {estimate.invalid} invalid"
+    )
+    expected = min(estimate.max_output_tokens, estimate.requests * _EXPECTED_OUTPUT_TOKENS)
+    out(
+        f"{estimate.requests} requests to {manifest.judge.model}: about {estimate.prompt_tokens} tokens in, "
+        f"{expected} out, {estimate.max_output_tokens} at most; second looks, where asked for, come on top"
+    )
+    tokens_out = (expected, estimate.max_output_tokens)
+    costs = [
+        cost_of(settings, manifest, prompt_tokens=estimate.prompt_tokens, output_tokens=tokens, factor=factor)
+        for tokens in tokens_out
+    ]
+    if costs[0] is None or costs[1] is None:
+        out(f"cost: not known; PLUMBLINE_LLM_PRICES has no price of {manifest.judge.model}")
+    else:
+        out(f"cost: about {costs[0]:.4f}, at most {costs[1]:.4f}, at {factor:g} of the price table's prices")
+
+
+def say_troubles(files: Sequence[RequestFile], states: BatchStates, index: ReplyIndex) -> None:
+    """Batches that did not end well, and lines of replies that were passed over."""
+    for file in files:
+        batch = states.of(file.name).batch
+        if batch is not None and (batch.status != "completed" or batch.failed):
+            note(f"{file.name}: {described(states.of(file.name))}")
+    odd = {"unreadable": index.unreadable, "of no question": index.unasked, "repeated": index.repeated}
+    if any(odd.values()):
+        counts = ", ".join(f"{count} {name}" for name, count in odd.items() if count)
+        note(f"lines of replies passed over: {counts}")
+
+
+def say_open(estimate: Estimate, names: Sequence[str]) -> None:
+    """Questions that have no reply yet."""
+    if names:
+        out(f"written: {', '.join(names)}, {estimate.requests} questions that are still open; submit and collect again")
+    else:
+        out(f"{estimate.requests} questions are still open; --next-round writes them as files to be submitted")
+
+
+def summed(summary: BatchSummary) -> str:
+    """What became of all rows, in one line."""
+    tiers = ", ".join(f"{name} {count}" for name, count in summary.tiers.model_dump().items() if count) or "none"
+    cost = "not known" if summary.usage.cost is None else f"{summary.usage.cost:.4f}"
+    return (
+        f"{summary.rows} rows: {summary.judged} judged, {summary.abstained} abstained, {summary.empty_answer} empty, "
+        f"{summary.not_judged} not judged, {summary.errors} errors; tiers: {tiers}; {summary.degraded} degraded; "
+        f"tokens {summary.usage.prompt_tokens} in, {summary.usage.completion_tokens} out; cost {cost}"
+    )
+
+
+def out(line: str) -> None:
+    """One line for who reads the outcome."""
+    sys.stdout.write(f"{line}\n")
+
+
+def note(line: str) -> None:
+    """One line for who watches."""
+    sys.stderr.write(f"{line}\n")

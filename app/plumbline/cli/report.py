@@ -89,7 +89,7 @@ def _built(options: argparse.Namespace) -> "Report":
 
 def _lines(path: Path) -> Iterator[bytes | None]:
     """The lines of a file; None for one that is too long."""
-    from plumbline.rows.records.text_lines import TextLines  # noqa: PLC0415
+    from plumbline.rows.records.data_file import TextLines  # noqa: PLC0415
 
     lines = TextLines(path)
     try:

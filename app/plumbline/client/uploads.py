@@ -12,8 +12,8 @@ from pydantic import BaseModel
 from plumbline.client.samples import json_bytes, sample_value
 from plumbline.ground.errors import InvalidInput
 from plumbline.judging.text.sample import Sample
+from plumbline.rows.records.data_file import parse_row_format
 from plumbline.rows.records.record import Record
-from plumbline.rows.records.row_forms import row_form
 
 AnyRow = Mapping[str, Any] | BaseModel | Sample | Record
 
@@ -34,7 +34,7 @@ def opened(path: str | os.PathLike[str], form: str | None) -> Iterator[Upload]:
         InvalidInput: its form is not known, or it cannot be opened.
     """
     place = Path(path)
-    known = row_form(place, form)
+    known = parse_row_format(place, form)
     try:
         file = place.open("rb")
     except OSError as error:

@@ -8,7 +8,7 @@ from typing import BinaryIO, Final, Self
 
 from plumbline.cli.score.written_rows import WrittenRow, read_written
 from plumbline.ground.errors import InvalidInput
-from plumbline.rows.records.torn_line import drop_torn_line
+from plumbline.rows.records.data_file import drop_torn_line
 
 _LOCK_TRIES: Final = 10
 

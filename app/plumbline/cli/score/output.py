@@ -9,7 +9,7 @@ import msgspec
 from plumbline.cli.score.journal import Journal
 from plumbline.cli.score.run_state import RunState, differences, load_state, save_state
 from plumbline.ground.errors import InvalidInput
-from plumbline.rows.records.row_forms import row_form
+from plumbline.rows.records.data_file import parse_row_format
 from plumbline.rows.records.writing import ResultWriter
 
 _RESTART: Final = "--restart begins anew"
@@ -30,7 +30,7 @@ def result_files(path: Path, form: str | None = None) -> ResultFiles:
     Raises:
         InvalidInput: its form is unknown, or none that results are written in.
     """
-    form_, name = row_form(path, form), path.name
+    form_, name = parse_row_format(path, form), path.name
     if form_ == "json" or (form is None and name.lower().endswith(".gz")):
         raise InvalidInput("results are written as jsonl, csv, tsv or parquet, not compressed", place=name)
     target = path.resolve()

@@ -95,7 +95,7 @@ def share_of(source: Source, limit: int | None) -> Callable[[ReadPosition], floa
 
 def _extent(source: Source) -> tuple[int | None, Callable[[ReadPosition], int]]:
     if source.form == "parquet":
-        from plumbline.rows.records.parquet_rows import load_pyarrow  # noqa: PLC0415 - heavy, and an extra
+        from plumbline.rows.records.parquet_files import load_pyarrow  # noqa: PLC0415 - heavy, and an extra
 
         return load_pyarrow(source.path.name).read_metadata(source.path).num_rows, lambda position: position.row
     with source.path.open("rb") as file:

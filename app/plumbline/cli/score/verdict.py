@@ -111,7 +111,7 @@ def _baseline(path: Path) -> "Baseline":
 
 
 def _lines(path: Path) -> Iterator[bytes | None]:
-    from plumbline.rows.records.text_lines import TextLines  # noqa: PLC0415
+    from plumbline.rows.records.data_file import TextLines  # noqa: PLC0415
 
     with contextlib.closing(TextLines(path)) as lines:
         while (line := lines.next_line()) is not None:

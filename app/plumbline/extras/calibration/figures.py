@@ -7,15 +7,17 @@ from typing import Final, Literal
 
 import numpy as np
 
-from plumbline.extras.calibration.draws import (
+from plumbline.extras.calibration.resampling import (
+    DatasetRows,
     DrawPlan,
     DrawsByFigure,
     FigureName,
     ReliabilityBin,
+    ScoredRows,
     Weighing,
+    by_dataset,
     number_or_none,
 )
-from plumbline.extras.calibration.resampling import DatasetRows, ScoredRows, by_dataset
 from plumbline.extras.calibration.weighted import FloatArray
 from plumbline.ground.errors import InvalidInput
 

@@ -11,8 +11,7 @@ from typing import Final, NoReturn
 from plumbline.ground.errors import InvalidInput
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.words import normalise
-from plumbline.rows.records.record import BadRow
-from plumbline.rows.records.value_kinds import checked_text, kind_of
+from plumbline.rows.records.record import BadRow, checked_text, kind_of
 
 _MAX_SHOWN: Final = 40
 _CLUSTER_DIGITS: Final = 16

@@ -6,12 +6,11 @@ from typing import Final, NamedTuple
 
 from plumbline.extras.cluster.places import data_file
 from plumbline.rows.records.columns import ColumnMap
-from plumbline.rows.records.parquet_rows import ParquetRows
-from plumbline.rows.records.reading import RowSource, open_rows, read_records
+from plumbline.rows.records.data_file import DataFile
+from plumbline.rows.records.parquet_files import ParquetRows
+from plumbline.rows.records.reading import RowSource, SeenIds, open_rows, read_records
 from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, Record, RecordProblem
 from plumbline.rows.records.record_fields import custom_id_of
-from plumbline.rows.records.seen_ids import SeenIds
-from plumbline.rows.records.text_lines import DataFile
 
 # Of text. A block is held in memory while it is scored.
 _MAX_BLOCK_BYTES: Final = 64 * 1024 * 1024

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.rows.records.text_lines import DataFile
+from plumbline.rows.records.data_file import DataFile
 
 _PARTIAL = ".partial"
 

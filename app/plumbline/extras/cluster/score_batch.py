@@ -13,7 +13,7 @@ from plumbline.ground.settings import Settings
 from plumbline.rows.records.columns import ColumnMap
 from plumbline.rows.records.reading import chosen_columns, record_or_problem
 from plumbline.rows.records.record import Record, RecordProblem
-from plumbline.rows.records.result_columns import RESULT_COLUMNS, flat_result
+from plumbline.rows.records.result_table import RESULT_COLUMNS, flat_result
 from plumbline.rows.row_scorer import RowScorer
 from plumbline.rows.scored_row import ScoredRow
 from plumbline.schemas.evaluation import EvaluationOptions

@@ -21,7 +21,7 @@ from plumbline.extras.lab.run_files import best_first, load_run
 from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.errors import InvalidInput, PlumblineError
 from plumbline.retrieval.run import Run
-from plumbline.rows.records.torn_line import drop_torn_line
+from plumbline.rows.records.data_file import drop_torn_line
 
 
 class KeptLines:

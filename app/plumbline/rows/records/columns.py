@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Final
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.rows.records.value_kinds import shown
+from plumbline.rows.records.record import shown
 
 _MAX_COLUMNS_SHOWN: Final = 20
 _FIELDS: Final = ("question", "contexts", "answer", "reference", "custom_id")

@@ -8,9 +8,8 @@ from typing import Final, NoReturn
 import msgspec
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.rows.records.record import BadRow, RawRow, ReadPosition
-from plumbline.rows.records.text_lines import MAX_ROW_BYTES, ByteStream, DataFile, TextLines, too_long
-from plumbline.rows.records.value_kinds import kind_of
+from plumbline.rows.records.data_file import MAX_ROW_BYTES, ByteStream, DataFile, TextLines, too_long
+from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, kind_of
 
 _WANTED: Final = "one JSON object"
 _BLOCK_BYTES: Final = 256 * 1024

@@ -1,7 +1,9 @@
-"""Records from a data file of any size: rows one at a time, bad ones reported, and a place to go on from."""
+"""Records from a data file of any size: one row at a time, bad rows reported, resumable."""
 
+from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from hashlib import blake2b
 from typing import Final, Protocol, Self
 
 from plumbline.ground.errors import InvalidInput
@@ -12,15 +14,12 @@ from plumbline.rows.records.columns import (
     named_columns,
     preset_columns,
 )
+from plumbline.rows.records.data_file import DataFile, parse_row_format
 from plumbline.rows.records.json_rows import JsonArrayRows, JsonLineRows
-from plumbline.rows.records.parquet_rows import ParquetRows
-from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, Record, RecordProblem
+from plumbline.rows.records.parquet_files import ParquetRows
+from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, Record, RecordProblem, shown
 from plumbline.rows.records.record_fields import custom_id_of, record_of
-from plumbline.rows.records.row_forms import row_form
-from plumbline.rows.records.seen_ids import SeenIds
 from plumbline.rows.records.table_rows import TableRows
-from plumbline.rows.records.text_lines import DataFile
-from plumbline.rows.records.value_kinds import shown
 
 # Rows that are looked at for columns; a file whose first rows are all unknown is in another form.
 _ROWS_LOOKED_AT: Final = 100
@@ -82,7 +81,7 @@ class RecordReader(Iterator[Record | RecordProblem]):
         seen_ids: Iterable[str] = (),
     ) -> None:
         self.name = path.name
-        self.format = row_form(path, format)
+        self.format = parse_row_format(path, format)
         self.position = start or ReadPosition()
         open_source = _SOURCES[self.format]
         try:
@@ -136,7 +135,7 @@ def open_rows(path: DataFile, form: str) -> RowSource:
     return _SOURCES[form](path, ReadPosition())
 
 
-def record_or_problem(raw: RawRow, columns: ColumnMap, seen: SeenIds | None = None) -> Record | RecordProblem:
+def record_or_problem(raw: RawRow, columns: ColumnMap, seen: "SeenIds | None" = None) -> Record | RecordProblem:
     """The record of a row, or why it is none; `seen` has the ids of the rows before it, and takes its own."""
     custom_id: str | None = None
     try:
@@ -209,3 +208,60 @@ def _dotted(fields: Mapping[str, object]) -> Iterator[str]:
     body = fields.get("body")
     if isinstance(body, Mapping):
         yield from (f"body.{name}" for name in body)
+
+
+_FIRST_SLOTS: Final = 1 << 10
+# 128 MiB: 12.5 million ids
+_MAX_SLOTS: Final = 1 << 24
+_HASH_BYTES: Final = 8
+
+
+class SeenIds:
+    """A set of ids, kept as 64-bit hashes in an open table: at most 21 bytes an id, 128 MiB in all.
+
+    Among 10^7 ids the chance that any two share a hash is 3 in a million (n^2 / 2^65). Past 12.5 million ids the first
+    12.5 million stay known and no others are added.
+    """
+
+    def __init__(self, ids: Iterable[str] = (), *, max_slots: int = _MAX_SLOTS) -> None:
+        self._max_slots = max_slots
+        self._count = 0
+        self._table = _empty(min(_FIRST_SLOTS, max_slots))
+        for each in ids:
+            self.add(each)
+
+    def add(self, text: str) -> bool:
+        """Whether the id was there already; it is now, where there is room."""
+        # 0 marks a free slot
+        key = int.from_bytes(blake2b(text.encode("utf-8"), digest_size=_HASH_BYTES).digest(), "little") or 1
+        slot = _slot_of(key, self._table)
+        if self._table[slot]:
+            return True
+        if 4 * (self._count + 1) <= 3 * len(self._table):
+            self._table[slot] = key
+            self._count += 1
+        elif len(self._table) < self._max_slots:
+            self._grow()
+            self._table[_slot_of(key, self._table)] = key
+            self._count += 1
+        return False
+
+    def _grow(self) -> None:
+        table = _empty(2 * len(self._table))
+        for key in self._table:
+            if key:
+                table[_slot_of(key, table)] = key
+        self._table = table
+
+
+def _empty(slots: int) -> "array[int]":
+    return array("Q", [0]) * slots
+
+
+def _slot_of(key: int, table: "array[int]") -> int:
+    """Where the key stands, or the free slot where it would."""
+    mask = len(table) - 1
+    slot = key & mask
+    while table[slot] and table[slot] != key:
+        slot = (slot + 1) & mask
+    return slot

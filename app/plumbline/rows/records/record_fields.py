@@ -8,8 +8,7 @@ from urllib.parse import urlsplit
 
 from plumbline.judging.text.sample import Sample
 from plumbline.rows.records.columns import ColumnMap
-from plumbline.rows.records.record import BadRow, RawRow, Record
-from plumbline.rows.records.value_kinds import checked_text, shown
+from plumbline.rows.records.record import BadRow, RawRow, Record, checked_text, shown
 
 _MAX_ID_CHARACTERS: Final = 200
 _EVALUATIONS: Final = "/v1/evaluations"

@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.rows.records.record import BadRow, RawRow, ReadPosition
-from plumbline.rows.records.text_lines import MAX_ROW_BYTES, DataFile, TextLine, TextLines, too_long
-from plumbline.rows.records.value_kinds import shown
+from plumbline.rows.records.data_file import MAX_ROW_BYTES, DataFile, TextLine, TextLines, too_long
+from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, shown
 
 _QUOTED: Final = re.compile(r'(?:[^"]++|"")*+')
 # What a line that is held takes beside its bytes, so that millions of empty ones are bounded too

@@ -10,11 +10,9 @@ from typing import BinaryIO, Final, Protocol, Self
 import msgspec
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.rows.records.parquet_results import ParquetResults
-from plumbline.rows.records.result_columns import RESULT_COLUMNS, flat_result
-from plumbline.rows.records.row_forms import row_form
-from plumbline.rows.records.safe_cells import cell_of, table_line
-from plumbline.rows.records.torn_line import drop_torn_line
+from plumbline.rows.records.data_file import drop_torn_line, parse_row_format
+from plumbline.rows.records.parquet_files import ParquetResults
+from plumbline.rows.records.result_table import RESULT_COLUMNS, cell_of, flat_result, table_line
 
 _PARTIAL: Final = ".partial"
 _DELIMITER: Final = {"csv": ",", "tsv": "\t"}
@@ -129,7 +127,7 @@ class ResultWriter:
 
 
 def _writable_form(path: Path, named: str | None, *, resume: bool) -> str:
-    form = row_form(path, named)
+    form = parse_row_format(path, named)
     if form == "json" or (named is None and path.name.lower().endswith(".gz")):
         raise InvalidInput("results are written as jsonl, csv, tsv or parquet, not compressed", place=path.name)
     if resume and form != "jsonl":

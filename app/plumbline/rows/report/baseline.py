@@ -9,9 +9,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from plumbline.rows.report.means import MeanTally
 from plumbline.rows.report.result_lines import LineProblem, LineReader, ResultRow
-from plumbline.rows.report.tallies import TIERS
+from plumbline.rows.report.tallies import TIERS, MeanTally
 from plumbline.schemas.report import Comparison, ReportTier, RowMove, TierComparison
 
 _HASH_BYTES: Final = 8

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from plumbline.rows.report.baseline import Baseline, ComparisonTally
-from plumbline.rows.report.kept_rows import KeptRow, KeptRows
-from plumbline.rows.report.means import METHOD
 from plumbline.rows.report.result_lines import LineProblem, LineReader, ResultRow
-from plumbline.rows.report.tallies import TIERS, RowTally, ScoreTallies, TierTally, verdict_counts
+from plumbline.rows.report.shown_rows import KeptRow, KeptRows
+from plumbline.rows.report.tallies import METHOD, TIERS, RowTally, ScoreTallies, TierTally, verdict_counts
 from plumbline.schemas.evaluation import VerdictCounts
 from plumbline.schemas.report import BadLine, Comparison, ReportSummary, ReportTier, ScoreMeans, WorstRow
 

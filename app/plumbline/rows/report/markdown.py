@@ -6,11 +6,9 @@ from typing import Final
 
 from plumbline.rows.report.building import Report
 from plumbline.rows.report.gates import GateOutcome
-from plumbline.rows.report.kept_rows import KeptRow
 from plumbline.rows.report.result_lines import Verdict
-from plumbline.rows.report.shown_rows import GRAVEST_FIRST
-from plumbline.rows.report.shown_text import one_line
-from plumbline.rows.report.wording import words_in
+from plumbline.rows.report.shown_rows import GRAVEST_FIRST, KeptRow
+from plumbline.rows.report.texts import load_words, one_line
 from plumbline.schemas.report import Comparison, ReportLanguage, ReportSummary, ScoreMean, ScoreMeans
 
 DEFAULT_ROWS: Final = 10
@@ -36,7 +34,7 @@ def markdown_summary(
     Args:
         rows: how many of the worst rows are told.
     """
-    words, summary = words_in(language), report.summary
+    words, summary = load_words(language), report.summary
     parts = [f"## {escaped(title) if title else words['title']}"]
     parts += _gates(gates, words) if gates else []
     parts += _scores(summary, words)

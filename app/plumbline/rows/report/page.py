@@ -1,23 +1,21 @@
-"""The report as one HTML page that loads nothing, sends nothing and runs no script but its own."""
+"""The report as one standalone HTML page."""
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from jinja2 import Environment
 from markupsafe import Markup
 
 from plumbline import __version__
-from plumbline.rows.report import charts
 from plumbline.rows.report.building import Report
 from plumbline.rows.report.gates import GateOutcome
-from plumbline.rows.report.lone_page import BASE_STYLE, part, policy, templates_in
-from plumbline.rows.report.means import PARTS, RESAMPLES, SEED
 from plumbline.rows.report.shown_rows import GRAVEST_FIRST, shown_row
-from plumbline.rows.report.shown_text import one_line, visible
-from plumbline.rows.report.wording import words_in
+from plumbline.rows.report.standalone_html import BASE_STYLE, build_environment, content_security_policy, read_part
+from plumbline.rows.report.tallies import PARTS, RESAMPLES, SEED
+from plumbline.rows.report.texts import load_words, one_line, visible
 from plumbline.schemas.evaluation import VerdictCounts
 from plumbline.schemas.report import ReportLanguage, ReportRowStatus, StatusCounts
 
@@ -27,6 +25,12 @@ _STATUSES: Final[tuple[ReportRowStatus, ...]] = ("judged", "abstained", "empty_a
 _LONGEST_TITLE: Final = 200
 # Verdicts as a bar reads from good to bad.
 _BAR_ORDER: Final = ("supported", "partial", "not_mentioned", "contradicted", "not_a_claim")
+_CHART_WIDTH: Final = 360
+_BASE: Final = 145
+_HEIGHT: Final = 125
+_GAP: Final = 2.0
+# A bar with rows in it must not vanish beside one with a million.
+_LEAST_HEIGHT: Final = 1.5
 
 
 def render_html(
@@ -44,14 +48,14 @@ def render_html(
         gates: outcomes to show before the scores.
         made_at: default: now.
     """
-    words = words_in(language)
-    style, script = part(BASE_STYLE) + part(_PARTS / "page.css"), part(_PARTS / "page.js")
+    words = load_words(language)
+    style, script = read_part(BASE_STYLE) + read_part(_PARTS / "page.css"), read_part(_PARTS / "page.js")
     rows = [shown_row(kept, rank) for rank, kept in enumerate((*report.worst, *report.unscored))]
     page = _environment().get_template("page.html")
     return page.render(
         words=words,
         html_lang=_HTML_LANG[language],
-        policy=policy(style, script),
+        policy=content_security_policy(style, script),
         style=Markup(style),  # noqa: S704 -- ours
         script=Markup(script),  # noqa: S704 -- ours
         version=__version__,
@@ -72,7 +76,63 @@ def render_html(
 
 @functools.cache
 def _environment() -> Environment:
-    return templates_in(_PARTS, _FILTERS)
+    return build_environment(_PARTS, _FILTERS)
+
+
+class _HistogramBar(NamedTuple):
+    """A bar of the histogram in SVG units; `low` and `high` bound its scores."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    low: str
+    high: str
+    rows: int
+
+
+class _StackPart(NamedTuple):
+    """A part of a stacked bar, in percent of its width."""
+
+    name: str
+    x: float
+    width: float
+
+
+def _histogram_bars(histogram: Sequence[int]) -> list[_HistogramBar]:
+    """Return the bars that are not empty, left to right."""
+    step, most = _CHART_WIDTH / len(histogram), max(histogram)
+    return [
+        _HistogramBar(
+            x=round(place * step + _GAP / 2, 2),
+            y=round(_BASE - height, 2),
+            width=round(step - _GAP, 2),
+            height=round(height, 2),
+            low=f"{place / len(histogram):.2f}",
+            high=f"{(place + 1) / len(histogram):.2f}",
+            rows=count,
+        )
+        for place, count in enumerate(histogram)
+        if count
+        for height in [max(_LEAST_HEIGHT, _HEIGHT * count / most)]
+    ]
+
+
+def _stack_parts(counts: Sequence[tuple[str, int]]) -> list[_StackPart]:
+    """Return the parts of a stacked bar in the order given; none if all counts are 0."""
+    total = sum(count for _, count in counts)
+    found, x = [], 0.0
+    for name, count in counts:
+        if count:
+            width = 100.0 * count / total
+            found.append(_StackPart(name, round(x, 3), round(width, 3)))
+            x += width
+    return found
+
+
+def percent_of_scale(value: float, low: float, width: float) -> float:
+    """Return the position of a value on a scale, in percent."""
+    return round(100.0 * (value - low) / width, 2)
 
 
 def _in_order(names: Any) -> list[Any]:
@@ -98,12 +158,12 @@ def _money(cost: float) -> str:
 
 
 _FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
-    "columns": charts.columns,
+    "columns": _histogram_bars,
     "count": lambda number: f"{number:,}",
     "fill": _fill,
     "money": _money,
-    "parts": charts.parts,
-    "place": charts.place,
+    "parts": _stack_parts,
+    "place": percent_of_scale,
     "share": lambda share: f"{share:.3f}",
     "short": lambda number: f"{number:g}",
     "signed": lambda number: f"{number:+.3f}".replace("-", "−"),

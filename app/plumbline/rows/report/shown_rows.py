@@ -1,12 +1,147 @@
-"""A kept row as it is shown: each sentence with its claims, and the gravest verdict among them."""
+"""The rows that a report shows: the worst of each tier, some of each unscored status; bounded in number and bytes."""
 
+import heapq
+from collections import Counter
 from dataclasses import dataclass
 from typing import Final, NamedTuple, cast
 
-from plumbline.rows.report.kept_rows import KeptRow
-from plumbline.rows.report.result_lines import Claim, Fault, Result, Verdict
-from plumbline.rows.report.shown_text import one_line
+import msgspec
+
+from plumbline.rows.report.result_lines import Attempt, Claim, Fault, Result, ResultRow, Verdict
+from plumbline.rows.report.tallies import TIERS
+from plumbline.rows.report.texts import one_line
 from plumbline.schemas.report import ReportRowStatus, ReportTier
+
+UNSCORED: Final[tuple[ReportRowStatus, ...]] = ("error", "not_judged", "abstained", "empty_answer")
+MOST_UNSCORED: Final = 50
+# Longer ones are shortened before they are kept: what 400 rows hold then stays within some dozen megabytes.
+_LONG_LINE: Final = 128 * 1024
+_MOST_CHARACTERS: Final = 600
+_MOST_PARTS: Final = 60
+_MOST_QUOTES: Final = 3
+
+
+class KeptRow(NamedTuple):
+    """A row that is shown; `is_cut`: not everything of it is."""
+
+    row: ResultRow
+    is_cut: bool
+
+
+class _Badness(NamedTuple):
+    """More is worse; `earlier_seen` is another for each row, so no two are equal."""
+
+    unfaithfulness: float
+    contradicted: int
+    earlier: int
+    earlier_seen: int
+
+
+class _Placed(NamedTuple):
+    badness: _Badness
+    kept: KeptRow
+
+
+class KeptRows:
+    """Keeps the `worst` rows with the lowest faithfulness of each tier, and the first 50 of each unscored status."""
+
+    def __init__(self, worst: int) -> None:
+        self._worst = worst
+        self._heaps: dict[ReportTier, list[_Placed]] = {tier: [] for tier in TIERS}
+        self._scored: Counter[ReportTier] = Counter()
+        self._unscored: dict[ReportRowStatus, list[KeptRow]] = {status: [] for status in UNSCORED}
+
+    def add(self, row: ResultRow, *, size: int) -> None:
+        """Looks at a row whose line has `size` bytes."""
+        scored = row.scored
+        if scored is None or row.result is None:
+            kept = self._unscored[row.status]
+            if len(kept) < MOST_UNSCORED:
+                kept.append(_kept(row, size))
+            return
+        self._scored[scored.tier] += 1
+        heap = self._heaps[scored.tier]
+        # The least bad of the kept ones lies on top. Among equals: fewer contradictions, later rows.
+        bad = _Badness(-scored.faithfulness, row.result.counts.contradicted, -row.row, -self._scored.total())
+        if len(heap) < self._worst:
+            heapq.heappush(heap, _Placed(bad, _kept(row, size)))
+        elif self._worst and bad > heap[0].badness:
+            heapq.heapreplace(heap, _Placed(bad, _kept(row, size)))
+
+    def worst(self) -> tuple[KeptRow, ...]:
+        """At most `worst` rows, tier by tier, lowest faithfulness first.
+
+        Each tier has places by its number of rows, at least one, since its scores compare with no other tier's.
+        """
+        places = self._places()
+        return tuple(each.kept for tier in places for each in heapq.nlargest(places[tier], self._heaps[tier]))
+
+    def unscored(self) -> tuple[KeptRow, ...]:
+        """The rows without a score, errors first."""
+        return tuple(kept for status in UNSCORED for kept in self._unscored[status])
+
+    def _places(self) -> dict[ReportTier, int]:
+        total = self._scored.total()
+        places = {tier: max(1, self._worst * self._scored[tier] // total) for tier in TIERS if self._scored[tier]}
+        # What rounding left over, or took too much, is the largest tier's.
+        for tier, _ in self._scored.most_common():
+            room = self._worst - sum(places.values())
+            places[tier] = min(max(0, places[tier] + room), len(self._heaps[tier]))
+        return places
+
+
+def _kept(row: ResultRow, size: int) -> KeptRow:
+    if size <= _LONG_LINE:
+        return KeptRow(row, is_cut=False)
+    custom_id = None if row.custom_id is None else _short(row.custom_id)
+    result = None if row.result is None else _short_result(row.result)
+    error = None if row.error is None else _short_error(row.error)
+    return KeptRow(msgspec.structs.replace(row, custom_id=custom_id, result=result, error=error), is_cut=True)
+
+
+def _short_result(result: Result) -> Result:
+    return msgspec.structs.replace(
+        result,
+        sentences=[msgspec.structs.replace(each, text=_short(each.text)) for each in result.sentences[:_MOST_PARTS]],
+        claims=[_short_claim(claim) for claim in result.claims[:_MOST_PARTS]],
+        attempts=[_short_attempt(attempt) for attempt in result.attempts[: len(TIERS)]],
+        flags=_short_all(result.flags),
+        warnings=_short_all(result.warnings),
+    )
+
+
+def _short_claim(claim: Claim) -> Claim:
+    return msgspec.structs.replace(
+        claim,
+        text=_short(claim.text),
+        reason=None if claim.reason is None else _short(claim.reason),
+        evidence=[msgspec.structs.replace(each, quote=_short(each.quote)) for each in claim.evidence[:_MOST_QUOTES]],
+        flags=_short_all(claim.flags),
+    )
+
+
+def _short_attempt(attempt: Attempt) -> Attempt:
+    detail, reason = (None if text is None else _short(text) for text in (attempt.detail, attempt.reason))
+    return msgspec.structs.replace(attempt, tier=_short(attempt.tier), detail=detail, reason=reason)
+
+
+def _short_error(error: Fault) -> Fault:
+    faults = [
+        msgspec.structs.replace(each, pointer=_short(each.pointer), detail=_short(each.detail))
+        for each in error.errors[:_MOST_PARTS]
+    ]
+    return msgspec.structs.replace(
+        error, type=_short(error.type), title=_short(error.title), detail=_short(error.detail), errors=faults
+    )
+
+
+def _short_all(texts: list[str]) -> list[str]:
+    return [_short(text) for text in texts[:_MOST_PARTS]]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]} …"
+
 
 _LONGEST_LEAD: Final = 200
 GRAVEST_FIRST: Final[tuple[Verdict, ...]] = ("contradicted", "not_mentioned", "partial", "supported", "not_a_claim")

@@ -4,7 +4,7 @@ import json
 from typing import Any, Final
 
 from plumbline.rows.records.columns import PRESETS
-from plumbline.rows.records.row_forms import FORMS
+from plumbline.rows.records.data_file import FORMS
 from plumbline.schemas.jobs import JobChoices, JobInfo, JobRequest
 from plumbline.schemas.rows import RowError, RowResult
 from plumbline.service.api.batch_answer import JSON, NDJSON

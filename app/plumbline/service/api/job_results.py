@@ -12,8 +12,7 @@ from fastapi import Response
 from plumbline.ground.errors import NotAcceptable
 from plumbline.rows.jobs.job import Job, ResultLine
 from plumbline.rows.jobs.store import JobStore
-from plumbline.rows.records.result_columns import RESULT_COLUMNS, flat_result
-from plumbline.rows.records.safe_cells import cell_of, table_line
+from plumbline.rows.records.result_table import RESULT_COLUMNS, cell_of, flat_result, table_line
 from plumbline.schemas.jobs import ResultsFormat
 from plumbline.service.api.accept import preferred
 from plumbline.service.api.attended_stream import AttendedStream

@@ -11,7 +11,7 @@ from fastapi import Request
 
 from plumbline.ground.errors import BodyTooLarge, InvalidInput, MalformedBody, UnsupportedBody
 from plumbline.rows.jobs.store import JobStore, Upload
-from plumbline.rows.records.row_forms import row_form
+from plumbline.rows.records.data_file import parse_row_format
 from plumbline.schemas.jobs import JobChoices
 from plumbline.service.api.job_choices import ChoicesReader
 from plumbline.service.api.job_form import JobForm
@@ -141,6 +141,6 @@ def _form_of(named: str | None, file_name: str | None) -> str:
     if named is None and file_name is None:
         raise InvalidInput("the part has no file name; name the format in a part 'format'", place="/file")
     try:
-        return row_form(Path((file_name or "").replace("\0", "")), named)
+        return parse_row_format(Path((file_name or "").replace("\0", "")), named)
     except InvalidInput as error:
         raise InvalidInput(error.detail, place="/file" if named is None else "/format") from None

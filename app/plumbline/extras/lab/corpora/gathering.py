@@ -13,7 +13,7 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.run import Qrels
 from plumbline.retrieval.text_file import ReadLimits, quoted
 from plumbline.retrieval.trec import read_qrels
-from plumbline.rows.records.text_lines import ByteStream
+from plumbline.rows.records.data_file import ByteStream
 
 # One path or pattern, or several.
 Paths = str | tuple[str, ...]

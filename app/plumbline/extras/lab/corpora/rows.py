@@ -18,10 +18,9 @@ from plumbline.extras.lab.corpora.gathering import (
 )
 from plumbline.extras.lab.corpus import BODY, Corpus, Document, Query
 from plumbline.ground.errors import InvalidInput
+from plumbline.rows.records.data_file import parse_row_format
 from plumbline.rows.records.reading import open_rows
-from plumbline.rows.records.record import BadRow, RawRow
-from plumbline.rows.records.row_forms import row_form
-from plumbline.rows.records.value_kinds import checked_text, shown
+from plumbline.rows.records.record import BadRow, RawRow, checked_text, shown
 
 _TEXT: Final = "text"
 _EXPECTED_ID: Final = "text that is not empty, or a whole number"
@@ -82,7 +81,7 @@ def read_texts(files: Sequence[Path], columns: Columns, form: str | None) -> Ite
 
 
 def _read_rows(path: Path, needed: set[str], form: str | None) -> Iterator[tuple[str, Mapping[str, object]]]:
-    with closing(open_rows(path, row_form(path, form))) as source:
+    with closing(open_rows(path, parse_row_format(path, form))) as source:
         absent = [] if source.columns is None else [each for each in needed if _is_absent(each, source.columns)]
         if absent and source.columns is not None:
             named = ", ".join(map(shown, sorted(absent)))

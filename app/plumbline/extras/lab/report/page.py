@@ -26,8 +26,8 @@ from plumbline.extras.lab.report.wording import PageLanguage, words_in
 from plumbline.extras.lab.results import CorpusFacts, ExperimentResults, System
 from plumbline.retrieval.compare import RunComparison
 from plumbline.retrieval.tables import Table
-from plumbline.rows.report.lone_page import BASE_STYLE, part, policy, templates_in
-from plumbline.rows.report.shown_text import visible
+from plumbline.rows.report.standalone_html import BASE_STYLE, build_environment, content_security_policy, read_part
+from plumbline.rows.report.texts import visible
 
 _PARTS: Final = Path(__file__).parent / "page_parts"
 _HTML_LANG: Final[Mapping[PageLanguage, str]] = {"en": "en", "zh": "zh-Hans"}
@@ -54,14 +54,14 @@ def render_page(results: ExperimentResults, *, language: PageLanguage = "en", ma
         made_at: default: now.
     """
     words = words_in(language)
-    style = part(BASE_STYLE) + part(_PARTS / "page.css")
+    style = read_part(BASE_STYLE) + read_part(_PARTS / "page.css")
     return (
         _environment()
         .get_template("page.html")
         .render(
             words=words,
             html_lang=_HTML_LANG[language],
-            policy=policy(style),
+            policy=content_security_policy(style),
             style=Markup(style),  # noqa: S704 -- ours
             version=__version__,
             made=(made_at or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -124,7 +124,7 @@ def _verdict(
 
 @functools.cache
 def _environment() -> Environment:
-    return templates_in(_PARTS, _FILTERS)
+    return build_environment(_PARTS, _FILTERS)
 
 
 def _fill(text: str, **values: object) -> str:

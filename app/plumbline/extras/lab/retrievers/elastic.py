@@ -13,7 +13,7 @@ from plumbline.extras.lab.retriever import Retriever
 from plumbline.extras.lab.retrievers.elastic_settings import IndexPlan, ServerFacts, ServerSettings
 from plumbline.extras.lab.retrievers.vectors import VectorSettings
 from plumbline.ground.errors import InvalidInput
-from plumbline.rows.records.value_kinds import shown
+from plumbline.rows.records.record import shown
 
 # What would mean something else in a field's name or in a list of fields.
 _SPECIAL: Final = frozenset('.*^,"\\ ')

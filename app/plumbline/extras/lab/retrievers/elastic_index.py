@@ -15,7 +15,7 @@ from plumbline.extras.lab.retriever import Hits, IndexFacts
 from plumbline.extras.lab.retrievers.elastic_server import Server
 from plumbline.extras.lab.retrievers.elastic_settings import IndexPlan, Planner, ServerSettings
 from plumbline.ground.errors import InvalidInput
-from plumbline.rows.records.value_kinds import shown
+from plumbline.rows.records.record import shown
 from plumbline.schemas.problem import Problem
 
 # Far below a server's limit for a body (100 MB), and the size that Elastic's own helpers send.

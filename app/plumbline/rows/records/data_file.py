@@ -1,12 +1,16 @@
-"""The physical lines of a text file, plain or gzip, with their byte offsets; never more than one line is held."""
+"""Data files: their format by name, their lines with byte offsets, plain or gzip; one line in memory at a time."""
 
 import codecs
 import gzip
 import io
+import os
 import zlib
+from collections.abc import Mapping
+from pathlib import Path
 from typing import BinaryIO, Final, Literal, NamedTuple, Protocol, cast
 
 from plumbline.ground.errors import InvalidInput
+from plumbline.rows.records.record import shown
 
 # A row longer than this is no row: it bounds memory, whatever a gzip bomb expands to.
 MAX_ROW_BYTES: Final = 64 * 1024 * 1024
@@ -152,3 +156,52 @@ class TextLines:
 def too_long(max_bytes: int) -> tuple[str, str]:
     """What is said of a row beyond the limit."""
     return f"a row of more than {max_bytes} bytes", "less, in one row"
+
+
+FORM_BY_SUFFIX: Final[Mapping[str, str]] = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "json",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+}
+FORMS: Final = tuple(dict.fromkeys(FORM_BY_SUFFIX.values()))
+
+
+def parse_row_format(path: DataFile, named: str | None = None) -> str:
+    """One of `FORMS`.
+
+    Raises:
+        InvalidInput: no such form, or a suffix that says none.
+    """
+    if named is not None:
+        if named not in FORMS:
+            detail = f"there is no format {shown(named)}; expected one of {', '.join(FORMS)}"
+            raise InvalidInput(detail, place=path.name)
+        return named
+    name = path.name.lower().removesuffix(".gz")
+    form = FORM_BY_SUFFIX.get(Path(name).suffix)
+    if form is None:
+        known = ", ".join(FORM_BY_SUFFIX)
+        raise InvalidInput(f"its suffix is none of {known} (text also with .gz); name the format", place=path.name)
+    return form
+
+
+_TAIL_BYTES: Final = 64 * 1024
+
+
+def drop_torn_line(file: BinaryIO) -> None:
+    """Cut off what stands behind the last line end, and leave the file at its end."""
+    end = size = file.seek(0, os.SEEK_END)
+    while end > 0:
+        start = max(0, end - _TAIL_BYTES)
+        file.seek(start)
+        found = file.read(end - start).rfind(b"\n")
+        if found >= 0:
+            end = start + found + 1
+            break
+        end = start
+    if end < size:
+        file.truncate(end)
+    file.seek(end)

@@ -1,8 +1,13 @@
-"""Texts of others made fit to be shown: nothing that reorders or hides what stands beside it."""
+"""Texts of reports: fixed words by language, and text of others made safe to display."""
 
+import functools
 import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
+_PARTS: Final = Path(__file__).parent / "page_parts"
 # Bidirectional controls let a text look like another ("Trojan source"); other controls show as nothing at all.
 _UNSEEN: Final = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
@@ -13,16 +18,23 @@ _SPACES: Final = re.compile(r"\s+")
 
 
 def visible(text: str) -> str:
-    """The text with controls that have no form of their own written out, `⟦U+202E⟧`."""
+    """Return the text with invisible control characters written out, as `⟦U+202E⟧`."""
     return _UNSEEN.sub(lambda found: f"⟦U+{ord(found[0]):04X}⟧", text)
 
 
 def one_line(text: str, *, most: int) -> str:
-    """The visible text in one line, cut behind `most` characters."""
+    """Return the visible text on one line, truncated to `most` characters."""
     line = _SPACES.sub(" ", visible(text)).strip()
     return line if len(line) <= most else f"{line[:most].rstrip()}…"
 
 
 def xml_text(text: str) -> str:
-    """The text without characters that XML 1.0 forbids."""
+    """Return the text without characters that XML 1.0 forbids."""
     return _NOT_XML.sub("", text)
+
+
+@functools.cache
+def load_words(language: str, folder: Path = _PARTS) -> Mapping[str, str]:
+    """Return the fixed words of a page by name, from `words.LANGUAGE.toml` in a folder (default: the report's)."""
+    words: dict[str, str] = tomllib.loads((folder / f"words.{language}.toml").read_text(encoding="utf-8"))
+    return words

@@ -1,4 +1,4 @@
-"""HTML pages that stand alone: style and script lie inside, nothing is loaded, and what is not ours is escaped."""
+"""Standalone HTML pages: style and script inline, nothing loaded, foreign text escaped."""
 
 import base64
 import hashlib
@@ -8,17 +8,17 @@ from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-# Where what every page has lies: `lone_head.html` (wants `title`, `html_lang`, `policy`, `style`, `version`), its mark.
+# Shared parts: `lone_head.html` (needs `title`, `html_lang`, `policy`, `style`, `version`) and `lone_mark.html`.
 _PARTS: Final = Path(__file__).parent / "page_parts"
 # Colours, letters, cards and tables of every page.
 BASE_STYLE: Final = _PARTS / "base.css"
 
 
-def templates_in(folder: Path, filters: Mapping[str, Callable[..., Any]]) -> Environment:
-    """What compiles the parts of a page, its own and those of every page; a tenth of a second, so keep it."""
+def build_environment(folder: Path, filters: Mapping[str, Callable[..., Any]]) -> Environment:
+    """Build the template environment of a page: its own parts and the shared ones. Slow (0.1 s): keep it."""
     environment = Environment(
         loader=FileSystemLoader([folder, _PARTS]),
-        # In whatever file: what is not ours is escaped, always.
+        # Foreign text is escaped, whatever the file name
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -28,13 +28,13 @@ def templates_in(folder: Path, filters: Mapping[str, Callable[..., Any]]) -> Env
     return environment
 
 
-def part(path: Path) -> str:
-    """A file of ours as it stands in the page; the browser hashes it with LF at the ends of lines."""
+def read_part(path: Path) -> str:
+    """Return a style or script as it stands in the page; the browser hashes it with LF line ends."""
     return path.read_text(encoding="utf-8")
 
 
-def policy(style: str, script: str | None = None) -> str:
-    """Nothing is loaded and nothing runs but this style and this script, by what they hold."""
+def content_security_policy(style: str, script: str | None = None) -> str:
+    """Return a Content-Security-Policy that allows only this style and script, by hash, and loads nothing."""
     scripts = "'none'" if script is None else _hash_source(script)
     return (
         f"default-src 'none'; style-src {_hash_source(style)}; script-src {scripts}; base-uri 'none'; "
