@@ -42,8 +42,7 @@ from plumbline.judging.tiers.tier import JudgeOptions
 from plumbline.models.encoder.encoder import SharedEncoder
 from plumbline.models.encoder.loading import Backend, ModelChoice, load
 from plumbline.models.encoder.model_files import find_model
-from plumbline.models.encoder.packing import forward_in_rows
-from plumbline.models.encoder.token_model import Precision, TokenModel
+from plumbline.models.encoder.packing import Precision, TokenModel, forward_in_rows
 from plumbline.models.encoder.torch_model import load_sentence_transformer
 
 _GEMM = 1_536

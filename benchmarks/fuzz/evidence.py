@@ -11,8 +11,7 @@ from plumbline.judging.text.segmented_sample import segment
 from plumbline.judging.text.verdicts import Claim, Evidence, Verdict
 from plumbline.judging.text.words import Passage, normalise
 from plumbline.judging.tiers.evidence.arithmetic import missing
-from plumbline.judging.tiers.evidence.folding import fold, plain
-from plumbline.judging.tiers.evidence.markup import strip_markup
+from plumbline.judging.tiers.evidence.folding import fold, plain, strip_markup
 from plumbline.judging.tiers.evidence.negation import differs
 from plumbline.judging.tiers.evidence.quantities import facts_in, stated_in_claim
 from plumbline.judging.tiers.evidence.search import EvidenceSearch

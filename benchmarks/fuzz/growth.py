@@ -17,13 +17,12 @@ from itertools import product
 
 from benchmarks.fuzz.families import FAMILIES
 from plumbline.ground.errors import InvalidInput, TierFailure
-from plumbline.judging.text.abstention import abstains
-from plumbline.judging.text.duplicates import mark_duplicates
+from plumbline.judging.text.checkable import abstains
 from plumbline.judging.text.injection import inspect
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmentation import split_sentences
 from plumbline.judging.text.segmented_sample import segment
-from plumbline.judging.text.verdicts import Verdict, whole_sentence_claim
+from plumbline.judging.text.verdicts import Verdict, mark_duplicates, whole_sentence_claim
 from plumbline.judging.text.words import contains_verbatim, language_of, normalise, words_of
 from plumbline.judging.tiers.context_windows import context_windows
 from plumbline.judging.tiers.evidence.arithmetic import missing

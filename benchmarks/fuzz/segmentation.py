@@ -1,13 +1,12 @@
 """Target segmentation: a text cut into sentences and words, and looked through for orders to a judge."""
 
 from benchmarks.fuzz.material import raw, text_of
-from plumbline.judging.text.abstention import abstains
-from plumbline.judging.text.checkable import checkable_positions
+from plumbline.judging.text.checkable import abstains, checkable_positions
 from plumbline.judging.text.injection import inspect
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmentation import Sentence, split_sentences
 from plumbline.judging.text.words import characters_of, han_share, language_of, normalise, words_of
-from plumbline.judging.tiers.windows import MAX_CHARACTERS, pieces
+from plumbline.judging.tiers.token_alignment import MAX_CHARACTERS, pieces
 
 SEEDS = tuple(
     raw(text)

@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 
 from plumbline.ground.errors import FailureReason, TierFailure
-from plumbline.models.encoder.exports import export_folders, read_export
 from plumbline.models.encoder.loading import ModelChoice, load
-from plumbline.models.encoder.model_files import ModelFiles, find_model
+from plumbline.models.encoder.model_files import ModelFiles, export_folders, find_model, read_export
 from plumbline.models.encoder.openvino_model import OpenVinoModel
-from plumbline.models.encoder.packing import forward_in_rows
-from plumbline.models.encoder.token_model import TokenModel
+from plumbline.models.encoder.packing import TokenModel, forward_in_rows
 from plumbline.models.encoder.torch_model import TorchModel
 from tests.making.small_models import save_small_model
 

@@ -10,13 +10,12 @@ from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmentation import split_sentences
 from plumbline.judging.text.verdicts import Claim, Evidence, Verdict
 from plumbline.judging.tiers.evidence.arithmetic import missing
-from plumbline.judging.tiers.evidence.folding import fold, plain
-from plumbline.judging.tiers.evidence.markup import strip_markup
+from plumbline.judging.tiers.evidence.folding import fold, plain, strip_markup
 from plumbline.judging.tiers.evidence.negation import differs
 from plumbline.judging.tiers.evidence.quantities import facts_in, stated_in_claim
 from plumbline.judging.tiers.evidence.search import EvidenceSearch
 from plumbline.judging.tiers.evidence.verdict_rules import apply_evidence
-from plumbline.judging.tiers.windows import MAX_CHARACTERS, context_windows, pieces
+from plumbline.judging.tiers.token_alignment import MAX_CHARACTERS, pieces, split_windows
 from plumbline.rows.evaluation_wire import to_wire
 
 _PIECES = (
@@ -160,7 +159,7 @@ def test_pieces_cover_a_stretch_without_gap_or_overlap(text: str, data: st.DataO
 def test_every_word_of_a_context_lies_in_a_window(contexts: list[str]) -> None:
     sentences = [split_sentences(context) for context in contexts]
 
-    windows = context_windows(contexts, sentences)
+    windows = split_windows(contexts, sentences)
 
     for window in windows:
         assert contexts[window.context][window.start : window.end] == window.text

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import segment
 from plumbline.judging.text.verdicts import Claim, Evidence, JudgeAccount, Judgement, Verdict
-from plumbline.judging.tiers.judgement_record import judgement_from_record, judgement_to_record
-from plumbline.judging.tiers.verdict_cache import verdict_key
+from plumbline.judging.tiers.verdict_cache import judgement_from_record, judgement_to_record, verdict_key
 
 _TEXT = st.text(max_size=20)
 _WORDS = st.lists(_TEXT, max_size=3).map(tuple)

@@ -5,10 +5,10 @@ import re
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from plumbline.judging.text.abstention import abstains
+from plumbline.judging.text.checkable import abstains
+from plumbline.judging.text.overlap import context_utilization
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import segment
-from plumbline.judging.text.utilization import context_utilization
 from plumbline.judging.text.words import contains_verbatim, content_words, han_share, language_of, normalise
 
 # Beyond the copy it turns the sense around, and then it is no copy.

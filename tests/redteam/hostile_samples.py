@@ -4,7 +4,7 @@ import base64
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from plumbline.judging.text.hidden import cleaned
+from plumbline.judging.text.obfuscation import cleaned
 from plumbline.judging.text.words import normalise
 
 

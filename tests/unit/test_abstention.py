@@ -2,7 +2,7 @@
 
 import pytest
 
-from plumbline.judging.text.abstention import abstains
+from plumbline.judging.text.checkable import abstains
 
 _ABSTAINING_EN = (
     "I don't know.",

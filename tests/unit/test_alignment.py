@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.token_vectors import TokenVectors
-from plumbline.judging.tiers.support import alignment
-from plumbline.judging.tiers.support.alignment import Alignment
+from plumbline.judging.tiers import token_alignment
+from plumbline.judging.tiers.token_alignment import TokenAlignment
 
 _LENGTHS = st.lists(st.integers(1, 6), min_size=1, max_size=6)
 EAST, NORTH, WEST = (1.0, 0.0), (0.0, 1.0), (-1.0, 0.0)
@@ -38,8 +38,8 @@ def _naive_share(sentence: NDArray[np.float32], texts: Sequence[NDArray[np.float
     return sum(best) / len(best)
 
 
-def _align(sentences: TokenVectors, *contexts: TokenVectors) -> Alignment:
-    found = Alignment(sentences)
+def _align(sentences: TokenVectors, *contexts: TokenVectors) -> TokenAlignment:
+    found = TokenAlignment(sentences)
     for each in contexts:
         found.add(each, until=time.monotonic() + 60)
     return found
@@ -68,7 +68,7 @@ def test_of_texts_as_near_the_first_is_the_nearest() -> None:
 
 
 def test_a_deadline_that_has_passed_is_a_timeout() -> None:
-    found = Alignment(_vectors([EAST]))
+    found = TokenAlignment(_vectors([EAST]))
 
     with pytest.raises(TierFailure) as failed:
         found.add(_vectors([EAST]), until=time.monotonic() - 1)
@@ -77,10 +77,10 @@ def test_a_deadline_that_has_passed_is_a_timeout() -> None:
 
 
 def test_the_clock_is_looked_at_between_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alignment, "_BLOCK", 1)
+    monkeypatch.setattr(token_alignment, "_BLOCK", 1)
     ticks = iter(range(100))
-    monkeypatch.setattr(alignment, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
-    found = Alignment(_vectors([EAST], [EAST], [EAST], [EAST]))
+    monkeypatch.setattr(token_alignment, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
+    found = TokenAlignment(_vectors([EAST], [EAST], [EAST], [EAST]))
 
     with pytest.raises(TierFailure):
         found.add(_vectors([EAST]), until=2)
@@ -97,7 +97,7 @@ def test_shares_and_nearest_are_those_of_a_double_loop_whatever_the_blocks(
     texts = [text for part in contexts for text in _texts(part)]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(alignment, "_BLOCK", block)
+        patch.setattr(token_alignment, "_BLOCK", block)
         found = _align(sentences, *contexts)
 
     assert found.shares() == pytest.approx([_naive_share(each, texts) for each in _texts(sentences)], abs=1e-5)

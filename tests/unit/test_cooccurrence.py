@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.judging.tiers.support.cooccurrence import Cooccurrence
+from plumbline.judging.tiers.lexical_features import Cooccurrence
 
 _WORDS = st.lists(st.sampled_from(["lamp", "keeper", "gate", "rope", "harbour", "harbours"]), max_size=8)
 

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from plumbline.judging.text.duplicates import mark_duplicates
 from plumbline.judging.text.scores import contexts_used, count_verdicts, score
-from plumbline.judging.text.verdicts import Claim, Evidence, JudgeAccount, Judgement, Verdict
+from plumbline.judging.text.verdicts import Claim, Evidence, JudgeAccount, Judgement, Verdict, mark_duplicates
 
 SUPPORT = {Verdict.SUPPORTED: 1.0, Verdict.PARTIAL: 0.5, Verdict.CONTRADICTED: 0.0, Verdict.NOT_MENTIONED: 0.0}
 

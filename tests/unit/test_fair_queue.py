@@ -3,8 +3,7 @@
 import asyncio
 import threading
 
-from plumbline.models.encoder.fair_queue import FairQueue, Text
-from plumbline.models.encoder.waiting import Waiter
+from plumbline.models.encoder.fair_queue import FairQueue, Text, Waiter
 
 
 def text(name: str, length: int = 10) -> Text:

@@ -25,7 +25,7 @@ from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.scores import score
 from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT, Calibration, CalibrationGate, CalibrationTable
 from plumbline.judging.tiers.lexical import MODEL, LexicalTier, collect_lexical_findings
-from plumbline.judging.tiers.support.lexical_features import WORD_MEASURES
+from plumbline.judging.tiers.lexical_features import WORD_MEASURES
 from plumbline.judging.tiers.tier import TierName
 from tests.doubles.fakes import case_of
 

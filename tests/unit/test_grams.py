@@ -7,13 +7,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from plumbline.judging.tiers.support import grams
-from plumbline.judging.tiers.support.grams import Cover, Units, characters, cover
+from plumbline.judging.tiers import gram_cover
+from plumbline.judging.tiers.gram_cover import Cover, Units, characters, cover
 
 _FEW_LETTERS = st.text("ab ", max_size=12)
 _TEXTS = st.one_of(_FEW_LETTERS, st.text("abcdefgh大坝😀", max_size=12))
 _OTHERS = st.lists(_TEXTS, min_size=1, max_size=30)
-_SIZES = st.integers(1, grams.MAX_GRAM)
+_SIZES = st.integers(1, gram_cover.MAX_GRAM)
 
 
 def _grams(text: str, size: int) -> frozenset[str]:
@@ -28,7 +28,7 @@ def _naive(text: str, others: Sequence[str], size: int, left_out: frozenset[str]
         return Cover(0.0, 0.0, ())
     best = max(map(len, found))
     rows = [row for row, each in enumerate(found) if len(each) == best]
-    return Cover(len(anywhere) / len(wanted), best / len(wanted), tuple(rows[: grams._MAX_EQUALS]))
+    return Cover(len(anywhere) / len(wanted), best / len(wanted), tuple(rows[: gram_cover._MAX_EQUALS]))
 
 
 def _codes(letters: str) -> Units:
@@ -121,8 +121,8 @@ def test_beyond_the_bounds_the_share_found_anywhere_is_exact_and_the_best_is_the
     assume(_rarest(text, others, size) < places)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grams, "_MAX_PLACES_READ", places)
-        patch.setattr(grams, "_MAX_CANDIDATES", candidates)
+        patch.setattr(gram_cover, "_MAX_PLACES_READ", places)
+        patch.setattr(gram_cover, "_MAX_CANDIDATES", candidates)
         (found,) = cover(characters([text]), characters(others), size=size)
 
     assert found.anywhere == exact.anywhere
@@ -133,7 +133,7 @@ def test_beyond_the_bounds_the_share_found_anywhere_is_exact_and_the_best_is_the
 
 
 def test_beyond_the_bounds_a_rare_gram_finds_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grams, "_MAX_PLACES_READ", 10)
+    monkeypatch.setattr(gram_cover, "_MAX_PLACES_READ", 10)
     others = [*["the gate"] * 50, "the lamp", *["the gate"] * 50]
 
     (found,) = cover(characters(["the lamp"]), characters(others), size=4)
@@ -142,7 +142,7 @@ def test_beyond_the_bounds_a_rare_gram_finds_its_text(monkeypatch: pytest.Monkey
 
 
 def test_beyond_the_bounds_grams_found_nowhere_leave_those_found_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grams, "_MAX_PLACES_READ", 10)
+    monkeypatch.setattr(gram_cover, "_MAX_PLACES_READ", 10)
 
     (found,) = cover(characters(["lamp zebra"]), characters(["lamp"] * 50), size=4)
 

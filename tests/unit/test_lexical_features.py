@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from plumbline.judging.tiers.support.lexical_features import (
+from plumbline.judging.tiers.lexical_features import (
     CHARACTER_MEASURES,
     WORD_MEASURES,
     LexicalFeatures,

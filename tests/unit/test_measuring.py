@@ -6,7 +6,7 @@ from plumbline.extras.calibration.calibrating import measure_rows, measuring_tie
 from plumbline.extras.calibration.labels import LabelledRow
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.tiers.lexical import MODEL
-from plumbline.judging.tiers.support.lexical_features import CHARACTER_MEASURES, WORD_MEASURES
+from plumbline.judging.tiers.lexical_features import CHARACTER_MEASURES, WORD_MEASURES
 from plumbline.judging.tiers.tier import TierName
 from tests.doubles.fakes import WordEncoder
 

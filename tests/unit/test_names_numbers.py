@@ -3,7 +3,7 @@
 import pytest
 
 from plumbline.judging.text.words import words_of
-from plumbline.judging.tiers.support.names_numbers import unknown_names, unknown_numbers
+from plumbline.judging.tiers.lexical_features import unknown_names, unknown_numbers
 
 
 def _names(text: str, *known: str) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from plumbline.judging.text.reference import exact_match, token_f1
+from plumbline.judging.text.scores import exact_match, token_f1
 
 
 @pytest.mark.parametrize(

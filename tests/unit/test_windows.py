@@ -3,11 +3,11 @@
 import pytest
 
 from plumbline.judging.text.segmentation import split_sentences
-from plumbline.judging.tiers.windows import MAX_CHARACTERS, Window, context_windows, pieces
+from plumbline.judging.tiers.token_alignment import MAX_CHARACTERS, SentenceWindow, pieces, split_windows
 
 
-def _windows(*contexts: str) -> list[Window]:
-    return context_windows(contexts, [split_sentences(context) for context in contexts])
+def _windows(*contexts: str) -> list[SentenceWindow]:
+    return split_windows(contexts, [split_sentences(context) for context in contexts])
 
 
 def test_each_sentence_is_a_window() -> None:

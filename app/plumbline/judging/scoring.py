@@ -9,12 +9,11 @@ from functools import partial
 from typing import Literal, TypeVar
 
 from plumbline.judging.ports.exchange import Ledger, Usage
-from plumbline.judging.text.reference import exact_match, token_f1
+from plumbline.judging.text.overlap import context_utilization
 from plumbline.judging.text.sample import Sample
-from plumbline.judging.text.scores import Scores, agreement, confidence, contexts_used, score
+from plumbline.judging.text.scores import Scores, agreement, confidence, contexts_used, exact_match, score, token_f1
 from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.segmented_sample import SegmentedSample, segment
-from plumbline.judging.text.utilization import context_utilization
 from plumbline.judging.text.verdicts import Claim, JudgeAccount, Judgement, Verdict, whole_sentence_claim
 from plumbline.judging.tiers import offload
 from plumbline.judging.tiers.cascade import Attempt, CascadeResult, JudgeCascade

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 from plumbline.ground.errors import CalibrationError
 from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT, Calibration, CalibrationGate
-from plumbline.judging.tiers.support.lexical_features import COUNTED_AGAINST
+from plumbline.judging.tiers.lexical_features import COUNTED_AGAINST
 
 FloatArray = NDArray[np.float64]
 

@@ -1,8 +1,8 @@
-"""Which sentences of an answer there is something to check in, as far as code alone can tell."""
+"""Selection of the sentences that assert something: no markup, no labels, no abstentions."""
 
+import re
 from collections.abc import Sequence
 
-from plumbline.judging.text.abstention import abstains
 from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.words import content_words, han_share
 
@@ -28,3 +28,117 @@ def _is_label(sentence: Sentence) -> bool:
         return False
     limit = _LABEL_HAN_PAIRS if han_share(sentence.text) else _LABEL_WORDS
     return len(content_words(sentence.text)) <= limit
+
+
+# A sentence longer than this asserts something beside its "I do not know".
+_MAX_ABSTENTION_CHARACTERS = 240
+_MAX_REST_WORDS = 3
+
+_MARKUP = " \t\n#*_`~>-•\"'“”"
+_CLAUSE_BREAK = re.compile(r"[,;:，；：、]|\s[-–—]\s|——")
+_WORD = re.compile(r"\w+")
+
+# Runs are atomic and alternatives distinct, so that matching stays linear. Atomic groups, not possessive ones: before
+# Python 3.11.5 a possessive group goes on behind what it gave up.
+_OPENING_EN = re.compile(
+    r"(?>(?:(?:(?:i'm|i am) )?(?:so |very |really )?(?:sorry|afraid)(?=[\s,.]|$)[,.]?\s*+(?:but |that )?"
+    r"|(?:unfortunately|apologies)(?=[\s,.]|$),?\s*+(?:but )?"
+    r"|(?:based on|according to|from|given) (?:the )?[\w\s]{0,60}?,\s*+"
+    r"|(?:and|so|therefore|thus|hence|that) )*)",
+    re.IGNORECASE,
+)
+_SOURCE_EN = (
+    r"(?>(?:(?:the|this|these|your|any|given|provided|retrieved|available|above|supplied|search|of|and|in|my)\s+){0,5})"
+    r"(?:contexts?|passages?|documents?|texts?|sources?|information|articles?|excerpts?|snippets?|results?|materials?"
+    r"|content|data|references?)(?: (?:provided|given|retrieved|available|above|supplied|cited|i have|at hand))?"
+)
+_ASKED_EN = r"(?:who|what|when|where|why|how|which|whether|if|this|that|from|based|with|given)"
+_FACTS_EN = r"(?:information|context|details?|data|knowledge|answers?|access|evidence|mention|references?)"
+_TELL_EN = r"(?:answer|determine|find|say|tell|provide|locate|confirm|respond|help)"
+_LOOSE_EN = r"(?>(?:any |enough |sufficient |the |an? |that |this |more |specific |relevant )*)"
+_ABSTAINS_EN = re.compile(
+    r"(?:i|we) (?:really |simply |just )?(?:do not|don't|did not|didn't) (?:actually )?"
+    rf"(?:know\b|have {_LOOSE_EN}{_FACTS_EN}\b|(?:find|see) (?:it|that|this|anything|{_LOOSE_EN}{_FACTS_EN})\b)"
+    r"|(?:i|we) (?:cannot|can't|can not|could not|couldn't|(?:am|are|was|were) (?:unable|not able) to)"
+    rf" (?:\w+ ){{0,2}}?{_TELL_EN}\b"
+    rf"|(?:i'm|we're) (?:unable|not able) to {_TELL_EN}\b"
+    r"|(?:i'm|i am|we're|we are) not (?:sure|certain)\b"
+    r"|no (?:answer|(?:relevant |sufficient )?information)(?: (?:is|was|could be|can be|has been))?"
+    r"(?: (?:available|found|provided|given|present))?(?: (?:in|from|about|on|regarding|within) .*)?\W*$"
+    rf"|there (?:is|was) (?:no|not enough|insufficient) (?:\w+ ){{0,2}}?(?:information|context|mention|details?|data)\b"
+    r"|there (?:is|was) no (?:answer|evidence) (?:in|given|provided|available)\b"
+    r"|it(?:'s| is) (?:not possible|impossible) to (?:\w+ly )?"
+    rf"(?:(?:answer|determine)\b|(?:say|tell|know)(?= {_ASKED_EN}\b|\W*$))"
+    rf"|{_SOURCE_EN} (?:do not|does not|don't|doesn't|did not|didn't) (?:\w+ ){{0,2}}?"
+    r"(?:contain|mention|provide|include|say|state|specify|answer|give|have|address|cover|discuss)\b"
+    r"|(?:this|the|that) (?:question|query) (?:cannot|can't|can not|could not) be answered\b"
+    r"|(?:n/?a|unknown|unanswerable|not (?:mentioned|specified|stated|provided|available|enough information"
+    r"|answerable))\W*$",
+    re.IGNORECASE,
+)
+_FILLER_EN = re.compile(
+    rf"(?:as|since|because|given|based on|according to|regarding|about|please|in the|from the|{_ASKED_EN})\b",
+    re.IGNORECASE,
+)
+
+_OPENING_ZH = re.compile(
+    r"(?>(?:很|非常|十分|抱歉|对不起|遗憾|不好意思|根据|基于|依据|从|在|现有|已有|目前|当前|提供|给出|给定|检索|上述|以上"
+    r"|文中|所|这些|因此|所以|您|你|我|本人|们|暂时|暂|都|也|均|并(?!未|没)|的|到|中|里|内|来看|上下文|资料|信息|文档"
+    r"|文本|内容|材料|文章|段落|背景|知识库|结果|来源|参考|[。！!\s])*)"
+)
+_FACTS_ZH = r"(?:信息|答案|相关|资料|内容|回答|依据|说明|数据)"
+_ABSTAINS_ZH = re.compile(
+    r"(?:无法|不能|不可以)(?:直接|准确|完全)?(?:(?:从|根据|通过|由|依据).{1,20}?)?"
+    r"(?:回答|确定|判断|得知|得出|获知|确认|知道|推断)"
+    rf"|(?:无法|不能)(?:直接)?(?:找到|提供|给出)(?:\W*$|(?=.{{0,10}}{_FACTS_ZH}))"
+    r"|(?<=[我们])不(?:知道|太清楚|清楚|确定|了解)|不(?:知道|太清楚|清楚|确定|了解)\W*$"
+    r"|(?:没有|没|并未|并没有|未曾|未|缺乏|缺少|无)(?>(?:明确|直接|具体|足够|任何|能够|能|的){0,3})"
+    r"(?:提到|提及|提供|说明|包含|涉及|给出|答案|相关|信息|资料|内容|找到|查到|检索到|记载|介绍)"
+    r"|不足以(?:回答|判断|确定|得出|说明|支持)|(?<=信息|资料|证据|内容|文本|下文)不足"
+    r"|未知\W*$"
+)
+_FILLER_ZH = re.compile(r"请|因为|由于|如果|关于|对于|根据|基于|建议")
+# After one of these the sentence goes on to assert something.
+_GOES_ON = re.compile(
+    r"\b(?:but|however|though|although|nevertheless|yet|instead|except)\b|但|不过|然而|可是|却", re.IGNORECASE
+)
+
+
+def abstains(text: str) -> bool:
+    """Whether one sentence says that the answer is not known or not in the contexts, and says no more.
+
+    Strict on purpose, clause by clause: what is not recognised is an answer, and is judged.
+    """
+    line = text.strip(_MARKUP).replace("’", "'")
+    if not line or len(line) > _MAX_ABSTENTION_CHARACTERS:
+        return False
+    rest = line[_end(_OPENING_EN, line) :]
+    if _GOES_ON.search(rest):
+        return False
+    first, *others = [clause for clause in map(str.strip, _CLAUSE_BREAK.split(rest)) if clause] or [""]
+    clauses = (first, *others)
+    declining = [_declines(clause) for clause in clauses]
+    return any(declining) and all(
+        declines or _says_nothing(clause, is_first=position == 0)
+        for position, (clause, declines) in enumerate(zip(clauses, declining, strict=True))
+    )
+
+
+def _declines(clause: str) -> bool:
+    if _ABSTAINS_EN.match(clause, _end(_OPENING_EN, clause)):
+        return True
+    return _ABSTAINS_ZH.match(clause, _end(_OPENING_ZH, clause)) is not None
+
+
+def _says_nothing(clause: str, *, is_first: bool) -> bool:
+    """Whether a clause beside an abstention only frames it: its ground, its address, the rest of a list."""
+    if any(character.isdigit() for character in clause):
+        return False
+    if _FILLER_EN.match(clause) or _FILLER_ZH.match(clause) or _end(_OPENING_ZH, clause) == len(clause):
+        return True
+    return not is_first and clause.isascii() and len(_WORD.findall(clause)) <= _MAX_REST_WORDS
+
+
+def _end(opening: re.Pattern[str], text: str) -> int:
+    found = opening.match(text)
+    return found.end() if found else 0

@@ -6,9 +6,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from plumbline.judging.text.hidden import cleaned, hidden_places
 from plumbline.judging.text.judge_instructions import instructing_sentences, may_instruct, sentences
-from plumbline.judging.text.obfuscation import LOOKALIKES, disguises, may_be_disguised
+from plumbline.judging.text.obfuscation import LOOKALIKES, cleaned, disguises, hidden_places, may_be_disguised
 from plumbline.judging.text.sample import Sample
 
 __all__ = ["KINDS", "SUSPECTED", "Inspection", "cleaned", "inspect"]

@@ -1,13 +1,12 @@
-"""Sentences of answers and passages, with their places in the text."""
+"""Split answers and passages into sentences, with their offsets in the text."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from plumbline.judging.text.abbreviations import starts_sentence
 from plumbline.judging.text.blocks import LIST_MARKER, BlockKind, TextBlock, has_word, split_blocks
-from plumbline.judging.text.brackets import OPENERS, match_pairs
-from plumbline.judging.text.sentence_ends import STRONG_TERMINATORS, Stop, ends_sentence
+from plumbline.judging.text.sentence_ends import STRONG_TERMINATORS, Stop, ends_sentence, starts_sentence
 
 SentenceKind = BlockKind
 
@@ -18,14 +17,21 @@ _QUOTE_REACH_CHARS = 60
 _EXCERPT_CHARS = 24
 _TOKENISED_QUOTE_REACH_CHARS = 500
 
+_OPENERS: Final = "([{（［【〔《〈「『“"
+_BRACKET_CLOSERS: Final = ")]}）］】〕》〉」』”"
+_OPENER_BY_CLOSER = dict(zip(_BRACKET_CLOSERS, _OPENERS, strict=True))
+# Marks that look the same on both sides.
+_STRAIGHT = frozenset({'"', "**"})
+# What it may begin with stands first and alone, as in `_EVENT`.
+_MARK = re.compile(rf'[{re.escape(_OPENERS + _BRACKET_CLOSERS)}"*](?:(?<!\*)|\*)')
 # A full stop before a small letter or a digit is a decimal point or part of a name. All that it may begin with stands
 # first and alone: `re` then runs over the other characters many times as fast.
 _RUN = f"[.!?…{STRONG_TERMINATORS}]"
 _EVENT = re.compile(
-    rf'[{re.escape(OPENERS)}"；;.!?…{STRONG_TERMINATORS}]'
+    rf'[{re.escape(_OPENERS)}"；;.!?…{STRONG_TERMINATORS}]'
     rf"(?:(?<!{_RUN})|(?<=\.)(?: \.){{2,}}+|(?<!\.(?=[0-9a-z])){_RUN}*+)"
 )
-_OPENING = frozenset((*OPENERS, '"'))
+_OPENING = frozenset((*_OPENERS, '"'))
 _CLOSERS = frozenset(")]}）］】〕》〉」』”’»›")
 _STRAIGHT_CLOSERS = frozenset("\"'*_`~")
 _DETACHED_CLOSER = re.compile(r"\s(?:[\"'”’)\]]|'')(?=\s|\Z)")
@@ -46,8 +52,6 @@ _CITATION = re.compile(
 )
 _MAY_CITE = re.compile(r"[ \t\xa0]{0,2}[\[【¹²³⁰⁴-⁹(（]")
 _SPACED_CITATION = re.compile(rf"[ \t\xa0]{{1,2}}(?={_CITATION.pattern})")
-
-__all__ = ["Sentence", "SentenceKind", "split_sentences"]
 
 
 class Sentence(NamedTuple):
@@ -102,7 +106,7 @@ class _Splitter:
         self._text = text
         self._block = block
         self._is_cased = is_cased
-        self._close_by_open = match_pairs(text, block.start, block.end)
+        self._close_by_open = _match_pairs(text, block.start, block.end)
         self._closing = frozenset(self._close_by_open.values())
         # "[1] First passage. [2] Second passage." has its numbers in front.
         self._is_numbered_in_front = _CITATION.match(text, block.start, block.end) is not None
@@ -239,3 +243,53 @@ def _after(pattern: re.Pattern[str], text: str, position: int, limit: int) -> in
     """Where the match of `pattern` at `position` ends; `position` itself without one."""
     match = pattern.match(text, position, limit)
     return match.end() if match else position
+
+
+def _match_pairs(text: str, start: int, end: int) -> dict[int, int]:
+    """Index of the closing mark by index of the opening mark, for the pairs within text[start:end].
+
+    Marks without a partner are left out. A closing mark drops the unclosed ones that it jumps over, so every mark is
+    pushed and popped once at most and the time is linear.
+    """
+    close_by_open: dict[int, int] = {}
+    unclosed: list[tuple[str, int]] = []
+    count_by_opener: Counter[str] = Counter()
+    for match in _MARK.finditer(text, start, end):
+        opener = _opener_closed_by(match, count_by_opener, start, end)
+        if opener is None:
+            if not _is_stray(match, start, end):
+                unclosed.append((match.group(), match.start()))
+                count_by_opener[match.group()] += 1
+        elif count_by_opener[opener]:
+            close_by_open[_pop_to(opener, unclosed, count_by_opener)] = match.start()
+    return close_by_open
+
+
+def _opener_closed_by(match: re.Match[str], count_by_opener: Counter[str], start: int, end: int) -> str | None:
+    """The mark that this one closes; None when it opens."""
+    mark = match.group()
+    if mark not in _STRAIGHT:
+        return _OPENER_BY_CLOSER.get(mark)
+    if not count_by_opener[mark]:
+        return None
+    is_after_space = match.start() == start or match.string[match.start() - 1].isspace()
+    is_before_space = match.end() == end or match.string[match.end()].isspace()
+    looks_opening = is_after_space and not is_before_space
+    return None if looks_opening else mark
+
+
+def _is_stray(match: re.Match[str], start: int, end: int) -> bool:
+    """Whether a straight quote that nothing opened can only close, like the inch mark of 6' 2" tall."""
+    if match.group() not in _STRAIGHT:
+        return False
+    is_after_space = match.start() == start or match.string[match.start() - 1].isspace()
+    is_before_space = match.end() == end or match.string[match.end()].isspace()
+    return is_before_space and not is_after_space
+
+
+def _pop_to(opener: str, unclosed: list[tuple[str, int]], count_by_opener: Counter[str]) -> int:
+    while True:
+        mark, index = unclosed.pop()
+        count_by_opener[mark] -= 1
+        if mark == opener:
+            return index

@@ -1,13 +1,14 @@
 """Words of a text for comparison: normalised, in Chinese as character bigrams.
 
-Nothing here is downloaded: the stopwords come with packages. The tokenizer is a pattern run by `re`; the same one in
+Nothing is downloaded: the stop words come with packages. The tokenizer is a pattern run by `re`; the same one in
 NLTK's tokenizer takes ten times as long (docs/decisions/0004). No stemming: it lowered agreement with people.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import islice
 from typing import Literal
 
@@ -15,7 +16,6 @@ from stop_words import get_stop_words
 
 from plumbline.judging.text.english_stop_words import english_stop_words
 from plumbline.judging.text.ngram_index import NgramIndex
-from plumbline.judging.text.normal_form import nfkc
 
 Language = Literal["en", "zh", "other"]
 
@@ -245,3 +245,41 @@ def _han_bigrams(run: str) -> list[tuple[str, bool]]:
         return [(run, run in _STOPWORDS_ZH)]
     pairs = (run[i : i + 2] for i in range(len(run) - 1))
     return [(pair, pair[0] in _STOPWORDS_ZH and pair[1] in _STOPWORDS_ZH) for pair in pairs]
+
+
+# Unicode's Stream-Safe Text Format (UAX #15, section 13) allows so many marks in a row; no language needs more.
+_MAX_MARKS = 30
+# Where marks are in the basic plane: beside Han, Hangul and private use.
+_BLOCKS_WITH_MARKS = ((0x0300, 0x3400), (0xA66F, 0xAC00), (0xFB1E, 0x10000))
+# All scripts beyond it that have marks: `re` is slow with many stretches there, and a cut between letters does no harm.
+_BEYOND = "\U000101fd-\U0001e94a"
+
+
+def nfkc(text: str) -> str:
+    """The text in NFKC; of more than 30 combining marks in a row, each 30 are put in order by themselves.
+
+    `unicodedata` sorts the marks of one letter by insertion: a million of them in the wrong order would take hours.
+    """
+    if text.isascii():
+        return text
+    cuts = [match.end() for match in _long_runs().finditer(text)]
+    if not cuts:
+        return unicodedata.normalize("NFKC", text)
+    bounds = zip([0, *cuts], [*cuts, len(text)], strict=True)
+    return "".join([unicodedata.normalize("NFKC", text[start:end]) for start, end in bounds])
+
+
+@cache
+def _long_runs() -> re.Pattern[str]:
+    """So many characters in a row of which nothing but marks is left when they are taken apart."""
+    characters = (chr(code) for block in _BLOCKS_WITH_MARKS for code in range(*block))
+    return re.compile(f"[{''.join(filter(is_mark, characters))}{_BEYOND}]{{{_MAX_MARKS}}}")
+
+
+def is_mark(character: str) -> bool:
+    """Whether a character is a combining mark, or becomes one when it is taken apart."""
+    if unicodedata.combining(character):
+        return True
+    return bool(
+        unicodedata.decomposition(character) and unicodedata.combining(unicodedata.normalize("NFKD", character)[0])
+    )

@@ -13,9 +13,9 @@ from pydantic_core import PydanticCustomError
 
 from plumbline.ground.errors import CalibrationError
 from plumbline.judging.text.words import Language
-from plumbline.judging.tiers.support.alignment import ALIGNMENT_MEASURES
-from plumbline.judging.tiers.support.lexical_features import CHARACTER_MEASURES, WORD_MEASURES
+from plumbline.judging.tiers.lexical_features import CHARACTER_MEASURES, WORD_MEASURES
 from plumbline.judging.tiers.tier import TierName
+from plumbline.judging.tiers.token_alignment import ALIGNMENT_MEASURES
 
 # Support of a sentence that stands in a context word for word. Not 1: of 421 labelled answers made of copies people
 # took 89 % for faithful; the others miss the question, or sentences around the copy that change it.

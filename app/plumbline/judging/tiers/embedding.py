@@ -18,9 +18,14 @@ from plumbline.judging.text.verdicts import Evidence, Judgement
 from plumbline.judging.tiers.calibration import CalibrationTable
 from plumbline.judging.tiers.lexical import collect_lexical_findings
 from plumbline.judging.tiers.sentence_claims import Finding, judgement_of
-from plumbline.judging.tiers.support.alignment import Alignment
 from plumbline.judging.tiers.tier import JudgeOptions, SentenceEncoder, TierName
-from plumbline.judging.tiers.window_match import ComparisonPlan, WindowMatch, match_sentences, plan_comparison
+from plumbline.judging.tiers.token_alignment import (
+    ComparisonPlan,
+    TokenAlignment,
+    WindowMatch,
+    match_sentences,
+    plan_comparison,
+)
 
 T = TypeVar("T")
 
@@ -142,13 +147,13 @@ class EmbeddingTier:
 
     async def _aligned(
         self, plan: ComparisonPlan, reading: TokenizedTexts, options: JudgeOptions, until: float
-    ) -> tuple[Alignment, TokenVectors]:
+    ) -> tuple[TokenAlignment, TokenVectors]:
         """The sentences beside all windows but the last ones, and the vectors of those."""
         run = asyncio.get_running_loop().run_in_executor
         count, rows = len(plan.parts), range(len(plan.parts) + len(plan.windows))
         # The parts go with the first windows: together they fill the model's rows better.
         vectors = await self._encode(reading.pick(rows[: count + _WINDOWS_AT_ONCE]), options, until)
-        alignment, vectors = Alignment(vectors.part(0, count)), vectors.part(count, len(vectors.bounds) - 1)
+        alignment, vectors = TokenAlignment(vectors.part(0, count)), vectors.part(count, len(vectors.bounds) - 1)
         for start in range(count + _WINDOWS_AT_ONCE, len(rows), _WINDOWS_AT_ONCE):
             await run(self._executor, partial(alignment.add, vectors, until=until))
             vectors = await self._encode(reading.pick(rows[start : start + _WINDOWS_AT_ONCE]), options, until)

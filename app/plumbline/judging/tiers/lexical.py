@@ -10,8 +10,8 @@ from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Evidence, Judgement
 from plumbline.judging.text.words import han_share, language_of
 from plumbline.judging.tiers.calibration import CalibrationTable
+from plumbline.judging.tiers.lexical_features import LexicalFeatures, measure_lexical_features
 from plumbline.judging.tiers.sentence_claims import Finding, judgement_of
-from plumbline.judging.tiers.support.lexical_features import LexicalFeatures, measure_lexical_features
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 
 MODEL = "wording-2"

@@ -10,10 +10,17 @@ from typing import Final
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.exchange import Usage, estimated_tokens
 from plumbline.judging.ports.observation import Readiness
-from plumbline.judging.text.duplicates import mark_duplicates
 from plumbline.judging.text.injection import Inspection, inspect
 from plumbline.judging.text.segmented_sample import SegmentedSample
-from plumbline.judging.text.verdicts import INCOMPLETE, Claim, JudgeAccount, Judgement, Verdict, whole_sentence_claim
+from plumbline.judging.text.verdicts import (
+    INCOMPLETE,
+    Claim,
+    JudgeAccount,
+    Judgement,
+    Verdict,
+    mark_duplicates,
+    whole_sentence_claim,
+)
 from plumbline.judging.tiers import offload
 from plumbline.judging.tiers.context_windows import Window, context_windows
 from plumbline.judging.tiers.evidence.search import EvidenceSearch

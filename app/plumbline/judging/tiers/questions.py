@@ -1,17 +1,17 @@
-"""What a judge is asked: the sample as numbered data between marks, and the instructions around it."""
+"""Requests to a judge: the sample as numbered data between marks, instructions, and the schema of the reply."""
 
 import hmac
 import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from plumbline.judging.ports.exchange import ChatRequest
 from plumbline.judging.text.injection import cleaned
 from plumbline.judging.text.segmented_sample import SegmentedSample
-from plumbline.judging.text.verdicts import Claim
+from plumbline.judging.text.verdicts import Claim, Verdict
 from plumbline.judging.tiers.context_windows import Window
 from plumbline.judging.tiers.prompts import Prompt
-from plumbline.judging.tiers.reply_schemas import CHECK_SCHEMA, VERIFY_SCHEMA
 
 # Of the data between the marks: a mark that no text in there can know.
 Mark = Callable[[str], str]
@@ -102,3 +102,34 @@ def _question(
         max_output_tokens=max_output_tokens,
         temperature=temperature,
     )
+
+
+_STRING: Final = {"type": "string"}
+_VERDICT_MEMBERS: Final[Mapping[str, Any]] = {
+    "context_ids": {"type": "array", "items": {"type": "integer"}},
+    "quotes": {"type": "array", "items": _STRING},
+    "derived": {"type": "boolean"},
+    "reason": _STRING,
+    "verdict": {"type": "string", "enum": [verdict.value for verdict in Verdict]},
+}
+
+
+def _object_schema(members: Mapping[str, Any]) -> dict[str, Any]:
+    """An object with these members, all required and in this order, and no other."""
+    return {"type": "object", "properties": dict(members), "required": list(members), "additionalProperties": False}
+
+
+def _list_schema(name: str, item: Mapping[str, Any]) -> dict[str, Any]:
+    return _object_schema({name: {"type": "array", "items": dict(item)}})
+
+
+VERIFY_SCHEMA: Final[Mapping[str, object]] = _list_schema(
+    "sentences",
+    _object_schema(
+        {
+            "id": {"type": "integer"},
+            "claims": {"type": "array", "items": _object_schema({"claim": _STRING, **_VERDICT_MEMBERS})},
+        }
+    ),
+)
+CHECK_SCHEMA: Final[Mapping[str, object]] = _list_schema("claims", _object_schema({"id": _STRING, **_VERDICT_MEMBERS}))

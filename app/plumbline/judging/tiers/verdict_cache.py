@@ -1,17 +1,21 @@
-"""The cache of verdicts: a tier that asks the one inside it only for what it was not asked before."""
+"""Cache of verdicts: a tier's judgements by key, with identical in-flight requests coalesced."""
 
 import asyncio
 import hashlib
 import time
+import zlib
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any, Literal, Protocol, TypeVar
+
+import msgspec
+from msgspec.inspect import type_info
 
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, Readiness
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import INCOMPLETE, Judgement
-from plumbline.judging.tiers.judgement_record import RECORD_SHAPE, judgement_from_record, judgement_to_record
 from plumbline.judging.tiers.tier import JudgeOptions, Tier, TierName
 
 T = TypeVar("T")
@@ -236,3 +240,27 @@ def _accounted(judgement: Judgement, cache: Literal["hit", "miss", "bypass"]) ->
     if cache == "hit":
         account = replace(account, calls=0, prompt_tokens=None, completion_tokens=None)
     return replace(judgement, account=account)
+
+
+# The names, types and defaults of what is written: a build whose judgements look otherwise reads none of the old ones.
+RECORD_SHAPE = sha256(repr(type_info(Judgement)).encode()).hexdigest()
+
+_DECODER = msgspec.json.Decoder(Judgement)
+# Repeated field names and quotes shrink to a third or less even at the quickest level.
+_QUICKEST = 1
+
+
+def judgement_to_record(judgement: Judgement) -> bytes | None:
+    """The judgement as bytes; None when a text of it is no Unicode (a lone surrogate that a model wrote)."""
+    try:
+        return zlib.compress(msgspec.json.encode(judgement), _QUICKEST)
+    except UnicodeEncodeError:
+        return None
+
+
+def judgement_from_record(record: bytes) -> Judgement | None:
+    """The judgement; None when the bytes are damaged (zlib keeps a checksum) or of another shape."""
+    try:
+        return _DECODER.decode(zlib.decompress(record))
+    except (zlib.error, msgspec.DecodeError):
+        return None

@@ -14,15 +14,11 @@ from plumbline.ground.concurrency import Threads
 from plumbline.ground.errors import FailureReason, TierFailure, TooBusy
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.judging.ports.token_vectors import EncoderCounts, TokenizedTexts, TokenVectors
-from plumbline.models.encoder.fair_queue import FairQueue, Text
+from plumbline.models.encoder.fair_queue import EncodingPace, FairQueue, Text, Waiter
 from plumbline.models.encoder.loading import ModelChoice, load
 from plumbline.models.encoder.model_files import model_name
-from plumbline.models.encoder.pace import EncodingPace
-from plumbline.models.encoder.packing import RowSlot, batch_of
-from plumbline.models.encoder.stored_vectors import StoredVectors, VectorStore
-from plumbline.models.encoder.token_model import TokenModel
-from plumbline.models.encoder.vector_cache import VectorCache, key_of
-from plumbline.models.encoder.waiting import Waiter
+from plumbline.models.encoder.packing import RowSlot, TokenModel, batch_of
+from plumbline.models.encoder.vector_cache import StoredVectors, VectorCache, VectorStore, key_of
 from plumbline.models.encoder.work_threads import (
     WorkThreads,
     available_cores,

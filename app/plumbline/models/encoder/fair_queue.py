@@ -1,5 +1,7 @@
-"""Texts that wait for the model, of many callers, taken in turn: a long answer does not hold up short ones."""
+"""Queue of texts that wait for the model, shared fairly between calls, with an estimate of the waiting time."""
 
+import asyncio
+import contextlib
 import threading
 from collections import deque
 from collections.abc import Sequence
@@ -10,12 +12,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbline.models.encoder.packing import RowSlot, places_in_rows
-from plumbline.models.encoder.waiting import Waiter
 
 # What a batch is chosen from: so many of a caller's next texts, some of its shortest, all of so many batches' tokens.
 _CANDIDATES = 48
 _SHORT = 4
 _MOST_TRIED = 1.5
+
+
+class Waiter:
+    """Made in the loop of the call; `texts_left` is counted down by whoever holds the encoder's lock."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._end: asyncio.Future[None] = self._loop.create_future()
+        self.texts_left = 0
+
+    def wake(self, error: BaseException | None = None) -> None:
+        """Ends the wait, from any thread; does nothing once the loop is closed."""
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._finish, error)
+
+    async def wait(self, seconds: float) -> None:
+        """Raises:
+        TimeoutError: nothing ended it in time; otherwise what `wake` was given.
+        """
+        await asyncio.wait_for(self._end, None if seconds == float("inf") else max(0.0, seconds))
+
+    def _finish(self, error: BaseException | None) -> None:
+        if self._end.done():
+            return
+        if error is None:
+            self._end.set_result(None)
+        else:
+            self._end.set_exception(error)
 
 
 @dataclass(slots=True, eq=False)
@@ -108,3 +137,31 @@ class FairQueue:
         known = {id(text) for text in heads}
         shortest = [text for lane in self._lanes for text in lane[-_SHORT:] if id(text) not in known]
         return heads + sorted(shortest[:_CANDIDATES], key=lambda text: -len(text.tokens))
+
+
+# Of the newest batch in the average.
+_WEIGHT = 0.1
+# The first batches prepare what later ones find ready: they say nothing of those.
+_FIRST = 8
+
+
+class EncodingPace:
+    """Tokens a second of one thread, averaged over the last batches. Safe for several threads."""
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._rate = 0.0
+        self._batches = 0
+        self._lock = threading.Lock()
+
+    def add(self, tokens: int, seconds: float) -> None:
+        """One thread has worked on so many tokens for so long."""
+        rate = tokens / max(seconds, 1e-6)
+        with self._lock:
+            self._batches += 1
+            if self._batches > _FIRST:
+                self._rate = rate if not self._rate else (1 - _WEIGHT) * self._rate + _WEIGHT * rate
+
+    def seconds_for(self, tokens: int) -> float:
+        """What all threads together take for so many; 0 before anything was measured."""
+        return tokens / (self._rate * self._threads) if self._rate else 0.0

@@ -10,7 +10,7 @@ import structlog
 
 from plumbline.ground.errors import TierFailure
 from plumbline.models.encoder.model_files import ModelFiles, find_model, model_name, not_loaded
-from plumbline.models.encoder.token_model import Precision, TokenModel
+from plumbline.models.encoder.packing import Precision, TokenModel
 
 Backend = Literal["auto", "torch", "openvino"]
 

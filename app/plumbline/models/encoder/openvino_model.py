@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbline.models.encoder.exports import export_folders, keep_export, read_export
-from plumbline.models.encoder.model_files import ModelFiles, not_loaded
-from plumbline.models.encoder.packing import PackedBatch, RowSlot, batch_of
+from plumbline.models.encoder.model_files import ModelFiles, export_folders, keep_export, not_loaded, read_export
+from plumbline.models.encoder.packing import PROBE, PackedBatch, Precision, RowSlot, batch_of
 from plumbline.models.encoder.text_reader import TextReader
-from plumbline.models.encoder.token_model import PROBE, Precision
 
 if TYPE_CHECKING:
     from openvino import CompiledModel, Model

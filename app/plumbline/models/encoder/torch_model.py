@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbline.models.encoder.model_files import ModelFiles, not_loaded
-from plumbline.models.encoder.packing import PackedBatch
+from plumbline.models.encoder.packing import PROBE, PackedBatch, Precision, is_same_side_by_side
 from plumbline.models.encoder.text_reader import TextReader
-from plumbline.models.encoder.token_model import PROBE, Precision, is_same_side_by_side
 
 if TYPE_CHECKING:
     import torch

@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 
-from plumbline.judging.text.normal_form import nfkc
-from plumbline.judging.text.words import CITATION_MARK
-from plumbline.judging.tiers.evidence.amounts import Facts, Hedge, Quantity, Stated
+from plumbline.judging.text.words import CITATION_MARK, nfkc
+from plumbline.judging.tiers.evidence.arithmetic import Facts, Hedge, Quantity, Stated
 from plumbline.judging.tiers.evidence.dates import blanked, find_dates, find_times
 from plumbline.judging.tiers.evidence.numerals import (
     ENGLISH_NUMERAL,
@@ -15,12 +14,16 @@ from plumbline.judging.tiers.evidence.numerals import (
     HAN_SCALE_VALUES,
     MULTIPLES,
     ORDINALS,
+    PERCENT,
+    UNIT_AFTER,
+    UNIT_BEFORE,
+    UNIT_BY_NAME,
+    Unit,
     english_part,
     english_value,
     han_value,
     roman_values,
 )
-from plumbline.judging.tiers.evidence.units import PERCENT, UNIT_AFTER, UNIT_BEFORE, UNIT_BY_NAME, Unit
 
 _SCALES = {
     "hundred": 1e2, "thousand": 1e3, "k": 1e3, "million": 1e6, "mln": 1e6, "mn": 1e6, "m": 1e6, "billion": 1e9,

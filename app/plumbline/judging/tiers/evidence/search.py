@@ -8,13 +8,11 @@ from itertools import islice
 from plumbline.judging.text.overlap import ContextIndex
 from plumbline.judging.text.segmentation import Sentence, split_sentences
 from plumbline.judging.text.verdicts import Evidence
-from plumbline.judging.tiers.evidence.alignment import Aligner
-from plumbline.judging.tiers.evidence.amounts import Facts
-from plumbline.judging.tiers.evidence.folding import View, fold, plain
-from plumbline.judging.tiers.evidence.markup import strip_markup
+from plumbline.judging.tiers.evidence.arithmetic import Facts
+from plumbline.judging.tiers.evidence.folding import View, fold, plain, strip_markup
 from plumbline.judging.tiers.evidence.negation import is_turned
 from plumbline.judging.tiers.evidence.quantities import facts_in, same_numbers
-from plumbline.judging.tiers.evidence.quote import Quote, says_something
+from plumbline.judging.tiers.evidence.quotes import Aligner, Quote, says_something
 
 # The parts of a quote with "..." stand in one neighbourhood.
 _MAX_GAP_CHARACTERS = 1_000

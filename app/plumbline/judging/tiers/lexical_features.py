@@ -1,21 +1,21 @@
-"""How the contexts' wording covers each checkable sentence of an answer: what tier lexical knows, tier embedding too.
+"""Lexical features of each checkable sentence: how far the wording of the contexts covers it.
 
 The measures were chosen on human labels, every dataset left out once (docs/agreement.md says what each is worth).
 """
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
 from plumbline.judging.text.overlap import ContextIndex
 from plumbline.judging.text.segmented_sample import SegmentedSample
-from plumbline.judging.text.words import FUNCTION_CHARACTERS, Words, characters_of, words_of
-from plumbline.judging.tiers.support.cooccurrence import Cooccurrence
-from plumbline.judging.tiers.support.grams import Cover, Units, characters, cover, unit_of
-from plumbline.judging.tiers.support.names_numbers import unknown_names, unknown_numbers
+from plumbline.judging.text.words import FUNCTION_CHARACTERS, Words, characters_of, has_content, words_of
+from plumbline.judging.tiers.gram_cover import Cover, Units, characters, cover, unit_of
 
 # By name; the first says most by itself.
 WORD_MEASURES = ("character_coverage", "near_pairs", "unknown_names", "unknown_numbers")
@@ -156,3 +156,83 @@ def _numbered(sentences: Sequence[Sequence[str]], ids: dict[str, int]) -> Units:
         )
         flat.append(0)
     return np.array(flat[:-1], dtype=np.uint64)
+
+
+# Words cut to this length meet their inflections; a stemmer agreed no better with people.
+_STEM = 5
+# Content words at most this far apart in one sentence of the contexts are near.
+_NEAR = 3
+
+
+class Cooccurrence:
+    """The pairs that sentences of the contexts hold, among the words that are asked for; linear in their length."""
+
+    def __init__(self, sentences: Iterable[Sequence[str]], asked: Iterable[Sequence[str]]) -> None:
+        """Args:
+        sentences: content words of the contexts' sentences.
+        asked: content words of the sentences that will be asked for.
+        """
+        wanted = frozenset(word[:_STEM] for words in asked for word in words)
+        self._pairs: set[tuple[str, str]] = set()
+        self._known: set[str] = set()
+        for words in sentences:
+            self._add([(at, cut) for at, word in enumerate(words) if (cut := word[:_STEM]) in wanted])
+
+    def share(self, words: Sequence[str]) -> float:
+        """Share in [0, 1] of the neighbours in `words` that are near each other in the contexts, in either order.
+
+        One word has no neighbour: whether the contexts have it. No word: 0.
+        """
+        cut = [word[:_STEM] for word in words]
+        pairs = list(pairwise(cut))
+        if not pairs:
+            return float(self._known.issuperset(cut)) if cut else 0.0
+        return sum(self._is_near(*pair) for pair in pairs) / len(pairs)
+
+    def _is_near(self, one: str, other: str) -> bool:
+        if one == other:
+            return one in self._known
+        return (one, other) in self._pairs or (other, one) in self._pairs
+
+    def _add(self, found: Sequence[tuple[int, str]]) -> None:
+        for index, (at, word) in enumerate(found):
+            self._known.add(word)
+            for later, other in found[index + 1 : index + 1 + _NEAR]:
+                if later - at <= _NEAR:
+                    self._pairs.add((word, other))
+
+
+# A word with a capital inside a sentence; the first word of a sentence has one anyway.
+_CAPITALISED = re.compile(r"(?<![^\W_])[A-Z]\w*(?:['’][A-Za-z]+)?")
+_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
+_SHORTEST_NAME = 2
+# "One" is more often a pronoun than a number.
+_NUMBER_WORDS = (
+    "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen",
+    "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",
+)  # fmt: skip
+_DIGITS = {word: str(value) for value, word in enumerate(_NUMBER_WORDS, start=2)}
+_WORDS = {digits: word for word, digits in _DIGITS.items()}
+
+
+def unknown_names(text: str, known: frozenset[str]) -> tuple[str, ...]:
+    """Capitalised words of the text, the first word apart, that are not among the known words; each once, as written.
+
+    Args:
+        text: one sentence.
+        known: every word of the contexts, as `words_of` gives them.
+    """
+    first = _LETTER_OR_DIGIT.search(text)
+    found = dict.fromkeys(match.group() for match in _CAPITALISED.finditer(text, first.start() + 1 if first else 0))
+    return tuple(name for name in found if _is_name(name) and not known.issuperset(words_of(name).every))
+
+
+def unknown_numbers(words: Words, known: frozenset[str]) -> tuple[str, ...]:
+    """Numbers among the words, in digits or from two to twenty in letters, that are known in neither form."""
+    digits = dict.fromkeys(_DIGITS.get(word, word) for word in words.every if word in _DIGITS or word[0].isdigit())
+    return tuple(number for number in digits if number not in known and _WORDS.get(number) not in known)
+
+
+def _is_name(text: str) -> bool:
+    """Single letters and stopwords ("The") are none."""
+    return len(text) >= _SHORTEST_NAME and has_content(text)

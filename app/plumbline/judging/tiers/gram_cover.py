@@ -1,4 +1,4 @@
-"""Which share of a text's n-grams other texts hold: all together, and the best one alone. Many at once, in numpy."""
+"""Shares of a text's n-grams that other texts hold: all together, and the best one alone. Many at once, in numpy."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,0 +1,186 @@
+"""Alignment of the answer's sentences with windows of the contexts: cosines of token vectors.
+
+BERTScore's precision (Zhang et al. 2020), with all contexts as the reference.
+"""
+
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.judging.ports.token_vectors import TokenVectors
+from plumbline.judging.text.segmentation import Sentence
+from plumbline.judging.text.segmented_sample import SegmentedSample
+from plumbline.judging.text.words import spaced
+
+ALIGNMENT_MEASURES = ("alignment",)
+
+
+# Tokens of sentences compared between two looks at the clock, and at a time in memory.
+_BLOCK = 2_048
+
+
+class TokenAlignment:
+    """The sentences of an answer against texts of the contexts, a few at a time, so that no vector is kept for long."""
+
+    def __init__(self, sentences: TokenVectors) -> None:
+        self._vectors = sentences.vectors
+        self._bounds = sentences.bounds
+        self._lengths = np.diff(sentences.bounds)
+        self._best = np.full(len(sentences.vectors), -1.0, dtype=np.float32)
+        self._means: list[NDArray[np.float32]] = []
+
+    def add(self, contexts: TokenVectors, *, until: float) -> None:
+        """Compares with more texts of the contexts, which follow those of before.
+
+        Args:
+            contexts: at least one text.
+            until: monotonic time at which to give up.
+
+        Raises:
+            TierFailure: `timeout`.
+        """
+        means = np.empty((len(self._lengths), len(contexts.bounds) - 1), dtype=np.float32)
+        for first, last in self._blocks():
+            if time.monotonic() >= until:
+                raise TierFailure(FailureReason.TIMEOUT, "the deadline passed before the sentences were compared")
+            start, end = self._bounds[first], self._bounds[last]
+            # A row for each token of the contexts: texts are then runs of whole rows, which numpy reduces at speed.
+            cosines = contexts.vectors @ self._vectors[start:end].T
+            by_text = np.maximum.reduceat(cosines, contexts.bounds[:-1], axis=0)
+            np.maximum(self._best[start:end], by_text.max(axis=0), out=self._best[start:end])
+            totals = np.add.reduceat(by_text, self._bounds[first:last] - start, axis=1)
+            means[first:last] = totals.T / self._lengths[first:last, None]
+        self._means.append(means)
+
+    def shares(self) -> NDArray[np.float32]:
+        """Shape (sentences,), in [-1, 1]: the mean of its tokens' best cosines with any token so far."""
+        return np.asarray(np.add.reduceat(self._best, self._bounds[:-1]) / self._lengths, dtype=np.float32)
+
+    def nearest(self) -> NDArray[np.intp]:
+        """Shape (sentences,): the text that alone gives the sentence the highest mean, the first of equals."""
+        return np.asarray(np.concatenate(self._means, axis=1).argmax(axis=1))
+
+    def _blocks(self) -> Iterator[tuple[int, int]]:
+        """Ranges of sentences of `_BLOCK` tokens at most, or of one sentence."""
+        first = 0
+        while first < len(self._lengths):
+            fitting = int(np.searchsorted(self._bounds, self._bounds[first] + _BLOCK, side="right")) - 1
+            last = max(first + 1, fitting)
+            yield first, last
+            first = last
+
+
+# MiniLM reads 256 tokens; English runs at 4 to 5 characters a token, so this stays inside with room for numbers.
+MAX_CHARACTERS = 800
+_BREAK = re.compile(r"[\s,;:，；：、]")
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceWindow:
+    """A stretch of one context; `text` is `context[start:end]`."""
+
+    context: int
+    text: str
+    start: int
+    end: int
+
+
+def split_windows(contexts: Sequence[str], sentences: Sequence[Sequence[Sentence]]) -> list[SentenceWindow]:
+    """One window for each sentence of each context that has a letter or digit, none longer than `MAX_CHARACTERS`.
+
+    A longer sentence is cut at white space or punctuation, so that nothing is dropped. No window of several sentences:
+    each word looks for its counterpart everywhere, and what a model reads twice costs twice.
+    """
+    return [
+        SentenceWindow(context, text[start:end], start, end)
+        for context, (text, spans) in enumerate(zip(contexts, sentences, strict=True))
+        for sentence in spans
+        if any(map(str.isalnum, sentence.text))
+        for start, end in pieces(text, sentence.start, sentence.end)
+    ]
+
+
+def pieces(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """Offsets that cut `text[start:end]` into stretches of `MAX_CHARACTERS` at most, at a break where there is one."""
+    found: list[tuple[int, int]] = []
+    while end - start > MAX_CHARACTERS:
+        cut = _last_break(text, start + MAX_CHARACTERS // 2, start + MAX_CHARACTERS)
+        found.append((start, cut))
+        start = cut
+    return [*found, (start, end)]
+
+
+def _last_break(text: str, low: int, high: int) -> int:
+    last = high
+    for match in _BREAK.finditer(text, low, high):
+        last = match.end()
+    return last
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonPlan:
+    """What is compared: the parts of each checkable sentence by position, and distinct windows.
+
+    A very long sentence has several parts. A window that occurs twice is compared once, where it comes first. `parts`
+    are the distinct ones.
+    """
+
+    parts_by_position: Mapping[int, Sequence[str]]
+    parts: Sequence[str]
+    windows: Sequence[SentenceWindow]
+
+    @property
+    def texts(self) -> list[str]:
+        """All that a model reads: the parts, then the windows, as models know words."""
+        return [spaced(text) for text in (*self.parts, *(window.text for window in self.windows))]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowMatch:
+    """How a sentence matches the contexts.
+
+    `alignment` in [-1, 1]: the mean over its parts; `window`: the nearest one (of the first part).
+    """
+
+    alignment: float
+    window: SentenceWindow
+
+
+def plan_comparison(sample: SegmentedSample) -> ComparisonPlan:
+    """The plan for a sample."""
+    windows = {
+        window.text: window for window in reversed(split_windows(sample.source.contexts, sample.context_sentences))
+    }
+    parts = {position: _parts(sample, position) for position in sample.checkable}
+    distinct = sorted({text for part in parts.values() for text in part})
+    # Sorted, so that the order of the contexts moves nothing.
+    return ComparisonPlan(parts, distinct, [windows[text] for text in sorted(windows)])
+
+
+def match_sentences(plan: ComparisonPlan, alignment: TokenAlignment) -> dict[int, WindowMatch]:
+    """How each sentence of the plan matches, by position.
+
+    Args:
+        plan: with at least one window.
+        alignment: of the plan's parts with all of its windows, in their order.
+    """
+    row_by_part = {part: row for row, part in enumerate(plan.parts)}
+    shares, nearest = alignment.shares(), alignment.nearest()
+    matches = {}
+    for position, parts in plan.parts_by_position.items():
+        rows = [row_by_part[part] for part in parts]
+        share = sum(float(shares[row]) for row in rows) / len(rows)
+        matches[position] = WindowMatch(share, plan.windows[nearest[rows[0]]])
+    return matches
+
+
+def _parts(sample: SegmentedSample, position: int) -> list[str]:
+    sentence = sample.sentences[position]
+    return [
+        sample.source.answer[start:end] for start, end in pieces(sample.source.answer, sentence.start, sentence.end)
+    ]
