@@ -64,7 +64,7 @@ def _serve(pipe: Connection, is_single: bool) -> None:
     from sentence_transformers import SentenceTransformer  # noqa: PLC0415
     from transformers.utils import logging  # noqa: PLC0415
 
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()
     if is_single:
         torch.set_num_threads(1)
     spec = find_spec(_BUNDLE)

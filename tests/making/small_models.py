@@ -73,7 +73,7 @@ def _save_network(folder: Path, kind: str, auto: Any) -> Path:
 def _fast_tokenizer() -> Any:
     from transformers import PreTrainedTokenizerFast
 
-    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+    return PreTrainedTokenizerFast(
         tokenizer_object=word_tokenizer(), pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
         mask_token="[MASK]", model_max_length=32,
     )  # fmt: skip

@@ -124,7 +124,7 @@ def _graph_of(loaded: "TorchModel") -> "Model":
     from openvino.frontend import FrontEndManager  # noqa: PLC0415
     from openvino.frontend.pytorch.ts_decoder import TorchScriptPythonDecoder  # noqa: PLC0415
 
-    class UnitVectors(torch.nn.Module):
+    class UnitVectors(torch.nn.Module):  # type: ignore[misc]  # their types are not read
         def __init__(self, network: Any) -> None:
             super().__init__()
             self.network = network

@@ -84,14 +84,15 @@ class TextVectors:
         self._prompts = _prompts(self._model.prompts, prompts or TextPrompts())
         self._cut = _CountOfCut(self._model)
         # Tokenizers change while they read; passes do not.
-        self._model.preprocess = self._cut.counting(self._model.preprocess)  # type: ignore[method-assign]
+        self._model.preprocess = self._cut.counting(self._model.preprocess)
         # What is set up by the first pass is not a query's business.
         self.of_query("warm")
 
     @property
     def most_tokens(self) -> int | None:
         """Tokens that are read of a text; None for all."""
-        return self._cut.most
+        most: int | None = self._cut.most
+        return most
 
     def of_documents(self, texts: Sequence[str]) -> Iterator[Batch]:
         """The texts' vectors, as places in `texts` with an array of shape (places, d); longer texts come first."""

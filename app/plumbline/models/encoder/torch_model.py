@@ -123,7 +123,7 @@ def _loaded(files: ModelFiles, kind: str) -> Any:  # of the class of that name
         from transformers.utils import logging as transformers_logging  # noqa: PLC0415
     except ImportError as error:
         raise not_loaded(files.folder, f"sentence-transformers cannot be imported: {error}") from error
-    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    transformers_logging.disable_progress_bar()
     try:
         make = getattr(sentence_transformers, kind)
         return make(str(files.folder), trust_remote_code=False, model_kwargs={"use_safetensors": True}).eval()
