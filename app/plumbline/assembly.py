@@ -145,7 +145,7 @@ def _llm_tier(
             reason=FailureReason.NOT_CONFIGURED,
             detail="no judge is configured; set DASHSCOPE_API_KEY, or PLUMBLINE_LLM_API_KEY with a provider",
         )
-    # Half a second of import, for the SDK: a process without a judge does not pay it.
+    # An HTTP stack to import: a process without a judge does not pay it.
     from plumbline.models.chat.chat_models import build_chat_models  # noqa: PLC0415
 
     shared = _shared_database(plan.settings, stack)

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from plumbline.models.chat.judge_connections import race_between_addresses
+from plumbline.models.chat.judge_connections import address_race
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import completion, completion_payload
 from tests.doubles.scripted_transport import ask, failure_of, transport
@@ -112,9 +112,9 @@ async def test_what_is_said_before_the_response_is_passed_over() -> None:
 async def test_a_name_is_tried_at_several_addresses_beside_one_another_where_the_loop_can() -> None:
     ours, other = asyncio.get_running_loop(), cast(asyncio.AbstractEventLoop, object())
 
-    assert race_between_addresses("judge.example", ours) == {"happy_eyeballs_delay": 0.25}
-    assert race_between_addresses("judge.example", other) == {}
-    assert race_between_addresses("127.0.0.1", ours) == race_between_addresses("::1", ours) == {}
+    assert address_race("judge.example", ours) == {"happy_eyeballs_delay": 0.25}
+    assert address_race("judge.example", other) == {}
+    assert address_race("127.0.0.1", ours) == address_race("::1", ours) == {}
 
 
 async def test_an_address_that_nobody_listens_at_is_a_broken_connection(judge: ScriptedJudge) -> None:
@@ -126,14 +126,3 @@ async def test_an_address_that_nobody_listens_at_is_a_broken_connection(judge: S
 
     assert failure.reason == "connection"
     assert "(ConnectError)" in failure.detail
-
-
-async def test_a_proxy_of_the_machine_is_asked(judge: ScriptedJudge, monkeypatch: pytest.MonkeyPatch) -> None:
-    judge.reply_with(completion(GOOD))
-    monkeypatch.setenv("HTTP_PROXY", judge.base_url.removesuffix("/v1"))
-
-    async with transport(llm_base_url="http://judge.example/v1") as chat:
-        reply = await ask(chat)
-
-    assert reply.content == GOOD
-    assert judge.requests[0].path == "http://judge.example/v1/chat/completions"

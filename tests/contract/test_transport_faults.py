@@ -398,12 +398,12 @@ def test_a_failure_of_a_call_is_a_failure_of_the_tier() -> None:
 async def test_a_certificate_that_is_not_trusted_is_not_tried_again(
     judge: ScriptedJudge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from plumbline.models.chat import completions_client
+    from plumbline.models.chat.judge_connections import JudgeConnections
 
     async def refuse(*args: object, **options: object) -> NoReturn:
         raise httpx2.ConnectError("no") from ssl.SSLCertVerificationError("self-signed certificate")
 
-    monkeypatch.setattr(completions_client._BoundedHttpClient, "send", refuse)
+    monkeypatch.setattr(JudgeConnections, "send", refuse)
     ledger = Ledger()
     async with transport(judge) as chat:
         first = await failure_of(chat, ledger=ledger)

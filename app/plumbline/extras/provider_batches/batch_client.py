@@ -13,7 +13,7 @@ from openai import AsyncOpenAI
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from plumbline.extras.provider_batches.provider_batch import BatchInfo
-from plumbline.ground.errors import BatchApiError
+from plumbline.ground.errors import BatchApiError, ConfigurationError
 from plumbline.models.chat.call_failures import shown, status_failure
 from plumbline.models.chat.endpoints import Endpoint
 
@@ -107,7 +107,7 @@ class BatchClient:
             default_headers={"Authorization": f"Bearer {endpoint.api_key}"},
             timeout=timeout,
             # A redirect would hand the key and the texts to a host that nobody configured.
-            http_client=_PlainHttpClient(timeout=timeout, follow_redirects=False),
+            http_client=_new_http_client(timeout),
         )
 
     async def upload(self, path: Path, name: str) -> str:
@@ -237,6 +237,17 @@ class _PlainHttpClient(openai.DefaultAsyncHttpxClient):
         for name in [name for name in request.headers if name.lower() not in _HEADERS_KEPT]:
             del request.headers[name]
         return request
+
+
+def _new_http_client(timeout: openai.Timeout) -> _PlainHttpClient:
+    try:
+        return _PlainHttpClient(timeout=timeout, follow_redirects=False)
+    except (ValueError, httpx2.InvalidURL):
+        # What httpx2 says of it quotes the URL, password and all.
+        raise ConfigurationError(
+            "HTTP_PROXY, HTTPS_PROXY or ALL_PROXY: not the URL of a proxy that the Batch API can be reached through; "
+            "expected http://, https://, socks5:// or socks5h://"
+        ) from None
 
 
 def _body(error: openai.APIStatusError) -> bytes:

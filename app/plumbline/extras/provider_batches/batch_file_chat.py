@@ -10,8 +10,8 @@ from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.models.chat.call_failures import CallFailure, status_failure
 from plumbline.models.chat.completions import read_completion
-from plumbline.models.chat.completions_client import SendStatus
 from plumbline.models.chat.endpoints import Endpoint
+from plumbline.models.chat.judge_connections import SendStatus
 from plumbline.models.chat.request_form import RequestForm
 from plumbline.models.chat.spending import Bill, Tariff, prompt_tokens
 

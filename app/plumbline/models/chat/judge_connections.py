@@ -1,80 +1,93 @@
-"""Kept connections to one provider, HTTP/1.1: what the SDK's own pool does, for a third of its time.
+"""Kept HTTP/1.1 connections to one provider, directly or through a proxy: the only transport of judge calls.
 
-That pool serves any number of hosts, protocols and kinds of event loop, and looks at all of its sockets for every
-request. Here each call takes the connection that was used last. The protocol is h11's, encodings are httpx2's.
+A connection that says something out of turn is closed, so that no call gets another call's reply. The protocol is
+h11's, content encodings are httpx2's.
 """
 
 import asyncio
 import ssl
 import time
 from collections.abc import AsyncGenerator
-from ipaddress import ip_address
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Final
 
 import h11
 import httpx2
 
+from plumbline.models.chat.proxies import (
+    DEFAULT_PORTS,
+    Proxy,
+    ProxyError,
+    connect_through_socks,
+    is_address,
+    open_tunnel,
+)
+
+_CONNECT_SECONDS: Final = 5.0
 # As long as a pool of httpx2 keeps an idle connection; many servers close theirs soon after.
 _KEPT_SECONDS: Final = 5.0
 # More than a reader holds: reading takes all that came.
 _READ_BYTES: Final = 1_048_576
 _MAX_HEAD_BYTES: Final = 102_400
-# Until the next address of a host is tried beside the first: RFC 8305.
+# Until the next address of a host is tried in parallel with the first: RFC 8305.
 _NEXT_ADDRESS_SECONDS: Final = 0.25
 
 
-class Head(NamedTuple):
-    """How a response begins; names of headers in lower case."""
+@dataclass(slots=True)
+class SendStatus:
+    """`has_left`: the request was written; from then on a provider may have read it, and bill it."""
 
-    status_code: int
-    headers: list[tuple[bytes, bytes]]
+    has_left: bool = False
 
 
-class JudgeConnections(httpx2.AsyncBaseTransport):
-    """Connections to the host of the requests, as many as there are calls at one time.
-
-    Tells a request's extension `trace` what httpcore does, as far as anyone here listens: that a connection is begun,
-    that the head is written, that all is sent. Of the timeouts it keeps that for connecting; the caller has the rest.
+class JudgeConnections:
+    """Connections to the host of one URL, as many as there are concurrent calls; the last used one is used first.
 
     Args:
-        tls: for https addresses.
+        url: its scheme, host and port are connected to.
+        tls: for https addresses and https proxies.
+        proxy: to connect through; None connects directly.
     """
 
-    def __init__(self, tls: ssl.SSLContext) -> None:
-        self._tls = tls
+    def __init__(self, url: httpx2.URL, tls: ssl.SSLContext | None, proxy: Proxy | None = None) -> None:
+        self._host = url.raw_host.decode("ascii")
+        self._port = url.port or DEFAULT_PORTS[url.scheme]
+        self._tls = tls if url.scheme == "https" else None
+        self._proxy = proxy
+        self._proxy_tls = tls if proxy and proxy.scheme == "https" else None
         self._idle: list[_Connection] = []
         self._open: set[_Connection] = set()
+        self._is_closed = False
 
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """The response, whose body is read from its connection as it is asked for."""
-        head, body = await self.exchange(request)
-        return httpx2.Response(head.status_code, headers=head.headers, stream=body)
+    async def send(self, head: h11.Request, body: bytes, status: SendStatus) -> "JudgeResponse":
+        """Send a request and return its response, which must be closed.
 
-    async def exchange(self, request: httpx2.Request) -> "tuple[Head, Body]":
-        """As `handle_async_request`, in bare parts; the body must be closed."""
-        connection = self._kept() or await self._connected(request)
+        Raises:
+            httpx2.TransportError: no connection within 5 seconds, or a connection that broke.
+        """
+        connection = self._take_idle() or await self._connect()
         try:
-            await connection.send(request)
-            head = await connection.receive_head()
+            await connection.send(head, body, status)
+            response = await connection.receive_head()
         except BaseException:
             self._drop(connection)
             raise
-        return Head(head.status_code, list(head.headers)), Body(self, connection)
+        return JudgeResponse(self, connection, response)
 
-    async def aclose(self) -> None:
-        """Closes all connections, whatever they are at."""
+    def close(self) -> None:
+        """Close all connections, idle or not."""
+        self._is_closed = True
         for connection in tuple(self._open):
             self._drop(connection)
 
     def release(self, connection: "_Connection") -> None:
-        """Keeps a connection whose response was read to its end, closes any other."""
+        """Keep a connection whose response was read to its end, close any other."""
         if connection in self._open and connection.is_ready_again():
             self._idle.append(connection)
         else:
             self._drop(connection)
 
-    def _kept(self) -> "_Connection | None":
-        """The connection that was used last, if it is still good; those that have grown old are closed."""
+    def _take_idle(self) -> "_Connection | None":
         while self._idle and self._idle[0].is_stale:
             self._drop(self._idle[0])
         while self._idle:
@@ -89,49 +102,73 @@ class JudgeConnections(httpx2.AsyncBaseTransport):
             self._idle.remove(connection)
         connection.abort()
 
-    async def _connected(self, request: httpx2.Request) -> "_Connection":
-        await request.extensions["trace"]("connection.connect_tcp.started", {})
-        url, is_tls = request.url, request.url.scheme == "https"
+    async def _connect(self) -> "_Connection":
+        if self._is_closed:
+            raise httpx2.ConnectError("the connections are closed")
         loop = asyncio.get_running_loop()
         wire = _Wire(asyncio.StreamReader(), loop=loop)
         try:
-            async with asyncio.timeout(request.extensions["timeout"]["connect"]) as scope:
-                transport, _ = await loop.create_connection(
-                    lambda: wire,
-                    url.host,
-                    url.port or (443 if is_tls else 80),
-                    ssl=self._tls if is_tls else None,
-                    **race_between_addresses(url.host, loop),
-                )
-        except OSError as error:
+            async with asyncio.timeout(_CONNECT_SECONDS) as scope:
+                transport = await self._open_transport(wire, loop)
+        # A name that cannot be encoded is a ValueError.
+        except (OSError, ValueError) as error:
             kind = httpx2.ConnectTimeout if scope.expired() else httpx2.ConnectError
-            raise kind(str(error), request=request) from error
+            raise kind(str(error)) from error
         connection = _Connection(wire, asyncio.StreamWriter(transport, wire, wire.reader, loop))
         self._open.add(connection)
         return connection
 
+    async def _open_transport(self, wire: "_Wire", loop: asyncio.AbstractEventLoop) -> asyncio.Transport:
+        proxy, server_name = self._proxy, self._host if self._tls else None
+        if proxy is None:
+            return await self._open_socket(wire, loop, self._host, self._port, self._tls)
+        if proxy.is_socks:
+            sock = await connect_through_socks(proxy, self._host, self._port)
+            try:
+                transport, _ = await loop.create_connection(
+                    lambda: wire, sock=sock, ssl=self._tls, server_hostname=server_name
+                )
+            except BaseException:
+                sock.close()
+                raise
+            return transport
+        if self._tls is None:
+            return await self._open_socket(wire, loop, proxy.host, proxy.port, self._proxy_tls)
+        # A reader of its own: what a proxy adds after its answer must not pass for bytes of the judge.
+        tunnel = _Wire(asyncio.StreamReader(), loop=loop)
+        raw = await self._open_socket(tunnel, loop, proxy.host, proxy.port, self._proxy_tls)
+        try:
+            host = f"[{self._host}]" if ":" in self._host else self._host
+            await open_tunnel(raw, tunnel.reader, proxy, f"{host}:{self._port}")
+            secured = await loop.start_tls(raw, wire, self._tls, server_hostname=server_name)
+            if secured is None:
+                raise ProxyError("the connection was closed during the TLS handshake")
+        except BaseException:
+            raw.abort()
+            raise
+        wire.connection_made(secured)
+        return secured
 
-def race_between_addresses(host: str, loop: asyncio.AbstractEventLoop) -> dict[str, Any]:
-    """What asks an event loop to try the addresses of a host beside one another.
+    async def _open_socket(
+        self, wire: "_Wire", loop: asyncio.AbstractEventLoop, host: str, port: int, tls: ssl.SSLContext | None
+    ) -> asyncio.Transport:
+        transport, _ = await loop.create_connection(lambda: wire, host, port, ssl=tls, **address_race(host, loop))
+        return transport
 
-    Nothing for an address, which needs no race: one that is given up can leave a socket to the garbage collector. And
-    nothing for loops other than asyncio's: uvloop knows no such option, and tries one address after another.
+
+def address_race(host: str, loop: asyncio.AbstractEventLoop) -> dict[str, Any]:
+    """Return the options that let an event loop try several addresses of a host in parallel (RFC 8305).
+
+    Empty for an IP address: a connection attempt that loses the race can leave a socket to the garbage collector. Empty
+    for loops other than asyncio's: uvloop knows no such option, and tries one address after another.
     """
-    if _is_address(host) or not isinstance(loop, asyncio.BaseEventLoop):
+    if is_address(host) or not isinstance(loop, asyncio.BaseEventLoop):
         return {}
     return {"happy_eyeballs_delay": _NEXT_ADDRESS_SECONDS}
 
 
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
 class _Wire(asyncio.StreamReaderProtocol):
-    """Knows whether there is something to read, which its reader does not tell."""
+    """A stream protocol that knows if there is something to read, which its reader does not tell."""
 
     def __init__(self, reader: asyncio.StreamReader, *, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(reader, loop=loop)
@@ -143,7 +180,7 @@ class _Wire(asyncio.StreamReaderProtocol):
         super().data_received(data)
 
     async def read(self) -> bytes:
-        """All that came since the last time, b"" at the end."""
+        """Return all that came since the last time, b"" at the end."""
         data = await self.reader.read(_READ_BYTES)
         self.has_unread = False
         return data
@@ -160,12 +197,12 @@ class _Connection:
 
     @property
     def is_stale(self) -> bool:
-        """Whether the other side has closed it, said something out of turn, or may close it any moment."""
+        """Return True if the other side closed it, sent something out of turn, or may close it any moment."""
         is_old = time.monotonic() - self._kept_since > _KEPT_SECONDS
         return is_old or self._wire.has_unread or self._wire.reader.at_eof() or self._writer.is_closing()
 
     def is_ready_again(self) -> bool:
-        """Whether request and response are complete, and nothing came after them; the next call may begin then."""
+        """Return True if request and response are complete and nothing came after them; starts the next cycle."""
         if {self._protocol.our_state, self._protocol.their_state} != {h11.DONE} or self._protocol.trailing_data[0]:
             return False
         self._protocol.start_next_cycle()
@@ -175,19 +212,15 @@ class _Connection:
     def abort(self) -> None:
         self._writer.transport.abort()
 
-    async def send(self, request: httpx2.Request) -> None:
-        """Head and body at once."""
-        head = h11.Request(method=request.method, target=request.url.raw_path, headers=request.headers.raw)
-        parts = [self._protocol.send(event) for event in (head, h11.Data(data=request.content), h11.EndOfMessage())]
+    async def send(self, head: h11.Request, body: bytes, status: SendStatus) -> None:
+        parts = [self._protocol.send(event) for event in (head, h11.Data(data=body), h11.EndOfMessage())]
         self._writer.write(b"".join(part for part in parts if part))
-        trace = request.extensions["trace"]
-        await trace("http11.send_request_headers.complete", {})
         try:
             await self._writer.drain()
         except OSError:
-            # A server may refuse a request before it has read all of it: what it says is still to be read.
+            # A server may refuse a request before it has read all of it: its response is still to be read.
             return
-        await trace("http11.send_request_body.complete", {})
+        status.has_left = True
 
     async def receive_head(self) -> h11.Response:
         while isinstance(event := await self._next_event(), h11.InformationalResponse):
@@ -214,15 +247,32 @@ class _Connection:
         return event
 
 
-class Body(httpx2.AsyncByteStream):
-    """The body of a response; closing it gives the connection back."""
+class JudgeResponse(httpx2.AsyncByteStream):
+    """A response whose head has come; its body is read in parts. Closing it gives the connection back.
 
-    def __init__(self, connections: JudgeConnections, connection: _Connection) -> None:
+    Attributes:
+        headers: names in lower case.
+    """
+
+    def __init__(self, connections: JudgeConnections, connection: _Connection, head: h11.Response) -> None:
+        self.status_code = head.status_code
+        self.headers = list(head.headers)
         self._connections = connections
         self._connection = connection
 
     def __aiter__(self) -> AsyncGenerator[bytes, None]:
+        """Yield the body as it was sent, still encoded."""
         return self._connection.body()
 
+    def decoded(self) -> AsyncGenerator[bytes, None]:
+        """Yield the body without its content encoding, as it inflates."""
+        if not any(name == b"content-encoding" for name, _ in self.headers):
+            return self._connection.body()
+        return httpx2.Response(self.status_code, headers=self.headers, stream=self).aiter_bytes()
+
     async def aclose(self) -> None:
+        """Do nothing: httpx2 closes its stream at the end of the body, which `close` does later."""
+
+    def close(self) -> None:
+        """Give the connection back."""
         self._connections.release(self._connection)

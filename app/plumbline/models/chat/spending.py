@@ -6,7 +6,7 @@ from plumbline.ground.settings import ModelPrice
 from plumbline.judging.ports.exchange import ChatRequest, Ledger, estimated_tokens
 from plumbline.judging.ports.observation import JudgeCallRecord
 from plumbline.models.chat.completions import TokenCounts
-from plumbline.models.chat.completions_client import SendStatus
+from plumbline.models.chat.judge_connections import SendStatus
 
 _MILLION = 1_000_000
 # What roles and separators of two messages take.

@@ -1,0 +1,363 @@
+"""Judge calls through proxies: HTTP by CONNECT and by absolute-form, SOCKS 5, NO_PROXY, and proxies that refuse."""
+
+import asyncio
+import shutil
+import ssl
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from plumbline.client import Plumbline
+from plumbline.extras.provider_batches.batch_client import BatchClient
+from plumbline.ground.errors import BatchApiError, ConfigurationError
+from plumbline.models.chat import completions_client
+from plumbline.models.chat.completions_client import completions_url
+from plumbline.models.chat.endpoints import Endpoint
+from plumbline.models.chat.providers import PROVIDERS
+from plumbline.models.chat.proxies import find_proxy
+from tests.doubles.scripted_judge import ScriptedJudge
+from tests.doubles.scripted_proxy import ScriptedProxy
+from tests.doubles.scripted_replies import completion
+from tests.doubles.scripted_transport import ask, failure_of, transport
+
+GOOD = '{"ok": true}'
+URL = "http://judge.example/v1"
+TLS_URL = "https://judge.example/v1"
+PASSWORD = "pa:ss w0rd"
+USERINFO = "user:pa%3Ass%20w0rd"
+
+
+def port_of(judge: ScriptedJudge) -> int:
+    return int(judge.base_url.removesuffix("/v1").rpartition(":")[2])
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A self-signed certificate for judge.example and 127.0.0.1, with its key in the same file."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs the openssl command")
+    folder = tmp_path_factory.mktemp("tls")
+    key, certificate, both = folder / "key.pem", folder / "certificate.pem", folder / "both.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=judge.example"]
+    names = "subjectAltName=DNS:judge.example,IP:127.0.0.1"
+    subprocess.run(
+        [*command, "-addext", names, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True
+    )
+    both.write_bytes(key.read_bytes() + certificate.read_bytes())
+    return both
+
+
+@pytest.fixture
+def trusted(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    completions_client._tls_context.cache_clear()
+    yield
+    completions_client._tls_context.cache_clear()
+
+
+@asynccontextmanager
+async def secured(port: int, certificate: Path) -> AsyncIterator[int]:
+    """The port of a TLS server in front of one without."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        inner, out = await asyncio.open_connection("127.0.0.1", port)
+
+        async def copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+            while data := await source.read(65_536):
+                target.write(data)
+
+        tasks = [asyncio.ensure_future(copy(reader, out)), asyncio.ensure_future(copy(inner, writer))]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            task.cancel()
+        for each in (out, writer):
+            each.transport.abort()
+
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate)
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+
+
+# --- the ways through
+
+
+async def test_an_http_judge_is_asked_by_absolute_form_on_kept_connections(
+    judge: ScriptedJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge.reply_with(completion(GOOD))
+
+    async with ScriptedProxy("http", port_of(judge), credentials=("user", PASSWORD)) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url(userinfo=USERINFO))
+        async with transport(llm_base_url=URL) as chat:
+            replies = [await ask(chat) for _ in range(3)]
+
+    assert [reply.content for reply in replies] == [GOOD] * 3
+    assert proxy.targets == ["http://judge.example/v1/chat/completions"]
+    assert (proxy.connections, judge.calls) == (1, 3)
+    assert judge.requests[0].headers["host"] == "judge.example"
+
+
+@pytest.mark.usefixtures("trusted")
+@pytest.mark.parametrize("kind", ["http", "socks5"])
+@pytest.mark.parametrize("variable", ["HTTPS_PROXY", "ALL_PROXY"])
+async def test_an_https_judge_is_asked_through_a_tunnel(
+    kind: str, variable: str, judge: ScriptedJudge, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge.reply_with(completion(GOOD))
+
+    async with (
+        secured(port_of(judge), certificate) as port,
+        ScriptedProxy(kind, port, credentials=("user", PASSWORD)) as proxy,  # type: ignore[arg-type]
+    ):
+        monkeypatch.setenv(variable, proxy.url(userinfo=USERINFO))
+        async with transport(llm_base_url=TLS_URL) as chat:
+            replies = [await ask(chat) for _ in range(3)]
+
+    assert [reply.content for reply in replies] == [GOOD] * 3
+    assert proxy.targets == ["judge.example:443"]
+    assert (proxy.connections, judge.calls) == (1, 3)
+    # the proxy's credentials are for the proxy alone, and the judge's key is not for the proxy
+    assert "proxy-authorization" not in judge.requests[0].headers
+    assert judge.requests[0].path == "/v1/chat/completions"
+
+
+@pytest.mark.usefixtures("trusted")
+@pytest.mark.parametrize("url", [URL, TLS_URL])
+async def test_a_proxy_may_itself_be_spoken_to_over_tls(
+    url: str, judge: ScriptedJudge, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge.reply_with(completion(GOOD))
+
+    async with secured(port_of(judge), certificate) as judge_port:
+        upstream = port_of(judge) if url == URL else judge_port
+        async with ScriptedProxy("http", upstream) as proxy, secured(proxy.port, certificate) as proxy_port:
+            monkeypatch.setenv("ALL_PROXY", f"https://127.0.0.1:{proxy_port}")
+            async with transport(llm_base_url=url) as chat:
+                reply = await ask(chat)
+
+    assert reply.content == GOOD
+
+
+@pytest.mark.parametrize("scheme", ["socks5", "socks5h"])
+async def test_a_socks_proxy_resolves_the_name_of_the_judge(
+    scheme: str, judge: ScriptedJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge.reply_with(completion(GOOD))
+
+    async with ScriptedProxy("socks5", port_of(judge)) as proxy:
+        monkeypatch.setenv("ALL_PROXY", proxy.url(scheme=scheme))
+        async with transport(llm_base_url=URL) as chat:
+            replies = await asyncio.gather(*(ask(chat) for _ in range(4)))
+
+    assert [reply.content for reply in replies] == [GOOD] * 4
+    assert set(proxy.targets) == {"judge.example:80"}
+    assert judge.requests[0].path == "/v1/chat/completions"
+
+
+# --- the ways past
+
+
+@pytest.mark.parametrize("no_proxy", ["", "judge.example"])
+async def test_a_judge_on_this_machine_is_asked_directly(
+    no_proxy: str, judge: ScriptedJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge.reply_with(completion(GOOD))
+    monkeypatch.setenv("NO_PROXY", no_proxy)
+
+    async with ScriptedProxy("socks5", port_of(judge)) as proxy:
+        monkeypatch.setenv("ALL_PROXY", proxy.url())
+        async with transport(judge) as chat:
+            assert (await ask(chat)).content == GOOD
+
+    assert proxy.connections == 0
+
+
+@pytest.mark.parametrize(
+    ("url", "no_proxy", "is_direct"),
+    [
+        ("http://judge.example/v1", "", False),
+        ("http://judge.example/v1", "judge.example", True),
+        ("http://a.judge.example/v1", ".judge.example", True),
+        ("http://notjudge.example/v1", "judge.example", False),
+        ("http://judge.example:8443/v1", "judge.example:8443", True),
+        ("http://judge.example/v1", "*", True),
+        ("http://10.1.2.3/v1", "10.0.0.0/8, 192.168.0.1", True),
+        ("http://11.1.2.3/v1", "10.0.0.0/8", False),
+        ("http://[2001:db8::1]/v1", "2001:db8::/32", True),
+        ("http://localhost:8000/v1", "", True),
+        ("http://judge.localhost/v1", "", True),
+        ("http://127.0.0.2/v1", "", True),
+        ("http://[::1]:8000/v1", "", True),
+    ],
+)
+def test_no_proxy_and_loopback_hosts_go_past_the_proxy(
+    url: str, no_proxy: str, is_direct: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "proxy.example:3128")
+    monkeypatch.setenv("NO_PROXY", no_proxy)
+
+    found = find_proxy(httpx2.URL(url))
+
+    assert (found is None) == is_direct
+    assert found is None or found.place == "proxy.example:3128"
+
+
+# --- proxies that refuse
+
+
+@pytest.mark.parametrize("url", [URL, TLS_URL])
+@pytest.mark.parametrize("userinfo", ["", "user:wr0ng"])
+async def test_a_proxy_that_wants_other_credentials_is_named_without_them(
+    url: str, userinfo: str, judge: ScriptedJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ScriptedProxy("http", port_of(judge), credentials=("user", PASSWORD)) as proxy:
+        monkeypatch.setenv("ALL_PROXY", proxy.url(userinfo=userinfo))
+        async with transport(llm_base_url=url) as chat:
+            first, second = await failure_of(chat), await failure_of(chat)
+
+    assert (first.reason, second.reason, proxy.connections) == ("connection", "circuit_open", 1)
+    assert first.detail == (
+        f"no connection to judge.example: the proxy 127.0.0.1:{proxy.port} refused it "
+        "(HTTP 407: wrong or missing credentials)"
+    )
+    assert judge.calls == 0
+
+
+@pytest.mark.parametrize("userinfo", ["", "user:wr0ng"])
+async def test_a_socks_proxy_that_wants_other_credentials_is_named_without_them(
+    userinfo: str, judge: ScriptedJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ScriptedProxy("socks5", port_of(judge), credentials=("user", PASSWORD)) as proxy:
+        monkeypatch.setenv("ALL_PROXY", proxy.url(userinfo=userinfo))
+        async with transport(llm_base_url=URL) as chat:
+            failure = await failure_of(chat)
+
+    assert (failure.reason, proxy.connections, judge.calls) == ("connection", 1, 0)
+    assert failure.detail.startswith(f"no connection to judge.example: the proxy 127.0.0.1:{proxy.port} refused it (")
+    assert "wrong or missing credentials" in failure.detail
+    assert "wr0ng" not in failure.detail
+
+
+@pytest.mark.parametrize(("kind", "refusal", "words"), [("http", 502, "HTTP 502"), ("socks5", 5, "refused by dest")])
+async def test_a_proxy_that_cannot_reach_the_judge_is_tried_again(
+    kind: str, refusal: int, words: str, judge: ScriptedJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ScriptedProxy(kind, port_of(judge), refusal=refusal) as proxy:  # type: ignore[arg-type]
+        monkeypatch.setenv("ALL_PROXY", proxy.url())
+        async with transport(llm_base_url=TLS_URL) as chat:
+            failure = await failure_of(chat)
+
+    assert (failure.reason, proxy.connections) == ("connection", 3)
+    assert words in failure.detail
+
+
+@pytest.mark.parametrize("scheme", ["http", "socks5"])
+async def test_a_proxy_that_is_not_there_is_a_broken_connection(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with ScriptedProxy("http", 1) as proxy:
+        port = proxy.port
+    monkeypatch.setenv("ALL_PROXY", f"{scheme}://user:s3cret@127.0.0.1:{port}")
+
+    async with transport(llm_base_url=URL) as chat:
+        failure = await failure_of(chat)
+
+    assert failure.detail == f"no connection to judge.example through the proxy 127.0.0.1:{port} (ConnectError)"
+
+
+@pytest.mark.usefixtures("trusted")
+async def test_bytes_that_a_proxy_adds_to_its_answer_are_not_taken_for_the_judge_s(
+    judge: ScriptedJudge, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge.reply_with(completion(GOOD))
+    tail = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
+
+    async with secured(port_of(judge), certificate) as port, ScriptedProxy("http", port, tail=tail) as proxy:
+        monkeypatch.setenv("ALL_PROXY", proxy.url())
+        async with transport(llm_base_url=TLS_URL) as chat:
+            try:
+                content = (await ask(chat)).content
+            except Exception as error:
+                content = getattr(error, "reason", "")
+
+    assert content in (GOOD, "connection")
+
+
+@pytest.mark.parametrize("address", ["ftp://user:s3cret@proxy.example", "http://user:s3cret@", "http://h:port:1"])
+def test_a_variable_that_is_no_proxy_is_refused_at_the_start_without_its_value(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", address)
+
+    with pytest.raises(ConfigurationError, match="ALL_PROXY: not the URL of a proxy") as refused:
+        find_proxy(httpx2.URL(URL))
+
+    assert "s3cret" not in str(refused.value)
+
+
+# --- the address that is asked
+
+
+@pytest.mark.parametrize(
+    ("base_url", "url"),
+    [
+        ("http://host:8111", "http://host:8111/chat/completions"),
+        ("https://api.deepseek.com", "https://api.deepseek.com/chat/completions"),
+        ("https://api.example/v1", "https://api.example/v1/chat/completions"),
+        ("https://api.example/v1/", "https://api.example/v1/chat/completions"),
+        ("https://user:pass@api.example/v1", "https://api.example/v1/chat/completions"),
+        ("https://api.example/v1?api-version=3", "https://api.example/v1/chat/completions?api-version=3"),
+        ("http://[::1]:8111", "http://[::1]:8111/chat/completions"),
+    ],
+)
+def test_the_path_is_joined_to_the_base_url_as_urls_are(base_url: str, url: str) -> None:
+    assert str(completions_url(base_url)) == url
+
+
+async def test_a_base_url_without_a_path_reaches_the_judge(judge: ScriptedJudge) -> None:
+    judge.reply_with(completion(GOOD))
+
+    async with transport(llm_base_url=judge.base_url.removesuffix("/v1")) as chat:
+        assert (await ask(chat)).content == GOOD
+
+    assert judge.requests[0].path == "/chat/completions"
+
+
+# --- the other clients
+
+
+@pytest.mark.parametrize("scheme", ["socks5", "socks5h"])
+async def test_the_batch_api_is_reached_through_a_socks_proxy(
+    scheme: str, judge: ScriptedJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ScriptedProxy("socks5", port_of(judge)) as proxy:
+        monkeypatch.setenv("ALL_PROXY", proxy.url(scheme=scheme))
+        client = BatchClient(Endpoint(PROVIDERS["generic"], URL, "judge-1", "key"))
+        with pytest.raises(BatchApiError):
+            await client.create("file", endpoint="/v1/chat/completions", window="24h", tag="tag")
+        await client.close()
+
+    assert proxy.targets == ["judge.example:80"]
+    assert judge.requests[0].path == "/v1/batches"
+
+
+def test_the_batch_api_refuses_a_proxy_that_it_cannot_use_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks4://user:s3cret@127.0.0.1:1080")
+
+    with pytest.raises(ConfigurationError, match="ALL_PROXY") as refused:
+        BatchClient(Endpoint(PROVIDERS["generic"], URL, "judge-1", "key"))
+
+    assert "s3cret" not in str(refused.value)
+
+
+def test_a_client_of_the_service_starts_behind_a_socks_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1080")
+
+    with Plumbline("http://service.example"):
+        pass
