@@ -12,7 +12,7 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.columns import ColumnMap
 from plumbline.rows.records.reading import read_records
 from plumbline.rows.records.record import ReadPosition, RecordProblem
-from plumbline.rows.records.writing import ResultWriter
+from plumbline.rows.records.result_table import open_result_table
 from tests.making.record_files import MILL, mills, read_all, write_and_fail, write_file
 
 
@@ -92,10 +92,11 @@ from pathlib import Path
 sys.modules["pyarrow"] = None
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.reading import read_records
-from plumbline.rows.records.writing import ResultWriter
-for opened in (read_records, ResultWriter):
+from plumbline.rows.records.result_table import open_result_table
+for opened in (read_records, open_result_table):
     try:
-        opened(Path({str(path)!r}))
+        with opened(Path({str(path)!r})):
+            pass
     except InvalidInput as error:
         print(error)
 """
@@ -108,9 +109,9 @@ for opened in (read_records, ResultWriter):
 
 def test_results_are_written_as_typed_columns(tmp_path: Path) -> None:
     path = tmp_path / "r.parquet"
-    with ResultWriter(path) as writer:
-        writer.write({"custom_id": "=a", "faithfulness": 1, "passed": True, "flags": ["degraded"], "row": 3})
-        writer.write({"custom_id": "b", "faithfulness": None, "status": "not_judged"})
+    with open_result_table(path) as table:
+        table.write({"custom_id": "=a", "faithfulness": 1, "passed": True, "flags": ["degraded"], "row": 3})
+        table.write({"custom_id": "b", "faithfulness": None, "status": "not_judged"})
 
     first, second = pq.read_table(path).to_pylist()
 

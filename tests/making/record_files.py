@@ -9,7 +9,7 @@ from pathlib import Path
 from plumbline.rows.records.columns import ColumnMap
 from plumbline.rows.records.reading import read_records
 from plumbline.rows.records.record import Record, RecordProblem
-from plumbline.rows.records.writing import ResultWriter
+from plumbline.rows.records.result_table import open_result_table
 
 MILL: dict[str, object] = {
     "question": "How old is the mill?",
@@ -49,8 +49,8 @@ def read_all(
     return records, [each for each in found if isinstance(each, RecordProblem)]
 
 
-def write_and_fail(path: Path, *, custom_id: str = "a", resume: bool = False) -> None:
+def write_and_fail(path: Path) -> None:
     """Write one result, and then fail as a caller may."""
-    with suppress(KeyError), ResultWriter(path, resume=resume) as writer:
-        writer.write({"custom_id": custom_id})
+    with suppress(KeyError), open_result_table(path) as table:
+        table.write({"custom_id": "a"})
         raise KeyError

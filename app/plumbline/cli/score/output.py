@@ -10,7 +10,7 @@ from plumbline.cli.score.journal import Journal
 from plumbline.cli.score.run_state import RunState, differences, load_state, save_state
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.data_file import parse_row_format
-from plumbline.rows.records.writing import ResultWriter
+from plumbline.rows.records.result_table import open_result_table
 
 _RESTART: Final = "--restart begins anew"
 
@@ -142,7 +142,7 @@ def table_of_lines(lines: Path, target: Path, form: str) -> None:
         InvalidInput: it cannot be written, or pyarrow is missing.
     """
     decoder = msgspec.json.Decoder(dict[str, Any])
-    with lines.open("rb") as source, ResultWriter(target, format=form) as writer:
+    with lines.open("rb") as source, open_result_table(target, format=form) as writer:
         for line in source:
             result: Mapping[str, object] = decoder.decode(line)
             writer.write(result)

@@ -15,8 +15,8 @@ from plumbline.extras.cluster.places import FileFacts, folder_at
 from plumbline.extras.cluster.score_batch import flat_record
 from plumbline.extras.cluster.task import BlockFormat
 from plumbline.ground.errors import InvalidInput
-from plumbline.rows.records.parquet_files import result_schema
 from plumbline.rows.records.record import ReadPosition
+from plumbline.rows.records.result_table import result_schema
 from plumbline.rows.scored_row import ScoredRow
 from plumbline.schemas.batch import BatchSummary, TierCounts
 from plumbline.schemas.evaluation import UsageItem

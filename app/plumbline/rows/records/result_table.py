@@ -1,9 +1,17 @@
-"""Results as flat rows of a table, and their cells in CSV and TSV."""
+"""Results as flat rows of a table: their columns, their cells in CSV and TSV, and tables written atomically."""
 
+import importlib
 import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import Final, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Literal
+
+from plumbline.ground.errors import InvalidInput
+from plumbline.ground.files import atomic_write
+from plumbline.rows.records.data_file import parse_row_format
+from plumbline.rows.records.parquet_files import load_pyarrow
 
 ColumnType = Literal["text", "number", "whole", "truth", "texts"]
 
@@ -43,17 +51,25 @@ RESULT_COLUMNS: Final[Mapping[str, ColumnType]] = {
 # Objects of a result whose fields become columns of their own
 _OPENED: Final = ("counts", "judge", "usage")
 _SHOWN_OF_PROBLEM: Final = ("detail", "title", "message", "type")
+_DELIMITER: Final = {"csv": ",", "tsv": "\t"}
+# Texts that a spreadsheet takes for a formula (OWASP, CSV Injection), with the full-width signs that Chinese and
+# Japanese spreadsheets read alike. Leading apostrophes count, so that removing one always restores the text.
+_FORMULA: Final = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")
+_NEEDS_QUOTES: Final = re.compile('["\t\r\n,]|^\\s|\\s$')
+# Rows of one Parquet row group, held until it is written
+_GROUP_ROWS: Final = 10_000
 
 
 def flat_result(result: Mapping[str, object]) -> dict[str, object]:
-    """One value for each of `RESULT_COLUMNS`; None where the result has none.
+    """Return one value for each of `RESULT_COLUMNS`; None if the result has none.
 
     A result is what `POST /v1/evaluations` answers, at the top or under `result`, with `custom_id` (or `id`), `row` and
     `error`: a text, or a problem object, of which the detail is kept. A value of another type than its column's is
-    left out rather than guessed at.
+    left out.
     """
     inner = result.get("result")
-    fields = {**inner, **_given(result)} if isinstance(inner, Mapping) else dict(result)
+    given = {name: value for name, value in result.items() if value is not None}
+    fields = {**inner, **given} if isinstance(inner, Mapping) else dict(result)
     for name in _OPENED:
         opened = fields.get(name)
         if isinstance(opened, Mapping):
@@ -67,10 +83,6 @@ def flat_result(result: Mapping[str, object]) -> dict[str, object]:
     return {name: _of_type(fields.get(name), kind) for name, kind in RESULT_COLUMNS.items()}
 
 
-def _given(result: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in result.items() if value is not None}
-
-
 def _error_text(error: object) -> object:
     if not isinstance(error, Mapping):
         return error
@@ -78,40 +90,25 @@ def _error_text(error: object) -> object:
 
 
 def _of_type(value: object, kind: ColumnType) -> object:
-    match kind:
-        case "truth":
-            fits = isinstance(value, bool)
-        case "whole":
-            fits = isinstance(value, int) and not isinstance(value, bool)
-        case "number":
-            fits = isinstance(value, int | float) and not isinstance(value, bool)
-        case "text":
-            fits = isinstance(value, str)
-        case "texts":
-            fits = isinstance(value, Sequence) and not isinstance(value, str)
-    if not fits:
-        return None
-    if kind == "texts":
-        return [str(item) for item in value] if isinstance(value, Sequence) else None
-    return float(value) if kind == "number" and isinstance(value, int) else value
+    match value:
+        case bool():
+            return value if kind == "truth" else None
+        case int() | float() if kind == "number":
+            return float(value)
+        case int() if kind == "whole":
+            return value
+        case str():
+            return value if kind == "text" else None
+        case Sequence() if kind == "texts":
+            return [str(item) for item in value]
+    return None
 
 
-_RISKY: Final = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")
-_QUOTED_FOR: Final = re.compile('["\t\r\n,]|^\\s|\\s$')
+def format_cell(value: object) -> str:
+    """Return a value as a cell: empty for None, `true`/`false`, exact numbers, lists as JSON.
 
-
-def safe_text(text: str) -> str:
-    """The text as a cell holds it."""
-    return f"'{text}" if _RISKY.match(text) else text
-
-
-def original_text(cell: str) -> str:
-    """The text that `safe_text` made a cell of."""
-    return cell[1:] if cell.startswith("'") and _RISKY.match(cell, 1) else cell
-
-
-def cell_of(value: object) -> str:
-    """A value as a cell: empty for None, `true`/`false`, numbers so that they read back equal, lists as JSON."""
+    A text that a spreadsheet would run as a formula gets an apostrophe before it.
+    """
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -120,13 +117,93 @@ def cell_of(value: object) -> str:
         return repr(value) if value - value == 0 else ""  # NaN and infinity are no numbers
     if isinstance(value, Sequence) and not isinstance(value, str):
         return json.dumps(list(value), ensure_ascii=False) if value else ""
-    return safe_text(str(value))
+    text = str(value)
+    return f"'{text}" if _FORMULA.match(text) else text
 
 
 def table_line(cells: Sequence[str], delimiter: str) -> str:
-    """One row, quoted as RFC 4180 has it, with LF at its end."""
-    return delimiter.join(_quoted(cell) for cell in cells) + "\n"
+    """Return one row, quoted as in RFC 4180, ending with LF."""
+    quoted = ('"' + cell.replace('"', '""') + '"' if _NEEDS_QUOTES.search(cell) else cell for cell in cells)
+    return delimiter.join(quoted) + "\n"
 
 
-def _quoted(cell: str) -> str:
-    return '"' + cell.replace('"', '""') + '"' if _QUOTED_FOR.search(cell) else cell
+def result_schema(arrow: Any) -> Any:
+    """Return `RESULT_COLUMNS` as an Arrow schema; `arrow` is the module pyarrow."""
+    types = {
+        "text": arrow.string(),
+        "number": arrow.float64(),
+        "whole": arrow.int64(),
+        "truth": arrow.bool_(),
+        "texts": arrow.list_(arrow.string()),
+    }
+    return arrow.schema([(name, types[kind]) for name, kind in RESULT_COLUMNS.items()])
+
+
+@contextmanager
+def open_result_table(path: Path, *, format: str | None = None) -> "Iterator[ResultTable]":  # noqa: A002
+    """Open a table of `RESULT_COLUMNS` that replaces `path` when the block ends without an error.
+
+    Args:
+        format: `csv`, `tsv` or `parquet`; None: by the suffix.
+
+    Raises:
+        InvalidInput: the format is another one, pyarrow is missing, or the file cannot be written.
+    """
+    form = parse_row_format(path, format)
+    if form not in (*_DELIMITER, "parquet") or (format is None and path.name.lower().endswith(".gz")):
+        raise InvalidInput("tables of results are written as csv, tsv or parquet, not compressed", place=path.name)
+    if path.exists() and not path.is_file():
+        raise InvalidInput("is no file; expected the name of a new file or of one to replace", place=path.name)
+    try:
+        with atomic_write(path.resolve()) as file:
+            table = _ParquetTable(file, path.name) if form == "parquet" else ResultTable(file, _DELIMITER[form])
+            try:
+                yield table
+            finally:
+                table.finish()
+    except OSError as error:
+        raise InvalidInput(f"cannot be written ({error.strerror})", place=path.name) from error
+
+
+class ResultTable:
+    """A table of results in CSV or TSV, written row by row."""
+
+    def __init__(self, file: BinaryIO, delimiter: str) -> None:
+        self._file = file
+        self._delimiter = delimiter
+        self._write_cells(list(RESULT_COLUMNS))
+
+    def write(self, result: Mapping[str, object]) -> None:
+        """Write one result: plain mappings, lists, texts, numbers, booleans and None; NaN becomes null."""
+        self._write_cells([format_cell(value) for value in flat_result(result).values()])
+
+    def finish(self) -> None:
+        """Write what is still held in memory."""
+
+    def _write_cells(self, cells: list[str]) -> None:
+        self._file.write(table_line(cells, self._delimiter).encode("utf-8"))
+
+
+class _ParquetTable(ResultTable):
+    """A table of results in Parquet, written a row group at a time; flags and warnings are lists of strings."""
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        parquet = load_pyarrow(name)
+        self._arrow = importlib.import_module("pyarrow")
+        self._schema = result_schema(self._arrow)
+        self._writer = parquet.ParquetWriter(file, self._schema, compression="zstd")
+        self._held: list[dict[str, object]] = []
+
+    def write(self, result: Mapping[str, object]) -> None:
+        self._held.append(flat_result(result))
+        if len(self._held) == _GROUP_ROWS:
+            self._write_group()
+
+    def finish(self) -> None:
+        self._write_group()
+        self._writer.close()
+
+    def _write_group(self) -> None:
+        if self._held:
+            self._writer.write_table(self._arrow.Table.from_pylist(self._held, schema=self._schema))
+            self._held = []

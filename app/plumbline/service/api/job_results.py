@@ -12,7 +12,7 @@ from fastapi import Response
 from plumbline.ground.errors import NotAcceptable
 from plumbline.rows.jobs.job import Job, ResultLine
 from plumbline.rows.jobs.store import JobStore
-from plumbline.rows.records.result_table import RESULT_COLUMNS, cell_of, flat_result, table_line
+from plumbline.rows.records.result_table import RESULT_COLUMNS, flat_result, format_cell, table_line
 from plumbline.schemas.jobs import ResultsFormat
 from plumbline.service.api.accept import preferred
 from plumbline.service.api.attended_stream import AttendedStream
@@ -114,4 +114,4 @@ def _written(lines: Sequence[ResultLine], asked: Asked, *, is_first: bool) -> by
 
 def _cells(line: bytes) -> str:
     values = flat_result(msgspec.json.decode(line)).values()
-    return table_line([cell_of(value) for value in values], ",")
+    return table_line([format_cell(value) for value in values], ",")
