@@ -31,7 +31,7 @@ from plumbline.extras.calibration.resampling import ScoredRows
 from plumbline.ground.errors import ConfigurationError, InvalidInput, PlumblineError
 from plumbline.ground.settings import Settings
 from plumbline.ground.telemetry import configure_logging
-from plumbline.judging.text.words import language_of
+from plumbline.judging.text.words import detect_language
 from plumbline.judging.tiers.tier import TierName
 
 Groups = Mapping[str, Collection[str]]
@@ -178,7 +178,7 @@ def _choose(
     for row in rows:
         if row.dataset in skipped:
             left_out["skipped_dataset"] += 1
-        elif arguments.lang and arguments.lang != (row.lang or language_of(row.sample.answer)):
+        elif arguments.lang and arguments.lang != (row.lang or detect_language(row.sample.answer)):
             left_out["other_language"] += 1
         elif arguments.limit_per_label and taken[row.dataset, row.label] >= arguments.limit_per_label:
             left_out["over_limit"] += 1

@@ -37,7 +37,7 @@ from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.scores import score
 from plumbline.judging.text.segmented_sample import segment
 from plumbline.judging.tiers.embedding import EmbeddingTier
-from plumbline.judging.tiers.sentence_claims import judgement_of
+from plumbline.judging.tiers.sentence_claims import build_judgement
 from plumbline.judging.tiers.tier import JudgeOptions
 from plumbline.models.encoder.encoder import SharedEncoder
 from plumbline.models.encoder.loading import Backend, ModelChoice, load
@@ -152,7 +152,7 @@ async def scores_with(encoder: SharedEncoder | PlainEncoder, samples: Sequence[S
         for sample in samples:
             case = segment(sample)
             comparison = await tier.compare(case, JudgeOptions(can_wait=True), seconds=600)
-            scores = score(judgement_of(case, comparison.finding_by_position, calibration))
+            scores = score(build_judgement(case, comparison.finding_by_position, calibration))
             found.append(scores.faithfulness if scores else 0.0)
     return found
 

@@ -23,7 +23,7 @@ from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmentation import split_sentences
 from plumbline.judging.text.segmented_sample import segment
 from plumbline.judging.text.verdicts import Verdict, mark_duplicates, whole_sentence_claim
-from plumbline.judging.text.words import contains_verbatim, language_of, normalise, words_of
+from plumbline.judging.text.words import contains_verbatim, detect_language, normalise, split_words
 from plumbline.judging.tiers.context_windows import context_windows
 from plumbline.judging.tiers.evidence.arithmetic import missing
 from plumbline.judging.tiers.evidence.negation import differs
@@ -65,7 +65,7 @@ def _copies(text: str) -> None:
     half = len(text) // 2
     case = segment(Sample("", (text[half:].replace(".", " ").replace("\n", " "),), text[:half]))
     for sentence in case.sentences:
-        case.index.best_match(sentence.text, words_of(sentence.text).content)
+        case.index.best_match(sentence.text, split_words(sentence.text).content)
 
 
 def _claims(text: str) -> None:
@@ -131,9 +131,9 @@ def _trec(text: str) -> None:
 
 PARSERS: dict[str, Callable[[str], None]] = {
     "segmentation": _segmentation,
-    "words": lambda text: void(words_of(text)),
+    "words": lambda text: void(split_words(text)),
     "normal form": lambda text: void(normalise(text)),
-    "language": lambda text: void(language_of(text)),
+    "language": lambda text: void(detect_language(text)),
     "sample": _sample,
     "copies": _copies,
     "claims": _claims,

@@ -5,7 +5,7 @@ from plumbline.judging.text.checkable import abstains, checkable_positions
 from plumbline.judging.text.injection import inspect
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmentation import Sentence, split_sentences
-from plumbline.judging.text.words import characters_of, han_share, language_of, normalise, words_of
+from plumbline.judging.text.words import detect_language, han_share, normalise, split_characters, split_words
 from plumbline.judging.tiers.token_alignment import MAX_CHARACTERS, pieces
 
 SEEDS = tuple(
@@ -31,12 +31,12 @@ def check(data: bytes) -> None:
     assert list(positions) == sorted(set(positions)), "positions"
     assert all(0 <= position < len(sentences) for position in positions), "positions"
     for sentence in sentences[:50]:
-        words = words_of(sentence.text)
-        assert words.every or not any(map(str.isalpha, characters_of(sentence.text))), "words lost"
+        words = split_words(sentence.text)
+        assert words.every or not any(map(str.isalpha, split_characters(sentence.text))), "words lost"
         assert set(words.content) <= set(words.every), "content"
         abstains(sentence.text)
     assert 0 <= han_share(text) <= 1, "share"
-    assert language_of(text) in ("en", "zh", "other"), "language"
+    assert detect_language(text) in ("en", "zh", "other"), "language"
     normalise(text)
     cut = pieces(text, 0, len(text))
     assert "".join(text[start:end] for start, end in cut) == text, "pieces"

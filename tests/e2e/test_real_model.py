@@ -22,7 +22,7 @@ CONTEXT = (
 )
 
 
-async def support_of(service: httpx2.AsyncClient, answer: str) -> float:
+async def compute_support(service: httpx2.AsyncClient, answer: str) -> float:
     """The support of an answer of one sentence, from tier embedding."""
     result = await evaluate(service, contexts=[CONTEXT], answer=answer, tiers=["embedding"])
     assert (result["tier"], result["flags"]) == ("embedding", [])
@@ -33,7 +33,7 @@ async def support_of(service: httpx2.AsyncClient, answer: str) -> float:
 
 
 async def test_a_copied_sentence_is_supported(real_service: httpx2.AsyncClient) -> None:
-    assert await support_of(real_service, "About 9,000 people cross it on foot every day.") == VERBATIM_SUPPORT
+    assert await compute_support(real_service, "About 9,000 people cross it on foot every day.") == VERBATIM_SUPPORT
 
 
 @pytest.mark.parametrize(
@@ -41,11 +41,11 @@ async def test_a_copied_sentence_is_supported(real_service: httpx2.AsyncClient) 
     ["Photosynthesis turns light into sugar in green leaves.", "My sister prefers jazz to opera on rainy Sundays."],
 )
 async def test_an_unrelated_sentence_is_not_supported(real_service: httpx2.AsyncClient, answer: str) -> None:
-    assert await support_of(real_service, answer) <= 0.1
+    assert await compute_support(real_service, answer) <= 0.1
 
 
 async def test_a_paraphrase_lies_between_a_copy_and_a_stranger(real_service: httpx2.AsyncClient) -> None:
-    paraphrase = await support_of(real_service, "Each day some nine thousand pedestrians walk over the bridge.")
+    paraphrase = await compute_support(real_service, "Each day some nine thousand pedestrians walk over the bridge.")
 
     assert 0.1 < paraphrase < VERBATIM_SUPPORT
 

@@ -9,7 +9,7 @@ from plumbline.judging.text.checkable import abstains
 from plumbline.judging.text.overlap import context_utilization
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import segment
-from plumbline.judging.text.words import contains_verbatim, content_words, han_share, language_of, normalise
+from plumbline.judging.text.words import contains_verbatim, content_words, detect_language, han_share, normalise
 
 # Beyond the copy it turns the sense around, and then it is no copy.
 _NEGATION = re.compile("no|not|nor|never|none|nothing|without|cant|[不无没未非別别]")
@@ -27,7 +27,7 @@ def test_any_text_has_words_a_language_and_a_normal_form(text: str) -> None:
     words = content_words(text)
 
     assert all(words)
-    assert language_of(text) in ("en", "zh", "other")
+    assert detect_language(text) in ("en", "zh", "other")
     assert 0.0 <= han_share(text) <= 1.0
     assert normalise(normalise(text)) == normalise(text)
     assert isinstance(abstains(text), bool)

@@ -11,7 +11,7 @@ from plumbline.ground.errors import TierFailure
 from plumbline.judging.text.scores import score
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Evidence, Judgement
-from plumbline.judging.text.words import words_of
+from plumbline.judging.text.words import split_words
 from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT, load_calibrations
 from plumbline.judging.tiers.embedding import EmbeddingTier
 from plumbline.judging.tiers.lexical import LexicalTier
@@ -58,7 +58,7 @@ def _encoder_tier(model: str = "words") -> EmbeddingTier:
 
 def _has_grams(case: SegmentedSample) -> bool:
     """Whether each checkable sentence has two characters of words."""
-    return all(len(" ".join(words_of(case.sentences[at].text).every)) > 1 for at in case.checkable)
+    return all(len(" ".join(split_words(case.sentences[at].text).every)) > 1 for at in case.checkable)
 
 
 def _supports(judgement: Judgement) -> list[float]:

@@ -4,7 +4,7 @@ import base64
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from plumbline.judging.text.obfuscation import cleaned
+from plumbline.judging.text.obfuscation import remove_hidden
 from plumbline.judging.text.words import normalise
 
 
@@ -279,7 +279,7 @@ def _forms() -> Iterator[HostileSample]:
 
 def _disguises() -> Iterator[HostileSample]:
     for text in _HIDDEN:
-        scene = BRIDGE if cleaned(text).isascii() else DAM
+        scene = BRIDGE if remove_hidden(text).isascii() else DAM
         yield in_answer("hidden", text, scene, "hidden_characters")
         yield in_context("hidden", text, scene, "hidden_characters")
     yield in_answer("homoglyphs", _homoglyphs(_ORDER), BRIDGE, "homoglyphs", INSTRUCTION)

@@ -14,7 +14,7 @@ from plumbline.extras.calibration.baselines import (
     seed_embedding_similarity,
     seed_word_overlap,
     shortness,
-    words_of,
+    split_words,
 )
 from plumbline.judging.text.sample import Sample
 
@@ -39,7 +39,7 @@ def test_shorter_answers_come_first() -> None:
 
 
 def test_words_are_lower_case_without_punctuation_and_han_characters_one_by_one() -> None:
-    assert words_of("The mill's 12,5 kW_max — GPT-4是OK") == [
+    assert split_words("The mill's 12,5 kW_max — GPT-4是OK") == [
         *("the", "mill", "s", "12", "5", "kw", "max", "gpt", "4", "是", "ok")
     ]
 

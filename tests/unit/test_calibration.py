@@ -13,8 +13,8 @@ from plumbline.judging.tiers.calibration import (
     CalibrationFile,
     CalibrationGate,
     CalibrationTable,
+    list_measures,
     load_calibrations,
-    measures_of,
     sigmoid,
 )
 from plumbline.judging.tiers.tier import TierName
@@ -73,7 +73,7 @@ def test_the_built_in_file_has_an_entry_for_what_every_process_can_ask() -> None
 
 @pytest.mark.parametrize("entry", load_calibrations(None).entries, ids=lambda entry: f"{entry.tier}-{entry.language}")
 def test_in_the_built_in_file_all_is_better_than_nothing(entry: Calibration) -> None:
-    names = measures_of(entry.tier, entry.language)
+    names = list_measures(entry.tier, entry.language)
     bad = dict.fromkeys(names, 0.0) | {"unknown_names": 3.0, "unknown_numbers": 2.0}
     good = dict.fromkeys(names, 1.0) | {"near_pairs": 3.0, "unknown_names": 0.0, "unknown_numbers": 0.0}
 

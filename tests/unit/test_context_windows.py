@@ -7,17 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.ground.errors import FailureReason, TierFailure
-from plumbline.judging.ports.exchange import estimated_tokens
+from plumbline.judging.ports.exchange import estimate_tokens
 from plumbline.judging.text.segmentation import split_sentences
 from plumbline.judging.tiers.context_windows import Window, context_windows
 
 
-def windows_of(*contexts: str, tokens: int) -> tuple[Window, ...]:
+def fit_windows(*contexts: str, tokens: int) -> tuple[Window, ...]:
     return context_windows(contexts, [split_sentences(text) for text in contexts], tokens=tokens)
 
 
 def test_contexts_that_fit_are_one_window() -> None:
-    (window,) = windows_of("First text.", "Second text.", tokens=100)
+    (window,) = fit_windows("First text.", "Second text.", tokens=100)
 
     assert [(piece.number, piece.text) for piece in window] == [(1, "First text."), (2, "Second text.")]
 
@@ -29,7 +29,7 @@ SENTENCES = st.sampled_from(["The dam was built in 1987. ", "水库建成。", "
 def test_every_character_is_in_some_window_and_none_is_too_full(parts: list[list[str]], tokens: int) -> None:
     contexts = ["".join(part) for part in parts]
 
-    windows = windows_of(*contexts, tokens=tokens)
+    windows = fit_windows(*contexts, tokens=tokens)
 
     for number, context in enumerate(contexts, start=1):
         pieces = [piece.text for window in windows for piece in window if piece.number == number]
@@ -39,13 +39,13 @@ def test_every_character_is_in_some_window_and_none_is_too_full(parts: list[list
             end = max(end, start + len(piece))
         assert end == len(context)
     for window in windows:
-        assert sum(estimated_tokens(piece.text) + 16 for piece in window) <= tokens + 16
+        assert sum(estimate_tokens(piece.text) + 16 for piece in window) <= tokens + 16
 
 
 def test_a_cut_piece_begins_with_the_last_sentence_of_the_one_before() -> None:
     sentences = [f"Sentence number {number} stands here. " for number in range(12)]
 
-    pieces = [piece.text for window in windows_of("".join(sentences), tokens=60) for piece in window]
+    pieces = [piece.text for window in fit_windows("".join(sentences), tokens=60) for piece in window]
 
     assert len(pieces) > 2
     for before, after in itertools.pairwise(pieces):
@@ -63,7 +63,7 @@ def test_half_a_megabyte_is_cut_into_few_windows_for_a_small_model() -> None:
 
 def test_a_text_beyond_all_windows_is_refused() -> None:
     with pytest.raises(TierFailure) as caught:
-        windows_of("word " * 100_000, tokens=100)
+        fit_windows("word " * 100_000, tokens=100)
 
     assert caught.value.reason is FailureReason.TOO_LONG
 

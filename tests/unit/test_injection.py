@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from plumbline.judging.text.injection import KINDS, SUSPECTED, cleaned, inspect
+from plumbline.judging.text.injection import KINDS, SUSPECTED, inspect, remove_hidden
 from plumbline.judging.text.sample import Sample
 
 
@@ -141,7 +141,7 @@ def test_excluded_places_do_not_overlap() -> None:
 def test_text_without_hidden_characters_is_the_same_string() -> None:
     text = "大坝 is tall 👨\u200d👩\u200d👧"
 
-    assert cleaned(text) is text
+    assert remove_hidden(text) is text
 
 
 @pytest.mark.parametrize(
@@ -154,4 +154,4 @@ def test_text_without_hidden_characters_is_the_same_string() -> None:
     ],
 )
 def test_hidden_characters_are_taken_out(text: str, clean: str) -> None:
-    assert cleaned(text) == clean
+    assert remove_hidden(text) == clean

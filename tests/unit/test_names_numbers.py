@@ -2,7 +2,7 @@
 
 import pytest
 
-from plumbline.judging.text.words import words_of
+from plumbline.judging.text.words import split_words
 from plumbline.judging.tiers.lexical_features import unknown_names, unknown_numbers
 
 
@@ -11,7 +11,7 @@ def _names(text: str, *known: str) -> tuple[str, ...]:
 
 
 def _numbers(text: str, *known: str) -> tuple[str, ...]:
-    return unknown_numbers(words_of(text), frozenset(known))
+    return unknown_numbers(split_words(text), frozenset(known))
 
 
 @pytest.mark.parametrize(

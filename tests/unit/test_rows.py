@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from plumbline.models.encoder.packing import PackedBatch, RowSlot, batch_of, forward_in_rows, places_in_rows, row_length
+from plumbline.models.encoder.packing import (
+    PackedBatch,
+    RowSlot,
+    forward_in_rows,
+    pack_batch,
+    places_in_rows,
+    row_length,
+)
 
 LENGTHS = st.lists(st.integers(1, 300), min_size=1, max_size=40)
 
@@ -46,7 +53,7 @@ def test_a_text_that_must_not_share_has_a_row_of_its_own() -> None:
 
 
 def test_a_batch_tells_texts_apart() -> None:
-    batch = batch_of([[7, 8], [9], [5, 6, 4]], [RowSlot(0, 0, 2), RowSlot(0, 2, 1), RowSlot(1, 0, 3)])
+    batch = pack_batch([[7, 8], [9], [5, 6, 4]], [RowSlot(0, 0, 2), RowSlot(0, 2, 1), RowSlot(1, 0, 3)])
 
     assert batch.tokens[:, :4].tolist() == [[7, 8, 9, 0], [5, 6, 4, 0]]
     assert batch.positions[:, :4].tolist() == [[0, 1, 0, 0], [0, 1, 2, 0]]

@@ -3,7 +3,7 @@
 import pytest
 
 from plumbline.ground.settings import ModelPrice
-from plumbline.judging.ports.exchange import estimated_tokens
+from plumbline.judging.ports.exchange import estimate_tokens
 from plumbline.models.chat.completions import TokenCounts
 from plumbline.models.chat.spending import Tariff
 
@@ -13,7 +13,7 @@ from plumbline.models.chat.spending import Tariff
     [("", 1), ("abc" * 100, 101), ("大桥于1931年通车", 6 + 1 + 1), ("é" * 10, 11), ("😀" * 10, 11)],
 )
 def test_three_latin_characters_or_one_of_another_script_are_a_token(text: str, tokens: int) -> None:
-    assert estimated_tokens(text) == tokens
+    assert estimate_tokens(text) == tokens
 
 
 def test_a_worst_case_has_no_cached_tokens_and_all_the_output() -> None:

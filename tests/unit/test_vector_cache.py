@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from plumbline.models.encoder.vector_cache import VectorCache, key_of
+from plumbline.models.encoder.vector_cache import VectorCache, make_key
 
 # 100 bytes of numbers and 300 around them.
 VECTORS = np.zeros((5, 10), dtype=np.float16)
@@ -35,7 +35,7 @@ def test_what_is_put_twice_counts_once() -> None:
 
 
 def test_keys_tell_tokens_and_callers_apart() -> None:
-    keys = [key_of(tokens, scope) for tokens in ([1, 2], [12], [1, 2, 0]) for scope in (b"", b"x", b"y")]
+    keys = [make_key(tokens, scope) for tokens in ([1, 2], [12], [1, 2, 0]) for scope in (b"", b"x", b"y")]
 
     assert len(set(keys)) == 9
-    assert key_of([1, 2], b"x") == key_of((1, 2), b"x")
+    assert make_key([1, 2], b"x") == make_key((1, 2), b"x")

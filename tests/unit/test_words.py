@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from plumbline.judging.text.english_stop_words import english_stop_words, words_of_file
+from plumbline.judging.text.english_stop_words import english_stop_words, read_word_set
 from plumbline.judging.text.words import (
     Passage,
-    characters_of,
     contains_verbatim,
     content_words,
+    detect_language,
     han_share,
     has_content,
     has_letters,
-    language_of,
     normalise,
-    spaced,
-    words_of,
+    split_characters,
+    split_compounds,
+    split_words,
 )
 
 
@@ -46,7 +46,7 @@ def test_content_words_leave_out_stopwords_and_keep_order_and_repeats() -> None:
 
 
 def test_the_words_of_a_text_are_all_of_them_and_those_with_content() -> None:
-    words = words_of("The dam of the river.")
+    words = split_words("The dam of the river.")
 
     assert words.every == ("the", "dam", "of", "the", "river")
     assert words.content == ("dam", "river")
@@ -64,8 +64,8 @@ def test_the_words_of_a_text_are_all_of_them_and_those_with_content() -> None:
     ],
 )
 def test_names_of_relations_are_words(text: str, words: tuple[str, ...], apart: str) -> None:
-    assert words_of(text).every == words
-    assert spaced(text) == apart
+    assert split_words(text).every == words
+    assert split_compounds(text) == apart
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_names_of_relations_are_words(text: str, words: tuple[str, ...], apart: 
     ],
 )
 def test_characters_are_han_one_by_one_and_other_words_whole(text: str, characters: tuple[str, ...]) -> None:
-    assert characters_of(text) == characters
+    assert split_characters(text) == characters
 
 
 @pytest.mark.parametrize(
@@ -164,13 +164,13 @@ def test_text_without_letter_or_digit_has_no_words(text: str) -> None:
     ],
 )
 def test_the_language_is_that_of_most_letters(text: str, language: str) -> None:
-    assert language_of(text) == language
+    assert detect_language(text) == language
 
 
 def test_three_han_characters_of_ten_letters_are_chinese() -> None:
     # 3 / 10 = 0.3, the boundary; 3 / 11 < 0.3.
-    assert language_of("大坝湖abcdefg") == "zh"
-    assert language_of("大坝湖abcdefgh") == "en"
+    assert detect_language("大坝湖abcdefg") == "zh"
+    assert detect_language("大坝湖abcdefgh") == "en"
 
 
 def test_han_share_counts_letters_alone() -> None:
@@ -255,7 +255,7 @@ def test_the_file_of_stop_words_is_where_it_is_looked_for() -> None:
     assert package is not None
     assert package.submodule_search_locations
 
-    words = words_of_file(Path(package.submodule_search_locations[0], "feature_extraction", "_stop_words.py"))
+    words = read_word_set(Path(package.submodule_search_locations[0], "feature_extraction", "_stop_words.py"))
 
     assert words == ENGLISH_STOP_WORDS
 
@@ -264,5 +264,5 @@ def test_the_file_of_stop_words_is_where_it_is_looked_for() -> None:
 def test_a_file_without_the_words_gives_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "words.py").write_text(text, encoding="utf-8")
 
-    assert words_of_file(tmp_path / "words.py") is None
-    assert words_of_file(tmp_path / "absent.py") is None
+    assert read_word_set(tmp_path / "words.py") is None
+    assert read_word_set(tmp_path / "absent.py") is None

@@ -7,7 +7,7 @@ from typing import Final
 from plumbline.cli.score.here import HerePlan
 from plumbline.ground.errors import TierFailure
 from plumbline.ground.settings import DEFAULT_JUDGE
-from plumbline.judging.ports.exchange import ChatRequest, estimated_tokens
+from plumbline.judging.ports.exchange import ChatRequest, estimate_tokens
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import segment
 from plumbline.judging.tiers.expected_requests import expected_requests, needs_judge
@@ -91,9 +91,9 @@ class Estimator:
         self._asked += 1
 
     def _count(self, request: ChatRequest, endpoint: Endpoint, completion: int) -> None:
-        prompt = estimated_tokens(request.system) + estimated_tokens(request.user) + _FRAME_TOKENS
+        prompt = estimate_tokens(request.system) + estimate_tokens(request.user) + _FRAME_TOKENS
         if endpoint.provider.structure == "json_schema":
-            prompt += estimated_tokens(str(request.schema))
+            prompt += estimate_tokens(str(request.schema))
         self._requests += 1
         self._prompt += prompt
         self._completion += completion

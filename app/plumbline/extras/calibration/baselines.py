@@ -34,10 +34,10 @@ def rouge_l_precision(sample: Sample) -> float:
     Lin, "ROUGE: a package for automatic evaluation of summaries", 2004, equation 3, with the contexts as the reference
     and one sequence of words each, no stemming. 0 for an answer without a word.
     """
-    answer = words_of(sample.answer)
+    answer = split_words(sample.answer)
     if not answer:
         return 0.0
-    return float(LCSseq.similarity(answer, words_of("\n".join(sample.contexts)))) / len(answer)
+    return float(LCSseq.similarity(answer, split_words("\n".join(sample.contexts)))) / len(answer)
 
 
 def seed_word_overlap(sample: Sample) -> float:
@@ -45,10 +45,10 @@ def seed_word_overlap(sample: Sample) -> float:
 
     Each word counts once. 0 for an answer without a word that is no stopword.
     """
-    answer = frozenset(words_of(sample.answer)) - _STOPWORDS
+    answer = frozenset(split_words(sample.answer)) - _STOPWORDS
     if not answer:
         return 0.0
-    return len(answer & frozenset(words_of("\n".join(sample.contexts)))) / len(answer)
+    return len(answer & frozenset(split_words("\n".join(sample.contexts)))) / len(answer)
 
 
 def seed_embedding_similarity(samples: Sequence[Sample], encode: Encode) -> list[float]:
@@ -69,7 +69,7 @@ def seed_embedding_similarity(samples: Sequence[Sample], encode: Encode) -> list
     return [_similarity(vectors[[row_of[text] for text in texts]]) for texts in texts_of]
 
 
-def words_of(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """The text's words in order, lower-cased, without punctuation; each Han character is one."""
     words: list[str] = _WORDS.tokenize(text.lower())
     return words
@@ -79,7 +79,7 @@ def _texts(sample: Sample) -> list[str]:
     """The joined contexts and the sentences of the answer; empty where either has no letter or digit."""
     contexts = "\n".join(sample.contexts)
     sentences = [each.text for each in split_sentences(sample.answer) if each.kind != "markup"]
-    return [contexts, *sentences] if sentences and words_of(contexts) else []
+    return [contexts, *sentences] if sentences and split_words(contexts) else []
 
 
 def _similarity(vectors: npt.NDArray[np.float64]) -> float:

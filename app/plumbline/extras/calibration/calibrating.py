@@ -26,7 +26,7 @@ from plumbline.extras.calibration.resampling import ScoredRows
 from plumbline.ground.errors import TierFailure
 from plumbline.judging.text.segmented_sample import SegmentedSample, segment
 from plumbline.judging.text.words import Language
-from plumbline.judging.tiers.calibration import Calibration, CalibrationSource, CalibrationTable, measures_of
+from plumbline.judging.tiers.calibration import Calibration, CalibrationSource, CalibrationTable, list_measures
 from plumbline.judging.tiers.embedding import EmbeddingTier
 from plumbline.judging.tiers.lexical import MODEL as LEXICAL_MODEL
 from plumbline.judging.tiers.lexical import collect_lexical_findings
@@ -91,7 +91,7 @@ async def measure_rows(rows: Sequence[LabelledRow], tier: MeasuringTier, *, lang
     ordered = sorted(rows, key=lambda row: (row.cluster, row.sample.contexts))
     cases = [(row, segment(row.sample)) for row in ordered if row.lang in ("", language)]
     judged = [(row, case) for row, case in cases if case.language == language and case.checkable and case.has_context]
-    names = measures_of(tier.name, language)
+    names = list_measures(tier.name, language)
     answers, refused = await _measure(judged, tier.measure, names)
     if not len(answers):
         return None
@@ -246,7 +246,7 @@ def calibrate(
 
 def _fitter(measured: Measured, in_force: Calibration, fit: Fit) -> Callable[[MeasuredAnswers], Calibration]:
     if fit == "weights":
-        gate = fit_gate(measured.unrelated, measures_of(in_force.tier, in_force.language)[0])
+        gate = fit_gate(measured.unrelated, list_measures(in_force.tier, in_force.language)[0])
         gated = in_force.model_copy(update={"gate": gate})
 
         def weighed(answers: MeasuredAnswers) -> Calibration:

@@ -1,4 +1,4 @@
-"""One exchange with a chat model: what is asked, what comes back, and what it costs."""
+"""One exchange with a chat model: request, reply, usage and cost."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -28,15 +28,15 @@ class ChatRequest:
     temperature: float | None = None
 
 
-def estimated_tokens(text: str) -> int:
-    """Tokens of a text, rather too many than too few: three ASCII characters each, one of any other script."""
+def estimate_tokens(text: str) -> int:
+    """Estimate the tokens of a text from above: three ASCII characters each, one of any other script."""
     ascii_count = len(text) if text.isascii() else len(text.encode("ascii", errors="ignore"))
     return ascii_count // _ASCII_CHARACTERS_PER_TOKEN + (len(text) - ascii_count) + 1
 
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """What a chat model said: never empty, thinking taken out. `is_truncated`: it was cut before its end."""
+    """Reply of a chat model: never empty, thinking removed. `is_truncated`: it was cut before its end."""
 
     content: str
     model: str
@@ -45,7 +45,7 @@ class ChatReply:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What calls to chat models have used.
+    """Usage of chat models, summed over calls.
 
     calls: requests that reached a provider, retries included. unmetered_calls: of these, those for which it gave no
     count of tokens. Tokens are the provider's counts, summed. cost: in the currency of the price table; None while a
@@ -72,7 +72,7 @@ class Usage:
 
 @dataclass(slots=True)
 class Ledger:
-    """What one sample has spent, written down call by call, so that it is known also when the sample fails.
+    """Account of one sample's calls, written call by call, so that it is known also when the sample fails.
 
     Args:
         max_cost: a call that could take the cost above it is not made; None for no bound.
@@ -86,12 +86,12 @@ class Ledger:
 
     @property
     def usage(self) -> Usage:
-        """What was spent up to now."""
+        """Return the usage up to now."""
         return self._usage
 
     @contextmanager
     def reserve(self, worst_case: float | None) -> Iterator[bool]:
-        """Sets the worst case of a call aside while it is under way; False when the bound has no room for it.
+        """Reserve the worst case of a call while it is in flight; yield False when it would exceed `max_cost`.
 
         Where there is a bound, a call whose price is not known (None) has no room in it.
         """
@@ -109,7 +109,7 @@ class Ledger:
     def add_call(
         self, *, prompt_tokens: int | None, completion_tokens: int | None, cached_tokens: int | None, cost: float | None
     ) -> None:
-        """Writes down one call; `cost` None says that its price is not known, tokens None that they were not given."""
+        """Record one call; `cost` None: the price is unknown, tokens None: the provider gave no count."""
         is_metered = prompt_tokens is not None or completion_tokens is not None
         call = Usage(
             calls=1,

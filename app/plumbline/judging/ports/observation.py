@@ -17,7 +17,7 @@ CacheOutcome = Literal["hit", "miss", "bypass"]
 
 
 class State(StrEnum):
-    """`idle`: it loads what it needs when first asked."""
+    """State of a part; `idle`: it loads what it needs on first use."""
 
     READY = "ready"
     IDLE = "idle"
@@ -27,7 +27,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """A state, and one line that says why or with what."""
+    """A state, and one line that explains it."""
 
     state: State
     detail: str
@@ -35,7 +35,7 @@ class Readiness:
 
 @dataclass(slots=True)
 class RequestRecord:
-    """One request over HTTP. `route`: its template or `unmatched`; `traceparent`: that header as it was sent."""
+    """One HTTP request. `route`: its template or `unmatched`; `traceparent`: that header as it was sent."""
 
     method: str
     traceparent: str | None = None
@@ -45,7 +45,7 @@ class RequestRecord:
 
 @dataclass(slots=True)
 class TierRecord:
-    """One tier's try at one sample. `outcome`: `ANSWERED`, the `FailureReason`, or `INTERRUPTED`."""
+    """One tier's attempt at one sample. `outcome`: `ANSWERED`, the `FailureReason`, or `INTERRUPTED`."""
 
     tier: str
     outcome: str = INTERRUPTED
@@ -74,35 +74,35 @@ class JudgeCallRecord:
 
 
 class Observer(Protocol):
-    """Whoever wants to know what is done."""
+    """Receiver of records, for metrics and traces."""
 
     def request(self, record: RequestRecord) -> AbstractContextManager[None]:
-        """Around one request."""
+        """Return a context around one request."""
 
     def tier(self, record: TierRecord) -> AbstractContextManager[None]:
-        """Around one tier's try."""
+        """Return a context around one tier's attempt."""
 
     def judge_call(self, record: JudgeCallRecord) -> AbstractContextManager[None]:
-        """Around one request to a chat model."""
+        """Return a context around one request to a chat model."""
 
     def on_cache_lookup(self, outcome: CacheOutcome) -> None:
-        """A verdict was sought among those kept."""
+        """Count a lookup in the verdict cache."""
 
     def chunk_started(self) -> None:
-        """A chunk of a job was leased and is being worked on."""
+        """Count a chunk of a job whose work starts."""
 
     def chunk_ended(self) -> None:
-        """It no longer is."""
+        """Count a chunk of a job whose work ended."""
 
     def rows_kept(self, statuses: Sequence[str]) -> None:
-        """Rows of a job have a result or an error, kept by the store; each with its `RowStatus`."""
+        """Count rows of a job whose result or error is stored, each with its `RowStatus`."""
 
     def row_quarantined(self) -> None:
-        """A row of a job ended so many processes that it is not tried again."""
+        """Count a row of a job that crashed so many processes that it is not tried again."""
 
 
 class NullObserver:
-    """Hears nothing."""
+    """Observer that records nothing."""
 
     def request(self, record: RequestRecord) -> AbstractContextManager[None]:
         return nullcontext()
@@ -133,7 +133,7 @@ NULL_OBSERVER: Final = NullObserver()
 
 
 class Observers:
-    """Several, told in order; their contexts lie within one another, the first outermost."""
+    """Several observers, called in order; their contexts are nested, the first outermost."""
 
     def __init__(self, *observers: Observer) -> None:
         self._observers = observers

@@ -1,4 +1,4 @@
-"""One exchange with a sentence encoder: texts as it reads them, and what it makes of them."""
+"""One exchange with a sentence encoder: texts as its tokens, and their vectors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True)
 class TokenizedTexts:
-    """Texts cut into a model's tokens, once for all that is asked of them.
+    """Texts as a model's tokens, tokenized once for all uses.
 
     `tokens[i]` are the ids of text i with the model's special tokens, cut to what it reads; `unknown[i]` of `counts[i]`
     tokens (special ones apart, before the cut) are not in its vocabulary; `is_overlong[i]`: the cut took something.
@@ -21,7 +21,7 @@ class TokenizedTexts:
     is_overlong: Sequence[bool]
 
     def pick(self, rows: Sequence[int]) -> "TokenizedTexts":
-        """The reading of some of the texts, in the order of `rows`."""
+        """Return some of the texts, in the order of `rows`."""
         return TokenizedTexts(
             [self.tokens[row] for row in rows],
             [self.counts[row] for row in rows],
@@ -30,14 +30,14 @@ class TokenizedTexts:
         )
 
     def unknown_share(self, rows: Sequence[int]) -> float:
-        """Share of the tokens of these texts that the model does not know, in [0, 1]; 0 without tokens."""
+        """Return the share of these texts' tokens that the model does not know, in [0, 1]; 0 without tokens."""
         total = sum(self.counts[row] for row in rows)
         return sum(self.unknown[row] for row in rows) / total if total else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class TokenVectors:
-    """A vector for each token of each text, special tokens left out; no text is without any.
+    """One vector for each token of each text, special tokens left out; every text has at least one.
 
     `vectors`: shape (t, d), float32, rows of length 1; those of text i are `vectors[bounds[i] : bounds[i + 1]]`;
     `bounds`: shape (n + 1,).
@@ -47,14 +47,14 @@ class TokenVectors:
     bounds: NDArray[np.int64]
 
     def part(self, first: int, last: int) -> "TokenVectors":
-        """Those of the texts [first, last)."""
+        """Return those of the texts [first, last)."""
         start, end = self.bounds[first], self.bounds[last]
         return TokenVectors(self.vectors[start:end], self.bounds[first : last + 1] - start)
 
 
 @dataclass(frozen=True, slots=True)
 class EncoderCounts:
-    """What an encoder has done since it was made, and what it holds now.
+    """Counts of an encoder's work since its start, and its load now.
 
     `texts` encoded by the model and their `tokens`; `cache_hits`, `cache_misses` of texts asked for; `joined`: misses
     that waited for a text under way in place of another run; `refused` calls; now: `queued_tokens`, `cache_bytes`.

@@ -1,1 +1,1 @@
-"""What an answer is made of and how judged answers become scores. Pure: no network, no files, no model."""
+"""Texts, sentences, claims and scores. Pure: no network, no files, no model."""

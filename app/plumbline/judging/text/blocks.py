@@ -1,4 +1,4 @@
-"""The blocks of a text: paragraphs, list items, headings, table rows, code and markup, told apart line by line."""
+"""Blocks of a text, line by line: paragraphs, list items, headings, table rows, code and markup."""
 
 import re
 from collections.abc import Iterator
@@ -64,7 +64,7 @@ class _Line:
 
 
 def split_blocks(text: str) -> Iterator[TextBlock]:
-    """The blocks of `text` in order; what lies between them is white space.
+    """Yield the blocks of `text` in order; between them is white space.
 
     Markdown is read as language models write it rather than by the letter of CommonMark:
 
@@ -86,17 +86,16 @@ def split_blocks(text: str) -> Iterator[TextBlock]:
 
 
 def has_word(text: str, start: int, end: int) -> bool:
-    """Whether text[start:end] holds a letter or a digit of any script."""
+    """Return True if text[start:end] holds a letter or a digit of any script."""
     return _WORD_CHAR.search(text, start, end) is not None
 
 
 def is_cjk(character: str) -> bool:
-    """Whether `character` is Chinese, Japanese or Korean script, or its full-width punctuation."""
+    """Return True if `character` is Chinese, Japanese or Korean script, or its full-width punctuation."""
     return _CJK.match(character) is not None
 
 
 def _lines(text: str) -> Iterator[_Line]:
-    """The lines that are not blank."""
     offset = 0
     is_after_blank = True
     for raw in text.splitlines(keepends=True):
@@ -114,7 +113,7 @@ def _lines(text: str) -> Iterator[_Line]:
 def _block_at(
     text: str, lines: list[_Line], position: int, previous_kind: BlockKind, width_by_line: list[int]
 ) -> tuple[int, BlockKind]:
-    """Index of the last line of the block that begins at `position`, and its kind."""
+    """Return the index of the last line of the block that starts at `position`, and its kind."""
     line = lines[position]
     if text[line.start] in _FENCE_MARKS and (fence := _FENCE.match(text, line.start, line.end)):
         last = _fence_end(text, lines, position, fence.group(1) or fence.group(2))
@@ -191,7 +190,6 @@ def _paragraph_at(
 
 
 def _continues(text: str, line: _Line, following: _Line, width: int) -> bool:
-    """Whether a sentence may go on from `line` to `following`."""
     if following.is_after_blank:
         return False
     final, first = text[line.end - 1], text[following.body : following.body + 1]
@@ -207,7 +205,6 @@ def _continues(text: str, line: _Line, following: _Line, width: int) -> bool:
 
 
 def _is_plain(text: str, line: _Line) -> bool:
-    """Whether the line has the looks of running text."""
     starts_block = (
         text[line.body : line.body + 1] in ("", "|")
         or LIST_MARKER.match(text, line.body, line.end)
@@ -217,7 +214,7 @@ def _is_plain(text: str, line: _Line) -> bool:
 
 
 def _paragraph_widths(text: str, lines: list[_Line]) -> list[int]:
-    """For each line the length of the longest line between the blank ones around it."""
+    """Return for each line the length of the longest line between the blank ones around it."""
     starts = [index for index, line in enumerate(lines) if line.is_after_blank]
     widths: list[int] = []
     for first, after in pairwise([*starts, len(lines)]):

@@ -13,7 +13,7 @@ _LABEL_HAN_PAIRS = 8
 
 
 def checkable_positions(sentences: Sequence[Sentence]) -> tuple[int, ...]:
-    """Positions of the sentences that assert something, ascending.
+    """Return the positions of the sentences that assert something, ascending.
 
     Left out: markup, sentences that abstain, and headings that are mere labels; a label counts when the answer says
     nothing else, for "**Paris**" alone is an answer.
@@ -105,7 +105,7 @@ _GOES_ON = re.compile(
 
 
 def abstains(text: str) -> bool:
-    """Whether one sentence says that the answer is not known or not in the contexts, and says no more.
+    """Return True if a sentence says that the answer is unknown or not in the contexts, and nothing else.
 
     Strict on purpose, clause by clause: what is not recognised is an answer, and is judged.
     """
@@ -131,7 +131,7 @@ def _declines(clause: str) -> bool:
 
 
 def _says_nothing(clause: str, *, is_first: bool) -> bool:
-    """Whether a clause beside an abstention only frames it: its ground, its address, the rest of a list."""
+    """Return True if a clause only frames an abstention: its ground, its address, the rest of a list."""
     if any(character.isdigit() for character in clause):
         return False
     if _FILLER_EN.match(clause) or _FILLER_ZH.match(clause) or _end(_OPENING_ZH, clause) == len(clause):

@@ -1,4 +1,4 @@
-"""scikit-learn's English stop words, taken from its file of them: the package itself takes a second to import."""
+"""English stop words of scikit-learn, read from its file: importing the package takes a second."""
 
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -10,7 +10,7 @@ _NAME = "ENGLISH_STOP_WORDS"
 
 
 def english_stop_words() -> frozenset[str]:
-    """The words of `sklearn.feature_extraction.text.ENGLISH_STOP_WORDS`, those of the version installed.
+    """Return `sklearn.feature_extraction.text.ENGLISH_STOP_WORDS` of the installed version.
 
     Its file is no public name of scikit-learn's. Where it is not what it was, the public name is imported.
     """
@@ -26,14 +26,14 @@ def _words_in_file() -> frozenset[str] | None:
     # Finding a package at the top level imports nothing of it.
     package = find_spec(_PACKAGE)
     for folder in (package and package.submodule_search_locations) or ():
-        words = words_of_file(Path(folder) / _FILE)
+        words = read_word_set(Path(folder) / _FILE)
         if words is not None:
             return words
     return None
 
 
-def words_of_file(file: Path) -> frozenset[str] | None:
-    """The set of words in a Python file of constants; None when it is not there, names none, or needs its package."""
+def read_word_set(file: Path) -> frozenset[str] | None:
+    """Return the set of words in a Python file of constants; None if it is missing, or needs its package."""
     spec = spec_from_file_location(_NAME, file)
     if spec is None or spec.loader is None:
         return None

@@ -1,4 +1,4 @@
-"""Text that addresses the judge instead of the reader: it is found, told, and in a context no evidence."""
+"""Prompt injection: text that addresses the judge instead of the reader is flagged, and is no evidence."""
 
 import re
 import unicodedata
@@ -7,10 +7,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from plumbline.judging.text.judge_instructions import instructing_sentences, may_instruct, sentences
-from plumbline.judging.text.obfuscation import LOOKALIKES, cleaned, disguises, hidden_places, may_be_disguised
+from plumbline.judging.text.obfuscation import (
+    LOOKALIKES,
+    find_hidden,
+    find_obfuscation,
+    may_be_obfuscated,
+    remove_hidden,
+)
 from plumbline.judging.text.sample import Sample
 
-__all__ = ["KINDS", "SUSPECTED", "Inspection", "cleaned", "inspect"]
+__all__ = ["KINDS", "SUSPECTED", "Inspection", "inspect", "remove_hidden"]
 
 SUSPECTED = "injection_suspected"
 # Every kind of finding, in the order in which they are told; each comes with `injection_suspected`.
@@ -94,7 +100,7 @@ _MAX_PLAIN_CHARACTERS = 3_000
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What was found in a sample.
+    """Findings in a sample.
 
     `flags`: `injection_suspected` and the kinds found, see `KINDS`; () for nothing. `excluded`: (context index, start,
     end) of what in the contexts instructs a judge or passes for its verdict; a quote from there proves nothing.
@@ -108,7 +114,7 @@ _NOTHING_FOUND = Inspection((), ())
 
 
 def inspect(sample: Sample) -> Inspection:
-    """What in the question, the contexts and the answer is written for the judge. Linear in their length.
+    """Return what in question, contexts and answer is written for the judge. Linear in their length.
 
     No flag changes a score; what they are for is a second look and a reader's attention.
     """
@@ -118,11 +124,11 @@ def inspect(sample: Sample) -> Inspection:
     kinds: set[str] = set()
     excluded: list[tuple[int, int, int]] = []
     for text in (sample.question, sample.answer):
-        kinds |= {kind for kind, _ in _instructions(_readable(text))} | disguises(text)
+        kinds |= {kind for kind, _ in _instructions(_readable(text))} | find_obfuscation(text)
     for index, context in enumerate(sample.contexts):
         readable = _readable(context)
         found = list(_instructions(readable))
-        kinds |= {kind for kind, _ in found} | disguises(context)
+        kinds |= {kind for kind, _ in found} | find_obfuscation(context)
         spans = _merged(span for _, span in found)
         excluded += [(index, start, end) for start, end in _in_original(context, spans)]
     flags = (SUSPECTED, *(kind for kind in KINDS if kind in kinds)) if kinds else ()
@@ -130,12 +136,12 @@ def inspect(sample: Sample) -> Inspection:
 
 
 def _is_plain(text: str) -> bool:
-    """Whether there is surely nothing to find in the lines of a text: no word of an instruction, and no disguise."""
+    """Return True if there is surely nothing to find: no word of an instruction, no obfuscation."""
     return len(text) <= _MAX_PLAIN_CHARACTERS and not (
         may_instruct(readable := _readable(text))
         or _has_any(_VERDICT_ANCHORS, readable)
         or _has_any(_ROLE_ANCHORS, readable)
-        or may_be_disguised(text)
+        or may_be_obfuscated(text)
     )
 
 
@@ -144,12 +150,11 @@ def _has_any(anchors: Iterable[str], text: str) -> bool:
 
 
 def _readable(text: str) -> str:
-    """The text as an eager reader takes it: nothing hidden, look-alike letters made Latin, lower case."""
-    return cleaned(text).translate(_SAME_LENGTH).lower()
+    """Return the text without hidden characters, look-alike letters made Latin, in lower case."""
+    return remove_hidden(text).translate(_SAME_LENGTH).lower()
 
 
 def _instructions(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Kinds and places of what instructs a judge in a readable text."""
     for start, end in instructing_sentences(text):
         yield "instruction_to_judge", (start, _end_of_list(text, end))
     if _has_any(_VERDICT_ANCHORS, text):
@@ -167,7 +172,7 @@ def _instructions(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
 
 
 def _end_of_list(text: str, end: int) -> int:
-    """Where the list ends that an instruction with a colon begins; `end` itself without one."""
+    """Return the end of the list that an instruction with a colon opens; `end` itself without one."""
     if text[max(0, end - _COLON_REACH_CHARACTERS) : end].rstrip()[-1:] != ":":
         return end
     return _end_of_paragraph(text, end)
@@ -179,7 +184,7 @@ def _end_of_paragraph(text: str, start: int) -> int:
 
 
 def _around_verdict(text: str, start: int, end: int) -> tuple[int, int]:
-    """The JSON object around a verdict, the line without one."""
+    """Return the span of the JSON object around a verdict, of its line without one."""
     opening = max(text.rfind(mark, max(0, start - _LIST_REACH_CHARACTERS), start) for mark in "{[")
     closing = max(text.rfind(mark, end, end + _LIST_REACH_CHARACTERS) for mark in "}]")
     if opening >= 0 and closing >= 0:
@@ -188,7 +193,6 @@ def _around_verdict(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _line(text: str, start: int, end: int) -> tuple[int, int]:
-    """The line around a place, cut to a sentence where it is long."""
     first = text.rfind("\n", 0, start) + 1
     last = text.find("\n", end)
     last = len(text) if last < 0 else last
@@ -198,7 +202,6 @@ def _line(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same stretches, ascending and apart."""
     merged: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:
@@ -209,9 +212,9 @@ def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _in_original(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Stretches of the cleaned text as stretches of the text itself."""
+    """Map spans of the cleaned text to spans of the text itself."""
     # Hidden characters are one each: the k-th stands before the kept character of number start - k.
-    kept_before = [start - k for k, start in enumerate(hidden_places(text))] if spans else []
+    kept_before = [start - k for k, start in enumerate(find_hidden(text))] if spans else []
     return [
         (start + bisect_right(kept_before, start), end + bisect_right(kept_before, end - 1)) for start, end in spans
     ]

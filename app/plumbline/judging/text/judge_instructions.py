@@ -1,4 +1,4 @@
-"""Sentences that tell a judge how to judge: found by the order of their telling words, English and Chinese.
+"""Detection of sentences that tell a judge how to judge, by the order of their words, English and Chinese.
 
 Words, not patterns with gaps: the texts come from strangers, and this takes linear time on any of them.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """Classes of words that in this order, within so many characters, instruct a judge."""
+    """Classes of words that instruct a judge in this order, within `reach` characters."""
 
     classes: tuple[str, ...]
     reach: int
@@ -185,12 +185,12 @@ _CHINESE_WORD = re.compile("|".join(map(re.escape, sorted(_CHINESE_BY_WORD, key=
 
 
 def may_instruct(text: str) -> bool:
-    """Whether a lower-cased text holds a word without which nothing in it tells a judge how to judge."""
+    """Return True if a lower-cased text holds a word that every instruction to a judge has."""
     return any(anchor in text for anchor in _ANCHORS)
 
 
 def instructing_sentences(text: str) -> Iterator[tuple[int, int]]:
-    """The sentences [start:end) of a lower-cased text that tell a judge how to judge."""
+    """Yield the sentences [start:end) of a lower-cased text that tell a judge how to judge."""
     if not may_instruct(text):
         return
     for start, end in sentences(text):
@@ -200,7 +200,7 @@ def instructing_sentences(text: str) -> Iterator[tuple[int, int]]:
 
 
 def sentences(text: str) -> Iterator[tuple[int, int]]:
-    """Rough sentences of a text, none longer than 600 characters, the ends of lines among their ends."""
+    """Yield rough sentences of a text, at most 600 characters each; a line's end is one of theirs."""
     start = 0
     for match in _END.finditer(text):
         yield from _stretches(start, match.end())
@@ -236,7 +236,7 @@ def _bare(word: str) -> str:
 
 
 def _holds(words: Sequence[tuple[int, frozenset[str]]], combination: Combination) -> bool:
-    """Whether the classes occur in order within reach; each stage remembers its latest possible beginning."""
+    """Return True if the classes occur in order within reach; each stage keeps its latest possible start."""
     classes = combination.classes
     begun: list[int | None] = [None] * len(classes)
     for place, names in words:

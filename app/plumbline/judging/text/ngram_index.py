@@ -1,4 +1,4 @@
-"""Where in a long text a shorter one may stand: its rarest run of characters is looked up, not searched."""
+"""Index of a long text's character n-grams: a part's rarest n-gram is looked up instead of searching the text."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -20,13 +20,13 @@ _MAX_COMPARED = 4
 
 
 class NgramIndex:
-    """The places of a text's runs of characters; time and memory grow with its length, a look-up hardly does."""
+    """Places of a text's n-grams; time and memory are linear in its length, a lookup is nearly constant."""
 
     def __init__(self, text: str) -> None:
         self._text = text
 
     def of(self, part: str) -> Iterator[int]:
-        """Where `part` stands, ascending; for no part of one character.
+        """Return the starts of `part` in the text, ascending; `part` has at least two characters.
 
         Of places with the rarest of its runs the first 1,024 are looked at; a text with more is made to be slow.
         """
@@ -55,8 +55,6 @@ class NgramIndex:
 
 
 class _Runs(NamedTuple):
-    """The runs of a text: a key at each place, and the places in the order of their keys."""
-
     size: int
     keys: _Keys
     ascending: _Keys
@@ -71,7 +69,7 @@ class _Runs(NamedTuple):
 
 
 def _keys(text: str, size: int) -> _Keys:
-    """A number for each run of so many characters; equal runs have equal numbers, different ones nearly always not."""
+    """Return a hash for each run of `size` characters."""
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(np.uint64)
     keys = np.zeros(max(0, len(codes) - size + 1), dtype=np.uint64)
     for offset in range(size):

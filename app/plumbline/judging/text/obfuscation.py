@@ -36,12 +36,12 @@ _DIRECTIONAL = frozenset("\u202a\u202b\u202d\u202e\u2066\u2067\u2068")
 _LAST_TAG, _FIRST_TAG = 0xE0FFF, 0xE0000
 
 
-def disguises(text: str) -> set[str]:
-    """Kinds of what keeps a text from being read by people, or by filters."""
+def find_obfuscation(text: str) -> set[str]:
+    """Return the kinds of obfuscation that hide a text from people or filters."""
     kinds = set()
     if _hides_text(text):
         kinds.add("hidden_characters")
-    if not text.isascii() and _is_disguised(cleaned(text)):
+    if not text.isascii() and _has_homoglyphs(remove_hidden(text)):
         kinds.add("homoglyphs")
     if _is_encoded(text):
         kinds.add("encoded_text")
@@ -50,19 +50,19 @@ def disguises(text: str) -> set[str]:
     return kinds
 
 
-def may_be_disguised(text: str) -> bool:
-    """Whether `disguises` could find anything in the lines of a text; False is sure, True is not."""
+def may_be_obfuscated(text: str) -> bool:
+    """Return False if `find_obfuscation` surely finds nothing in the text; True is not certain."""
     return (
         any(pattern.search(text) for pattern in (_ESCAPES, _BASE64, _HEX))
-        or not (text.isascii() or (cleaned(text) == text and _MIXED.search(text) is None))
+        or not (text.isascii() or (remove_hidden(text) == text and _MIXED.search(text) is None))
         or len(text) >= _MIN_PADDED_CHARACTERS
     )
 
 
 def _hides_text(text: str) -> bool:
-    """Whether hidden characters serve no typographer: tags, forced directions, several inside words."""
+    """Return True if hidden characters serve no typographer: tags, forced directions, several inside words."""
     inside = 0
-    for at in hidden_places(text):
+    for at in find_hidden(text):
         character, before, after = text[at], text[at - 1 : at], text[at + 1 : at + 2]
         if character in _DIRECTIONAL or _FIRST_TAG <= ord(character) <= _LAST_TAG:
             return True
@@ -78,8 +78,8 @@ def _is_letter_or_hidden(character: str) -> bool:
     return character.isalpha() or is_hidden(character)
 
 
-def _is_disguised(text: str) -> bool:
-    """Whether a word is spelt with Latin letters and others that look like them, and with none that do not."""
+def _has_homoglyphs(text: str) -> bool:
+    """Return True if a word mixes Latin letters with look-alikes, and with no other letters."""
     for match, _ in zip(_MIXED.finditer(text), range(_MAX_LOOKED_AT), strict=False):
         first = max(0, match.start() - _WORD_REACH_CHARACTERS)
         words = _LETTERS.finditer(text, first, match.end() + _WORD_REACH_CHARACTERS)
@@ -120,7 +120,7 @@ def _from_hex(run: str) -> bytes:
 
 
 def _is_text(data: bytes) -> bool:
-    """Whether the bytes are words: UTF-8, printable, with blanks or Han characters."""
+    """Return True if the bytes are words: UTF-8, printable, with blanks or Han characters."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -156,8 +156,8 @@ _JOINED = re.compile(
 _FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]{1,8}\U000e007f")
 
 
-def hidden_places(text: str) -> Iterator[int]:
-    """Where a character stands that nobody sees and no script or emoji needs, ascending; linear in the text."""
+def find_hidden(text: str) -> Iterator[int]:
+    """Yield the places of hidden characters that no script or emoji needs, ascending; linear in the text."""
     if text.isascii():
         return
     in_flags = {at for match in _FLAG.finditer(text) for at in range(*match.span())}
@@ -167,19 +167,18 @@ def hidden_places(text: str) -> Iterator[int]:
             yield at
 
 
-def cleaned(text: str) -> str:
-    """The text without hidden characters, the same string when it has none."""
+def remove_hidden(text: str) -> str:
+    """Return the text without hidden characters, the same string when it has none."""
     if text.isascii() or not _HIDDEN.search(text):
         return text
     if not (_FLAG.search(text) or _JOINED.search(text)):
         return _HIDDEN.sub("", text)
     kept, start = [], 0
-    for at in hidden_places(text):
+    for at in find_hidden(text):
         kept.append(text[start:at])
         start = at + 1
     return "".join([*kept, text[start:]]) if kept else text
 
 
 def is_hidden(character: str) -> bool:
-    """Whether nobody sees this character, whatever stands around it."""
     return _HIDDEN.match(character) is not None

@@ -1,11 +1,11 @@
-"""An index of the contexts' content words, and context utilization measured with it."""
+"""Index of the contexts' content words, and context utilization measured with it."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from plumbline.judging.text.segmentation import Sentence
-from plumbline.judging.text.words import Passage, Words, content_words, words_of
+from plumbline.judging.text.words import Passage, Words, content_words, split_words
 
 # Bounds on the work for one answer sentence, so that hostile text cannot make it quadratic. A sentence whose words
 # stand in fewer places than the first is looked up exactly; beyond it the rarest words name the candidates.
@@ -15,7 +15,7 @@ _MAX_CANDIDATES = 32
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The context sentence that covers an answer sentence best.
+    """Context sentence that covers an answer sentence best.
 
     `share` in [0, 1] of the answer sentence's content words; `is_verbatim`: it contains the whole answer sentence,
     compared after normalisation.
@@ -28,7 +28,7 @@ class Match:
 
 
 class ContextIndex:
-    """The words of every context sentence, indexed once per sample; nothing that it answers changes after that.
+    """Words of every context sentence, indexed once per sample; immutable after that.
 
     `places[row]` is a sentence with the number of its context, `words[row]` its words.
     """
@@ -44,23 +44,23 @@ class ContextIndex:
                 self._add(context, sentence)
 
     def __contains__(self, word: str) -> bool:
-        """Whether the word is among the content words of the contexts."""
+        """Return True if the word is among the content words of the contexts."""
         return word in self._postings
 
     def holds(self, row: int, text: str) -> bool:
-        """Whether the sentence of that row contains the text word for word, as `Passage.contains` says."""
+        """Return True if the sentence of that row contains the text verbatim, as `Passage.contains` says."""
         passage = self._passages.get(row)
         if passage is None:
             passage = self._passages[row] = Passage(self.places[row][1].text)
         return passage.contains(text)
 
     def best_share(self, words: Collection[str]) -> float:
-        """Share of the words that one context sentence holds at most, in [0, 1]; 0 for no words."""
+        """Return the largest share of the words that one context sentence holds, in [0, 1]; 0 for no words."""
         distinct = frozenset(words)
         return max(self._candidates(distinct).values(), default=0) / len(distinct) if distinct else 0.0
 
     def best_match(self, text: str, words: Collection[str]) -> Match | None:
-        """The context sentence that covers most of the words; None when none has any of them.
+        """Return the context sentence that covers most of the words; None when none has any of them.
 
         A sentence that contains the text verbatim comes first, then the higher share, then the earlier place.
         """
@@ -76,7 +76,7 @@ class ContextIndex:
         return Match(context, sentence, share, verbatim is not None)
 
     def _add(self, context: int, sentence: Sentence) -> None:
-        words = words_of(sentence.text)
+        words = split_words(sentence.text)
         distinct = frozenset(words.content)
         row = len(self.places)
         self.places.append((context, sentence))
@@ -86,7 +86,7 @@ class ContextIndex:
             self._postings[word].append(row)
 
     def _candidates(self, words: frozenset[str]) -> dict[int, int]:
-        """Words shared with each candidate row, exact for every row returned."""
+        """Count the words shared with each candidate row; exact for every row returned."""
         shared: Counter[int] = Counter()
         read = 0
         known = sorted((word for word in words if word in self._postings), key=lambda w: (len(self._postings[w]), w))
@@ -106,7 +106,7 @@ RELATED_SHARE = 0.5
 
 
 def context_utilization(sentences: Sequence[Sentence], index: ContextIndex) -> float | None:
-    """Share of the answer's sentences that are related to a context sentence, in [0, 1]; None without sentences.
+    """Return the share of the answer's sentences that are related to a context sentence, in [0, 1]; None without any.
 
     Related: one context sentence holds at least `RELATED_SHARE` of the sentence's content words after normalisation
     (NFKC, case, punctuation, white space, stopwords; Chinese as character bigrams). Markup is not

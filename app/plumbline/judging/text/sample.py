@@ -1,11 +1,11 @@
-"""The input of the main job, apart from all that reads it: importing it costs nothing."""
+"""Input of the main job; importing it costs nothing."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A question, what was retrieved for it, and what was answered."""
+    """A question, the retrieved contexts, and the answer."""
 
     question: str
     contexts: tuple[str, ...]

@@ -12,7 +12,7 @@ from plumbline.judging.text.words import nfkc
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The scores of one answer, each in [0, 1] or None where it cannot be said.
+    """Scores of one answer, each in [0, 1] or None where it is undefined.
 
     `faithfulness_strict`, `contradiction_rate` and `unsupported_rate` need verdict kinds: tier llm alone has them.
     """
@@ -25,7 +25,7 @@ class Scores:
 
 
 def score(judgement: Judgement) -> Scores | None:
-    """Scores of a judgement; None when no claim in it can be checked.
+    """Return the scores of a judgement; None when no claim in it can be checked.
 
     faithfulness = the mean of support over the checkable claims (seed 4's mean over sentences), each with its weight: 1
     in tier llm, the length of the sentence where a sentence is one claim (on human labels macro AUROC .004 above the
@@ -53,7 +53,7 @@ def score(judgement: Judgement) -> Scores | None:
 
 
 def count_verdicts(claims: Sequence[Claim]) -> Mapping[Verdict, int]:
-    """How many claims carry each verdict, every verdict named; duplicates are not counted."""
+    """Count the claims of each verdict, every verdict named; duplicates are not counted."""
     counts = dict.fromkeys(Verdict, 0)
     for claim in claims:
         if not is_duplicate(claim):
@@ -62,8 +62,8 @@ def count_verdicts(claims: Sequence[Claim]) -> Mapping[Verdict, int]:
 
 
 def contexts_used(claims: Sequence[Claim]) -> tuple[int, ...]:
-    """Indices of the contexts in which verified evidence of a supported or partial claim lies, ascending; a duplicate's
-    evidence counts for nothing.
+    """Return the indices of contexts with verified evidence of a supported or partial claim, ascending; duplicates are
+    left out.
     """
     backed = (
         claim for claim in claims if claim.verdict in (Verdict.SUPPORTED, Verdict.PARTIAL) and not is_duplicate(claim)
@@ -74,7 +74,8 @@ def contexts_used(claims: Sequence[Claim]) -> tuple[int, ...]:
 
 
 def confidence(faithfulness: float, *, passed: bool, reliability: Sequence[tuple[float, float]]) -> float | None:
-    """Calibrated probability that the pass/fail verdict agrees with a human, in [0, 1]; None without a table.
+    """Return the calibrated probability that the pass/fail verdict agrees with a human, in [0, 1]; None without a
+    table.
 
     Args:
         faithfulness: the score that was compared with the threshold.
@@ -88,7 +89,8 @@ def confidence(faithfulness: float, *, passed: bool, reliability: Sequence[tuple
 
 
 def agreement(votes: Sequence[float], *, passed: bool, threshold: float) -> float:
-    """How far the votes agree with the verdict, in (0, 1): (agreeing + 1) / (votes + 2), Laplace's rule of succession.
+    """Return the agreement of the votes with the verdict, in (0, 1): (agreeing + 1) / (votes + 2), Laplace's rule of
+    succession.
 
     Not calibrated on people: two of two votes give 0.75, five of five 0.86, one of two 0.5.
 
@@ -116,12 +118,12 @@ _SQUAD_TOKEN = re.compile(
 
 
 def exact_match(answer: str, reference: str) -> float:
-    """1.0 when both texts are equal after SQuAD normalisation, else 0.0."""
+    """Return 1.0 if both texts are equal after SQuAD normalisation, else 0.0."""
     return float(_squad_tokens(answer) == _squad_tokens(reference))
 
 
 def token_f1(answer: str, reference: str) -> float:
-    """Harmonic mean of token precision and recall, in [0, 1]; 1.0 when both are empty, 0.0 when one is.
+    """Return the harmonic mean of token precision and recall, in [0, 1]; 1.0 if both are empty, 0.0 if one is.
 
     SQuAD's normalisation (case, punctuation, articles) and its multiset overlap (Rajpurkar et al., EMNLP 2016);
     Chinese is compared by character. Seed 1 takes sets, which counts a repeated word once: not copied.

@@ -64,7 +64,7 @@ class Sentence(NamedTuple):
 
 
 def split_sentences(text: str) -> tuple[Sentence, ...]:
-    """The sentences of `text` in order; everything outside of them is white space.
+    """Return the sentences of `text` in order; everything outside of them is white space.
 
     English and Chinese, mixed at will. Headings, table rows and code blocks are one sentence each; how lines become
     blocks is told at `split_blocks`. In running text and list items:
@@ -126,7 +126,7 @@ class _Splitter:
             yield self._start, self._block.end
 
     def _begin(self, start: int) -> None:
-        """Starts a sentence; its list marker is guarded against being cut off."""
+        """Start a sentence; a list marker at its start is never cut off."""
         self._start = start
         self._enclosed_until = self._embedded_until = start
         self._is_bracket = False
@@ -135,7 +135,6 @@ class _Splitter:
         self._guard = _after(_FRONT, self._text, start, self._block.end)
 
     def _enter(self, opening: int) -> None:
-        """Notes how far the bracket or quote reaches that opens here."""
         closing = self._close_by_open[opening]
         mark = self._text[opening]
         is_quote = mark in _QUOTES
@@ -152,7 +151,7 @@ class _Splitter:
             self._is_bracket = not is_quote
 
     def _end_at(self, at: int, run: str) -> int | None:
-        """Where the sentence ends that these terminators end; None when they do not."""
+        """Return the end of the sentence that these terminators end; None when they do not."""
         if not self._gains_word(at):
             return None
         stop = self._stop_at(at, run)
@@ -171,7 +170,7 @@ class _Splitter:
         return self._has_word
 
     def _ends_with_embedded(self, stop: Stop) -> bool:
-        """Whether a stop right before the closing mark of an embedded bracket or quote may end the whole sentence."""
+        """Return True if a stop right before the closing mark of a bracket or quote may end the sentence."""
         if stop.end <= self._embedded_until:
             return False
         if self._is_bracket:
@@ -205,7 +204,7 @@ class _Splitter:
         return position
 
     def _closes(self, position: int) -> bool:
-        """Whether a mark that looks the same on both sides closes here."""
+        """Return True if a mark that looks the same on both sides closes here."""
         if position in self._closing or position - 1 in self._closing:
             return True
         if position in self._close_by_open or position + 1 == self._block.end:
@@ -214,7 +213,7 @@ class _Splitter:
         return after.isspace() or after in _CLOSERS or after in _STRAIGHT_CLOSERS
 
     def _skip_detached_closer(self, position: int, stop: int) -> int:
-        """Goes over the quote of tokenised text: `he said " stop . " then` ."""
+        """Skip the closing quote of tokenised text: `he said " stop . " then` ."""
         match = _DETACHED_CLOSER.match(self._text, position, self._block.end)
         if match is None:
             return position
@@ -240,13 +239,13 @@ class _Splitter:
 
 
 def _after(pattern: re.Pattern[str], text: str, position: int, limit: int) -> int:
-    """Where the match of `pattern` at `position` ends; `position` itself without one."""
+    """Return the end of the match of `pattern` at `position`; `position` itself without one."""
     match = pattern.match(text, position, limit)
     return match.end() if match else position
 
 
 def _match_pairs(text: str, start: int, end: int) -> dict[int, int]:
-    """Index of the closing mark by index of the opening mark, for the pairs within text[start:end].
+    """Return the index of the closing mark by that of the opening mark, for the pairs within text[start:end].
 
     Marks without a partner are left out. A closing mark drops the unclosed ones that it jumps over, so every mark is
     pushed and popped once at most and the time is linear.
@@ -266,7 +265,7 @@ def _match_pairs(text: str, start: int, end: int) -> dict[int, int]:
 
 
 def _opener_closed_by(match: re.Match[str], count_by_opener: Counter[str], start: int, end: int) -> str | None:
-    """The mark that this one closes; None when it opens."""
+    """Return the mark that this one closes; None when it opens."""
     mark = match.group()
     if mark not in _STRAIGHT:
         return _OPENER_BY_CLOSER.get(mark)
@@ -279,7 +278,7 @@ def _opener_closed_by(match: re.Match[str], count_by_opener: Counter[str], start
 
 
 def _is_stray(match: re.Match[str], start: int, end: int) -> bool:
-    """Whether a straight quote that nothing opened can only close, like the inch mark of 6' 2" tall."""
+    """Return True if a straight quote that nothing opened can only close, like the inch mark of 6' 2" tall."""
     if match.group() not in _STRAIGHT:
         return False
     is_after_space = match.start() == start or match.string[match.start() - 1].isspace()

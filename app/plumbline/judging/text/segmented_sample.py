@@ -1,4 +1,4 @@
-"""The input: a sample, and the same sample cut into sentences once for every tier."""
+"""A sample cut into sentences once for every tier."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ from plumbline.judging.text.checkable import checkable_positions
 from plumbline.judging.text.overlap import ContextIndex
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmentation import Sentence, split_sentences
-from plumbline.judging.text.words import Language, has_letters, language_of
+from plumbline.judging.text.words import Language, detect_language, has_letters
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +27,17 @@ class SegmentedSample:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the answer holds no letter and no digit."""
+        """Return True if the answer holds no letter and no digit."""
         return all(sentence.kind == "markup" for sentence in self.sentences)
 
     @property
     def has_context(self) -> bool:
-        """Whether any context holds a letter or a digit."""
+        """Return True if any context holds a letter or a digit."""
         return any(sentence.kind != "markup" for sentences in self.context_sentences for sentence in sentences)
 
 
 def segment(sample: Sample) -> SegmentedSample:
-    """The sample with its texts cut into sentences; linear in their length."""
+    """Split the texts of a sample into sentences; linear in their length."""
     sentences = split_sentences(sample.answer)
     speaking = sample.answer if has_letters(sample.answer) else " ".join(sample.contexts)
     context_sentences = tuple(split_sentences(context) for context in sample.contexts)
@@ -47,5 +47,5 @@ def segment(sample: Sample) -> SegmentedSample:
         context_sentences=context_sentences,
         checkable=checkable_positions(sentences),
         index=ContextIndex(context_sentences),
-        language=language_of(speaking),
+        language=detect_language(speaking),
     )

@@ -31,7 +31,7 @@ _ITEM_NUMBER = re.compile(r"[:：,，;；]\s?\d{1,2}\Z")
 
 @dataclass(slots=True)
 class Stop:
-    """A run of terminators and what surrounds it. Not frozen: there are many, and that takes twice as long."""
+    """A run of terminators and its surroundings. Not frozen: there are many, and that takes twice as long."""
 
     text: str
     start: int
@@ -54,7 +54,7 @@ class Stop:
 
 
 def ends_sentence(stop: Stop) -> bool:
-    """Whether a sentence ends at `stop`; brackets and quotes around it are the caller's business."""
+    """Return True if a sentence ends at `stop`; brackets and quotes around it are up to the caller."""
     if stop.end == stop.limit:
         return True
     if stop.after in _CONTINUES:
@@ -78,7 +78,7 @@ def _strong_ends(stop: Stop) -> bool:
 
 
 def _glued_ends(stop: Stop) -> bool:
-    """Whether a half-width stop ends a sentence though no white space follows."""
+    """Return True if a half-width stop ends a sentence though no white space follows."""
     if "…" in stop.run or ".." in stop.run:
         return False
     if is_cjk(stop.following[:1]) and (is_cjk(stop.before) or "." not in stop.run):
@@ -88,7 +88,7 @@ def _glued_ends(stop: Stop) -> bool:
 
 
 def _spaced_ends(stop: Stop) -> bool:
-    """Whether a half-width stop with white space after it ends a sentence."""
+    """Return True if a half-width stop with white space after it ends a sentence."""
     if stop.following[:1] in _CONTINUES:
         return False
     if "!" in stop.run or "?" in stop.run:
@@ -129,7 +129,7 @@ def _goes_on(stop: Stop) -> bool:
 
 
 def _is_item_number(stop: Stop) -> bool:
-    """Whether the stop belongs to the first number of a list written in a line: `Steps: 1. Mix. 2. Bake.`"""
+    """Return True for the stop of the first number of a list written in a line: `Steps: 1. Mix. 2. Bake.`"""
     return _ITEM_NUMBER.search(stop.text, max(0, stop.start - _ITEM_NUMBER_REACH_CHARS), stop.start) is not None
 
 
@@ -170,7 +170,7 @@ _VOWELS = frozenset("aeiouyàáâäæèéêëìíîïòóôöøùúûü")
 
 
 def shortens(word: str, following: str, *, is_cased: bool) -> bool:
-    """Whether the full stop between `word` and `following` leaves the sentence open.
+    """Return True if the full stop between `word` and `following` leaves the sentence open.
 
     Args:
         word: the last word before the stop, without it: "Dr", "e.g", "U.S".
@@ -195,7 +195,7 @@ def shortens(word: str, following: str, *, is_cased: bool) -> bool:
 
 
 def starts_sentence(following: str, *, is_cased: bool) -> bool:
-    """Whether `following` begins with a word that commonly starts a sentence: an article, pronoun, conjunction."""
+    """Return True if `following` starts with a word that often starts a sentence: an article, pronoun, conjunction."""
     match = _LEADING_WORD.match(following)
     if match is None or match.group().lower() not in _STARTERS or following[match.end() : match.end() + 1] == ".":
         return False

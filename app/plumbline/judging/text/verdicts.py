@@ -1,4 +1,4 @@
-"""Values of a judgement: claims with verdicts and evidence; duplicate claims are marked here."""
+"""Claims with verdicts and evidence, and the marking of duplicate claims."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -10,7 +10,7 @@ from plumbline.judging.text.words import normalise
 
 
 class Verdict(StrEnum):
-    """What a judge says of a claim, given the contexts."""
+    """Verdict on a claim, given the contexts."""
 
     SUPPORTED = "supported"
     PARTIAL = "partial"
@@ -32,7 +32,7 @@ INCOMPLETE = "incomplete"
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A passage of a context. `verified`: we found it there ourselves, and `context[start:end]` is that passage.
+    """A passage of a context. `verified`: our search found it, and `context[start:end]` is that passage.
 
     Unverified evidence is what a judge asserted: `start` and `end` are None, and so is `context` when it named none.
     """
@@ -46,7 +46,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A checkable assertion of one sentence of the answer, with what was decided on it.
+    """A checkable assertion of one sentence of the answer, with its verdict.
 
     `start`/`end` are the offsets of its sentence in the answer; `support` is in [0, 1], None when it is not a claim.
     `weight` says how much it counts beside the others, above 0: the same for all in tier llm; in the other tiers, where
@@ -72,7 +72,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class JudgeAccount:
-    """What the judge was and what it cost. Tokens are the provider's own count, None where it gave none.
+    """Identity and cost of the judge. Tokens are the provider's own count, None where it gave none.
 
     `model`: several are joined by ", ". `cache`: None for tiers without one; a hit cost nothing.
     """
@@ -88,7 +88,7 @@ class JudgeAccount:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """One tier's word on a sample.
+    """One tier's judgement of a sample.
 
     `has_verdict_kinds` is True when the tier tells contradicted from not mentioned and partial from whole
     (tier llm); the other tiers only measure support. `reliability` maps a score to the observed share of faithful
@@ -117,7 +117,7 @@ def whole_sentence_claim(
     flags: tuple[str, ...] = (),
     weight: float = 1.0,
 ) -> Claim:
-    """The claim of a tier that takes the whole sentence as one claim."""
+    """Build the claim of a tier that takes the whole sentence as one claim."""
     return Claim(
         id=f"{index}.0",
         sentence=index,
@@ -140,7 +140,7 @@ _SUPPORT_RANK = {Verdict.CONTRADICTED: 0, Verdict.NOT_MENTIONED: 1, Verdict.PART
 
 
 def mark_duplicates(claims: Sequence[Claim]) -> tuple[Claim, ...]:
-    """The claims in order, those that repeat an earlier one with the flag `duplicate`: no count includes them.
+    """Return the claims in order, those that repeat an earlier one with the flag `duplicate`: no count includes them.
 
     Two claims are equal when their words are, case and punctuation aside. Where their verdicts differ, the first takes
     verdict, support, reason and evidence of the one with the lowest support, and the flag `duplicates_disagree`.
@@ -160,7 +160,7 @@ def mark_duplicates(claims: Sequence[Claim]) -> tuple[Claim, ...]:
 
 
 def is_duplicate(claim: Claim) -> bool:
-    """Whether the claim repeats an earlier one and counts for nothing."""
+    """Return True if the claim repeats an earlier one and counts for nothing."""
     return DUPLICATE in claim.flags
 
 

@@ -60,14 +60,14 @@ _HAN_SHARE_OF_CHINESE = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The words of a text in order, repeats kept: all of them, and those that carry content (`content_words`)."""
+    """Words of a text in order, repeats kept: all of them, and those that carry content (`content_words`)."""
 
     every: tuple[str, ...]
     content: tuple[str, ...]
 
 
-def words_of(text: str) -> Words:
-    """The words of the text: without a possessive, numbers as written, "camelCase" apart, bigrams for Han."""
+def split_words(text: str) -> Words:
+    """Split a text into words: no possessive, numbers as written, "camelCase" split, bigrams for Han."""
     folded = _fold(_with_words_apart(text))
     if folded.isascii():
         return _words_in_ascii(folded)
@@ -77,41 +77,43 @@ def words_of(text: str) -> Words:
 
 
 def normalise(text: str) -> str:
-    """The text in NFKC, case-folded, without citation and list marks; punctuation and white space are single blanks."""
+    """Return the text in NFKC, case-folded, without citation and list marks; punctuation and white space are single
+    blanks.
+    """
     folded = _fold(text)
     return _SPACE.sub(" ", _PUNCTUATION.sub(" ", folded)).strip()
 
 
 def content_words(text: str) -> tuple[str, ...]:
-    """Content words in order, repeats kept, as `words_of` finds them.
+    """Return the content words in order, repeats kept, as `split_words` finds them.
 
     A text that consists of stopwords alone gives those, so that no sentence with a letter or digit is empty.
     """
-    return words_of(text).content
+    return split_words(text).content
 
 
-def spaced(text: str) -> str:
-    """The text with the parts of "camelCase" and "snake_case" apart, as people write words and as models know them."""
+def split_compounds(text: str) -> str:
+    """Insert blanks into "camelCase" and "snake_case", as people write words and as models know them."""
     return _with_words_apart(text).replace("_", " ")
 
 
-def tokens_of(text: str) -> list[str]:
-    """Words and numbers as written, Han in runs, in order, repeats kept; folded, punctuation is dropped."""
+def split_tokens(text: str) -> list[str]:
+    """Return words and numbers as written, Han in runs, in order, repeats kept; case-folded, without punctuation."""
     return _TOKEN.findall(_fold(text))
 
 
 def is_han(token: str) -> bool:
-    """Whether a token of `tokens_of` is a run of Han."""
+    """Return True if a token of `split_tokens` is a run of Han."""
     return _HAN_RUN.match(token) is not None
 
 
-def characters_of(text: str) -> tuple[str, ...]:
-    """Han characters one by one, words and numbers of other scripts whole, in order; punctuation is dropped."""
-    return tuple(unit for token in tokens_of(text) for unit in (token if is_han(token) else (token,)))
+def split_characters(text: str) -> tuple[str, ...]:
+    """Return Han characters one by one, words and numbers of other scripts whole, in order; no punctuation."""
+    return tuple(unit for token in split_tokens(text) for unit in (token if is_han(token) else (token,)))
 
 
-def language_of(text: str) -> Language:
-    """`zh` for mostly Han, `en` for mostly Latin letters (or none at all), `other` for the rest.
+def detect_language(text: str) -> Language:
+    """Return `zh` for mostly Han, `en` for mostly Latin letters (or none at all), `other` for the rest.
 
     Latin stands for English: the languages that share its letters are not told apart here.
     """
@@ -129,12 +131,11 @@ def language_of(text: str) -> Language:
 
 
 def has_letters(text: str) -> bool:
-    """Whether the text holds a letter of any script."""
     return _LETTER.search(text) is not None
 
 
 class Passage:
-    """A text in which others are looked for word for word: normalised once, however many they are."""
+    """A text in which others are searched verbatim: normalised once for all of them."""
 
     def __init__(self, text: str) -> None:
         normalised = normalise(text)
@@ -142,7 +143,7 @@ class Passage:
         self._negations = _negations(normalised)
 
     def contains(self, part: str) -> bool:
-        """Whether `part` stands in the text word for word, compared after normalisation.
+        """Return True if `part` stands in the text verbatim, compared after normalisation.
 
         No word or number may be cut, and the text may not negate beyond it: "the drug works" is no copy of "there is
         no evidence that the drug works".
@@ -160,7 +161,7 @@ class Passage:
         return is_at_start and _is_between_words(inner[-1], self._text[start + len(inner)])
 
     def _starts(self, wanted: str) -> Iterator[int]:
-        """The first places of a stretch of the normalised text."""
+        """Yield the first places of a normalised stretch of text."""
         is_long = len(self._text) > _MAX_SEARCHED and len(wanted) > 1
         limit = _MAX_SEARCHED if is_long else len(self._text)
         start = self._text.find(wanted, 0, limit)
@@ -178,17 +179,17 @@ class Passage:
 
 
 def contains_verbatim(whole: str, part: str) -> bool:
-    """Whether `part` stands in `whole` word for word, as `Passage.contains` says."""
+    """Return True if `part` stands in `whole` verbatim, as `Passage.contains` says."""
     return Passage(whole).contains(part)
 
 
 def has_content(text: str) -> bool:
-    """Whether the text holds a word that is no stopword."""
+    """Return True if the text holds a word that is no stop word."""
     return any(not is_stopword for _, is_stopword in _all_words(_fold(_with_words_apart(text))))
 
 
 def han_share(text: str) -> float:
-    """Share of Han characters among the letters of the text, in [0, 1]; 0 without letters."""
+    """Return the share of Han characters among the letters of the text, in [0, 1]; 0 without letters."""
     if not _HAN_RUN.search(text):
         return 0.0
     letters = len(_LETTER.findall(text))
@@ -201,7 +202,7 @@ def _with_words_apart(text: str) -> str:
 
 
 def _words_in_ascii(folded: str) -> Words:
-    """As `_all_words`, in half the time: most text is in ASCII."""
+    """Split as `_all_words`, in half the time: most text is in ASCII."""
     every = _ASCII_TOKEN.findall(folded)
     if "'" in folded:
         every = [word.removesuffix("'s") for word in every]
@@ -236,7 +237,7 @@ def _negations(normalised: str) -> int:
 
 
 def _is_between_words(left: str, right: str) -> bool:
-    """Whether a word may end between two characters: Chinese is written without blanks."""
+    """Return True if a word may end between two characters: Chinese is written without blanks."""
     return not (left.isalnum() and right.isalnum()) or any(map(_HAN_RUN.match, (left, right)))
 
 
@@ -256,7 +257,7 @@ _BEYOND = "\U000101fd-\U0001e94a"
 
 
 def nfkc(text: str) -> str:
-    """The text in NFKC; of more than 30 combining marks in a row, each 30 are put in order by themselves.
+    """Return the text in NFKC; of more than 30 combining marks in a row, each 30 are ordered by themselves.
 
     `unicodedata` sorts the marks of one letter by insertion: a million of them in the wrong order would take hours.
     """
@@ -271,13 +272,13 @@ def nfkc(text: str) -> str:
 
 @cache
 def _long_runs() -> re.Pattern[str]:
-    """So many characters in a row of which nothing but marks is left when they are taken apart."""
+    """Compile a pattern of 30 characters that decompose to nothing but marks."""
     characters = (chr(code) for block in _BLOCKS_WITH_MARKS for code in range(*block))
     return re.compile(f"[{''.join(filter(is_mark, characters))}{_BEYOND}]{{{_MAX_MARKS}}}")
 
 
 def is_mark(character: str) -> bool:
-    """Whether a character is a combining mark, or becomes one when it is taken apart."""
+    """Return True if a character is a combining mark, or decomposes to one."""
     if unicodedata.combining(character):
         return True
     return bool(

@@ -1,1 +1,1 @@
-"""The three tiers that judge an answer, and the cascade over them. Models are reached through protocols alone."""
+"""The three tiers that judge an answer, and the cascade over them; models are behind protocols."""

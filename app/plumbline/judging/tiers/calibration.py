@@ -27,7 +27,7 @@ FILE_VERSION = 2
 
 
 class CalibrationSource(BaseModel):
-    """Where the parameters come from."""
+    """Provenance of the parameters."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     data: str
@@ -38,8 +38,8 @@ class CalibrationSource(BaseModel):
 
 
 class CalibrationGate(BaseModel):
-    """What keeps unrelated text down: labelled answers are all on topic, so that a sigmoid fitted on them alone gives
-    text from elsewhere too much.
+    """A gate against unrelated text: labelled answers are all on topic, so a sigmoid fitted on them alone overrates
+    text from elsewhere.
 
     Support is scaled by a factor that rises from 0 at `closed` to 1 at `open` of one measure: the 5th percentile of
     what sentences reach in contexts of other subjects, and a quarter above the 99th.
@@ -88,7 +88,7 @@ class Calibration(BaseModel):
 
     @model_validator(mode="after")
     def _measures_are_known(self) -> Self:
-        known = measures_of(self.tier, self.language)
+        known = list_measures(self.tier, self.language)
         named = {*self.weights, *((self.gate.measure,) if self.gate else ())}
         if unknown := sorted(named.difference(known)):
             raise PydanticCustomError(
@@ -108,13 +108,13 @@ class Calibration(BaseModel):
         return self.source is not None
 
     def support(self, measures: Mapping[str, float]) -> float:
-        """Support in [0, 1] of a sentence with these measures."""
+        """Return the support in [0, 1] of a sentence with these measures."""
         logit = self.intercept + sum(weight * measures[name] for name, weight in self.weights.items())
         return (self.gate.factor(measures[self.gate.measure]) if self.gate else 1.0) * sigmoid(logit)
 
 
-def measures_of(tier: TierName, language: Language) -> tuple[str, ...]:
-    """What a tier measures of a sentence in a language, the one that says most by itself first; none in tier llm."""
+def list_measures(tier: TierName, language: Language) -> tuple[str, ...]:
+    """Return the measures that a tier takes of a sentence in a language, the strongest first; none in tier llm."""
     words = CHARACTER_MEASURES if language == "zh" else WORD_MEASURES
     return {TierName.LLM: (), TierName.LEXICAL: words, TierName.EMBEDDING: (*ALIGNMENT_MEASURES, *words)}[tier]
 
@@ -140,12 +140,12 @@ class CalibrationFile(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class CalibrationTable:
-    """All calibrations that a process knows."""
+    """All calibrations of the process."""
 
     entries: Sequence[Calibration]
 
     def find(self, *, tier: TierName, model: str, language: Language) -> Calibration:
-        """The fitted entry, or documented defaults with `is_fitted` False."""
+        """Return the fitted entry, or documented defaults with `is_fitted` False."""
         for entry in self.entries:
             if (entry.tier, entry.model, entry.language) == (tier, model, language):
                 return entry
@@ -153,13 +153,13 @@ class CalibrationTable:
             tier=tier,
             model=model,
             language=language,
-            weights={measures_of(tier, language)[0]: _DEFAULT_SLOPE},
+            weights={list_measures(tier, language)[0]: _DEFAULT_SLOPE},
             intercept=-_DEFAULT_SLOPE / 2,
         )
 
 
 def load_calibrations(path: Path | None) -> CalibrationTable:
-    """The table of a file, or the built-in one.
+    """Load the table from a file, or the built-in one.
 
     Raises:
         CalibrationError: the file cannot be read, or an entry is malformed; the message names file and field.
@@ -175,7 +175,7 @@ def load_calibrations(path: Path | None) -> CalibrationTable:
 
 
 def sigmoid(x: float) -> float:
-    """The logistic function, without overflow for large |x|."""
+    """Return the logistic function of x, without overflow for large |x|."""
     if x >= 0:
         return 1.0 / (1.0 + math.exp(-x))
     power = math.exp(x)

@@ -1,4 +1,4 @@
-"""The cascade: the first tier that can answer, under one deadline, with an account of every attempt."""
+"""The cascade: the first tier that can answer, under one deadline, with a record of every attempt."""
 
 import asyncio
 import time
@@ -22,7 +22,7 @@ _LARGEST_SHARE = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One tier's try: `reason` and `detail` are None when it answered. `calls`: requests that it made to a provider."""
+    """One tier's attempt: `reason` and `detail` are None when it answered. `calls`: requests made to a provider."""
 
     tier: TierName
     reason: FailureReason | None
@@ -37,7 +37,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class CascadeResult:
-    """The judgement of the first tier that answered, or None when none did, and all attempts in order."""
+    """Judgement of the first tier that answered, None when none did, and all attempts in order."""
 
     judgement: Judgement | None
     tier: TierName | None
@@ -122,7 +122,7 @@ class JudgeCascade:
         return CascadeResult(None, None, tuple(attempts))
 
     def readiness(self) -> Mapping[TierName, Readiness]:
-        """The state of every tier, in order."""
+        """Return the state of every tier, in order."""
         return {name: tier.readiness() for name, tier in self._tiers.items()}
 
     def _slot(self, name: TierName, options: JudgeOptions) -> AbstractAsyncContextManager[float]:
@@ -161,7 +161,7 @@ async def _within(tier: Tier, sample: SegmentedSample, options: JudgeOptions, bu
 
 
 def _budget(left: float, later: Sequence[TierName]) -> float:
-    """Seconds for the next tier, so that those after it keep their reserve."""
+    """Return the seconds for the next tier, so that those after it keep their reserve."""
     if not later:
         return left
     reserve = sum(_RESERVE_SECONDS[name] for name in later)

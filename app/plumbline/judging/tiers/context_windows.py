@@ -1,11 +1,11 @@
-"""Contexts in parts that a model can read: every character is in some part, and nothing is left out in silence."""
+"""Contexts split into windows that a model can read; every character is in some window."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from plumbline.ground.errors import FailureReason, TierFailure
-from plumbline.judging.ports.exchange import estimated_tokens
+from plumbline.judging.ports.exchange import estimate_tokens
 from plumbline.judging.text.segmentation import Sentence
 
 # Braces, keys and numbers around each piece.
@@ -27,7 +27,7 @@ Window = tuple[Piece, ...]
 def context_windows(
     contexts: Sequence[str], sentences: Sequence[Sequence[Sentence]], *, tokens: int
 ) -> tuple[Window, ...]:
-    """The contexts in as few windows as their order allows, cut between sentences where they must be cut.
+    """Split the contexts into as few windows as their order allows, between sentences where they must be cut.
 
     The last sentence of a cut piece opens the next one too, so that what is said over two sentences is read at once.
 
@@ -39,14 +39,14 @@ def context_windows(
     Raises:
         TierFailure: `too_long`, when it would take more than 64 windows or a window holds next to nothing.
     """
-    if sum(estimated_tokens(text) + _TOKENS_AROUND for text in contexts) <= tokens:
+    if sum(estimate_tokens(text) + _TOKENS_AROUND for text in contexts) <= tokens:
         return (tuple(Piece(number, text) for number, text in enumerate(contexts, start=1)),)
     windows: list[Window] = []
     current: list[Piece] = []
     used = 0
     for number, (text, cuts) in enumerate(zip(contexts, sentences, strict=True), start=1):
         for piece in _pieces(text, cuts, tokens - _TOKENS_AROUND):
-            size = estimated_tokens(piece) + _TOKENS_AROUND
+            size = estimate_tokens(piece) + _TOKENS_AROUND
             if used + size > tokens and current:
                 windows.append(tuple(current))
                 current, used = [], 0
@@ -60,13 +60,12 @@ def context_windows(
 
 
 def _pieces(text: str, sentences: Sequence[Sentence], tokens: int) -> Iterator[str]:
-    """The context whole, or in runs of sentences of at most so many tokens."""
-    if estimated_tokens(text) <= tokens:
+    if estimate_tokens(text) <= tokens:
         yield text
         return
     start = used = before = last = last_size = 0
     for stop in _stops(text, sentences, tokens):
-        size = estimated_tokens(text[before:stop])
+        size = estimate_tokens(text[before:stop])
         if used + size > tokens and before > start:
             yield text[start:before]
             start, used = (last, last_size) if last_size + size <= tokens and last > start else (before, 0)
@@ -76,11 +75,11 @@ def _pieces(text: str, sentences: Sequence[Sentence], tokens: int) -> Iterator[s
 
 
 def _stops(text: str, sentences: Sequence[Sentence], tokens: int) -> Iterator[int]:
-    """Where the text may be cut: after each sentence, and inside of one that is too long alone."""
+    """Yield where the text may be cut: after each sentence, and inside of one that is too long alone."""
     before = 0
     # One character is at most one token.
     for end in [*(sentence.end for sentence in sentences), len(text)]:
-        while estimated_tokens(text[before:end]) > tokens:
+        while estimate_tokens(text[before:end]) > tokens:
             before += tokens
             yield before
         if end > before:

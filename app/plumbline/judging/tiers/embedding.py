@@ -1,4 +1,4 @@
-"""Tier 2: how well each word of a sentence, in its place, is matched by words of the contexts: cosines, and wording."""
+"""Tier 2: how well words of the contexts match each word of a sentence, in its place: cosines, and wording."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Evidence, Judgement
 from plumbline.judging.tiers.calibration import CalibrationTable
 from plumbline.judging.tiers.lexical import collect_lexical_findings
-from plumbline.judging.tiers.sentence_claims import Finding, judgement_of
+from plumbline.judging.tiers.sentence_claims import Finding, build_judgement
 from plumbline.judging.tiers.tier import JudgeOptions, SentenceEncoder, TierName
 from plumbline.judging.tiers.token_alignment import (
     ComparisonPlan,
@@ -43,7 +43,7 @@ _WINDOWS_AT_ONCE = 256
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What was found for each checkable sentence, by position; and how many texts were longer than the model reads."""
+    """Finding for each checkable sentence, by position; and the number of texts longer than the model reads."""
 
     finding_by_position: dict[int, Finding]
     overlong: int
@@ -66,7 +66,7 @@ class EmbeddingTier:
         self._max_windows = max_windows
 
     async def judge(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> Judgement:
-        """The judgement.
+        """Return the judgement within `seconds`.
 
         Raises:
             TierFailure: `unsupported_language`, `too_long`, `timeout`, or what the encoder declares.
@@ -75,7 +75,7 @@ class EmbeddingTier:
         return await self._compared(sample, options, seconds, lambda comparison: self._judgement(sample, comparison))
 
     async def compare(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> Comparison:
-        """How each checkable sentence matches the contexts.
+        """Compare each checkable sentence with the contexts.
 
         Raises:
             TierFailure, TooBusy: as `judge`.
@@ -83,7 +83,7 @@ class EmbeddingTier:
         return await self._compared(sample, options, seconds, lambda comparison: comparison)
 
     async def prepare(self) -> None:
-        """Has the model loaded, where it is not yet; a failure is told by whoever is judged next."""
+        """Load the model if it is not loaded; a failure is reported by the next judgement."""
         if self._encoder.readiness().state in (State.IDLE, State.LOADING):
             with contextlib.suppress(TierFailure):
                 await self._encoder.read(["warm"], seconds=math.inf)
@@ -91,7 +91,7 @@ class EmbeddingTier:
     async def _compared(
         self, sample: SegmentedSample, options: JudgeOptions, seconds: float, then: Callable[[Comparison], T]
     ) -> T:
-        """What `then` makes of the comparison. Few visits to the executor: each costs as much as a small sample."""
+        """Apply `then` to the comparison. Few hops to the executor: each costs as much as a small sample."""
         until = time.monotonic() + seconds
         run = asyncio.get_running_loop().run_in_executor
         self._refuse_other_languages(sample)
@@ -117,7 +117,7 @@ class EmbeddingTier:
     def _judgement(self, sample: SegmentedSample, comparison: Comparison) -> Judgement:
         calibration = self._calibrations.find(tier=self.name, model=self._encoder.model, language=sample.language)
         warnings = _overlong_warning(comparison.overlong)
-        return judgement_of(sample, comparison.finding_by_position, calibration, warnings=warnings)
+        return build_judgement(sample, comparison.finding_by_position, calibration, warnings=warnings)
 
     def _refuse_other_languages(self, sample: SegmentedSample) -> None:
         # "name@precision" reads what "name" reads.
@@ -148,7 +148,7 @@ class EmbeddingTier:
     async def _aligned(
         self, plan: ComparisonPlan, reading: TokenizedTexts, options: JudgeOptions, until: float
     ) -> tuple[TokenAlignment, TokenVectors]:
-        """The sentences beside all windows but the last ones, and the vectors of those."""
+        """Align the sentences with all windows but the last ones, and return the vectors of those."""
         run = asyncio.get_running_loop().run_in_executor
         count, rows = len(plan.parts), range(len(plan.parts) + len(plan.windows))
         # The parts go with the first windows: together they fill the model's rows better.
@@ -174,7 +174,6 @@ def _planned(sample: SegmentedSample) -> tuple[ComparisonPlan, list[str]]:
 
 
 def _joined(words: Finding, match: WindowMatch) -> Finding:
-    """The finding of the words with that of the vectors: of a copy, the place that holds it is the evidence."""
     window = match.window
     nearest = Evidence(window.context, window.text, window.start, window.end, verified=True)
     return replace(

@@ -8,7 +8,7 @@ from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Verdict, whole_sentence_claim
 from plumbline.judging.tiers.context_windows import Window
 from plumbline.judging.tiers.judge_session import JudgePrompts, verdicts_in
-from plumbline.judging.tiers.llm import windows_of
+from plumbline.judging.tiers.llm import fit_windows
 from plumbline.judging.tiers.questions import claims_question, sentences_question
 
 
@@ -36,7 +36,7 @@ def expected_requests(
     Raises:
         TierFailure: `too_long`: nothing would be asked.
     """
-    windows = windows_of(sample, prompts, context_tokens=context_tokens, max_output_tokens=max_output_tokens)
+    windows = fit_windows(sample, prompts, context_tokens=context_tokens, max_output_tokens=max_output_tokens)
     numbered = {position: number for number, position in enumerate(sample.checkable, start=1)}
     for batch in _parts(numbered, verdicts_in(max_output_tokens)):
         if is_first:

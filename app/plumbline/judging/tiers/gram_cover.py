@@ -1,4 +1,4 @@
-"""Shares of a text's n-grams that other texts hold: all together, and the best one alone. Many at once, in numpy."""
+"""Shares of a text's n-grams that other texts hold: all together, and the best one alone; batched in numpy."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _MAX_EQUALS = 16
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """What other texts hold of a text's distinct grams, shares in [0, 1].
+    """Coverage of a text's distinct grams by other texts, shares in [0, 1].
 
     `anywhere`: in any of them; `best`: in the one that holds most; `rows`: those that hold as many, ascending, few.
     """
@@ -36,7 +36,7 @@ class Cover:
 
 
 def characters(texts: Sequence[str]) -> Units:
-    """The texts' characters as units, one array for all, a zero between two texts.
+    """Return the texts' characters as units, one array for all, a zero between two texts.
 
     Characters beyond the basic plane are folded into it: rare, and no reason for wider numbers.
     """
@@ -44,14 +44,13 @@ def characters(texts: Sequence[str]) -> Units:
     return np.where(codes > _LARGEST, codes % _LARGEST + np.uint64(1), codes)
 
 
-def unit_of(character: str) -> int:
-    """The same for one character."""
+def to_unit(character: str) -> int:
     code = ord(character)
     return code % int(_LARGEST) + 1 if code > _LARGEST else code
 
 
 def cover(texts: Units, others: Units, *, size: int, left_out: Units | None = None) -> list[Cover]:
-    """How the others cover each of the texts, by grams of `size` units (at most `MAX_GRAM`).
+    """Measure how the others cover each of the texts, by grams of `size` units (at most `MAX_GRAM`).
 
     Args:
         texts: units of one or more texts, a zero between two.
@@ -67,8 +66,6 @@ def cover(texts: Units, others: Units, *, size: int, left_out: Units | None = No
 
 
 class _Places:
-    """In which of the others each gram of a vocabulary stands."""
-
     def __init__(self, vocabulary: Units, others: Units, size: int) -> None:
         codes, owners = _grams(others, size)
         self._vocabulary = vocabulary
@@ -96,7 +93,7 @@ class _Places:
         return Cover(anywhere / len(grams), best / len(grams), tuple(int(row) for row in equals))
 
     def _count(self, ids: IntArray, starts: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
-        """Rows that hold any of the grams, ascending, and how many each holds."""
+        """Return the rows that hold any of the grams, ascending, and how many each holds."""
         if lengths.sum() <= _MAX_PLACES_READ:
             return self._tally(self._rows[_ranges(starts, lengths)])
         order = np.flatnonzero(lengths)[np.argsort(lengths[lengths > 0], kind="stable")]
@@ -117,7 +114,7 @@ class _Places:
 
 
 def _grams(units: Units, size: int) -> tuple[Units, IntArray]:
-    """Every gram that lies within one text, packed into one number each, and the number of its text, ascending."""
+    """Return every gram within one text, packed into one number each, and the number of its text, ascending."""
     if len(units) < size:
         return np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64)
     length = len(units) - size + 1
@@ -140,7 +137,7 @@ def _distinct(grams: Units, left_out: Units | None) -> Units:
 
 
 def _ascending(numbers: NDArray[Number]) -> NDArray[Number]:
-    """The distinct numbers, ascending: `np.unique`, whose hash table takes ten times as long on a sample's few."""
+    """Return the distinct numbers, ascending: `np.unique` takes ten times as long on a sample's few."""
     if not len(numbers):
         return numbers
     ordered = np.sort(numbers)
@@ -148,6 +145,6 @@ def _ascending(numbers: NDArray[Number]) -> NDArray[Number]:
 
 
 def _ranges(starts: IntArray, lengths: IntArray) -> IntArray:
-    """The numbers of [start, start + length) of each pair, one after the other."""
+    """Return the numbers of [start, start + length) of each pair, one after the other."""
     ends = np.cumsum(lengths)
     return np.asarray(np.arange(ends[-1]) + np.repeat(starts - (ends - lengths), lengths))

@@ -1,4 +1,4 @@
-"""One sample before one chat model: a first pass over its sentences, looks at claims, and a second look at doubts."""
+"""One sample before one chat model: a first pass over its sentences, checks of claims, a second look at doubts."""
 
 import asyncio
 import time
@@ -39,13 +39,13 @@ _RANK: Final = {
 
 
 def verdicts_in(max_output_tokens: int) -> int:
-    """How many sentences or claims a reply of so many tokens has room for."""
+    """Return how many sentences or claims fit into a reply of so many tokens."""
     return max(1, max_output_tokens // _TOKENS_PER_SENTENCE)
 
 
 @dataclass(frozen=True, slots=True)
 class JudgePrompts:
-    """The instructions in the language of the sample."""
+    """Prompts in the language of the sample."""
 
     verify: Prompt
     check: Prompt
@@ -53,7 +53,7 @@ class JudgePrompts:
 
 @dataclass(frozen=True, slots=True)
 class PreparedSample:
-    """A sample made ready for judges: cut into windows, its contexts searchable. `is_small`: see `placement`."""
+    """A sample prepared for judges: windows cut, contexts searchable. `is_small`: see `offload`."""
 
     segmented: SegmentedSample
     windows: tuple[Window, ...]
@@ -65,13 +65,12 @@ class PreparedSample:
 
     @property
     def verdicts_a_reply(self) -> int:
-        """How many sentences or claims one reply has room for."""
         return verdicts_in(self.max_output_tokens)
 
 
 @dataclass(slots=True)
 class JudgeSession:
-    """What is asked of one chat model about one sample; `flags` and `models` fill up as it answers.
+    """Requests to one chat model about one sample; `flags` and `models` fill up as it answers.
 
     Args:
         until: the monotonic second at which an answer is of no use any more.
@@ -87,7 +86,7 @@ class JudgeSession:
     models: dict[str, None] = field(default_factory=dict)
 
     async def first_pass(self) -> tuple[Claim, ...]:
-        """The claims of every checkable sentence with their verdicts, in the order of the answer.
+        """Return the claims of every checkable sentence with their verdicts, in the order of the answer.
 
         One call, as a rule; more where the contexts need several windows or the answer several replies, and one for
         what is missing or doubtful.
@@ -104,7 +103,7 @@ class JudgeSession:
         return await self._second_look(claims)
 
     async def verdicts(self, claims: Sequence[Claim], *, temperature: float | None = None) -> Mapping[str, Claim]:
-        """This model's verdicts on claims that another one made, over all windows; those it left out are missing."""
+        """Return this model's verdicts on another one's claims, over all windows; those it left out are missing."""
         found = await _all(self._check(claims, window, temperature) for window in self.sample.windows)
         best: dict[str, Claim] = {}
         for verdicts in found:
@@ -113,7 +112,6 @@ class JudgeSession:
         return best
 
     async def _draft(self, batch: Mapping[int, int], window: Window) -> list[Claim]:
-        """The claims of a batch of sentences; a sentence without a readable answer is one unanswered claim."""
         sample = self.sample
         reply = await self._ask(
             sentences_question(
@@ -133,7 +131,7 @@ class JudgeSession:
         )
 
     async def _check_remaining_windows(self, claims: list[Claim], windows: Sequence[Window]) -> list[Claim]:
-        """The claims after the other windows, each of which is asked for what the first did not support."""
+        """Check in the other windows the claims that the first did not support."""
         open_claims = [claim for claim in claims if claim.is_checkable and claim.verdict is not Verdict.SUPPORTED]
         if not open_claims:
             return claims
@@ -144,7 +142,7 @@ class JudgeSession:
         return list(best.values())
 
     async def _second_look(self, claims: list[Claim]) -> tuple[Claim, ...]:
-        """One more question about what is missing or doubtful, in the window that speaks most of it.
+        """Ask once more about missing or doubtful claims, in the window that has most of their words.
 
         Raises:
             TierFailure: sentences are still without a verdict. A look that was only for doubts fails in silence but
@@ -172,7 +170,6 @@ class JudgeSession:
     async def _check(
         self, claims: Sequence[Claim], window: Window, temperature: float | None = None
     ) -> dict[str, Claim]:
-        """The claims that this model gave a verdict on, by id, with that verdict."""
         size = self.sample.verdicts_a_reply
         parts = [claims[start : start + size] for start in range(0, len(claims), size)]
         found = await _all(self._check_some(part, window, temperature) for part in parts)
@@ -199,7 +196,7 @@ class JudgeSession:
         )
 
     async def _claims_of(self, reply: ChatReply, read: Callable[[], ReadingT], settled: Callable[[ReadingT], T]) -> T:
-        """The claims of a reply: made in a thread where texts are long, or quotes must be looked for."""
+        """Parse a reply into claims; in a thread where texts are long, or quotes must be searched."""
         is_small = self.sample.is_small and offload.are_small((reply.content,))
         reading = await offload.run(read, self.executor, inline=is_small)
         self.flags.update(dict.fromkeys(reading.flags))
@@ -223,7 +220,7 @@ class JudgeSession:
 
 
 async def _all(calls: Iterable[Coroutine[None, None, T]]) -> list[T]:
-    """What the calls return; when one fails the others are stopped, and its failure rises."""
+    """Await the calls together; when one fails, cancel the others and raise its failure."""
     coroutines = list(calls)
     if len(coroutines) == 1:
         # As a rule: it needs no task.
@@ -237,21 +234,20 @@ async def _all(calls: Iterable[Coroutine[None, None, T]]) -> list[T]:
 
 
 def _batches(sample: PreparedSample) -> Iterator[dict[int, int]]:
-    """The checkable sentences in runs whose verdicts fit into one reply: numbers from 1 by position."""
+    """Yield the checkable sentences in runs whose verdicts fit into one reply: numbers from 1 by position."""
     numbered = iter({position: number for number, position in enumerate(sample.segmented.checkable, start=1)}.items())
     while batch := dict(islice(numbered, sample.verdicts_a_reply)):
         yield batch
 
 
 def _better(one: Claim, other: Claim) -> Claim:
-    """The claim of the window that saw more."""
+    """Return the claim of the window that saw more."""
     if UNANSWERED in one.flags:
         return other
     return max(one, other, key=lambda claim: (_RANK[claim.verdict], -len(doubts(claim))))
 
 
 def _after_second_look(claim: Claim, looked: Claim | None) -> Claim:
-    """The claim as the second look leaves it: a verdict without doubts replaces one with them."""
     if looked is None:
         return claim
     if UNANSWERED in claim.flags or len(doubts(looked)) < len(doubts(claim)):
@@ -260,7 +256,6 @@ def _after_second_look(claim: Claim, looked: Claim | None) -> Claim:
 
 
 def _nearest_window(claims: Sequence[Claim], windows: Sequence[Window]) -> Window:
-    """The window with most of the claims' words in it."""
     if len(windows) == 1:
         return windows[0]
     wanted = {word for claim in claims for word in content_words(claim.text)}

@@ -1,4 +1,4 @@
-"""Tier 3: how far the wording of the answer stands in the contexts, sentence by sentence. No model, no network."""
+"""Tier 3: how far the contexts have the wording of the answer, sentence by sentence. No model, no network."""
 
 import asyncio
 from concurrent.futures import Executor
@@ -8,10 +8,10 @@ from plumbline.judging.ports.observation import Readiness, State
 from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Evidence, Judgement
-from plumbline.judging.text.words import han_share, language_of
+from plumbline.judging.text.words import detect_language, han_share
 from plumbline.judging.tiers.calibration import CalibrationTable
 from plumbline.judging.tiers.lexical_features import LexicalFeatures, measure_lexical_features
-from plumbline.judging.tiers.sentence_claims import Finding, judgement_of
+from plumbline.judging.tiers.sentence_claims import Finding, build_judgement
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 
 MODEL = "wording-2"
@@ -30,7 +30,7 @@ class LexicalTier:
         self._executor = executor
 
     async def judge(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> Judgement:
-        """The judgement, made off the event loop.
+        """Return the judgement, computed off the event loop.
 
         Raises:
             TierFailure: `cross_lingual`, the answer and all contexts are in different scripts.
@@ -38,10 +38,10 @@ class LexicalTier:
         return await asyncio.get_running_loop().run_in_executor(self._executor, self.judge_now, sample)
 
     def judge_now(self, sample: SegmentedSample) -> Judgement:
-        """The same, at once and in this thread."""
+        """Return the judgement, computed in this thread."""
         _refuse_cross_lingual(sample)
         calibration = self._calibrations.find(tier=self.name, model=MODEL, language=sample.language)
-        return judgement_of(sample, collect_lexical_findings(sample), calibration)
+        return build_judgement(sample, collect_lexical_findings(sample), calibration)
 
     def readiness(self) -> Readiness:
         return Readiness(State.READY, MODEL)
@@ -71,13 +71,13 @@ def _evidence(context: int, sentence: Sentence) -> Evidence:
 
 def _refuse_cross_lingual(sample: SegmentedSample) -> None:
     contexts = [context for context in sample.source.contexts if context.strip()]
-    if not contexts or any(language_of(context) == sample.language for context in contexts):
+    if not contexts or any(detect_language(context) == sample.language for context in contexts):
         return
     if _has_han(sample.source.answer) and any(_has_han(context) for context in contexts):
         return
     raise TierFailure(
         FailureReason.CROSS_LINGUAL,
-        f"answer in {sample.language!r}, contexts in {sorted(map(language_of, contexts))}: "
+        f"answer in {sample.language!r}, contexts in {sorted(map(detect_language, contexts))}: "
         "words cannot be compared across scripts",
     )
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from plumbline.judging.text.overlap import ContextIndex
 from plumbline.judging.text.segmented_sample import SegmentedSample
-from plumbline.judging.text.words import FUNCTION_CHARACTERS, Words, characters_of, has_content, words_of
-from plumbline.judging.tiers.gram_cover import Cover, Units, characters, cover, unit_of
+from plumbline.judging.text.words import FUNCTION_CHARACTERS, Words, has_content, split_characters, split_words
+from plumbline.judging.tiers.gram_cover import Cover, Units, characters, cover, to_unit
 
 # By name; the first says most by itself.
 WORD_MEASURES = ("character_coverage", "near_pairs", "unknown_names", "unknown_numbers")
@@ -35,7 +35,7 @@ _PRIVATE_USE_SIZE = 0x1900
 
 @dataclass(frozen=True, slots=True)
 class LexicalFeatures:
-    """What was measured of one sentence.
+    """Measures of one sentence.
 
     `measures` by name, see `measure_lexical_features`; `rows`: the few sentences of the index that hold most of it,
     shortest first; `is_whole`: they hold all of it; `unknown`: names and numbers that no context has.
@@ -48,7 +48,7 @@ class LexicalFeatures:
 
 
 def measure_lexical_features(sample: SegmentedSample) -> dict[int, LexicalFeatures]:
-    """The wording of each checkable sentence, by its position.
+    """Measure the wording of each checkable sentence, by its position.
 
     English, and every language without measures of its own:
         `character_coverage` in [0, 1]: share of the distinct runs of four characters (words joined by single blanks)
@@ -65,12 +65,12 @@ def measure_lexical_features(sample: SegmentedSample) -> dict[int, LexicalFeatur
     if not texts:
         return {}
     measure = _by_characters if sample.language == "zh" else _by_words
-    measured = measure(texts, [words_of(text) for text in texts], _Passages(sample.index))
+    measured = measure(texts, [split_words(text) for text in texts], _Passages(sample.index))
     return dict(zip(sample.checkable, measured, strict=True))
 
 
 class _Passages:
-    """The distinct sentences of the contexts, shortest first, so that neither order nor repeats of contexts count."""
+    """Distinct sentences of the contexts, shortest first, so that neither order nor repeats of contexts count."""
 
     def __init__(self, index: ContextIndex) -> None:
         rows: dict[str, int] = {}
@@ -84,7 +84,7 @@ class _Passages:
 
     @cached_property
     def rows_by_letter(self) -> Mapping[str, tuple[int, ...]]:
-        """The numbers of the passages that have a word of one character, ascending."""
+        """Return the numbers of the passages that have a word of one character, ascending."""
         rows: dict[str, list[int]] = {}
         for number, words in enumerate(self.words):
             for word in set(words.every):
@@ -115,7 +115,7 @@ def _by_words(texts: Sequence[str], words: Sequence[Words], passages: _Passages)
 
 
 def _by_characters(texts: Sequence[str], words: Sequence[Words], passages: _Passages) -> list[LexicalFeatures]:
-    asked, known = [characters_of(text) for text in texts], [characters_of(text) for text in passages.texts]
+    asked, known = [split_characters(text) for text in texts], [split_characters(text) for text in passages.texts]
     ids: dict[str, int] = {}
     units, others = _numbered(asked, ids), _numbered(known, ids)
     function = np.array(sorted(ord(character) for character in FUNCTION_CHARACTERS), dtype=np.uint64)
@@ -139,7 +139,7 @@ def _spelt(sentences: Sequence[Words]) -> Units:
 
 
 def _covered(words: Words, covered: Cover, passages: _Passages) -> Cover:
-    """What was found, or for one word of one character, which has no run of four, the passages that have it."""
+    """Return the cover; for one word of one character, which has no run of four, the passages that have it."""
     if len(words.every) != 1 or len(words.every[0]) > 1:
         return covered
     rows = passages.rows_by_letter.get(words.every[0], ())
@@ -147,11 +147,11 @@ def _covered(words: Words, covered: Cover, passages: _Passages) -> Cover:
 
 
 def _numbered(sentences: Sequence[Sequence[str]], ids: dict[str, int]) -> Units:
-    """Units as numbers, a zero between two sentences: a character is its code, a word has one from the private use."""
+    """Return units as numbers, a zero between two sentences: a character is its code, a word has a private-use one."""
     flat: list[int] = []
     for sentence in sentences:
         flat.extend(
-            unit_of(unit) if len(unit) == 1 else _PRIVATE_USE + ids.setdefault(unit, len(ids)) % _PRIVATE_USE_SIZE
+            to_unit(unit) if len(unit) == 1 else _PRIVATE_USE + ids.setdefault(unit, len(ids)) % _PRIVATE_USE_SIZE
             for unit in sentence
         )
         flat.append(0)
@@ -165,7 +165,7 @@ _NEAR = 3
 
 
 class Cooccurrence:
-    """The pairs that sentences of the contexts hold, among the words that are asked for; linear in their length."""
+    """Neighbouring content words in the contexts, among the words of interest; linear in their length."""
 
     def __init__(self, sentences: Iterable[Sequence[str]], asked: Iterable[Sequence[str]]) -> None:
         """Args:
@@ -179,7 +179,8 @@ class Cooccurrence:
             self._add([(at, cut) for at, word in enumerate(words) if (cut := word[:_STEM]) in wanted])
 
     def share(self, words: Sequence[str]) -> float:
-        """Share in [0, 1] of the neighbours in `words` that are near each other in the contexts, in either order.
+        """Return the share in [0, 1] of the neighbours in `words` that are near each other in the contexts, in either
+        order.
 
         One word has no neighbour: whether the contexts have it. No word: 0.
         """
@@ -216,23 +217,22 @@ _WORDS = {digits: word for word, digits in _DIGITS.items()}
 
 
 def unknown_names(text: str, known: frozenset[str]) -> tuple[str, ...]:
-    """Capitalised words of the text, the first word apart, that are not among the known words; each once, as written.
+    """Return capitalised words of the text, the first word apart, that are not known; each once, as written.
 
     Args:
         text: one sentence.
-        known: every word of the contexts, as `words_of` gives them.
+        known: every word of the contexts, as `split_words` gives them.
     """
     first = _LETTER_OR_DIGIT.search(text)
     found = dict.fromkeys(match.group() for match in _CAPITALISED.finditer(text, first.start() + 1 if first else 0))
-    return tuple(name for name in found if _is_name(name) and not known.issuperset(words_of(name).every))
+    return tuple(name for name in found if _is_name(name) and not known.issuperset(split_words(name).every))
 
 
 def unknown_numbers(words: Words, known: frozenset[str]) -> tuple[str, ...]:
-    """Numbers among the words, in digits or from two to twenty in letters, that are known in neither form."""
+    """Return numbers, in digits or from two to twenty in letters, that are known in neither form."""
     digits = dict.fromkeys(_DIGITS.get(word, word) for word in words.every if word in _DIGITS or word[0].isdigit())
     return tuple(number for number in digits if number not in known and _WORDS.get(number) not in known)
 
 
 def _is_name(text: str) -> bool:
-    """Single letters and stopwords ("The") are none."""
     return len(text) >= _SHORTEST_NAME and has_content(text)

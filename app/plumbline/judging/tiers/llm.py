@@ -1,4 +1,4 @@
-"""Tier 1: chat models that judge claim by claim, with evidence that is checked here and counts that are made here."""
+"""Tier 1: chat models that judge claim by claim; evidence is checked and counts are made here."""
 
 import asyncio
 import time
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from plumbline.ground.errors import FailureReason, TierFailure
-from plumbline.judging.ports.exchange import Usage, estimated_tokens
+from plumbline.judging.ports.exchange import Usage, estimate_tokens
 from plumbline.judging.ports.observation import Readiness
 from plumbline.judging.text.injection import Inspection, inspect
 from plumbline.judging.text.segmented_sample import SegmentedSample
@@ -36,28 +36,28 @@ _SAMPLING_TEMPERATURE: Final = 0.7
 
 @dataclass(frozen=True, slots=True)
 class PromptSet:
-    """The prompts of the tier: one that makes claims and judges them, one that judges claims made already."""
+    """Prompts of the tier: one makes claims and judges them, one judges given claims."""
 
     verify: PromptLibrary
     check: PromptLibrary
 
     def for_case(self, sample: SegmentedSample) -> JudgePrompts:
-        """Those in the language of the answer."""
+        """Return those in the language of the answer."""
         return JudgePrompts(self.verify.for_language(sample.language), self.check.for_language(sample.language))
 
 
-def windows_of(
+def fit_windows(
     sample: SegmentedSample, prompts: JudgePrompts, *, context_tokens: int, max_output_tokens: int
 ) -> tuple[Window, ...]:
-    """The contexts as a model of so many tokens reads them.
+    """Split the contexts for a model that reads so many tokens.
 
     Raises:
         TierFailure: `too_long`.
     """
-    instructions = max(estimated_tokens(prompt.system + prompt.user) for prompt in (prompts.verify, prompts.check))
+    instructions = max(estimate_tokens(prompt.system + prompt.user) for prompt in (prompts.verify, prompts.check))
     # The longest batch of sentences is not known yet: room for the whole answer, up to half of what there is.
-    room = context_tokens - instructions - max_output_tokens - estimated_tokens(sample.source.question)
-    tokens = room - min(estimated_tokens(sample.source.answer) * 2, room // 2)
+    room = context_tokens - instructions - max_output_tokens - estimate_tokens(sample.source.question)
+    tokens = room - min(estimate_tokens(sample.source.answer) * 2, room // 2)
     if tokens <= 0:
         raise TierFailure(FailureReason.TOO_LONG, f"question and instructions leave no room in {context_tokens} tokens")
     return context_windows(sample.source.contexts, sample.context_sentences, tokens=tokens)
@@ -88,7 +88,7 @@ class LlmTier:
         self._mark = mark
 
     async def judge(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> Judgement:
-        """The judgement, from one call as a rule.
+        """Return the judgement, from one call as a rule.
 
         Raises:
             TierFailure: the first judge did not answer, or not with a verdict on every sentence.
@@ -131,7 +131,7 @@ class LlmTier:
         )
 
     def identity(self, sample: SegmentedSample, options: JudgeOptions) -> str:
-        """What a judgement depends on besides the texts, for a cache."""
+        """Return all that a judgement depends on besides the texts, for a cache key."""
         chats = [*self._asked(options.judges), *(self._asked((options.escalation,)) if options.escalation else ())]
         prompts = self._prompts.for_case(sample)
         parts = [
@@ -145,12 +145,12 @@ class LlmTier:
         return "\n".join(parts)
 
     def readiness(self) -> Readiness:
-        """The state of the first judge, and a line on each of the others."""
+        """Return the state of the first judge, and a line on each of the others."""
         first, *others = [chat.readiness() for chat in self._chats.values()]
         return replace(first, detail="; ".join(each.detail for each in (first, *others)))
 
     def _asked(self, names: Sequence[str | None]) -> list[ChatModel]:
-        """The chat models of these names; the first of all when there are none.
+        """Return the chat models of these names; the first of all for no names.
 
         Raises:
             TierFailure: `not_configured`, for a name that nobody has.
@@ -167,7 +167,7 @@ class LlmTier:
     def _prepare(self, sample: SegmentedSample, context_tokens: int) -> tuple[Inspection, PreparedSample]:
         inspection = inspect(sample.source)
         prompts = self._prompts.for_case(sample)
-        windows = windows_of(sample, prompts, context_tokens=context_tokens, max_output_tokens=self._max_output_tokens)
+        windows = fit_windows(sample, prompts, context_tokens=context_tokens, max_output_tokens=self._max_output_tokens)
         search = EvidenceSearch(
             sample.source.contexts,
             excluded=inspection.excluded,
@@ -186,7 +186,7 @@ class LlmTier:
         samples: int,
         sessions: list[JudgeSession],
     ) -> tuple[list[Mapping[str, Claim]], list[str]]:
-        """The verdicts of every other vote that came, and a warning for each that did not."""
+        """Collect the verdicts of every other vote, and a warning for each that failed."""
         checkable = [claim for claim in claims if claim.is_checkable]
         if not checkable:
             return [], []
@@ -229,7 +229,7 @@ class LlmTier:
 def _sorted_out(
     sessions: Sequence[JudgeSession], answers: Sequence[Mapping[str, Claim] | BaseException]
 ) -> tuple[list[Mapping[str, Claim]], list[str]]:
-    """The votes, and a line for each judge that failed; any other exception is a bug and rises."""
+    """Return the votes, and a line for each judge that failed; any other exception is a bug and rises."""
     votes: list[Mapping[str, Claim]] = []
     failed: list[str] = []
     for session, answer in zip(sessions, answers, strict=True):
@@ -243,7 +243,6 @@ def _sorted_out(
 
 
 def _with_headings(sample: SegmentedSample, claims: Sequence[Claim]) -> tuple[Claim, ...]:
-    """The claims in the order of the answer, and between them the sentences that nobody judges."""
     by_position: dict[int, list[Claim]] = {}
     for claim in claims:
         by_position.setdefault(claim.sentence, []).append(claim)

@@ -1,4 +1,4 @@
-"""Where our own work for a sample runs: small pieces on the event loop, all others in the pool of threads."""
+"""Placement of CPU work: small pieces on the event loop, all others in the thread pool."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -16,12 +16,11 @@ SMALL_CHARACTERS: Final = 2_000
 
 
 def are_small(texts: Iterable[str]) -> bool:
-    """Whether texts are so short together that working on them does not hold the event loop up."""
+    """Return True if working on these texts does not block the event loop noticeably."""
     return sum(map(len, texts)) <= SMALL_CHARACTERS
 
 
 def is_small(sample: Sample) -> bool:
-    """Whether the texts of a sample are."""
     return are_small((sample.question, sample.answer, sample.reference or "", *sample.contexts))
 
 

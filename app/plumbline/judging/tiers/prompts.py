@@ -1,4 +1,4 @@
-"""Prompts as data: one immutable file per version and language, found in the checkout or in the installed wheel."""
+"""Prompts as data: one immutable file per version and language, from the checkout or the installed wheel."""
 
 import hashlib
 import re
@@ -20,7 +20,7 @@ _FILE_LANGUAGE: Mapping[Language, str] = {"en": "en", "zh": "zh", "other": "en"}
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One prompt file. `digest` is the SHA-256 of its bytes, so that a result names the very text it was made with."""
+    """One prompt file. `digest` is the SHA-256 of its bytes, so that a result names the exact text."""
 
     name: str
     version: str
@@ -34,13 +34,13 @@ class Prompt:
         return f"{self.name}/{self.version}.{self.language}"
 
     def render_user(self, *, marker: str, data: str) -> str:
-        """The user message with the values in place. One pass: a placeholder inside a value stays as it is."""
+        """Fill in the user message, in one pass: a placeholder inside a value stays as it is."""
         values = {"marker": marker, "data": data}
         return _PLACEHOLDER.sub(lambda found: values[found.group(1)], self.user)
 
 
 class PromptLibrary:
-    """The prompts of one name and version, by language; read and checked once."""
+    """Prompts of one name and version, by language; read and checked once."""
 
     def __init__(self, name: str, version: str, *, folder: Path | None = None) -> None:
         """Raises:
@@ -56,7 +56,7 @@ class PromptLibrary:
         return iter(self._by_language.values())
 
     def for_language(self, language: Language) -> Prompt:
-        """The prompt in which an answer of this language is judged."""
+        """Return the prompt that judges an answer of this language."""
         return self._by_language[_FILE_LANGUAGE[language]]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from plumbline.judging.ports.exchange import ChatRequest
-from plumbline.judging.text.injection import cleaned
+from plumbline.judging.text.injection import remove_hidden
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Claim, Verdict
 from plumbline.judging.tiers.context_windows import Window
@@ -22,12 +22,12 @@ _LEAD_SENTENCES = 2
 
 
 def random_mark(_: str) -> str:
-    """Another one for each question."""
+    """Return a new random mark for each question."""
     return secrets.token_hex(_MARKER_BYTES)
 
 
 def keyed_mark(secret: bytes) -> Mark:
-    """The same mark for the same data, where questions must be repeated exactly; unknown to who lacks the secret."""
+    """Return a function that marks the same data alike, for repeatable requests; unpredictable without the secret."""
 
     def mark(data: str) -> str:
         return hmac.digest(secret, data.encode("utf-8", "surrogatepass"), "sha256")[:_MARKER_BYTES].hex()
@@ -44,7 +44,7 @@ def sentences_question(
     max_output_tokens: int,
     mark: Mark = random_mark,
 ) -> ChatRequest:
-    """Asks for the claims of sentences and the verdicts on them.
+    """Build a request for the claims of sentences and the verdicts on them.
 
     Args:
         batch: the number that a sentence goes by, by its position in the answer; ascending.
@@ -54,9 +54,9 @@ def sentences_question(
     for position in range(max(0, first - _LEAD_SENTENCES), last + 1):
         sentence = sample.sentences[position]
         if position in batch:
-            answer.append({"id": batch[position], "text": cleaned(sentence.text)})
+            answer.append({"id": batch[position], "text": remove_hidden(sentence.text)})
         elif sentence.kind != "markup":
-            answer.append({"text": cleaned(sentence.text)})
+            answer.append({"text": remove_hidden(sentence.text)})
     data = {**_surroundings(sample, window), "answer": answer}
     return _question(prompt, data, "verify_claims", VERIFY_SCHEMA, max_output_tokens, mark=mark)
 
@@ -71,16 +71,16 @@ def claims_question(
     temperature: float | None = None,
     mark: Mark = random_mark,
 ) -> ChatRequest:
-    """Asks for verdicts on claims that are made already."""
-    listed = [{"id": claim.id, "text": cleaned(claim.text)} for claim in claims]
+    """Build a request for verdicts on given claims."""
+    listed = [{"id": claim.id, "text": remove_hidden(claim.text)} for claim in claims]
     data = {**_surroundings(sample, window), "claims": listed}
     return _question(prompt, data, "check_claims", CHECK_SCHEMA, max_output_tokens, mark=mark, temperature=temperature)
 
 
 def _surroundings(sample: SegmentedSample, window: Window) -> dict[str, object]:
-    """Contexts first: they are what two requests of one sample have in common, and providers cache what comes first."""
-    contexts = [{"id": piece.number, "text": cleaned(piece.text)} for piece in window]
-    return {"contexts": contexts, "question": cleaned(sample.source.question)}
+    """Return contexts and question; contexts first, as providers cache the common beginning of requests."""
+    contexts = [{"id": piece.number, "text": remove_hidden(piece.text)} for piece in window]
+    return {"contexts": contexts, "question": remove_hidden(sample.source.question)}
 
 
 def _question(
@@ -115,7 +115,7 @@ _VERDICT_MEMBERS: Final[Mapping[str, Any]] = {
 
 
 def _object_schema(members: Mapping[str, Any]) -> dict[str, Any]:
-    """An object with these members, all required and in this order, and no other."""
+    """Return the schema of an object with exactly these members, all required, in this order."""
     return {"type": "object", "properties": dict(members), "required": list(members), "additionalProperties": False}
 
 

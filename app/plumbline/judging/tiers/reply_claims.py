@@ -1,4 +1,4 @@
-"""Claims made of a judge's reply: its verdicts and words, settled by the evidence that we found."""
+"""Claims made of a judge's reply: its verdicts and words, limited by the evidence found."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ UNANSWERED: Final = "unanswered"
 def drafted_claims(
     reading: SentenceReading, batch: Mapping[int, int], sample: SegmentedSample, search: EvidenceSearch
 ) -> list[Claim]:
-    """The claims of a batch of sentences; a sentence without a readable answer is one unanswered claim.
+    """Build the claims of a batch of sentences; a sentence without a readable answer is one unanswered claim.
 
     Args:
         batch: the number that a sentence goes by, by its position in the answer.
@@ -40,7 +40,7 @@ def drafted_claims(
 
 
 def checked_claims(reading: ClaimReading, claims: Sequence[Claim], search: EvidenceSearch) -> dict[str, Claim]:
-    """Those of the claims that the reply has a verdict on, by id, with that verdict."""
+    """Return the claims that the reply has a verdict on, by id, with that verdict."""
     return {
         claim.id: _settled(replace(claim, flags=(), evidence=()), reading.claims[claim.id], search)
         for claim in claims
@@ -68,7 +68,7 @@ def _settled(claim: Claim, said: ClaimReply, search: EvidenceSearch) -> Claim:
 
 
 def _own_words(claim: str, sentence: str) -> tuple[str, tuple[str, ...]]:
-    """The claim, or its sentence when the two have no content word in common: what was not said is not judged."""
+    """Return the claim, or its sentence if they share no content word: the answer did not say that claim."""
     if claim == sentence:
         return claim, ()
     wanted = frozenset(content_words(sentence))

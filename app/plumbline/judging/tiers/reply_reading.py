@@ -1,4 +1,4 @@
-"""A judge's reply, read as far as it can be trusted: whole items are kept, broken ones are left to be asked again."""
+"""Parsing of a judge's reply: whole items are kept, broken ones are asked again."""
 
 import json
 import re
@@ -38,7 +38,6 @@ def _texts(value: object) -> object:
 
 
 def _numbers(value: object) -> object:
-    """Ids however they are written, 0, which no context has, for what is none."""
     given = value if isinstance(value, list) else [] if value is None else [value]
     return [int(str(each)) if str(each).isdecimal() and len(str(each)) < _MAX_DIGITS else 0 for each in given]
 
@@ -52,7 +51,7 @@ _Quote = Annotated[str, Field(max_length=_MAX_QUOTE_CHARACTERS)]
 
 
 class ClaimReply(BaseModel):
-    """What a judge says of one claim. `quotes` are its words until they are found in a context."""
+    """A judge's reply on one claim. `quotes` are unverified until they are found in a context."""
 
     claim: Annotated[_Text, Field(max_length=_MAX_CLAIM_CHARACTERS)] = ""
     context_ids: Annotated[list[int], BeforeValidator(_numbers)] = Field(default_factory=list)
@@ -66,32 +65,30 @@ class ClaimReply(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class SentenceReading:
-    """The claims of each sentence that was judged in full, by its id in the request; and what was odd."""
+    """Claims of each fully judged sentence, by its id in the request; and flags."""
 
     claims: Mapping[int, tuple[ClaimReply, ...]]
     flags: tuple[str, ...] = ()
 
     @property
     def quotes(self) -> Iterator[str]:
-        """All of them, in no order."""
         return (quote for claims in self.claims.values() for claim in claims for quote in claim.quotes)
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimReading:
-    """The verdict on each claim that has one, by its id in the request; and what was odd."""
+    """Verdict on each claim that has one, by its id in the request; and flags."""
 
     claims: Mapping[str, ClaimReply]
     flags: tuple[str, ...] = ()
 
     @property
     def quotes(self) -> Iterator[str]:
-        """All of them, in no order."""
         return (quote for claim in self.claims.values() for quote in claim.quotes)
 
 
 def read_sentences(content: str, wanted: Collection[int], *, is_truncated: bool = False) -> SentenceReading:
-    """The sentences of a reply to `verify_claims`.
+    """Parse a reply to `verify_claims`.
 
     A sentence is kept when every claim of it is valid and no other item speaks of it differently. Of a cut reply
     whole items are kept.
@@ -116,7 +113,7 @@ def read_sentences(content: str, wanted: Collection[int], *, is_truncated: bool 
 
 
 def read_claims(content: str, wanted: Collection[str], *, is_truncated: bool = False) -> ClaimReading:
-    """The claims of a reply to `check_claims`; otherwise as `read_sentences`."""
+    """Parse a reply to `check_claims`; otherwise as `read_sentences`."""
     items, flags = _items(content, "claims", is_truncated=is_truncated)
     found: dict[str, ClaimReply | None] = {}
     for item in items:
@@ -131,7 +128,7 @@ def read_claims(content: str, wanted: Collection[str], *, is_truncated: bool = F
 
 
 def _claims(values: object) -> tuple[ClaimReply, ...] | None:
-    """All claims of a sentence; None when there is none, or one that cannot be read."""
+    """Return all claims of a sentence; None when there is none, or one is invalid."""
     if not isinstance(values, list) or not 0 < len(values) <= _MAX_CLAIMS:
         return None
     claims = [_claim(value) for value in values]
@@ -157,7 +154,7 @@ def _as_list(value: object) -> Sequence[object]:
 
 
 def _items(content: str, key: str, *, is_truncated: bool) -> tuple[list[dict[str, Any]], list[str]]:
-    """The items of the list that the key names; of several lists the last that can be read."""
+    """Return the items of the list that the key names; of several lists the last that can be read."""
     if len(content) > _MAX_CHARACTERS:
         return [], ["reply_too_long"]
     starts = [found.end() - 1 for found in re.finditer(rf'["\']{key}["\']\s*:\s*\[', content)]
@@ -175,7 +172,7 @@ def _items(content: str, key: str, *, is_truncated: bool) -> tuple[list[dict[str
 
 
 def _read_list(content: str, start: int) -> tuple[object, bool, bool]:
-    """The list that begins at `start`, whether it was cut, and whether it had to be mended; None when it could not."""
+    """Return the list that starts at `start`, True if it was cut, and True if it was repaired; None if unreadable."""
     with suppress(ValueError, RecursionError):
         return _DECODER.raw_decode(content, start)[0], False, False
     text, is_cut = _list(content, start)
@@ -184,7 +181,7 @@ def _read_list(content: str, start: int) -> tuple[object, bool, bool]:
 
 
 def _list(content: str, start: int) -> tuple[str, bool]:
-    """The list that begins at `start`, and whether it was cut: then it is closed after its last whole item."""
+    """Return the list that starts at `start`, and True if it was cut: then it is closed after its last whole item."""
     depth, last_item_end = 0, start + 1
     for token in _TOKEN.finditer(content, start):
         depth += _STEPS.get(token[0], 0)
@@ -196,7 +193,6 @@ def _list(content: str, start: int) -> tuple[str, bool]:
 
 
 def _parsed(text: str) -> tuple[object, bool]:
-    """The value and whether the text had to be mended; None when it could not be. Nothing in it is evaluated."""
     try:
         return _DECODER.decode(text), False
     except (ValueError, RecursionError):
@@ -205,7 +201,7 @@ def _parsed(text: str) -> tuple[object, bool]:
 
 
 def _mended(text: str) -> list[object]:
-    """The items of a list that can be read, those that are broken mended as long as they are short."""
+    """Return the readable items of a list; broken ones are repaired if they are short."""
     items: list[object] = []
     left = _MAX_MENDED_CHARACTERS
     for item in _item_texts(text):
@@ -221,7 +217,6 @@ def _mended(text: str) -> list[object]:
 
 
 def _item_texts(text: str) -> Iterator[str]:
-    """The objects in a list, each as it is written."""
     depth = start = 0
     for token in _TOKEN.finditer(text):
         step = _STEPS.get(token[0], 0)
@@ -233,7 +228,7 @@ def _item_texts(text: str) -> Iterator[str]:
 
 
 def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any] | None:
-    """The object; None when it gives one key twice, and so says two things."""
+    """Return the object; None when a key occurs twice."""
     members = dict(pairs)
     return members if len(members) == len(pairs) else None
 

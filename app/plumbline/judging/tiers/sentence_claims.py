@@ -1,4 +1,4 @@
-"""From what was measured of each sentence to its claim: the tiers that take a sentence as one claim end here."""
+"""Claims and judgement of the tiers that take a sentence as one claim."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _MAX_LISTED = 5
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was measured of one sentence, and the place in the contexts that is most like it.
+    """Measures of one sentence, and the most similar place in the contexts.
 
     `is_copy`: the place holds the sentence word for word; `unknown`: names and numbers that no context has.
     """
@@ -26,10 +26,10 @@ class Finding:
     unknown: tuple[str, ...]
 
 
-def claims_of(
+def build_claims(
     sample: SegmentedSample, finding_by_position: Mapping[int, Finding], calibration: Calibration
 ) -> tuple[Claim, ...]:
-    """One claim for each sentence of the answer, in order; a sentence without a finding is not a claim."""
+    """Build one claim for each sentence of the answer, in order; a sentence without a finding is not a claim."""
     return tuple(
         _claim(sample, position, finding_by_position[position], calibration)
         if position in finding_by_position
@@ -38,16 +38,16 @@ def claims_of(
     )
 
 
-def judgement_of(
+def build_judgement(
     sample: SegmentedSample,
     finding_by_position: Mapping[int, Finding],
     calibration: Calibration,
     *,
     warnings: tuple[str, ...] = (),
 ) -> Judgement:
-    """The judgement of the tier and model that the calibration is for."""
+    """Build the judgement of the tier and model of the calibration."""
     return Judgement(
-        claims=claims_of(sample, finding_by_position, calibration),
+        claims=build_claims(sample, finding_by_position, calibration),
         account=JudgeAccount(model=calibration.model),
         has_verdict_kinds=False,
         reliability=calibration.reliability,
@@ -56,8 +56,8 @@ def judgement_of(
     )
 
 
-def support_of(finding: Finding, calibration: Calibration) -> float:
-    """Support in [0, 1]: that of a copy for a copy, and no likeness counts for more than one."""
+def compute_support(finding: Finding, calibration: Calibration) -> float:
+    """Return the support in [0, 1]; no similarity counts for more than a copy."""
     if finding.is_copy:
         return VERBATIM_SUPPORT
     return min(VERBATIM_SUPPORT, calibration.support(finding.measures))
@@ -65,7 +65,7 @@ def support_of(finding: Finding, calibration: Calibration) -> float:
 
 def _claim(sample: SegmentedSample, position: int, finding: Finding, calibration: Calibration) -> Claim:
     sentence = sample.sentences[position]
-    support = support_of(finding, calibration)
+    support = compute_support(finding, calibration)
     return whole_sentence_claim(
         position,
         sentence,

@@ -1,4 +1,4 @@
-"""What a tier is, and what it needs from the world: protocols that backends fulfil without importing this room."""
+"""Tiers and the protocols of their models, which backends implement without importing this package."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -53,7 +53,7 @@ class Tier(Protocol):
     def name(self) -> TierName: ...
 
     async def judge(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> Judgement:
-        """The tier's judgement within `seconds`.
+        """Return the tier's judgement within `seconds`.
 
         Raises:
             TierFailure: the tier cannot answer this sample now; the cascade goes on. Anything else is a bug.
@@ -64,25 +64,25 @@ class Tier(Protocol):
 
 
 class ChatModel(Protocol):
-    """A chat model behind any provider, with whatever retries, pauses and second addresses it takes to reach it."""
+    """A chat model behind any provider, with the retries and fallback addresses needed to reach it."""
 
     @property
     def name(self) -> str:
-        """What requests call this judge; `default` for the one that is asked when nobody is named."""
+        """Return the name that requests use for this judge; `default` for the one asked by default."""
         ...
 
     @property
     def model(self) -> str:
-        """The model as its provider calls it."""
+        """Return the provider's name of the model."""
         ...
 
     @property
     def context_tokens(self) -> int:
-        """How many tokens a request and its reply may have together."""
+        """Return the most tokens of a request and its reply together."""
         ...
 
     async def complete(self, request: ChatRequest, *, seconds: float, ledger: Ledger) -> ChatReply:
-        """One reply within `seconds`, in the form asked for where the provider can be held to it.
+        """Return one reply within `seconds`, in the requested form where the provider can enforce it.
 
         Every request that reaches a provider is written into the ledger, whatever comes of it.
 
@@ -92,7 +92,7 @@ class ChatModel(Protocol):
         ...
 
     def readiness(self) -> Readiness:
-        """Whether it can be asked, and in the detail: provider, model, host and what was learnt of them; no key."""
+        """Return the state, and in the detail provider, model, host and detected capabilities; no key."""
         ...
 
 
@@ -103,7 +103,7 @@ class SentenceEncoder(Protocol):
     def model(self) -> str: ...
 
     async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> TokenizedTexts:
-        """The texts as the model's tokens, at little cost; `scope` as for `encode`.
+        """Tokenize the texts, at little cost; `scope` as for `encode`.
 
         Raises:
             TierFailure: the model is not there, cannot be loaded, or did not finish in time.
@@ -113,7 +113,7 @@ class SentenceEncoder(Protocol):
     async def encode(
         self, reading: TokenizedTexts, *, seconds: float, scope: str = "", can_wait: bool = False
     ) -> TokenVectors:
-        """The vectors of texts that were read; the same text always gives the same ones in one call.
+        """Return the vectors of tokenized texts; equal texts have equal vectors in one call.
 
         Args:
             reading: what `read` gave.
@@ -131,7 +131,7 @@ class SentenceEncoder(Protocol):
 
 
 class AbsentTier:
-    """A tier that this process does not have: it fails with the reason for it, so that results can say so."""
+    """A tier that this process does not have: it fails with the reason, for the result to show."""
 
     def __init__(self, name: TierName, *, reason: FailureReason, detail: str) -> None:
         self._name = name
@@ -143,7 +143,7 @@ class AbsentTier:
         return self._name
 
     async def judge(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> Judgement:
-        """Never judges.
+        """Raise the reason.
 
         Raises:
             TierFailure: always.

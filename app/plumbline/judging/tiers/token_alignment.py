@@ -15,7 +15,7 @@ from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.token_vectors import TokenVectors
 from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.segmented_sample import SegmentedSample
-from plumbline.judging.text.words import spaced
+from plumbline.judging.text.words import split_compounds
 
 ALIGNMENT_MEASURES = ("alignment",)
 
@@ -25,7 +25,7 @@ _BLOCK = 2_048
 
 
 class TokenAlignment:
-    """The sentences of an answer against texts of the contexts, a few at a time, so that no vector is kept for long."""
+    """Alignment of an answer's sentences with texts of the contexts, a few at a time to bound memory."""
 
     def __init__(self, sentences: TokenVectors) -> None:
         self._vectors = sentences.vectors
@@ -35,7 +35,7 @@ class TokenAlignment:
         self._means: list[NDArray[np.float32]] = []
 
     def add(self, contexts: TokenVectors, *, until: float) -> None:
-        """Compares with more texts of the contexts, which follow those of before.
+        """Compare with more texts of the contexts, which follow the earlier ones.
 
         Args:
             contexts: at least one text.
@@ -58,15 +58,15 @@ class TokenAlignment:
         self._means.append(means)
 
     def shares(self) -> NDArray[np.float32]:
-        """Shape (sentences,), in [-1, 1]: the mean of its tokens' best cosines with any token so far."""
+        """Return the mean of each sentence's tokens' best cosines so far: shape (sentences,), in [-1, 1]."""
         return np.asarray(np.add.reduceat(self._best, self._bounds[:-1]) / self._lengths, dtype=np.float32)
 
     def nearest(self) -> NDArray[np.intp]:
-        """Shape (sentences,): the text that alone gives the sentence the highest mean, the first of equals."""
+        """Return the text with the highest mean for each sentence, the first of equals: shape (sentences,)."""
         return np.asarray(np.concatenate(self._means, axis=1).argmax(axis=1))
 
     def _blocks(self) -> Iterator[tuple[int, int]]:
-        """Ranges of sentences of `_BLOCK` tokens at most, or of one sentence."""
+        """Yield ranges of sentences of `_BLOCK` tokens at most, or of one sentence."""
         first = 0
         while first < len(self._lengths):
             fitting = int(np.searchsorted(self._bounds, self._bounds[first] + _BLOCK, side="right")) - 1
@@ -91,7 +91,7 @@ class SentenceWindow:
 
 
 def split_windows(contexts: Sequence[str], sentences: Sequence[Sequence[Sentence]]) -> list[SentenceWindow]:
-    """One window for each sentence of each context that has a letter or digit, none longer than `MAX_CHARACTERS`.
+    """Return one window for each sentence of each context that has a letter or digit, at most `MAX_CHARACTERS` long.
 
     A longer sentence is cut at white space or punctuation, so that nothing is dropped. No window of several sentences:
     each word looks for its counterpart everywhere, and what a model reads twice costs twice.
@@ -106,7 +106,7 @@ def split_windows(contexts: Sequence[str], sentences: Sequence[Sequence[Sentence
 
 
 def pieces(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """Offsets that cut `text[start:end]` into stretches of `MAX_CHARACTERS` at most, at a break where there is one."""
+    """Return offsets that cut `text[start:end]` into stretches of at most `MAX_CHARACTERS`, at a break if possible."""
     found: list[tuple[int, int]] = []
     while end - start > MAX_CHARACTERS:
         cut = _last_break(text, start + MAX_CHARACTERS // 2, start + MAX_CHARACTERS)
@@ -124,7 +124,7 @@ def _last_break(text: str, low: int, high: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonPlan:
-    """What is compared: the parts of each checkable sentence by position, and distinct windows.
+    """Texts to compare: the parts of each checkable sentence by position, and distinct windows.
 
     A very long sentence has several parts. A window that occurs twice is compared once, where it comes first. `parts`
     are the distinct ones.
@@ -136,13 +136,13 @@ class ComparisonPlan:
 
     @property
     def texts(self) -> list[str]:
-        """All that a model reads: the parts, then the windows, as models know words."""
-        return [spaced(text) for text in (*self.parts, *(window.text for window in self.windows))]
+        """Return all that a model reads: the parts, then the windows, as models know words."""
+        return [split_compounds(text) for text in (*self.parts, *(window.text for window in self.windows))]
 
 
 @dataclass(frozen=True, slots=True)
 class WindowMatch:
-    """How a sentence matches the contexts.
+    """Match of a sentence with the contexts.
 
     `alignment` in [-1, 1]: the mean over its parts; `window`: the nearest one (of the first part).
     """
@@ -152,7 +152,7 @@ class WindowMatch:
 
 
 def plan_comparison(sample: SegmentedSample) -> ComparisonPlan:
-    """The plan for a sample."""
+    """Build the plan for a sample."""
     windows = {
         window.text: window for window in reversed(split_windows(sample.source.contexts, sample.context_sentences))
     }
@@ -163,7 +163,7 @@ def plan_comparison(sample: SegmentedSample) -> ComparisonPlan:
 
 
 def match_sentences(plan: ComparisonPlan, alignment: TokenAlignment) -> dict[int, WindowMatch]:
-    """How each sentence of the plan matches, by position.
+    """Return the match of each sentence of the plan, by position.
 
     Args:
         plan: with at least one window.

@@ -34,7 +34,7 @@ _Place = tuple[str, float | None]
 
 @dataclass(slots=True, eq=False)
 class _Flight:
-    """One judgement under way, and whether it was kept before. `until`: the deadline of the first who asked for it."""
+    """One judgement in flight, and True if it came from the store. `until`: the deadline of the first request."""
 
     task: asyncio.Task[tuple[Judgement, bool]]
     until: float
@@ -42,7 +42,7 @@ class _Flight:
 
 
 class VerdictStore(Protocol):
-    """Bytes by key. It bounds itself, may forget at any time, and raises nothing: what goes wrong is a miss."""
+    """Bytes by key. Bounded, may forget at any time, and raises nothing: an error is a miss."""
 
     async def get(self, key: str) -> bytes | None: ...
 
@@ -52,7 +52,7 @@ class VerdictStore(Protocol):
 
 
 class CachedTier:
-    """A tier that keeps what the tier inside it says, and asks it once for identical samples under way together.
+    """Cache a tier's judgements and coalesce identical in-flight requests.
 
     Verdicts are shared within a tenant alone. Only complete judgements are kept. The first of several identical
     requests pays for the call and its ledger is charged; the others wait for it, each within its own deadline. They
@@ -88,7 +88,7 @@ class CachedTier:
         return self._inner.name
 
     async def judge(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> Judgement:
-        """The judgement: one that was kept, that of an identical request under way, or a new one.
+        """Return a stored judgement, that of an identical in-flight request, or a new one.
 
         `account.cache` tells which: `hit` is one that this request caused no call for.
 
@@ -123,11 +123,11 @@ class CachedTier:
                 return _accounted(judgement, outcome)
 
     def readiness(self) -> Readiness:
-        """That of the inner tier: a broken store only makes verdicts dearer."""
+        """Return that of the inner tier: a broken store only makes verdicts more expensive."""
         return self._inner.readiness()
 
     async def close(self) -> None:
-        """Cancels what is being judged and waits until what was judged is kept. To be called before the store's."""
+        """Cancel what is being judged and wait until judgements are stored. Call it before closing the store."""
         for flight in self._flights.values():
             flight.task.cancel()
         # In turns: a judgement that is done just now begins to be kept meanwhile.
@@ -144,7 +144,6 @@ class CachedTier:
     async def _fly(
         self, key: str, sample: SegmentedSample, options: JudgeOptions, until: float
     ) -> tuple[Judgement, bool]:
-        """The judgement, and whether it was kept before."""
         kept = await self._find(key)
         if kept is not None:
             return kept, True
@@ -172,7 +171,6 @@ class CachedTier:
         writing.add_done_callback(lambda _: self._clear(place, flight))
 
     async def _land(self, place: _Place, flight: _Flight, until: float) -> tuple[Judgement, bool]:
-        """What comes of the flight; `timeout` when it comes too late for this one."""
         flight.waiting += 1
         try:
             await asyncio.wait({flight.task}, timeout=max(0.0, until - time.monotonic()))
@@ -211,7 +209,7 @@ class CachedTier:
 
 
 def verdict_key(sample: SegmentedSample, *, tenant: str, identity: str) -> str:
-    """What a verdict is kept under: 64 hexadecimal digits, the same for the same input only.
+    """Return the cache key: 64 hexadecimal digits, equal for equal input only.
 
     The texts go in exactly as given, not normalised: claims and evidence hold offsets into them, which other code
     points would make wrong, and a judge may well see the difference. The spans of the sentences go in as well, so that
@@ -230,12 +228,12 @@ def verdict_key(sample: SegmentedSample, *, tenant: str, identity: str) -> str:
 
 
 def is_complete(judgement: Judgement) -> bool:
-    """Whether another request may be given this judgement later on."""
+    """Return True if the judgement may be reused for later requests."""
     return INCOMPLETE not in judgement.flags
 
 
 def _accounted(judgement: Judgement, cache: Literal["hit", "miss", "bypass"]) -> Judgement:
-    """The judgement with what it cost this request: nothing when it is a hit."""
+    """Return the judgement with its cost for this request: nothing for a hit."""
     account = replace(judgement.account, cache=cache)
     if cache == "hit":
         account = replace(account, calls=0, prompt_tokens=None, completion_tokens=None)
@@ -251,7 +249,7 @@ _QUICKEST = 1
 
 
 def judgement_to_record(judgement: Judgement) -> bytes | None:
-    """The judgement as bytes; None when a text of it is no Unicode (a lone surrogate that a model wrote)."""
+    """Serialize a judgement; None when a text of it is no Unicode (a lone surrogate that a model wrote)."""
     try:
         return zlib.compress(msgspec.json.encode(judgement), _QUICKEST)
     except UnicodeEncodeError:
@@ -259,7 +257,7 @@ def judgement_to_record(judgement: Judgement) -> bytes | None:
 
 
 def judgement_from_record(record: bytes) -> Judgement | None:
-    """The judgement; None when the bytes are damaged (zlib keeps a checksum) or of another shape."""
+    """Parse a judgement; None when the bytes are damaged (zlib keeps a checksum) or of another shape."""
     try:
         return _DECODER.decode(zlib.decompress(record))
     except (zlib.error, msgspec.DecodeError):

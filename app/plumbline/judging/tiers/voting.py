@@ -1,4 +1,4 @@
-"""Several votes on the same claims, and a second model for what could turn the outcome."""
+"""Majority vote over several judges, and escalation to a second model where it could change the outcome."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ _ACCUSATIONS = (Verdict.CONTRADICTED, Verdict.NOT_MENTIONED)
 
 
 def majority_vote(claims: Sequence[Claim], votes: Sequence[Mapping[str, Claim]]) -> tuple[Claim, ...]:
-    """Each claim with the verdict of most votes, its own among them; of as many on both sides, the lower support.
+    """Return each claim with the verdict of most votes, its own included; of equal counts, the lower support.
 
     A claim on which votes differ carries the flag `disputed`. A vote that leaves a claim out abstains on it.
     """
@@ -30,7 +30,7 @@ def _majority_of(votes: Sequence[Claim]) -> Claim:
 
 
 def faithfulness_by_vote(claims: Sequence[Claim], votes: Sequence[Mapping[str, Claim]]) -> tuple[float, ...]:
-    """What the answer would score by each vote alone: that of `claims` first. Empty when there is only that one."""
+    """Return the score of the answer by each vote alone, that of `claims` first; () without other votes."""
     if not votes:
         return ()
     vote_scores = [claims, *([vote.get(claim.id, claim) for claim in claims] for vote in votes)]
@@ -39,7 +39,7 @@ def faithfulness_by_vote(claims: Sequence[Claim], votes: Sequence[Mapping[str, C
 
 
 def worth_escalating(claims: Sequence[Claim], *, threshold: float, is_suspect: bool) -> tuple[Claim, ...]:
-    """The claims that a second model should see: accused, doubtful or, in a suspect sample, supported ones.
+    """Return the claims that a second model should see: accused, doubtful or, in a suspect sample, supported ones.
 
     None of them when the answer passes or fails whatever is found: with every accused claim acquitted it still fails,
     and with every doubtful one dismissed it still passes.
@@ -55,7 +55,7 @@ def worth_escalating(claims: Sequence[Claim], *, threshold: float, is_suspect: b
 
 
 def escalated(claims: Sequence[Claim], second: Mapping[str, Claim]) -> tuple[Claim, ...]:
-    """The claims after a second model's look.
+    """Return the claims after a second model's look.
 
     Verified evidence decides: an accusation without any gives way to support with it. Where both or neither have
     evidence, the lower support stands. Either way a claim on which they differ carries the flag `disputed`.

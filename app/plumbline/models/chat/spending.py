@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from plumbline.ground.settings import ModelPrice
-from plumbline.judging.ports.exchange import ChatRequest, Ledger, estimated_tokens
+from plumbline.judging.ports.exchange import ChatRequest, Ledger, estimate_tokens
 from plumbline.judging.ports.observation import JudgeCallRecord
 from plumbline.models.chat.completions import TokenCounts
 from plumbline.models.chat.judge_connections import SendStatus
@@ -15,8 +15,8 @@ _FRAME_TOKENS = 16
 
 def prompt_tokens(request: ChatRequest) -> int:
     """Estimated tokens of a request, its schema included."""
-    schema = estimated_tokens(str(request.schema)) if request.schema else 0
-    return estimated_tokens(request.system) + estimated_tokens(request.user) + schema + _FRAME_TOKENS
+    schema = estimate_tokens(str(request.schema)) if request.schema else 0
+    return estimate_tokens(request.system) + estimate_tokens(request.user) + schema + _FRAME_TOKENS
 
 
 @dataclass(frozen=True, slots=True)

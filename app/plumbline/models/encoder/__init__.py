@@ -1,1 +1,1 @@
-"""Texts into vectors of their tokens, for many callers at once: one model, little padding, nothing encoded twice."""
+"""Token vectors of texts, for many callers at once: one model, little padding, nothing encoded twice."""

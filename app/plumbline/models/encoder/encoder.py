@@ -1,4 +1,4 @@
-"""The sentence encoder: one model for all callers, in threads of its own; each text is encoded once and kept."""
+"""The sentence encoder: one model for all callers, in threads of its own; each text is encoded once and cached."""
 
 import asyncio
 import hashlib
@@ -17,8 +17,8 @@ from plumbline.judging.ports.token_vectors import EncoderCounts, TokenizedTexts,
 from plumbline.models.encoder.fair_queue import EncodingPace, FairQueue, Text, Waiter
 from plumbline.models.encoder.loading import ModelChoice, load
 from plumbline.models.encoder.model_files import model_name
-from plumbline.models.encoder.packing import RowSlot, TokenModel, batch_of
-from plumbline.models.encoder.vector_cache import StoredVectors, VectorCache, VectorStore, key_of
+from plumbline.models.encoder.packing import RowSlot, TokenModel, pack_batch
+from plumbline.models.encoder.vector_cache import StoredVectors, VectorCache, VectorStore, make_key
 from plumbline.models.encoder.work_threads import (
     WorkThreads,
     available_cores,
@@ -72,19 +72,19 @@ class SharedEncoder:
 
     @property
     def model(self) -> str:
-        """The model's name; one in reduced precision has another, as it has calibrations of its own."""
+        """Return the model's name; reduced precision has another, as it has calibrations of its own."""
         name, precision = model_name(self._choice.model), self._choice.precision
         return name if precision == "fp32" else f"{name}@{precision}"
 
     async def warm_up(self) -> None:
-        """Loads the model now; a failure is kept for `readiness` and for whoever asks next."""
+        """Load the model now; a failure is kept for `readiness` and the next request."""
         try:
             await self.encode(await self.read(["warm"], seconds=math.inf), seconds=math.inf)
         except TierFailure:
             return
 
     async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> TokenizedTexts:
-        """The texts as the model's tokens.
+        """Tokenize the texts.
 
         Raises:
             TierFailure: `not_installed`, `timeout`.
@@ -95,7 +95,7 @@ class SharedEncoder:
     async def encode(
         self, reading: TokenizedTexts, *, seconds: float, scope: str = "", can_wait: bool = False
     ) -> TokenVectors:
-        """Vectors of the last layer's tokens, special ones left out; a text's do not depend on its company.
+        """Return vectors of the last layer's tokens, special ones left out; they do not depend on the batch.
 
         Args:
             reading: what `read` gave.
@@ -117,7 +117,6 @@ class SharedEncoder:
         return TokenVectors(np.concatenate(found, dtype=np.float32), bounds)
 
     def counts(self) -> EncoderCounts:
-        """What was done so far."""
         with self._lock:
             queued = self._queue.tokens if self._queue else 0
             return EncoderCounts(**self._counts, queued_tokens=queued, cache_bytes=self._cache.bytes)
@@ -129,7 +128,7 @@ class SharedEncoder:
         return Readiness(self._state, f"{self.model}{backend}")
 
     def close(self) -> None:
-        """Ends the threads after what they are doing; queued work is dropped."""
+        """End the threads after their current work; queued work is dropped."""
         self._reading.shutdown(wait=True, cancel_futures=True)
         if self._queue is not None:
             self._give_up(self._queue.close(), TierFailure(FailureReason.TIMEOUT, "the encoder was closed"))
@@ -142,7 +141,7 @@ class SharedEncoder:
         return self._ready_model().reader.read(texts, scope)
 
     def _ready_model(self) -> TokenModel:
-        """The model, loaded when first asked for; in the reader's thread alone."""
+        """Return the model, loaded on first use; in the reader's thread alone."""
         if self._failure is not None:
             raise self._failure
         if self._model is None:
@@ -165,7 +164,7 @@ class SharedEncoder:
     ) -> list[NDArray[np.float16]]:
         # Another model, and another precision, gives other vectors.
         secret = hashlib.sha256(f"{scope}\n{self._identity}".encode()).digest()
-        keys = [key_of(each, secret) for each in tokens]
+        keys = [make_key(each, secret) for each in tokens]
         if self._stored is not None:
             await self._recall(self._stored, keys)
         waiting = Waiter()
@@ -182,7 +181,7 @@ class SharedEncoder:
         return [known[key] if key in known else _vectors_of(wanted[key]) for key in keys]
 
     async def _recall(self, stored: StoredVectors, keys: Sequence[bytes]) -> None:
-        """Brings what was kept of before into memory."""
+        """Load stored vectors into memory."""
         with self._lock:
             missing = [key for key in keys if key not in self._cache and key not in self._under_way]
         found = await stored.get(missing)
@@ -193,7 +192,7 @@ class SharedEncoder:
     def _begin(
         self, tokens_by_key: dict[bytes, Sequence[int]], waiting: Waiter, *, can_wait: bool
     ) -> tuple[dict[bytes, Text], dict[bytes, NDArray[np.float16]]]:
-        """The texts to wait for, new ones queued, and the vectors that are there."""
+        """Return the texts to wait for, new ones queued, and the cached vectors."""
         queue = self._queue
         if queue is None:
             raise _too_late()
@@ -276,7 +275,7 @@ class SharedEncoder:
 
 
 def _forward(model: TokenModel, texts: Sequence[Text], places: Sequence[RowSlot]) -> list[NDArray[np.float16]]:
-    vectors = model.forward(batch_of([text.tokens for text in texts], places))
+    vectors = model.forward(pack_batch([text.tokens for text in texts], places))
     found = []
     for text, place in zip(texts, places, strict=True):
         spoken = model.reader.spoken(text.tokens)

@@ -20,7 +20,7 @@ _MOST_TRIED = 1.5
 
 
 class Waiter:
-    """Made in the loop of the call; `texts_left` is counted down by whoever holds the encoder's lock."""
+    """A call that waits for texts, created in its event loop; `texts_left` is guarded by the encoder's lock."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -28,7 +28,7 @@ class Waiter:
         self.texts_left = 0
 
     def wake(self, error: BaseException | None = None) -> None:
-        """Ends the wait, from any thread; does nothing once the loop is closed."""
+        """End the wait, from any thread; does nothing once the loop is closed."""
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._finish, error)
 
@@ -49,7 +49,7 @@ class Waiter:
 
 @dataclass(slots=True, eq=False)
 class Text:
-    """A text under way: encoded once for all who wait for it."""
+    """A text in flight: encoded once for all who wait for it."""
 
     key: bytes
     tokens: Sequence[int]
@@ -58,7 +58,7 @@ class Text:
 
 
 class FairQueue:
-    """Texts in lanes, one for each call; the model takes from all lanes in turn. Safe for several threads.
+    """Texts in lanes, one for each call; batches take from all lanes in turn. Thread-safe.
 
     Args:
         budget: tokens of one batch.
@@ -74,7 +74,7 @@ class FairQueue:
         self.tokens = 0
 
     def put(self, texts: Sequence[Text]) -> None:
-        """A lane of its own for these: the longest first, as they leave gaps for the others."""
+        """Add a lane with these texts, the longest first, as they leave gaps for the others."""
         if not texts:
             return
         lane = sorted(texts, key=lambda text: -len(text.tokens))
@@ -84,7 +84,7 @@ class FairQueue:
             self._change.notify_all()
 
     def take(self) -> tuple[list[Text], list[RowSlot]] | None:
-        """The texts of the next batch and their places; waits for some. None when the queue was closed."""
+        """Wait for texts; return the next batch and its slots. None when the queue was closed."""
         with self._change:
             while not self._lanes and not self._is_closed:
                 self._change.wait()
@@ -95,7 +95,7 @@ class FairQueue:
             return taken, places
 
     def drop_unwanted(self) -> list[Text]:
-        """Takes out what nobody waits for any more, and gives it."""
+        """Remove and return the texts without a waiter."""
         with self._change:
             unwanted = [text for lane in self._lanes for text in lane if not text.waiting]
             lanes = [[text for text in lane if text.waiting] for lane in self._lanes]
@@ -104,7 +104,7 @@ class FairQueue:
             return unwanted
 
     def close(self) -> list[Text]:
-        """Ends every `take`; gives what was left."""
+        """End every `take`; return the remaining texts."""
         with self._change:
             self._is_closed = True
             left = [text for lane in self._lanes for text in lane]
@@ -126,7 +126,7 @@ class FairQueue:
         return [text for text, _ in taken], [place for _, place in taken]
 
     def _candidates(self) -> list[Text]:
-        """Texts for the next batch, of every lane in turn: more than it holds, short ones last, for the gaps."""
+        """Return texts for the next batch, of every lane in turn: more than fit, short ones last, for the gaps."""
         heads: list[Text] = []
         room = _MOST_TRIED * self._budget
         for turn in zip_longest(*(lane[:_CANDIDATES] for lane in self._lanes)):
@@ -146,7 +146,7 @@ _FIRST = 8
 
 
 class EncodingPace:
-    """Tokens a second of one thread, averaged over the last batches. Safe for several threads."""
+    """Tokens a second of one thread, averaged over the last batches. Thread-safe."""
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
@@ -155,7 +155,7 @@ class EncodingPace:
         self._lock = threading.Lock()
 
     def add(self, tokens: int, seconds: float) -> None:
-        """One thread has worked on so many tokens for so long."""
+        """Add one thread's measurement."""
         rate = tokens / max(seconds, 1e-6)
         with self._lock:
             self._batches += 1
@@ -163,5 +163,5 @@ class EncodingPace:
                 self._rate = rate if not self._rate else (1 - _WEIGHT) * self._rate + _WEIGHT * rate
 
     def seconds_for(self, tokens: int) -> float:
-        """What all threads together take for so many; 0 before anything was measured."""
+        """Return the seconds that all threads together need; 0 before anything was measured."""
         return tokens / (self._rate * self._threads) if self._rate else 0.0

@@ -1,4 +1,4 @@
-"""Which backend runs a model: the fastest that is installed, or the one that was asked for."""
+"""Choice of the backend that runs a model: the fastest that is installed, or the requested one."""
 
 import time
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _NVIDIA_DRIVER = Path("/proc/driver/nvidia/version")
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """A model by path or hub id, None for the built-in one; what runs it, and how exactly.
+    """A model by path or hub id, None for the built-in one, its backend and precision.
 
     `auto`: PyTorch where there is a GPU, else OpenVINO where it is installed and runs the model, else PyTorch.
     """
@@ -30,7 +30,7 @@ class ModelChoice:
 
 
 def load(choice: ModelChoice, *, threads: int) -> TokenModel:
-    """The model, ready to be asked.
+    """Load the model.
 
     Raises:
         TierFailure: `not_installed`.

@@ -35,12 +35,12 @@ class ModelFiles:
 
 
 def model_name(requested: str | None) -> str:
-    """What a model is called in results: the last part of its path or hub id."""
+    """Return the model's name in results: the last part of its path or hub id."""
     return Path(requested).name if requested else DEFAULT_MODEL
 
 
 def find_model(requested: str | None) -> ModelFiles:
-    """The files at a path or of a hub id; None takes the bundled ones of all-MiniLM-L6-v2, then the hub's.
+    """Return the files at a path or of a hub id; None takes the bundled ones of all-MiniLM-L6-v2, then the hub's.
 
     Raises:
         TierFailure: `not_installed`.
@@ -52,7 +52,7 @@ def find_model(requested: str | None) -> ModelFiles:
 
 
 def require_class(files: ModelFiles, wanted: str) -> None:
-    """Refuses a model of another class of the library's, which would load it with weights drawn at random.
+    """Refuse a model of another class, which the library would load with random weights.
 
     Args:
         files: of the model.
@@ -79,7 +79,7 @@ def sha256_of(files: Iterable[Path]) -> str:
 
 
 class NotLoaded(TierFailure):
-    """A model that is not there or cannot be loaded. `seen` is its detail without what the tier's user can do."""
+    """A model that is missing or cannot be loaded. `seen` is the detail without the advice to the user."""
 
     def __init__(self, seen: str) -> None:
         super().__init__(
@@ -90,7 +90,7 @@ class NotLoaded(TierFailure):
 
 
 def not_loaded(where: object, error: Exception | str) -> NotLoaded:
-    """The failure of a model that is not there or cannot be loaded, and what to do about it."""
+    """Build the failure of a model that is missing or cannot be loaded, with advice."""
     why = error if isinstance(error, str) else type(error).__name__
     return NotLoaded(f"model {str(where)!r} cannot be loaded ({why})")
 
@@ -139,7 +139,7 @@ def _from_hub(name: str) -> Path:
 
 
 def _bundled() -> ModelFiles | None:
-    """The bundled model's folder when it is installed and its weights are the official ones.
+    """Return the bundled model's folder if it is installed and its weights are the official ones.
 
     Raises:
         TierFailure: the weights are not the official file.
@@ -165,19 +165,19 @@ _FORM = 1
 
 
 def export_folders(files: ModelFiles, kind: str) -> list[Path]:
-    """Where an export of these weights may lie, the best place first; its name tells weights and kind."""
+    """Return the possible folders of an export, the best first; the name tells weights and kind."""
     name = f"plumbline-{_FORM}-{kind}-{files.digest[:16]}"
     cache = os.environ.get("XDG_CACHE_HOME")
     return [files.folder / name, *([Path(cache) / "plumbline" / name] if cache else _at_home(name))]
 
 
 def read_export(folders: Sequence[Path]) -> Path | None:
-    """The first of the folders that holds an export whose files are what its manifest says; None when none does."""
+    """Return the first folder that holds an export as its manifest describes; None when none does."""
     return next((folder for folder in folders if _is_whole(folder)), None)
 
 
 def keep_export(folders: Sequence[Path], write: Callable[[Path], None]) -> Path | None:
-    """Has the files written into the first folder that can be; None when none can. Whole or not at all."""
+    """Write an export atomically into the first writable folder; None when there is none."""
     for folder in folders:
         with contextlib.suppress(OSError):
             folder.parent.mkdir(parents=True, exist_ok=True)
@@ -195,7 +195,7 @@ def keep_export(folders: Sequence[Path], write: Callable[[Path], None]) -> Path 
 
 
 def _put(draft: Path, folder: Path) -> None:
-    """In place of a broken one; where another process was faster, its own stays."""
+    """Replace a broken export; where another process was faster, its own stays."""
     if folder.exists() and not _is_whole(folder):
         shutil.rmtree(folder, ignore_errors=True)
     with contextlib.suppress(FileExistsError, OSError):

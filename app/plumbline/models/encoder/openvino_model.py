@@ -1,4 +1,4 @@
-"""The same network run by OpenVINO: converted once from PyTorch's, kept beside the model, loaded without PyTorch."""
+"""The same network run by OpenVINO: converted once from PyTorch's, kept near the model, loaded without PyTorch."""
 
 import json
 import threading
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbline.models.encoder.model_files import ModelFiles, export_folders, keep_export, not_loaded, read_export
-from plumbline.models.encoder.packing import PROBE, PackedBatch, Precision, RowSlot, batch_of
+from plumbline.models.encoder.packing import PROBE, PackedBatch, Precision, RowSlot, pack_batch
 from plumbline.models.encoder.text_reader import TextReader
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ _PRECISIONS: dict[Precision, Literal["f32", "bf16"]] = {"fp32": "f32", "bf16": "
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What must be known of the model beside its network and its tokenizer; see `TextReader` and `TorchModel`."""
-
     special: list[int]
     unknown: int | None
     most: int | None
@@ -73,7 +71,7 @@ class OpenVinoModel:
         self._run_once()
 
     def forward(self, batch: PackedBatch) -> NDArray[np.float32]:
-        """As `TokenModel` says; the array is overwritten by the same thread's next call."""
+        """Return vectors as `TokenModel` says; the thread's next call overwrites the array."""
         request = getattr(self._requests, "request", None)
         if request is None:
             request = self._requests.request = self._compiled.create_infer_request()
@@ -83,7 +81,7 @@ class OpenVinoModel:
 
     def _run_once(self) -> None:
         tokens = list(self.reader.read(PROBE[:1]).tokens[0])
-        self.forward(batch_of([tokens], [RowSlot(0, 0, len(tokens))])).copy()
+        self.forward(pack_batch([tokens], [RowSlot(0, 0, len(tokens))])).copy()
         # The request of this thread is of no use to another.
         del self._requests.request
 
@@ -118,7 +116,7 @@ def _convert(files: ModelFiles, folders: list[Path]) -> "tuple[Model, str, _Fact
 
 
 def _graph_of(loaded: "TorchModel") -> "Model":
-    """Through the front end itself: the converter's command line reports its use to its maker."""
+    """Convert through the front end itself: the converter's command line reports its use to its maker."""
     import torch  # noqa: PLC0415
     from openvino import PartialShape  # noqa: PLC0415
     from openvino.frontend import FrontEndManager  # noqa: PLC0415
@@ -134,7 +132,7 @@ def _graph_of(loaded: "TorchModel") -> "Model":
             return torch.nn.functional.normalize(found.last_hidden_state, dim=-1)
 
     text = list(loaded.reader.read(PROBE[1:2]).tokens[0])
-    batch = batch_of([text, text], [RowSlot(0, 0, len(text)), RowSlot(1, 0, len(text))])
+    batch = pack_batch([text, text], [RowSlot(0, 0, len(text)), RowSlot(1, 0, len(text))])
     arrays = (batch.tokens, batch.positions + (loaded.position_offset or 0), batch.may_see())
     example = tuple(torch.from_numpy(array) for array in arrays)
     with torch.inference_mode(), warnings.catch_warnings():

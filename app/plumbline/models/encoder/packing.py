@@ -18,7 +18,7 @@ _COMMON = _SHARED[-1]
 
 @dataclass(frozen=True, slots=True)
 class RowSlot:
-    """Where a text lies: tokens [start, start + length) of a row."""
+    """Slot of a text: tokens [start, start + length) of a row."""
 
     row: int
     start: int
@@ -27,7 +27,7 @@ class RowSlot:
 
 @dataclass(frozen=True, slots=True)
 class PackedBatch:
-    """What a model is given, each of shape (rows, length).
+    """Input of a model, each array of shape (rows, length).
 
     `tokens`; `positions`: of each token within its text; `owners`: the number of its text, -1 for padding. `places`:
     where each text lies.
@@ -39,13 +39,13 @@ class PackedBatch:
     places: Sequence[RowSlot]
 
     def may_see(self) -> NDArray[np.float32]:
-        """Shape (rows, 1, length, length): 0 where a token may look at another, of its own text, else very little."""
+        """Return the attention mask, shape (rows, 1, length, length): 0 within one text, else very little."""
         same = self.owners[:, :, None] == self.owners[:, None, :]
         return np.where(same, np.float32(0.0), np.finfo(np.float32).min)[:, None]
 
 
 def places_in_rows(lengths: Sequence[int], *, budget: int, shares: bool) -> list[RowSlot | None]:
-    """Where each text lies in the next batch, None for those that it has no room for; the first one always has.
+    """Return the slot of each text in the next batch, None for those that do not fit; the first one always does.
 
     Args:
         lengths: of the texts in tokens, those that come first matter most.
@@ -61,7 +61,7 @@ def places_in_rows(lengths: Sequence[int], *, budget: int, shares: bool) -> list
 
 
 def _first_fit(lengths: Sequence[int], size: int, *, rows: int, shares: bool) -> tuple[float, list[RowSlot | None]]:
-    """The share of the rows that is filled, and the places: each text in the first row that has room."""
+    """Return the filled share of the rows, and the slots: each text in the first row that has room."""
     filled = [0] * rows
     places: list[RowSlot | None] = []
     for length in lengths:
@@ -75,7 +75,7 @@ def _first_fit(lengths: Sequence[int], size: int, *, rows: int, shares: bool) ->
 
 
 def row_length(longest: int) -> int:
-    """The length of rows for texts of at most so many tokens."""
+    """Return the length of rows for texts of at most `longest` tokens."""
     if longest <= _COMMON:
         return -(-longest // _STEP) * _STEP
     length = 2 * _COMMON
@@ -84,8 +84,8 @@ def row_length(longest: int) -> int:
     return length
 
 
-def batch_of(texts: Sequence[Sequence[int]], places: Sequence[RowSlot]) -> PackedBatch:
-    """The texts at their places, in rows no longer than needed."""
+def pack_batch(texts: Sequence[Sequence[int]], places: Sequence[RowSlot]) -> PackedBatch:
+    """Pack the texts into their slots, in rows no longer than needed."""
     rows = 1 + max(place.row for place in places)
     length = row_length(max(place.start + place.length for place in places))
     tokens, positions = np.zeros((2, rows, length), dtype=np.int64)
@@ -105,13 +105,13 @@ def forward_in_rows(
     budget: int,
     shares: bool,
 ) -> list[NDArray[np.float32]]:
-    """The vectors of every token of each text, outside of any queue; for checks and measurements."""
+    """Return the vectors of every token of each text, without a queue; for checks and measurements."""
     found: list[NDArray[np.float32]] = [np.empty((0, 0), dtype=np.float32)] * len(texts)
     waiting = sorted(range(len(texts)), key=lambda text: -len(texts[text]))
     while waiting:
         places = places_in_rows([len(texts[text]) for text in waiting], budget=budget, shares=shares)
         placed = [(text, place) for text, place in zip(waiting, places, strict=True) if place]
-        vectors = forward(batch_of([texts[text] for text, _ in placed], [place for _, place in placed]))
+        vectors = forward(pack_batch([texts[text] for text, _ in placed], [place for _, place in placed]))
         for text, place in placed:
             found[text] = vectors[place.row, place.start : place.start + place.length].copy()
         waiting = [text for text, place in zip(waiting, places, strict=True) if not place]
@@ -127,28 +127,28 @@ _MOST_DRIFT = 1e-3
 
 
 class TokenModel(Protocol):
-    """A loaded model. `forward` may be called by several threads at once."""
+    """A loaded model. `forward` is thread-safe."""
 
     @property
     def reader(self) -> TextReader: ...
 
     @property
     def backend(self) -> str:
-        """What runs it, in a word or two."""
+        """Return the backend's name and version."""
         ...
 
     @property
     def digest(self) -> str:
-        """Of its weights; another model has another."""
+        """Return the digest of its weights."""
         ...
 
     @property
     def supports_packing(self) -> bool:
-        """Several texts may lie in one row; otherwise each has a row of its own."""
+        """Return True if several texts may share a row."""
         ...
 
     def forward(self, batch: PackedBatch) -> NDArray[np.float32]:
-        """Vectors of length 1 for all tokens, shape (rows, length, d); those of padding mean nothing."""
+        """Return vectors of length 1 for all tokens, shape (rows, length, d); those of padding mean nothing."""
         ...
 
 
@@ -157,7 +157,7 @@ def is_same_side_by_side(
     alone: Callable[[list[int]], NDArray[np.float32]],
     forward: Callable[[PackedBatch], NDArray[np.float32]],
 ) -> bool:
-    """Whether texts in one row have the vectors that each has alone; a model that refuses such rows does not.
+    """Return True if texts packed into one row have the same vectors as alone; a model that refuses such rows does not.
 
     Args:
         texts: a few, as tokens.

@@ -1,4 +1,4 @@
-"""Texts as the tokens of a model, read by its own tokenizer without the libraries around the model."""
+"""Tokenization by a model's own tokenizer, without the libraries around the model."""
 
 import os
 from collections import OrderedDict
@@ -19,7 +19,7 @@ _LONGEST_KEPT = 1_000
 
 
 class TextReader:
-    """A tokenizer and what the model makes of its tokens.
+    """A tokenizer and the roles of its tokens in the model.
 
     Args:
         definition: the tokenizer as JSON (`tokenizer.json`).
@@ -42,7 +42,7 @@ class TextReader:
             self._cut.enable_truncation(max_length=most)
 
     def read(self, texts: Sequence[str], scope: str = "") -> TokenizedTexts:
-        """The texts' tokens, special ones among them. For one thread at a time.
+        """Tokenize the texts, special tokens included. For one thread at a time.
 
         Args:
             texts: those that were read lately, for the same scope, are not read again.
@@ -67,12 +67,12 @@ class TextReader:
         return (self._cut.encode(text).ids if is_overlong else tokens), count, unknown, is_overlong
 
     def spoken(self, tokens: Sequence[int]) -> list[int]:
-        """Places of the tokens that are not special; of all, where there are no others."""
+        """Return the places of the tokens that are not special; all, if there are no others."""
         return [place for place, token in enumerate(tokens) if token not in self.special] or list(range(len(tokens)))
 
 
 class TokenPlaces:
-    """Where a tokenizer's tokens lie in a text.
+    """Offsets of a tokenizer's tokens in a text.
 
     Args:
         definition: the tokenizer as JSON (`tokenizer.json`).
@@ -83,7 +83,7 @@ class TokenPlaces:
         self._tokenizer = _tokenizer(definition)
 
     def of(self, text: str) -> list[tuple[int, int]]:
-        """The characters [start, end) of each token, in order; special tokens are none of the text's."""
+        """Return the characters [start, end) of each token, in order; special tokens are left out."""
         return self._tokenizer.encode(text, add_special_tokens=False).offsets
 
 

@@ -1,4 +1,4 @@
-"""One vector for each text, by sentence-transformers with all of a model's own modules: dense, or one of words."""
+"""One vector for each text, by sentence-transformers with all of a model's own modules: dense or sparse."""
 
 import threading
 from collections import deque
@@ -33,7 +33,7 @@ Batch = tuple[Sequence[int], NDArray[np.float32]]
 
 @dataclass(frozen=True, slots=True)
 class TextPrompts:
-    """What is put before a text; None takes the model's own."""
+    """Texts put before queries and documents; None takes the model's own."""
 
     query: str | None = None
     document: str | None = None
@@ -90,12 +90,12 @@ class TextVectors:
 
     @property
     def most_tokens(self) -> int | None:
-        """Tokens that are read of a text; None for all."""
+        """Return the most tokens read of a text; None for all."""
         most: int | None = self._cut.most
         return most
 
     def of_documents(self, texts: Sequence[str]) -> Iterator[Batch]:
-        """The texts' vectors, as places in `texts` with an array of shape (places, d); longer texts come first."""
+        """Yield the vectors, as places in `texts` with an array of shape (places, d); longer texts come first."""
         self._cut.count = 0
         order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
         batches = [order[start : start + self._batch] for start in range(0, len(order), self._batch)]
@@ -114,11 +114,11 @@ class TextVectors:
                 yield under_way.popleft().result()
 
     def texts_cut(self) -> int:
-        """Texts of the last `of_documents` that have more tokens than are read."""
+        """Return how many texts of the last `of_documents` were truncated."""
         return self._cut.count
 
     def of_query(self, text: str) -> NDArray[np.float32]:
-        """The query's vector, shape (d,)."""
+        """Return the query's vector, shape (d,)."""
         vector: NDArray[np.float32] = self._encoded("query", [text])[0]
         return vector
 
@@ -130,7 +130,7 @@ class TextVectors:
 
 
 class _CountOfCut:
-    """Counts texts with more tokens than a model reads; reads with one thread at a time."""
+    """Counter of texts that a model truncates; tokenizes in one thread at a time."""
 
     def __init__(self, model: "SentenceTransformer | SparseEncoder") -> None:
         self.most = model.max_seq_length
@@ -139,8 +139,6 @@ class _CountOfCut:
         self._lock = threading.Lock()
 
     def counting(self, preprocess: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-        """`preprocess`, counting."""
-
         def counted(inputs: Sequence[Any], prompt: str | None = None, **options: Any) -> dict[str, Any]:
             with self._lock:
                 features = preprocess(inputs, prompt=prompt, **options)
@@ -161,7 +159,7 @@ class _CountOfCut:
 
 
 def _prompts(own: Mapping[str, str | None], asked: TextPrompts) -> dict[Literal["query", "document"], str | None]:
-    """What is put before queries and documents; None where the library's choice is right.
+    """Return the prompts of queries and documents; None where the library's choice is right.
 
     The library takes a model's prompt `document` though it be empty, and `passage` with what is in it stays unread.
     """

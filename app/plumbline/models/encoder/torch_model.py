@@ -67,7 +67,7 @@ class TorchModel:
         return vectors
 
     def _find_position_offset(self) -> None:
-        """Positions count from 0 in most models, and behind the padding's in RoBERTa's kin."""
+        """Find the first position: 0 in most models, after the padding's in RoBERTa's kin."""
         texts = [list(tokens) for tokens in self.reader.read(PROBE).tokens]
         for offset in (0, (getattr(self.network.config, "pad_token_id", None) or 0) + 1):
             self.position_offset = offset
@@ -86,7 +86,7 @@ class TorchModel:
 
 
 def load_sentence_transformer(files: ModelFiles) -> "SentenceTransformer":
-    """The model as its library loads it.
+    """Load a dense model by its library.
 
     Raises:
         TierFailure: `not_installed`.
@@ -96,7 +96,7 @@ def load_sentence_transformer(files: ModelFiles) -> "SentenceTransformer":
 
 
 def load_sparse_encoder(files: ModelFiles) -> "SparseEncoder":
-    """A model whose vectors have a number for each word it knows, nearly all 0, as its library loads it.
+    """Load a model whose vectors have a number for each word it knows, nearly all 0.
 
     Raises:
         TierFailure: `not_installed`.
@@ -106,7 +106,7 @@ def load_sparse_encoder(files: ModelFiles) -> "SparseEncoder":
 
 
 def compute_in_callers_threads() -> None:
-    """From now on a pass of PyTorch's on the CPU runs in the thread that asks for it, everywhere in this process.
+    """Make PyTorch on the CPU compute in the calling thread, everywhere in this process.
 
     Threads that work on texts of their own need half the processor time of as many within a pass: those wait for each
     other at every layer.

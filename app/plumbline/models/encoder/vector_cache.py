@@ -16,7 +16,7 @@ _OVERHEAD_BYTES = 300
 
 
 class VectorCache:
-    """Not safe for several threads; who shares it holds a lock.
+    """LRU cache of vectors. Not thread-safe: callers hold a lock.
 
     Args:
         max_bytes: 0 keeps nothing.
@@ -37,7 +37,7 @@ class VectorCache:
         return found
 
     def put(self, key: bytes, vectors: HalfVectors) -> None:
-        """Keeps them, unless they alone are more than there may be."""
+        """Add vectors, unless they alone exceed the bound."""
         size = vectors.nbytes + _OVERHEAD_BYTES
         if size > self._max_bytes or key in self._kept:
             return
@@ -48,8 +48,8 @@ class VectorCache:
             self.bytes -= gone.nbytes + _OVERHEAD_BYTES
 
 
-def key_of(tokens: Sequence[int], scope: bytes) -> bytes:
-    """The same for the same tokens and scope alone: what one caller had encoded is not sooner there for another.
+def make_key(tokens: Sequence[int], scope: bytes) -> bytes:
+    """Return a key that is equal for equal tokens and scope only: callers cannot probe each other's texts by timing.
 
     Args:
         tokens: of one text.
@@ -62,14 +62,14 @@ _LITTLE_ENDIAN = np.dtype("<f2")
 
 
 class VectorStore(Protocol):
-    """Bytes by key; what goes wrong with it does not raise, it finds nothing."""
+    """Bytes by key; errors are misses."""
 
     async def get_many(self, keys: Sequence[str]) -> dict[str, bytes]:
-        """The values that are there."""
+        """Return the values that are there."""
         ...
 
     async def put_many(self, values: Mapping[str, bytes]) -> None:
-        """Keeps the values, if that can be done."""
+        """Store the values, if possible."""
         ...
 
 
@@ -81,14 +81,14 @@ class StoredVectors:
         self._writing: set[asyncio.Task[None]] = set()
 
     async def get(self, keys: Sequence[bytes]) -> dict[bytes, HalfVectors]:
-        """Those of the keys that are kept."""
+        """Return the stored vectors of the keys."""
         if not keys:
             return {}
         found = await self._store.get_many([key.hex() for key in keys])
         return {bytes.fromhex(key): _read(value) for key, value in found.items()}
 
     def keep(self, vectors: Mapping[bytes, HalfVectors]) -> None:
-        """Has them written; nobody waits for it."""
+        """Store vectors in the background."""
         if vectors:
             values = {key.hex(): _written(each) for key, each in vectors.items()}
             task = asyncio.get_running_loop().create_task(self._store.put_many(values))

@@ -1,4 +1,4 @@
-"""Threads for long computations that everything else in the process goes before."""
+"""Threads of low priority for long computations."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ _NICENESS = 10
 
 
 class WorkThreads:
-    """So many threads that each run `work` until it returns."""
+    """`count` threads that each run `work` until it returns."""
 
     def __init__(self, count: int, work: Callable[[], None]) -> None:
         self.threads = [
@@ -28,13 +28,13 @@ class WorkThreads:
             thread.start()
 
     def join(self) -> None:
-        """Waits until all have returned."""
+        """Wait until all have returned."""
         for thread in self.threads:
             thread.join()
 
 
 def in_background(work: Callable[[], None]) -> None:
-    """Runs `work` behind everything else; for a thread that does nothing else, as there is no way back on Linux."""
+    """Run `work` at low priority; for a dedicated thread, as there is no way back on Linux."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
@@ -42,7 +42,7 @@ def in_background(work: Callable[[], None]) -> None:
 
 
 def made_in_background(make: Callable[[], T]) -> T:
-    """What `make` returns, or raises, from a thread behind everything else: threads that it starts are behind too."""
+    """Return or raise the outcome of `make` in a low-priority thread; threads that it starts inherit that."""
     made: Future[T] = Future()
 
     def work() -> None:
@@ -57,7 +57,7 @@ def made_in_background(make: Callable[[], T]) -> T:
 
 
 def single_threaded_algebra() -> None:
-    """From now on numpy's products run in the thread that asks for them, everywhere in this process.
+    """Make numpy's products run in the calling thread, everywhere in this process.
 
     Theirs are small, and a pool that waits for the next one by spinning takes the model's cores: 16 ms of them for a
     product of 1 ms.
@@ -66,7 +66,7 @@ def single_threaded_algebra() -> None:
 
 
 def available_cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     if sys.platform == "linux":
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

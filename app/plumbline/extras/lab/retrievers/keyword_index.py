@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.judging.text.words import FUNCTION_CHARACTERS, is_han, tokens_of
+from plumbline.judging.text.words import FUNCTION_CHARACTERS, is_han, split_tokens
 
 if TYPE_CHECKING:
     from tantivy import Schema, Searcher
@@ -49,7 +49,7 @@ def build_tokenizer(language: Language) -> Tokenize:
     stemmed = _english() if language in ("auto", "en") else None
 
     def terms(text: str) -> list[str]:
-        found = [unit for token in tokens_of(text) for unit in _units(token, drops_functions)]
+        found = [unit for token in split_tokens(text) for unit in _units(token, drops_functions)]
         return stemmed(found) if stemmed else found
 
     return terms

@@ -1,1 +1,1 @@
-"""The evidence check: what a judge quotes is searched by us, and a verdict counts for what its evidence allows."""
+"""The evidence check: a judge's quotes are searched in the contexts, and limit what its verdicts count for."""

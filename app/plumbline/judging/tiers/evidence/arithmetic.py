@@ -36,8 +36,8 @@ class Quantity:
 
 
 class Facts:
-    """What a passage states: amounts with their units, dates, times of day (minutes on a dial), and how many items its
-    longest enumeration may have.
+    """Statements of a passage: amounts with their units, dates, times of day (minutes on a dial), and how many items
+    its longest enumeration may have.
     """
 
     def __init__(
@@ -55,21 +55,21 @@ class Facts:
 
     @property
     def units(self) -> Collection[Unit | None]:
-        """The units of the amounts, None for those without one."""
+        """Return the units of the amounts, None for those without one."""
         return self._by_unit.keys()
 
     def within(self, unit: Unit | None, low: float, high: float) -> Sequence[float]:
-        """The amounts of a unit within these bounds, both included, ascending."""
+        """Return the amounts of a unit within these bounds, both included, ascending."""
         values = self._by_unit.get(unit, [])
         return values[bisect_left(values, low) : bisect_right(values, high)]
 
     @cached_property
     def smallest(self) -> Sequence[float]:
-        """The least of the values, ascending, as many as are combined with each other."""
+        """Return the least of the values, ascending, as many as are combined with each other."""
         return heapq.nsmallest(MAX_OPERANDS, self.values)
 
     def has_date(self, date: Date) -> bool:
-        """Whether some date here agrees with it, as `Date.agrees_with` says."""
+        """Return True if a date here shares a part with it, and no part of both differs."""
         parts = (date.year, date.month, date.day)
         told = tuple(part is not None for part in parts)
         if told not in self._told:
@@ -85,7 +85,7 @@ def _only(parts: Iterable[int | None], told: tuple[bool, ...]) -> tuple[int | No
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """What a claim states and is held to."""
+    """Statements of a claim that need evidence."""
 
     quantities: tuple[Quantity, ...]
     dates: tuple[Date, ...]
@@ -110,7 +110,7 @@ _MAX_TERMS = 3
 
 
 def missing(stated: Stated, facts: Facts, *, is_derived: bool) -> Stated:
-    """What the claim states and the facts do not, nor, for a derived claim, yield; falsy when nothing is missing."""
+    """Return what the claim states and the facts neither have nor, for a derived claim, yield; falsy for nothing."""
     # A date that may be read in two ways is two dates at one place.
     had = {(date.start, date.end) for date in stated.dates if _has_date(facts, date)}
     made = sorted(filter(math.isfinite, _made_of(facts))) if is_derived and stated.quantities else []
@@ -123,7 +123,7 @@ def missing(stated: Stated, facts: Facts, *, is_derived: bool) -> Stated:
 
 
 def _has(facts: Facts, quantity: Quantity, made: Sequence[float]) -> bool:
-    """Whether the facts have the amount, or it is among what is made of them, ascending."""
+    """Return True if the facts have the amount, or it is among what is made of them, ascending."""
     if any(_is_meant(quantity, value) for value in _comparable(facts, quantity)):
         return True
     if quantity.others and all(other in facts.values for other in quantity.others):
@@ -138,7 +138,7 @@ def _has(facts: Facts, quantity: Quantity, made: Sequence[float]) -> bool:
 
 
 def _comparable(facts: Facts, quantity: Quantity) -> Iterator[float]:
-    """The evidence's amounts that may be the claim's, in the claim's measure."""
+    """Yield the evidence's amounts that may be the claim's, in the claim's measure."""
     for low, high in _ranges(quantity):
         for unit in facts.units:
             if unit is None or quantity.unit is None or unit == quantity.unit:
@@ -152,7 +152,7 @@ def _comparable(facts: Facts, quantity: Quantity) -> Iterator[float]:
 
 
 def _ranges(quantity: Quantity) -> Iterator[tuple[float, float]]:
-    """Between which amounts the claim's may be meant: little more than is, so that few are compared in vain."""
+    """Yield the ranges in which the claim's amount may be meant; narrow, so that few are compared in vain."""
     value = quantity.value
     near = max(quantity.step, _RELATIVE * max(value, 1.0), _YEAR_TOLERANCE if quantity.is_year else 0.0)
     yield value - near, value + near
@@ -182,7 +182,7 @@ def _is_meant(quantity: Quantity, found: float) -> bool:
 
 
 def _is_near(quantity: Quantity, found: float) -> bool:
-    """Whether the claim's amount is that one as rounded by its digits or as its wording allows."""
+    """Return True if the claim's amount is that one as rounded by its digits or as its wording allows."""
     claimed, step = quantity.value, quantity.step
     is_rounded = step > 1 or step < 1 or not found.is_integer()
     if is_rounded and abs(claimed - found) <= step / 2 * (1 + 1e-6):
@@ -195,7 +195,7 @@ def _is_near(quantity: Quantity, found: float) -> bool:
 
 
 def _made_of(facts: Facts) -> Iterator[float]:
-    """Sums, differences, products, ratios, shares and changes in percent, and means of the facts' amounts."""
+    """Yield sums, differences, products, ratios, shares and changes in percent, and means of the facts' amounts."""
     values = facts.smallest
     yield float(facts.items)
     yield from (float(count) for count in range(2, min(facts.items, _MAX_COUNTED) + 1))
@@ -218,7 +218,7 @@ def _of_two(a: float, b: float) -> Iterator[float]:
 
 
 def _has_date(facts: Facts, date: Date) -> bool:
-    """Whether some date of the evidence agrees with it, and what that one leaves open stands there as a number."""
+    """Return True if a date of the evidence agrees, and what that one leaves open stands there as a number."""
     if all(float(part) in facts.values for part in date.parts) and facts.has_date(date):
         return True
     if date.month is None and date.day is None:

@@ -42,7 +42,7 @@ _MONTHS_IN_YEAR, _DAYS_IN_MONTH, _HALF_DAY_MINUTES = 12, 31, 720
 
 @dataclass(frozen=True, slots=True)
 class Date:
-    """A date as far as it is told: parts that are not are None. Lies at [start:end) of the text."""
+    """A date; parts that are not given are None. Lies at [start:end) of the text."""
 
     year: int | None
     month: int | None
@@ -65,7 +65,7 @@ class Date:
 
 
 def find_dates(text: str, *, lone_months: str = "led") -> tuple[list[Date], str]:
-    """The dates of a casefolded text, and the text with blanks in their place.
+    """Return the dates of a casefolded text, and the text with blanks in their place.
 
     Args:
         lone_months: a month without day or year counts where it is "led" by a word such as "in", or "anywhere".
@@ -94,7 +94,7 @@ def find_dates(text: str, *, lone_months: str = "led") -> tuple[list[Date], str]
 
 
 def find_times(text: str) -> Iterator[tuple[int, tuple[int, int]]]:
-    """Times of day in a casefolded text, in minutes on a dial of twelve hours, each with its place."""
+    """Yield times of day in a casefolded text, in minutes on a dial of twelve hours, each with its place."""
     for match in _TIME.finditer(text):
         hour, minute = int(match["hour"] or match["hour2"]), int(match["minute"] or match["minute2"] or 0)
         yield (60 * hour + minute) % _HALF_DAY_MINUTES, match.span()
@@ -119,7 +119,7 @@ def _number(digits: str | None) -> int | None:
 
 
 def blanked(text: str, spans: Sequence[tuple[int, int]]) -> str:
-    """The text with blanks in place of stretches, which ascend and do not overlap."""
+    """Replace spans, which ascend and do not overlap, by blanks."""
     parts: list[str] = []
     at = 0
     for start, end in spans:

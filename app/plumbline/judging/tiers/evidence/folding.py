@@ -25,7 +25,7 @@ _SPACE = ord(" ")
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A text as it is compared; `origin[i]` is the offset in the original that character i came from.
+    """A text for comparison; `origin[i]` is the offset in the original that character i came from.
 
     `origin` ascends, not strictly: two characters may come from one.
     """
@@ -34,17 +34,17 @@ class View:
     origin: Offsets
 
     def place(self, start: int, end: int) -> tuple[int, int]:
-        """The offsets in the original of the non-empty stretch [start:end) of the view."""
+        """Return the offsets in the original of the non-empty stretch [start:end) of the view."""
         return int(self.origin[start]), int(self.origin[end - 1]) + 1
 
 
 def plain(text: str) -> View:
-    """The text itself."""
+    """Return a view of the text as it is."""
     return View(text, np.arange(len(text), dtype=np.int64))
 
 
 def fold(view: View) -> View:
-    """The view folded: NFKD, case, quote marks, dashes and white space made one, characters that nobody sees dropped.
+    """Fold NFKD, case, quote marks, dashes and white space, and drop hidden characters.
 
     Decomposed character by character, so that composed and decomposed letters meet and each keeps its offset. Linear.
     """
@@ -55,7 +55,7 @@ def fold(view: View) -> View:
 
 
 def without(view: View, cuts: Sequence[tuple[int, int, str]]) -> View:
-    """The view with stretches [start:end) of it replaced, ascending and apart; a replacement comes from its start."""
+    """Replace stretches [start:end) of a view, ascending and apart; a replacement comes from its start."""
     texts: list[str] = []
     at = 0
     for start, end, replacement in cuts:
@@ -117,7 +117,7 @@ _BLANKS = frozenset({"comment", "rule", "pipe"})
 
 
 def strip_markup(view: View) -> View:
-    """The view without markup, the same one when it has none. Linear in its length.
+    """Remove markup from a view; the same one when it has none. Linear in its length.
 
     Gone are emphasis, headings, list marks, block quotes, inline code marks, the targets of links, table pipes and
     alignment rows, HTML tags and citation marks such as [1]; entities become their characters.

@@ -1,10 +1,10 @@
-"""Whether a claim says yes where its evidence says no."""
+"""Negation: a claim that says yes where its evidence says no, or the reverse."""
 
 import re
 from collections import Counter
 from collections.abc import Sequence
 
-from plumbline.judging.text.words import content_words, language_of
+from plumbline.judging.text.words import content_words, detect_language
 
 # What plainly negates, once what only looks like it is taken out.
 _NO_EN = re.compile(
@@ -79,19 +79,19 @@ _TURNING_ZH = re.compile(
 
 
 def is_turned(quote: str, passage: str) -> bool:
-    """Whether two almost equal texts differ in a negation or in a word that turns the sense round, such as "rose"."""
+    """Return True if two almost equal texts differ in a negation or in a word that reverses the sense, as "rose"."""
     return _turns(quote) != _turns(passage)
 
 
 def differs(claim: str, evidence: str) -> bool:
-    """Whether the claim repeats a sentence's words but for a negation that one of them has and the other has not.
+    """Return True if the claim repeats a sentence's words but for a negation that only one of them has.
 
     Both sides must be in one language, and four fifths of the claim's content words stand in the evidence. A claim
     that negates is compared with any negative turn of the evidence; a claim that does not, with a plain negation of
     words that it repeats.
     """
-    language = language_of(claim)
-    if language != language_of(evidence) or language == "other":
+    language = detect_language(claim)
+    if language != detect_language(evidence) or language == "other":
         return False
     said, given = claim.casefold(), evidence.casefold()
     if language == "zh":

@@ -68,7 +68,7 @@ _ROMAN = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
 
 
 def english_value(numeral: str) -> float:
-    """What a match of `ENGLISH_NUMERAL` is worth: "two hundred and five thousand" 205,000, "nineteen eighty" 1980."""
+    """Return the value of an `ENGLISH_NUMERAL`: "two hundred and five thousand" 205,000, "nineteen eighty" 1980."""
     total = current = 0
     last = 0
     for word in re.split(r"[ ,-]+", numeral):
@@ -91,14 +91,14 @@ def english_value(numeral: str) -> float:
 
 
 def english_part(count: str, part: str) -> float:
-    """What "two thirds" is worth."""
+    """Return the value of "two thirds"."""
     named = {"a": 1, "an": 1}
     divisor = _PARTS[part] if part in _PARTS else _PARTS[part.rstrip("s")]
     return (named.get(count) or _ONES.get(count) or int(count)) / divisor
 
 
 def han_value(numeral: str) -> float:
-    """What a match of `HAN_NUMERAL` is worth: 三亿二千万 320,000,000, 二〇二〇 2020."""
+    """Return the value of a `HAN_NUMERAL`: 三亿二千万 320,000,000, 二〇二〇 2020."""
     whole, _, decimals = numeral.partition("点")
     if all(character in _HAN_DIGITS for character in whole):
         value = float("".join(str(_HAN_DIGITS[character]) for character in whole))
@@ -127,7 +127,7 @@ def _positional(numeral: str) -> float:
 
 
 def roman_values(text: str) -> Iterator[float]:
-    """The values of Roman numerals of two letters or more, and of single V and X: "World War II"."""
+    """Yield the values of Roman numerals of two letters or more, and of single V and X: "World War II"."""
     for match in re.finditer(r"\b(?:[IVXLC]{2,8}|[VX])\b", text):
         digits = [_ROMAN[letter] for letter in match.group()]
         pairs = zip(digits, [*digits[1:], 0], strict=True)
@@ -136,7 +136,7 @@ def roman_values(text: str) -> Iterator[float]:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A unit as so many (`factor`) of its dimension's own."""
+    """A unit as a multiple (`factor`) of its dimension's base unit."""
 
     dimension: str
     factor: float

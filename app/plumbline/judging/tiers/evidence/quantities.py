@@ -1,4 +1,4 @@
-"""Numbers, dates, amounts and shares in a text, normalised, so that a claim's can be looked for in its evidence."""
+"""Numbers, dates, amounts and shares in a text, normalised for comparison of a claim with its evidence."""
 
 import re
 from collections.abc import Iterator
@@ -77,7 +77,7 @@ _TWO, _YEAR_DIGITS, _MAX_LIST_MARKS = 2, 4, 200
 
 
 def stated_in_claim(text: str) -> Stated:
-    """The quantities of a claim that evidence must have; "one", "first" and numbers inside names are passed over."""
+    """Return the quantities of a claim that need evidence; "one", "first" and numbers inside names are skipped."""
     text = _LIST_MARK.sub("", _prepared(_APPARATUS.sub(" ", text)))
     text = _SHORT_RANGE.sub(lambda match: f"{match[0][:4]} {match['century']}{match['year']}", text)
     dates, text = find_dates(text)
@@ -88,7 +88,7 @@ def stated_in_claim(text: str) -> Stated:
 
 
 def facts_in(text: str) -> Facts:
-    """All that a passage may be read to state; ambiguous numbers are read in every way."""
+    """Return all that a passage may state; ambiguous numbers are read in every way."""
     prepared = _prepared(text)
     dates, rest = find_dates(prepared, lone_months="anywhere")
     times = frozenset(minutes for minutes, _ in find_times(prepared))
@@ -105,7 +105,7 @@ def facts_in(text: str) -> Facts:
 
 
 def same_numbers(quote: str, passage: str) -> bool:
-    """Whether every number of the quote, digits or words, stands in the passage."""
+    """Return True if every number of the quote, digits or words, stands in the passage."""
     wanted, found = facts_in(quote), facts_in(passage)
     return wanted.values <= found.values
 
@@ -156,7 +156,7 @@ def _digits(text: str, *, in_claim: bool) -> Iterator[Quantity]:
 
 
 def _words(text: str, *, in_claim: bool) -> Iterator[Quantity]:
-    """Amounts written with words; those without a fixed number ("dozens") are none."""
+    """Yield amounts written with words; those without a fixed number ("dozens") are none."""
     yield from _english(text, in_claim=in_claim)
     yield from _han(text, in_claim=in_claim)
     if not in_claim:
@@ -183,7 +183,7 @@ def _english(text: str, *, in_claim: bool) -> Iterator[Quantity]:
 
 
 def _implied(text: str) -> Iterator[Quantity]:
-    """What words such as "half", "twice" and "third" and fractions come to; a claim that has them is not held to it."""
+    """Yield the values of fractions and of words such as "half", "twice" and "third"; claims are not held to them."""
     for match in ENGLISH_PART.finditer(text):
         yield from _share(english_part(match["count"], match["part"]))
     for word in re.findall(r"[a-z-]{3,12}", text):
@@ -250,7 +250,7 @@ def _unit_before(text: str, start: int) -> Unit | None:
 
 
 def _is_in_name(text: str, start: int, end: int) -> bool:
-    """Whether letters are joined to the number: COVID-19, F-16, 3D; a hash of a name is not a quantity."""
+    """Return True if letters are joined to the number: COVID-19, F-16, 3D; a hash of a name is not a quantity."""
     before, after = text[max(0, start - 2) : start], text[end : end + 2]
     if before and ((before[-1].isascii() and before[-1].isalpha()) or before[-1] in "_#"):
         return not before.endswith(("$", "rmb", "usd"))

@@ -25,24 +25,24 @@ _EDGES = " \"'.,;:!?()[]-。，、；：！？"
 
 
 class Quote:
-    """A quote in the forms that it is looked for in."""
+    """A quote in the forms in which it is searched."""
 
     def __init__(self, text: str) -> None:
         self.text = text.strip()
 
     @cached_property
     def folded(self) -> tuple[str, ...]:
-        """Folded, then without marks at its edges too."""
+        """Return it folded, then without marks at its edges too."""
         return _forms(plain(self.text))
 
     @cached_property
     def bare(self) -> tuple[str, ...]:
-        """The same without markup."""
+        """Return the folded forms without markup."""
         return _forms(strip_markup(plain(self.text)))
 
     @cached_property
     def parts(self) -> tuple[str, ...]:
-        """What stands between its ellipses; () when it has none, or parts too short to tell a place by."""
+        """Return the parts between its ellipses; () without any, or if a part is too short to tell a place by."""
         if len(self.text) > _MAX_PARTED_CHARACTERS:
             return ()
         parts = [part.strip(_EDGES) for part in _ELLIPSIS.split(self.text)][:_MAX_PARTS]
@@ -56,7 +56,7 @@ def _forms(view: View) -> tuple[str, ...]:
 
 
 def says_something(quote: str) -> bool:
-    """Whether the text has content, and enough of it to tell a place by."""
+    """Return True if the text has enough content to tell a place by."""
     letters = [character for character in quote if character.isalnum()]
     if not has_content(quote):
         return False
@@ -88,7 +88,7 @@ _LONGEST_WORD = 40
 
 @dataclass(frozen=True, slots=True)
 class Aligned:
-    """A stretch [start:end) of the view, widened to whole words, and its likeness to the quote in [90, 100]."""
+    """A stretch [start:end) of the view, widened to whole words, and its similarity to the quote in [90, 100]."""
 
     start: int
     end: int
@@ -96,13 +96,13 @@ class Aligned:
 
 
 class Aligner:
-    """Aligns quotes with one text. Only the regions where the quote's rarest words gather are compared."""
+    """Fuzzy aligner of quotes with one text. Only the regions where the quote's rarest words gather are compared."""
 
     def __init__(self, view: View) -> None:
         self._text = view.text
 
     def align(self, quote: str) -> list[Aligned]:
-        """Stretches that are the quote but for a tenth of its characters, the best first; none for a short quote."""
+        """Return stretches that equal the quote but for a tenth of its characters, best first; () for a short one."""
         if len(quote) < _FUZZY_MIN_CHARACTERS:
             return []
         if len(quote) > len(self._text):
@@ -132,7 +132,7 @@ class Aligner:
         return places
 
     def _shifts(self, quote: str, slack: int) -> list[int]:
-        """Where the quote would start in the text, by most of its words; coarse to `slack` characters."""
+        """Return where the quote would start in the text, by most of its words; coarse to `slack` characters."""
         anchors = [(match.group() + (match[1] or ""), match.start()) for match in _ANCHOR.finditer(quote)]
         known = [(word, at) for word, at in anchors if word in self._places]
         # The rarest words tell most; those that stand everywhere are passed over.

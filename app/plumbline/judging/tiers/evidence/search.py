@@ -1,4 +1,4 @@
-"""Every quote of a judge is searched in the contexts by us."""
+"""Search for a judge's quotes in the contexts."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ _Place = tuple[int, int]
 
 
 class SearchableContext:
-    """A context, its folded forms, and the stretches of it that prove nothing."""
+    """A context, its folded forms, and the stretches of it that are no evidence."""
 
     def __init__(self, text: str, excluded: Sequence[_Place] = (), sentences: Sequence[Sentence] | None = None) -> None:
         self.text = text
@@ -35,11 +35,11 @@ class SearchableContext:
         self._excluded_ends = [end for _, end in self._excluded]
 
     def find_exactly(self, quote: Quote) -> Iterator[_Place]:
-        """Where the quote stands letter for letter, cutting no number."""
+        """Yield where the quote stands letter for letter, cutting no number."""
         yield from self._whole(_occurrences(quote.text, self.text), len(quote.text), None)
 
     def find_folded(self, quote: Quote) -> Iterator[_Place]:
-        """Where it stands after folding, and then without markup on either side."""
+        """Yield where it stands after folding, and then without markup on either side."""
         for form in quote.folded:
             yield from self._whole(_occurrences(form, self._folded.text), len(form), self._folded)
         if self._stripped is self._folded and quote.bare == quote.folded:
@@ -48,7 +48,7 @@ class SearchableContext:
             yield from self._whole(_occurrences(form, self._stripped.text), len(form), self._stripped)
 
     def find_parts(self, quote: Quote) -> Iterator[_Place]:
-        """From the first to the last part of a quote with ellipses, in order and near each other."""
+        """Yield spans from the first to the last part of a quote with ellipses, in order and near each other."""
         if not quote.parts:
             return
         view, (head, *tail) = self._stripped, quote.parts
@@ -63,7 +63,7 @@ class SearchableContext:
                 yield from self._whole(iter((start,)), end - start, view)
 
     def find_nearly(self, quote: Quote) -> Iterator[_Place]:
-        """Where it stands but for slips of the pen, with its numbers, negations and turning words in place."""
+        """Yield where it stands but for typos, with its numbers, negations and turning words in place."""
         wanted = quote.bare[-1]
         if len(wanted) > _MAX_FUZZY_CHARACTERS:
             return
@@ -74,7 +74,7 @@ class SearchableContext:
                 yield from self._whole(iter((aligned.start,)), aligned.end - aligned.start, view)
 
     def is_instruction(self, place: _Place) -> bool:
-        """Whether less than half of what lies there, or nothing that says something, is outside of instructions."""
+        """Return True if less than half of the stretch, or nothing with content, is outside of instructions."""
         start, end = place
         left, at = [], start
         for number in range(bisect_right(self._excluded_ends, start), len(self._excluded)):
@@ -87,7 +87,7 @@ class SearchableContext:
         return at > start and (2 * len(rest.strip()) < end - start or not says_something(rest))
 
     def sentences_around(self, place: _Place, *, reach: int) -> str:
-        """The sentences that the place touches, and `reach` more on either side."""
+        """Return the sentences that the place touches, and `reach` more on either side."""
         sentences = self._sentences
         first = bisect_right(sentences, place[0], key=lambda sentence: sentence.end)
         after = bisect_left(sentences, place[1], key=lambda sentence: sentence.start)
@@ -116,7 +116,7 @@ class SearchableContext:
         return Aligner(self._stripped)
 
     def _whole(self, starts: Iterator[int], length: int, view: View | None) -> Iterator[_Place]:
-        """The places in the context of stretches that begin and end in no number."""
+        """Yield the places of stretches that cut no number."""
         for start in starts:
             place = view.place(start, start + length) if view else (start, start + length)
             if not (_is_inside_number(self.text, place[0]) or _is_inside_number(self.text, place[1])):
@@ -124,7 +124,7 @@ class SearchableContext:
 
 
 class EvidenceSearch:
-    """Searches quotes in the contexts of one sample; a new one for each, for any number of threads.
+    """Search for quotes in the contexts of one sample; safe for any number of threads.
 
     Args:
         contexts: the texts as they were given.
@@ -152,7 +152,7 @@ class EvidenceSearch:
         self._given_index = index
 
     def locate(self, quote: str, cited: Sequence[int]) -> Evidence | None:
-        """The quote where it stands: in the cited contexts first, then in any other; None for an empty quote.
+        """Find a quote in the cited contexts first, then in any other; None for an empty quote.
 
         Looked for as it is, then after folding (NFKD, case, quote marks, dashes, white space, hidden characters), then
         without markup, then part by part around an ellipsis, then by an alignment of at least 0.9 with every number
@@ -171,34 +171,34 @@ class EvidenceSearch:
         return Evidence(named[0] if named else None, quote, None, None, verified=False)
 
     def stands_verbatim(self, quote: str) -> bool:
-        """Whether some context has the quote letter for letter, so that `locate` is quick as a rule."""
+        """Return True if some context has the quote letter for letter, so that `locate` is quick as a rule."""
         wanted = quote.strip()
         return any(wanted in text for text in self.texts)
 
     def stands_in_instruction(self, evidence: Evidence) -> bool:
-        """Whether unverified evidence stands in the contexts after all, but only in what instructs a judge."""
+        """Return True if unverified evidence stands in the contexts, but only in instructions to a judge."""
         if evidence.verified or not self._excluded:
             return False
         return next(self._places(evidence.quote, sorted(self._excluded)), None) is not None
 
     def around(self, evidence: Evidence, *, reach: int) -> str:
-        """The sentences of the context that verified evidence touches, and `reach` more on either side."""
+        """Return the sentences of the context that verified evidence touches, and `reach` more on either side."""
         if evidence.context is None or evidence.start is None or evidence.end is None:
             return ""
         return self._contexts[evidence.context].sentences_around((evidence.start, evidence.end), reach=reach)
 
     def is_excluded(self, context: int, sentence: Sentence) -> bool:
-        """Whether the sentence of a context is an instruction to a judge."""
+        """Return True if the sentence of a context is an instruction to a judge."""
         return context in self._excluded and self._contexts[context].is_instruction((sentence.start, sentence.end))
 
     @cached_property
     def index(self) -> ContextIndex:
-        """The words of the contexts' sentences."""
+        """Return the index of the contexts' words."""
         return self._given_index or ContextIndex([split_sentences(text) for text in self.texts])
 
     @cached_property
     def facts(self) -> Facts:
-        """All numbers of all contexts, instructions to a judge left out."""
+        """Return all numbers of all contexts, instructions to a judge left out."""
         kept = []
         for index, text in enumerate(self.texts):
             at = 0
@@ -212,7 +212,7 @@ class EvidenceSearch:
         return [index for index in dict.fromkeys(cited) if 0 <= index < len(self._contexts)]
 
     def _places(self, quote: str, named: Sequence[int]) -> Iterator[tuple[int, _Place]]:
-        """Every place found, the surest way of finding first."""
+        """Yield every place found, the most exact way of finding first."""
         if not says_something(quote):
             return
         sought = Quote(quote)
@@ -237,7 +237,7 @@ def _occurrences(wanted: str, text: str) -> Iterator[int]:
 
 
 def _is_inside_number(text: str, place: int) -> bool:
-    """Whether a number goes on over this place in the text, its decimals and thousands included."""
+    """Return True if a number continues over this place, its decimals and thousands included."""
     before, after = text[max(0, place - 2) : place], text[place : place + 2]
     if not before or not after:
         return False

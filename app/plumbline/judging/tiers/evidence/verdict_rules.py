@@ -1,9 +1,9 @@
-"""What a claim counts for: the judge's verdict as far as the evidence that we found allows it."""
+"""Rules that limit a judge's verdict to what the evidence found allows."""
 
 from dataclasses import replace
 
 from plumbline.judging.text.verdicts import SUPPORT_BY_VERDICT, Claim, Evidence, Verdict
-from plumbline.judging.text.words import contains_verbatim, content_words, language_of
+from plumbline.judging.text.words import contains_verbatim, content_words, detect_language
 from plumbline.judging.tiers.evidence import negation
 from plumbline.judging.tiers.evidence.arithmetic import missing
 from plumbline.judging.tiers.evidence.quantities import facts_in, stated_in_claim
@@ -27,7 +27,7 @@ _VERBATIM_MIN_WORDS = 3
 
 
 def apply_evidence(claim: Claim, search: EvidenceSearch, *, is_derived: bool) -> Claim:
-    """The claim with the verdict that its evidence allows, and flags that say what is wrong with it.
+    """Return the claim with the verdict that its evidence allows, and flags that say what is wrong with it.
 
     The rules, and what each does to the score: docs/decisions/0003-evidence.md.
 
@@ -49,7 +49,7 @@ def apply_evidence(claim: Claim, search: EvidenceSearch, *, is_derived: bool) ->
 
 
 def doubts(claim: Claim) -> tuple[str, ...]:
-    """The flags of a settled claim that a second look could clear, so that its score might change; () for none."""
+    """Return the flags of a claim that a second look could clear, so that its score might change."""
     doubtful = {MISSING, UNVERIFIED, INSTRUCTION, ACCUSATION}
     if any(flag.startswith(_JUDGE_SAID) for flag in claim.flags):
         doubtful |= {NUMBER, NEGATION}
@@ -65,7 +65,6 @@ def _evidence_flags(claim: Claim, search: EvidenceSearch) -> tuple[str, ...]:
 
 
 def _compared(claim: Claim, found: list[Evidence], search: EvidenceSearch, *, is_derived: bool) -> Claim:
-    """The claim after its numbers and its negation were compared with the evidence found."""
     if is_derived and len(found) == len(claim.evidence):
         claim = _flagged(claim, DERIVED)
     if any(_agrees(claim, evidence, search) for evidence in found):
@@ -85,13 +84,15 @@ def _compared(claim: Claim, found: list[Evidence], search: EvidenceSearch, *, is
 
 
 def _agrees(claim: Claim, evidence: Evidence, search: EvidenceSearch) -> bool:
-    """Whether the passage has the claim itself, negation and all."""
+    """Return True if the passage has the claim itself, negation and all."""
     passage = search.around(evidence, reach=0)
     return passage == claim.text or contains_verbatim(passage, claim.text)
 
 
 def _is_almost_verbatim(claim: Claim, search: EvidenceSearch) -> bool:
-    """Whether a sentence of a context, no instruction to a judge, repeats the claim with its numbers and negations."""
+    """Return True if a sentence of a context, no instruction to a judge, repeats the claim, numbers and negations
+    included.
+    """
     words = frozenset(content_words(claim.text))
     if len(words) < _VERBATIM_MIN_WORDS:
         return False
@@ -101,7 +102,7 @@ def _is_almost_verbatim(claim: Claim, search: EvidenceSearch) -> bool:
     if match.is_verbatim:
         return True
     sentence = match.sentence.text
-    if language_of(sentence) != language_of(claim.text) or negation.is_turned(claim.text, sentence):
+    if detect_language(sentence) != detect_language(claim.text) or negation.is_turned(claim.text, sentence):
         return False
     return not missing(stated_in_claim(claim.text), facts_in(sentence), is_derived=False)
 
