@@ -23,7 +23,7 @@ from plumbline.cli.serve import DrainingServer, connections_within_descriptors
 from tests.running.edge_app import in_thread
 
 GET = b"GET /quick HTTP/1.1\r\nHost: a\r\n\r\n"
-PROMPT = ConnectionTimeouts(head_seconds=0.3, taking_seconds=0.3)
+PROMPT = ConnectionTimeouts(head_seconds=0.3, send_seconds=0.3)
 
 
 def small_app(told: threading.Semaphore) -> FastAPI:
@@ -158,7 +158,7 @@ def test_whoever_takes_no_answer_is_left_and_the_answer_ends() -> None:
 
 
 def test_a_slow_reader_keeps_its_answer() -> None:
-    timeouts = ConnectionTimeouts(head_seconds=0.3, taking_seconds=1.5)
+    timeouts = ConnectionTimeouts(head_seconds=0.3, send_seconds=1.5)
     with serving(timeouts) as port, connected(port, GET.replace(b"quick", b"endless")) as connection:
         for _ in range(20):
             assert len(connection.recv(65_536)) > 0

@@ -1,7 +1,8 @@
-"""Connections of `plumbline serve`: bounded in number, and those that are waited for in time.
+"""Connections of `plumbline serve`: a bound on their number, and timeouts for slow clients.
 
-uvicorn waits for ever for the head of a first request (Slowloris) and for a caller to take an answer; what of a body is
-read, and how fast, is the edge's.
+uvicorn bounds keep-alive, but waits for ever for the head of a first request (Slowloris) and for a client to receive a
+response. Its `limit_concurrency` refuses new connections, where here the longest-idle ones make room. Request bodies
+have a timeout at the edge.
 """
 
 import asyncio
@@ -13,34 +14,34 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-# Of an answer that is waited with: what must be taken in the time.
+# Bytes of a response that a client must receive in the time.
 _TAKEN_BYTES: Final = 16_384
-# Those let go at one time when there are too many: looking for them takes as long as for one.
-_LET_GO_SHARE: Final = 16
+# Part of the connections that is closed when there are too many: finding them takes as long as finding one.
+_CLOSED_SHARE: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionTimeouts:
-    """How long is waited for callers.
+    """Timeouts of a connection, and the bound on all.
 
     Args:
-        head_seconds: for the whole head of a request, and for the rest of a body behind its answer.
-        taking_seconds: for the next 16,384 bytes of an answer to be taken.
-        max_connections: at one time. Beyond them those go that were waited for longest, and when none is, the new one.
+        head_seconds: for the whole head of a request, and for the rest of a body after its response.
+        send_seconds: for the client to receive the next 16,384 bytes of a response.
+        max_connections: beyond them the longest-idle ones are closed; the new one, if none is idle.
     """
 
     head_seconds: float = 15.0
-    taking_seconds: float = 120.0
+    send_seconds: float = 120.0
     max_connections: int = 2_048
 
 
 class TimeoutProtocol(H11Protocol):
-    """A connection that knows since when its caller is waited for."""
+    """Connection that knows since when it waits for its client."""
 
     def __init__(self, *, timeouts: ConnectionTimeouts, server_state: ServerState, **given: Any) -> None:
         super().__init__(server_state=server_state, **given)
         self._timeouts = timeouts
-        # Of the answer that its caller has not taken, as it was when last some had been.
+        # Bytes of the response that the client had not received when it last received some.
         self._untaken = 0
         self._has_taken = False
         self._last_cycle: object = None
@@ -48,18 +49,18 @@ class TimeoutProtocol(H11Protocol):
         self.waited_since = self.loop.time()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Takes the connection in; another goes where there are too many."""
+        """Accept the connection; close idle ones if there are too many."""
         super().connection_made(transport)
-        if len(self.connections) > self._timeouts.max_connections and not _let_go(self.server_state, but=self):
+        if len(self.connections) > self._timeouts.max_connections and not _close_idlest(self.server_state, but=self):
             transport.abort()
 
     def resume_writing(self) -> None:
-        """Most of what waited was taken."""
+        """Resume after the client received most of what was buffered."""
         self._has_taken = True
         super().resume_writing()
 
     def send_400_response(self, msg: str) -> None:
-        """As uvicorn does, where nothing was answered yet; a route that goes on with the request finds nobody there."""
+        """Send 400 if no response has started, and let the route see a disconnected client."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             super().send_400_response(msg)
         else:
@@ -68,25 +69,25 @@ class TimeoutProtocol(H11Protocol):
             self.cycle.disconnected = True
             self.cycle.message_event.set()
 
-    def is_waited_for(self) -> bool:
-        """Whether the next step is its caller's: there is no request under way, or an answer to be taken."""
+    def is_idle(self) -> bool:
+        """Return True if the next step is the client's: no request is in flight, or a response is to be received."""
         has_turn = self.conn.our_state in (h11.IDLE, h11.DONE) or self.transport.get_write_buffer_size() > 0
         return has_turn and not self._is_left
 
     def leave(self) -> None:
-        """Ends it at once. A closed one would first wait for what is to be taken."""
+        """Close at once; a normal close would wait for the client to receive the rest."""
         self._is_left = True
         self.transport.abort()
 
     def close_if_stale(self) -> None:
-        """Ends it once it was waited for long enough; to be called about every second."""
+        """Close if a timeout has passed; call it about every second."""
         now, untaken = self.loop.time(), self.transport.get_write_buffer_size()
-        is_new = self.cycle is not self._last_cycle or not self.is_waited_for()
+        is_new = self.cycle is not self._last_cycle or not self.is_idle()
         if is_new or self._was_taken(untaken):
             self.waited_since, self._untaken, self._last_cycle = now, untaken, self.cycle
         self._has_taken = False
         waited = now - self.waited_since
-        if untaken and waited > self._timeouts.taking_seconds:
+        if untaken and waited > self._timeouts.send_seconds:
             self.leave()
         elif not untaken and waited > self._timeouts.head_seconds and not self.transport.is_closing():
             self.timeout_keep_alive_handler()
@@ -97,21 +98,21 @@ class TimeoutProtocol(H11Protocol):
 
 
 def timeout_protocol(timeouts: ConnectionTimeouts) -> type[asyncio.Protocol]:
-    """What uvicorn's `http` takes to make such connections."""
+    """Return a factory of such connections, for uvicorn's option `http`."""
     return cast(type[asyncio.Protocol], partial(TimeoutProtocol, timeouts=timeouts))
 
 
 def close_stale(state: ServerState) -> None:
-    """Ends what was waited for long enough; to be called about every second."""
+    """Close connections whose timeout has passed; call it about every second."""
     for connection in _connections(state):
         connection.close_if_stale()
 
 
-def _let_go(state: ServerState, *, but: TimeoutProtocol) -> bool:
-    """Ends those that were waited for longest; whether there were any."""
-    waiting = [each for each in _connections(state) if each is not but and each.is_waited_for()]
+def _close_idlest(state: ServerState, *, but: TimeoutProtocol) -> bool:
+    """Close the longest-idle connections and return True if there were any."""
+    waiting = [each for each in _connections(state) if each is not but and each.is_idle()]
     waiting.sort(key=lambda each: each.waited_since)
-    for each in waiting[: max(1, len(state.connections) // _LET_GO_SHARE)]:
+    for each in waiting[: max(1, len(state.connections) // _CLOSED_SHARE)]:
         each.leave()
     return bool(waiting)
 

@@ -1,6 +1,7 @@
-"""`plumbline serve`: the HTTP API on one address."""
+"""`plumbline serve`: the HTTP API on one address, by one process or several."""
 
 import argparse
+import asyncio
 import gc
 import os
 import signal
@@ -14,93 +15,159 @@ import structlog
 import uvicorn
 
 from plumbline.cli.connections import ConnectionTimeouts, close_stale, timeout_protocol
-from plumbline.ground.errors import ConfigurationError
+from plumbline.cli.workers import BACKLOG, ParentLink, SharedListener, Supervisor, WorkerOrder, worker_folder
+from plumbline.ground.errors import ConfigurationError, PlumblineError
 from plumbline.ground.settings import Settings, load_settings, unknown_variables
 from plumbline.ground.telemetry import configure_logging
-from plumbline.service.access.access import is_loopback
+from plumbline.service.access.access import build_access, is_loopback
+from plumbline.service.worker_share import WorkerShare
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
-_BACKLOG = 2048
 _AUTO, _EVERY_ADDRESS = "auto", "0.0.0.0"  # noqa: S104
-# Files, and connections to judges and databases, beside those of callers.
+# For files, and connections to judges and databases.
 _OTHER_DESCRIPTORS = 512
 _TICKS_A_SECOND = 10
+# Of connections that one of several workers takes at a time: a burst is spread over them.
+_ACCEPTED_A_TURN = 4
+_MOST_WORKERS = 64
+_USAGE_ERROR = 2
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def add_command(commands: "Commands") -> None:
-    """Adds `serve` to the parser."""
+    """Add `serve` to the parser."""
     serve = commands.add_parser("serve", help="serve the HTTP API; settings come from PLUMBLINE_* variables")
     serve.add_argument(
         "--host",
         default="127.0.0.1",
-        help="address to listen on (default: %(default)s); 'auto': every address where there is a key, else loopback",
+        help="address to listen on (default: %(default)s); 'auto': every address if there is a key, else loopback",
     )
     serve.add_argument("--port", type=int, default=8000, help="port to listen on (default: %(default)s)")
+    serve.add_argument(
+        "--workers", type=_workers, metavar="N", help="processes that serve together (default: PLUMBLINE_WORKERS, or 1)"
+    )
+    # Set by the parent of several workers.
+    serve.add_argument("--worker", type=WorkerOrder.parse, help=argparse.SUPPRESS)
     serve.set_defaults(run=_serve)
 
 
+def _workers(text: str) -> int:
+    if not (text.isdecimal() and 1 <= int(text) <= _MOST_WORKERS):
+        raise argparse.ArgumentTypeError(f"expected a number from 1 to {_MOST_WORKERS}")
+    return int(text)
+
+
 def _serve(options: argparse.Namespace) -> int:
-    # The first process of a container is ended by no signal that it does not handle; loading takes seconds.
+    # The first process of a container ignores signals without a handler; loading takes seconds.
     for each in _SIGNALS:
         signal.signal(each, _end_now)
-    # Seconds of import that the other commands do not pay.
-    from plumbline.main import create_app, end_streams  # noqa: PLC0415
-
+    if options.worker is not None:
+        return _serve_as_worker(options.worker)
     settings = load_settings()
     configure_logging(settings.log_level)
     for line in unknown_variables(os.environ):
         structlog.get_logger().warning("setting_unknown", detail=line)
     host = _host(settings, options.host)
-    app = create_app(settings)
+    count = options.workers or settings.workers
+    if count > 1:
+        return _serve_by_workers(settings, host, options.port, count)
+    server = _build_server(settings, WorkerShare())
+    with listen(host, options.port) as listener:
+        _log_listening(listener)
+        return server.run_on(listener, on_started=lambda: _announce(listener))
+
+
+def _serve_by_workers(settings: Settings, host: str, port: int, count: int) -> int:
+    if os.name != "posix":
+        raise ConfigurationError("several workers need Linux or macOS; serve with --workers 1")
+    with worker_folder(settings.data_dir) as folder, listen(host, port) as listener:
+
+        def on_ready() -> None:
+            _log_listening(listener, workers=count)
+            _announce(listener)
+
+        async def supervise() -> int:
+            supervisor = Supervisor(
+                listener, folder, count=count, drain_seconds=settings.drain_seconds, on_ready=on_ready
+            )
+            return await supervisor.run()
+
+        return asyncio.run(supervise())
+
+
+def _serve_as_worker(order: WorkerOrder) -> int:
+    parent = ParentLink()
+    try:
+        settings = load_settings()
+        configure_logging(settings.log_level, worker=order.number)
+        server = _build_server(settings, order.share)
+    except PlumblineError as error:
+        parent.report_failure(error)
+        return _USAGE_ERROR
+    with SharedListener(fileno=order.listener) as listener:
+        return server.run_on(listener, on_started=parent.report_ready)
+
+
+def _build_server(settings: Settings, share: WorkerShare) -> "DrainingServer":
+    # Seconds of import that the other commands, and the parent of workers, do not pay.
+    from plumbline.main import create_app, end_streams  # noqa: PLC0415
+
+    app = create_app(settings, share=share)
     # What was loaded lives as long as the process. Walking it would stop every request for 0.1 to 0.2 s at times.
     gc.collect()
     gc.freeze()
-    max_connections = connections_within_descriptors(settings.max_connections)
-    with listen(host, options.port) as listener:
+    max_connections = connections_within_descriptors(share.divide(settings.max_connections))
+    return DrainingServer(
         # The access log of uvicorn prints query strings; ours has the route's template instead.
-        server = DrainingServer(
-            uvicorn.Config(
-                app,
-                # Where uvloop is installed uvicorn would take it. It saves nothing here (docs/decisions/0005), and does
-                # not try the addresses of a judge beside one another.
-                loop="asyncio",
-                http=timeout_protocol(ConnectionTimeouts(max_connections=max_connections)),
-                # No route speaks it, and nothing at the edge would look at it.
-                ws="none",
-                access_log=False,
-                log_config=None,
-                server_header=False,
-                timeout_graceful_shutdown=settings.drain_seconds,
-            ),
-            on_shutdown=lambda: end_streams(app),
-        )
-        bound_host, bound_port = listener.getsockname()[:2]
-        structlog.get_logger().info("listening", host=bound_host, port=bound_port)
-        server.run(sockets=[listener])
-    return 0 if server.started else 1
+        uvicorn.Config(
+            app,
+            # Where uvloop is installed uvicorn would take it. It saves nothing here (docs/decisions/0005), and does
+            # not try the addresses of a judge in parallel.
+            loop="asyncio",
+            http=timeout_protocol(ConnectionTimeouts(max_connections=max_connections)),
+            # No route speaks it, and nothing at the edge would look at it.
+            ws="none",
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            backlog=BACKLOG if share.count == 1 else _ACCEPTED_A_TURN,
+            timeout_graceful_shutdown=settings.drain_seconds,
+        ),
+        on_shutdown=lambda: end_streams(app),
+    )
 
 
 def _end_now(*_: object) -> None:
     sys.exit(0)
 
 
+def _log_listening(listener: socket.socket, **fields: object) -> None:
+    host, port = listener.getsockname()[:2]
+    structlog.get_logger().info("listening", host=host, port=port, **fields)
+
+
+def _announce(listener: socket.socket) -> None:
+    """Print where to find the service, for people."""
+    host, port = listener.getsockname()[:2]
+    name = {_EVERY_ADDRESS: "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
+    sys.stderr.write(f"Plumbline: http://{name}:{port}   API documentation: http://{name}:{port}/docs\n")
+
+
 def _host(settings: Settings, host: str) -> str:
-    """The address to listen on; beyond loopback only where callers are checked.
+    """Return the address to listen on; beyond loopback only if callers are authenticated.
 
     Raises:
-        ConfigurationError: saying the three ways on.
+        ConfigurationError: with the three ways to allow it.
     """
-    from plumbline.service.access.access import build_access  # noqa: PLC0415
-
     if settings.allow_anonymous or is_loopback(host) or build_access(settings).keyring.has_open_key():
         return _EVERY_ADDRESS if host == _AUTO else host
     if host == _AUTO:
         structlog.get_logger().warning(
             "listening_on_loopback_alone",
-            detail="there is no key: make one with 'plumbline keys create NAME' or set PLUMBLINE_API_KEYS, start again",
+            detail="there is no key: create one with 'plumbline keys create NAME' or set PLUMBLINE_API_KEYS, and "
+            "restart",
         )
         return "127.0.0.1"
     raise ConfigurationError(
@@ -111,38 +178,53 @@ def _host(settings: Settings, host: str) -> str:
 
 
 class DrainingServer(uvicorn.Server):
-    """Ends with exit code 0 at the first signal, once answers under way are given; at the second waits for none.
+    """Server with graceful shutdown: exit code 0 at the first signal, after answers in flight; a second ends the wait.
 
-    Says that it shuts down before it waits: some answers go on for as long as somebody listens. uvicorn tells the app
-    only afterwards.
+    Calls `on_shutdown` before it waits: event streams last as long as their readers, and uvicorn tells the app only
+    afterwards.
     """
 
     def __init__(self, config: uvicorn.Config, *, on_shutdown: Callable[[], None]) -> None:
         super().__init__(config)
         self._on_shutdown = on_shutdown
+        self._on_started: Callable[[], None] | None = None
+
+    def run_on(self, listener: socket.socket, *, on_started: Callable[[], None]) -> int:
+        """Serve until a signal; return the exit code. `on_started` is called once requests are served."""
+        self._on_started = on_started
+        try:
+            self.run(sockets=[listener])
+        except SystemExit as end:
+            # uvicorn raises the signals that ended it again, for the handlers that were there before.
+            return int(end.code or 0)
+        return 0 if self.started else 1
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and tell."""
+        await super().startup(sockets)
+        if self._on_started is not None and self.started:
+            self._on_started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """As uvicorn does, after `on_shutdown`."""
+        """Shut down, after `on_shutdown`."""
         self._on_shutdown()
         await super().shutdown(sockets)
-        # uvicorn raises them again once it has ended, and the process would seem to have been killed.
-        self._captured_signals.clear()
 
     async def on_tick(self, counter: int) -> bool:
-        """As uvicorn does; ends connections that were waited for long enough."""
+        """Close stale connections each second."""
         if counter % _TICKS_A_SECOND == 0:
             close_stale(self.server_state)
         return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """As uvicorn does; the second signal, of either kind, ends the wait."""
+        """Stop; at a second signal, of either kind, without waiting."""
         if self.should_exit:
             self.force_exit = True
         super().handle_exit(sig, frame)
 
 
 def connections_within_descriptors(wanted: int) -> int:
-    """How many connections there can be; the process gets descriptors for those wanted, as far as it may have them."""
+    """Return how many connections are possible, after raising the limit of open files for them as far as allowed."""
     import resource  # noqa: PLC0415 - not on every system
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -161,18 +243,18 @@ def connections_within_descriptors(wanted: int) -> int:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens there.
+    """Return a listening socket.
 
     Raises:
-        ConfigurationError: the address cannot be had.
+        ConfigurationError: the address is not available.
     """
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
     except (OSError, OverflowError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ConfigurationError(f"cannot listen on {host} port {port}: {reason}") from error
-    # Connections take it from here. asyncio sets it on sockets that it makes itself; without it an answer in two
-    # pieces, head and body, waits 40 ms for the caller to acknowledge the first.
+    # Connections inherit it. asyncio sets it on sockets that it makes itself; without it an answer in two pieces, head
+    # and body, waits 40 ms for the caller to acknowledge the first.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener

@@ -91,6 +91,12 @@ class Settings(BaseSettings):
         le=600,
         description="Seconds in which a body must have arrived; of one with the rows of a job, the next 16,384 bytes.",
     )
+    workers: int = Field(
+        default=1,
+        ge=1,
+        le=64,
+        description="Processes of `plumbline serve`: they share budgets and caches, and divide limits on concurrency.",
+    )
     drain_seconds: int = Field(
         default=20, ge=1, le=600, description="Seconds that answers under way get at SIGTERM; then they are 503."
     )

@@ -24,13 +24,21 @@ _MAX_FRAMES = 30
 _MAX_CAUSES = 5
 
 
-def configure_logging(level: str) -> None:
-    """Sends events of this level and above to standard error: JSON lines, or a readable form on a terminal.
+def configure_logging(level: str, **fields: object) -> None:
+    """Send events of this level and above to standard error: JSON lines, or a readable form on a terminal.
 
     What libraries log through `logging` takes the same form.
+
+    Args:
+        fields: of every event of this process.
     """
+
+    def add_fields(_: object, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+        return {**event, **fields}
+
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
+        *([add_fields] if fields else []),
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]

@@ -18,7 +18,6 @@ _DIVIDED: Final = (
     "job_concurrency",
     "llm_max_concurrency",
     "max_concurrent_requests",
-    "max_connections",
 )
 
 

@@ -1,1 +1,1 @@
-"""What the service counts of itself, for Prometheus. Labels have values of ours alone: no caller can make a series."""
+"""Metrics for Prometheus. Label values are ours alone: no caller can create a series."""

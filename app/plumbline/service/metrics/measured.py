@@ -1,4 +1,4 @@
-"""Every metric that is counted as things happen, in a registry of one service; `docs/observability.md` lists them."""
+"""Metrics that are counted as things happen; `docs/observability.md` lists them."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -13,16 +13,19 @@ _REQUEST_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0
 # Tier lexical takes a millisecond, a judge seconds, a row of a job up to five minutes.
 _TIER_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 60, 300)
 _CALL_SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 7.5, 10, 15, 20, 30, 60, 120, 300)
+# A mode of prometheus_client, for gauges of several processes.
+LIVE_SUM: Final = "livesum"
 _LAG_SECONDS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
 
 
 class Measured:
-    """The metrics. What can be known beforehand of their labels is there from the start, at 0: the first failure of a
-    kind is then an increase, which it would not be of a series that begins with it.
+    """The metrics of one process. Series with known labels start at 0: the first failure is then an increase.
+
+    Gauges are summed over the live processes that serve together.
 
     Args:
-        tiers: their names.
-        row_statuses: how rows of jobs can end.
+        tiers: names of the tiers.
+        row_statuses: final states of rows of jobs.
     """
 
     def __init__(self, registry: CollectorRegistry, *, tiers: Sequence[str], row_statuses: Sequence[str]) -> None:
@@ -40,7 +43,10 @@ class Measured:
             registry=registry,
         )
         self.requests_under_way = Gauge(
-            "plumbline_http_requests_in_progress", "Requests that are being answered.", registry=registry
+            "plumbline_http_requests_in_progress",
+            "Requests that are being answered.",
+            registry=registry,
+            multiprocess_mode=LIVE_SUM,
         )
         self.tier_attempts = Counter(
             "plumbline_tier_attempts",
@@ -124,7 +130,10 @@ class Measured:
             "plumbline_job_chunks_begun", "Chunks of jobs that this process leased.", registry=registry
         )
         self.chunks_under_way = Gauge(
-            "plumbline_job_chunks_under_way", "Chunks of jobs that this process works on.", registry=registry
+            "plumbline_job_chunks_under_way",
+            "Chunks of jobs that this process works on.",
+            registry=registry,
+            multiprocess_mode=LIVE_SUM,
         )
 
     def _begin_at_zero(self, tiers: Sequence[str], row_statuses: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Counts what the parts tell of their work, and writes it down as Prometheus reads it."""
+"""Count events of the service and write them as a page for Prometheus; one page for several processes."""
 
 import asyncio
 import platform
@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from prometheus_client import CollectorRegistry, Info, ProcessCollector
 from prometheus_client.exposition import choose_encoder, start_wsgi_server
 from prometheus_client.metrics_core import Metric
+from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from plumbline.judging.ports.observation import (
@@ -22,25 +23,25 @@ from plumbline.judging.ports.observation import (
     TierRecord,
 )
 from plumbline.service.metrics.measured import Measured
-from plumbline.service.metrics.parts import EncoderPart, StorePart
+from plumbline.service.metrics.parts import EncoderMetrics, StoreMetrics, WorkerProcesses
 
 _LOOK_SECONDS: Final = 0.25
 
 
 class Page(NamedTuple):
-    """What a scrape is answered."""
+    """Response to a scrape."""
 
     content: bytes
     media_type: str
 
 
 class Metrics:
-    """Counts for one service, in a registry of its own; fulfils `Observer`.
+    """Counts of one service; fulfils `Observer`.
 
     Args:
         version: of the service.
         tiers: their names.
-        row_statuses: how rows of jobs can end.
+        row_statuses: final states of rows of jobs.
         models: provider and name of each chat model that is configured.
         folder: of the counts of all processes that serve together; None for one.
     """
@@ -54,43 +55,53 @@ class Metrics:
         models: Sequence[tuple[str, str]] = (),
         folder: Path | None = None,
     ) -> None:
-        self._registry = CollectorRegistry()
-        self._measured = Measured(self._registry, tiers=tiers, row_statuses=row_statuses)
+        self._counted, read = CollectorRegistry(), CollectorRegistry()
+        self._measured = Measured(self._counted, tiers=tiers, row_statuses=row_statuses)
         for provider, model in models:
             self._measured.judge_calls.labels(provider, model, ANSWERED)
-        ProcessCollector(registry=self._registry)
-        build = Info("plumbline_build", "What runs here.", registry=self._registry)
+        if folder is None:
+            ProcessCollector(registry=read)
+        else:
+            read.register(WorkerProcesses(folder))
+        build = Info("plumbline_build", "Version of the service and of Python.", registry=read)
         build.info({"version": version, "python": platform.python_version()})
-        self._store = StorePart()
-        self._encoder = EncoderPart()
-        self._registry.register(self._store)
-        self._registry.register(self._encoder)
+        self._store = StoreMetrics()
+        read.register(self._store)
+        self._encoder: EncoderMetrics | None = None
+        self._page = _Page(self._counted if folder is None else MultiProcessCollector(None, str(folder)), read)  # type: ignore[no-untyped-call]
 
-    # --- what parts are asked when somebody reads
+    # --- read at a scrape
 
     def watch_encoder(self, encoder: object) -> None:
-        """Has the counts of this sentence encoder read with every page, where it keeps any."""
-        self._encoder.watch(encoder)
+        """Report the counts of this sentence encoder, if it keeps any."""
+        counts = getattr(encoder, "counts", None)
+        if counts is None:
+            return
+        if self._encoder is None:
+            self._encoder = EncoderMetrics(self._counted, counts)
+        else:
+            self._encoder.watch(counts)
 
     async def page(self, accept: str, store: object) -> Page:
-        """All that is counted.
+        """Return all metrics.
 
         Args:
-            accept: the header; OpenMetrics for who asks for it, else Prometheus' own text.
-            store: of jobs, asked how many there are where it can say so, not more often than every few seconds.
+            accept: the header; OpenMetrics if it asks for that, else Prometheus' own text.
+            store: of jobs; its statistics are refreshed every few seconds if it has any.
         """
+        self._update_encoder()
         await self._store.look(store)
         encoder, media_type = choose_encoder(accept)
-        return Page(encoder(_Plain(self._registry)), media_type)
+        return Page(encoder(self._page), media_type)
 
     @contextmanager
     def served(self, host: str, port: int) -> Iterator[int]:
-        """Answers scrapes on a port, which it gives, in a thread; for a process without HTTP. No key is asked for.
+        """Serve scrapes in a thread and yield the port; for a process without HTTP. No key is needed.
 
         Raises:
-            OSError: nobody can listen there.
+            OSError: the address is not available.
         """
-        server, thread = start_wsgi_server(port, host, _Plain(self._registry))
+        server, thread = start_wsgi_server(port, host, self._page)
         try:
             yield server.server_port
         finally:
@@ -99,13 +110,18 @@ class Metrics:
             thread.join()
 
     async def watch_loop(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
-        """Measures how late the event loop turns to what is due, until cancelled."""
+        """Measure the lag of the event loop and update the encoder's metrics, until cancelled."""
         while True:
             due = time.perf_counter() + _LOOK_SECONDS
             await sleep(_LOOK_SECONDS)
             self._measured.loop_lag.observe(max(0.0, time.perf_counter() - due))
+            self._update_encoder()
 
-    # --- what is told
+    def _update_encoder(self) -> None:
+        if self._encoder is not None:
+            self._encoder.update()
+
+    # --- events
 
     @contextmanager
     def request(self, note: RequestRecord) -> Iterator[None]:
@@ -173,13 +189,14 @@ class Metrics:
         self._measured.rows_put_aside.inc()
 
 
-class _Plain(Collector):
-    """A registry without the times at which its series began: they would double the page, and nothing asks for them."""
+class _Page(Collector):
+    """All metrics, without the start times of series: they would double the page, and nothing reads them."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._registry = registry
+    def __init__(self, *sources: Collector) -> None:
+        self._sources = sources
 
     def collect(self) -> Iterator[Metric]:
-        for metric in self._registry.collect():
-            metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
-            yield metric
+        for source in self._sources:
+            for metric in source.collect():
+                metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
+                yield metric
