@@ -1,0 +1,174 @@
+"""`plumbline serve --workers 2`: one service, whichever process answers; what holds for one holds for both together."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from benchmarks.kill_service import environment
+from plumbline.service.access.keys import KEYS_FILE_NAME, Scope, StoredLimits, create_key
+from tests.running.judge_process import JudgeProcess, judge_process, row
+from tests.running.worker_service import WorkerService, is_alive, worker_service
+
+pytestmark = pytest.mark.timeout(120)
+EVALUATIONS = "/v1/evaluations"
+# A call each 0.1 s.
+RPM = 600
+
+
+class Served(NamedTuple):
+    """A service with a judge, and keys of it."""
+
+    service: WorkerService
+    judge: JudgeProcess
+    key: str
+    limited: str
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("workers")
+    keys = [
+        create_key(folder / KEYS_FILE_NAME, name, scopes=list(Scope), limits=limits)
+        for name, limits in (("free", StoredLimits()), ("limited", StoredLimits(requests_per_minute=2)))
+    ]
+    with judge_process(latency_seconds=0.02) as judge:
+        variables = {
+            **environment(judge.base_url, folder),
+            "PLUMBLINE_LLM_RPM": str(RPM),
+            "PLUMBLINE_CACHE_TTL_SECONDS": "60",
+        }
+        with worker_service(variables) as service:
+            yield Served(service.wait_until_ready(), judge, *keys)
+
+
+def sample_of(number: int, tier: str = "llm") -> dict[str, Any]:
+    sample = row(number)
+    return {"id": sample.pop("custom_id"), **sample, "tiers": [tier]}
+
+
+def both_workers(service: WorkerService, path: str, **headers: str) -> list[str]:
+    """Return the bodies of requests that were sent until each worker had answered one."""
+    bodies: list[str] = []
+    before, until = len(service.workers_of(path)), time.monotonic() + 30
+    while len(set(service.workers_of(path)[before:])) < 2:
+        answer = service.get(path, **headers)
+        assert answer.status_code == 200
+        bodies.append(answer.text)
+        assert time.monotonic() < until
+    return bodies
+
+
+def test_both_processes_answer_and_say_so_once_at_the_start(served: Served) -> None:
+    both_workers(served.service, "/readyz")
+
+    port = served.service.of("listening")[0]["port"]
+    assert [line for line in served.service.lines if not line.startswith("{")] == [
+        f"Plumbline: http://127.0.0.1:{port}   API documentation: http://127.0.0.1:{port}/docs\n"
+    ]
+    assert len(set(served.service.pids())) == 2
+    assert {each.get("worker") for each in served.service.events if each["event"] != "listening"} == {1, 2}
+
+
+def test_the_rate_limit_of_a_key_holds_for_all(served: Served) -> None:
+    statuses = [
+        served.service.post(EVALUATIONS, sample_of(number, "lexical"), served.limited).status_code
+        for number in range(8)
+    ]
+
+    assert statuses == [200] * 2 + [429] * 6
+
+
+def test_the_budget_of_the_judge_holds_for_all(served: Served) -> None:
+    before = len(served.service.workers_of(EVALUATIONS))
+    started = time.monotonic()
+
+    with ThreadPoolExecutor(12) as threads:
+        answers = list(
+            threads.map(lambda n: served.service.post(EVALUATIONS, sample_of(n), served.key), range(100, 120))
+        )
+
+    assert [answer.json()["tier"] for answer in answers] == ["llm"] * 20
+    # 20 calls of one each 0.1 s; a process by itself would have needed half as long for its share
+    assert time.monotonic() - started >= 19 * 60 / RPM * 0.9
+    assert set(served.service.workers_of(EVALUATIONS)[before:]) == {1, 2}
+
+
+def test_a_verdict_is_cached_for_all(served: Served) -> None:
+    before = len(served.service.workers_of(EVALUATIONS))
+    answers = 0
+    while len(set(served.service.workers_of(EVALUATIONS)[before:])) < 2 or answers < 4:
+        assert served.service.post(EVALUATIONS, sample_of(7_000), served.key).json()["tier"] == "llm"
+        answers += 1
+        assert answers < 200
+
+    assert served.judge.calls_by_row()[7_000] == 1
+
+
+def test_metrics_are_those_of_all_whichever_process_is_asked(served: Served) -> None:
+    key = {"Authorization": f"Bearer {served.key}"}
+    sent = len(both_workers(served.service, "/version"))
+    name = 'plumbline_http_requests_total{method="GET",route="/version",status="2xx"}'
+
+    pages = both_workers(served.service, "/metrics", **key)
+
+    assert {line for page in pages for line in page.splitlines() if line.startswith(name)} == {f"{name} {sent}.0"}
+    assert all("plumbline_http_requests_in_progress 1.0" in page for page in pages)
+    assert all(page.count("process_resident_memory_bytes ") == 3 for page in pages)
+
+
+def test_a_killed_process_is_replaced_and_no_later_request_is_lost(served: Served) -> None:
+    service = served.service
+    killed = service.pids()[-1]
+
+    os.kill(killed, signal.SIGKILL)
+    service.wait_for(lambda: not is_alive(killed))
+    statuses = [service.get("/healthz").status_code for _ in range(30)]
+    service.wait_for(lambda: len(service.pids()) == 3)
+    both_workers(service, "/readyz")
+
+    assert statuses == [200] * 30
+    assert service.of("worker_died")[0]["pid"] == killed
+
+
+def test_sigterm_lets_requests_in_flight_end_and_leaves_no_process(tmp_path: Path) -> None:
+    key = create_key(tmp_path / KEYS_FILE_NAME, "free", scopes=[Scope.EVALUATE], limits=StoredLimits())
+    with judge_process(latency_seconds=1.5) as judge, worker_service(environment(judge.base_url, tmp_path)) as service:
+        service.wait_until_ready()
+        with ThreadPoolExecutor(8) as threads:
+            asking = [threads.submit(service.post, EVALUATIONS, sample_of(number), key) for number in range(8)]
+            service.wait_for(lambda: len(judge.calls_by_row()) == 8)
+            code = service.end()
+            answers = [each.result() for each in asking]
+
+    assert code == 0
+    assert [answer.json()["tier"] for answer in answers] == ["llm"] * 8
+    assert len(service.pids()) == 2
+    assert not any(map(is_alive, service.pids()))
+    assert not list(tmp_path.glob("*workers-*"))
+
+
+def test_workers_end_with_a_parent_that_is_killed_and_leave_no_verdicts(tmp_path: Path) -> None:
+    variables = {"PLUMBLINE_WARM_UP": "false", "PLUMBLINE_DATA_DIR": str(tmp_path)}
+    with worker_service(variables) as service:
+        service.wait_until_ready()
+
+        code = service.end(signal.SIGKILL)
+
+        assert code == -signal.SIGKILL
+        service.wait_for(lambda: not any(map(is_alive, service.pids())))
+    (left,) = tmp_path.glob("workers-*")
+    with worker_service({**variables, "PLUMBLINE_PROMPTS_DIR": "/nowhere"}) as service:
+        code = service.process.wait(60)
+        service.end()
+
+    assert code == 2
+    assert [line for line in service.lines if line] == [
+        "plumbline: prompt verify_claims/v2.en.toml: cannot be read (No such file or directory)\n"
+    ]
+    assert not left.exists()
