@@ -19,7 +19,7 @@ _POLL_SECONDS = 0.002
 _MOST_SECONDS = 200
 pytestmark = pytest.mark.timeout(_MOST_SECONDS + 40)
 # What takes seconds to import is imported once, and forked for each part
-_LOADED = ["tests.making.score_files", "plumbline.cli.score.score_file", "plumbline.cli.score.here"]
+_LOADED = ["tests.making.score_files", "plumbline.cli.score.score_file", "plumbline.cli.score.local"]
 
 
 @pytest.fixture

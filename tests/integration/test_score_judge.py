@@ -85,7 +85,7 @@ def test_having_spent_what_it_may_a_run_stops_and_goes_on_for_more(
     out, options = tmp_path / "out.jsonl", ("--tiers", "llm", "--quiet", "--concurrency", "2")
 
     assert score(data, "-o", out, *options, "--max-cost", "0.004") == 3
-    assert "higher --max-cost goes on" in capsys.readouterr().err
+    assert "raise --max-cost to resume" in capsys.readouterr().err
     first = judge.calls
     assert 1 <= first < 20
     assert score(data, "-o", out, *options, "--max-cost", "0.004") == 3
@@ -129,7 +129,7 @@ def test_a_service_scores_as_this_process_does(tmp_path: Path) -> None:
 def test_a_service_that_is_away_leaves_rows_and_makes_no_errors_of_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    patient = "plumbline.cli.score.there.AsyncPlumbline"
+    patient = "plumbline.cli.score.remote.AsyncPlumbline"
     monkeypatch.setattr(patient, partial(AsyncPlumbline, retries=Retries(attempts=2, backoff_seconds=0.001)))
     data, out = write_rows(tmp_path / "data.jsonl", [sample_row(0)]), tmp_path / "out.jsonl"
     with served(create_app(plain_settings(), encoder=WordEncoder())) as url:
@@ -139,3 +139,6 @@ def test_a_service_that_is_away_leaves_rows_and_makes_no_errors_of_them(
 
     assert "run the same command again" in capsys.readouterr().err
     assert not out.exists()
+    # A mistyped address is corrected without --restart: no row depends on it
+    with served(create_app(plain_settings(), encoder=WordEncoder())) as right:
+        assert score(data, "-o", out, "--quiet", "--tiers", "lexical", "--url", right) == 0

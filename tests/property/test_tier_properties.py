@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from plumbline.cli.score.inline_executor import InlineExecutor
+from plumbline.ground.concurrency import InlineExecutor
 from plumbline.ground.errors import TierFailure
 from plumbline.judging.text.scores import score
 from plumbline.judging.text.segmented_sample import SegmentedSample

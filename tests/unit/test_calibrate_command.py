@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from plumbline.cli.main import main
-from plumbline.cli.score.inline_executor import InlineExecutor
+from plumbline.ground.concurrency import InlineExecutor
 from plumbline.judging.text.scores import score
 from plumbline.judging.tiers.calibration import CalibrationTable, load_calibrations
 from plumbline.judging.tiers.lexical import MODEL, LexicalTier

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from plumbline.cli.score.inline_executor import InlineExecutor
 from plumbline.extras.calibration.fitting import (
     FloatArray,
     MeasuredAnswers,
@@ -20,6 +19,7 @@ from plumbline.extras.calibration.fitting import (
     folds_of,
     predict,
 )
+from plumbline.ground.concurrency import InlineExecutor
 from plumbline.ground.errors import CalibrationError
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.scores import score

@@ -2,7 +2,7 @@
 
 import pytest
 
-from plumbline.cli.score.inline_executor import InlineExecutor
+from plumbline.ground.concurrency import InlineExecutor
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.text.verdicts import Claim, Judgement, Verdict
 from plumbline.judging.text.words import Language

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plumbline.cli.score.inline_executor import InlineExecutor
+from plumbline.ground.concurrency import InlineExecutor
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.text.segmented_sample import SegmentedSample

@@ -7,7 +7,7 @@ from typing import ParamSpec, TypeVar
 
 import pytest
 
-from plumbline.cli.score.inline_executor import InlineExecutor
+from plumbline.ground.concurrency import InlineExecutor
 from plumbline.judging.scoring import Options, Scorer
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.tiers.cascade import JudgeCascade

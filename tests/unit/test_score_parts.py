@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.cli.score.input_file import InputFile, identified
-from plumbline.cli.score.journal import Journal
-from plumbline.cli.score.output import Output, result_files
-from plumbline.cli.score.run_state import RunState, differences, load_state, save_state
-from plumbline.cli.score.scorers import Budget, Halt, ScorerHere
-from plumbline.cli.score.written_rows import read_written
+from plumbline.cli.score.journal import Journal, read_written
+from plumbline.cli.score.local import LocalScorer
+from plumbline.cli.score.output import RunOutput, RunState, load_state, result_files, save_state
+from plumbline.cli.score.run import Budget, StopSignal
+from plumbline.cli.score.source import InputFile, identify_file
 from plumbline.ground.errors import InvalidInput
 from plumbline.judging.ports.exchange import Usage
 from plumbline.judging.text.sample import Sample
@@ -53,11 +52,11 @@ async def turns() -> None:
 
 
 async def test_rows_come_in_order_and_no_more_are_under_way_than_allowed() -> None:
-    one, halt = GatedScorer(), Halt()
+    one, stop = GatedScorer(), StopSignal()
     done: list[int] = []
 
     async def take() -> None:
-        scored = ScorerHere(one, at_once=3).scored(records(9), halt, Budget(None, halt))
+        scored = LocalScorer(one.score, concurrency=3).scored(records(9), stop, Budget(None, stop))
         async for each in scored:
             done.append(each.row)  # noqa: PERF401 - looked at before the end
 
@@ -73,17 +72,17 @@ async def test_rows_come_in_order_and_no_more_are_under_way_than_allowed() -> No
 
 
 async def test_a_halt_lets_what_is_under_way_finish_and_begins_nothing() -> None:
-    one, halt = GatedScorer(), Halt()
+    one, stop = GatedScorer(), StopSignal()
     done: list[int] = []
 
     async def take() -> None:
-        scored = ScorerHere(one, at_once=3).scored(records(9), halt, Budget(None, halt))
+        scored = LocalScorer(one.score, concurrency=3).scored(records(9), stop, Budget(None, stop))
         async for each in scored:
             done.append(each.row)  # noqa: PERF401 - looked at before the end
 
     taking = asyncio.create_task(take())
     await turns()
-    halt.call("interrupted")
+    stop.set("interrupted")
     one.let(*range(9))
     await taking
 
@@ -94,14 +93,14 @@ async def test_a_halt_lets_what_is_under_way_finish_and_begins_nothing() -> None
 async def test_what_is_spent_ends_the_run_and_an_unknown_price_does_at_once(
     cost: float | None, begun: list[int]
 ) -> None:
-    one, halt = GatedScorer(cost=cost), Halt()
+    one, stop = GatedScorer(cost=cost), StopSignal()
     one.let(*range(9))
 
-    scored = ScorerHere(one, at_once=1).scored(records(9), halt, Budget(1.0, halt))
+    scored = LocalScorer(one.score, concurrency=1).scored(records(9), stop, Budget(1.0, stop))
     done = [each.row async for each in scored]
 
     assert done == one.begun == begun
-    assert halt.is_called == (cost != 0.0)
+    assert stop.is_set == (cost != 0.0)
 
 
 def test_a_line_is_read_back_as_what_was_counted_of_it() -> None:
@@ -152,12 +151,12 @@ def test_a_state_is_kept_whole_and_tells_what_differs(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["x.state"]
 
     other = RunState(InputFile(10, 9, "abd"), {"tiers": ["llm", "lexical"], "threshold": 0.5, "limit": 7})
-    assert differences(state, other) == (
+    assert state.differences(other) == [
         "the input has other content",
         "tiers was llm and is llm,lexical",
         "limit was not given and is 7",
-    )
-    assert differences(state, RunState(InputFile(10, 6, "abc"), state.choices)) == ()
+    ]
+    assert state.differences(RunState(InputFile(10, 6, "abc"), state.choices)) == []
 
 
 def test_a_damaged_state_is_said(tmp_path: Path) -> None:
@@ -170,14 +169,14 @@ def test_a_damaged_state_is_said(tmp_path: Path) -> None:
 def test_an_input_is_known_by_its_content_whatever_its_date(tmp_path: Path) -> None:
     path = tmp_path / "data.jsonl"
     path.write_text("one\n")
-    first = identified(path)
-    assert identified(path, InputFile(first.bytes, first.modified_ns, "not read")).digest == "not read"
-    assert identified(path, InputFile(first.bytes, 1, "read")).digest == first.digest
+    first = identify_file(path)
+    assert identify_file(path, InputFile(first.bytes, first.modified_ns, "not read")).digest == "not read"
+    assert identify_file(path, InputFile(first.bytes, 1, "read")).digest == first.digest
 
 
-def output_of(tmp_path: Path, *, restart: bool = False) -> Output:
+def output_of(tmp_path: Path, *, restart: bool = False) -> RunOutput:
     files = result_files(tmp_path / "out.jsonl")
-    return Output(files, lambda _: RunState(INPUT, {}), restart=restart)
+    return RunOutput(files, lambda _: RunState(INPUT, {}), restart=restart)
 
 
 def test_results_that_were_changed_by_hand_are_not_taken_for_the_runs(tmp_path: Path) -> None:
@@ -209,7 +208,7 @@ def test_a_run_killed_between_its_last_line_and_the_name_of_the_results_is_finis
     with output_of(tmp_path) as output:
         assert output.journal is not None
         output.journal.write(LINE % (0, 0))
-        output.save(output.state.complete(output.journal.size()))
+        save_state(output.state.complete(output.journal.size()), output.files.state)
 
     with output_of(tmp_path) as output:
         assert not output.state.is_complete
@@ -225,3 +224,38 @@ def test_lines_that_nothing_is_known_of_are_left_alone(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="lines of a run that nothing is known of"):
         output_of(tmp_path)
     assert (tmp_path / "out.jsonl.partial").read_bytes() == b"mine\n"
+
+
+STATE_OF_0_1_0 = (
+    b'{"input":{"bytes":10,"modified_ns":5,"digest":"abc"},"choices":{"format":"jsonl","column of answer":["answer"],'
+    b'"context separator":null,"limit":null,"tiers":["lexical"],"judges":null,"samples":1,"escalation":null,'
+    b'"cache":"use","plumbline":"0.1.0","threshold":0.5,"deadline":60.0,"calibration":"0f3c","precision":"float32",'
+    b'"limits of a row":["20"]},"position":[1,20,1],"is_complete":false,"result_bytes":0,"version":1}\n'
+)
+
+
+def test_a_half_made_output_of_another_version_is_refused_in_one_line_that_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "out.jsonl.state").write_bytes(STATE_OF_0_1_0)
+    (tmp_path / "out.jsonl.partial").write_bytes(LINE % (0, 0) + b"\n")
+    files = result_files(tmp_path / "out.jsonl")
+    now = RunState(INPUT, {"tiers": ["lexical"], "plumbline": "9.9"})
+
+    with pytest.raises(InvalidInput) as refused:
+        RunOutput(files, lambda _: now)
+
+    assert str(refused.value) == (
+        "out.jsonl: is half made from something else: plumbline was 0.1.0 and is 9.9; --restart begins anew"
+    )
+    assert (tmp_path / "out.jsonl.partial").read_bytes() == LINE % (0, 0) + b"\n"
+    with RunOutput(files, lambda _: now, restart=True) as output:
+        assert output.state == now
+
+
+def test_a_run_without_a_row_binds_no_later_one(tmp_path: Path) -> None:
+    files = result_files(tmp_path / "out.jsonl")
+    with RunOutput(files, lambda _: RunState(INPUT, {"service": "http://mistyped"})):
+        pass
+    right = RunState(INPUT, {"service": "http://right"})
+
+    with RunOutput(files, lambda _: right) as output:
+        assert output.state == right

@@ -2,14 +2,47 @@
 
 import json
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 if TYPE_CHECKING:
-    from plumbline.cli.score.counts import Standing
+    from plumbline.schemas.batch import BatchSummary
 
 _BAR_PARTS: Final = 1_000
 _BAR_SECONDS: Final = 0.25
 _LINE_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """State of a run at one moment.
+
+    Args:
+        counts: of all written rows, those of earlier parts of the run included.
+        means: mean faithfulness by tier, over the judged rows.
+        rows_now: rows of this part alone; `seconds` is its time.
+        share: of the file that is done, in [0, 1]; None if unknown.
+        share_before: `share` at the start of this part.
+    """
+
+    counts: "BatchSummary"
+    means: dict[str, float]
+    rows_now: int
+    seconds: float
+    share: float | None
+    share_before: float
+
+    @property
+    def rate(self) -> float:
+        """Return the rows a second of this part."""
+        return self.rows_now / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def eta_seconds(self) -> float | None:
+        """Return the seconds left at the rate of this part; None if unknown."""
+        if self.share is None or self.share <= self.share_before:
+            return None
+        return (1.0 - self.share) * self.seconds / (self.share - self.share_before)
 
 
 class _ProgressOutput:
@@ -43,7 +76,7 @@ class ScoreProgress(_ProgressOutput):
         super().__init__(stream, is_quiet=False, total=_BAR_PARTS, bar_format="{postfix}")
         self.every_seconds = _LINE_SECONDS if self.bar is None else _BAR_SECONDS
 
-    def tell(self, standing: "Standing") -> None:
+    def tell(self, standing: Standing) -> None:
         """Report the current state of the run."""
         if self.bar is None:
             if standing.rows_now:
@@ -54,7 +87,7 @@ class ScoreProgress(_ProgressOutput):
             self.bar.n = round(_BAR_PARTS * standing.share)
         self.bar.set_postfix_str(_line(standing), refresh=True)
 
-    def end(self, standing: "Standing", left: str | None) -> None:
+    def end(self, standing: Standing, left: str | None) -> None:
         """Report the end of the run; `left` says why rows are left, None when none are."""
         self.write_event("ended", complete=left is None, left=left, **_fields(standing))
         self.close()
@@ -108,7 +141,7 @@ class LabProgress(_ProgressOutput):
             self.bar.write(line, file=self.bar.fp)
 
 
-def summary_lines(standing: "Standing") -> list[str]:
+def summary_lines(standing: Standing) -> list[str]:
     """Return the summary of a run for a terminal."""
     counts, usage = standing.counts, standing.counts.usage
     means = ", ".join(f"{tier} {mean:.3f}" for tier, mean in standing.means.items()) or "no row has a score"
@@ -124,7 +157,7 @@ def summary_lines(standing: "Standing") -> list[str]:
     return lines
 
 
-def _line(standing: "Standing") -> str:
+def _line(standing: Standing) -> str:
     counts, usage = standing.counts, standing.counts.usage
     eta = standing.eta_seconds
     parts = [
@@ -141,7 +174,7 @@ def _line(standing: "Standing") -> str:
     return " ".join(parts)
 
 
-def _fields(standing: "Standing") -> dict[str, Any]:
+def _fields(standing: Standing) -> dict[str, Any]:
     eta = standing.eta_seconds
     return {
         **standing.counts.model_dump(exclude={"seconds"}),

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any, ParamSpec, TypeVar
 
@@ -21,6 +21,19 @@ class Threads(ThreadPoolExecutor):
         context = copy_context()
         work: Callable[..., Any] = context.run
         return super().submit(work, fn, *args, **kwargs)
+
+
+class InlineExecutor(Executor):
+    """Executor that runs work in the caller's thread: two busy threads would only fight over the interpreter."""
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
+        """Return a finished future with the result or exception of `fn`."""
+        future: Future[T] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
 
 
 async def map_concurrently(

@@ -1,4 +1,4 @@
-"""A whole file of rows scored into a whole file of results, in input order; stops and goes on. Knows no command line.
+"""`plumbline score`: a file of rows into a file of results in input order, resumable.
 
-records -> Scorers (in process, or a service) -> Journal (lines so far, locked) -> the results, under their own name
+request -> source, scorer (local, remote) -> run -> journal -> output -> gates
 """

@@ -1,81 +1,42 @@
 """`plumbline score --engine ray`: many files into a folder of blocks, on a data cluster."""
 
-import argparse
 import sys
-from typing import Final, get_args
+from typing import Final
 
-from plumbline.cli.score.place import evaluation_options
-from plumbline.cli.score.source import named_columns
-from plumbline.extras.cluster.task import BlockFormat, ClusterOutcome, ClusterTask, Progress
-from plumbline.ground.errors import ClusterUnavailable, InvalidInput
-from plumbline.rows.records.columns import ColumnMap
+from plumbline.extras.cluster.task import ClusterOutcome, ClusterTask, Progress
+from plumbline.ground.errors import ClusterUnavailable
+from plumbline.ground.settings import load_settings
+from plumbline.ground.telemetry import configure_logging
 
 _DONE: Final = 0
 _INCOMPLETE: Final = 3
-# What a run on one machine can do and one on many cannot.
-_ALONE: Final = (
-    "url", "limit", "restart", "estimate", "max_cost", "concurrency", "context_separator",
-    "fail_under", "max_degraded", "baseline", "max_drop", "junit", "markdown",
-)  # fmt: skip
 
 
-def score_cluster(options: argparse.Namespace) -> int:
-    """Scores the files that the options name; the exit code.
+def score_on_cluster(task: ClusterTask, *, is_quiet: bool) -> int:
+    """Score the files of a task; return the exit code.
 
     Raises:
-        PlumblineError: what the user can fix.
+        PlumblineError: an error that the user can fix.
     """
-    task = _task(options)
     # Seconds of import
     from plumbline.extras.cluster.ray_engine import score_on_ray  # noqa: PLC0415
-    from plumbline.ground.settings import load_settings  # noqa: PLC0415
-    from plumbline.ground.telemetry import configure_logging  # noqa: PLC0415
 
     configure_logging("ERROR")
     try:
-        outcome = score_on_ray(load_settings(), task, on_progress=None if options.quiet else _tell)
+        outcome = score_on_ray(load_settings(), task, on_progress=None if is_quiet else _report)
     except ClusterUnavailable as error:
         sys.stderr.write(f"plumbline: {error}\n")
         return _INCOMPLETE
-    return _ended(outcome, is_quiet=options.quiet)
+    return _report_end(outcome, is_quiet=is_quiet)
 
 
-def _task(options: argparse.Namespace) -> ClusterTask:
-    given = [name for name in _ALONE if getattr(options, name) not in (None, [], False)]
-    if given:
-        raise InvalidInput(f"--{given[0].replace('_', '-')}: not with --engine; see `plumbline report` for its results")
-    if options.output in (None, "-"):
-        raise InvalidInput("-o: expected a folder for the results")
-    form: BlockFormat = options.out_format or "jsonl"
-    if form not in get_args(BlockFormat):
-        raise InvalidInput(f"--out-format {form}: expected {' or '.join(get_args(BlockFormat))} with --engine")
-    return ClusterTask(
-        paths=tuple(options.data),
-        out_dir=options.output,
-        options=evaluation_options(options),
-        format=options.format,
-        columns=_columns(options),
-        block_format=form,
-        block_rows=options.block_rows,
-        address=options.address,
-        workers=options.workers,
-    )
-
-
-def _columns(options: argparse.Namespace) -> ColumnMap | str | None:
-    whole = named_columns(options)
-    if options.column and whole is None:
-        raise InvalidInput("--column: with --engine name answer and contexts too, or neither")
-    return whole or options.columns
-
-
-def _tell(progress: Progress) -> None:
+def _report(progress: Progress) -> None:
     sys.stderr.write(
         f"plumbline: {progress.blocks_done} of {progress.blocks} blocks, {progress.rows_done} of {progress.rows} rows\n"
     )
 
 
-def _ended(outcome: ClusterOutcome, *, is_quiet: bool) -> int:
+def _report_end(outcome: ClusterOutcome, *, is_quiet: bool) -> int:
     summary = outcome.summary
     if not is_quiet:
         sys.stderr.write(
@@ -85,8 +46,8 @@ def _ended(outcome: ClusterOutcome, *, is_quiet: bool) -> int:
         )
     if outcome.unfinished:
         sys.stderr.write(
-            f"plumbline: {len(outcome.unfinished)} blocks are missing, {outcome.unfinished[0]} first: what scored them "
-            "ended each time; run the same command again to go on\n"
+            f"plumbline: {len(outcome.unfinished)} blocks are missing, {outcome.unfinished[0]} first: their worker "
+            "crashed each time; run the same command again to resume\n"
         )
         return _INCOMPLETE
     return _DONE

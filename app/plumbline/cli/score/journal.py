@@ -1,23 +1,38 @@
-"""The result lines so far, in input order, in a file that one run at a time may write to."""
+"""Journal of a run: its result lines so far, in input order, in a file that one process at a time may write."""
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Final, Self
+from typing import BinaryIO, Final, NamedTuple, Self
 
-from plumbline.cli.score.written_rows import WrittenRow, read_written
+import msgspec
+
 from plumbline.ground.errors import InvalidInput
+from plumbline.ground.files import try_lock
+from plumbline.judging.ports.exchange import Usage
 from plumbline.rows.records.data_file import drop_torn_line
+from plumbline.rows.scored_row import RowStatus, ScoredRow
 
 _LOCK_TRIES: Final = 10
+_OUR_FAULT: Final = 500
+_BUSY: Final = "another run writes to it; wait for it, or name another output"
+
+
+class WrittenRow(NamedTuple):
+    """Counted fields of a result line. `faithfulness` is None without a score, `custom_id` if it could not be read."""
+
+    row: int
+    custom_id: str | None
+    faithfulness: float | None
+    scored: ScoredRow
 
 
 class Journal:
-    """The lines of a run: line N is row N. Locked for as long as it is open, so that no two runs write into it.
+    """Result lines of a run: line N is row N. Locked while it is open.
 
-    A line is handed to the operating system as soon as it is written: a killed process loses none. What stands behind
-    the last line end, as a process killed in the midst of writing leaves it, is cut off when the file is opened.
+    A line is handed to the operating system as soon as it is written: a killed process loses none. A torn last line,
+    as a process killed while writing leaves it, is cut off when the file is opened.
 
     Raises:
         InvalidInput: it cannot be opened, or another run has it.
@@ -26,13 +41,13 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self._file = _locked(path)
+            self._file = _open_locked(path)
             drop_torn_line(self._file)
         except OSError as error:
             raise InvalidInput(f"cannot be written ({error.strerror})", place=path.name) from error
 
     def written(self) -> Iterator[WrittenRow]:
-        """What the lines so far say, in order; streams.
+        """Yield the rows so far, in order.
 
         Raises:
             InvalidInput: a line is no result, or not that of its row.
@@ -55,25 +70,27 @@ class Journal:
         """
         try:
             # Unbuffered: one call, so that a kill leaves whole lines and at most one torn one
-            self._write_all(line + b"\n")
+            view = memoryview(line + b"\n")
+            while view:
+                view = view[self._file.write(view) or 0 :]
         except OSError as error:
             raise InvalidInput(f"cannot be written ({error.strerror})", place=self.path.name) from error
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Delete all lines."""
         self._file.truncate(0)
         self._file.seek(0)
 
     def size(self) -> int:
-        """Bytes written, those of earlier runs included."""
+        """Return the bytes written, those of earlier runs included."""
         return os.fstat(self._file.fileno()).st_size
 
     def sync(self) -> None:
-        """Have the lines on the disk itself."""
+        """Flush the lines to disk."""
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Let go of the file; its lines stay."""
+        """Release the file; its lines stay."""
         self._file.close()
 
     def __enter__(self) -> Self:
@@ -82,20 +99,65 @@ class Journal:
     def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
         self.close()
 
-    def _write_all(self, data: bytes) -> None:
-        view = memoryview(data)
-        while view:
-            view = view[self._file.write(view) or 0 :]
+
+class _Usage(msgspec.Struct):
+    calls: int
+    unmetered_calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+    cost: float | None
 
 
-def _locked(path: Path) -> BinaryIO:
-    """The file, open for reading and writing at its end, with a lock that ends with it."""
+class _Result(msgspec.Struct):
+    status: RowStatus
+    tier: str | None
+    faithfulness: float | None
+    usage: _Usage
+    flags: list[str]
+
+
+class _Error(msgspec.Struct):
+    status: int
+
+
+class _Line(msgspec.Struct):
+    custom_id: str | None
+    row: int
+    result: _Result | None = None
+    error: _Error | None = None
+
+
+_DECODER: Final = msgspec.json.Decoder(_Line)
+
+
+def read_written(line: bytes) -> WrittenRow | None:
+    """Return the counted fields of a result line; None if it is none as in `schemas.rows`. `scored.line` is empty."""
+    try:
+        found = _DECODER.decode(line)
+    except (ValueError, RecursionError):
+        return None
+    result, error = found.result, found.error
+    if result is not None:
+        usage = Usage(**msgspec.structs.asdict(result.usage))
+        scored = ScoredRow(found.row, b"", result.status, result.tier, "degraded" in result.flags, usage)
+        return WrittenRow(found.row, found.custom_id, result.faithfulness, scored)
+    if error is not None:
+        status = RowStatus.FAILED if error.status >= _OUR_FAULT else RowStatus.INVALID
+        scored = ScoredRow(found.row, b"", status, None, is_degraded=False, usage=Usage())
+        return WrittenRow(found.row, found.custom_id, None, scored)
+    return None
+
+
+def _open_locked(path: Path) -> BinaryIO:
+    """Open the file for reading and writing, with a lock that ends with it."""
     for _ in range(_LOCK_TRIES):
         file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
         try:
-            _lock(file, path)
-            # Between open and lock another run may have been done with it, and given it the name of the results
-            if _is_still(file, path):
+            if not try_lock(file.fileno()):
+                raise InvalidInput(_BUSY, place=path.name)
+            # Between open and lock another run may have finished it, and renamed it to the results
+            if _is_same_file(file, path):
                 return file
         except BaseException:
             file.close()
@@ -104,18 +166,7 @@ def _locked(path: Path) -> BinaryIO:
     raise InvalidInput("another run writes to it", place=path.name)
 
 
-def _lock(file: BinaryIO, path: Path) -> None:
-    try:
-        import fcntl  # noqa: PLC0415 - not on every system
-    except ImportError:  # pragma: no cover
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise InvalidInput("another run writes to it; wait for it, or name another output", place=path.name) from None
-
-
-def _is_still(file: BinaryIO, path: Path) -> bool:
+def _is_same_file(file: BinaryIO, path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except FileNotFoundError:

@@ -1,22 +1,92 @@
-"""Where results go, and what lies there already: nothing, a run to go on with, or all of them."""
+"""Output of a run: the result file, its journal, and the state by which an interrupted run is resumed."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
 import msgspec
 
 from plumbline.cli.score.journal import Journal
-from plumbline.cli.score.run_state import RunState, differences, load_state, save_state
+from plumbline.cli.score.source import InputFile
 from plumbline.ground.errors import InvalidInput
+from plumbline.ground.files import replace_file
 from plumbline.rows.records.data_file import parse_row_format
+from plumbline.rows.records.record import ReadPosition
 from plumbline.rows.records.result_table import open_result_table
+from plumbline.rows.run_identity import Choice, differences
 
 _RESTART: Final = "--restart begins anew"
+_VERSION: Final = 1
+_BEGINNING: Final = ReadPosition()
+_FILE_MODE: Final = 0o666
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """State of one run, as it is stored beside the results.
+
+    Args:
+        input: the file that is scored.
+        choices: the run's identity, see `rows.run_identity`.
+        position: where reading resumes, behind a row that is written; a hint, it may be rows behind.
+        is_complete: every row is written.
+        result_bytes: size of the complete results.
+    """
+
+    input: InputFile
+    choices: Mapping[str, Choice]
+    position: ReadPosition = _BEGINNING
+    is_complete: bool = False
+    result_bytes: int = 0
+    version: int = _VERSION
+
+    def at(self, position: ReadPosition) -> "RunState":
+        """Return the state with another position."""
+        return replace(self, position=position)
+
+    def complete(self, result_bytes: int) -> "RunState":
+        """Return the state of the finished run."""
+        return replace(self, is_complete=True, result_bytes=result_bytes)
+
+    def differences(self, now: "RunState") -> list[str]:
+        """Return one line for each reason why rows of this run and of `now` may not lie in one file."""
+        found = differences(self.choices, now.choices)
+        if self.input.bytes != now.input.bytes:
+            return [f"the input had {self.input.bytes} bytes and has {now.input.bytes}", *found]
+        return ["the input has other content", *found] if self.input.digest != now.input.digest else found
+
+
+def load_state(path: Path) -> RunState | None:
+    """Return the stored state; None if there is none.
+
+    Raises:
+        InvalidInput: the file is no such state, or of another version.
+    """
+    try:
+        state = msgspec.json.decode(path.read_bytes(), type=RunState)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InvalidInput(f"cannot be read ({error.strerror})", place=path.name) from error
+    except ValueError:
+        state = None
+    if state is None or state.version != _VERSION:
+        raise InvalidInput(f"is no state of a run that this version can resume; {_RESTART}", place=path.name)
+    return state
+
+
+def save_state(state: RunState, path: Path) -> None:
+    """Write the state atomically.
+
+    Raises:
+        InvalidInput: it cannot be written.
+    """
+    replace_file(path, msgspec.json.encode(state) + b"\n", mode=_FILE_MODE)
 
 
 class ResultFiles(NamedTuple):
-    """The files of one output: the results, their lines until they are whole, and what the run was begun with."""
+    """Files of one output: the results, their lines until they are complete, and the state."""
 
     target: Path
     form: str
@@ -25,7 +95,7 @@ class ResultFiles(NamedTuple):
 
 
 def result_files(path: Path, form: str | None = None) -> ResultFiles:
-    """Those of an output; tables are made from lines at the end.
+    """Return the files of an output; tables are made from lines at the end.
 
     Raises:
         InvalidInput: its form is unknown, or none that results are written in.
@@ -40,53 +110,62 @@ def result_files(path: Path, form: str | None = None) -> ResultFiles:
     return ResultFiles(target, form_, target.with_name(lines), target.with_name(f"{name}.state"))
 
 
-class Output:
-    """The output of one run; a context manager that holds the lock on its lines.
+class RunOutput:
+    """Output of one run; a context manager that holds the lock on its journal.
 
     Attributes:
-        state: what to go on from. `state.is_complete`: all is there, and there is nothing to do.
+        state: where to resume. `state.is_complete`: nothing is left to do, and `journal` is None.
 
     Args:
-        state_of: what this run would begin with, given what an earlier one began with.
-        restart: forget what is there.
+        state_of: returns the initial state of this run, given that of an earlier one.
+        restart: discard what is there.
 
     Raises:
-        InvalidInput: what is there was made otherwise, is not ours, is being written, or cannot be.
+        InvalidInput: the results there were made otherwise, are not ours, are being written, or cannot be.
     """
 
     def __init__(
         self, files: ResultFiles, state_of: Callable[[RunState | None], RunState], *, restart: bool = False
     ) -> None:
         self.files = files
-        before = None if restart else load_state(files.state)
-        self._is_there = not restart and files.target.exists()
-        if before is not None and not self._is_there and not files.lines.exists():
-            # The results were taken away
-            before = None
-        fresh = state_of(before)
-        if self._is_there or before is not None:
-            _refuse_others(files, before, fresh)
-        self.state = before if before is not None and before.is_complete and not files.lines.exists() else fresh
         self.journal: Journal | None = None
-        if not self.state.is_complete:
-            self.journal = Journal(files.lines)
-            try:
-                self._begin(before, restart=restart)
-            except BaseException:
-                self.journal.close()
-                raise
+        before = None if restart else load_state(files.state)
+        has_target = not restart and files.target.exists()
+        fresh = state_of(before)
+        if has_target:
+            self._check_target(before, fresh)
+            if before is not None and before.is_complete and not files.lines.exists():
+                self.state = before
+                return
+        self.journal = Journal(files.lines)
+        try:
+            if restart:
+                self.journal.clear()
+            if not self.journal.size() and not has_target:
+                # No row was written, or the results were taken away: nothing depends on the earlier choices
+                before = None
+            elif before is None:
+                detail = f"holds lines of a run that nothing is known of; {_RESTART}"
+                raise InvalidInput(detail, place=files.lines.name)
+            else:
+                _check_same(files, before, fresh)
+            self.state = fresh if before is None else replace(before, is_complete=False, result_bytes=0)
+            # Before the first line: lines without a state belong to no run
+            save_state(self.state, files.state)
+        except BaseException:
+            self.journal.close()
+            raise
 
     @property
     def result_lines(self) -> Path | None:
-        """The results as lines; None for a table that was made earlier."""
+        """Return the results as lines; None for a table that was made earlier."""
         if self.files.form == "jsonl" and self.state.is_complete:
             return self.files.target
         return self.files.lines if self.journal is not None else None
 
-    def save(self, state: RunState) -> None:
-        """Keep how far the run is."""
-        self.state = state
-        save_state(state, self.files.state)
+    def save_position(self, position: ReadPosition) -> None:
+        """Store where to resume."""
+        self._save(self.state.at(position))
 
     def finish(self) -> None:
         """Give the results their name; a table is made from the lines, which stay until this is closed.
@@ -98,63 +177,50 @@ class Output:
             return
         self.journal.sync()
         if self.files.form == "jsonl":
-            self.save(self.state.complete(self.journal.size()))
+            self._save(self.state.complete(self.journal.size()))
             try:
                 self.files.lines.replace(self.files.target)
             except OSError as error:
                 raise InvalidInput(f"cannot be written ({error.strerror})", place=self.files.target.name) from error
         else:
-            table_of_lines(self.files.lines, self.files.target, self.files.form)
-            self.save(self.state.complete(self.files.target.stat().st_size))
+            _write_table(self.files)
+            self._save(self.state.complete(self.files.target.stat().st_size))
 
-    def close(self) -> None:
-        """Let go of the files; the lines of a table that is made are of no more use."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Release the files; the lines of a finished table are removed."""
         if self.journal is None:
             return
         if self.files.form != "jsonl" and self.state.is_complete:
             self.files.lines.unlink(missing_ok=True)
         self.journal.close()
 
-    def __enter__(self) -> Self:
-        return self
+    def _save(self, state: RunState) -> None:
+        self.state = state
+        save_state(state, self.files.state)
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _begin(self, before: RunState | None, *, restart: bool) -> None:
-        journal = self.journal
-        if journal is None:
-            return
-        if restart:
-            journal.clear()
-        if before is None and journal.size():
-            raise InvalidInput(f"holds lines of a run that nothing is known of; {_RESTART}", place=journal.path.name)
-        if before is not None:
-            self.state = before
-        # Before the first line is: lines without it are nobody's
-        self.save(self.state if not self.state.is_complete else RunState(self.state.input, self.state.choices))
+    def _check_target(self, before: RunState | None, fresh: RunState) -> None:
+        files = self.files
+        if before is None:
+            raise InvalidInput(
+                f"exists and is no output of this command; {_RESTART} and replaces it", place=files.target.name
+            )
+        _check_same(files, before, fresh)
+        if before.is_complete and not files.lines.exists() and files.target.stat().st_size != before.result_bytes:
+            raise InvalidInput(f"was changed since it was written; {_RESTART} and replaces it", place=files.target.name)
 
 
-def table_of_lines(lines: Path, target: Path, form: str) -> None:
-    """A table of `RESULT_COLUMNS` from result lines.
-
-    Raises:
-        InvalidInput: it cannot be written, or pyarrow is missing.
-    """
-    decoder = msgspec.json.Decoder(dict[str, Any])
-    with lines.open("rb") as source, open_result_table(target, format=form) as writer:
-        for line in source:
-            result: Mapping[str, object] = decoder.decode(line)
-            writer.write(result)
-
-
-def _refuse_others(files: ResultFiles, before: RunState | None, fresh: RunState) -> None:
-    name = files.target.name
-    if before is None:
-        raise InvalidInput(f"exists and is no output of this command; {_RESTART} and replaces it", place=name)
-    different = differences(before, fresh)
+def _check_same(files: ResultFiles, before: RunState, fresh: RunState) -> None:
+    different = before.differences(fresh)
     if different:
         what = "was made" if before.is_complete else "is half made"
-        raise InvalidInput(f"{what} from something else: {'; '.join(different)}; {_RESTART}", place=name)
-    if before.is_complete and not files.lines.exists() and files.target.stat().st_size != before.result_bytes:
-        raise InvalidInput(f"was changed since it was written; {_RESTART} and replaces it", place=name)
+        raise InvalidInput(f"{what} from something else: {'; '.join(different)}; {_RESTART}", place=files.target.name)
+
+
+def _write_table(files: ResultFiles) -> None:
+    decoder = msgspec.json.Decoder(dict[str, Any])
+    with files.lines.open("rb") as lines, open_result_table(files.target, format=files.form) as writer:
+        for line in lines:
+            writer.write(decoder.decode(line))

@@ -1,91 +1,189 @@
-"""The run itself: rows in, lines out in the same order, and where it stands kept as it goes."""
+"""Run: rows in, result lines out in the same order, counted, bounded in cost, resumable after any row."""
 
 import asyncio
 import contextlib
+import re
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from plumbline.cli.score.counts import Counts, Standing
-from plumbline.cli.score.scorers import Budget, Halt, ManyScorer
-from plumbline.cli.score.written_rows import WrittenRow
+from plumbline.cli.progress import ScoreProgress, Standing
+from plumbline.cli.score.journal import Journal, WrittenRow
+from plumbline.cli.score.output import RunOutput
+from plumbline.cli.score.source import InputSource, share_before
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import ReadPosition, Record, RecordProblem
-from plumbline.rows.scored_row import ScoredRow
+from plumbline.rows.scored_row import RowTally, ScoredRow
 
 _SAVE_SECONDS: Final = 2.0
+_FAITHFULNESS: Final = re.compile(rb'"faithfulness":([0-9.eE+-]+)')
 
 
-class Lines(Protocol):
-    """Where lines go, and those that are there."""
+class StopSignal:
+    """Request to start no more rows, with its reason; rows in flight are finished."""
 
-    def written(self) -> Iterator[WrittenRow]:
-        """Those of earlier parts."""
+    def __init__(self) -> None:
+        self.reason: str | None = None
 
-    def write(self, line: bytes) -> None:
-        """One more."""
+    def set(self, reason: str) -> None:
+        """Start no more rows; the first reason stands."""
+        self.reason = self.reason or reason
+
+    @property
+    def is_set(self) -> bool:
+        """Return True if no row may start."""
+        return self.reason is not None
 
 
-class Watcher(Protocol):
-    """Who is told how a run stands."""
+class Budget:
+    """Bound on the cost of a run, its earlier parts included; sets the stop signal once it is spent.
 
-    every_seconds: float
+    Args:
+        max_cost: in the currency of the price table; None: unbounded.
+    """
 
-    def tell(self, standing: Standing) -> None:
-        """How it stands now."""
+    def __init__(self, max_cost: float | None, stop: StopSignal) -> None:
+        self._max_cost = max_cost
+        self._stop = stop
+        self._spent = 0.0
+
+    def pay(self, cost: float | None) -> None:
+        """Add the cost of a row, or of an earlier part; None: its price is unknown."""
+        if self._max_cost is None:
+            return
+        if cost is None:
+            self._stop.set("the price of a call is not known, so its cost cannot be bounded; see PLUMBLINE_LLM_PRICES")
+            return
+        self._spent += cost
+        if self._spent >= self._max_cost:
+            self._stop.set(f"{self._spent:.6g} is spent, of {self._max_cost:g}; raise --max-cost to resume")
+
+
+class StreamScorer(Protocol):
+    """Scorer of a stream of rows with bounded concurrency."""
+
+    def scored(
+        self, rows: Iterable[Record | RecordProblem], stop: StopSignal, budget: Budget
+    ) -> AsyncGenerator[ScoredRow, None]:
+        """Yield the scored rows in the order of `rows`, which are consumed as there is room for them.
+
+        Once `stop` is set no row starts; rows in flight are yielded, and then it ends. It may set `stop` itself if no
+        further row can be scored. Close it unless all is consumed.
+        """
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    """How a run ended: `left` is None when every row is written, else one line on why some are not."""
+class RunEnd:
+    """End of a run: `left` is None if every row is written, else one line on why some are not."""
 
     standing: Standing
     left: str | None
 
 
+class RunCounts:
+    """Counts of the written rows, those of earlier parts of the run included."""
+
+    def __init__(self) -> None:
+        self._tally = RowTally()
+        self._sums: dict[str | None, tuple[float, int]] = {}
+        self._rows_now = 0
+        self._rows_before = 0
+        self._started = time.monotonic()
+
+    @property
+    def rows(self) -> int:
+        """Return the number of written rows."""
+        return self._rows_before + self._rows_now
+
+    @property
+    def cost(self) -> float | None:
+        """Return the cost of all rows; None if one is unknown."""
+        return self._tally.summary().usage.cost
+
+    def add_earlier(self, row: WrittenRow) -> None:
+        """Add a row of an earlier part."""
+        self._add(row.scored, row.faithfulness)
+        self._rows_before += 1
+
+    def start(self) -> None:
+        """Start the clock of this part."""
+        self._started = time.monotonic()
+
+    def add(self, scored: ScoredRow) -> None:
+        """Add a row of this part."""
+        # Its first mention is the score: in a name before it the quotes are escaped
+        found = _FAITHFULNESS.search(scored.line)
+        self._add(scored, float(found[1]) if found else None)
+        self._rows_now += 1
+
+    def standing(self, share: float | None, share_before: float) -> Standing:
+        """Return the counts at this moment; `share` of the input that is done, and that was before this part."""
+        return Standing(
+            counts=self._tally.summary(),
+            means={tier: total / rows for tier, (total, rows) in self._sums_by_tier().items()},
+            rows_now=self._rows_now,
+            seconds=time.monotonic() - self._started,
+            share=share,
+            share_before=share_before,
+        )
+
+    def _add(self, scored: ScoredRow, faithfulness: float | None) -> None:
+        self._tally.add(scored)
+        if faithfulness is not None:
+            total, rows = self._sums.get(scored.tier, (0.0, 0))
+            self._sums[scored.tier] = total + faithfulness, rows + 1
+
+    def _sums_by_tier(self) -> dict[str, tuple[float, int]]:
+        """Return sums by tier; rows that needed no tier count for the most frequent one, as in a report."""
+        sums = {tier: each for tier, each in self._sums.items() if tier is not None}
+        untiered = self._sums.get(None)
+        if untiered is not None:
+            largest = max(sums, key=lambda tier: sums[tier][1], default="none")
+            total, rows = sums.get(largest, (0.0, 0))
+            sums[largest] = total + untiered[0], rows + untiered[1]
+        return sums
+
+
 class Run:
-    """Scores what is left of a file.
+    """Scoring of the pending rows of a file.
 
     Args:
-        open_reader: a reader from a position on, which knows the given custom_ids.
-        lines: where the results go.
-        start: a position at or before the first row that has no line.
-        save: keeps a position.
-        share_of: how much of the file stands before a position, in [0, 1]; None where that is not known.
-        limit: rows to score, counted from the first of the file.
+        output: an output that is not complete.
+        limit: number of rows to score, from the first of the file.
+        echo: called with each line that is written.
     """
 
     def __init__(
         self,
+        source: InputSource,
+        output: RunOutput,
+        journal: Journal,
         *,
-        open_reader: Callable[[ReadPosition, Iterator[str]], RecordReader],
-        lines: Lines,
-        start: ReadPosition,
-        save: Callable[[ReadPosition], None],
-        share_of: Callable[[ReadPosition], float | None],
         limit: int | None = None,
-        watcher: Watcher | None = None,
+        progress: ScoreProgress | None = None,
+        echo: Callable[[bytes], None] | None = None,
     ) -> None:
-        self._open_reader = open_reader
-        self._lines = lines
-        self._written_to = start
-        self._save = save
-        self._share_of = share_of
+        self._source = source
+        self._output = output
+        self._journal = journal
         self._limit = limit
-        self._watcher = watcher
-        self._counts = Counts()
+        self._progress = progress
+        self._echo = echo
+        self._written_to = output.state.position
+        self._share_of = share_before(source, limit)
         self._share_before = 0.0
-        # Behind each row that is under way, in order
+        self._counts = RunCounts()
+        # Position behind each row in flight, in order
         self._positions: deque[ReadPosition] = deque()
         self._is_exhausted = False
         self._damage: str | None = None
 
-    async def score(self, scorer: ManyScorer, halt: Halt, budget: Budget) -> Ending:
-        """Writes the lines of all rows that are left, or of those that were begun when `halt` was called.
+    async def score(self, scorer: StreamScorer, stop: StopSignal, budget: Budget) -> RunEnd:
+        """Write the lines of all pending rows, or of those that had started when `stop` was set.
 
         Raises:
             InvalidInput: the input cannot be read, the lines cannot be written, or are not those of this file.
@@ -93,40 +191,46 @@ class Run:
         with self._reader() as reader:
             if self._counts.rows:
                 budget.pay(self._counts.cost)
-            async with self._watched():
-                await self._write(scorer.scored(self._rows(reader, halt), halt, budget))
-        left = None if self._is_exhausted and not self._positions else self._damage or halt.reason or "it was stopped"
-        return Ending(self._standing(), left)
+            async with self._reported():
+                await self._write(scorer.scored(self._rows(reader, stop), stop, budget))
+        left = None if self._is_exhausted and not self._positions else self._damage or stop.reason or "it was stopped"
+        return RunEnd(self._standing(), left)
 
     async def _write(self, scored_rows: AsyncGenerator[ScoredRow, None]) -> None:
         saved_at = time.monotonic()
         try:
             async with aclosing(scored_rows) as done:
                 async for scored in done:
-                    self._lines.write(scored.line)
+                    self._journal.write(scored.line)
+                    if self._echo is not None:
+                        self._echo(scored.line)
                     self._counts.add(scored)
                     self._written_to = self._positions.popleft()
                     if time.monotonic() - saved_at > _SAVE_SECONDS:
-                        self._save(self._written_to)
+                        self._output.save_position(self._written_to)
                         saved_at = time.monotonic()
         finally:
-            self._save(self._written_to)
+            self._output.save_position(self._written_to)
 
     def _reader(self) -> RecordReader:
-        """A reader that stands behind the last row that has a line."""
+        """Return a reader that stands behind the last row that has a line."""
         start = self._written_to
-        rows = self._lines.written()
-        ids = (row.custom_id for row in self._counted(rows) if row.custom_id is not None)
-        reader = self._open_reader(start, ids)
+        rows = self._counted(self._journal.written())
+        reader = self._source.open(start, (row.custom_id for row in rows if row.custom_id is not None))
         try:
             if start.row > self._counts.rows:
                 # The disk kept less than was written
                 reader.close()
-                reader = self._open_reader(ReadPosition(), iter(()))
-            self._skip(reader)
+                reader = self._source.open(ReadPosition(), iter(()))
+            while reader.position.row < self._counts.rows:
+                if next(reader, None) is None:
+                    detail = f"has fewer rows than the {self._counts.rows} that have results"
+                    raise InvalidInput(detail, place=reader.name)
         except BaseException:
             reader.close()
             raise
+        self._written_to = reader.position
+        self._share_before = self._share_of(reader.position) or 0.0
         return reader
 
     def _counted(self, rows: Iterator[WrittenRow]) -> Iterator[WrittenRow]:
@@ -134,16 +238,9 @@ class Run:
             self._counts.add_earlier(row)
             yield row
 
-    def _skip(self, reader: RecordReader) -> None:
-        while reader.position.row < self._counts.rows:
-            if next(reader, None) is None:
-                raise InvalidInput(f"has fewer rows than the {self._counts.rows} that have results", place=reader.name)
-        self._written_to = reader.position
-        self._share_before = self._share_of(reader.position) or 0.0
-
-    def _rows(self, reader: RecordReader, halt: Halt) -> Iterator[Record | RecordProblem]:
-        """The rows that are left; damage in the file ends them, as those before it have results all the same."""
-        while not halt.is_called:
+    def _rows(self, reader: RecordReader, stop: StopSignal) -> Iterator[Record | RecordProblem]:
+        """Yield the pending rows; damage in the file ends them, since those before it have results all the same."""
+        while not stop.is_set:
             if self._limit is not None and reader.position.row >= self._limit:
                 self._is_exhausted = True
                 return
@@ -159,20 +256,20 @@ class Run:
             yield row
 
     @contextlib.asynccontextmanager
-    async def _watched(self) -> AsyncIterator[None]:
-        self._counts.begin()
-        watching = asyncio.create_task(self._watch()) if self._watcher is not None else None
+    async def _reported(self) -> AsyncIterator[None]:
+        self._counts.start()
+        reporting = None if self._progress is None else asyncio.create_task(self._report(self._progress))
         try:
             yield
         finally:
-            if watching is not None:
-                watching.cancel()
-                await asyncio.gather(watching, return_exceptions=True)
+            if reporting is not None:
+                reporting.cancel()
+                await asyncio.gather(reporting, return_exceptions=True)
 
-    async def _watch(self) -> None:
-        while self._watcher is not None:
-            self._watcher.tell(self._standing())
-            await asyncio.sleep(self._watcher.every_seconds)
+    async def _report(self, progress: ScoreProgress) -> None:
+        while True:
+            progress.tell(self._standing())
+            await asyncio.sleep(progress.every_seconds)
 
     def _standing(self) -> Standing:
         return self._counts.standing(self._share_of(self._written_to), self._share_before)

@@ -1,147 +1,162 @@
-"""What `plumbline score` does: the parts are put together, the run is run, its ending told."""
+"""`plumbline score` on one machine: source, scorer, output and gates of one request, put together and run."""
 
-import argparse
+import asyncio
+import signal
 import sys
-from contextlib import ExitStack
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from types import FrameType
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from plumbline.cli.progress import ScoreProgress
-from plumbline.cli.score.input_file import identified
-from plumbline.cli.score.interrupt import run_interruptibly
-from plumbline.cli.score.journal import Journal
-from plumbline.cli.score.output import Output, ResultFiles, result_files
-from plumbline.cli.score.place import Place, here_plan, place_of
-from plumbline.cli.score.run import Ending, Run
-from plumbline.cli.score.run_state import RunState
-from plumbline.cli.score.scorers import Budget, Halt
-from plumbline.cli.score.source import Source, share_of, source_of
-from plumbline.cli.score.verdict import Verdict, verdict_of
+from plumbline.cli.score.gates import RunGates, load_gates
+from plumbline.cli.score.output import ResultFiles, RunOutput, RunState, result_files
+from plumbline.cli.score.request import ScoreRequest
+from plumbline.cli.score.run import Budget, Run, RunEnd, StopSignal, StreamScorer
+from plumbline.cli.score.source import InputSource, identify_file, open_source
 from plumbline.ground.errors import InvalidInput
+from plumbline.ground.settings import load_settings
+from plumbline.ground.telemetry import configure_logging
 from plumbline.rows.records.record import ReadPosition
+from plumbline.rows.run_identity import Choice, option_identity
+
+if TYPE_CHECKING:
+    from plumbline.cli.score.local import LocalPlan
+
+T = TypeVar("T")
 
 _DONE: Final = 0
 _INCOMPLETE: Final = 3
 
 
-def score_file(options: argparse.Namespace) -> int:
-    """Scores the file that the options name; the exit code.
+class ScoringPlace(NamedTuple):
+    """This process or a service: the part of the run's identity that it decides, and its scorer."""
+
+    identity: dict[str, Choice]
+    scorer: Callable[[], AbstractAsyncContextManager[StreamScorer]]
+
+
+def score_file(request: ScoreRequest) -> int:
+    """Score the file of a request; return the exit code.
 
     Raises:
-        PlumblineError: what the user can fix.
+        PlumblineError: an error that the user can fix.
     """
-    _check(options)
     with ExitStack() as stack:
-        if options.estimate:
-            return _estimate(options, source_of(options, stack))
-        verdict = verdict_of(options)
-        files = _files(options, stack)
-        source = source_of(options, stack)
-        _say(options, f"{source.path.name}: {source.explanation}")
-        place = place_of(options)
-        choices = {**source.choices(), "limit": options.limit, **place.choices}
+        if request.estimate:
+            return _estimate(request, open_source(request.input, stack))
+        gates = load_gates(request.gates)
+        files = _result_files(request, stack)
+        source = open_source(request.input, stack)
+        _say(request, f"{source.path.name}: {source.explanation}")
+        place = _scoring_place(request)
+        identity = {**source.identity(), "limit": request.limit, **place.identity}
 
         def state_of(before: RunState | None) -> RunState:
-            return RunState(identified(source.path, before.input if before else None), choices)
+            return RunState(identify_file(source.path, before.input if before else None), identity)
 
-        output = stack.enter_context(Output(files, state_of, restart=options.restart))
-        if output.state.is_complete:
-            _say(options, f"{files.target.name} is complete; nothing is left to do (--restart scores again)")
+        output = stack.enter_context(RunOutput(files, state_of, restart=request.restart))
+        if output.journal is None:
+            _say(request, f"{files.target.name} is complete; nothing is left to do (--restart scores again)")
         else:
-            ending = _scored(options, source, place, output)
-            if ending is None or ending.left is not None:
-                return _tell_left(options, ending)
+            echo = _echo_line if _is_streamed(request, files) else None
+            progress = None if request.quiet else ScoreProgress(sys.stderr)
+            run = Run(source, output, output.journal, limit=request.limit, progress=progress, echo=echo)
+            end = _run_to_end(run, place, request.max_cost)
+            if progress is not None and end is not None:
+                progress.end(end.standing, end.left)
+            if end is None or end.left is not None:
+                return _say_incomplete(request, end)
             output.finish()
-        return _finished(options, output, verdict)
+        return _finish(request, output, gates)
 
 
-def _scored(options: argparse.Namespace, source: Source, place: Place, output: Output) -> Ending | None:
-    """How the run ended; None when it was cut off."""
-    halt, journal = Halt(), output.journal
-    if journal is None:
-        raise AssertionError("an output that is not complete has a journal")
+def _run_to_end(run: Run, place: ScoringPlace, max_cost: float | None) -> RunEnd | None:
+    """Return the end of the run; None if it was cancelled at once."""
+    stop = StopSignal()
 
-    def save(position: ReadPosition) -> None:
-        output.save(output.state.at(position))
+    async def work() -> RunEnd:
+        async with place.scorer() as scorer:
+            return await run.score(scorer, stop, Budget(max_cost, stop))
 
-    progress = None if options.quiet else ScoreProgress(sys.stderr)
-    run = Run(
-        open_reader=source.open,
-        lines=_Tee(journal) if _goes_out(options, output.files) else journal,
-        start=output.state.position,
-        save=save,
-        share_of=share_of(source, options.limit),
-        limit=options.limit,
-        watcher=progress,
-    )
-    ending = run_interruptibly(lambda: _within(place, run, halt, Budget(options.max_cost, halt)), halt)
-    if progress is not None and ending is not None:
-        progress.end(ending.standing, ending.left)
-    return ending
+    return run_interruptibly(work, stop)
 
 
-async def _within(place: Place, run: Run, halt: Halt, budget: Budget) -> Ending:
-    async with place.scorer() as scorer:
-        return await run.score(scorer, halt, budget)
+def _finish(request: ScoreRequest, output: RunOutput, gates: RunGates | None) -> int:
+    if request.output == "-" and not _is_streamed(request, output.files):
+        _write_stdout(output.files.target.read_bytes())
+    return _DONE if gates is None else gates.exit_code(output.result_lines, name=output.files.target.name)
 
 
-def _finished(options: argparse.Namespace, output: Output, verdict: Verdict | None) -> int:
-    if options.output == "-" and not _goes_out(options, output.files):
-        _put_out(output.files.target.read_bytes())
-    if verdict is None:
-        return _DONE
-    return verdict.exit_code(output.result_lines, name=output.files.target.name)
-
-
-def _tell_left(options: argparse.Namespace, ending: Ending | None) -> int:
-    rows = "" if ending is None else f"{ending.standing.counts.rows} rows are written and others are left: "
-    left = "stopped at once" if ending is None else ending.left
-    can_go_on = "-" not in (options.output, options.data)
-    how = "; run the same command again to go on" if can_go_on else ""
+def _say_incomplete(request: ScoreRequest, end: RunEnd | None) -> int:
+    rows = "" if end is None else f"{end.standing.counts.rows} rows written, more remain: "
+    left = "stopped at once" if end is None else end.left
+    how = "; run the same command again to resume" if request.is_resumable else ""
     sys.stderr.write(f"plumbline: {rows}{left}{how}\n")
     return _INCOMPLETE
 
 
-def _estimate(options: argparse.Namespace, source: Source) -> int:
-    # The judges, which a run against a service does not load
-    from plumbline.cli.score.estimate import Estimator, estimate_lines  # noqa: PLC0415
+def _scoring_place(request: ScoreRequest) -> ScoringPlace:
+    options = request.options
+    if request.url is None:
+        plan = _local_plan(request)
+        if request.max_cost is not None:
+            plan.check_prices()
+        return ScoringPlace(plan.identity(), partial(plan.scorer, concurrency=request.concurrency))
+    from plumbline.cli.score.remote import remote_scorer  # noqa: PLC0415 - not for rows that are scored here
 
-    if options.url is not None:
-        raise InvalidInput("--estimate: counts for the judges of this process's settings; expected no --url")
+    configure_logging("ERROR")
+    identity = {
+        **option_identity(options),
+        "threshold": options.threshold,
+        "deadline": options.deadline_seconds,
+        "service": request.url,
+    }
+    return ScoringPlace(identity, partial(remote_scorer, request.url, options, concurrency=request.concurrency))
+
+
+def _local_plan(request: ScoreRequest) -> "LocalPlan":
+    # Seconds of import that a run against a service does not pay
+    from plumbline.cli.score.local import LocalPlan  # noqa: PLC0415
+
+    settings = load_settings()
+    # Each row says if a tier failed; a log line for each of a million rows helps no one
+    configure_logging(settings.log_level if "log_level" in settings.model_fields_set else "ERROR")
+    return LocalPlan(settings, request.options)
+
+
+def _estimate(request: ScoreRequest, source: InputSource) -> int:
+    from plumbline.cli.score.local import CostEstimator  # noqa: PLC0415 - as above
+
     with source.open(ReadPosition(), iter(())) as reader:
-        limit = options.limit
+        limit = request.limit
         rows = reader if limit is None else (row for row, _ in zip(reader, range(limit), strict=False))
-        estimate = Estimator(here_plan(options)).of(rows)
-    sys.stdout.writelines(f"{line}\n" for line in estimate_lines(estimate))
+        estimate = CostEstimator(_local_plan(request)).estimate(rows)
+    sys.stdout.writelines(f"{line}\n" for line in estimate.lines())
     return _DONE
 
 
-def _files(options: argparse.Namespace, stack: ExitStack) -> ResultFiles:
-    if options.output != "-":
-        return result_files(Path(options.output), options.out_format)
+def _result_files(request: ScoreRequest, stack: ExitStack) -> ResultFiles:
+    if request.output != "-":
+        return result_files(Path(request.output or ""), request.out_form)
     folder = Path(stack.enter_context(TemporaryDirectory()))
-    return result_files(folder / "standard-output", options.out_format or "jsonl")
+    return result_files(folder / "standard-output", request.out_form or "jsonl")
 
 
-def _goes_out(options: argparse.Namespace, files: ResultFiles) -> bool:
-    """Whether each line goes to standard output as soon as it is there."""
-    return options.output == "-" and files.form == "jsonl"
+def _is_streamed(request: ScoreRequest, files: ResultFiles) -> bool:
+    """Return True if each line goes to standard output as soon as it is written."""
+    return request.output == "-" and files.form == "jsonl"
 
 
-class _Tee:
-    """Lines into the journal and to standard output at once."""
-
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
-        self.written = journal.written
-
-    def write(self, line: bytes) -> None:
-        self._journal.write(line)
-        _put_out(line + b"\n")
+def _echo_line(line: bytes) -> None:
+    _write_stdout(line + b"\n")
 
 
-def _put_out(data: bytes) -> None:
+def _write_stdout(data: bytes) -> None:
     try:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
@@ -151,19 +166,47 @@ def _put_out(data: bytes) -> None:
         raise InvalidInput("closed by its reader", place="standard output") from None
 
 
-def _check(options: argparse.Namespace) -> None:
-    if options.output is None and not options.estimate:
-        raise InvalidInput("-o: expected a file for the results, or - for standard output")
-    for name in ("limit", "concurrency"):
-        value = getattr(options, name)
-        if value is not None and value < 1:
-            raise InvalidInput(f"--{name}: expected 1 or more, found {value}")
-    if options.max_cost is not None and not options.max_cost > 0:
-        raise InvalidInput("--max-cost: expected more than 0")
-    if options.output == "-" and str(options.markdown) == "-":
-        raise InvalidInput("--markdown: results go to standard output already; name a file")
-
-
-def _say(options: argparse.Namespace, line: str) -> None:
-    if not options.quiet:
+def _say(request: ScoreRequest, line: str) -> None:
+    if not request.quiet:
         sys.stderr.write(f"plumbline: {line}\n")
+
+
+def run_interruptibly(work: Callable[[], Coroutine[None, None, T]], stop: StopSignal) -> T | None:
+    """Run `work` in an event loop; return None if it was cancelled.
+
+    The first Ctrl-C or SIGTERM sets `stop`, a graceful shutdown; the second one cancels the work.
+    """
+
+    async def attended() -> T:
+        task = asyncio.current_task()
+        with _signals(stop, asyncio.get_running_loop(), lambda: task is not None and task.cancel()):
+            return await work()
+
+    try:
+        return asyncio.run(attended())
+    except asyncio.CancelledError:
+        return None
+
+
+@contextmanager
+def _signals(stop: StopSignal, loop: asyncio.AbstractEventLoop, cancel: Callable[[], object]) -> Iterator[None]:
+    def interrupted() -> None:
+        if stop.is_set:
+            cancel()
+            return
+        stop.set("interrupted")
+        sys.stderr.write("plumbline: finishing the rows in flight, then stopping; interrupt again to stop at once\n")
+
+    def handle(_: int, __: FrameType | None) -> None:
+        loop.call_soon_threadsafe(interrupted)
+
+    if threading.current_thread() is not threading.main_thread():
+        # Signals are the main thread's
+        yield
+        return
+    before = {each: signal.signal(each, handle) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

@@ -5,8 +5,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 from contextlib import aclosing, asynccontextmanager
 from typing import Final
 
-from plumbline.cli.score.scorers import Budget, Halt
-from plumbline.cli.score.written_rows import read_written
+from plumbline.cli.score.journal import read_written
+from plumbline.cli.score.run import Budget, StopSignal
 from plumbline.client.async_client import AsyncPlumbline
 from plumbline.client.failures import AnswerCut, AnswerUnreadable, Busy, NotReached, ServiceFailed, TimedOut
 from plumbline.client.flow import DEFAULT_BATCH_SIZE, DEFAULT_IN_FLIGHT
@@ -15,37 +15,37 @@ from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.scored_row import ScoredRow, unreadable_row
 from plumbline.schemas.evaluation import EvaluationOptions
 
-# Later it may go; anything else that a service says is for the user to mend
-_PASSING: Final = (AnswerCut, Busy, NotReached, ServiceFailed, TimedOut)
+# Temporary failures; anything else that a service answers is for the user to fix
+_TEMPORARY: Final = (AnswerCut, Busy, NotReached, ServiceFailed, TimedOut)
 
 
-class ScorerThere:
-    """Scores rows by a service. When it cannot be asked any more the run halts: no row is an error for that.
+class RemoteScorer:
+    """`StreamScorer` on a service. A failure of the service stops the run: it makes no row an error.
 
     Args:
-        in_flight: rows sent and not yet taken back, at most.
+        concurrency: rows in flight.
     """
 
-    def __init__(self, client: AsyncPlumbline, options: EvaluationOptions, *, in_flight: int) -> None:
+    def __init__(self, client: AsyncPlumbline, options: EvaluationOptions, *, concurrency: int) -> None:
         self._client = client
         self._options = options
-        self._in_flight = in_flight
+        self._concurrency = concurrency
 
     async def scored(
-        self, rows: Iterable[Record | RecordProblem], halt: Halt, budget: Budget
+        self, rows: Iterable[Record | RecordProblem], stop: StopSignal, budget: Budget
     ) -> AsyncGenerator[ScoredRow, None]:
-        """As `ManyScorer` has it.
+        """Yield the scored rows as `StreamScorer` does.
 
         Raises:
-            ClientError: the service refuses the whole.
+            ClientError: the service refuses the whole request.
         """
-        # Rows that are no records stay here, until those before them have come back
+        # Unreadable rows stay here until those before them have come back
         unsent: deque[RecordProblem] = deque()
         answers = self._client.evaluate_many(
-            _records(rows, unsent),
+            _readable(rows, unsent),
             options=self._options,
-            in_flight=self._in_flight,
-            batch_size=min(DEFAULT_BATCH_SIZE, self._in_flight),
+            in_flight=self._concurrency,
+            batch_size=min(DEFAULT_BATCH_SIZE, self._concurrency),
             in_order=True,
         )
         try:
@@ -53,26 +53,26 @@ class ScorerThere:
                 async for row in done:
                     while unsent and unsent[0].row < row.sample.row:
                         yield unreadable_row(unsent.popleft())
-                    scored = _scored(row)
+                    scored = _scored_row(row)
                     budget.pay(scored.usage.cost)
                     yield scored
-        except _PASSING as error:
-            halt.call(str(error))
+        except _TEMPORARY as error:
+            stop.set(str(error))
             return
         for problem in unsent:
             yield unreadable_row(problem)
 
 
 @asynccontextmanager
-async def scorer_there(
-    url: str, options: EvaluationOptions, *, in_flight: int | None = None
-) -> AsyncIterator[ScorerThere]:
-    """What scores rows at an address; the key is that of `PLUMBLINE_API_KEY`."""
+async def remote_scorer(
+    url: str, options: EvaluationOptions, *, concurrency: int | None = None
+) -> AsyncIterator[RemoteScorer]:
+    """Open a scorer on the service at `url`; its key is PLUMBLINE_API_KEY."""
     async with AsyncPlumbline(url) as client:
-        yield ScorerThere(client, options, in_flight=in_flight or DEFAULT_IN_FLIGHT)
+        yield RemoteScorer(client, options, concurrency=concurrency or DEFAULT_IN_FLIGHT)
 
 
-def _records(rows: Iterable[Record | RecordProblem], unsent: deque[RecordProblem]) -> Iterator[Record]:
+def _readable(rows: Iterable[Record | RecordProblem], unsent: deque[RecordProblem]) -> Iterator[Record]:
     for row in rows:
         if isinstance(row, Record):
             yield row
@@ -80,7 +80,7 @@ def _records(rows: Iterable[Record | RecordProblem], unsent: deque[RecordProblem
             unsent.append(row)
 
 
-def _scored(row: Row[Record]) -> ScoredRow:
+def _scored_row(row: Row[Record]) -> ScoredRow:
     line = row.to_line(row=row.sample.row)
     written = read_written(line)
     if written is None:
