@@ -16,8 +16,7 @@ from plumbline.extras.provider_batches.batch_client import BatchClient
 from plumbline.ground.errors import BatchApiError, ConfigurationError
 from plumbline.models.chat import completions_client
 from plumbline.models.chat.completions_client import completions_url
-from plumbline.models.chat.endpoints import Endpoint
-from plumbline.models.chat.providers import PROVIDERS
+from plumbline.models.chat.endpoints import PROVIDERS, Endpoint
 from plumbline.models.chat.proxies import find_proxy
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_proxy import ScriptedProxy

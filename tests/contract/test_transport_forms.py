@@ -9,7 +9,7 @@ from openai.types.chat.completion_create_params import CompletionCreateParamsNon
 from pydantic import TypeAdapter
 
 from plumbline.ground.settings import ProviderName
-from plumbline.models.chat.providers import PROVIDERS
+from plumbline.models.chat.endpoints import PROVIDERS
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import RecordedRequest, Step, completion, openai_error, status
 from tests.doubles.scripted_transport import REQUEST, SCHEMA, ask, entry, failure_of, transport

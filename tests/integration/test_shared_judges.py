@@ -8,10 +8,9 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from plumbline.judging.ports.observation import State
-from plumbline.models.chat.call_budget import SharedBudget
 from plumbline.models.chat.call_failures import CallFailure
-from plumbline.models.chat.shared_database import SharedDatabase
-from plumbline.models.chat.shared_verdicts import SharedVerdictStore
+from plumbline.models.chat.call_limits import SharedBudget
+from plumbline.models.chat.shared_database import SharedDatabase, SharedVerdictStore
 from tests.running.postgres_server import PostgresServer
 
 pytest.importorskip("psycopg", reason="the extra postgres is not installed")

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from plumbline.models.chat.adaptive_limit import AdaptiveLimit
+from plumbline.models.chat.call_limits import AdaptiveLimit
 
 
 async def complain(limit: AdaptiveLimit, *, calls: int = 1) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from plumbline.models.chat.breaker import Breaker, Permit
+from plumbline.models.chat.endpoint_guard import Breaker, Permit
 
 THRESHOLD, FIRST, LONGEST = 3, 10.0, 80.0
 

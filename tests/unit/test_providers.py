@@ -8,8 +8,7 @@ from pydantic import SecretStr
 from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.settings import Settings, load_settings
 from plumbline.models.chat.chat_models import build_chat_models
-from plumbline.models.chat.endpoints import Endpoint, resolve_endpoint, resolve_judges
-from plumbline.models.chat.providers import PROVIDERS
+from plumbline.models.chat.endpoints import PROVIDERS, Endpoint, resolve_endpoint, resolve_judges
 
 OWN = "own-key-0123456789"
 DASHSCOPE = "dashscope-key-0123456789"

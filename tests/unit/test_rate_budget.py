@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.models.chat.call_budget import RateBudget
+from plumbline.models.chat.call_limits import RateBudget
 
 
 class Clock:

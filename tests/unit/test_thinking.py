@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.models.chat.thinking import without_thinking
+from plumbline.models.chat.completions import without_thinking
 
 REPLY = '{"ok": true}'
 TAKEN_OUT = [

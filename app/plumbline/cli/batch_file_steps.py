@@ -19,24 +19,33 @@ from plumbline.extras.provider_batches.batch_assembly import (
     row_scorer,
     spec_of,
 )
-from plumbline.extras.provider_batches.batch_states import BatchStates, alone
-from plumbline.extras.provider_batches.collecting import asked_files, files_sent, with_next_round
-from plumbline.extras.provider_batches.collecting import collect as collect_rows
-from plumbline.extras.provider_batches.correspondence import Correspondence, NoReplies
+from plumbline.extras.provider_batches.batch_file_chat import Correspondence
+from plumbline.extras.provider_batches.batch_rounds import Estimate, asked_files, files_sent, with_next_round
+from plumbline.extras.provider_batches.batch_rounds import collect as collect_rows
+from plumbline.extras.provider_batches.batch_rounds import prepare as prepare_rows
 from plumbline.extras.provider_batches.manifest import (
     MANIFEST_VERSION,
+    TEST_MODEL,
     Manifest,
     ManifestFile,
+    RequestFile,
+    RequestFiles,
     Source,
     find_manifest,
+    limits_of,
     manifest_beside,
 )
-from plumbline.extras.provider_batches.preparing import prepare as prepare_rows
 from plumbline.extras.provider_batches.reply_index import ReplyIndex
-from plumbline.extras.provider_batches.request_files import TEST_MODEL, RequestFile, RequestFiles, limits_of
-from plumbline.extras.provider_batches.rows_asked import Estimate
-from plumbline.extras.provider_batches.sending import Submission, described, fetch, refresh, wait_until_ended
-from plumbline.extras.provider_batches.sending import submit as submit_files
+from plumbline.extras.provider_batches.submission import (
+    BatchStates,
+    Submission,
+    alone,
+    described,
+    fetch,
+    refresh,
+    wait_until_ended,
+)
+from plumbline.extras.provider_batches.submission import submit as submit_files
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import sha256_of
 from plumbline.ground.settings import Settings, load_settings
@@ -173,7 +182,7 @@ def _secret(at: ManifestFile, other: Path | None) -> str:
 async def _prepare(
     settings: Settings, at: ManifestFile, manifest: Manifest, reader: RecordReader, *, is_dry: bool
 ) -> tuple[Manifest, Estimate]:
-    letters = Correspondence(NoReplies(), url=manifest.url, max_line_bytes=manifest.limits.line_bytes)
+    letters = Correspondence(ReplyIndex([]), url=manifest.url, max_line_bytes=manifest.limits.line_bytes)
     async with row_scorer(settings, manifest, letters, Choices(fallback=())) as scorer:
         return await prepare_rows(at, manifest, reader, scorer.score, letters, is_dry=is_dry)
 

@@ -8,17 +8,15 @@ from typing import Final, cast
 from plumbline import __version__
 from plumbline.assembly import build, make_plan
 from plumbline.extras.provider_batches.batch_client import BatchClient
-from plumbline.extras.provider_batches.batch_file_chat import BatchFileChatModel
-from plumbline.extras.provider_batches.correspondence import Correspondence
+from plumbline.extras.provider_batches.batch_file_chat import BatchFileChatModel, Correspondence
 from plumbline.extras.provider_batches.manifest import JudgeSpec, Manifest
-from plumbline.extras.provider_batches.sending import BatchApi
+from plumbline.extras.provider_batches.submission import BatchApi
 from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.settings import DEFAULT_JUDGE, ModelPrice, Settings
 from plumbline.judging.tiers.llm import PromptSet
 from plumbline.judging.tiers.questions import keyed_mark
 from plumbline.judging.tiers.tier import SentenceEncoder
-from plumbline.models.chat.endpoints import Endpoint, resolve_judges
-from plumbline.models.chat.providers import Structure
+from plumbline.models.chat.endpoints import Endpoint, Structure, resolve_judges
 from plumbline.models.chat.request_form import RequestForm
 from plumbline.models.chat.spending import Tariff
 from plumbline.rows.row_scorer import RowScorer

@@ -12,7 +12,7 @@ import openai
 from openai import AsyncOpenAI
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
-from plumbline.extras.provider_batches.provider_batch import BatchInfo
+from plumbline.extras.provider_batches.submission import BatchInfo
 from plumbline.ground.errors import BatchApiError, ConfigurationError
 from plumbline.models.chat.call_failures import shown, status_failure
 from plumbline.models.chat.endpoints import Endpoint

@@ -7,7 +7,6 @@ from typing import BinaryIO, Final, NamedTuple, Self
 
 import msgspec
 
-from plumbline.extras.provider_batches.provider_batch import BatchReply
 from plumbline.ground.errors import FailureReason, InvalidInput, TierFailure
 
 # A reply is bounded by 8 MiB where it comes over HTTP; its line has some more around it.
@@ -16,6 +15,14 @@ _NULL: Final = b"null"
 _OK: Final = 200
 _FAULT: Final = 500
 _REFUSAL: Final = 400
+
+
+class BatchReply(NamedTuple):
+    """The reply to a question as a batch's files have it: the HTTP status that it would have come with, its body."""
+
+    request_id: str
+    status_code: int
+    body: bytes
 
 
 class AskedFile(NamedTuple):

@@ -9,7 +9,7 @@ from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.settings import Settings
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, Readiness, State
-from plumbline.models.chat.call_budget import CallBudget, LocalBudget, SharedBudget
+from plumbline.models.chat.call_limits import CallBudget, LocalBudget, SharedBudget
 from plumbline.models.chat.endpoint_guard import ModelHealth
 from plumbline.models.chat.endpoints import Endpoint, resolve_judges
 from plumbline.models.chat.request_form import LearntForm

@@ -1,5 +1,6 @@
-"""Reads a chat completion, strictly where a verdict hangs on it and leniently where only a count does."""
+"""Parsing of chat completions: strict where a verdict depends on it, lenient where only a count does."""
 
+import re
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -9,7 +10,41 @@ from plumbline.ground.errors import FailureReason
 from plumbline.judging.ports.exchange import ChatReply
 from plumbline.models.chat.call_failures import CallFailure, embedded_failure, shown
 from plumbline.models.chat.endpoints import Endpoint
-from plumbline.models.chat.thinking import without_thinking
+
+# Tags that templates of open models use: DeepSeek, Qwen and most others; Seed-OSS; Magistral.
+_THOUGHT = re.compile(
+    r"\s*(?:<(?P<tag>think|thinking|thought|reasoning|seed:think)>.*?(?:</(?P=tag)>|\Z)|\[think\].*?(?:\[/think\]|\Z))\s*",
+    re.IGNORECASE | re.DOTALL,
+)
+# OpenAI's harmony form, where the server did not read it: channels, of which `final` is the reply.
+_HARMONY_STARTS = ("<|channel|>", "<|start|>")
+_HARMONY_FINAL = re.compile(r"<\|channel\|>final[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>")
+_HARMONY_END = re.compile(r"<\|(?:end|return)\|>")
+_STARTS_OF_A_REPLY = ("{", "[{", "```")
+
+
+def without_thinking(content: str) -> str:
+    """The reply alone, stripped; empty when the model only thought.
+
+    A closing tag without an opening one ends a thought that the server's template opened; but a text that starts as a
+    reply is one, and keeps what it quotes.
+    """
+    text = content.strip()
+    if text.startswith(_HARMONY_STARTS):
+        return _final_channel(text)
+    while thought := _THOUGHT.match(text):
+        text = text[thought.end() :]
+    if not text.startswith(_STARTS_OF_A_REPLY):
+        before, closing, after = text.partition("</think>")
+        if closing and before:
+            return after.strip()
+    return text
+
+
+def _final_channel(text: str) -> str:
+    found = _HARMONY_FINAL.search(text)
+    return _HARMONY_END.split(text[found.end() :], maxsplit=1)[0].strip() if found else ""
+
 
 # No model reads or writes more in one call; a count beyond is a fault of the server.
 _MOST_TOKENS = 100_000_000

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from plumbline.judging.ports.exchange import ChatRequest
 from plumbline.models.chat.call_failures import holds_any
-from plumbline.models.chat.providers import Provider, Structure, TokenLimit
+from plumbline.models.chat.endpoints import Provider, Structure, TokenLimit
 
 _STRUCTURE_WORDS = ("response_format", "json_schema", "json_object", "json mode", "json_mode", "structured output")
 _THINKING_WORDS = ("enable_thinking", "chat_template_kwargs", "reasoning_effort", "thinking")

@@ -13,9 +13,8 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_aft
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.ports.observation import ANSWERED, NULL_OBSERVER, JudgeCallRecord, Observer
-from plumbline.models.chat.adaptive_limit import AdaptiveLimit
-from plumbline.models.chat.call_budget import CallBudget, LocalBudget
 from plumbline.models.chat.call_failures import CallFailure
+from plumbline.models.chat.call_limits import AdaptiveLimit, CallBudget, LocalBudget
 from plumbline.models.chat.completions import read_completion
 from plumbline.models.chat.completions_client import MAX_REPLY_BYTES, CompletionsClient
 from plumbline.models.chat.endpoint_guard import EndpointGuard, ModelHealth

@@ -18,8 +18,7 @@ from plumbline.ground.concurrency import Threads
 from plumbline.ground.settings import Settings
 from plumbline.ground.sqlite import SqliteFormat, is_damage, open_database, pragma, transaction
 from plumbline.judging.ports.observation import Readiness, State
-from plumbline.models.chat.shared_database import SharedDatabase
-from plumbline.models.chat.shared_verdicts import SharedVerdictStore
+from plumbline.models.chat.shared_database import SharedDatabase, SharedVerdictStore
 
 T = TypeVar("T")
 

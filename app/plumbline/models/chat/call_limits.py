@@ -1,8 +1,11 @@
-"""Budgets a minute of one address: a call waits for its turn, and is settled by what it took."""
+"""Limits on calls: adaptive concurrency, and requests and tokens a minute."""
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from plumbline.ground.arrival_times import ArrivalTimes
@@ -10,6 +13,85 @@ from plumbline.ground.errors import FailureReason
 from plumbline.ground.rate_limit import RateLimit
 from plumbline.models.chat.call_failures import CallFailure
 from plumbline.models.chat.shared_database import SharedDatabase
+
+
+@dataclass(slots=True)
+class Slot:
+    """One call's place. `was_throttled` is set by the caller when the provider said that there were too many."""
+
+    era: int
+    was_throttled: bool = False
+
+
+class AdaptiveLimit:
+    """Additive increase, multiplicative decrease, under a hard cap; first come, first served.
+
+    Starts at the cap: a provider that never complains is never made to wait for us. Calls that were under way when the
+    limit was halved do not halve it again.
+
+    Args:
+        cap: the most calls at one time, 1 or more.
+    """
+
+    def __init__(self, cap: int) -> None:
+        self._cap = cap
+        self._limit = cap
+        self._in_use = 0
+        self._era = 0
+        self._clean = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    @property
+    def limit(self) -> int:
+        """What may be under way now, between 1 and the cap."""
+        return self._limit
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[Slot]:
+        """A place for one call; waits for it until cancelled."""
+        await self._enter()
+        slot = Slot(self._era)
+        try:
+            yield slot
+        finally:
+            self._in_use -= 1
+            self._learn(slot)
+            self._wake()
+
+    async def _enter(self) -> None:
+        if self._in_use < self._limit and not self._waiting:
+            self._in_use += 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                # The place was given in the same turn of the loop in which we were cancelled: pass it on.
+                self._in_use -= 1
+                self._wake()
+            raise
+
+    def _learn(self, slot: Slot) -> None:
+        if slot.was_throttled:
+            if slot.era == self._era:
+                self._limit = max(1, self._limit // 2)
+                self._era += 1
+                self._clean = 0
+            return
+        self._clean += 1
+        if self._clean >= self._limit:
+            self._limit = min(self._cap, self._limit + 1)
+            self._clean = 0
+
+    def _wake(self) -> None:
+        while self._waiting and self._in_use < self._limit:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                self._in_use += 1
+                turn.set_result(None)
+
 
 # Providers count requests by the second too (DashScope: a sixtieth of the budget), tokens by the minute alone.
 _BURST_OF_REQUESTS_SECONDS, _BURST_OF_TOKENS_SECONDS = 0.1, 1.0

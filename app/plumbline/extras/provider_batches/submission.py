@@ -1,17 +1,107 @@
-"""Files of questions to the provider and replies back: each step is written down before and after it is made."""
+"""Submission of batch files: upload, batch, download; each step is recorded before and after it is made."""
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
-from plumbline.extras.provider_batches.batch_states import BatchStates, FileState
-from plumbline.extras.provider_batches.manifest import ManifestFile
-from plumbline.extras.provider_batches.provider_batch import BatchInfo
-from plumbline.extras.provider_batches.request_files import RequestFile
+import msgspec
+
+from plumbline.extras.provider_batches.manifest import ManifestFile, RequestFile
 from plumbline.ground.errors import BatchApiError, InvalidInput
-from plumbline.ground.files import sha256_of
+from plumbline.ground.files import locked, read_file, replace_file, sha256_of
+
+ENDED: Final = frozenset({"completed", "failed", "expired", "cancelled"})
+_VERSION: Final = 1
+
+
+class BatchInfo(NamedTuple):
+    """What the provider says of a batch.
+
+    `status` is its word in lower case; one of `ENDED` does not change any more. The files are None until they are
+    there, and where there is none. `errors` are codes and numbers of lines, never a text.
+    """
+
+    id: str
+    status: str
+    output_file_id: str | None = None
+    error_file_id: str | None = None
+    total: int = 0
+    completed: int = 0
+    failed: int = 0
+    errors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """One file. What is begun and has no id may have been done or not: the provider is asked before it is repeated."""
+
+    name: str
+    is_upload_begun: bool = False
+    file_id: str | None = None
+    is_batch_begun: bool = False
+    batch: BatchInfo | None = None
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether the batch will not change any more."""
+        return self.batch is not None and self.batch.status in ENDED
+
+
+class _Form(msgspec.Struct):
+    version: int
+    files: list[FileState]
+
+
+class BatchStates:
+    """The states of all files of one manifest.
+
+    Raises:
+        InvalidInput: the file of states is damaged, or cannot be read or written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._by_name = {state.name: state for state in _load(path)}
+
+    def __bool__(self) -> bool:
+        """Whether anything was begun."""
+        return bool(self._by_name)
+
+    def of(self, name: str) -> FileState:
+        """The state of a file, at its beginning when nothing was done with it."""
+        return self._by_name.get(name, FileState(name))
+
+    def put(self, state: FileState) -> None:
+        """Keeps a state; it is on the disk when this returns."""
+        self._by_name[state.name] = state
+        form = _Form(_VERSION, list(self._by_name.values()))
+        replace_file(self._path, msgspec.json.format(msgspec.json.encode(form)) + b"\n")
+
+
+def alone(path: Path) -> AbstractContextManager[None]:
+    """Holds off other processes that work on the same states; the lock ends with the process.
+
+    Raises:
+        InvalidInput: another one is at it.
+    """
+    lock = path.with_name(f"{path.name}.lock")
+    return locked(lock, place=path.name, busy="another process works with these batch files now")
+
+
+def _load(path: Path) -> list[FileState]:
+    if not path.exists():
+        return []
+    try:
+        form = msgspec.json.decode(read_file(path), type=_Form)
+    except msgspec.MsgspecError:
+        raise InvalidInput("is no file of states; expected what `submit` wrote", place=path.name) from None
+    if form.version != _VERSION:
+        raise InvalidInput(f"has version {form.version}; expected {_VERSION}", place=path.name)
+    return form.files
+
 
 _ATTEMPTS: Final = 5
 _DIGEST_DIGITS: Final = 32
