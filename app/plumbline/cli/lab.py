@@ -1,4 +1,4 @@
-"""`plumbline lab`: retrievers made, timed and judged as an experiment file says."""
+"""`plumbline lab`: build, time and compare retrievers as an experiment file says."""
 
 import argparse
 import sys
@@ -25,7 +25,7 @@ _INTERRUPTED = 130
 
 
 def add_command(commands: "Commands") -> None:
-    """Adds `lab` to the parser."""
+    """Add `lab` to the parser."""
     lab = commands.add_parser("lab", help="retrievers built, timed and compared, as an experiment file says")
     actions = lab.add_subparsers(required=True, metavar="ACTION")
     run = actions.add_parser("run", help="run an experiment, or what is left of it; prints the table")
@@ -118,6 +118,6 @@ def _page(results: ExperimentResults, language: PageLanguage) -> str:
 
 
 def _written(results: ExperimentResults, form: str) -> str:
-    """A table for each corpus: for people with units, for programs with every digit."""
+    """Format a table for each corpus: for people with units, for programs with every digit."""
     tables = [systems_table(results, corpus) for corpus in corpora_of(results)]
     return "\n".join(TABLE_WRITERS[form](table if form == "csv" else readable(table)) for table in tables)

@@ -1,1 +1,1 @@
-"""Whether the right things were retrieved: measures, files, comparison, fusion. Pure: no network, no web framework."""
+"""Measures of retrieval, their file formats, comparison and fusion of runs. Pure: no network, no web framework."""

@@ -20,14 +20,14 @@ TIE_ORDERS: tuple[TieOrder, ...] = get_args(TieOrder)
 
 
 class RankedResults(NamedTuple):
-    """One run's documents for one query, best first, with their scores."""
+    """Documents of one run for one query, best first, with their scores."""
 
     doc_ids: tuple[str, ...]
     scores: FloatArray
 
 
 def ranked(results: Results, *, ties: TieOrder = "docno_desc") -> RankedResults:
-    """Documents best first with their scores.
+    """Return the documents of one query, best first, with their scores.
 
     A list of ids keeps its order, the first of two equal ids; its scores are derived from the ranks as 1 - i/n for the
     document at position i of n: in (0, 1], equally spaced.
@@ -41,12 +41,12 @@ def ranked(results: Results, *, ties: TieOrder = "docno_desc") -> RankedResults:
 
 
 def tie_ordered(doc_ids: Iterable[str], *, ties: TieOrder) -> list[str]:
-    """The documents in the order in which they come where their scores are equal."""
+    """Return the documents in the order that decides equal scores."""
     return list(doc_ids) if ties == "input_order" else sorted(doc_ids, reverse=ties == "docno_desc")
 
 
 def normalise(scores: FloatArray, *, norm: Norm) -> FloatArray:
-    """The scores of one run for one query on a common scale, in the order given.
+    """Normalise the scores of one run for one query, in the order given.
 
     Args:
         scores: shape (n,), finite, best first.
@@ -66,7 +66,7 @@ def normalise(scores: FloatArray, *, norm: Norm) -> FloatArray:
 
 
 def borda_points(length: int, candidates: int) -> tuple[FloatArray, float]:
-    """Points by position for the documents retrieved, and for each one that was not: the mean of those left over.
+    """Return Borda points by position for retrieved documents, and the mean of the points left for each other one.
 
     In units of the number of candidates, so in [0, 1]; Aslam & Montague, SIGIR 2001 (times `candidates`).
     """
@@ -74,7 +74,7 @@ def borda_points(length: int, candidates: int) -> tuple[FloatArray, float]:
 
 
 def checked_norm(norm: str) -> Norm:
-    """The norm of that name.
+    """Return the normalisation of that name.
 
     Raises:
         InvalidInput: there is none.
@@ -124,7 +124,7 @@ def _by_deviation(scores: FloatArray) -> FloatArray:
 
 
 def _within_one(scores: FloatArray) -> FloatArray:
-    """The same up to a factor, so that a difference or a square of large scores cannot overflow."""
+    """Divide by the largest magnitude, so that a difference or square of large scores cannot overflow."""
     peak = float(np.abs(scores).max())
     return scores / peak if peak > 0.0 else scores
 
@@ -150,7 +150,7 @@ _VOTE_NOISE = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """What the runs retrieved for one query: a row for each run, a column for each document that any retrieved.
+    """Results of all runs for one query: a row for each run, a column for each document that any run retrieved.
 
     Args:
         doc_ids: the columns, in the order in which they come where their scores are equal.
@@ -166,7 +166,7 @@ class Pool:
 
 
 def pooled(rankings: Sequence[RankedResults], *, norm: Norm, fills_missing: bool, ties: TieOrder) -> Pool:
-    """The rankings of one query side by side.
+    """Align the rankings of one query by document.
 
     Args:
         rankings: one for each run; empty where the run has nothing for the query, which then says nothing of any
@@ -193,7 +193,7 @@ def pooled(rankings: Sequence[RankedResults], *, norm: Norm, fills_missing: bool
 
 
 def _valued(scores: FloatArray, *, norm: Norm, candidates: int, fills_missing: bool) -> tuple[FloatArray, float | None]:
-    """Normalised scores, and that of a document not retrieved, if it has one."""
+    """Return normalised scores, and the score of a document that was not retrieved, if it has one."""
     if norm == "borda":
         return borda_points(len(scores), candidates)
     values = normalise(scores, norm=norm)
@@ -201,7 +201,7 @@ def _valued(scores: FloatArray, *, norm: Norm, candidates: int, fills_missing: b
 
 
 def combine(pool: Pool, weights: FloatArray, *, method: str, params: Mapping[str, float]) -> FloatArray:
-    """Fused score of each column of the pool; higher is better.
+    """Compute the fused score of each column of the pool; higher is better.
 
     Args:
         weights: shape (runs,), not negative; read by the methods in `WEIGHTED` alone.
@@ -302,7 +302,7 @@ def _rbc(pool: Pool, weights: FloatArray, params: Mapping[str, float]) -> FloatA
 
 
 def _condorcet(pool: Pool, weights: FloatArray, _: Mapping[str, float]) -> FloatArray:
-    """For each document, how many others a majority of the runs puts below it, a draw counting half."""
+    """Count, for each document, the others that a majority of the runs ranks below it; a draw counts half."""
     depth = np.where(pool.ranks > 0.0, pool.ranks, np.inf)
     noise = _VOTE_NOISE * float(weights.sum())
     rows = max(1, _CHUNK_CELLS // max(1, len(pool.doc_ids)))

@@ -1,4 +1,4 @@
-"""Whether one run is better than another, over the same queries."""
+"""Pairwise significance tests between runs over the same queries."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ _LEVEL = 0.95
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """Run `a` against run `b` by one measure.
+    """Comparison of run `a` with run `b` by one measure.
 
     Args:
         diff: `mean_a - mean_b`; above 0, a is better.
@@ -76,7 +76,7 @@ def compare(
     resamples: int = 10_000,
     seed: int = 0,
 ) -> tuple[RunComparison, ...]:
-    """Every pair of runs, or every other run against the baseline, in the order of the mapping.
+    """Compare every pair of runs, or every other run with the baseline, in the order of the mapping.
 
     Args:
         values_by_run: at least two runs, each of shape (n,): the measure's value of each query.

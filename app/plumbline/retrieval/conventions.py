@@ -1,4 +1,4 @@
-"""What a number depends on besides its measure's name: one value, presets for the tools in use, overrides by name."""
+"""Conventions of a measure as one value: relevance level, ties, duplicates and so on, with presets for common tools."""
 
 import re
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ NoRelevant: TypeAlias = Literal["zero", "skip"]
 
 @dataclass(frozen=True, slots=True)
 class Conventions:
-    """Every parameter besides the measure's name; the defaults are trec_eval's with `-c`. Made by `build_conventions`.
+    """All parameters besides the measure's name; the defaults are `trec_eval -c`. Made by `build_conventions`.
 
     Not parameters, because only one value is right: the ideal DCG is taken over all judged documents, a negative
     grade has gain 0 and is not relevant, an unjudged document is not relevant.
@@ -96,7 +96,7 @@ _WHOLE_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
 
 def build_conventions(preset: str = "trec_eval", **overrides: object) -> Conventions:
-    """A preset with some parameters changed.
+    """Return a preset with some parameters overridden.
 
     `gain_map` is a mapping from grade (an int >= 1, or its digits) to gain (finite, >= 0).
 
@@ -114,7 +114,7 @@ def build_conventions(preset: str = "trec_eval", **overrides: object) -> Convent
 
 
 def as_dict(conventions: Conventions) -> dict[str, object]:
-    """Every parameter by name, for a response; `gain_map` as a mapping with the grades as text."""
+    """Return all parameters by name, for a response; `gain_map` as a mapping with the grades as text."""
     values: dict[str, object] = {name: getattr(conventions, name) for name in _NAMES}
     if conventions.gain_map is not None:
         values["gain_map"] = {str(grade): gain for grade, gain in conventions.gain_map}

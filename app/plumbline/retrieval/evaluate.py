@@ -1,4 +1,4 @@
-"""One run against the judgments: every measure for every query, means, and what was counted on the way."""
+"""Evaluate one run against judgments: measures by query, means, counts and warnings."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ _JUDGED_DEPTH = 10
 
 @dataclass(frozen=True, slots=True)
 class EvaluationCounts:
-    """What the numbers rest on.
+    """Counts behind the values.
 
     queries: evaluated, and in every mean. missing: judged but not in the run. extra: in the run but not judged.
     without_relevant: judged queries with no relevant document, evaluated or left out. duplicates_removed: as deep as
@@ -43,7 +43,7 @@ class EvaluationCounts:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The values of one run.
+    """Values of one run.
 
     query_ids: the evaluated queries, in the order of the judgments. values: by measure text, shape (queries,), aligned
     with `query_ids`. means: by measure text; None without queries. conventions: as resolved, `max_rel` included.
@@ -68,7 +68,7 @@ def evaluate(
     conventions: Conventions = DEFAULT_CONVENTIONS,
     normalise_id: IdNormaliser | None = None,
 ) -> Evaluation:
-    """Every measure for every judged query.
+    """Compute every measure for every judged query.
 
     Args:
         qrels: integer grades by document by query; read only.
@@ -105,7 +105,7 @@ def _check(conventions: Conventions, normalise_id: IdNormaliser | None) -> None:
 
 
 def _resolved(conventions: Conventions, qrels: Qrels, measures: tuple[Measure, ...]) -> Conventions:
-    """The conventions with `max_rel` filled in where a measure needs it: the largest grade over the whole qrels."""
+    """Fill in `max_rel` if a measure needs it: the largest grade over the whole qrels."""
     if conventions.max_rel is not None or all(measure.name != "map_graded" for measure in measures):
         return conventions
     highest = max((max(grades.values(), default=1) for grades in qrels.values()), default=1)
@@ -130,7 +130,7 @@ def _kept(qrels: Qrels, missing: frozenset[str], barren: frozenset[str], convent
 
 
 def _depth(measures: tuple[Measure, ...]) -> int | None:
-    """The largest cutoff; None when some measure looks at the whole ranking."""
+    """Return the largest cutoff; None if some measure needs the whole ranking."""
     cutoffs = [measure.k for measure in measures]
     return None if None in cutoffs else max((k for k in cutoffs if k is not None), default=None)
 

@@ -34,7 +34,7 @@ def read_results_table(
     query_column: str = QUERY_COLUMN,
     ids_column: str = RETRIEVED_COLUMN,
 ) -> Run:
-    """A run named `name`: each query's retrieved ids, best first, as the cell lists them (repeats included).
+    """Read a run named `name`: each query's retrieved ids, best first, as the cell lists them (repeats included).
 
     The cell is a JSON list or a printed Python list of strings or integers. Other columns are not read.
 
@@ -54,7 +54,7 @@ def read_reference_table(
     query_column: str = QUERY_COLUMN,
     ids_column: str = GOLD_COLUMN,
 ) -> Qrels:
-    """Judgments: each query's gold ids with relevance 1; an empty list is a query without relevant documents.
+    """Read judgments: each query's gold ids with relevance 1; an empty list is a query without relevant documents.
 
     Raises:
         InvalidInput: as `read_results_table`, and for an id that a list holds twice.
@@ -93,7 +93,7 @@ def _rows(
 def _records(
     source: bytes | BinaryIO, name: str, limits: ReadLimits, columns: tuple[str, str]
 ) -> Iterator[tuple[int, list[str]]]:
-    """The two cells of each row and the line that it starts at; a quoted cell may run over lines."""
+    """Yield the two cells of each row and the line where it starts; a quoted cell may span lines."""
     data = read_text_bytes(source, name=name, limits=limits)
     text = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline="")
     reader = csv.reader(text, delimiter="\t", strict=True)
@@ -136,7 +136,7 @@ def _check_record(
 
 
 def _ids_of(cell: str) -> tuple[str, ...] | None:
-    """The ids of a list in a cell; None when it is no such list. Nothing is evaluated."""
+    """Parse the list of ids in a cell; return None if it is no such list. Nothing is evaluated."""
     if not (cell.startswith("[") and cell.endswith("]")):
         return None
     try:
@@ -162,28 +162,28 @@ def _printed_ids(inside: str) -> tuple[str, ...] | None:
 
 
 def _unescaped(text: str) -> str | None:
-    """Without the backslashes before quotes and backslashes; None for any other escape, which no id needs."""
+    """Remove backslashes before quotes and backslashes; return None for any other escape."""
     if any(match[1] not in "'\"\\" for match in _ESCAPE.finditer(text)):
         return None
     return _ESCAPE.sub(r"\1", text)
 
 
 class QrelsReader(Protocol):
-    """Reads judgments; raises InvalidInput naming the file and the line."""
+    """Reader of judgments; raises InvalidInput naming the file and the line."""
 
     def __call__(self, source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> Qrels:
-        """The judgments of a file."""
+        """Read judgments."""
 
 
 class RunReader(Protocol):
-    """Reads a run; raises InvalidInput naming the file and the line."""
+    """Reader of a run; raises InvalidInput naming the file and the line."""
 
     def __call__(self, source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> Run:
-        """The run in a file."""
+        """Read a run."""
 
 
 class FileFormat(NamedTuple):
-    """How judgments are read, and how a run is."""
+    """Readers of one file format."""
 
     read_qrels: QrelsReader
     read_run: RunReader

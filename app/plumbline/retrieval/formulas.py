@@ -1,4 +1,4 @@
-"""The measures' formulas, for all queries at once, over rows of judged documents.
+"""Formulas of the measures, vectorised over all queries and rows of judged documents.
 
 Notation: h(k) relevant documents among the first k; R relevant documents judged; n(k) unique documents among the
 first k. Every value lies in [0, 1] and is 0 where its denominator is 0. Where ties are averaged, every value is the
@@ -23,7 +23,7 @@ _MAX_EXPONENT: Final = 512
 
 @dataclass(frozen=True, slots=True)
 class MeasureInputs:
-    """Rankings seen under one relevance level. relevant: rows with a relevant document. total: R per query."""
+    """Rankings under one relevance level. relevant: rows with a relevant document. total: R per query."""
 
     rankings: Rankings
     conventions: Conventions
@@ -31,12 +31,12 @@ class MeasureInputs:
     total: FloatArray
 
     def hits(self, k: int | IntArray | None) -> FloatArray:
-        """h(k) per query; k may be given per query."""
+        """Return h(k) per query; k may be given per query."""
         per_row = k[self.relevant.query] if isinstance(k, np.ndarray) else k
         return self.summed(self.relevant, self.relevant.expected(np.ones_like, per_row))
 
     def summed(self, rows: RankedRows, weights: FloatArray) -> FloatArray:
-        """The weights' sums per query."""
+        """Sum the weights per query."""
         return self.rankings.per_query(rows.query, weights)
 
 
@@ -44,14 +44,14 @@ _Formula = Callable[[MeasureInputs, Measure], FloatArray]
 
 
 def build_inputs(rankings: Rankings, conventions: Conventions) -> MeasureInputs:
-    """The rankings with relevance decided: a grade of at least `rel_level`."""
+    """Decide relevance: a grade of at least `rel_level`."""
     level = conventions.rel_level
     total = rankings.per_query(rankings.pool_query[rankings.pool_grade >= level])
     return MeasureInputs(rankings, conventions, rankings.rows.where(rankings.rows.grade >= level), total)
 
 
 def compute_measure(measure: Measure, inputs: MeasureInputs) -> FloatArray:
-    """The measure's value for every query, shape (queries,).
+    """Compute the measure for every query, shape (queries,).
 
     Raises:
         InvalidInput: the measure is not defined under these conventions or for these grades.
@@ -60,34 +60,34 @@ def compute_measure(measure: Measure, inputs: MeasureInputs) -> FloatArray:
 
 
 def _recall(inputs: MeasureInputs, measure: Measure) -> FloatArray:
-    """h(k) / R; trec_eval `recall`, `set_recall` without cutoff."""
+    """Return h(k) / R; trec_eval `recall`, `set_recall` without cutoff."""
     return _ratio(inputs.hits(measure.k), inputs.total)
 
 
 def _capped_recall(inputs: MeasureInputs, measure: Measure) -> FloatArray:
-    """h(k) / min(R, k); BEIR's R_cap."""
+    """Return h(k) / min(R, k); BEIR's R_cap."""
     return _ratio(inputs.hits(measure.k), _capped(inputs.total, measure.k))
 
 
 def _precision(inputs: MeasureInputs, measure: Measure) -> FloatArray:
-    """h(k) / k, however few were retrieved; trec_eval `P`."""
+    """Return h(k) / k, however few were retrieved; trec_eval `P`."""
     return inputs.hits(measure.k) / float(measure.k or 1)
 
 
 def _precision_retrieved(inputs: MeasureInputs, measure: Measure) -> FloatArray:
-    """h(k) / n(k); without cutoff trec_eval `set_P`."""
+    """Return h(k) / n(k); without cutoff trec_eval `set_P`."""
     return _ratio(inputs.hits(measure.k), inputs.rankings.retrieved_within(measure.k))
 
 
 def _success(inputs: MeasureInputs, measure: Measure) -> FloatArray:
-    """1 where h(k) > 0, else 0; with average ties the chance of it. trec_eval `success`."""
+    """Return 1 if h(k) > 0, else 0; with average ties its probability. trec_eval `success`."""
     if inputs.relevant.has_ties:
         return first_hit_expectation(inputs.relevant, measure.k, n_queries=len(inputs.total))[1]
     return (inputs.hits(measure.k) > 0).astype(np.float64)
 
 
 def _reciprocal_rank(inputs: MeasureInputs, measure: Measure) -> FloatArray:
-    """1 / rank of the first relevant document, 0 beyond the cutoff; trec_eval `recip_rank`."""
+    """Return 1 / rank of the first relevant document, 0 beyond the cutoff; trec_eval `recip_rank`."""
     rows = inputs.relevant
     if rows.has_ties:
         return first_hit_expectation(rows, measure.k, n_queries=len(inputs.total))[0]
@@ -98,36 +98,36 @@ def _reciprocal_rank(inputs: MeasureInputs, measure: Measure) -> FloatArray:
 
 
 def _f1(inputs: MeasureInputs, measure: Measure) -> FloatArray:
-    """2 P R / (P + R) = 2 h(k) / (k + R), with precision over k."""
+    """Return 2 P R / (P + R) = 2 h(k) / (k + R), with precision over k."""
     return _ratio(2 * inputs.hits(measure.k), inputs.total + float(measure.k or 0))
 
 
 def _f1_retrieved(inputs: MeasureInputs, measure: Measure) -> FloatArray:
-    """2 P R / (P + R) = 2 h(k) / (n(k) + R); without cutoff trec_eval `set_F`."""
+    """Return 2 P R / (P + R) = 2 h(k) / (n(k) + R); without cutoff trec_eval `set_F`."""
     return _ratio(2 * inputs.hits(measure.k), inputs.total + inputs.rankings.retrieved_within(measure.k))
 
 
 def _r_precision(inputs: MeasureInputs, measure: Measure) -> FloatArray:
-    """h(R) / R; trec_eval `Rprec`."""
+    """Return h(R) / R; trec_eval `Rprec`."""
     return _ratio(inputs.hits(inputs.total.astype(np.int64)), inputs.total)
 
 
 def _judged(inputs: MeasureInputs, measure: Measure) -> FloatArray:
-    """Judged documents of any grade among the first k / n(k); ir_measures' Judged."""
+    """Return judged documents of any grade among the first k / n(k); ir_measures' Judged."""
     rows = inputs.rankings.rows
     seen = inputs.summed(rows, rows.expected(np.ones_like, measure.k))
     return _ratio(seen, inputs.rankings.retrieved_within(measure.k))
 
 
 def _rbp(inputs: MeasureInputs, measure: Measure) -> FloatArray:
-    """(1 - p) sum of p^(rank - 1) over relevant documents; Moffat & Zobel, TOIS 2008, with binary relevance."""
+    """Return (1 - p) sum of p^(rank - 1) over relevant documents; Moffat & Zobel, TOIS 2008, binary relevance."""
     persistence = dict(measure.params)["p"]
     weights = inputs.relevant.expected(lambda ranks: (1 - persistence) * persistence ** (ranks - 1), measure.k)
     return inputs.summed(inputs.relevant, weights)
 
 
 def _bpref(inputs: MeasureInputs, measure: Measure) -> FloatArray:
-    """1/R sum over relevant retrieved of 1 - min(judged non-relevant above, R) / min(N, R); trec_eval `bpref`.
+    """Return 1/R sum over relevant retrieved of 1 - min(judged non-relevant above, R) / min(N, R); trec_eval `bpref`.
 
     N documents judged non-relevant, with a grade from 0; Buckley & Voorhees, SIGIR 2004, as trec_eval 8.1 and later.
     """
@@ -146,12 +146,12 @@ def _bpref(inputs: MeasureInputs, measure: Measure) -> FloatArray:
 
 
 def _average_precision(inputs: MeasureInputs, measure: Measure) -> FloatArray:
-    """1/Z sum of h(i)/i over relevant documents at ranks i <= k; trec_eval `map` and `map_cut` with Z = R."""
+    """Return 1/Z sum of h(i)/i over relevant documents at ranks i <= k; trec_eval `map`, `map_cut` with Z = R."""
     return _weighted_average_precision(inputs, measure, lambda grades: np.ones(len(grades)))
 
 
 def _graded_average_precision(inputs: MeasureInputs, measure: Measure) -> FloatArray:
-    """As `map`, each term times grade / max_rel; a perfect ranking reaches 1 only with Z = sum_of_weights.
+    """Return `map` with each term times grade / max_rel; a perfect ranking reaches 1 only with Z = sum_of_weights.
 
     MedCorpus' graded MAP (seed 2) has max_rel = 2.
     """
@@ -170,7 +170,7 @@ def _weighted_average_precision(
 
 
 def _map_normaliser(inputs: MeasureInputs, measure: Measure, weigh: Callable[[IntArray], FloatArray]) -> FloatArray:
-    """Z: R, min(R, k), h(k), or the weights of all relevant documents (R when they weigh 1)."""
+    """Return Z: R, min(R, k), h(k), or the weights of all relevant documents (R when they weigh 1)."""
     kind = inputs.conventions.map_normaliser
     if kind == "min_R_k":
         return _capped(inputs.total, measure.k)
@@ -186,7 +186,7 @@ def _map_normaliser(inputs: MeasureInputs, measure: Measure, weigh: Callable[[In
 
 
 def _ndcg(inputs: MeasureInputs, measure: Measure) -> FloatArray:
-    """DCG(k) / ideal DCG(k), DCG = sum of gain / log2(rank + 1); trec_eval `ndcg` and `ndcg_cut` with linear gain.
+    """Return DCG(k) / ideal DCG(k), DCG = sum of gain / log2(rank + 1); trec_eval `ndcg`, `ndcg_cut` with linear gain.
 
     The ideal ranking holds all judged documents, retrieved or not. Linear gain after Järvelin & Kekäläinen, TOIS 2002;
     2^grade - 1 after Burges et al., ICML 2005.
@@ -211,7 +211,7 @@ def _discount(ranks: FloatArray) -> FloatArray:
 
 
 def _gains(grades: IntArray, conventions: Conventions, measure: Measure) -> FloatArray:
-    """The gain of each grade: 0 for 0 and below, and below `rel_level` where the conventions say drop_below."""
+    """Return the gain of each grade: 0 for 0 and below, and below `rel_level` with ndcg_rel_level "drop_below"."""
     lowest = conventions.rel_level if conventions.ndcg_rel_level == "drop_below" else 1
     kept = np.where(grades >= lowest, grades, 0)
     if measure.name == "ndcg_exp":
@@ -237,7 +237,6 @@ def _capped(total: FloatArray, k: int | None) -> FloatArray:
 
 
 def _ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
-    """The quotient, 0 where the denominator is 0."""
     return np.divide(numerator, denominator, out=np.zeros(len(numerator)), where=denominator > 0)
 
 

@@ -47,7 +47,7 @@ _BOUNDS: Mapping[str, tuple[float, float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Everything that decides a fusion, resolved.
+    """All resolved parameters of a fusion.
 
     Args:
         norm: `none` for the methods that read ranks alone.
@@ -65,7 +65,7 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
-    """A fused run (scores by doc_id, best first), how it was made, and what the caller should know of it."""
+    """A fused run (scores by doc_id, best first), its recipe, and warnings for the caller."""
 
     run: Run
     recipe: Recipe
@@ -84,7 +84,7 @@ def fuse(
     depth: int | None = None,
     name: str | None = None,
 ) -> Fusion:
-    """The runs as one, over the queries of any of them; queries are paired by id, never by position.
+    """Fuse the runs over the queries of any of them; queries are paired by id, never by position.
 
     Args:
         runs: at least one. A method that reads scores takes 1 - i/n for position i of a list of n ids.
@@ -123,7 +123,7 @@ def resolve(
     ties: str = "docno_desc",
     depth: int | None = None,
 ) -> Recipe:
-    """The recipe that these arguments of `fuse` mean, checked."""
+    """Check these arguments of `fuse` and return the recipe they mean."""
     if run_count < 1:
         raise InvalidInput("fusion needs at least one run, found none")
     if method not in FORMULAS:
@@ -143,7 +143,7 @@ def resolve(
 
 
 def pool_queries(runs: Sequence[Run], recipe: Recipe) -> Mapping[str, Pool]:
-    """What the runs say, side by side, by query_id; the part of a fusion that does not depend on the weights."""
+    """Align the runs by document for each query; the part of a fusion that does not depend on the weights."""
     with np.errstate(over="ignore", invalid="ignore"):
         return dict(_pools(runs, recipe))
 
@@ -166,7 +166,7 @@ def _pools(runs: Sequence[Run], recipe: Recipe) -> Iterator[tuple[str, Pool]]:
 
 
 def combine_queries(pools: Mapping[str, Pool], recipe: Recipe) -> dict[str, dict[str, float]]:
-    """Fused scores by doc_id, best first, by query_id."""
+    """Return fused scores by doc_id, best first, by query_id."""
     return _combined_all(pools.items(), recipe)
 
 
@@ -190,7 +190,7 @@ def _combined(query_id: str, pool: Pool, weights: FloatArray, recipe: Recipe) ->
 
 
 def with_weights(recipe: Recipe, weights: Sequence[float]) -> Recipe:
-    """The same recipe with other weights."""
+    """Return the same recipe with other weights."""
     return replace(recipe, weights=_checked_weights(weights, recipe.method, len(recipe.weights)))
 
 
@@ -228,7 +228,7 @@ def _one_of(value: str, known: Sequence[_Choice], what: str) -> _Choice:
 
 
 def _warnings(runs: Sequence[Run], recipe: Recipe, norm: str | None) -> Iterator[str]:
-    """What the caller may not have meant, one line each."""
+    """Yield one line for each thing that the caller may not have meant."""
     query_count = len({query_id for run in runs for query_id in run.results})
     for run in runs:
         if len(run.results) < query_count:
@@ -247,7 +247,7 @@ def _warnings(runs: Sequence[Run], recipe: Recipe, norm: str | None) -> Iterator
 
 
 def _scale_warning(runs: Sequence[Run], method: str) -> Iterator[str]:
-    """A run's scale is the median over its queries of the largest |score|; a factor above 3 between two is a mix."""
+    """Warn if the runs' scales (median over queries of the largest |score|) differ by a factor above 3."""
     scales = sorted(
         (median_low([_peak(results) for results in run.results.values() if len(results)]), run.name)
         for run in runs
@@ -277,7 +277,7 @@ _SMALLEST_STEP = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """Weights found, what they score where they were found, and what such weights score elsewhere.
+    """Tuned weights with their in-sample and held-out scores.
 
     Args:
         weights: best over all queries; they add up to 1.
@@ -314,7 +314,7 @@ def tune_weights(
     step: float = 0.1,
     seed: int = 0,
 ) -> Tuning:
-    """The best weights of a grid over the simplex, with their score on queries that had no say in them.
+    """Return the best weights of a grid over the simplex, with their cross-validated score.
 
     Args:
         objective: called once for each point of the grid, with the fused run and all queries.
@@ -357,7 +357,7 @@ def tune_weights(
 
 
 def simplex_grid(run_count: int, *, step: float) -> tuple[tuple[float, ...], ...]:
-    """Every way to share 1 among the runs in whole steps, counted in integers.
+    """Return every way to share 1 among the runs in whole steps, counted in integers.
 
     Raises:
         InvalidInput: 1 / step is not a whole number, or the grid is too large.
@@ -406,7 +406,7 @@ def _checked_values(values: npt.ArrayLike, query_count: int) -> FloatArray:
 def _cross_validated(
     values: FloatArray, grid: Sequence[tuple[float, ...]], *, folds: int
 ) -> tuple[list[int], FloatArray]:
-    """The point that each fold's other queries choose, and every query's value at the point chosen without it."""
+    """Return the point that each fold's other queries choose, and each query's value at the point chosen without it."""
     fold_of = np.arange(values.shape[1]) % folds
     held_out = np.empty(values.shape[1])
     chosen = []

@@ -1,4 +1,4 @@
-"""Rules that turn the id of a chunk, as a retriever writes it, into the id of the document that was judged."""
+"""Rules that map the id of a chunk, as a retriever writes it, to the id of the judged document."""
 
 import difflib
 import re
@@ -21,7 +21,7 @@ _UUID: Final = re.compile(rf"(?<!{_HEX}){_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{
 
 
 def build_id_rule(name: str, *, pattern: str | None = None) -> IdRule:
-    """The function from an id to the id that is compared; an id that the rule does not match is kept as it is.
+    """Return a function from an id to the id that is compared; an id that does not match is kept unchanged.
 
     - `none`: every id as it is.
     - `strip_chunk`: without one suffix `::chunk-3`, `#4`, `#0_0`, `#chunk-3`, `_chunk_3` or `-chunk-3`.
@@ -48,7 +48,7 @@ def build_id_rule(name: str, *, pattern: str | None = None) -> IdRule:
 
 
 def select_id_rule(conventions: Conventions) -> IdRule | None:
-    """The rule that the conventions name; None for `none`, which `evaluate` passes over.
+    """Return the rule that the conventions name; None for `none`.
 
     Raises:
         InvalidInput: as `build_id_rule`.
@@ -59,7 +59,7 @@ def select_id_rule(conventions: Conventions) -> IdRule | None:
 
 
 def find_uuids(text: str) -> tuple[str, ...]:
-    """Every distinct UUID of a text in lower case, in order: seed 3's gold column is a list in a string."""
+    """Return every distinct UUID of a text in lower case, in order: seed 3's gold column is a list in a string."""
     return tuple(dict.fromkeys(match[0].lower() for match in _UUID.finditer(text)))
 
 

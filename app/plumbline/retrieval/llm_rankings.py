@@ -1,4 +1,4 @@
-"""Rankings written as JSON somewhere in a reply, read without trusting its depth, its length or its numbers."""
+"""Parse a ranking out of an LLM's reply, in linear time, whatever its form."""
 
 import json
 import re
@@ -21,7 +21,7 @@ _MAX_RANK_DIGITS: Final = 9
 
 
 class _Number(str):
-    """A number as it was written: an id such as 7067032 keeps its digits, and no digits are converted."""
+    """A number as it was written: an id such as 7067032 keeps its digits."""
 
     __slots__ = ()
 
@@ -30,7 +30,7 @@ _DECODER: Final = json.JSONDecoder(parse_int=_Number, parse_float=_Number, parse
 
 
 def json_rankings(text: str) -> Iterator[list[str]]:
-    """The ids of each JSON value that ranks something; objects with an id in a row make one ranking."""
+    """Yield the ids of each JSON value that ranks something; objects with an id in a row make one ranking."""
     in_a_row: list[str] = []
     for value in _values(text):
         single = _id_of_object(value) if isinstance(value, dict) else None
@@ -105,7 +105,7 @@ def _id_of_object(fields: dict[str, object]) -> str | None:
 
 
 def _mapping(fields: dict[str, object]) -> Iterator[list[str]]:
-    """`{"1": "doc_5"}` by rank; `{"doc_5": 0.9, "doc_1": 0.2}` as written, since only the writer knows what rises."""
+    """Yield `{"1": "doc_5"}` by rank, and `{"doc_5": 0.9, "doc_1": 0.2}` as written: scores may rise or fall."""
     if not fields or not all(isinstance(value, str) for value in fields.values()):
         return
     if all(key.isascii() and key.isdigit() and len(key) <= _MAX_RANK_DIGITS for key in fields):
@@ -124,7 +124,7 @@ _MAX_UNKNOWN_LENGTH: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class ParsedRanking:
-    """What a reply ranks.
+    """Ranking parsed from a reply.
 
     Args:
         ids: best first, each once.
@@ -142,7 +142,7 @@ class ParsedRanking:
 
 
 def parse_ranking(text: str, *, candidates: Sequence[str] | None = None) -> ParsedRanking:
-    """The ranking in an LLM's reply; takes time linear in the text, and raises for no text.
+    """Parse the ranking in an LLM's reply; takes time linear in the text and never raises.
 
     `<think>` blocks go first, an unclosed one to the end of the text. Then the first form that names a candidate:
 
@@ -175,7 +175,7 @@ def parse_ranking(text: str, *, candidates: Sequence[str] | None = None) -> Pars
 
 
 class _Reader:
-    """Tells ids from everything else, with or without candidates."""
+    """Matcher of items to ids, with or without candidates."""
 
     def __init__(self, candidates: Sequence[str] | None) -> None:
         self._candidates = candidates
@@ -191,7 +191,6 @@ class _Reader:
             yield "tokens", [self._tokens.mentions(reply)]
 
     def worth(self, parsed: ParsedRanking) -> int:
-        """Without candidates the first occurrence is as good as any."""
         return len(parsed.ids) if self._candidates is not None else bool(parsed.ids)
 
     def read(self, items: Iterable[str], form: str) -> ParsedRanking:

@@ -1,4 +1,4 @@
-"""Measures as values: a name says all that changes the number, and parses back to the same value."""
+"""Measures as values: a name states all that changes the number, and parses back to the same value."""
 
 import difflib
 import re
@@ -12,7 +12,7 @@ from plumbline.retrieval.text_file import quoted
 
 
 class Cutoff(Enum):
-    """Whether a measure looks only at the first k."""
+    """Cutoff @k of a measure: required, optional or not allowed."""
 
     REQUIRED = "required"
     OPTIONAL = "optional"
@@ -62,7 +62,7 @@ _MATCHED_CHARACTERS = 40
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One measure: made by `parse_measure`, which alone checks it; `str()` is the canonical text.
+    """One measure, made by `parse_measure`, which alone checks it; `str()` is the canonical text.
 
     `k` is None without a cutoff; `params` are (name, value) pairs, such as the persistence p of rbp.
     """
@@ -72,13 +72,13 @@ class Measure:
     params: tuple[tuple[str, float], ...] = ()
 
     def __str__(self) -> str:
-        """The text that parses back to this value: `ndcg@10`, `mrr`, `rbp(p=0.8)`."""
+        """Return the text that parses back to this value: `ndcg@10`, `mrr`, `rbp(p=0.8)`."""
         values = ",".join(f"{name}={value!r}" for name, value in self.params)
         return self.name + (f"({values})" if values else "") + ("" if self.k is None else f"@{self.k}")
 
 
 def parse_measure(text: str) -> Measure:
-    """The measure of one text: a name, parameters in brackets, `@` and a cutoff; case does not matter.
+    """Parse one measure: a name, parameters in brackets, `@` and a cutoff; case is ignored.
 
     Aliases: hit_rate is success, p precision, r recall, rr and reciprocal_rank mrr, ap map.
 
@@ -90,7 +90,7 @@ def parse_measure(text: str) -> Measure:
 
 
 def parse_measures(texts: Iterable[str]) -> tuple[Measure, ...]:
-    """The measures of many texts in their order, each once; `recall@1,3,5` stands for three.
+    """Parse measures in their order, each once; `recall@1,3,5` stands for three.
 
     Raises:
         InvalidInput: as `parse_measure`.
@@ -99,7 +99,7 @@ def parse_measures(texts: Iterable[str]) -> tuple[Measure, ...]:
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word most like this one, or None when none is near."""
+    """Return the known word most like this one, or None if none is near."""
     return next(iter(difflib.get_close_matches(word[:_MATCHED_CHARACTERS], list(known), n=1)), None)
 
 
@@ -109,7 +109,7 @@ def _singles(text: str) -> list[str]:
 
 
 def _split(text: str) -> tuple[str, str | None, str | None]:
-    """Canonical name, parameters and cutoff as written."""
+    """Return the canonical name, and parameters and cutoff as written."""
     shape = _SHAPE.fullmatch(text.strip().lower())
     if shape is None:
         raise InvalidInput(f"unknown measure {quoted(text)}; wanted a name and a cutoff, as in 'ndcg@10'")

@@ -1,4 +1,4 @@
-"""Where the judged documents of one query stand in its ranking, without sorting the ranking by id.
+"""Ranks of the judged documents of one query, without sorting the ranking by id.
 
 The rank of a document is 1 + the documents with a greater score + the tied ones that the tie rule puts before it, so
 only the scores are sorted, and ids are compared among documents tied with a judged one alone.
@@ -23,7 +23,7 @@ _Negated: TypeAlias = npt.NDArray[np.floating]
 
 
 class Order(NamedTuple):
-    """The retrieved judged documents of one query, one entry each, in no particular order.
+    """Retrieved judged documents of one query, one entry each, in no particular order.
 
     grades: as judged. ranks: from 1, among unique documents; with average ties the first rank of the tied block.
     sizes: documents in the tied block; None where no tie is left open. positions: what a cutoff is compared with;
@@ -49,7 +49,7 @@ def order(
     normalise_id: IdNormaliser | None,
     depth: int | None,
 ) -> Order:
-    """The order of one query's judged documents.
+    """Rank the judged documents of one query.
 
     Args:
         query_id: for the place of an error, and for documents that are the query itself.
@@ -100,7 +100,7 @@ def _order_normalised(
     conventions: Conventions,
     normalise_id: IdNormaliser,
 ) -> Order:
-    """As `order`, for scores whose ids may become equal."""
+    """Rank as `order`, for scores whose ids may become equal."""
     values = _checked_scores(query_id, scores)
     rows = [
         (document, value)
@@ -120,7 +120,7 @@ def _order_normalised(
 
 
 def _sorted_documents(rows: list[tuple[str, float]], conventions: Conventions) -> list[str]:
-    """Documents best first, duplicates kept next to their equals."""
+    """Return documents best first, duplicates kept next to their equals."""
     negated = _negated(np.array([value for _, value in rows], dtype=np.float64), conventions)
     documents = [document for document, _ in rows]
     index = list(range(len(rows)))
@@ -154,7 +154,7 @@ def _order_scored(
 
 
 def _found(scores: Mapping[str, float], grades: Mapping[str, int]) -> tuple[list[str], FloatArray]:
-    """The judged documents that were retrieved, and their scores."""
+    """Return the judged documents that were retrieved, and their scores."""
     if isinstance(scores, ScoreColumn):
         rows = scores.find_rows(list(grades))
         return list(rows), scores.scores[list(rows.values())]
@@ -163,7 +163,7 @@ def _found(scores: Mapping[str, float], grades: Mapping[str, int]) -> tuple[list
 
 
 def _tied_rows(scores: Mapping[str, float], negated: _Negated, tied: set[float]) -> Iterable[tuple[str, float]]:
-    """Documents and negated scores, in the order retrieved; at least those whose score is in `tied`."""
+    """Return documents and negated scores in the order retrieved; at least those whose score is in `tied`."""
     if isinstance(scores, ScoreColumn):
         rows = np.flatnonzero(np.isin(negated, list(tied)))
         return zip(scores.documents_at(rows), negated[rows].tolist(), strict=True)
@@ -171,7 +171,7 @@ def _tied_rows(scores: Mapping[str, float], negated: _Negated, tied: set[float])
 
 
 def _offsets(rows: Iterable[tuple[str, float]], tied: set[float], conventions: Conventions) -> dict[str, int]:
-    """How many documents with the same score stand before each document whose score is in `tied`.
+    """Count the documents with the same score before each document whose score is in `tied`.
 
     Python compares text by code point, which is the order of the UTF-8 bytes that trec_eval's strcmp compares.
     """
@@ -188,7 +188,7 @@ def _offsets(rows: Iterable[tuple[str, float]], tied: set[float], conventions: C
 def _order_listed(
     query_id: str, documents: Sequence[str], grades: Mapping[str, int], conventions: Conventions, depth: int | None
 ) -> Order:
-    """As `order`, for documents best first; a list repeats at most what its cutoff sees."""
+    """Rank as `order`, for documents best first; a list repeats at most those within its cutoff."""
     head = documents if depth is None else documents[:depth]
     position_by_document = dict(zip(reversed(head), range(len(head), 0, -1), strict=True))
     found = [document for document in grades if document in position_by_document]

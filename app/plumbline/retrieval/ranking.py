@@ -1,4 +1,4 @@
-"""The rankings of all queries as flat arrays: one row per judged document, so that a measure is a sum over rows."""
+"""Rankings of all queries as flat arrays: one row per judged document, so that a measure is a sum over rows."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -35,19 +35,19 @@ class RankedRows:
 
     @property
     def has_ties(self) -> bool:
-        """Whether some document may stand at several ranks."""
+        """Return True if some document may stand at several ranks."""
         return bool((self.size > 1).any())
 
     def where(self, mask: BoolArray) -> "RankedRows":
-        """The rows that the mask names, in their order."""
+        """Return the rows that the mask selects, in their order."""
         return RankedRows(self.query[mask], self.rank[mask], self.size[mask], self.position[mask], self.grade[mask])
 
     def within(self, k: int | IntArray | None) -> BoolArray:
-        """Whether each row stands among the first k; k may be given per row."""
+        """Return which rows stand among the first k; k may be given per row."""
         return np.ones(len(self.rank), dtype=np.bool_) if k is None else self.position <= k
 
     def expected(self, weigh: Callable[[FloatArray], FloatArray], k: int | IntArray | None) -> FloatArray:
-        """The mean, over the ranks that each document may have, of `weigh(rank)`; 0 at ranks beyond k."""
+        """Return the mean of `weigh(rank)` over the ranks that each document may have; 0 at ranks beyond k."""
         if not self.has_ties:
             return np.asarray(weigh(self.rank.astype(np.float64)) * self.within(k))
         last = self.rank + self.size - 1
@@ -58,7 +58,7 @@ class RankedRows:
 
 @dataclass(frozen=True, slots=True)
 class Rankings:
-    """What every measure is computed from.
+    """Rankings of all queries, from which every measure is computed.
 
     query_ids: the queries that count, in the order of the judgments. rows: judged documents that were retrieved.
     retrieved: unique documents per query. pool_query, pool_grade: all judged documents, retrieved or not.
@@ -75,11 +75,11 @@ class Rankings:
     cut_position: IntArray | None = None
 
     def per_query(self, query: IntArray, weights: FloatArray | None = None) -> FloatArray:
-        """Sums of the weights by query, or counts of the rows."""
+        """Sum the weights, or count the rows, by query."""
         return np.bincount(query, weights, minlength=len(self.query_ids)).astype(np.float64)
 
     def retrieved_within(self, k: int | None) -> FloatArray:
-        """Unique documents among the first k, per query."""
+        """Count the unique documents among the first k, per query."""
         if k is None:
             return self.retrieved.astype(np.float64)
         if self.cut_query is None or self.cut_position is None:
@@ -96,7 +96,7 @@ def rank(
     normalise_id: IdNormaliser | None = None,
     depth: int | None = None,
 ) -> Rankings:
-    """The rankings of the queries; one that the run lacks is an empty ranking.
+    """Rank every query; one that the run lacks is an empty ranking.
 
     Args:
         qrels: judgments, ids already normalised and grades checked (`normalised`).
@@ -126,7 +126,7 @@ def rank(
 
 
 def normalised(qrels: Qrels, normalise_id: IdNormaliser | None) -> Qrels:
-    """The judgments with checked grades and normalised ids; ids that become equal keep their highest grade.
+    """Check grades and normalise ids; ids that become equal keep their highest grade.
 
     Raises:
         InvalidInput: a grade that is not a whole number (a boolean is none either) or beyond 2**31 - 1.
@@ -195,7 +195,7 @@ def _joined(arrays: list[IntArray]) -> IntArray:
 
 
 def first_hit_expectation(relevant: RankedRows, k: int | None, *, n_queries: int) -> tuple[FloatArray, FloatArray]:
-    """Expected reciprocal rank of the first relevant document, and the chance that it stands among the first k.
+    """Return the expected reciprocal rank of the first relevant document, and the chance that its rank is <= k.
 
     In the first block with a relevant document (first rank s, t documents, r of them relevant), the first hit is the
     block's j-th document with chance C(t - j, r - 1) / C(t, r), here by its recurrence.
@@ -218,7 +218,7 @@ def first_hit_expectation(relevant: RankedRows, k: int | None, *, n_queries: int
 
 
 def _first_hit_chances(size: int, hits: int) -> FloatArray:
-    """Chance that the first of `hits` hits among `size` documents in random order is the j-th, j = 1 .. size-hits+1."""
+    """Return the chance that the first of `hits` hits among `size` shuffled documents is the j-th, j from 1."""
     missed = np.arange(size - hits, dtype=np.float64)  # documents already seen, all of them misses
     survives = np.concatenate([[1.0], np.cumprod((size - hits - missed) / (size - missed))])
     places = np.arange(size - hits + 1)
@@ -226,7 +226,7 @@ def _first_hit_chances(size: int, hits: int) -> FloatArray:
 
 
 def precision_at_hits(relevant: RankedRows, k: int | None) -> FloatArray:
-    """Precision at the rank of each relevant document, 0 beyond the cutoff: AP's terms.
+    """Return precision at the rank of each relevant document, 0 beyond the cutoff: the terms of AP.
 
     Without ties h(i) / i. In a block of t documents from rank s, r relevant, after H hits: a relevant document stands
     at each of the block's ranks i with chance 1/t, and then H + 1 + (i - s)(r - 1)/(t - 1) hits are expected up to i.
@@ -246,7 +246,7 @@ def precision_at_hits(relevant: RankedRows, k: int | None) -> FloatArray:
 
 
 def _blocks(relevant: RankedRows) -> tuple[IntArray, IntArray]:
-    """Index of the first row of each row's block, and the number of rows in it."""
+    """Return the index of the first row of each row's block, and the number of rows in it."""
     is_new = np.ones(len(relevant.rank), dtype=np.bool_)
     is_new[1:] = (np.diff(relevant.query) != 0) | (np.diff(relevant.rank) != 0)
     starts = np.flatnonzero(is_new)

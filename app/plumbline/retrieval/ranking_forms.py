@@ -1,4 +1,4 @@
-"""Candidates found in prose as whole tokens: `doc_1` is in "then doc_1。" and not in "doc_10" or "doc_1.pdf"."""
+"""Forms in which an LLM writes a ranking: bracketed items, chains of `>`, lines, and candidate ids in prose."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -18,7 +18,7 @@ _END: Final = ""
 
 
 class CandidateTokens:
-    """The candidates, ready to be found in text in one pass."""
+    """Candidate ids, found as whole tokens in one pass: `doc_1`, but not in `doc_10` or `doc_1.pdf`."""
 
     def __init__(self, candidates: Iterable[str]) -> None:
         self._root: dict[str, Any] = {}
@@ -35,11 +35,11 @@ class CandidateTokens:
                 self._shapes.add(_shape(doc_id))
 
     def mentions(self, text: str) -> list[str]:
-        """Candidates in order of appearance, and tokens of a candidate's shape (`doc_99` beside `doc_1`) among them."""
+        """Return candidates in order of appearance, with tokens of a candidate's shape (`doc_99` next to `doc_1`)."""
         return list(self._scan(text, with_alike=True))
 
     def first(self, text: str) -> str | None:
-        """The first candidate in a text."""
+        """Return the first candidate in a text."""
         return next(self._scan(text, with_alike=False), None)
 
     def _scan(self, text: str, *, with_alike: bool) -> Iterator[str]:
@@ -55,7 +55,7 @@ class CandidateTokens:
             index += max(taken, 1)
 
     def _longest(self, text: str, spans: list[tuple[int, int]], index: int) -> tuple[str | None, int]:
-        """The longest candidate that starts at an atom, and how many atoms it has."""
+        """Return the longest candidate that starts at an atom, and its number of atoms."""
         node: dict[str, Any] = self._root
         found: tuple[str | None, int] = (None, 0)
         start = spans[index][0]
@@ -108,7 +108,7 @@ _FENCE: Final = "```"
 
 
 def without_reasoning(text: str) -> str:
-    """The text without `<think>` blocks: an unclosed one runs to the end, an unopened one from the start."""
+    """Remove `<think>` blocks: an unclosed one runs to the end, an unopened one from the start."""
     kept: list[str] = []
     position, is_inside = 0, False
     for tag in _THINK_TAG.finditer(text):
@@ -125,7 +125,7 @@ def without_reasoning(text: str) -> str:
 
 
 def bracketed(text: str) -> Iterator[list[str]]:
-    """Items of brackets in a row, `[3] > [1]` or `[a], [b]` or `[a, b]`; a lone one only when it is all there is."""
+    """Yield items of brackets in a row, `[3] > [1]` or `[a], [b]` or `[a, b]`; a lone one only if it is all."""
     group: list[str] = []
     previous_end = 0
     for match in _BRACKETED.finditer(text):
@@ -141,7 +141,7 @@ def bracketed(text: str) -> Iterator[list[str]]:
 
 
 def chained(text: str) -> Iterator[list[str]]:
-    """Items joined by `>`: single tokens, or anything in one pair of brackets."""
+    """Yield items joined by `>`: single tokens, or anything in one pair of brackets."""
     parts = _LINK.split(text)
     if len(parts) < _CHAIN_LENGTH:
         return
@@ -163,7 +163,7 @@ def chained(text: str) -> Iterator[list[str]]:
 
 
 def listed(text: str, *, tokens: CandidateTokens | None, names_known: Callable[[str], bool]) -> Iterator[list[str]]:
-    """Items of numbered or bulleted lines; failing those, of lines that hold nothing but ids.
+    """Yield items of numbered or bulleted lines; failing those, of lines that hold only ids.
 
     Args:
         text: the reply.
@@ -187,7 +187,7 @@ def listed(text: str, *, tokens: CandidateTokens | None, names_known: Callable[[
 
 
 def _item(content: str, tokens: CandidateTokens | None, names_known: Callable[[str], bool]) -> str | None:
-    """The id that a line is about; None when it names none."""
+    """Return the id that a line is about; None if it names none."""
     if names_known(content):
         return content
     mentioned = tokens.first(content) if tokens else None
@@ -204,7 +204,7 @@ def _item(content: str, tokens: CandidateTokens | None, names_known: Callable[[s
 
 
 def _plain(lines: list[str], tokens: CandidateTokens | None, names_known: Callable[[str], bool]) -> list[str] | None:
-    """Pieces between line ends and commas when each is an id; None when the text is prose."""
+    """Return pieces between line ends and commas if each is an id; None if the text is prose."""
     pieces = []
     for line in lines:
         if names_known(line):

@@ -1,4 +1,4 @@
-"""Several runs against one set of judgments: means with intervals, counts, and the latencies that the caller timed."""
+"""Evaluate several runs against the same judgments: means with intervals, comparisons and latencies."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _SMALLEST_COMPARISON = 2
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The mean of a measure over `n` queries with its 95 % bootstrap interval; None where there is no query."""
+    """Mean of a measure over `n` queries with its 95 % bootstrap interval; None without a query."""
 
     mean: float | None
     ci95: tuple[float, float] | None
@@ -40,7 +40,7 @@ class LatencySummary:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """What is said of one run."""
+    """Evaluation of one run with a summary of each measure."""
 
     name: str
     evaluation: Evaluation
@@ -49,7 +49,7 @@ class RunReport:
 
 @dataclass(frozen=True, slots=True)
 class Resampling:
-    """How intervals are drawn: none with 0 resamples."""
+    """Bootstrap resamples (0: no intervals) and their seed."""
 
     resamples: int
     seed: int
@@ -63,7 +63,7 @@ def report_runs(
     conventions: Conventions,
     resampling: Resampling,
 ) -> tuple[RunReport, ...]:
-    """A report for each run, in order.
+    """Evaluate each run, in order.
 
     Raises:
         InvalidInput: two runs of one name, or what `evaluate` refuses; the place begins with the run's name.
@@ -91,7 +91,7 @@ def compare_reports(
     seed: int,
     pairs: Sequence[tuple[str, str]] | None = None,
 ) -> tuple[RunComparison, ...]:
-    """The runs against each other by every measure, as `compare` does by one.
+    """Compare the runs by every measure, as `compare` does by one.
 
     Raises:
         InvalidInput: fewer than two runs, runs that were evaluated on different queries, or what `compare` refuses.
@@ -124,7 +124,7 @@ def compare_reports(
 
 
 def summarise_latency(milliseconds: Collection[float]) -> LatencySummary | None:
-    """Mean and percentiles (seed 4 asks for the mean, which hides tails); None when nothing was timed.
+    """Return mean and percentiles (seed 4 asks for the mean, which hides tails); None if nothing was timed.
 
     Raises:
         InvalidInput: a latency that is negative or not finite.

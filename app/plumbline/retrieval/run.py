@@ -19,7 +19,7 @@ Results = Mapping[str, float] | Sequence[str]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What one system retrieved, by query_id."""
+    """Results of one system, by query_id."""
 
     name: str
     results: Mapping[str, Results]
@@ -48,27 +48,27 @@ class TextColumn:
     lengths: _Integers
 
     def __len__(self) -> int:
-        """How many texts."""
+        """Return the number of texts."""
         return len(self.starts)
 
     def __getitem__(self, row: int) -> str:
-        """One text."""
+        """Return one text."""
         start = int(self.starts[row])
         return self.buffer[start : start + int(self.lengths[row])].tobytes().decode()
 
     def between(self, start: int, end: int) -> "TextColumn":
-        """The texts from `start` up to `end`; the buffer is shared."""
+        """Return the texts from `start` up to `end`; the buffer is shared."""
         return TextColumn(self.buffer, self.starts[start:end], self.lengths[start:end])
 
     def texts(self, rows: _Integers | slice = slice(None)) -> list[str]:
-        """The texts of the rows, in their order."""
+        """Return the texts of the rows, in their order."""
         starts = self.starts[rows]
         ends = (starts + self.lengths[rows]).tolist()
         data = self.buffer.data
         return [str(data[start:end], "utf-8") for start, end in zip(starts.tolist(), ends, strict=True)]
 
     def words(self, skipped: int, rows: _Integers | slice = slice(None)) -> _Words:
-        """Eight bytes of each text after the first `skipped`, as little-endian numbers; bytes beyond the end are 0."""
+        """Return 8 bytes of each text from byte `skipped` on as little-endian numbers; bytes beyond the end are 0."""
         last = len(self.buffer) - WORD_BYTES
         at_each_byte: _Words = np.ndarray((last + 1,), dtype="<u8", buffer=self.buffer, strides=(1,))
         starts, lengths = self.starts[rows], self.lengths[rows]
@@ -77,7 +77,7 @@ class TextColumn:
         return at_each_byte[starts] & WORD_MASKS[np.minimum(lengths, WORD_BYTES)]
 
     def changes(self) -> _Integers:
-        """The rows whose text differs from that of the row before; the first is not among them."""
+        """Return the rows whose text differs from that of the row before; the first is not among them."""
         words = self.words(0)
         differs = (self.lengths[1:] != self.lengths[:-1]) | (words[1:] != words[:-1])
         # Only rows that are still equal and go on: one long text must not make all the short ones be read again.
@@ -91,7 +91,7 @@ class TextColumn:
         return np.flatnonzero(differs) + 1
 
     def fingerprints(self) -> _Words:
-        """A number for each text: the same for equal texts, as `fingerprint`, and seldom for others."""
+        """Hash each text as `fingerprint` does: equal texts have equal numbers, others seldom."""
         mixed = self.lengths.astype(np.uint64)
         rows: _Integers | slice = slice(None)
         for skipped in range(0, int(self.lengths.max(initial=0)), WORD_BYTES):
@@ -104,7 +104,7 @@ class TextColumn:
 
 
 def fingerprint(text: str) -> int:
-    """The fingerprint of one text, in [0, 2^64)."""
+    """Return the fingerprint of one text, in [0, 2^64)."""
     # a half surrogate pair becomes bytes that no UTF-8 text has
     data = text.encode("utf-8", "surrogatepass")
     mixed = len(data)
@@ -115,7 +115,7 @@ def fingerprint(text: str) -> int:
 
 
 def joined(columns: Sequence[TextColumn]) -> TextColumn:
-    """The texts of all columns in turn; of each buffer only what its texts span is kept."""
+    """Concatenate columns; of each buffer only the part that its texts span is kept."""
     if len(columns) == 1:
         return columns[0]
     parts, starts, moved = [], [], 0
@@ -133,7 +133,7 @@ _FEW: Final = 8
 
 
 class ScoreColumn(Mapping[str, float]):
-    """Scores by document, as a mapping that is built only when somebody walks it.
+    """Scores by document, a mapping whose dictionary is built only when it is iterated or indexed.
 
     Args:
         documents: without duplicates.
@@ -152,7 +152,7 @@ class ScoreColumn(Mapping[str, float]):
         self.scores = scores
 
     def find_rows(self, documents: Sequence[str]) -> dict[str, int]:
-        """The row of each document that was retrieved, in no particular order."""
+        """Return the row of each document that was retrieved, in no particular order."""
         sought = np.array([fingerprint(document) for document in documents], dtype=np.uint64)
         if len(sought) <= _FEW:
             candidates = np.flatnonzero(self._fingerprints == sought[:, None]) % len(self)
@@ -163,23 +163,23 @@ class ScoreColumn(Mapping[str, float]):
         return {document: row for document, row in found if document in wanted}
 
     def documents_at(self, rows: npt.NDArray[np.int64]) -> list[str]:
-        """The documents of the rows, in their order."""
+        """Return the documents of the rows, in their order."""
         return self._documents.texts(rows)
 
     def __getitem__(self, document: str) -> float:
-        """The score of a document; KeyError when it was not retrieved."""
+        """Return the score of a document; KeyError if it was not retrieved."""
         return self._mapping()[document]
 
     def __contains__(self, document: object) -> bool:
-        """Whether the document was retrieved."""
+        """Return True if the document was retrieved."""
         return isinstance(document, str) and document in self.find_rows([document])
 
     def __iter__(self) -> Iterator[str]:
-        """The documents in the order of the file."""
+        """Iterate over the documents in the order of the file."""
         return iter(self._mapping())
 
     def __len__(self) -> int:
-        """How many were retrieved."""
+        """Return the number of documents retrieved."""
         return len(self.scores)
 
     def _mapping(self) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Comparisons as tables to read, paste or load: JSON rows, Markdown, CSV, LaTeX."""
+"""Comparisons as tables: Markdown, CSV, LaTeX."""
 
 import csv
 import io
@@ -33,7 +33,7 @@ class Table:
 
 
 def comparison_table(comparisons: Sequence[RunComparison]) -> Table:
-    """A row for each run: its label (a, b, ... z, aa, ab, ...), its name, and by measure its mean with marks.
+    """Build a row for each run: label (a, b, ... z, aa, ab, ...), name, and by measure its mean with marks.
 
     A mark names a run that this one beats: better mean, and significant after correction. Runs and measures come in
     the order in which the comparisons first name them; a baseline, which is always the second of its pair, comes first
@@ -58,7 +58,7 @@ def comparison_table(comparisons: Sequence[RunComparison]) -> Table:
 
 
 def pair_table(comparisons: Sequence[RunComparison]) -> Table:
-    """A row for each comparison, with all its numbers."""
+    """Build a row for each comparison, with all its numbers."""
     estimates = ("measure", "a", "b", "diff", "ci95_low", "ci95_high", "p", "p_adjusted", "significant")
     columns = (*estimates, "effect_dz", "win", "tie", "loss", "n")
     rows = tuple(
@@ -72,7 +72,7 @@ def pair_table(comparisons: Sequence[RunComparison]) -> Table:
 
 
 def label(place: int) -> str:
-    """The label of the run at `place` (from 0): a to z, then aa, ab and so on, without end."""
+    """Return the label of the run at `place` (from 0): a to z, then aa, ab and so on."""
     letters = ""
     place += 1
     while place:
@@ -93,7 +93,7 @@ def as_rows(table: Table) -> list[dict[str, object]]:
 
 
 def as_markdown(table: Table, *, digits: int = 4) -> str:
-    """A GitHub table; names are text there, whatever they hold."""
+    """Format a GitHub table; names are escaped."""
     lines = [
         [_markdown_text(column) for column in table.columns],
         ["---" if _is_text(table, place) else "---:" for place in range(len(table.columns))],
@@ -103,7 +103,7 @@ def as_markdown(table: Table, *, digits: int = 4) -> str:
 
 
 def as_csv(table: Table) -> str:
-    """RFC 4180 with full precision; marks lie in a column `<measure> beats` of their own.
+    """Format as RFC 4180 with full precision; marks have a column `<measure> beats` of their own.
 
     A text that a spreadsheet would run as a formula is preceded by an apostrophe (OWASP, CSV injection); numbers,
     also those that are the name of a run, stay as they are.
@@ -122,7 +122,7 @@ def as_csv(table: Table) -> str:
 
 
 def as_latex(table: Table, *, digits: int = 4) -> str:
-    """A tabular that needs no package; special characters are escaped."""
+    """Format a tabular that needs no package; special characters are escaped."""
     alignment = "".join("l" if _is_text(table, place) else "r" for place in range(len(table.columns)))
     body = [" & ".join(_latex_cell(cell, digits) for cell in row) for row in table.rows]
     lines = [f"\\begin{{tabular}}{{{alignment}}}", r"\hline"]
@@ -146,7 +146,7 @@ def _run_names(comparisons: Sequence[RunComparison]) -> tuple[str, ...]:
 def _beaten(
     comparisons: Sequence[RunComparison], label_by_name: Mapping[str, str]
 ) -> dict[tuple[str, str], tuple[str, ...]]:
-    """The labels that each run beats by each measure; without an entry, none."""
+    """Return the labels that each run beats by each measure; without an entry, none."""
     labels: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for each in comparisons:
         if each.significant and each.diff != 0.0:
@@ -164,7 +164,7 @@ def _is_text(table: Table, place: int) -> bool:
 
 
 def _superscript(beats: Sequence[str]) -> str:
-    """Labels of one letter are run together, as in print; longer ones need a comma."""
+    """Join labels: those of one letter run together, as in print; longer ones need a comma."""
     return ("," if any(len(text) > 1 for text in beats) else "").join(beats)
 
 
@@ -238,5 +238,4 @@ _LATEX_BY_CHARACTER: Mapping[str, str] = MappingProxyType(
 
 
 def _on_one_line(text: str) -> str:
-    """The text without line breaks and other control characters, which no table cell can hold."""
     return re.sub(r"[\x00-\x1f\x7f\x85\u2028\u2029]+", " ", text)

@@ -1,4 +1,4 @@
-"""An uploaded file as checked UTF-8: decompressed under a cap, with the words that point at one of its lines."""
+"""Uploaded files as checked UTF-8, decompressed under a cap, and the quoting of their content in errors."""
 
 import codecs
 import io
@@ -24,7 +24,7 @@ _MAX_NAME: Final = 120
 
 @dataclass(frozen=True, slots=True)
 class ReadLimits:
-    """How much of a file is read.
+    """Limits for reading a file.
 
     Args:
         max_bytes: size of the file, and again of what it decompresses to.
@@ -36,7 +36,7 @@ class ReadLimits:
 
 
 def read_text_bytes(source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> bytes:
-    """The text of a file as UTF-8 bytes without a byte-order mark; gzip (by its magic bytes) is decompressed.
+    """Return a file as UTF-8 bytes without a byte-order mark; gzip (by its magic bytes) is decompressed.
 
     Raises:
         InvalidInput: larger than `max_bytes` before or after decompression, broken gzip, not UTF-8, or with NUL.
@@ -50,18 +50,18 @@ def read_text_bytes(source: bytes | BinaryIO, *, name: str, limits: ReadLimits) 
 
 
 def numbered_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Each line with its number from 1, the line end included; the file is not copied."""
+    """Yield each line, its end included, with its number from 1; the file is not copied."""
     return enumerate(io.BytesIO(data), 1)
 
 
 def format_place(name: str, line_number: int = 0) -> str:
-    """`run.txt:14`, or the bare name for the file as a whole; a name that cannot be printed is made printable."""
+    """Return `run.txt:14`, or the bare name for the whole file; unprintable characters become `?`."""
     printable = "".join(char if char.isprintable() else "?" for char in name[:_MAX_NAME])
     return f"{printable}:{line_number}" if line_number else printable
 
 
 def quoted(value: bytes | str) -> str:
-    """A value as an error quotes it: on one line, shortened to 40 characters."""
+    """Quote a value for an error: on one line, shortened to 40 characters."""
     text = value[: 4 * _MAX_SHOWN].decode("utf-8", "replace") if isinstance(value, bytes) else value
     return repr(text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…")
 
@@ -74,7 +74,7 @@ def _read_all(source: bytes | BinaryIO, name: str, max_bytes: int) -> bytes:
 
 
 def _gunzip(data: bytes, name: str, max_bytes: int) -> bytes:
-    """Never holds more than `max_bytes` and one block, whatever the file would expand to."""
+    """Decompress, never holding more than `max_bytes` and one block."""
     out = io.BytesIO()
     inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
     members, pending, position = 1, b"", 0

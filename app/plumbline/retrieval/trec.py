@@ -1,4 +1,4 @@
-"""TREC's files: judgments and runs read line by line, with the line in every error and nothing skipped in silence.
+"""TREC's files: judgments and runs read line by line; errors name the line, and nothing is skipped silently.
 
 A line that is blank, or whose first character is `#`, is a comment. Blanks are ASCII white space, as in C's isspace.
 """
@@ -33,7 +33,7 @@ _Row = tuple[int, list[bytes]]
 
 
 def read_qrels(source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> Qrels:
-    """Judgments from four columns `query_id 0 doc_id relevance`, or BEIR's table with its header.
+    """Read judgments from four columns `query_id 0 doc_id relevance`, or BEIR's table with its header.
 
     The second of four columns is not read, as in trec_eval; a fifth is refused, as in trec_eval. A table needs the
     header `query-id corpus-id score`; its ids may hold blanks when tabs separate them.
@@ -55,7 +55,7 @@ def read_qrels(source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> Qr
 
 
 def read_run(source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> Run:
-    """A run from six columns `query_id Q0 doc_id rank score tag`, or MS MARCO's three `query_id doc_id rank`.
+    """Read a run from six columns `query_id Q0 doc_id rank score tag`, or MS MARCO's three `query_id doc_id rank`.
 
     Six columns give scores: the columns Q0, rank and tag are not read, and a seventh is ignored, as in trec_eval.
     Three columns give ranked lists in the order of their ranks: ranks are distinct and >= 0, gaps are closed.
@@ -74,7 +74,7 @@ def read_run(source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> Run:
 
 
 def read_run_lines(data: bytes, *, name: str, limits: ReadLimits) -> dict[str, Results]:
-    """The results of a run from checked UTF-8 bytes, each line by itself; otherwise as `read_run`."""
+    """Read a run from checked UTF-8 bytes line by line; otherwise as `read_run`."""
     rows = _rows(data, name, limits)
     first = next(rows, None)
     if first is None:
@@ -139,7 +139,7 @@ def _ranked_lists(first: _Row, rows: Iterator[_Row], name: str) -> dict[str, Res
 
 
 def _qrels_rows(data: bytes, name: str, limits: ReadLimits) -> Iterator[tuple[int, tuple[bytes, bytes, bytes]]]:
-    """Query, document and grade of each row, from whichever of the two forms the first row announces."""
+    """Yield query, document and grade of each row, in the form that the first row has."""
     rows = _rows(data, name, limits)
     first = next(rows, None)
     if first is None:

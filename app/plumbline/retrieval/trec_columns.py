@@ -21,7 +21,7 @@ _SCAN_BYTES: Final = 256 * 1024  # stays in the processor's cache
 
 
 class IrregularRun(Exception):
-    """A line is not like the others; which one, and whether it is wrong, is for the line reader to say."""
+    """A line differs from the others; the line reader decides which one, and if it is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class RegularText:
 
 
 def find_regular_text(data: bytes) -> RegularText | None:
-    """The text, with `\\r\\n` as `\\n`; None when it has comments, blank lines, or blanks of several kinds."""
+    """Return the text with `\\r\\n` as `\\n`; None if it has comments, blank lines, or blanks of several kinds."""
     if b"\r" in data:
         # a lone carriage return is white space to one reader and a line's end to another
         if data.count(b"\r") != data.count(b"\r\n"):
@@ -61,7 +61,7 @@ def find_regular_text(data: bytes) -> RegularText | None:
 
 
 def _count_single_blanks(data: bytes) -> int | None:
-    """How many blanks and control characters there are; None when two of them stand side by side."""
+    """Count blanks and control characters; return None if two of them are adjacent."""
     text = np.frombuffer(data, dtype=np.uint8)
     found = 0
     for start in range(0, len(text), _SCAN_BYTES):
@@ -90,7 +90,7 @@ class RunBlock(NamedTuple):
 
 
 def split_blocks(text: RegularText) -> Iterator[RunBlock]:
-    """The blocks of a run of scores.
+    """Yield the blocks of a run of scores.
 
     Raises (when walked):
         IrregularRun: a line has too few fields or too many, a number is not written as JSON has it, or the run is one
@@ -127,7 +127,7 @@ def _select_column(buffer: npt.NDArray[np.uint8], starts: _Integers, ends: _Inte
 
 
 def _decode_numbers(numbers: TextColumn) -> npt.NDArray[np.float64]:
-    """The numbers, read as one JSON list: each padded to the same width with blanks and a comma."""
+    """Decode the numbers as one JSON list: each padded to the same width with blanks and a comma."""
     width = int(numbers.lengths.max())
     if width > _MAX_NUMBER_BYTES:
         raise IrregularRun
@@ -154,7 +154,7 @@ _USED_COLUMNS: Final = {6: ("query_id", "doc_id", "score"), 3: ("query_id", "doc
 
 
 def read_arrow_blocks(text: RegularText) -> Iterator[RunBlock] | None:
-    """The blocks of a run; None when pyarrow is missing.
+    """Yield the blocks of a run; return None if pyarrow is missing.
 
     Raises (when walked):
         IrregularRun: pyarrow cannot read the file, or would not read it as the line reader does.
@@ -204,7 +204,7 @@ def _open_arrow_reader(text: RegularText, csv: ModuleType, pa: ModuleType) -> An
 
 
 def _text_column(column: Any) -> TextColumn:
-    """The texts of an Arrow array: int32 offsets and bytes."""
+    """Return the texts of an Arrow array: int32 offsets and bytes."""
     _, offsets_buffer, bytes_buffer = column.buffers()
     offsets = np.frombuffer(offsets_buffer, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
     end = int(offsets[-1])
@@ -232,7 +232,7 @@ class _Stretch(NamedTuple):
 
 
 def read_run_columns(text: RegularText, *, with_arrow: bool = True) -> dict[str, Results] | None:
-    """The results of a run, as the line reader gives them; None when it has to look at the lines.
+    """Read a run as the line reader would; return None if the line reader has to look at it.
 
     A query's lines need not be together. `with_arrow`: use pyarrow where it is installed.
     """

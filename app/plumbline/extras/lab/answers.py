@@ -1,4 +1,4 @@
-"""Lines of JSON that are kept as they come: what was written before a process was killed is there when it goes on."""
+"""Ask a user's endpoint to answer from retrieved contexts, and have a running service score the answers."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ from plumbline.rows.records.data_file import drop_torn_line
 
 
 class KeptLines:
-    """A file of lines, open for more; a line that was cut off is dropped. A context manager.
+    """Append-only JSON Lines file that survives a kill: a truncated last line is dropped. A context manager.
 
     Raises:
         InvalidInput: it cannot be opened or written.
@@ -42,7 +42,7 @@ class KeptLines:
             raise InvalidInput(f"cannot be written ({error.strerror})", place=path.name) from error
 
     def lines(self) -> Iterator[dict[str, Any]]:
-        """What is there, oldest first.
+        """Yield the lines, oldest first.
 
         Raises:
             InvalidInput: a line is no JSON object.
@@ -58,7 +58,7 @@ class KeptLines:
                     ) from None
 
     def add(self, line: dict[str, Any]) -> None:
-        """One more."""
+        """Append a line."""
         data = memoryview(msgspec.json.encode(line) + b"\n")
         try:
             while data:
@@ -79,7 +79,7 @@ _SHOWN: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class EndpointQuestion:
-    """A query with the contexts that a system found for it, best first. `digest` tells it from another."""
+    """A query with the contexts that a system found for it, best first."""
 
     query_id: str
     text: str
@@ -87,14 +87,14 @@ class EndpointQuestion:
 
     @property
     def digest(self) -> str:
-        """Of the text and the contexts."""
+        """Return the digest of the text and the contexts."""
         return json_digest([self.text, self.contexts])
 
 
 def build_questions(
     planned: Planned, folder: ResultsFolder, *, corpus: Corpus, chunking: AnyChunking, k: int
 ) -> Iterator[EndpointQuestion]:
-    """What is asked for a system: the best chunk of each of the first k documents, by query.
+    """Yield the question of each query, with the best chunk of each of the first k documents.
 
     A blend takes the chunk that the first of its parts found for the document.
     """
@@ -127,7 +127,7 @@ def _best_of(text_by_chunk: Mapping[str, str], chunk_runs: Sequence[Run], query_
 def ask_endpoint(
     wanted: Sequence[EndpointQuestion], answers: Answers, kept: KeptLines, tell: Callable[[int, int], None]
 ) -> dict[str, str]:
-    """The answers by query id; a question that failed has none. What was answered before is not asked again.
+    """Return the answers by query id; a failed question has none. Questions answered before are not repeated.
 
     Raises:
         InvalidInput: no question was answered, the variable with the endpoint's key is not set, or the disk is full.
@@ -207,7 +207,7 @@ def score_answers(
     kept: KeptLines,
     tell: Callable[[int, int], None],
 ) -> dict[str, float | None]:
-    """Means of what the service says, each over the answers that have the score, and counts.
+    """Return the means of the service's scores, each over the answers that have it, and counts.
 
     `questions` asked, `answered` by the endpoint, `judged`: answers with a faithfulness; the service's own counts.
 
@@ -257,7 +257,7 @@ Figures = Mapping[str, float | None]
 def answer_figures(
     experiment: Experiment, folder: ResultsFolder, done: Sequence[Planned], progress: ProgressReporter
 ) -> tuple[dict[str, Figures], dict[str, str]]:
-    """By system what the service says of its answers, and of those that could not be had, why; none when not asked for.
+    """Return the scores of each system's answers, and the reasons of those that failed; empty without [answers].
 
     Raises:
         InvalidInput: a corpus or a run cannot be read.

@@ -1,4 +1,4 @@
-"""Blends: runs of several retrievers made into one by `plumbline.retrieval`, timed, and weighed on queries held out."""
+"""Fuse the runs of several retrievers, timed, with weights tuned on held-out folds where asked."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from plumbline.retrieval.run import FloatArray, Qrels, Run
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """By what weights are chosen: only what the held-out queries do not say is looked at."""
+    """Judgments and settings by which weights are tuned."""
 
     qrels: Qrels
     conventions: Conventions
@@ -25,7 +25,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Blended:
-    """A blend's run; `milliseconds` by query are the fusion's alone."""
+    """Run of a blend; `milliseconds` by query are the fusion's alone."""
 
     run: Run
     milliseconds: Mapping[str, float]
@@ -34,7 +34,7 @@ class Blended:
 
 
 def blend_runs(blend: Blend, runs: Sequence[Run], *, name: str, depth: int, judged: Judged) -> Blended:
-    """The parts' runs, in the order of `blend.parts`, as one.
+    """Fuse the parts' runs, in the order of `blend.parts`.
 
     With `tune`, each query is fused with the weights that were chosen without its fold: the run's score is the
     held-out one. Queries without judgments take the weights chosen on all.
@@ -60,7 +60,7 @@ def blend_runs(blend: Blend, runs: Sequence[Run], *, name: str, depth: int, judg
 def _by_query(
     blend: Blend, runs: Sequence[Run], *, name: str, depth: int, weights: Mapping[str, Sequence[float]]
 ) -> tuple[Run, dict[str, float]]:
-    """Each query fused by itself under the clock, as a service would; one that is not counted goes first."""
+    """Fuse each query by itself under the clock, as a service would; a warm-up query goes first."""
     results, milliseconds = {}, {}
     queries = list(dict.fromkeys(query for run in runs for query in run.results))
     for query in (*queries[:1], *queries):

@@ -1,4 +1,4 @@
-"""What every chunking makes: verbatim parts of a document's text, as chunks."""
+"""Chunkings: settings that cut a document's text into verbatim chunks, whole, by tokens, sentences or headings."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Final, Literal, NamedTuple, Self
@@ -18,7 +18,7 @@ HEADING: Final = "heading"
 
 
 class TextPart(NamedTuple):
-    """text[start:end); `heading` is None where the chunking knows of no headings."""
+    """text[start:end); `heading` is None for chunkings without headings."""
 
     start: int
     end: int
@@ -26,12 +26,12 @@ class TextPart(NamedTuple):
 
 
 class Chunking(BaseModel):
-    """The settings of a chunking; `prepare` loads what it needs once."""
+    """Settings of a chunking; `prepare` loads its model once."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def prepare(self) -> Cut:
-        """The function that cuts one document.
+        """Return a function that cuts one document.
 
         It gives chunks `<document id>#<n>`, n from 0. Each text is a stretch of the document's text without white space
         at its ends, all that is no white space is in one, and a document without text is one chunk without text, so
@@ -44,7 +44,7 @@ class Chunking(BaseModel):
 
 
 def build_chunks(document: Document, parts: Iterable[TextPart]) -> Iterator[Chunk]:
-    """A chunk for each part; one that is empty where there is none."""
+    """Yield a chunk for each part; an empty chunk if there is none."""
     text = document.fields.get(BODY, "")
     number = -1
     for number, part in enumerate(parts):
@@ -83,7 +83,7 @@ class WholeChunking(Chunking):
     kind: Literal["whole"]
 
     def prepare(self) -> Cut:
-        """As `Chunking.prepare`, but for the id and for white space, which stays at the ends."""
+        """Return the function; ids and white space at the ends stay as they are."""
         return _whole
 
 
@@ -93,7 +93,7 @@ def _whole(document: Document) -> Iterator[Chunk]:
 
 
 class TokensChunking(SizedChunking):
-    """As many words as fit, then on from `overlap` before their end; a word is cut only where it alone is too long."""
+    """Windows of as many words as fit, with an overlap; a word is cut only if it alone is too long."""
 
     kind: Literal["tokens"]
     overlap: int = Field(default=0, ge=0, description="How much of a chunk the next one repeats at most, in units.")
@@ -105,7 +105,6 @@ class TokensChunking(SizedChunking):
         return self
 
     def prepare(self) -> Cut:
-        """As `Chunking.prepare`."""
         measured = load_text_measure(self.unit, self.model)
         return lambda document: build_chunks(document, self._parts(measured(document.fields.get(BODY, ""))))
 
@@ -116,13 +115,12 @@ class TokensChunking(SizedChunking):
 
 
 class SentencesChunking(SizedChunking):
-    """Split into sentences, English and Chinese; cut one that is too long between words."""
+    """Whole sentences, English and Chinese, as many as fit; one that is too long is cut between words."""
 
     kind: Literal["sentences"]
     overlap: int = Field(default=0, ge=0, description="How many sentences of a chunk the next one repeats at most.")
 
     def prepare(self) -> Cut:
-        """As `Chunking.prepare`."""
         measured = load_text_measure(self.unit, self.model)
         return lambda document: build_chunks(document, self._parts(measured(document.fields.get(BODY, ""))))
 
@@ -133,7 +131,7 @@ class SentencesChunking(SizedChunking):
 
 
 def split_long_sentences(measured: MeasuredText, start: int, end: int, *, size: int) -> Pieces:
-    """The sentences of a stretch; in place of one that is too long its longest runs of words."""
+    """Split a stretch into sentences; one that is too long gives its longest runs of words."""
     pieces = Pieces()
     for sentence in split_sentences(measured.text[start:end]):
         begin, stop = start + sentence.start, start + sentence.end
@@ -157,7 +155,6 @@ class HeadingsChunking(SizedChunking):
     kind: Literal["headings"]
 
     def prepare(self) -> Cut:
-        """As `Chunking.prepare`."""
         measured = load_text_measure(self.unit, self.model)
         return lambda document: build_chunks(document, self._parts(measured(document.fields.get(BODY, ""))))
 

@@ -1,4 +1,4 @@
-"""What is searched and asked: documents with their fields, the chunks that are indexed, queries and judgments."""
+"""Documents with their fields, the chunks that are indexed, queries and judgments."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """What is indexed and found: a part of a document, or all of it.
+    """Unit of indexing and retrieval: a part of a document, or all of it.
 
     `id` is the document's own where documents are left whole, else `<document id>#<n>`, n from 0, also where a document
     gives one chunk; the id rule `strip_chunk` leads back. `start` and `end`: the part's place in the document's `text`,
@@ -35,13 +35,13 @@ class Chunk:
 
     @property
     def text(self) -> str:
-        """All fields that hold something, a line each: what an encoder reads."""
+        """Return all fields that are not empty, a line each, for an encoder."""
         return "\n".join(text for text in self.fields.values() if text)
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is asked."""
+    """A query."""
 
     id: str
     text: str
@@ -49,7 +49,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Documents, queries and what of them is relevant; ids are unique, and every judged document is in it or counted.
+    """Documents, queries and judgments; ids are unique, and every judged document is in it or counted.
 
     `judged_elsewhere`: documents that are judged and not in the corpus; no retriever can find them.
     """
@@ -62,5 +62,5 @@ class Corpus:
 
     @property
     def unjudged(self) -> int:
-        """Queries that nobody judged: they are asked, and no measure counts them."""
+        """Count the queries without judgments: they are searched, and no measure counts them."""
         return sum(query.id not in self.qrels for query in self.queries)

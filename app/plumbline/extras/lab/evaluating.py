@@ -37,7 +37,7 @@ def evaluate_experiment(
     failures: Mapping[str, str],
     machine: Mapping[str, str],
 ) -> ExperimentResults:
-    """The results of all systems that are done.
+    """Evaluate all systems that are done.
 
     Raises:
         InvalidInput: a file cannot be read.
@@ -83,7 +83,7 @@ def _reports(
 def _compared(
     experiment: Experiment, corpus: str, planned: Sequence[Planned], reports: Sequence[RunReport]
 ) -> tuple[tuple[RunComparison, ...], tuple[str, ...]]:
-    """The comparisons of a corpus, and a warning where there are none though there could be."""
+    """Return the comparisons of a corpus, and a warning if there are none though there could be."""
     baseline = experiment.baseline_of(corpus)
     pairs = list(list_pairs(planned, baseline))
     lacking = () if baseline in {each.name for each in planned} else (f"the baseline {baseline} has no run",)
@@ -106,7 +106,7 @@ def _compared(
 
 
 def list_pairs(planned: Sequence[Planned], baseline: str) -> Iterator[tuple[str, str]]:
-    """Who is compared with whom: each with the baseline, and each blend with its parts; no pair twice."""
+    """Yield the pairs to compare: each system with the baseline, each blend with its parts; no pair twice."""
     names = {each.name for each in planned}
     for each in planned:
         # The baseline's parts are compared with it already

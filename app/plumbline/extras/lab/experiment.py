@@ -1,4 +1,4 @@
-"""What is to be tried: corpora x chunkings x retrievers x blends, as an experiment file says it, defaults filled in."""
+"""Settings of an experiment: corpora x chunkings x retrievers x blends, defaults filled in."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class _FileTable(BaseModel):
 
 
 class ExperimentTable(_FileTable):
-    """`[experiment]`: what is measured of every system, and how systems are compared."""
+    """`[experiment]`: measures of every system, and the comparison of systems."""
 
     name: Name = Field("experiment", description="The results' folder has this name when none is given")
     measures: tuple[str, ...] = Field(
@@ -54,14 +54,14 @@ class Blend(_FileTable):
     step: float = Field(0.1, gt=0, le=1, description="Of the grid of weights")
 
     def recipe(self) -> dict[str, Any]:
-        """What `plumbline.retrieval.fuse.fuse` takes besides runs, depth and name."""
+        """Return the arguments of `plumbline.retrieval.fuse.fuse` besides runs, depth and name."""
         weights = None if self.weights is None else [self.weights[part] for part in self.parts]
         kept = {"method": self.method, "norm": self.norm, "params": self.params, "missing": self.missing}
         return {**kept, "weights": weights}
 
 
 class Answers(_FileTable):
-    """`[answers]`: a user's endpoint answers from what was retrieved, and a running service scores the answers."""
+    """`[answers]`: a user's endpoint answers from the retrieved contexts, and a running service scores the answers."""
 
     url: str = Field(pattern=r"^https?://", description="Takes POST {question, contexts}, gives {answer}")
     k: int = Field(5, ge=1, le=_MOST_CONTEXTS, description="Contexts of a question: the best chunk of k documents")
@@ -77,7 +77,7 @@ class Answers(_FileTable):
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One system to be measured: a retriever (no parts) or a blend, on a corpus that is cut in one way."""
+    """One system to measure: a retriever (no parts) or a blend, on a corpus with one chunking."""
 
     corpus: str
     chunking: str
@@ -86,22 +86,22 @@ class Planned:
 
     @property
     def name(self) -> str:
-        """Of its run's file too, without the ending."""
+        """Return the system's name, also its run file's without the suffix."""
         return f"{self.corpus}.{self.chunking}.{self.retriever}"
 
     @property
     def part_names(self) -> tuple[str, ...]:
-        """The systems that it is made of."""
+        """Return the names of the systems it is made of."""
         return tuple(f"{self.corpus}.{self.chunking}.{part}" for part in self.parts)
 
     def goes_by(self, name: str) -> bool:
-        """Whether a user who says `name` means it too."""
+        """Return True if `name` is this system's, or its corpus's, chunking's or retriever's."""
         return name in {self.name, self.corpus, self.chunking, self.retriever}
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """An experiment file, read and checked. `base`: the folder to which paths in it are relative."""
+    """An experiment file, read and checked. `base`: the folder to which its paths are relative."""
 
     table: ExperimentTable
     corpora: Mapping[str, AnyCorpus]
@@ -113,16 +113,16 @@ class Experiment:
 
     @property
     def name(self) -> str:
-        """As the user calls it."""
+        """Return the experiment's name."""
         return self.table.name
 
     @property
     def baseline(self) -> str:
-        """The retriever or blend that others are compared with."""
+        """Return the retriever or blend that others are compared with."""
         return self.table.baseline or next(iter(self.retrievers))
 
     def systems(self) -> Iterator[Planned]:
-        """Every system, in the order of the file; a blend after the retrievers that it is made of."""
+        """Yield every system, in the order of the file; a blend after its parts."""
         for corpus in self.corpora:
             for chunking in self.chunkings:
                 for retriever in self.retrievers:
@@ -131,11 +131,11 @@ class Experiment:
                     yield Planned(corpus, chunking, name, blend.parts)
 
     def baseline_of(self, corpus: str) -> str:
-        """The system that the others of a corpus are compared with: the baseline on the first chunking."""
+        """Return the baseline system of a corpus: the baseline on the first chunking."""
         return f"{corpus}.{next(iter(self.chunkings))}.{self.baseline}"
 
     def settings(self) -> dict[str, Any]:
-        """All of it as JSON values, by table; what a settings class keeps secret is not in it."""
+        """Return all settings as JSON values, by table, without what a settings class keeps secret."""
         tables = {"corpora": self.corpora, "chunkings": self.chunkings, "retrievers": self.retrievers}
         return {
             "experiment": {**self.table.model_dump(mode="json"), "baseline": self.baseline},

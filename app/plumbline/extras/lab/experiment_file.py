@@ -1,4 +1,4 @@
-"""An experiment file: TOML read, every table checked, and whatever is wrong said with the table and the key."""
+"""Reader of experiment files: TOML, every table checked; errors name the table and the key."""
 
 import re
 import tomllib
@@ -25,7 +25,7 @@ _DEFAULT_CHUNKINGS = {"whole": {"kind": "whole"}}
 
 
 def read_experiment(path: Path, *, base: Path | None = None) -> Experiment:
-    """The experiment in a file.
+    """Read an experiment file.
 
     Args:
         base: the folder to which paths in the file are relative; the file's own when None.
@@ -53,7 +53,7 @@ def read_experiment(path: Path, *, base: Path | None = None) -> Experiment:
 
 
 def build_experiment(tables: Mapping[str, Any], *, name: str, base: Path) -> Experiment:
-    """The experiment that these tables say; `name` is its name when they give none.
+    """Build the experiment from its tables; `name` is its name if they give none.
 
     Raises:
         InvalidInput: names the table and the key.
@@ -123,7 +123,7 @@ def _complaint(error: ErrorDetails, form: Any, place: str) -> InvalidInput:
 
 
 def _member(form: Any, at: Sequence[str | int]) -> tuple[type[BaseModel], Sequence[str | int]]:
-    """The settings class that an error is of, and the keys in it: in a union the place begins with kinds."""
+    """Return the settings class that an error belongs to, and the keys in it: in a union it starts with kinds."""
     if isinstance(form, type):
         return form, at
     union, field = get_args(form)

@@ -1,4 +1,4 @@
-"""The folder of an experiment's results: what lies where, what is done, and that one process at a time writes to it.
+"""Results folder of an experiment: its files, the finished steps, and a lock for one process at a time.
 
 experiment.toml          the file it was made from
 qrels/CORPUS.qrels       judgments; `plumbline evaluate qrels/C.qrels runs/C.*.run` gives the table's numbers again
@@ -35,7 +35,7 @@ RESULTS: Final = "results.json"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A step that is done. `made_of`: digests of what decided it, by the table of the experiment file."""
+    """A finished step. `made_of`: digests of its inputs, by the table of the experiment file."""
 
     made_of: Mapping[str, str]
     run_digest: str
@@ -46,7 +46,7 @@ class Outcome:
 
 
 class ResultsFolder:
-    """Paths, by what they hold."""
+    """Paths of the results, by content."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -54,39 +54,39 @@ class ResultsFolder:
         self.work = root / "work"
 
     def run(self, system: str) -> Path:
-        """Documents."""
+        """Return the path of a run of documents."""
         return self.root / "runs" / f"{system}.run"
 
     def chunk_run(self, system: str) -> Path:
-        """Chunks; not there where no document was cut."""
+        """Return the path of a run of chunks; missing if no document was cut."""
         return self.root / "runs" / f"{system}.chunks"
 
     def qrels(self, corpus: str) -> Path:
-        """Judgments."""
+        """Return the path of judgments."""
         return self.root / "qrels" / f"{corpus}.qrels"
 
     def latency(self, system: str) -> Path:
-        """Milliseconds by query."""
+        """Return the path of milliseconds by query."""
         return self.root / "latency" / f"{system}.json"
 
     def answers(self, system: str) -> Path:
-        """What was answered."""
+        """Return the path of the endpoint's answers."""
         return self.root / "answers" / f"{system}.jsonl"
 
     def scores(self, system: str) -> Path:
-        """What the service says of the answers."""
+        """Return the path of the service's scores of the answers."""
         return self.root / "answers" / f"{system}.scores.jsonl"
 
     def log(self, system: str) -> Path:
-        """What a process wrote."""
+        """Return the path of a worker process's log."""
         return self.root / "logs" / f"{system}.log"
 
     def step(self, system: str) -> Path:
-        """What is done."""
+        """Return the path of a finished step."""
         return self.root / "steps" / f"{system}.json"
 
     def outcome(self, system: str) -> Outcome | None:
-        """What is done of a system; None where nothing is, or its files are not as they were."""
+        """Return the outcome of a system; None if it is not done or its files have changed."""
         path = self.step(system)
         if not path.exists() or not self.run(system).exists() or not self.latency(system).exists():
             return None
@@ -97,11 +97,11 @@ class ResultsFolder:
         return outcome if outcome.run_digest == sha256_of(self.run(system)) else None
 
     def milliseconds(self, system: str) -> dict[str, float]:
-        """What each query took."""
+        """Return the milliseconds of each query."""
         return read_json(self.latency(system), dict[str, float])
 
     def forget(self, system: str) -> None:
-        """Have the system's step undone."""
+        """Remove the record of a system's step and its answers."""
         for path in (self.step(system), self.answers(system), self.scores(system)):
             path.unlink(missing_ok=True)
 
@@ -114,7 +114,7 @@ class ResultsFolder:
 
     @contextmanager
     def held(self, *, fresh: bool) -> Iterator[None]:
-        """The folder made, for this process alone; with `fresh`, of results that were there nothing is left.
+        """Create and lock the folder for this process; with `fresh`, remove earlier results.
 
         Raises:
             InvalidInput: another process writes to it, it holds something else, or cannot be written.
@@ -152,7 +152,7 @@ class ResultsFolder:
 
 
 def load_results(folder: Path) -> ExperimentResults:
-    """The results of an experiment that was run.
+    """Load the results of an experiment.
 
     Raises:
         InvalidInput: there are none, or they are of another version.
@@ -165,7 +165,7 @@ def load_results(folder: Path) -> ExperimentResults:
 
 
 def write_json(path: Path, value: object) -> None:
-    """A small file, whole or not at all.
+    """Write a small JSON file atomically.
 
     Raises:
         InvalidInput: it cannot be written; the disk is full.
@@ -174,7 +174,7 @@ def write_json(path: Path, value: object) -> None:
 
 
 def read_json(path: Path, form: type[T]) -> T:
-    """What `write_json` wrote.
+    """Read a file of `write_json`.
 
     Raises:
         InvalidInput: it cannot be read, or holds something else.
@@ -186,5 +186,5 @@ def read_json(path: Path, form: type[T]) -> T:
 
 
 def json_digest(value: Any) -> str:
-    """The digest of a value that is JSON, whatever the order of its keys."""
+    """Return the SHA-256 of a JSON value, whatever the order of its keys."""
     return hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()

@@ -1,4 +1,4 @@
-"""What headings of texts say, without their marks."""
+"""Headings and sections of a text."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ _BEHIND: Final = re.compile(r"(?<=\s)#++\Z")
 
 
 def heading_text(block: str) -> str:
-    """What a heading says, on one line, without `#`, the line below it or the marks of bold around it."""
+    """Return the text of a heading on one line, without `#`, the line below it or the marks of bold around it."""
     line = block.splitlines()[0]
     inner = _BEHIND.sub("", line[_IN_FRONT.match(line).end() :].rstrip()).strip()  # type: ignore[union-attr]  # fits ""
     for mark in ("**", "__"):
@@ -21,7 +21,7 @@ def heading_text(block: str) -> str:
 
 
 def first_heading(text: str) -> str:
-    """The heading that a text begins with; empty where it begins otherwise."""
+    """Return the heading that a text starts with; empty if it starts otherwise."""
     first = next(split_blocks(text), None)
     return heading_text(text[first.start : first.end]) if first and first.kind == "heading" else ""
 
@@ -40,7 +40,7 @@ _NUMBERED: Final = re.compile(r"[0-9]{1,3}((?:\.[0-9]{1,3}){1,4})\s+[^\W\d_a-z]"
 
 
 class Section(NamedTuple):
-    """text[start:end), from a heading to the next; `path`: the headings above it and its own, ` > ` between them."""
+    """text[start:end), from a heading to the next; `path`: the headings above it and its own, joined by ` > `."""
 
     start: int
     end: int
@@ -49,7 +49,7 @@ class Section(NamedTuple):
 
 
 def split_sections(text: str) -> Iterator[Section]:
-    """The sections in order; what stands before the first heading is one without a path.
+    """Yield the sections in order; text before the first heading is a section without a path.
 
     Headings are Markdown's (`#`, a line below, a bold line) and, in plain text, lines of their own that number
     themselves: `Chapter 3`, `Section B`, `2.1 Methods`, `第三章`, `第二节`. A heading with nothing below it belongs to
@@ -82,7 +82,7 @@ def _section(levels: list[tuple[int, str]], blocks: list[TextBlock]) -> Section:
 
 
 def _heading_level(text: str, block: TextBlock) -> int:
-    """1 for the highest; 0 for what is no heading."""
+    """Return the level of a heading, 1 for the highest; 0 if the block is none."""
     if block.kind == "heading":
         heading = text[block.start : block.end]
         marks = len(heading) - len(heading.lstrip("#"))

@@ -1,4 +1,4 @@
-"""What an experiment found, as it is kept on disk and shown: a row for each system, and what was measured of it."""
+"""Results of an experiment, as stored and reported: a row for each system."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from plumbline.retrieval.report import LatencySummary, Summary
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """One index, and what it cost.
+    """Facts and costs of one index.
 
     `build_seconds`: wall time of `build`, models loaded before. `documents_per_second`: documents over build_seconds.
     `load_seconds`: wall time until the retriever could begin (imports, weights).
@@ -28,7 +28,7 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class CorpusFacts:
-    """A corpus, as it was read. `queries` are all asked; `unjudged` of them are in no measure.
+    """Facts of a corpus. `queries` are all searched; `unjudged` of them are in no measure.
 
     `judged_elsewhere`: judged documents that are not in it. `qrels_file`: relative to the results' folder, TREC format.
     `digest`: of documents, queries and judgments, whatever files they came in.
@@ -44,7 +44,7 @@ class CorpusFacts:
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """Weights of a blend that were tuned by k-fold over queries; the run on disk is made of the held-out folds.
+    """Cross-validated weights of a blend; the run on disk is made of the held-out folds.
 
     As `plumbline.retrieval.fuse.Tuning`: `in_sample_score` flatters, `held_out_score` is what the table shows.
     """
@@ -60,7 +60,7 @@ class Tuned:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """One row of the table: a corpus, a chunking, and a retriever or a blend of some.
+    """One row of the table: a corpus, a chunking, and a retriever or a blend.
 
     `name`: `corpus.chunking.retriever`, and the run's file name without its ending. `run_file`: relative to the
     results' folder, TREC format, documents (the best chunk speaks for its document). `latency`: milliseconds for each

@@ -1,4 +1,4 @@
-"""What every retriever is to the lab: something built of chunks in a folder, and asked one query at a time."""
+"""The protocol of the lab's retrievers, and retrievers written by the user."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Hits = Sequence[tuple[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class IndexFacts:
-    """What an engine says of its index. Seconds and memory are not in it: the lab takes those from outside.
+    """Facts that an engine reports of its index. Seconds and memory are measured from outside by the lab.
 
     `chunks` held. `index_bytes`: what the index takes where it is kept, and `bytes_are` says where and how that was
     taken ("files of the index folder", "store size by the server's statistics"). `engine`: name and version.
@@ -32,10 +32,10 @@ class IndexFacts:
 
 
 class Retriever(Protocol):
-    """One way to search. The lab calls `build` once, then `search` for each query, and holds the clock to both."""
+    """Protocol of a retriever. The lab calls `build` once, then `search` for each query, and times both."""
 
     def build(self, chunks: Sequence[Chunk], folder: Path) -> IndexFacts:
-        """Indexes the chunks; what it keeps lies in `folder`, which is there and empty.
+        """Index the chunks; files of the index go to `folder`, which exists and is empty.
 
         Raises:
             InvalidInput: the settings do not fit the chunks (a field that none has), or a model or server is missing;
@@ -44,11 +44,11 @@ class Retriever(Protocol):
         ...
 
     def search(self, query: str, k: int) -> Hits:
-        """The best k chunks or fewer; everything a user would wait for happens in here, encoding the query included."""
+        """Return the best k chunks or fewer; the time of encoding the query belongs here."""
         ...
 
     def close(self) -> None:
-        """Gives back memory, files and connections."""
+        """Release memory, files and connections."""
         ...
 
 
@@ -56,7 +56,7 @@ _METHODS = ("build", "search", "close")
 
 
 class OwnRetriever(BaseModel):
-    """`kind = "python"`: whatever has `build`, `search` and `close` as `plumbline.extras.lab.retriever.Retriever` says.
+    """`kind = "python"`: a class of the user's with `build`, `search` and `close` as `Retriever` has them.
 
     The module is run: an experiment file with this kind is to be trusted as any program is.
     """
@@ -70,7 +70,7 @@ class OwnRetriever(BaseModel):
     options: dict[str, Any] = Field({}, description="Keyword arguments of the class")
 
     def make(self) -> Retriever:
-        """The user's object.
+        """Create the user's object.
 
         Raises:
             InvalidInput: the module or the class is not there, or it lacks a method.

@@ -1,4 +1,4 @@
-"""Runs and judgments as TREC files: written whole or not at all, scores to the last digit, read as others read them."""
+"""Runs and judgments as TREC files: written atomically, scores with full precision."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ RankedScores = Sequence[tuple[str, float]]
 
 
 class RunWriter:
-    """A run that is written query by query, and has its name once it is whole; a context manager.
+    """Writer of a run, query by query; the file takes its name when it is complete. A context manager.
 
     Raises:
         InvalidInput: it cannot be written.
@@ -36,7 +36,7 @@ class RunWriter:
             raise self._unwritten(error) from error
 
     def write(self, query_id: str, ranked: RankedScores) -> None:
-        """The documents of a query, best first; a query without any leaves no line, as in TREC."""
+        """Write the documents of a query, best first; a query without any leaves no line, as in TREC."""
         self._queries += bool(ranked)
         try:
             self._file.writelines(
@@ -74,13 +74,13 @@ class RunWriter:
 
 
 def best_first(score_by_document: Mapping[str, float], depth: int) -> RankedScores:
-    """The best `depth` documents; of equal scores the later id comes first, as trec_eval has it."""
+    """Return the best `depth` documents; of equal scores the later id comes first, as in trec_eval."""
     ranked = sorted(score_by_document.items(), key=lambda each: (each[1], each[0].encode()), reverse=True)
     return ranked[:depth]
 
 
 def write_run(path: Path, run: Run) -> None:
-    """A run with scores.
+    """Write a run with scores.
 
     Raises:
         InvalidInput: it cannot be written, or there is nothing in it.
@@ -92,7 +92,7 @@ def write_run(path: Path, run: Run) -> None:
 
 
 def load_run(path: Path, *, name: str) -> Run:
-    """A run as `plumbline evaluate` reads it, under this name."""
+    """Load a run under this name, as `plumbline evaluate` reads it."""
     try:
         with path.open("rb") as file:
             return Run(name, read_run(file, name=path.name, limits=_LIMITS).results)
@@ -101,7 +101,7 @@ def load_run(path: Path, *, name: str) -> Run:
 
 
 def load_qrels(path: Path) -> Qrels:
-    """Judgments as `plumbline evaluate` reads them."""
+    """Load judgments as `plumbline evaluate` reads them."""
     try:
         with path.open("rb") as file:
             return read_qrels(file, name=path.name, limits=_LIMITS)
@@ -110,7 +110,7 @@ def load_qrels(path: Path) -> Qrels:
 
 
 def write_qrels(path: Path, qrels: Qrels) -> None:
-    """Judgments as a TREC file.
+    """Write judgments as a TREC file.
 
     Raises:
         InvalidInput: it cannot be written.

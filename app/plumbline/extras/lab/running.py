@@ -1,4 +1,4 @@
-"""An experiment run to its end, from wherever it was left: corpora, retrievers, blends, answers, results.
+"""Run an experiment, or resume it: corpora, retrievers, blends, answers, results.
 
 A step is done when its outcome has its name on the disk, and is not done again; killed before, it is begun anew.
 What a step was made of is kept with it: results of other settings are refused, never mixed.
@@ -31,7 +31,7 @@ from plumbline.retrieval.conventions import build_conventions
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What of an experiment is run. `only`: systems, or parts of their names; all when empty. `fresh`: anew."""
+    """Selection of systems to run. `only`: systems, or parts of their names; all when empty. `fresh`: measure again."""
 
     only: tuple[str, ...] = ()
     fresh: bool = False
@@ -40,7 +40,7 @@ class Choice:
 def run_experiment(
     experiment: Experiment, *, source: bytes, out: Path, choice: Choice, progress: ProgressReporter
 ) -> ExperimentResults:
-    """All that is not done yet, and the results of all that is.
+    """Run all systems that are not done yet, and return the results of all that are.
 
     Args:
         source: the experiment file, a copy of which lies with the results.
@@ -60,7 +60,7 @@ def run_experiment(
 
 
 def _chosen(experiment: Experiment, only: Collection[str]) -> list[Planned]:
-    """The systems that are meant, with the parts of their blends."""
+    """Return the selected systems, with the parts of their blends."""
     systems = list(experiment.systems())
     for name in only:
         if not any(each.goes_by(name) for each in systems):
@@ -105,7 +105,7 @@ class _Run:
         return results
 
     def _read(self, corpus: str) -> None:
-        """The corpus's facts; its judgments stay in the work folder until nothing speaks against them."""
+        """Read a corpus's facts; its judgments stay in the work folder until `_find_done` accepts them."""
         task = ReadCorpus(str(self._folder.root), str(self._experiment.base), corpus)
         self._progress.stage(corpus, "reading")
         said = run_in_process(task, log=self._folder.log(corpus), listen=lambda _: None)
@@ -114,7 +114,7 @@ class _Run:
         self._corpora[corpus] = said.facts
 
     def _find_done(self) -> None:
-        """What earlier runs did.
+        """Collect the outcomes of earlier runs.
 
         Raises:
             InvalidInput: it was done with other settings, or on other documents.
@@ -162,7 +162,7 @@ class _Run:
         self._progress.done(planned.name, was_there=was_there)
 
     def _measured(self, planned: Planned) -> str | None:
-        """Why it failed; None when it is done."""
+        """Return the reason of a failure; None if the system is done."""
         name, digest = planned.name, self._corpora[planned.corpus].digest
         root, base = str(self._folder.root.resolve()), str(self._experiment.base)
         task = MeasureSystem(root, base, planned.corpus, planned.chunking, planned.retriever, name, digest)
@@ -179,7 +179,7 @@ class _Run:
         return None
 
     def _blended(self, planned: Planned) -> str | None:
-        """Why it failed; None when it is done."""
+        """Return the reason of a failure; None if the blend is done."""
         lacking = [part for part in planned.part_names if part not in {each.name for each in self._done}]
         if lacking:
             return f"there is no {' and no '.join(lacking)} to blend"
@@ -203,7 +203,7 @@ class _Run:
         return None
 
     def _added_up(self, planned: Planned, fusion: Mapping[str, float]) -> dict[str, float]:
-        """Milliseconds of a blend: each part asked after the other, and the fusion."""
+        """Sum the milliseconds of a blend's parts, asked one after the other, and its fusion."""
         parts = [self._folder.milliseconds(part) for part in planned.part_names]
         return {query: sum(part[query] for part in parts) + fusion.get(query, 0.0) for query in parts[0]}
 

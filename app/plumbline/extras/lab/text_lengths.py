@@ -1,4 +1,4 @@
-"""How long a stretch of text is, in words or in a model's tokens, and the longest stretches that fit a size."""
+"""Length of a text in words or in a model's tokens, and the longest stretches that fit a size."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -30,27 +30,25 @@ _WORD: Final = re.compile(
 
 @dataclass(slots=True)
 class Pieces:
-    """Stretches of a text in order, and how long each is; as columns, for there may be a million."""
+    """Stretches of a text in order with their lengths; as columns, for there may be a million."""
 
     starts: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
     lengths: list[int] = field(default_factory=list)
 
     def add(self, start: int, end: int, length: int) -> None:
-        """Another stretch behind the others."""
         self.starts.append(start)
         self.ends.append(end)
         self.lengths.append(length)
 
     def extend(self, others: "Pieces") -> None:
-        """More stretches behind the others."""
         self.starts += others.starts
         self.ends += others.ends
         self.lengths += others.lengths
 
 
 class MeasuredText:
-    """A text with its words: what stands between blanks, or one Chinese or Japanese character.
+    """A text with its words: separated by blanks, or single Chinese or Japanese characters.
 
     Args:
         tokens: where its tokens lie; None counts words. A token counts for the word that it ends in.
@@ -66,12 +64,12 @@ class MeasuredText:
         self._sums = [0, *accumulate(self._lengths)]
 
     def length(self, start: int, end: int) -> int:
-        """Words of which a part lies in [start, end), or their tokens: never less than what lies there."""
+        """Count the words of which a part lies in [start, end), or their tokens: never fewer than lie there."""
         first, after = self._places(start, end)
         return self._sums[after] - self._sums[first]
 
     def words(self, start: int, end: int, *, size: int) -> Pieces:
-        """What of each word lies in [start, end); a word of more than `size` tokens is cut between them."""
+        """Return the parts of words that lie in [start, end); a word of more than `size` tokens is cut."""
         first, after = self._places(start, end)
         pieces = Pieces(self._begins[first:after], self._ends[first:after], self._lengths[first:after])
         if first < after:
@@ -88,17 +86,17 @@ class MeasuredText:
         return cut
 
     def _places(self, start: int, end: int) -> tuple[int, int]:
-        """The first word that reaches into [start, end), and the first behind it."""
+        """Return the first word that reaches into [start, end), and the first after it."""
         return bisect_right(self._ends, start), bisect_left(self._begins, end)
 
     def _token_counts(self, tokens: Sequence[tuple[int, int]]) -> list[int]:
-        """Tokens of each word; 1 for a word that the tokenizer passes over, so that no word is free."""
+        """Count the tokens of each word; at least 1, so that no word is free."""
         bounds = [bisect_left(tokens, (begin, 0)) for begin in self._begins]
         return [max(1, after - first) for first, after in pairwise([*bounds, len(tokens)])]
 
 
 def _cut_word(start: int, end: int, tokens: Sequence[tuple[int, int]], size: int) -> Pieces:
-    """Pieces of at most `size` tokens; more only where one character is more."""
+    """Cut into pieces of at most `size` tokens; more only if one character has more."""
     pieces, begin, count = Pieces(), start, 0
     for _, token_start in tokens[bisect_left(tokens, (start, 0)) : bisect_left(tokens, (end, 0))]:
         # A character may be several tokens, which all begin with it.
@@ -111,7 +109,7 @@ def _cut_word(start: int, end: int, tokens: Sequence[tuple[int, int]], size: int
 
 
 def load_text_measure(unit: Unit, model: str | None) -> Callable[[str], MeasuredText]:
-    """The function that measures texts.
+    """Return a function that measures texts.
 
     Args:
         model: whose tokens: a folder or hub id as in PLUMBLINE_EMBEDDING_MODEL; None takes the built-in model.
@@ -135,7 +133,7 @@ def load_text_measure(unit: Unit, model: str | None) -> Callable[[str], Measured
 def pack_runs(
     lengths: Sequence[int], *, size: int, overlap: int = 0, counts_pieces: bool = False
 ) -> Iterator[tuple[int, int]]:
-    """Runs [first:after) of pieces as long as fit `size`, in order; a piece longer than that is a run by itself.
+    """Yield runs [first:after) of pieces as long as fit `size`, in order; a longer piece is a run by itself.
 
     Args:
         lengths: of the pieces, 1 or more each.

@@ -1,4 +1,4 @@
-"""Where documents, queries and judgments come from: one settings model for each form."""
+"""Corpora: one settings model for each format of documents, queries and judgments."""
 
 from typing import Annotated
 

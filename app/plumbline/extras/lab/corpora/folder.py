@@ -1,4 +1,4 @@
-"""What stands in front of a Markdown text: YAML between two lines of `---`."""
+"""A folder of plain and Markdown texts as a corpus: a file is a document, YAML front matter gives its fields."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -20,14 +20,14 @@ _MAX_FRONT_MATTER_CHARS: Final = 64 * 1024
 
 
 class Fronted(NamedTuple):
-    """Fields of the front matter, and the text behind it as it is in the file."""
+    """Fields of the front matter, and the text after it, unchanged."""
 
     fields: dict[str, str]
     body: str
 
 
 def split_front_matter(text: str, wanted: Collection[str], *, name: str) -> Fronted:
-    """The `wanted` fields of the front matter, and what follows it.
+    """Split off the front matter and return its `wanted` fields with the text after it.
 
     Text, numbers and dates are fields as they are written in YAML; a list of them is joined by commas; what is nested
     deeper, and what is not wanted, is left out with the front matter. Text between two rules that YAML does not read
@@ -74,7 +74,7 @@ _TITLE: Final = "title"
 
 
 class FolderCorpus(AskedCorpus):
-    """The files of a folder and of those below it; what begins with a dot is passed over, links to folders too.
+    """Files of a folder and its subfolders; hidden files and links to folders are skipped.
 
     A document's id is its path from the folder on, with `/` between the parts: `guides/setup.md`.
     """
@@ -92,7 +92,7 @@ class FolderCorpus(AskedCorpus):
     )
 
     def read(self, name: str, base: Path) -> Corpus:
-        """The corpus; paths are relative to `base`.
+        """Read the corpus; paths are relative to `base`.
 
         Raises:
             InvalidInput: a file, a row or an id is wrong; names the file, and the line where there is one.

@@ -1,4 +1,4 @@
-"""Files that an experiment names: found by path or pattern, read whole as UTF-8."""
+"""Files that an experiment names, and the checks of every corpus: unique ids, judged queries and documents."""
 
 import glob
 import re
@@ -24,7 +24,7 @@ _QRELS_LIMITS: Final = ReadLimits(max_bytes=8_000_000_000, max_rows=200_000_000)
 
 
 def find_files(paths: Paths, base: Path) -> Sequence[Path]:
-    """The files that are named, each once: those of a pattern (`*`, `?`, `[..]`, `**`) in order of their names.
+    """Return the named files, each once; those of a pattern (`*`, `?`, `[..]`, `**`) sorted by name.
 
     Raises:
         InvalidInput: a path is no file, or no file fits a pattern.
@@ -46,7 +46,7 @@ def find_files(paths: Paths, base: Path) -> Sequence[Path]:
 
 
 def read_file_text(path: Path, *, name: str | None = None) -> str:
-    """All of a file, plain or gzip, without a byte-order mark, line ends as they are.
+    """Return the text of a file, plain or gzip, without a byte-order mark, line ends unchanged.
 
     Args:
         name: what errors call it; the file's own name when None.
@@ -76,7 +76,7 @@ def read_file_text(path: Path, *, name: str | None = None) -> str:
 
 
 def read_judgments(path: str, base: Path) -> Qrels:
-    """Judgments in TREC's four columns, or a table with the header `query-id corpus-id score`; plain or gzip.
+    """Read judgments in TREC's four columns, or a table with the header `query-id corpus-id score`; plain or gzip.
 
     Raises:
         InvalidInput: the file is missing, or as `read_qrels`.
@@ -98,7 +98,7 @@ _UNFIT: Final = re.compile(r"[\x00-\x20\x7f]|\A#")
 
 
 class CorpusSettings(BaseModel):
-    """What every corpus lets one choose of queries and judgments that do not meet."""
+    """Options for queries and judgments that do not match."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -112,7 +112,7 @@ class CorpusSettings(BaseModel):
     def gather(
         self, name: str, documents: Iterable[PlacedDocument], queries: Iterable[PlacedQuery], qrels: Qrels
     ) -> Corpus:
-        """The corpus, ids as `run_id` writes them.
+        """Check and return the corpus, ids as `run_id` writes them.
 
         Raises:
             InvalidInput: there is no document or no query, an id is empty or stands twice, a query has no text, a
@@ -149,7 +149,7 @@ class CorpusSettings(BaseModel):
 
 
 def run_id(own_id: str) -> str:
-    """The id as it stands in a run's file: white space and control characters, and a `#` in front, as `%20`."""
+    """Escape an id for a run file: white space, control characters and a leading `#` become `%20` and so on."""
     return _UNFIT.sub(lambda match: f"%{ord(match[0]):02X}", own_id)
 
 

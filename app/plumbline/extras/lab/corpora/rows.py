@@ -1,4 +1,4 @@
-"""Documents and queries from rows of data files, by the names of their columns."""
+"""Corpora in rows of data files (JSON Lines, JSON, CSV, TSV, Parquet) by column names, BEIR folders among them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -28,7 +28,7 @@ _EXPECTED_ID: Final = "text that is not empty, or a whole number"
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The columns of a file's rows.
+    """Columns of a file's rows.
 
     `fields`: the column of each field. A column of `fields` that is null or absent in a row leaves its field empty;
     one that no row has is an error, but for those in `optional`.
@@ -40,7 +40,7 @@ class Columns:
 
 
 def read_documents(files: Sequence[Path], columns: Columns, form: str | None) -> Iterator[PlacedDocument]:
-    """A document for each row.
+    """Yield a document for each row.
 
     Raises:
         InvalidInput: as `read_texts`.
@@ -50,7 +50,7 @@ def read_documents(files: Sequence[Path], columns: Columns, form: str | None) ->
 
 
 def read_queries(files: Sequence[Path], id_column: str, text_column: str, form: str | None) -> Iterator[PlacedQuery]:
-    """A query for each row.
+    """Yield a query for each row.
 
     Raises:
         InvalidInput: as `read_texts`.
@@ -60,7 +60,7 @@ def read_queries(files: Sequence[Path], id_column: str, text_column: str, form: 
 
 
 def read_texts(files: Sequence[Path], columns: Columns, form: str | None) -> Iterator[tuple[str, str, dict[str, str]]]:
-    """Place, id and fields of each row of the files, one after the other.
+    """Yield place, id and fields of each row of the files.
 
     Raises:
         InvalidInput: a file cannot be read, a row cannot be read or has a value of another kind, or a column is
@@ -112,7 +112,7 @@ def _read_fields(row: Mapping[str, object], column_by_field: Mapping[str, str]) 
 
 
 def _read_text(row: Mapping[str, object], column: str) -> str:
-    """The text at a column; a number as it is written."""
+    """Return the text at a column; a number as it is written."""
     _, value = _find_value(row, column)
     if value is None:
         return ""
@@ -122,7 +122,7 @@ def _read_text(row: Mapping[str, object], column: str) -> str:
 
 
 def _find_value(row: Mapping[str, object], column: str) -> tuple[bool, object]:
-    """Whether the row has the column, and its value; `a.b` is also b inside of the object a."""
+    """Return True if the row has the column, with its value; `a.b` is also b inside the object a."""
     if column in row:
         return True, row[column]
     outer, _, inner = column.partition(".")
@@ -138,7 +138,7 @@ RowForm = Literal["jsonl", "json", "csv", "tsv", "parquet"]
 
 
 class AskedCorpus(CorpusSettings):
-    """Queries as rows, and a file of judgments: what rows and folders have alike."""
+    """Base of corpora with queries in rows and a file of judgments."""
 
     queries: Paths = Field(description="File or files of queries: JSON Lines, JSON, CSV, TSV or Parquet.")
     qrels: str = Field(description="Judgments: TREC's four columns, or TSV with the header query-id corpus-id score.")
@@ -147,7 +147,7 @@ class AskedCorpus(CorpusSettings):
     query_format: RowForm | None = Field(default=None, description="Of the queries, where the suffix does not say it.")
 
     def read_query_files(self, base: Path) -> Iterator[PlacedQuery]:
-        """The queries.
+        """Yield the queries.
 
         Raises:
             InvalidInput: as `read_queries`.
@@ -157,7 +157,7 @@ class AskedCorpus(CorpusSettings):
 
 
 class RowsCorpus(AskedCorpus):
-    """Documents and queries with named columns; `a.b` is b inside of the object a."""
+    """Documents and queries with named columns; `a.b` is b inside the object a."""
 
     kind: Literal["rows"]
     documents: Paths = Field(description="File or files of documents, or patterns.")
@@ -169,7 +169,7 @@ class RowsCorpus(AskedCorpus):
     )
 
     def read(self, name: str, base: Path) -> Corpus:
-        """The corpus; paths are relative to `base`.
+        """Read the corpus; paths are relative to `base`.
 
         Raises:
             InvalidInput: a file, a row or an id is wrong; names file and line.
@@ -184,7 +184,7 @@ _TITLE: Final = "title"
 
 
 class BeirCorpus(CorpusSettings):
-    """`corpus.jsonl`, `queries.jsonl` and `qrels/<split>.tsv` in one folder, each plain or with `.gz`."""
+    """Folder in BEIR's layout (Thakur et al. 2021, github.com/beir-cellar/beir), each file plain or with `.gz`."""
 
     kind: Literal["beir"]
     folder: str = Field(description="The folder.")
@@ -200,7 +200,7 @@ class BeirCorpus(CorpusSettings):
     )
 
     def read(self, name: str, base: Path) -> Corpus:
-        """The corpus; the folder is relative to `base`.
+        """Read the corpus; the folder is relative to `base`.
 
         Raises:
             InvalidInput: a file, a row or an id is wrong; names file and line.

@@ -1,4 +1,4 @@
-"""Elements of TREC's files, XML or the SGML of old: read by tags alone, without a grammar.
+"""TREC's documents and topics, XML or the SGML of old: read by tags alone, without a grammar.
 
 XML parsers refuse these files (no root, a bare `&`, end tags left out), and HTML's rules are others: a title without
 its end tag would take the topic's description with it. Nothing is expanded but characters by number and HTML's names
@@ -48,7 +48,7 @@ class _Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """One document or topic: the line where it begins, from 1, and its fields in order of their first tags.
+    """One document or topic: the line where it starts, from 1, and its fields in order of their first tags.
 
     Names are in lower case. What stands in several tags of one name is joined by a line end; what stands outside of
     all tags has the name `""`.
@@ -59,7 +59,7 @@ class Element:
 
 
 def read_elements(text: str, tag: str, known: Collection[str], *, name: str) -> Iterator[Element]:
-    """The elements named `tag`, in order; capitals do not count.
+    """Yield the elements named `tag`, in order; case is ignored.
 
     A field runs to its end tag, and tags inside of it are dropped. One that has no end tag runs to the next tag that is
     `known`, or to the element's end. Elements may have no end tags, all of them or none.
@@ -111,7 +111,7 @@ def _tokens(text: str, name: str) -> Iterator[_Token]:
 
 
 def _find_end(text: str, match: re.Match[str], name: str) -> int:
-    """Where a comment, a declaration or the like ends."""
+    """Return the end of a comment, a declaration or the like."""
     opening = match[0].upper()
     end = text.find(_ENDS[opening], match.end())
     if end < 0:
@@ -153,7 +153,7 @@ def _fields(tokens: list[_Token], known: Collection[str]) -> dict[str, str]:
 
 
 def _closed_starts(tokens: list[_Token]) -> set[int]:
-    """Places of the start tags that an end tag of their name follows before they are opened again."""
+    """Return the places of start tags whose end tag comes before the next start tag of the same name."""
     following: dict[str, str] = {}
     closed = set()
     for place in reversed(range(len(tokens))):
@@ -199,7 +199,7 @@ class TrecXmlCorpus(CorpusSettings):
     )
 
     def read(self, name: str, base: Path) -> Corpus:
-        """The corpus; paths are relative to `base`.
+        """Read the corpus; paths are relative to `base`.
 
         Raises:
             InvalidInput: a file, an element or an id is wrong; names file and line.

@@ -1,1 +1,1 @@
-"""One retriever built and asked in a process of its own, under a clock and a measure of memory."""
+"""Measurement of one retriever in a process of its own: time and memory."""

@@ -1,4 +1,4 @@
-"""One retriever under the clock: loaded, built, asked one query at a time; what it found as a run of documents.
+"""Time one retriever: load, build, then search one query at a time; write what it found as a run of documents.
 
 Everything is taken from outside: the retriever is not asked how long it took. Seconds are wall time by
 `time.perf_counter`. Query times are of one call of `search` each, one after the other, after one call that is not
@@ -24,14 +24,14 @@ _MOST_CALLS: Final = 20
 
 
 class Tell(Protocol):
-    """Who is told how far it is."""
+    """Callback for progress."""
 
     def __call__(self, stage: str, done: int = 0, total: int = 0) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class RetrieverMeasurement:
-    """What was seen. `milliseconds` by query id. `asked_again`: queries whose first call gave too few documents.
+    """Measured values. `milliseconds` by query id. `asked_again`: queries whose first call gave too few documents.
 
     `is_cut`: a document has chunks of its own, and the run of chunks was written too.
     """
@@ -54,7 +54,7 @@ def measure(
     chunk_run: Path,
     tell: Tell,
 ) -> RetrieverMeasurement:
-    """Builds and asks a retriever; writes its run of documents, and of their best chunks where documents were cut.
+    """Build and search a retriever; write its run of documents, and of their best chunks where documents were cut.
 
     Args:
         make: loads what can be loaded before there are chunks.
@@ -113,7 +113,7 @@ def _search(
 
 
 class _TimedRetriever:
-    """A retriever that is asked for documents, and gives chunks."""
+    """A retriever of chunks, searched for documents."""
 
     def __init__(self, retriever: Retriever, document_of: Mapping[str, str], *, depth: int) -> None:
         self._retriever = retriever
@@ -126,7 +126,7 @@ class _TimedRetriever:
         self._first_k = min(len(document_of), math.ceil(depth * len(document_of) / max(self.documents, 1)))
 
     def timed(self, query: Query) -> tuple[Hits, float]:
-        """The hits, and the milliseconds of the first call: what is asked again for more documents is not in them."""
+        """Return the hits, and the milliseconds of the first call alone."""
         started = time.perf_counter()
         hits = self._retriever.search(query.text, self._first_k)
         milliseconds = 1_000 * (time.perf_counter() - started)
@@ -140,7 +140,7 @@ class _TimedRetriever:
         return hits, milliseconds
 
     def best_chunks(self, hits: Hits) -> dict[str, tuple[str, float]]:
-        """By document its best chunk, and that chunk's score."""
+        """Return the best chunk of each document, with its score."""
         best: dict[str, tuple[str, float]] = {}
         for chunk_id, score in hits:
             document = self._document_of.get(chunk_id)

@@ -1,4 +1,4 @@
-"""How much memory this process takes, and took at most."""
+"""Memory of this process, and the machine that an experiment runs on as far as it bears on its times."""
 
 import os
 import platform
@@ -15,17 +15,17 @@ _KIBIBYTE: Final = 1024
 
 
 def peak_bytes() -> int:
-    """The largest resident set so far, to some hundred kB; `VmHWM` where it is: `ru_maxrss` begins at the parent's."""
+    """Return the largest resident set so far; `VmHWM` if available: `ru_maxrss` starts at the parent's."""
     return _status("VmHWM") or _ru_maxrss()
 
 
 def resident_bytes() -> int:
-    """The resident set now; where the system does not say it, the largest so far."""
+    """Return the current resident set; the largest so far where the system does not report it."""
     return _status("VmRSS") or _ru_maxrss()
 
 
 def how_taken() -> str:
-    """Where the figures come from, in words."""
+    """Return the source of the memory figures."""
     return "VmHWM of /proc/self/status" if _status("VmHWM") else "ru_maxrss of getrusage"
 
 
@@ -49,7 +49,7 @@ _DECISIVE: Final = ("processor", "cores", "system")
 
 
 def this_machine() -> dict[str, str]:
-    """Processor, cores that this process may use, system, Python, our version, and how memory is taken."""
+    """Return processor, usable cores, system, Python, our version, and the source of memory figures."""
     return {
         "processor": _processor(),
         "cores": str(_cores()),
@@ -61,7 +61,7 @@ def this_machine() -> dict[str, str]:
 
 
 def is_same(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
-    """Whether times of the two can stand side by side."""
+    """Return True if times of the two machines are comparable."""
     return all(one.get(key) == other.get(key) for key in _DECISIVE)
 
 

@@ -1,4 +1,4 @@
-"""A step in a process of its own: `main` reads one task on standard input and says on standard output how it goes.
+"""Run a step in a process of its own, so that memory is the retriever's own and a crash takes nothing with it.
 
 So memory is the retriever's own, and one that dies takes nothing with it. Standard input stays open for as long as
 the parent lives: when it ends, killed or not, this process ends too.
@@ -38,7 +38,7 @@ _ORPHANED: Final = 3
 
 
 class ReadCorpus(msgspec.Struct, tag="corpus"):
-    """Read a corpus; its judgments go into the work folder."""
+    """Task: read a corpus and write its judgments into the work folder."""
 
     folder: str
     base: str
@@ -46,7 +46,7 @@ class ReadCorpus(msgspec.Struct, tag="corpus"):
 
 
 class MeasureSystem(msgspec.Struct, tag="system"):
-    """Build and ask a retriever; what it found goes into the folder. `digest`: of the corpus that is meant."""
+    """Task: build and search a retriever, writing its run. `digest`: of the corpus as the parent read it."""
 
     folder: str
     base: str
@@ -58,7 +58,7 @@ class MeasureSystem(msgspec.Struct, tag="system"):
 
 
 class WorkerProgress(msgspec.Struct, tag="progress"):
-    """How far it is; `total` is 0 where that is not known."""
+    """Progress of a stage; `total` is 0 if unknown."""
 
     stage: str
     done: int
@@ -66,20 +66,20 @@ class WorkerProgress(msgspec.Struct, tag="progress"):
 
 
 class CorpusRead(msgspec.Struct, tag="corpus_read"):
-    """The corpus."""
+    """Facts of a corpus that was read."""
 
     facts: CorpusFacts
 
 
 class SystemMeasured(msgspec.Struct, tag="measured"):
-    """The system; its run and its times are written."""
+    """Measurement of a system whose run and latencies are written."""
 
     built: Built
     warnings: tuple[str, ...]
 
 
 class Failed(msgspec.Struct, tag="failed"):
-    """It cannot be done, and why, in a line."""
+    """Reason why a task failed, in a line."""
 
     detail: str
 
@@ -89,7 +89,7 @@ WorkerMessage: TypeAlias = WorkerProgress | CorpusRead | SystemMeasured | Failed
 
 
 def main() -> int:
-    """One task; 0 when it was done."""
+    """Run one task in the worker process; return 0 if it was done."""
     task = msgspec.json.decode(sys.stdin.buffer.readline(), type=Task)
     said = _Messages(_own_stdout())
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
@@ -157,7 +157,7 @@ def _measure_system(
 
 
 def build_corpus_facts(corpus: Corpus, folder: ResultsFolder) -> CorpusFacts:
-    """What there is to say of a corpus.
+    """Return the facts of a corpus.
 
     Raises:
         InvalidInput: no query has a judgment.
@@ -185,7 +185,7 @@ def _digest_corpus(corpus: Corpus) -> str:
 
 
 class _Messages:
-    """Lines to the parent."""
+    """JSON lines to the parent process."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -204,7 +204,7 @@ class _Messages:
 
 
 def _own_stdout() -> BinaryIO:
-    """Standard output for us alone; what libraries print goes to standard error, which is a log."""
+    """Keep standard output for messages; what libraries print goes to standard error, which is a log."""
     ours = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return ours
@@ -227,7 +227,7 @@ Listener = Callable[[WorkerProgress], None]
 
 
 def run_in_process(task: Task, *, log: Path, listen: Listener) -> Done | Failed:
-    """What became of the task; a process that dies has failed. It ends with this call, whatever ends the call.
+    """Run a task in a worker process and return its result; the process never outlives this call.
 
     Raises:
         InvalidInput: the log cannot be written, or no process begun.

@@ -1,1 +1,1 @@
-"""What an experiment found, shown: tables to read and to load, a page with plots."""
+"""Reports of an experiment: tables and a page with plots."""

@@ -1,4 +1,4 @@
-"""An experiment as one HTML page that loads nothing and runs nothing: verdict, table, plots, and how it was taken."""
+"""Standalone HTML page of an experiment: verdict, table, plots and settings; it loads nothing and runs no script."""
 
 import functools
 import json
@@ -48,7 +48,7 @@ class _CorpusPart:
 
 
 def render_page(results: ExperimentResults, *, language: PageLanguage = "en", made_at: datetime | None = None) -> str:
-    """The page; every text of the experiment file is escaped.
+    """Render the page; every text of the experiment file is escaped.
 
     Args:
         made_at: default: now.
@@ -75,7 +75,7 @@ def render_page(results: ExperimentResults, *, language: PageLanguage = "en", ma
 
 
 def find_best(systems: Sequence[System], measure: str) -> System | None:
-    """The system with the highest mean of a measure, the first of several; None when none has one."""
+    """Return the system with the highest mean of a measure, the first of several; None if none has one."""
     valued = [(mean, system) for system in systems if (mean := system.measures[measure].mean) is not None]
     return max(valued, key=lambda pair: pair[0])[1] if valued else None
 
@@ -100,7 +100,7 @@ def _corpus_part(results: ExperimentResults, corpus: str, words: Mapping[str, st
 def _verdict(
     results: ExperimentResults, best: System, comparisons: Sequence[RunComparison], words: Mapping[str, str]
 ) -> Iterator[str]:
-    """In words: who leads by the first measure, and by how much against those it was compared with."""
+    """Yield sentences: the leader by the first measure, and its differences to the systems compared with it."""
     measure = results.measures[0]
     mean = best.measures[measure].mean
     yield _fill(words["best"], name=best.name, measure=measure, mean=_share(mean or 0.0))

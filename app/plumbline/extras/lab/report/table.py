@@ -1,4 +1,4 @@
-"""The lab's table: a row for each system, quality beside what it cost; to read, paste or load."""
+"""Table of an experiment: a row for each system, quality next to cost; for reading, pasting or loading."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
@@ -15,23 +15,23 @@ _TUNED_COLUMNS: Final = ("tuned_on", "in_sample", "held_out", "equal_weights")
 
 
 def corpora_of(results: ExperimentResults) -> tuple[str, ...]:
-    """The corpora, in the order of their first system."""
+    """Return the corpora, in the order of their first system."""
     return tuple(dict.fromkeys(system.corpus for system in results.systems))
 
 
 def systems_of(results: ExperimentResults, corpus: str) -> tuple[System, ...]:
-    """The systems on one corpus, in order."""
+    """Return the systems on one corpus, in order."""
     return tuple(system for system in results.systems if system.corpus == corpus)
 
 
 def comparisons_of(results: ExperimentResults, corpus: str) -> tuple[RunComparison, ...]:
-    """The comparisons between systems of one corpus."""
+    """Return the comparisons between systems of one corpus."""
     names = {system.name for system in systems_of(results, corpus)}
     return tuple(each for each in results.comparisons if each.a in names and each.b in names)
 
 
 def systems_table(results: ExperimentResults, corpus: str) -> Table:
-    """All that was measured of the systems on one corpus; cells of what was not measured are None.
+    """Build the table of all measurements on one corpus; cells that were not measured are None.
 
     The columns: label and name, a mean for each measure (marked with the labels of the systems that it is significantly
     better than, after correction), latency in milliseconds, seconds of `build`, documents per second, chunks and bytes
@@ -54,7 +54,7 @@ def systems_table(results: ExperimentResults, corpus: str) -> Table:
 
 
 def readable(table: Table) -> Table:
-    """The same as a person reads it: costs as `12.3`, `1,400`, `2.1 MB` under names with units, tuning left out."""
+    """Format a table for people: costs as `12.3`, `1,400`, `2.1 MB` under names with units, without tuning."""
     kept = [place for place, name in enumerate(table.columns) if name not in _TUNED_COLUMNS]
     names = [table.columns[place] for place in kept]
     columns = tuple(_READABLE[name][0] if name in _READABLE else name for name in names)
@@ -67,7 +67,7 @@ def _shown(name: str, cell: Cell) -> Cell:
 
 
 def bytes_shown(count: float) -> str:
-    """Bytes in the unit that leaves one to three digits before the point; 1 kB is 1,000 bytes."""
+    """Format bytes in the unit that leaves one to three digits before the point; 1 kB is 1,000 bytes."""
     step = 1_000.0
     for unit in ("B", "kB", "MB"):
         if count < step:
@@ -77,13 +77,13 @@ def bytes_shown(count: float) -> str:
 
 
 def number_shown(value: float) -> str:
-    """Three digits where the value has a fraction to show, thousands apart where it is large."""
+    """Format with three significant digits, or without fraction and with thousands separators from 100."""
     hundred = 100
     return f"{value:,.0f}" if abs(value) >= hundred else f"{value:.3g}"
 
 
 def _quality(results: ExperimentResults, corpus: str, systems: Sequence[System]) -> dict[str, tuple[Cell, ...]]:
-    """The cells of the measures by system: as compared where something was compared, plain means otherwise."""
+    """Return the cells of the measures by system: as compared if anything was compared, else plain means."""
     own = {system.name: tuple(system.measures[each].mean for each in results.measures) for system in systems}
     comparisons = comparisons_of(results, corpus)
     if not comparisons:
@@ -100,7 +100,6 @@ def _quality(results: ExperimentResults, corpus: str, systems: Sequence[System])
 
 
 def _relabelled(cell: Cell, name_by_mark: dict[str, str], label_by_name: dict[str, str]) -> Cell:
-    """The comparisons name their runs in an order of their own."""
     if not isinstance(cell, Marked):
         return cell
     return Marked(cell.value, tuple(sorted(label_by_name[name_by_mark[mark]] for mark in cell.beats)))

@@ -1,4 +1,4 @@
-"""Retrievers, each behind the lab's one protocol."""
+"""Settings of all kinds of retrievers."""
 
 from typing import Annotated, TypeAlias
 
@@ -18,7 +18,7 @@ AnyRetriever: TypeAlias = Annotated[
 
 
 def made(settings: AnyRetriever) -> Retriever:
-    """The retriever that the settings say, with what it can load before it is built.
+    """Create the retriever of these settings; load what can be loaded before `build`.
 
     Raises:
         InvalidInput: a package, a model or a variable is missing; the message says how to get it.

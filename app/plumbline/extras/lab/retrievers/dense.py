@@ -1,4 +1,4 @@
-"""Dense vectors, and the similarity of a query to every one of them: what an approximate index is measured against."""
+"""Dense vectors: exact search over all of them, and approximate search in a graph of neighbours (HNSW of faiss)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class DenseSettings(DenseVectorSettings):
     kind: Literal["dense"] = "dense"
 
     def make(self) -> DenseRetriever:
-        """The retriever, its model loaded.
+        """Create the retriever and load its model.
 
         Raises:
             InvalidInput: the model is not there.
@@ -41,7 +41,7 @@ class DenseSettings(DenseVectorSettings):
 
 
 class DenseRetriever:
-    """A `Retriever`. Scores are similarities; equal ones come in the order of chunk ids. A blank query finds nothing.
+    """Exact retriever. Scores are similarities; ties in the order of chunk ids. A blank query finds nothing.
 
     Chunks without text are not in it; `stated` counts them.
     """
@@ -52,7 +52,7 @@ class DenseRetriever:
         self._matrix: NDArray[np.float32] | None = None
 
     def build(self, chunks: Sequence[Chunk], folder: Path) -> IndexFacts:
-        """Encodes the chunks; see `Retriever.build`."""
+        """Encode the chunks; see `Retriever.build`."""
         self._texts, self._matrix = self._vectors.of(chunks)
         np.save(folder / "vectors.npy", self._matrix)
         self._texts.write_ids(folder)
@@ -65,14 +65,14 @@ class DenseRetriever:
         )
 
     def search(self, query: str, k: int) -> Hits:
-        """The k chunks most similar to the query; scores as float32."""
+        """Return the k chunks most similar to the query; scores as float32."""
         vector = self._vectors.of_query(query)
         if vector is None or self._matrix is None or self._texts is None:
             return []
         return self._texts.best(self._matrix @ vector, k)
 
     def close(self) -> None:
-        """Gives the vectors' memory back."""
+        """Release the vectors."""
         self._texts = self._matrix = None
 
 
@@ -101,7 +101,7 @@ class ApproximateSettings(DenseVectorSettings):
     )
 
     def make(self) -> ApproximateRetriever:
-        """The retriever, its model loaded.
+        """Create the retriever and load its model.
 
         Raises:
             InvalidInput: faiss or the model is not there.
@@ -116,7 +116,7 @@ class ApproximateSettings(DenseVectorSettings):
 
 
 class ApproximateRetriever:
-    """A `Retriever`. Scores and order as `DenseRetriever`'s; its graph depends on nothing but chunks and settings.
+    """HNSW retriever. Scores and order as `DenseRetriever`'s; the graph depends on chunks and settings alone.
 
     `stated["recall@10_of_exact"]`: share of the 10 exact neighbours that are found, mean over 200 chunks evenly spread,
     each asked as a query and not counted itself; taken with `ef_search`. Its time is in the build's.
@@ -130,7 +130,7 @@ class ApproximateRetriever:
         self._index: Any = None
 
     def build(self, chunks: Sequence[Chunk], folder: Path) -> IndexFacts:
-        """Encodes the chunks and links them; see `Retriever.build`."""
+        """Encode the chunks and link them; see `Retriever.build`."""
         settings, faiss = self._settings, self._faiss
         self._texts, matrix = self._vectors.of(chunks)
         self._index = faiss.IndexHNSWFlat(matrix.shape[1], settings.links, faiss.METRIC_INNER_PRODUCT)
@@ -153,7 +153,7 @@ class ApproximateRetriever:
         )
 
     def search(self, query: str, k: int) -> Hits:
-        """Nearly the k chunks most similar to the query; scores as float32."""
+        """Return approximately the k chunks most similar to the query; scores as float32."""
         vector = self._vectors.of_query(query)
         if vector is None or self._texts is None or k <= 0:
             return []
@@ -162,7 +162,7 @@ class ApproximateRetriever:
         return self._texts.best(scores[0][there], k, rows[0][there])
 
     def close(self) -> None:
-        """Gives the graph's memory back."""
+        """Release the graph."""
         self._texts = self._index = None
 
     def _nearest(self, vectors: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
@@ -172,7 +172,6 @@ class ApproximateRetriever:
         return scores, rows
 
     def _recall(self, matrix: NDArray[np.float32]) -> float:
-        """1 where there are no neighbours."""
         asked = np.unique(np.linspace(0, len(matrix) - 1, min(_SAMPLE, len(matrix))).astype(int))
         k = min(_NEIGHBOURS, len(matrix) - 1)
         if not k:

@@ -1,4 +1,4 @@
-"""BM25 on a server: `multi_match` over fields, in three ways."""
+"""Retrievers on an Elasticsearch or OpenSearch server, by `query`: BM25, learned sparse vectors, kNN."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -36,13 +36,13 @@ class _Keyword(ServerSettings):
     b: float = Field(0.75, ge=0, le=1, description="BM25's b.")
 
     def make(self) -> Retriever:
-        """The retriever."""
+        """Create the retriever."""
         from plumbline.extras.lab.retrievers.elastic_index import ServerIndex  # noqa: PLC0415 - an HTTP client
 
         return ServerIndex(self, self.plan)
 
     def plan(self, _server: ServerFacts, chunks: Sequence[Chunk]) -> IndexPlan:
-        """What the index needs; the same on both servers.
+        """Plan the index; the same on both servers.
 
         Raises:
             InvalidInput: a field that no chunk has, or that has a name no server takes.
@@ -87,7 +87,7 @@ class _Keyword(ServerSettings):
 
 
 class ElasticFields(_Keyword):
-    """Best fields: the field that fits best decides. Cross fields: each term is looked for in all fields as in one."""
+    """`multi_match`: best_fields scores by the best field, cross_fields looks for each term in all fields as one."""
 
     query: Literal["best_fields", "cross_fields"]
     operator: Literal["or", "and"] = Field("or", description="Whether one term must be found, or each.")
@@ -97,7 +97,7 @@ class ElasticFields(_Keyword):
 
 
 class ElasticPhrases(_Keyword):
-    """The query as one phrase, whose last word may be the beginning of one; the field that fits best decides."""
+    """`multi_match`: the query as a phrase whose last word may be a prefix; the best field decides."""
 
     query: Literal["phrase_prefix"]
     slop: int = Field(0, ge=0, le=1000, description="Moves of words that a phrase may need.")
@@ -115,7 +115,7 @@ _NEURAL_SPARSE: Final = (2, 11)
 
 
 class ElasticSparse(ServerSettings):
-    """All text of a chunk, expanded by the server's model; the query by the same one."""
+    """Learned sparse search by a model on the server: ELSER on Elasticsearch, neural sparse on OpenSearch."""
 
     query: Literal["sparse_vector"]
     model: str = Field(
@@ -127,13 +127,13 @@ class ElasticSparse(ServerSettings):
     timeout_seconds: float = Field(300.0, gt=0, le=3600, description="Seconds without a byte of an answer, at most.")
 
     def make(self) -> Retriever:
-        """The retriever."""
+        """Create the retriever."""
         from plumbline.extras.lab.retrievers.elastic_index import ServerIndex  # noqa: PLC0415 - an HTTP client
 
         return ServerIndex(self, self.plan)
 
     def plan(self, server: ServerFacts, _chunks: Sequence[Chunk]) -> IndexPlan:
-        """What the index needs.
+        """Plan the index.
 
         Raises:
             InvalidInput: the server is too old.
@@ -181,24 +181,24 @@ _MOST_CANDIDATES: Final = 10_000
 
 
 class VectorEncoder(Protocol):
-    """Texts as vectors: one row of float32 for each text, in their order."""
+    """Encoder of texts: one row of float32 for each text, in their order."""
 
     @property
     def name(self) -> str:
-        """The model, as a report names it."""
+        """Return the model's name for a report."""
         ...
 
     def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Of what is indexed."""
+        """Encode texts to index."""
         ...
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Of what is asked."""
+        """Encode queries."""
         ...
 
 
 class ElasticKnn(ServerSettings):
-    """Nearest neighbours by cosine in a graph of 32-bit vectors: `hnsw` of Elasticsearch, OpenSearch's `lucene`."""
+    """Approximate kNN by cosine over vectors encoded here: `hnsw` of Elasticsearch, OpenSearch's `lucene`."""
 
     query: Literal["knn"]
     model: str | None = Field(None, description='As of `kind = "dense"`, and so are the prompts.')
@@ -215,13 +215,13 @@ class ElasticKnn(ServerSettings):
         return VectorSettings(model=self.model, query_prompt=self.query_prompt, document_prompt=self.document_prompt)
 
     def make(self, vectors: VectorEncoder) -> Retriever:
-        """The retriever; encoding the query is part of its search."""
+        """Create the retriever; encoding the query is part of its search."""
         from plumbline.extras.lab.retrievers.elastic_index import ServerIndex  # noqa: PLC0415 - an HTTP client
 
         return ServerIndex(self, partial(self.plan, vectors))
 
     def plan(self, vectors: VectorEncoder, server: ServerFacts, chunks: Sequence[Chunk]) -> IndexPlan:
-        """What the index needs; the first chunk's vector says how long they are.
+        """Plan the index; the first chunk's vector gives the dimensions.
 
         Raises:
             InvalidInput: the server is too old.

@@ -1,4 +1,4 @@
-"""Chunks sent in bulk: bounded requests, refused items again after a wait, a lasting refusal by the chunk's id."""
+"""A retriever whose index lies on an Elasticsearch or OpenSearch server: create, bulk load, search, delete."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +24,7 @@ _BulkRow = tuple[Chunk, bytes]
 
 
 class BulkLoad:
-    """Sends chunks to one index.
+    """Bulk loader of chunks into one index: bounded requests, refused items retried with backoff.
 
     Args:
         sources: the bodies of some chunks, in their order.
@@ -48,7 +48,7 @@ class BulkLoad:
         self._params = {"pipeline": pipeline} if pipeline else {}
 
     def send(self, chunks: Sequence[Chunk]) -> None:
-        """Sends them all; sending one twice is sending it once, as its id is the chunk's.
+        """Send all chunks; sending is idempotent, as a document's id is the chunk's.
 
         Raises:
             InvalidInput: the server refused a chunk, or refused to take more of them for too long.
@@ -133,7 +133,7 @@ class ServerIndex:
         self._made: list[str] = []
 
     def build(self, chunks: Sequence[Chunk], folder: Path) -> IndexFacts:
-        """As the protocol says; nothing is kept in `folder`.
+        """Create and fill the index; nothing is kept in `folder`.
 
         Raises:
             InvalidInput: the server is not there, refuses, or holds something else under the index's name.
@@ -161,7 +161,7 @@ class ServerIndex:
         )
 
     def search(self, query: str, k: int) -> Hits:
-        """One request.
+        """Send one search request.
 
         Raises:
             InvalidInput: the server refused or is gone, or k is more than it gives at one time.
@@ -175,7 +175,7 @@ class ServerIndex:
         return [(hit["_id"], float(hit["_score"])) for hit in answer.get("hits", {}).get("hits", [])]
 
     def close(self) -> None:
-        """Deletes what was made on the server, unless it is to be kept; what cannot be deleted is logged."""
+        """Delete what was created on the server, unless `keep` is set; failures are logged."""
         try:
             for path in self._made if not self._settings.keep else ():
                 self._server.ask("DELETE", path, is_optional=True)
@@ -213,7 +213,7 @@ class ServerIndex:
 
 
 def _index_body(plan: IndexPlan) -> dict[str, Any]:
-    """One shard, so that term statistics are of all chunks; sizes that are counted when they are asked for."""
+    """Return the index body: one shard, so that term statistics are of all chunks; sizes computed on demand."""
     mappings: dict[str, Any] = {"dynamic": False, "_meta": {"made_by": MARKER}, "properties": dict(plan.properties)}
     if plan.unkept:
         mappings["_source"] = {"excludes": list(plan.unkept)}
@@ -228,7 +228,7 @@ def _index_body(plan: IndexPlan) -> dict[str, Any]:
 
 
 def _digest(settings: ServerSettings, plan: IndexPlan, chunks: Sequence[Chunk]) -> str:
-    """The same for the same experiment on the same chunks, so that a run that was killed finds what it left."""
+    """Return the same digest for the same experiment and chunks, so that a killed run's index is found again."""
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     encoder = msgspec.json.Encoder()
     digest.update(encoder.encode((settings.model_dump(mode="json", exclude=_ELSEWHERE), dict(plan.stated))))

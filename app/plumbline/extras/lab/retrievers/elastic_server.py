@@ -1,4 +1,4 @@
-"""One server asked over HTTP: what is tried again, and every failure as one line without credentials or texts.
+"""HTTP client of one server, with retries; every failure is one line without credentials or user texts.
 
 Neither vendor's client is used: that of Elasticsearch 9 refuses OpenSearch, by a header of the answer, and
 Elasticsearch 8, by the media type it asks for; that of OpenSearch would be a second one. The seven calls made here are
@@ -30,7 +30,7 @@ _TELLING_CHARACTERS: Final = 16
 
 
 class Server:
-    """Asks one server, one request at a time. Redirects are not followed: credentials go to this address alone.
+    """Client of one server, one request at a time. Redirects are not followed: credentials go to this address alone.
 
     Args:
         settings: where it is and who asks.
@@ -60,7 +60,7 @@ class Server:
         )
 
     def facts(self) -> ServerFacts:
-        """What the server says it is; asked first, and once, so that a server that is not there is told at once.
+        """Return flavour and version of the server; asked first, so that a missing server fails at once.
 
         Raises:
             InvalidInput: it cannot be reached, is another than the settings say, or is none of the two.
@@ -90,7 +90,7 @@ class Server:
         is_optional: bool = False,
         text: str | None = "",
     ) -> dict[str, Any]:
-        """The answer's object; empty where `is_optional` and there is no such thing.
+        """Send a request and return the answer's object; empty if `is_optional` and not found.
 
         Args:
             body: sent as JSON, unless it is None.
@@ -110,15 +110,15 @@ class Server:
         return self._read(response)
 
     def patience(self) -> Patience:
-        """What is left of it for one request, or for one batch."""
+        """Return a fresh retry budget, for one request or one batch."""
         return Patience(self._retries)
 
     def wait(self, patience: Patience, failure: ClientError) -> None:
-        """Waits before the next attempt; raises the failure when it was enough."""
+        """Wait before the next attempt; raise the failure if the retry budget is spent."""
         self._sleep(patience.wait_after(failure))
 
     def reason(self, error: object, text: str | None) -> str:
-        """What a server's error says, on one line, without credentials and without the user's text."""
+        """Return a server's error on one line, without credentials and without the user's text."""
         kind, reason = _innermost(error)
         if text is None or _reveals(reason, text):
             reason = ""
@@ -128,7 +128,7 @@ class Server:
         return said[:_MOST_REASON_CHARACTERS]
 
     def close(self) -> None:
-        """Closes the connection."""
+        """Close the connection."""
         self._client.close()
 
     def _send(self, method: str, path: str, patience: Patience, **given: Any) -> httpx2.Response:
@@ -178,14 +178,14 @@ class Server:
 
 
 def _reveals(reason: str, text: str) -> bool:
-    """Whether a line of the text stands in the reason, or a run of characters that tells of it."""
+    """Return True if the reason repeats a line of the text, or a long run of its characters."""
     runs = (reason[at : at + _TELLING_CHARACTERS] for at in range(len(reason) - _TELLING_CHARACTERS + 1))
     lines = (line.strip() for line in text.splitlines())
     return any(line and line in reason for line in lines) or any(run in text for run in runs)
 
 
 def _innermost(error: object) -> tuple[str, str]:
-    """Type and reason of the first cause that a server gives; a wrapping error says less."""
+    """Return type and reason of the innermost cause that a server gives."""
     if not isinstance(error, dict):
         return "error", error if isinstance(error, str) else "no reason given"
     causes = error.get("root_cause")

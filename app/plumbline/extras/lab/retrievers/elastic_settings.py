@@ -1,4 +1,4 @@
-"""An Elasticsearch or OpenSearch server, as an experiment file names it; credentials by names of variables alone."""
+"""Settings of an Elasticsearch or OpenSearch server; credentials by names of environment variables alone."""
 
 import os
 from base64 import b64encode
@@ -17,7 +17,7 @@ _VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 
 
 class ServerSettings(BaseModel):
-    """Where the server is, who asks, and how the index comes and goes: the same for every kind of query."""
+    """Address, credentials and lifecycle of the index: the same for every kind of query."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -60,7 +60,7 @@ class ServerSettings(BaseModel):
         return self
 
     def credentials(self) -> str | None:
-        """The value of the header Authorization; None: nobody is named.
+        """Return the value of the Authorization header; None without credentials.
 
         Raises:
             InvalidInput: a variable is not set, or holds what no header can.
@@ -76,7 +76,7 @@ class ServerSettings(BaseModel):
         return None
 
     def secrets(self) -> tuple[str, ...]:
-        """Values that no message may hold: the key or password, and the header that carries it."""
+        """Return the values that no message may hold: the key or password, and the header with it."""
         names = [name for name in (self.api_key_env, self.password_env) if name]
         return (*map(_read_variable, names), *(self.credentials() or "").split()[1:])
 
@@ -92,14 +92,14 @@ def _read_variable(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ServerFacts:
-    """What answers: `version` is empty where the credentials may not ask for it, and taken for a recent one."""
+    """Flavour and version of a server; an empty version (credentials may not read it) counts as recent."""
 
     flavour: Flavour
     version: tuple[int, ...]
 
     @property
     def engine(self) -> str:
-        """Name and version for a report."""
+        """Return name and version for a report."""
         name = "OpenSearch" if self.flavour == "opensearch" else "Elasticsearch"
         return f"{name} {'.'.join(map(str, self.version)) or '(version not told)'}"
 

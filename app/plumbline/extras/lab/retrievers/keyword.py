@@ -1,4 +1,4 @@
-"""BM25 on tantivy, an engine inside the process: one field or several, and three ways to ask several."""
+"""BM25 on tantivy, an engine inside the process: one field or several, and three ways to search several."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Boost = Annotated[float, Field(gt=0, le=_LARGEST_BOOST)]
 
 
 class KeywordSettings(BaseModel):
-    """`kind = "keyword"`: BM25 with k1 = 1.2 and b = 0.75 in an index of tantivy's on disk."""
+    """`kind = "keyword"`: BM25 with k1 = 1.2 and b = 0.75 in a tantivy index on disk."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -82,7 +82,7 @@ class KeywordSettings(BaseModel):
         return self
 
     def make(self) -> KeywordRetriever:
-        """The retriever, nothing indexed yet.
+        """Create the retriever, nothing indexed yet.
 
         Raises:
             InvalidInput: tantivy is not installed.
@@ -98,7 +98,7 @@ _ONLY_FOR: Mapping[str, tuple[QueryKind, ...]] = {
 
 
 class KeywordRetriever:
-    """One index of chunks, and the settings' way to ask it. A `Retriever`.
+    """BM25 retriever over one index of chunks.
 
     Equal scores come in the order of chunk ids. Nothing is found by a query without terms, by one whose terms no
     chunk holds, and with `phrase_prefix` by one that stands nowhere as a phrase.
@@ -115,7 +115,7 @@ class KeywordRetriever:
         self._queries: IndexQueries | None = None
 
     def build(self, chunks: Sequence[Chunk], folder: Path) -> IndexFacts:
-        """Indexes the chunks in `folder`, in the order of their ids; see `Retriever.build`."""
+        """Index the chunks in `folder`, in the order of their ids; see `Retriever.build`."""
         settings = self._settings
         boosts = _boosts(settings.fields, chunks)
         # Fields by the engine's own names: a corpus may call its own what it likes.
@@ -137,7 +137,7 @@ class KeywordRetriever:
         )
 
     def search(self, query: str, k: int) -> Hits:
-        """The best k chunks by the settings' query, score descending, then id; scores as float32."""
+        """Return the best k chunks, score descending, then id; scores as float32."""
         terms = self._terms(query)
         limit = min(k, len(self._ids))
         asked = self._queries.of(terms) if self._queries and terms and limit > 0 else None
@@ -150,7 +150,7 @@ class KeywordRetriever:
         return [(self._ids[place], score) for score, place in scored]
 
     def close(self) -> None:
-        """Lets go of the index; its files stay."""
+        """Release the index; its files stay."""
         self._searcher = self._queries = None
         self._ids = []
 
@@ -174,7 +174,7 @@ class KeywordRetriever:
 
 
 def _boosts(fields: Mapping[str, float], chunks: Sequence[Chunk]) -> Mapping[str, float]:
-    """The fields asked for, or all that chunks have, in the order they come up."""
+    """Return the boosts of the fields asked for, or of all fields that chunks have."""
     there = dict.fromkeys(name for chunk in chunks for name in chunk.fields)
     if absent := [name for name in fields if name not in there]:
         raise InvalidInput(f"no document has the field {absent[0]!r}; there are: {', '.join(there) or 'none'}")

@@ -1,4 +1,4 @@
-"""Texts into the terms of a keyword index: the same for what is indexed and what is asked."""
+"""A tantivy index on disk: texts into terms, terms into an index, and queries built of terms, in no query language."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LONGEST_WORD = 255
 
 
 def build_tokenizer(language: Language) -> Tokenize:
-    """The function from a text to its terms, in order, repeats kept.
+    """Return a function from a text to its terms, in order, repeats kept.
 
     Text is taken in NFKC and case-folded, without possessives; punctuation parts words, and letters from digits.
     Whatever the language, a run of Han gives each character and, between two, their pair: `肺癌` is `肺 肺癌 癌`,
@@ -91,7 +91,7 @@ _GATHERED_BYTES = 4_293_967_294
 def build_index(
     texts: Iterable[Sequence[Sequence[str]]], names: Sequence[str], folder: Path, *, with_positions: bool
 ) -> tuple[Searcher, Schema]:
-    """An index in `folder` of texts, each the terms of every field of `names`; committed, and written to no more.
+    """Create an index of texts in `folder`, each the terms of every field of `names`; committed and read-only.
 
     Terms hold no white space. `with_positions`: phrases can be asked for, which takes more bytes.
     """
@@ -124,7 +124,7 @@ Operator = Literal["or", "and"]
 
 @dataclass(frozen=True, slots=True)
 class KeywordQueryOptions:
-    """How a query's fields and terms are joined, as the settings of `plumbline.extras.lab.retrievers.keyword` say."""
+    """Options that join a query's fields and terms; see `KeywordSettings`."""
 
     kind: QueryKind
     operator: Operator
@@ -133,7 +133,7 @@ class KeywordQueryOptions:
 
 
 class IndexQueries:
-    """Queries to one index. Terms not empty; `boosts`: the fields that are searched, by the engine's names."""
+    """Query builder of one index. `boosts`: the searched fields, by the engine's names."""
 
     def __init__(
         self, searcher: Searcher, schema: Schema, boosts: Mapping[str, float], asked: KeywordQueryOptions
@@ -146,7 +146,7 @@ class IndexQueries:
         self._boosts, self._asked = boosts, asked
 
     def of(self, terms: Sequence[str]) -> Query | None:
-        """The query of the settings' kind; None where no chunk can answer it."""
+        """Build the query of the settings' kind; None if no chunk can match it."""
         if self._asked.kind == "cross_fields":
             return self._cross_fields(terms)
         if self._asked.kind == "phrase_prefix":
@@ -154,12 +154,12 @@ class IndexQueries:
         return self._best([self._bag(name, terms) for name in self._boosts])
 
     def _bag(self, name: str, terms: Sequence[str]) -> Query:
-        """BM25 over one field: a term that is asked twice counts twice."""
+        """Build BM25 over one field: a term that occurs twice counts twice."""
         boost = self._boosts[name]
         return self._joined([self._term(name, term, boost * times) for term, times in Counter(terms).items()])
 
     def _cross_fields(self, terms: Sequence[str]) -> Query | None:
-        """Each term's best field, added up; a term is as rare in all fields as in the one that most chunks have it in.
+        """Sum each term's best field; a term's idf is that of the field where most chunks have it.
 
         Without that a word that titles seldom hold would count most there. A field's BM25 is its idf times what the
         chunk gives to it, so that a boost puts the shared idf in the place of its own.
@@ -177,7 +177,7 @@ class IndexQueries:
         return self._joined(clauses) if clauses else None
 
     def _phrase_prefix(self, name: str, terms: Sequence[str]) -> Query | None:
-        """The terms in a row in one field, the last one begun: its completions there, the best one's BM25."""
+        """Match the terms as a phrase in one field, completing the last one; score the best completion."""
         *words, begun = terms
         before = self._phrase(name, words) if words else None
         if before and not self._searcher.search(before, 1).hits:
@@ -199,12 +199,12 @@ class IndexQueries:
         return self._query.boolean_query([(self._occur, clause) for clause in clauses])
 
     def _best(self, queries: Sequence[Query | None]) -> Query | None:
-        """The best of them for each chunk, and `tie_breaker` times each other one."""
+        """Score each chunk by the best query, plus `tie_breaker` times each other one."""
         possible = [query for query in queries if query]
         if len(possible) > 1:
             return self._query.disjunction_max_query(possible, self._asked.tie_breaker)
         return possible[0] if possible else None
 
     def _idf(self, chunks_with_it: int) -> float:
-        """As the engine's: ln(1 + (N - n + 0.5) / (n + 0.5))."""
+        """Return the engine's idf: ln(1 + (N - n + 0.5) / (n + 0.5))."""
         return math.log(1 + (self._searcher.num_docs - chunks_with_it + 0.5) / (chunks_with_it + 0.5))

@@ -1,4 +1,4 @@
-"""Learned sparse vectors: a model weighs words of its vocabulary, said or not, in chunk and query; words are looked up.
+"""Learned sparse vectors: a model weighs the words of its vocabulary in chunk and query, searched by an inverted index.
 
 SPLADE (https://arxiv.org/abs/2109.10086) and its kin, those among them whose queries pass no model.
 """
@@ -37,7 +37,7 @@ _DEFAULT = "opensearch-project/opensearch-neural-sparse-encoding-doc-v3-distill"
 
 
 class LearnedSparseSettings(VectorSettings):
-    """`kind = "learned_sparse"`: an inverted index of the weights that a `SparseEncoder` gives."""
+    """`kind = "learned_sparse"`: an inverted index of the weights of a `SparseEncoder`."""
 
     kind: Literal["learned_sparse"] = "learned_sparse"
     model: str = Field(
@@ -50,7 +50,7 @@ class LearnedSparseSettings(VectorSettings):
     )
 
     def make(self) -> LearnedSparseRetriever:
-        """The retriever, its model loaded.
+        """Create the retriever and load its model.
 
         Raises:
             InvalidInput: the model is not there; says how to get it.
@@ -59,7 +59,7 @@ class LearnedSparseSettings(VectorSettings):
 
 
 class LearnedSparseRetriever:
-    """A `Retriever`. A score is the sum over words of both weights' product; equal ones come in the order of chunk ids.
+    """Sparse retriever. A score is the dot product of the weights; ties in the order of chunk ids.
 
     A chunk without a word of the query's is not found, as with keywords.
     """
@@ -71,7 +71,7 @@ class LearnedSparseRetriever:
         self._postings: csc_array | None = None
 
     def build(self, chunks: Sequence[Chunk], folder: Path) -> IndexFacts:
-        """Weighs the chunks' words; see `Retriever.build`."""
+        """Encode the chunks; see `Retriever.build`."""
         from scipy.sparse import csr_array, save_npz, vstack  # noqa: PLC0415
 
         texts = group_by_text(chunks, self._settings.fields)
@@ -99,7 +99,7 @@ class LearnedSparseRetriever:
         )
 
     def search(self, query: str, k: int) -> Hits:
-        """The k chunks with the highest scores; reads the postings of the query's words alone. Scores as float32."""
+        """Return the k best chunks, from the postings of the query's words alone. Scores as float32."""
         weights = encode_query(self._model, query)
         if weights is None or self._postings is None or self._texts is None:
             return []
@@ -109,5 +109,5 @@ class LearnedSparseRetriever:
         return self._texts.best(scores[rows], k, rows)
 
     def close(self) -> None:
-        """Gives the postings' memory back."""
+        """Release the postings."""
         self._texts = self._postings = None

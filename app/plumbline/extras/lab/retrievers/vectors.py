@@ -1,4 +1,4 @@
-"""Chunks by what is encoded of them: a text that several hold is encoded once, and each of them is found by it."""
+"""Vectors of chunks by a sentence-transformers model; a text that several chunks hold is encoded once."""
 
 import json
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ BYTES_ARE: Final = "files of the index folder: vectors, and ids of the chunks; t
 
 @dataclass(frozen=True, slots=True)
 class DistinctTexts:
-    """Texts that are not blank, and the ids of the chunks that hold each; the place of a text is its row.
+    """Texts that are not blank, and the ids of the chunks that hold each; a text's place is its row.
 
     `stated`: of the chunks, what a report should tell.
     """
@@ -32,11 +32,11 @@ class DistinctTexts:
 
     @property
     def chunks(self) -> int:
-        """How many chunks can be found."""
+        """Count the chunks that can be found."""
         return sum(map(len, self.ids))
 
     def best(self, scores: NDArray[np.float32], k: int, rows: NDArray[np.intp] | None = None) -> Hits:
-        """The k best chunks, or all when there are fewer: score descending, then id.
+        """Return the k best chunks, or all if there are fewer: score descending, then id.
 
         Args:
             scores: of the rows.
@@ -53,12 +53,12 @@ class DistinctTexts:
         return sorted(found, key=lambda hit: (-hit[1], hit[0]))[:k]
 
     def write_ids(self, folder: Path) -> None:
-        """Puts down whose rows they are."""
+        """Write the chunk ids of the rows."""
         (folder / "ids.json").write_text(json.dumps(self.ids), encoding="utf-8")
 
 
 def group_by_text(chunks: Sequence[Chunk], fields: Sequence[str]) -> DistinctTexts:
-    """The chunks' texts: the named fields, or all when none is named, a line each.
+    """Group the chunks by text: the named fields, or all if none is named, a line each.
 
     Raises:
         InvalidInput: there is no chunk, none with a text, or none with a field that is named.
@@ -87,12 +87,12 @@ def group_by_text(chunks: Sequence[Chunk], fields: Sequence[str]) -> DistinctTex
 
 
 def encodable(text: str) -> str:
-    """The text with a question mark for each half of a character, which no tokenizer reads."""
+    """Replace each lone surrogate by a question mark: no tokenizer reads it."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def folder_bytes(folder: Path) -> int:
-    """What the folder's files take."""
+    """Sum the sizes of the folder's files."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
@@ -112,7 +112,7 @@ _HOW_TO_GET = {
 
 
 class VectorSettings(BaseModel):
-    """What every retriever by vectors may be told."""
+    """Settings of every retriever by vectors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -129,7 +129,7 @@ class VectorSettings(BaseModel):
 
 
 class DenseVectorSettings(VectorSettings):
-    """Of those with a vector of a few hundred numbers for each text."""
+    """Settings of the retrievers by dense vectors."""
 
     similarity: Literal["model", "cosine", "dot"] = Field(
         default="model", description="Of vectors; model: what the model says it was trained for, mostly cosine."
@@ -137,7 +137,7 @@ class DenseVectorSettings(VectorSettings):
 
 
 class ChunkVectors:
-    """A model, and vectors of chunks in the form that its similarity asks for.
+    """A model, and vectors of chunks scaled for its similarity.
 
     Raises:
         InvalidInput: the model is not there, or its similarity is neither cosine nor dot.
@@ -156,7 +156,7 @@ class ChunkVectors:
         self._similarity = asked
 
     def of(self, chunks: Sequence[Chunk]) -> tuple[DistinctTexts, NDArray[np.float32]]:
-        """The distinct texts, with a row of the matrix for each; of length 1 when the similarity is cosine.
+        """Return the distinct texts, with a matrix row for each; of length 1 if the similarity is cosine.
 
         Raises:
             InvalidInput: as `group_by_text`; or a vector is not finite.
@@ -173,7 +173,7 @@ class ChunkVectors:
         return DistinctTexts(found.texts, found.ids, found.stated | stated), self._scaled(matrix)
 
     def of_query(self, query: str) -> NDArray[np.float32] | None:
-        """The query's vector, None where it says nothing."""
+        """Return the query's vector; None if it is blank."""
         vector = encode_query(self._model, query)
         return None if vector is None else self._scaled(vector)
 
@@ -184,7 +184,7 @@ class ChunkVectors:
 def load_model(
     settings: VectorSettings, kind: Literal["dense", "words"] = "dense", *, max_active_dims: int | None = None
 ) -> TextVectors:
-    """The model of the settings.
+    """Load the model of the settings.
 
     Raises:
         InvalidInput: it is not there; says how to get it.
@@ -199,7 +199,7 @@ def load_model(
 
 
 def describe_model(model: TextVectors) -> dict[str, str | int | float]:
-    """What a report should tell of the model, after chunks were encoded."""
+    """Describe the model for a report, after chunks were encoded."""
     return {
         "model": model.name,
         "weights_sha256": model.digest[:_DIGEST_SHOWN],
@@ -209,7 +209,7 @@ def describe_model(model: TextVectors) -> dict[str, str | int | float]:
 
 
 def encode_query(model: TextVectors, query: str) -> NDArray[np.float32] | None:
-    """The query's vector; None for one that is blank, or whose vector is 0 or not finite: nothing is like it."""
+    """Return the query's vector; None if the query is blank, or the vector 0 or not finite."""
     text = encodable(query)
     if not text.strip():
         return None
@@ -218,13 +218,13 @@ def encode_query(model: TextVectors, query: str) -> NDArray[np.float32] | None:
 
 
 def scale_to_unit_length(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Each divided by its length; those of 0 stay."""
+    """Divide each vector by its length; zero vectors stay."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32, copy=False)
 
 
 class ModelVectors:
-    """`elastic_knn.VectorEncoder` of a sentence-transformers model.
+    """Vectors for a server, made here by the model of the lab's dense retriever.
 
     Raises:
         InvalidInput: the model is not there; says how to get it.
@@ -235,11 +235,11 @@ class ModelVectors:
 
     @property
     def name(self) -> str:
-        """The model's."""
+        """Return the model's name."""
         return self._model.name
 
     def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """A row for each text.
+        """Return a row for each text.
 
         Raises:
             InvalidInput: there is none, or a vector is not finite.
@@ -254,5 +254,5 @@ class ModelVectors:
         return matrix
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """A row for each text."""
+        """Return a row for each text."""
         return np.stack([self._model.of_query(encodable(text)) for text in texts])
