@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from plumbline.extras.lab.corpus import Chunk
 from plumbline.extras.lab.retrievers.elastic import ElasticKnn, ElasticRetriever
 from plumbline.extras.lab.retrievers.elastic_index import ServerIndex
 from plumbline.extras.lab.retrievers.elastic_server import Server
+from plumbline.extras.lab.retrievers.vectors import ModelVectors
 from tests.doubles.scripted_elasticsearch import ScriptedElasticsearch
 from tests.doubles.scripted_service import Asked, ScriptedService, scripted
 
@@ -64,7 +65,9 @@ def lab(server: ScriptedElasticsearch | None = None, **given: Any) -> Iterator[L
         waits: list[float] = []
         asking = Server(settings, retries=Retries(attempts=3), sleep=waits.append)
         planner = (
-            (lambda *rest: settings.plan(CountedWords(), *rest)) if isinstance(settings, ElasticKnn) else settings.plan
+            (lambda *rest: settings.plan_vectors(cast("ModelVectors", CountedWords()), *rest))
+            if isinstance(settings, ElasticKnn)
+            else settings.plan
         )
         it = Lab(server, service, ServerIndex(settings, planner, server=asking), waits)
         try:

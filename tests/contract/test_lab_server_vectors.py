@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from plumbline.extras.lab.corpus import Chunk
-from plumbline.extras.lab.retrievers import made
 from plumbline.extras.lab.retrievers.dense import DenseSettings
 from plumbline.ground.errors import InvalidInput
 from tests.contract.elastic_indexes import settings_of
@@ -26,7 +25,7 @@ def test_the_server_ranks_as_the_lab_does(tmp_path: Path) -> None:
     query = TEXTS["d3"]
 
     with scripted(ScriptedElasticsearch()) as service:
-        there = made(settings_of(query="knn", url=service.url, model=model))
+        there = settings_of(query="knn", url=service.url, model=model).make()
         there.build(CHUNKS, tmp_path / "there")
         found = there.search(query, 5)
         there.close()
@@ -37,4 +36,4 @@ def test_the_server_ranks_as_the_lab_does(tmp_path: Path) -> None:
 
 def test_a_model_that_is_not_there_is_said_before_the_server_is_asked() -> None:
     with pytest.raises(InvalidInput, match="no-such-model"):
-        made(settings_of(query="knn", model="/no-such-model"))
+        settings_of(query="knn", model="/no-such-model").make()

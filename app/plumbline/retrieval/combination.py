@@ -74,11 +74,7 @@ def borda_points(length: int, candidates: int) -> tuple[FloatArray, float]:
 
 
 def checked_norm(norm: str) -> Norm:
-    """Return the normalisation of that name.
-
-    Raises:
-        InvalidInput: there is none.
-    """
+    """Return the normalisation of that name, or raise InvalidInput."""
     for known in NORMS:
         if known == norm:
             return known
@@ -87,14 +83,6 @@ def checked_norm(norm: str) -> Norm:
 
 def _falling(length: int, steps: int) -> FloatArray:
     return np.asarray(1.0 - np.arange(length, dtype=np.float64) / max(1, steps))
-
-
-def _as_they_are(scores: FloatArray) -> FloatArray:
-    return scores
-
-
-def _by_rank(scores: FloatArray) -> FloatArray:
-    return _falling(len(scores), len(scores))
 
 
 def _by_maximum(scores: FloatArray) -> FloatArray:
@@ -130,13 +118,13 @@ def _within_one(scores: FloatArray) -> FloatArray:
 
 
 _SCALE_BY_NORM: Mapping[Norm, Callable[[FloatArray], FloatArray]] = {
-    "none": _as_they_are,
+    "none": lambda scores: scores,
     "min-max": _by_range,
     "max": _by_maximum,
     "sum": _by_sum,
     "z-score": _by_deviation,
-    "rank": _by_rank,
-    "borda": _by_rank,
+    "rank": lambda scores: _falling(len(scores), len(scores)),
+    "borda": lambda scores: _falling(len(scores), len(scores)),
 }
 
 
@@ -184,20 +172,16 @@ def pooled(rankings: Sequence[RankedResults], *, norm: Norm, fills_missing: bool
     for row, (ranking, places) in enumerate(zip(rankings, columns, strict=True)):
         if not places:
             continue
-        values, absent = _valued(ranking.scores, norm=norm, candidates=shape[1], fills_missing=fills_missing)
-        if absent is not None:
+        if norm == "borda":
+            values, absent = borda_points(len(places), shape[1])
+        else:
+            values = normalise(ranking.scores, norm=norm)
+            absent = float(values.min())
+        if norm == "borda" or fills_missing:
             scores[row], has_score[row] = absent, True
         ranks[row, places] = np.arange(1, len(places) + 1)
         scores[row, places], has_score[row, places] = values, True
     return Pool(tuple(doc_ids), ranks, scores, has_score)
-
-
-def _valued(scores: FloatArray, *, norm: Norm, candidates: int, fills_missing: bool) -> tuple[FloatArray, float | None]:
-    """Return normalised scores, and the score of a document that was not retrieved, if it has one."""
-    if norm == "borda":
-        return borda_points(len(scores), candidates)
-    values = normalise(scores, norm=norm)
-    return values, float(values.min()) if fills_missing else None
 
 
 def combine(pool: Pool, weights: FloatArray, *, method: str, params: Mapping[str, float]) -> FloatArray:
@@ -224,46 +208,10 @@ def _hits(pool: Pool) -> FloatArray:
     return np.asarray(np.count_nonzero(pool.ranks, axis=0), dtype=np.float64)
 
 
-def _wsum(pool: Pool, weights: FloatArray, _: Mapping[str, float]) -> FloatArray:
-    return _total(pool.scores * weights)
-
-
-def _combsum(pool: Pool, _weights: FloatArray, _: Mapping[str, float]) -> FloatArray:
-    return _total(pool.scores)
-
-
-def _combmnz(pool: Pool, _weights: FloatArray, _: Mapping[str, float]) -> FloatArray:
-    return _total(pool.scores) * _hits(pool)
-
-
-def _combgmnz(pool: Pool, _: FloatArray, params: Mapping[str, float]) -> FloatArray:
-    return np.asarray(_total(pool.scores) * _hits(pool) ** params["gamma"])
-
-
-def _combanz(pool: Pool, _weights: FloatArray, _: Mapping[str, float]) -> FloatArray:
-    return np.asarray(_total(pool.scores) / np.count_nonzero(pool.has_score, axis=0))
-
-
-def _combmin(pool: Pool, _weights: FloatArray, _: Mapping[str, float]) -> FloatArray:
-    return np.asarray(np.where(pool.has_score, pool.scores, np.inf).min(axis=0))
-
-
-def _combmax(pool: Pool, _weights: FloatArray, _: Mapping[str, float]) -> FloatArray:
-    return np.asarray(np.where(pool.has_score, pool.scores, -np.inf).max(axis=0))
-
-
 def _combmed(pool: Pool, _weights: FloatArray, _: Mapping[str, float]) -> FloatArray:
     ascending = np.sort(np.where(pool.has_score, pool.scores, np.inf), axis=0)
     counts, columns = np.count_nonzero(pool.has_score, axis=0), np.arange(len(pool.doc_ids))
     return np.asarray(ascending[(counts - 1) // 2, columns] / 2.0 + ascending[counts // 2, columns] / 2.0)
-
-
-def _wmnz(pool: Pool, weights: FloatArray, _: Mapping[str, float]) -> FloatArray:
-    return _total(pool.scores) * _total(weights * (pool.ranks > 0.0))
-
-
-def _mixed(pool: Pool, weights: FloatArray, _: Mapping[str, float]) -> FloatArray:
-    return _total(pool.scores * weights) * np.sqrt(_hits(pool))
 
 
 def _rrf(pool: Pool, weights: FloatArray, params: Mapping[str, float]) -> FloatArray:
@@ -272,18 +220,6 @@ def _rrf(pool: Pool, weights: FloatArray, params: Mapping[str, float]) -> FloatA
 
 def _inverse_squares(pool: Pool, weights: FloatArray) -> FloatArray:
     return _total(np.where(pool.ranks > 0.0, weights / np.maximum(pool.ranks, 1.0) ** 2, 0.0))
-
-
-def _isr(pool: Pool, weights: FloatArray, _: Mapping[str, float]) -> FloatArray:
-    return _inverse_squares(pool, weights) * _hits(pool)
-
-
-def _log_isr(pool: Pool, weights: FloatArray, _: Mapping[str, float]) -> FloatArray:
-    return np.asarray(_inverse_squares(pool, weights) * np.log(_hits(pool)))
-
-
-def _logn_isr(pool: Pool, weights: FloatArray, params: Mapping[str, float]) -> FloatArray:
-    return np.asarray(_inverse_squares(pool, weights) * np.log(_hits(pool) + params["sigma"]))
 
 
 def _borda(pool: Pool, weights: FloatArray, _: Mapping[str, float]) -> FloatArray:
@@ -319,20 +255,22 @@ def _condorcet(pool: Pool, weights: FloatArray, _: Mapping[str, float]) -> Float
 
 FORMULAS: Mapping[str, Formula] = MappingProxyType(
     {
-        "wsum": _wsum,
-        "combsum": _combsum,
-        "combmnz": _combmnz,
-        "combgmnz": _combgmnz,
-        "combanz": _combanz,
-        "combmin": _combmin,
-        "combmax": _combmax,
+        "wsum": lambda pool, weights, _: _total(pool.scores * weights),
+        "combsum": lambda pool, _weights, _: _total(pool.scores),
+        "combmnz": lambda pool, _weights, _: _total(pool.scores) * _hits(pool),
+        "combgmnz": lambda pool, _, params: _total(pool.scores) * _hits(pool) ** params["gamma"],
+        "combanz": lambda pool, _weights, _: _total(pool.scores) / np.count_nonzero(pool.has_score, axis=0),
+        "combmin": lambda pool, _weights, _: np.where(pool.has_score, pool.scores, np.inf).min(axis=0),
+        "combmax": lambda pool, _weights, _: np.where(pool.has_score, pool.scores, -np.inf).max(axis=0),
         "combmed": _combmed,
-        "wmnz": _wmnz,
-        "mixed": _mixed,
+        "wmnz": lambda pool, weights, _: _total(pool.scores) * _total(weights * (pool.ranks > 0.0)),
+        "mixed": lambda pool, weights, _: _total(pool.scores * weights) * np.sqrt(_hits(pool)),
         "rrf": _rrf,
-        "isr": _isr,
-        "log_isr": _log_isr,
-        "logn_isr": _logn_isr,
+        "isr": lambda pool, weights, _: _inverse_squares(pool, weights) * _hits(pool),
+        "log_isr": lambda pool, weights, _: _inverse_squares(pool, weights) * np.log(_hits(pool)),
+        "logn_isr": lambda pool, weights, params: (
+            _inverse_squares(pool, weights) * np.log(_hits(pool) + params["sigma"])
+        ),
         "borda": _borda,
         "rbc": _rbc,
         "condorcet": _condorcet,

@@ -94,9 +94,17 @@ def compare(
         InvalidInput: an argument is out of its range, or the values do not match the queries.
     """
     _check(values_by_run, query_ids=query_ids, baseline=baseline, test=test, correction=correction, alpha=alpha)
-    chosen = _pairs(list(values_by_run), baseline) if pairs is None else _checked_pairs(pairs, values_by_run)
+    if pairs is not None:
+        chosen = _checked_pairs(pairs, values_by_run)
+    elif baseline is not None:
+        chosen = [(name, baseline) for name in values_by_run if name != baseline]
+    else:
+        chosen = list(combinations(values_by_run, 2))
     differences = [paired_differences(values_by_run[a], values_by_run[b]) for a, b in chosen]
-    tested = [_tested(each, test=test, resamples=resamples, seed=seed) for each in differences]
+    tested = [
+        paired_t_test(each) if test == "t" else (None, sign_flip_test(each, resamples=resamples, seed=seed).p)
+        for each in differences
+    ]
     adjusted = CORRECTIONS[correction]([p for _, p in tested])
     return tuple(
         RunComparison(
@@ -119,12 +127,6 @@ def compare(
     )
 
 
-def _pairs(names: Sequence[str], baseline: str | None) -> list[tuple[str, str]]:
-    if baseline is None:
-        return list(combinations(names, 2))
-    return [(name, baseline) for name in names if name != baseline]
-
-
 def _checked_pairs(pairs: Sequence[tuple[str, str]], known: Mapping[str, object]) -> list[tuple[str, str]]:
     for a, b in pairs:
         if a not in known or b not in known or a == b:
@@ -132,12 +134,6 @@ def _checked_pairs(pairs: Sequence[tuple[str, str]], known: Mapping[str, object]
     if not pairs or len(set(pairs)) < len(pairs):
         raise InvalidInput("expected at least one pair, and each of them once")
     return list(pairs)
-
-
-def _tested(differences: FloatArray, *, test: str, resamples: int, seed: int) -> tuple[float | None, float]:
-    if test == "t":
-        return paired_t_test(differences)
-    return None, sign_flip_test(differences, resamples=resamples, seed=seed).p
 
 
 def _check(

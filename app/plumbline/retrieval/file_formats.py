@@ -6,12 +6,14 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import BinaryIO, Final, NamedTuple, Protocol
+from typing import BinaryIO, Final, NamedTuple, Protocol, TypeVar
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval.run import Qrels, Results, Run
+from plumbline.retrieval.run import Qrels, Run
 from plumbline.retrieval.text_file import ReadLimits, format_place, quoted, read_text_bytes
 from plumbline.retrieval.trec import read_qrels, read_run
+
+Read_co = TypeVar("Read_co", covariant=True)
 
 # The names that LiveRAG's result and DataMorgana's question files use.
 QUERY_COLUMN: Final = "qid"
@@ -41,9 +43,7 @@ def read_results_table(
     Raises:
         InvalidInput: names the file and the line at which the row starts.
     """
-    rows = _rows(source, name, limits, query_column, ids_column)
-    results: dict[str, Results] = {query_id: ids for _, query_id, ids in rows}
-    return Run(name, results)
+    return Run(name, {query_id: ids for _, query_id, ids in _rows(source, name, limits, query_column, ids_column)})
 
 
 def read_reference_table(
@@ -71,15 +71,14 @@ def _rows(
     source: bytes | BinaryIO, name: str, limits: ReadLimits, query_column: str, ids_column: str
 ) -> Iterator[tuple[int, str, tuple[str, ...]]]:
     seen: set[str] = set()
-    for line_number, cells in _records(source, name, limits, (query_column, ids_column)):
-        query_id, listed = cells
+    for line_number, (query_id, listed) in _records(source, name, limits, (query_column, ids_column)):
         place = format_place(name, line_number)
         if not query_id:
             raise InvalidInput(f"column {quoted(query_column)} is empty", place=place)
         if query_id in seen:
             raise InvalidInput(f"query {quoted(query_id)} has a second row", place=place)
         seen.add(query_id)
-        ids = _ids_of(listed)
+        ids = _parse_ids(listed)
         if ids is None:
             detail = (
                 f"column {quoted(ids_column)} should hold a list such as ['doc-1', 'doc-2'], found {quoted(listed)}"
@@ -97,8 +96,7 @@ def _records(
     data = read_text_bytes(source, name=name, limits=limits)
     text = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline="")
     reader = csv.reader(text, delimiter="\t", strict=True)
-    start = 1
-    count = 0
+    start, count = 1, 0
     try:
         header = next(reader, None)
         positions = _positions(header, columns, name)
@@ -106,7 +104,11 @@ def _records(
         for record in reader:
             if record:
                 count += 1
-                _check_record(record, header or [], count, name=name, line_number=start, limits=limits)
+                if count > limits.max_rows:
+                    raise InvalidInput(f"more than {limits.max_rows} rows, the limit", place=format_place(name, start))
+                if len(record) != len(header or ()):
+                    detail = f"expected {len(header or ())} tab-separated cells, found {len(record)}"
+                    raise InvalidInput(detail, place=format_place(name, start))
                 yield start, [record[position].strip() for position in positions]
             start = reader.line_num + 1
     except csv.Error as error:
@@ -125,17 +127,7 @@ def _positions(header: list[str] | None, columns: tuple[str, str], name: str) ->
     return [names.index(column) for column in columns]
 
 
-def _check_record(
-    record: list[str], header: list[str], count: int, *, name: str, line_number: int, limits: ReadLimits
-) -> None:
-    if count > limits.max_rows:
-        raise InvalidInput(f"more than {limits.max_rows} rows, the limit", place=format_place(name, line_number))
-    if len(record) != len(header):
-        detail = f"expected {len(header)} tab-separated cells, found {len(record)}"
-        raise InvalidInput(detail, place=format_place(name, line_number))
-
-
-def _ids_of(cell: str) -> tuple[str, ...] | None:
+def _parse_ids(cell: str) -> tuple[str, ...] | None:
     """Parse the list of ids in a cell; return None if it is no such list. Nothing is evaluated."""
     if not (cell.startswith("[") and cell.endswith("]")):
         return None
@@ -168,25 +160,18 @@ def _unescaped(text: str) -> str | None:
     return _ESCAPE.sub(r"\1", text)
 
 
-class QrelsReader(Protocol):
-    """Reader of judgments; raises InvalidInput naming the file and the line."""
+class FileReader(Protocol[Read_co]):
+    """Reader of one file; raises InvalidInput naming the file and the line."""
 
-    def __call__(self, source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> Qrels:
-        """Read judgments."""
-
-
-class RunReader(Protocol):
-    """Reader of a run; raises InvalidInput naming the file and the line."""
-
-    def __call__(self, source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> Run:
-        """Read a run."""
+    def __call__(self, source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> Read_co:
+        """Read judgments or a run."""
 
 
 class FileFormat(NamedTuple):
     """Readers of one file format."""
 
-    read_qrels: QrelsReader
-    read_run: RunReader
+    read_qrels: FileReader[Qrels]
+    read_run: FileReader[Run]
 
 
 FILE_FORMATS: Mapping[str, FileFormat] = MappingProxyType(

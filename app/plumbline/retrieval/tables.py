@@ -81,17 +81,6 @@ def label(place: int) -> str:
     return letters
 
 
-def as_rows(table: Table) -> list[dict[str, object]]:
-    """One JSON-able object for each row; a marked number is `{"mean": ..., "beats": [...]}`."""
-    return [
-        {
-            column: {"mean": cell.value, "beats": list(cell.beats)} if isinstance(cell, Marked) else cell
-            for column, cell in zip(table.columns, row, strict=True)
-        }
-        for row in table.rows
-    ]
-
-
 def as_markdown(table: Table, *, digits: int = 4) -> str:
     """Format a GitHub table; names are escaped."""
     lines = [

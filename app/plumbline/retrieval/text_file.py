@@ -10,7 +10,7 @@ from typing import BinaryIO, Final
 from plumbline.ground.errors import InvalidInput
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
-# No more than 8 MiB come of it before somebody looks.
+# It expands to at most 8 MiB before the limits are checked.
 _BLOCK_BYTES: Final = 8 * 1024
 # bgzip writes a member per 64 KiB, so this is 4 GiB of it; each member copies up to a block of input.
 MAX_GZIP_MEMBERS: Final = 65_536
@@ -88,7 +88,9 @@ def _gunzip(data: bytes, name: str, max_bytes: int) -> bytes:
                 if not pending:
                     continue
                 members += 1
-                _check_members(members, name)
+                if members > MAX_GZIP_MEMBERS:
+                    detail = f"the gzip data has more than {MAX_GZIP_MEMBERS} members; compress it in one piece"
+                    raise InvalidInput(detail, place=format_place(name))
                 inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
             out.write(inflater.decompress(pending, max_bytes + 1 - out.tell()))
             if out.tell() > max_bytes:
@@ -105,17 +107,11 @@ def _gunzip(data: bytes, name: str, max_bytes: int) -> bytes:
     return out.getvalue()
 
 
-def _check_members(members: int, name: str) -> None:
-    if members > MAX_GZIP_MEMBERS:
-        detail = f"the gzip data has more than {MAX_GZIP_MEMBERS} members, the limit; compress it in one piece"
-        raise InvalidInput(detail, place=format_place(name))
-
-
 def _check_text(data: bytes, name: str) -> None:
     nul = data.find(b"\0")
     if nul >= 0:
         detail = "holds a NUL byte; send text as UTF-8, plain or gzip"
-        raise InvalidInput(detail, place=format_place(name, _line_of(data, nul)))
+        raise InvalidInput(detail, place=format_place(name, _find_line(data, nul)))
     if data.isascii():
         return
     decoder = codecs.getincrementaldecoder("utf-8")()
@@ -125,10 +121,10 @@ def _check_text(data: bytes, name: str) -> None:
         try:
             decoder.decode(view[start : start + _BLOCK_BYTES], final=start + _BLOCK_BYTES >= len(data))
         except UnicodeDecodeError as error:
-            line_number = _line_of(data, start - held + error.start)
+            line_number = _find_line(data, start - held + error.start)
             detail = "is not UTF-8; send text as UTF-8, plain or gzip"
             raise InvalidInput(detail, place=format_place(name, line_number)) from error
 
 
-def _line_of(data: bytes, offset: int) -> int:
+def _find_line(data: bytes, offset: int) -> int:
     return data.count(b"\n", 0, offset) + 1

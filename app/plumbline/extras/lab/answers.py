@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -20,8 +21,13 @@ from plumbline.extras.lab.folder import ResultsFolder, json_digest
 from plumbline.extras.lab.run_files import best_first, load_run
 from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.errors import InvalidInput, PlumblineError
-from plumbline.retrieval.run import Run
 from plumbline.rows.records.data_file import drop_torn_line
+
+_MOST_ANSWER_BYTES: Final = 1_000_000
+_SHOWN: Final = 200
+_MEANS: Final = ("faithfulness", "hallucination_rate", "context_utilization")
+Figures = Mapping[str, float | None]
+Tell = Callable[[int, int], None]
 
 
 class KeptLines:
@@ -73,10 +79,6 @@ class KeptLines:
         self._file.close()
 
 
-_MOST_ANSWER_BYTES: Final = 1_000_000
-_SHOWN: Final = 200
-
-
 @dataclass(frozen=True, slots=True)
 class EndpointQuestion:
     """A query with the contexts that a system found for it, best first."""
@@ -98,7 +100,7 @@ def build_questions(
 
     A blend takes the chunk that the first of its parts found for the document.
     """
-    run = load_run(folder.run(planned.name), name=planned.name)
+    results_by_query = load_run(folder.run(planned.name), name=planned.name).results
     chunk_runs = [
         load_run(folder.chunk_run(each), name=each)
         for each in (planned.part_names or (planned.name,))
@@ -106,27 +108,18 @@ def build_questions(
     ]
     cut, documents = chunking.prepare(), {document.id: document for document in corpus.documents}
     for query in corpus.queries:
-        results = run.results.get(query.id)
+        results = results_by_query.get(query.id)
         if not isinstance(results, Mapping):
             continue
-        ids = [found for found, _ in best_first(results, k)]
-        texts = {each: {chunk.id: chunk.text for chunk in cut(documents[each])} for each in ids}
-        best = [_best_of(texts[each], chunk_runs, query.id) for each in ids]
-        yield EndpointQuestion(query.id, query.text, tuple(best))
+        contexts = []
+        for document_id, _ in best_first(results, k):
+            texts = {chunk.id: chunk.text for chunk in cut(documents[document_id])}
+            found = (each for run in chunk_runs for each in texts if each in run.results.get(query.id, ()))
+            contexts.append(texts[next(found, next(iter(texts)))])
+        yield EndpointQuestion(query.id, query.text, tuple(contexts))
 
 
-def _best_of(text_by_chunk: Mapping[str, str], chunk_runs: Sequence[Run], query_id: str) -> str:
-    for run in chunk_runs:
-        found = run.results.get(query_id, {})
-        for chunk_id, text in text_by_chunk.items():
-            if chunk_id in found:
-                return text
-    return next(iter(text_by_chunk.values()))
-
-
-def ask_endpoint(
-    wanted: Sequence[EndpointQuestion], answers: Answers, kept: KeptLines, tell: Callable[[int, int], None]
-) -> dict[str, str]:
+def ask_endpoint(wanted: Sequence[EndpointQuestion], answers: Answers, kept: KeptLines, tell: Tell) -> dict[str, str]:
     """Return the answers by query id; a failed question has none. Questions answered before are not repeated.
 
     Raises:
@@ -148,7 +141,7 @@ def ask_endpoint(
 
 
 async def _asked(
-    left: Sequence[EndpointQuestion], answers: Answers, kept: KeptLines, tell: Callable[[int, int], None], total: int
+    left: Sequence[EndpointQuestion], answers: Answers, kept: KeptLines, tell: Tell, total: int
 ) -> dict[str, str]:
     found: dict[str, str] = {}
     async with httpx2.AsyncClient(timeout=answers.timeout_seconds, headers=_headers(answers)) as client:
@@ -173,7 +166,7 @@ async def _asked(
 
 async def _answer(client: httpx2.AsyncClient, url: str, question: EndpointQuestion) -> str:
     body = {"question": question.text, "contexts": list(question.contexts)}
-    # The client's own limit is for each byte; this one is for the answer
+    # The client's own timeout is for each read; this one is for the whole answer
     async with asyncio.timeout(client.timeout.read), client.stream("POST", url, json=body) as response:
         response.raise_for_status()
         data = bytearray()
@@ -197,15 +190,12 @@ def _headers(answers: Answers) -> dict[str, str]:
     return {"authorization": f"Bearer {key}"}
 
 
-_MEANS: Final = ("faithfulness", "hallucination_rate", "context_utilization")
-
-
 def score_answers(
     wanted: Sequence[EndpointQuestion],
     answer_by_query: Mapping[str, str],
     answers: Answers,
     kept: KeptLines,
-    tell: Callable[[int, int], None],
+    tell: Tell,
 ) -> dict[str, float | None]:
     """Return the means of the service's scores, each over the answers that have it, and counts.
 
@@ -214,7 +204,12 @@ def score_answers(
     Raises:
         ClientError: the service cannot be reached, or refuses all; what it judged before is kept.
     """
-    samples = [_sample(each, answer_by_query[each.query_id]) for each in wanted if each.query_id in answer_by_query]
+    samples: list[dict[str, Any]] = []
+    for each in wanted:
+        if each.query_id in answer_by_query:
+            answer = answer_by_query[each.query_id]
+            sample = {"question": each.text, "contexts": list(each.contexts), "answer": answer}
+            samples.append({**sample, "custom_id": json_digest([each.query_id, sample])})
     known = {line["digest"]: line for line in kept.lines() if line.get("problem") is None}
     left = [each for each in samples if each["custom_id"] not in known]
     tell(len(samples) - len(left), len(samples))
@@ -222,36 +217,22 @@ def score_answers(
     with Plumbline(answers.service) as client:
         rows = client.evaluate_many(iter(left), options=options) if left else iter(())
         for count, row in enumerate(rows, start=len(samples) - len(left) + 1):
-            line = _line(row.sample["custom_id"], row.raw, has_result=row.result_json is not None)
+            line = {"digest": row.sample["custom_id"]}
+            if row.result_json is None:
+                line["problem"] = row.raw.get("title", "no result")
+            else:
+                line |= {name: row.raw.get(name) for name in ("status", *_MEANS)}
             kept.add(line)
             known[line["digest"]] = line
             tell(count, len(samples))
     lines = [known[each["custom_id"]] for each in samples if each["custom_id"] in known]
+    values = {name: [line[name] for line in lines if line.get(name) is not None] for name in _MEANS}
     return {
-        **{name: _mean(line.get(name) for line in lines) for name in _MEANS},
+        **{name: sum(those) / len(those) if those else None for name, those in values.items()},
         "questions": float(len(wanted)),
         "answered": float(len(samples)),
-        "judged": float(sum(line.get("faithfulness") is not None for line in lines)),
+        "judged": float(len(values["faithfulness"])),
     }
-
-
-def _sample(question: EndpointQuestion, answer: str) -> dict[str, Any]:
-    sample = {"question": question.text, "contexts": list(question.contexts), "answer": answer}
-    return {**sample, "custom_id": json_digest([question.query_id, sample])}
-
-
-def _line(digest: str, said: Mapping[str, Any], *, has_result: bool) -> dict[str, Any]:
-    if not has_result:
-        return {"digest": digest, "problem": said.get("title", "no result")}
-    return {"digest": digest, "status": said.get("status"), **{name: said.get(name) for name in _MEANS}}
-
-
-def _mean(values: Iterator[float | None]) -> float | None:
-    there = [value for value in values if value is not None]
-    return sum(there) / len(there) if there else None
-
-
-Figures = Mapping[str, float | None]
 
 
 def answer_figures(
@@ -265,37 +246,23 @@ def answer_figures(
     answers = experiment.answers
     found: dict[str, Figures] = {}
     failures: dict[str, str] = {}
-    meant = [each for each in done if answers is not None and _is_meant(each, answers)]
-    for name in dict.fromkeys(each.corpus for each in meant):
-        corpus = experiment.corpora[name].read(name, experiment.base)
-        for planned in meant:
-            if planned.corpus != name or answers is None:
+    if answers is None:
+        return found, failures
+    chosen = [each for each in done if not answers.systems or any(map(each.goes_by, answers.systems))]
+    for corpus_name in dict.fromkeys(each.corpus for each in chosen):
+        corpus = experiment.corpora[corpus_name].read(corpus_name, experiment.base)
+        for planned in chosen:
+            if planned.corpus != corpus_name:
                 continue
+            name, chunking = planned.name, experiment.chunkings[planned.chunking]
             try:
-                found[planned.name] = _figures(planned, experiment, answers, folder, corpus=corpus, progress=progress)
+                questions = list(build_questions(planned, folder, corpus=corpus, chunking=chunking, k=answers.k))
+                with KeptLines(folder.answers(name)) as kept, KeptLines(folder.scores(name)) as scores:
+                    answer_by_query = ask_endpoint(questions, answers, kept, partial(progress.stage, name, "answering"))
+                    found[name] = score_answers(
+                        questions, answer_by_query, answers, scores, partial(progress.stage, name, "scoring")
+                    )
             except PlumblineError as error:
-                failures[f"{planned.name} (answers)"] = str(error)
-                progress.failed(f"{planned.name} (answers)", str(error))
+                failures[f"{name} (answers)"] = str(error)
+                progress.failed(f"{name} (answers)", str(error))
     return found, failures
-
-
-def _is_meant(planned: Planned, answers: Answers) -> bool:
-    return not answers.systems or any(planned.goes_by(name) for name in answers.systems)
-
-
-def _figures(
-    planned: Planned,
-    experiment: Experiment,
-    answers: Answers,
-    folder: ResultsFolder,
-    *,
-    corpus: Corpus,
-    progress: ProgressReporter,
-) -> Figures:
-    name, chunking = planned.name, experiment.chunkings[planned.chunking]
-    wanted = list(build_questions(planned, folder, corpus=corpus, chunking=chunking, k=answers.k))
-    with KeptLines(folder.answers(name)) as kept, KeptLines(folder.scores(name)) as scores:
-        told = ask_endpoint(wanted, answers, kept, lambda done, total: progress.stage(name, "answering", done, total))
-        return score_answers(
-            wanted, told, answers, scores, lambda done, total: progress.stage(name, "scoring", done, total)
-        )

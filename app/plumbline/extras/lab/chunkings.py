@@ -10,6 +10,7 @@ from plumbline.extras.lab.outline import Section, split_sections
 from plumbline.extras.lab.text_lengths import MeasuredText, Pieces, Unit, load_text_measure, pack_runs
 from plumbline.judging.text.segmentation import split_sentences
 
+_DEFAULT_SIZE = 200
 # A document cut into chunks, in order of their places.
 Cut = Callable[[Document], Iterator[Chunk]]
 
@@ -43,25 +44,14 @@ class Chunking(BaseModel):
         raise NotImplementedError
 
 
-def build_chunks(document: Document, parts: Iterable[TextPart]) -> Iterator[Chunk]:
-    """Yield a chunk for each part; an empty chunk if there is none."""
+def _build_chunks(document: Document, parts: Iterable[TextPart]) -> Iterator[Chunk]:
     text = document.fields.get(BODY, "")
-    number = -1
-    for number, part in enumerate(parts):
-        yield _chunk(document, number, text, part)
-    if number < 0:
-        yield _chunk(document, 0, text, TextPart(0, 0))
-
-
-def _chunk(document: Document, number: int, text: str, part: TextPart) -> Chunk:
-    fields = {name: value for name, value in document.fields.items() if name != BODY}
-    if part.heading is not None:
-        fields[HEADING] = " > ".join(filter(None, (fields.get(HEADING), part.heading)))
-    fields[BODY] = text[part.start : part.end]
-    return Chunk(f"{document.id}#{number}", document.id, fields, part.start, part.end)
-
-
-_DEFAULT_SIZE = 200
+    for number, part in enumerate(list(parts) or [TextPart(0, 0)]):
+        fields = {name: value for name, value in document.fields.items() if name != BODY}
+        if part.heading is not None:
+            fields[HEADING] = " > ".join(filter(None, (fields.get(HEADING), part.heading)))
+        fields[BODY] = text[part.start : part.end]
+        yield Chunk(f"{document.id}#{number}", document.id, fields, part.start, part.end)
 
 
 class SizedChunking(Chunking):
@@ -73,8 +63,16 @@ class SizedChunking(Chunking):
         description="Words (between blanks, or one Chinese or Japanese character), or a model's tokens.",
     )
     model: str | None = Field(
-        default=None, description="Whose tokens: a folder or hub id; left out: the built-in embedding model's."
+        default=None, description="Model of the tokens: a folder or hub id; default: the built-in embedding model's."
     )
+
+    def prepare(self) -> Cut:
+        """Return the function, with its tokenizer loaded; see `Chunking.prepare`."""
+        measure = load_text_measure(self.unit, self.model)
+        return lambda document: _build_chunks(document, self._parts(measure(document.fields.get(BODY, ""))))
+
+    def _parts(self, measured: MeasuredText) -> Iterator[TextPart]:
+        raise NotImplementedError
 
 
 class WholeChunking(Chunking):
@@ -104,10 +102,6 @@ class TokensChunking(SizedChunking):
             raise ValueError(f"overlap {self.overlap} is not less than size {self.size}")
         return self
 
-    def prepare(self) -> Cut:
-        measured = load_text_measure(self.unit, self.model)
-        return lambda document: build_chunks(document, self._parts(measured(document.fields.get(BODY, ""))))
-
     def _parts(self, measured: MeasuredText) -> Iterator[TextPart]:
         words = measured.words(0, len(measured.text), size=self.size)
         for first, after in pack_runs(words.lengths, size=self.size, overlap=self.overlap):
@@ -120,18 +114,14 @@ class SentencesChunking(SizedChunking):
     kind: Literal["sentences"]
     overlap: int = Field(default=0, ge=0, description="How many sentences of a chunk the next one repeats at most.")
 
-    def prepare(self) -> Cut:
-        measured = load_text_measure(self.unit, self.model)
-        return lambda document: build_chunks(document, self._parts(measured(document.fields.get(BODY, ""))))
-
     def _parts(self, measured: MeasuredText) -> Iterator[TextPart]:
-        found = split_long_sentences(measured, 0, len(measured.text), size=self.size)
+        found = _split_sentences(measured, 0, len(measured.text), size=self.size)
         for first, after in pack_runs(found.lengths, size=self.size, overlap=self.overlap, counts_pieces=True):
             yield TextPart(found.starts[first], found.ends[after - 1])
 
 
-def split_long_sentences(measured: MeasuredText, start: int, end: int, *, size: int) -> Pieces:
-    """Split a stretch into sentences; one that is too long gives its longest runs of words."""
+def _split_sentences(measured: MeasuredText, start: int, end: int, *, size: int) -> Pieces:
+    # a sentence that is too long gives its longest runs of words
     pieces = Pieces()
     for sentence in split_sentences(measured.text[start:end]):
         begin, stop = start + sentence.start, start + sentence.end
@@ -146,17 +136,12 @@ def split_long_sentences(measured: MeasuredText, start: int, end: int, *, size: 
 
 
 class HeadingsChunking(SizedChunking):
-    """A section is a chunk where it fits. Else it is cut between paragraphs, a longer paragraph between sentences, a
-    longer sentence between words; as much as fits is one chunk.
+    """Sections, cut if they are too long: between paragraphs, then sentences, then words; as much as fits is one chunk.
 
     Each chunk has the field `heading`: the headings above it, ` > ` between them; empty above the first.
     """
 
     kind: Literal["headings"]
-
-    def prepare(self) -> Cut:
-        measured = load_text_measure(self.unit, self.model)
-        return lambda document: build_chunks(document, self._parts(measured(document.fields.get(BODY, ""))))
 
     def _parts(self, measured: MeasuredText) -> Iterator[TextPart]:
         for section in split_sections(measured.text):
@@ -173,7 +158,7 @@ class HeadingsChunking(SizedChunking):
             if length <= self.size:
                 pieces.add(block.start, block.end, length)
             else:
-                pieces.extend(split_long_sentences(measured, block.start, block.end, size=self.size))
+                pieces.extend(_split_sentences(measured, block.start, block.end, size=self.size))
         for first, after in pack_runs(pieces.lengths, size=self.size):
             yield pieces.starts[first], pieces.ends[after - 1]
 

@@ -2,11 +2,11 @@
 
 experiment.toml          the file it was made from
 qrels/CORPUS.qrels       judgments; `plumbline evaluate qrels/C.qrels runs/C.*.run` gives the table's numbers again
-runs/SYSTEM.run          best documents; SYSTEM.chunks beside it has their best chunks where documents were cut
+runs/SYSTEM.run          best documents; SYSTEM.chunks has their best chunks where documents were cut
 latency/SYSTEM.json      milliseconds by query
 steps/SYSTEM.json        a step that is done: what it was made of, and what was measured
-answers/SYSTEM.jsonl     what the user's endpoint answered, and SYSTEM.scores.jsonl what the service says of it
-logs/SYSTEM.log          what the system's process wrote
+answers/SYSTEM.jsonl     answers of the user's endpoint; SYSTEM.scores.jsonl has the service's scores of them
+logs/SYSTEM.log          output of the system's worker process
 work/                    indexes while they are measured
 results.json, table.md, table.csv
 """
@@ -23,7 +23,7 @@ import msgspec
 
 from plumbline.extras.lab.results import Built, ExperimentResults, Tuned
 from plumbline.ground.errors import InvalidInput
-from plumbline.ground.files import locked, read_file, replace_file, sha256_of
+from plumbline.ground.files import PARTIAL_SUFFIX, locked, read_file, replace_file, sha256_of
 
 T = TypeVar("T")
 _VERSION: Final = 1
@@ -46,7 +46,7 @@ class Outcome:
 
 
 class ResultsFolder:
-    """Paths of the results, by content."""
+    """Paths of the results, as listed above."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -54,35 +54,27 @@ class ResultsFolder:
         self.work = root / "work"
 
     def run(self, system: str) -> Path:
-        """Return the path of a run of documents."""
         return self.root / "runs" / f"{system}.run"
 
     def chunk_run(self, system: str) -> Path:
-        """Return the path of a run of chunks; missing if no document was cut."""
         return self.root / "runs" / f"{system}.chunks"
 
     def qrels(self, corpus: str) -> Path:
-        """Return the path of judgments."""
         return self.root / "qrels" / f"{corpus}.qrels"
 
     def latency(self, system: str) -> Path:
-        """Return the path of milliseconds by query."""
         return self.root / "latency" / f"{system}.json"
 
     def answers(self, system: str) -> Path:
-        """Return the path of the endpoint's answers."""
         return self.root / "answers" / f"{system}.jsonl"
 
     def scores(self, system: str) -> Path:
-        """Return the path of the service's scores of the answers."""
         return self.root / "answers" / f"{system}.scores.jsonl"
 
     def log(self, system: str) -> Path:
-        """Return the path of a worker process's log."""
         return self.root / "logs" / f"{system}.log"
 
     def step(self, system: str) -> Path:
-        """Return the path of a finished step."""
         return self.root / "steps" / f"{system}.json"
 
     def outcome(self, system: str) -> Outcome | None:
@@ -125,7 +117,7 @@ class ResultsFolder:
                 raise InvalidInput("holds something else than a lab's results; name another folder", place=self._place)
             self.root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InvalidInput(f"cannot be made ({error.strerror})", place=self._place) from error
+            raise InvalidInput(f"cannot be created ({error.strerror})", place=self._place) from error
         busy = "another process works on this experiment; wait for it, or name another folder"
         with locked(self.root / "lock", place=self._place, busy=busy):
             if fresh:
@@ -138,11 +130,14 @@ class ResultsFolder:
         try:
             for name in _FOLDERS:
                 (self.root / name).mkdir(exist_ok=True)
+            # a process that was killed while it wrote
+            for left in self.root.rglob(f"*{PARTIAL_SUFFIX}"):
+                left.unlink()
         except OSError as error:
             raise InvalidInput(f"cannot be written ({error.strerror})", place=self._place) from error
         mark = self.root / _MARK
         if mark.exists() and read_json(mark, dict[str, int]).get("version") != _VERSION:
-            detail = f"was made by another version of the lab (expected {_VERSION}); --fresh begins anew"
+            detail = f"was made by another version of the lab (expected {_VERSION}); --fresh starts over"
             raise InvalidInput(detail, place=self._place)
         write_json(mark, {"version": _VERSION})
 

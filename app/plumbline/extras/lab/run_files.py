@@ -1,14 +1,12 @@
 """Runs and judgments as TREC files: written atomically, scores with full precision."""
 
-import contextlib
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.ground.files import replace_file
+from plumbline.ground.files import atomic_write, replace_file
 from plumbline.retrieval.run import Qrels, Run
 from plumbline.retrieval.text_file import ReadLimits
 from plumbline.retrieval.trec import read_qrels, read_run
@@ -19,55 +17,45 @@ RankedScores = Sequence[tuple[str, float]]
 
 
 class RunWriter:
-    """Writer of a run, query by query; the file takes its name when it is complete. A context manager.
+    """Context manager that writes a run query by query, atomically.
 
     Raises:
         InvalidInput: it cannot be written.
     """
 
     def __init__(self, path: Path, *, tag: str) -> None:
-        self._path = path
-        self._partial = path.with_name(f"{path.name}.partial")
-        self._tag = tag
-        self._queries = 0
+        self._path, self._tag = path, tag
+        self._has_results = False
+        self._atomic = atomic_write(path)
+
+    def __enter__(self) -> Self:
         try:
-            self._file = self._partial.open("w", encoding="utf-8", newline="\n")
+            self._file = self._atomic.__enter__()
         except OSError as error:
             raise self._unwritten(error) from error
+        return self
 
     def write(self, query_id: str, ranked: RankedScores) -> None:
         """Write the documents of a query, best first; a query without any leaves no line, as in TREC."""
-        self._queries += bool(ranked)
+        self._has_results |= bool(ranked)
+        lines = (f"{query_id} Q0 {doc} {rank} {score!r} {self._tag}\n" for rank, (doc, score) in enumerate(ranked, 1))
         try:
-            self._file.writelines(
-                f"{query_id} Q0 {doc_id} {rank} {score!r} {self._tag}\n"
-                for rank, (doc_id, score) in enumerate(ranked, start=1)
-            )
+            self._file.write("".join(lines).encode())
         except OSError as error:
             raise self._unwritten(error) from error
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        is_empty = error is None and not self._has_results
+        if is_empty:
+            kind, error = InvalidInput, InvalidInput("nothing was found for any query")
         try:
-            if kind is None:
-                self._finish()
-        except OSError as error:
-            raise self._unwritten(error) from error
-        finally:
-            # What is buffered may not find room on the disk either
-            with contextlib.suppress(OSError):
-                self._file.close()
-            self._partial.unlink(missing_ok=True)
-
-    def _finish(self) -> None:
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._file.close()
-        if not self._queries:
-            raise InvalidInput("nothing was found for any query")
-        self._partial.replace(self._path)
+            self._atomic.__exit__(kind, error, trace)
+        except OSError as failure:
+            raise self._unwritten(failure) from failure
+        if is_empty and error is not None:
+            raise error
 
     def _unwritten(self, error: OSError) -> InvalidInput:
         return InvalidInput(f"cannot be written ({error.strerror})", place=self._path.name)

@@ -1,7 +1,7 @@
 """Run an experiment, or resume it: corpora, retrievers, blends, answers, results.
 
-A step is done when its outcome has its name on the disk, and is not done again; killed before, it is begun anew.
-What a step was made of is kept with it: results of other settings are refused, never mixed.
+Steps are idempotent: a finished step has its outcome on the disk and is skipped, an interrupted one starts over.
+Digests of a step's inputs are stored with it: results of other settings are refused, never mixed.
 """
 
 import shutil

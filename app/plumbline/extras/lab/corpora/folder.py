@@ -7,10 +7,11 @@ from typing import Final, Literal, NamedTuple
 
 from pydantic import Field
 
-from plumbline.extras.lab.corpora.gathering import PlacedDocument, read_file_text, read_judgments
+from plumbline.extras.lab.corpora.gathering import PlacedDocument, read_file_text
 from plumbline.extras.lab.corpora.rows import AskedCorpus
 from plumbline.extras.lab.corpus import BODY, Corpus, Document
 from plumbline.extras.lab.outline import first_heading
+from plumbline.extras.lab.run_files import load_qrels
 from plumbline.ground.errors import InvalidInput
 
 _FENCE: Final = re.compile(r"---[ \t]*\r?\n")
@@ -97,7 +98,7 @@ class FolderCorpus(AskedCorpus):
         Raises:
             InvalidInput: a file, a row or an id is wrong; names the file, and the line where there is one.
         """
-        return self.gather(name, self._documents(base), self.read_query_files(base), read_judgments(self.qrels, base))
+        return self.gather(name, self._documents(base), self.read_query_files(base), load_qrels(base / self.qrels))
 
     def _documents(self, base: Path) -> Iterator[PlacedDocument]:
         folder = base / self.folder

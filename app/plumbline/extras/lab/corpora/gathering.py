@@ -11,16 +11,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from plumbline.extras.lab.corpus import Corpus, Document, Query
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.run import Qrels
-from plumbline.retrieval.text_file import ReadLimits, quoted
-from plumbline.retrieval.trec import read_qrels
+from plumbline.retrieval.text_file import quoted
 from plumbline.rows.records.data_file import ByteStream
 
 # One path or pattern, or several.
 Paths = str | tuple[str, ...]
 
 _BLOCK_BYTES: Final = 1024 * 1024
-# Of judgments: bounds for a file that is none, not for users; as `plumbline evaluate` has them.
-_QRELS_LIMITS: Final = ReadLimits(max_bytes=8_000_000_000, max_rows=200_000_000)
 
 
 def find_files(paths: Paths, base: Path) -> Sequence[Path]:
@@ -73,20 +70,6 @@ def read_file_text(path: Path, *, name: str | None = None) -> str:
         line = data.count(b"\n", 0, error.start) + 1
         detail = f"is not UTF-8 at byte {begins_at + error.start}; save the file as UTF-8"
         raise InvalidInput(detail, place=f"{name}:{line}") from error
-
-
-def read_judgments(path: str, base: Path) -> Qrels:
-    """Read judgments in TREC's four columns, or a table with the header `query-id corpus-id score`; plain or gzip.
-
-    Raises:
-        InvalidInput: the file is missing, or as `read_qrels`.
-    """
-    file = base / path
-    try:
-        with file.open("rb") as stream:
-            return read_qrels(stream, name=file.name, limits=_QRELS_LIMITS)
-    except OSError as error:
-        raise InvalidInput(f"cannot be read ({error.strerror})", place=file.name) from error
 
 
 # Where it stands, for errors, and what stands there.

@@ -21,9 +21,9 @@ from plumbline.extras.lab.corpora.gathering import (
     PlacedQuery,
     find_files,
     read_file_text,
-    read_judgments,
 )
 from plumbline.extras.lab.corpus import BODY, Corpus, Document, Query
+from plumbline.extras.lab.run_files import load_qrels
 from plumbline.ground.errors import InvalidInput
 
 _VALUE: Final = r"\s*+=\s*+(?:\"[^\"<>]*+\"|'[^'<>]*+'|[^\s\"'<>/]++)"
@@ -204,7 +204,7 @@ class TrecXmlCorpus(CorpusSettings):
         Raises:
             InvalidInput: a file, an element or an id is wrong; names file and line.
         """
-        return self.gather(name, self._documents(base), self._queries(base), read_judgments(self.qrels, base))
+        return self.gather(name, self._documents(base), self._queries(base), load_qrels(base / self.qrels))
 
     def _documents(self, base: Path) -> Iterator[PlacedDocument]:
         id_tag, texts = self.id_tag.lower(), [tag.lower() for tag in self.text_tags]

@@ -1,7 +1,7 @@
 """Run a step in a process of its own, so that memory is the retriever's own and a crash takes nothing with it.
 
-So memory is the retriever's own, and one that dies takes nothing with it. Standard input stays open for as long as
-the parent lives: when it ends, killed or not, this process ends too.
+`main` reads one task from standard input and writes messages as JSON lines. Standard input stays open while the parent
+lives: when it ends, killed or not, this process ends too.
 """
 
 import contextlib
@@ -15,9 +15,8 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import IO, BinaryIO, Final, TypeAlias
+from typing import BinaryIO, Final, TypeAlias
 
 import msgspec
 
@@ -27,12 +26,11 @@ from plumbline.extras.lab.experiment_file import read_experiment
 from plumbline.extras.lab.folder import ResultsFolder, write_json
 from plumbline.extras.lab.measuring.clock import measure
 from plumbline.extras.lab.results import Built, CorpusFacts
-from plumbline.extras.lab.retrievers import made
 from plumbline.extras.lab.run_files import write_qrels
 from plumbline.ground.errors import InvalidInput, PlumblineError
 
-# A line of progress is a tenth of a second's, at most: more would be seen in the times.
-_TELL_SECONDS: Final = 0.1
+# More frequent messages would be seen in the measured times.
+_PROGRESS_SECONDS: Final = 0.1
 _BROKEN: Final = 1
 _ORPHANED: Final = 3
 
@@ -85,7 +83,9 @@ class Failed(msgspec.Struct, tag="failed"):
 
 
 Task: TypeAlias = ReadCorpus | MeasureSystem
-WorkerMessage: TypeAlias = WorkerProgress | CorpusRead | SystemMeasured | Failed
+TaskResult: TypeAlias = CorpusRead | SystemMeasured
+WorkerMessage: TypeAlias = WorkerProgress | TaskResult | Failed
+Listener = Callable[[WorkerProgress], None]
 
 
 def main() -> int:
@@ -101,7 +101,7 @@ def main() -> int:
         where = Path(str(error.filename)).name if error.filename else type(error).__name__
         said.say(Failed(f"{where}: {error.strerror or error}"))
     except BaseException as error:
-        # Before it is said: who hears it ends this process
+        # First the log: the parent kills this process once it reads the message
         traceback.print_exc()
         sys.stderr.flush()
         said.say(Failed(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"))
@@ -109,14 +109,14 @@ def main() -> int:
     return 0
 
 
-def _run_task(task: Task, said: "_Messages") -> CorpusRead | SystemMeasured:
+def _run_task(task: Task, said: "_Messages") -> TaskResult:
     folder, base = ResultsFolder(Path(task.folder)), Path(task.base)
-    # A user's own retriever lies beside the experiment file
+    # A user's own retriever lies next to the experiment file
     sys.path.append(str(base))
     experiment = read_experiment(folder.experiment, base=base)
     said.tell("reading")
     corpus = experiment.corpora[task.corpus].read(task.corpus, base)
-    facts = build_corpus_facts(corpus, folder)
+    facts = _build_corpus_facts(corpus, folder)
     if isinstance(task, ReadCorpus):
         write_qrels(folder.work / f"{corpus.name}.qrels", corpus.qrels)
         return CorpusRead(facts)
@@ -137,11 +137,11 @@ def _measure_system(
     if not chunks:
         raise InvalidInput("no document has any text", place=f"corpora.{corpus.name}")
     del corpus
-    # What was read stays as it is: nothing for the collector to look through while the clock runs
+    # Keep the garbage collector out of the measured times
     gc.collect()
     gc.freeze()
     measured = measure(
-        partial(made, experiment.retrievers[task.retriever]),
+        experiment.retrievers[task.retriever].make,
         chunks=chunks,
         queries=queries,
         depth=experiment.table.depth,
@@ -156,12 +156,7 @@ def _measure_system(
     return SystemMeasured(measured.built, (again,) if measured.asked_again else ())
 
 
-def build_corpus_facts(corpus: Corpus, folder: ResultsFolder) -> CorpusFacts:
-    """Return the facts of a corpus.
-
-    Raises:
-        InvalidInput: no query has a judgment.
-    """
+def _build_corpus_facts(corpus: Corpus, folder: ResultsFolder) -> CorpusFacts:
     if corpus.unjudged == len(corpus.queries):
         raise InvalidInput("no query has a judgment", place=f"corpora.{corpus.name}")
     return CorpusFacts(
@@ -190,7 +185,7 @@ class _Messages:
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
         self._stage = ""
-        self._told = 0.0
+        self._reported_at = 0.0
 
     def say(self, said: WorkerMessage) -> None:
         self._stream.write(msgspec.json.encode(said) + b"\n")
@@ -198,8 +193,8 @@ class _Messages:
 
     def tell(self, stage: str, done: int = 0, total: int = 0) -> None:
         now = time.monotonic()
-        if stage != self._stage or now - self._told >= _TELL_SECONDS:
-            self._stage, self._told = stage, now
+        if stage != self._stage or now - self._reported_at >= _PROGRESS_SECONDS:
+            self._stage, self._reported_at = stage, now
             self.say(WorkerProgress(stage, done, total))
 
 
@@ -215,46 +210,43 @@ def _end_with_the_parent() -> None:
     os._exit(_ORPHANED)
 
 
-# The path of this process as it is: what lies in the user's folder takes no name of ours.
+# This process's import path: a module in the user's folder cannot shadow ours.
 _CODE: Final = (
     "import sys; sys.path[:] = {path!r}; "
     "from plumbline.extras.lab.measuring.worker_process import main; sys.exit(main())"
 )
 _MESSAGE_DECODER: Final[msgspec.json.Decoder[WorkerMessage]] = msgspec.json.Decoder(WorkerMessage)
 
-Done = CorpusRead | SystemMeasured
-Listener = Callable[[WorkerProgress], None]
 
-
-def run_in_process(task: Task, *, log: Path, listen: Listener) -> Done | Failed:
+def run_in_process(task: Task, *, log: Path, listen: Listener) -> TaskResult | Failed:
     """Run a task in a worker process and return its result; the process never outlives this call.
 
     Raises:
-        InvalidInput: the log cannot be written, or no process begun.
+        InvalidInput: the log cannot be written, or no process started.
     """
     command = [sys.executable, "-c", _CODE.format(path=sys.path)]
     try:
         with log.open("wb") as errors:
-            # A session of its own: Ctrl-C is for this process, which then ends the other
+            # A session of its own: Ctrl-C goes to this process, which then kills the other
             process = subprocess.Popen(  # noqa: S603 - ourselves
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
             )
     except OSError as error:
-        raise InvalidInput(f"cannot be begun ({error.strerror})", place=log.name) from error
+        raise InvalidInput(f"cannot be started ({error.strerror})", place=log.name) from error
     try:
         return _listen(process, task, listen) or _describe_death(process, log)
     finally:
         if process.returncode is None:
-            # With what it began itself; not waited for yet, so the number is still its own
+            # With its children; it is not reaped yet, so its id is not reused
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        for stream in (process.stdin, process.stdout):
-            if stream is not None:
-                _close_pipe(stream)
+        for stream in filter(None, (process.stdin, process.stdout)):
+            with contextlib.suppress(BrokenPipeError):
+                stream.close()
 
 
-def _listen(process: "subprocess.Popen[bytes]", task: Task, listen: Listener) -> Done | Failed | None:
+def _listen(process: "subprocess.Popen[bytes]", task: Task, listen: Listener) -> TaskResult | Failed | None:
     if process.stdin is None or process.stdout is None:
         return None
     try:
@@ -277,8 +269,3 @@ def _describe_death(process: "subprocess.Popen[bytes]", log: Path) -> Failed:
         hint = "; was the memory full?" if name == "SIGKILL" else ""
         return Failed(f"its process was ended by {name}{hint} (see logs/{log.name})")
     return Failed(f"its process ended with code {code} (see logs/{log.name})")
-
-
-def _close_pipe(stream: IO[bytes]) -> None:
-    with contextlib.suppress(BrokenPipeError):
-        stream.close()

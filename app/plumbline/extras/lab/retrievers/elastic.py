@@ -2,16 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any, Final, Literal, Protocol
+from typing import Annotated, Any, Final, Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from plumbline.extras.lab.corpus import Chunk
 from plumbline.extras.lab.retriever import Retriever
 from plumbline.extras.lab.retrievers.elastic_settings import IndexPlan, ServerFacts, ServerSettings
-from plumbline.extras.lab.retrievers.vectors import VectorSettings
+from plumbline.extras.lab.retrievers.vectors import ModelVectors, VectorSettings
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.record import shown
 
@@ -20,7 +18,27 @@ _SPECIAL: Final = frozenset('.*^,"\\ ')
 Boost = Annotated[float, Field(gt=0, le=1000)]
 
 
-class _Keyword(ServerSettings):
+class _ServerRetriever(ServerSettings):
+    def make(self) -> Retriever:
+        """Create the retriever; nothing is sent yet.
+
+        Raises:
+            InvalidInput: a credential's variable is not set.
+        """
+        from plumbline.extras.lab.retrievers.elastic_index import ServerIndex  # noqa: PLC0415 - an HTTP client
+
+        return ServerIndex(self, self.plan)
+
+    def plan(self, server: ServerFacts, chunks: Sequence[Chunk]) -> IndexPlan:
+        """Plan the index.
+
+        Raises:
+            InvalidInput: the settings do not fit the chunks or the server.
+        """
+        raise NotImplementedError
+
+
+class _Keyword(_ServerRetriever):
     fields: Mapping[str, Boost] = Field(
         {}, description="Fields that are searched, and what each counts for; all alike when empty."
     )
@@ -35,13 +53,7 @@ class _Keyword(ServerSettings):
     k1: float = Field(1.2, ge=0, le=100, description="BM25's k1.")
     b: float = Field(0.75, ge=0, le=1, description="BM25's b.")
 
-    def make(self) -> Retriever:
-        """Create the retriever."""
-        from plumbline.extras.lab.retrievers.elastic_index import ServerIndex  # noqa: PLC0415 - an HTTP client
-
-        return ServerIndex(self, self.plan)
-
-    def plan(self, _server: ServerFacts, chunks: Sequence[Chunk]) -> IndexPlan:
+    def plan(self, server: ServerFacts, chunks: Sequence[Chunk]) -> IndexPlan:
         """Plan the index; the same on both servers.
 
         Raises:
@@ -90,7 +102,7 @@ class ElasticFields(_Keyword):
     """`multi_match`: best_fields scores by the best field, cross_fields looks for each term in all fields as one."""
 
     query: Literal["best_fields", "cross_fields"]
-    operator: Literal["or", "and"] = Field("or", description="Whether one term must be found, or each.")
+    operator: Literal["or", "and"] = Field("or", description="or: any term matches; and: every term must.")
 
     def _kind(self) -> Mapping[str, str | int | float]:
         return {"type": self.query, "operator": self.operator}
@@ -114,7 +126,7 @@ _SPARSE_VECTOR_QUERY: Final = (8, 15)  # and the query that replaces text_expans
 _NEURAL_SPARSE: Final = (2, 11)
 
 
-class ElasticSparse(ServerSettings):
+class ElasticSparse(_ServerRetriever):
     """Learned sparse search by a model on the server: ELSER on Elasticsearch, neural sparse on OpenSearch."""
 
     query: Literal["sparse_vector"]
@@ -124,15 +136,9 @@ class ElasticSparse(ServerSettings):
         "OpenSearch: id of the deployed sparse encoding model.",
     )
     batch: int = Field(50, ge=1, le=10_000, description="Chunks in one bulk request: the model reads each of them.")
-    timeout_seconds: float = Field(300.0, gt=0, le=3600, description="Seconds without a byte of an answer, at most.")
+    timeout_seconds: float = Field(300.0, gt=0, le=3600, description="Read timeout of a request, in seconds.")
 
-    def make(self) -> Retriever:
-        """Create the retriever."""
-        from plumbline.extras.lab.retrievers.elastic_index import ServerIndex  # noqa: PLC0415 - an HTTP client
-
-        return ServerIndex(self, self.plan)
-
-    def plan(self, server: ServerFacts, _chunks: Sequence[Chunk]) -> IndexPlan:
+    def plan(self, server: ServerFacts, chunks: Sequence[Chunk]) -> IndexPlan:
         """Plan the index.
 
         Raises:
@@ -180,23 +186,6 @@ _VECTOR_FIELD: Final = "vector"
 _MOST_CANDIDATES: Final = 10_000
 
 
-class VectorEncoder(Protocol):
-    """Encoder of texts: one row of float32 for each text, in their order."""
-
-    @property
-    def name(self) -> str:
-        """Return the model's name for a report."""
-        ...
-
-    def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Encode texts to index."""
-        ...
-
-    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Encode queries."""
-        ...
-
-
 class ElasticKnn(ServerSettings):
     """Approximate kNN by cosine over vectors encoded here: `hnsw` of Elasticsearch, OpenSearch's `lucene`."""
 
@@ -210,17 +199,16 @@ class ElasticKnn(ServerSettings):
         100, ge=1, le=_MOST_CANDIDATES, description="Candidates that are looked at for a query; k, where that is more."
     )
 
-    def encoder(self) -> VectorSettings:
-        """What makes the vectors, for the lab to load."""
-        return VectorSettings(model=self.model, query_prompt=self.query_prompt, document_prompt=self.document_prompt)
-
-    def make(self, vectors: VectorEncoder) -> Retriever:
-        """Create the retriever; encoding the query is part of its search."""
+    def make(self) -> Retriever:
+        """Create the retriever and load its model; encoding the query is part of its search."""
         from plumbline.extras.lab.retrievers.elastic_index import ServerIndex  # noqa: PLC0415 - an HTTP client
 
-        return ServerIndex(self, partial(self.plan, vectors))
+        settings = VectorSettings(
+            model=self.model, query_prompt=self.query_prompt, document_prompt=self.document_prompt
+        )
+        return ServerIndex(self, partial(self.plan_vectors, ModelVectors(settings)))
 
-    def plan(self, vectors: VectorEncoder, server: ServerFacts, chunks: Sequence[Chunk]) -> IndexPlan:
+    def plan_vectors(self, vectors: ModelVectors, server: ServerFacts, chunks: Sequence[Chunk]) -> IndexPlan:
         """Plan the index; the first chunk's vector gives the dimensions.
 
         Raises:
@@ -244,7 +232,7 @@ class ElasticKnn(ServerSettings):
             return {"knn": {"field": _VECTOR_FIELD, "query_vector": vector, "k": k, "num_candidates": wide}, **bare}
 
         return IndexPlan(
-            properties={_VECTOR_FIELD: self._opensearch(dimensions) if is_open else self._elasticsearch(dimensions)},
+            properties={_VECTOR_FIELD: self._field(dimensions, is_open=is_open)},
             sources=sources,
             search=search,
             settings={"knn": True} if is_open else {},
@@ -261,28 +249,15 @@ class ElasticKnn(ServerSettings):
             unkept=[_VECTOR_FIELD],
         )
 
-    def _elasticsearch(self, dimensions: int) -> dict[str, Any]:
-        # said, as the default has changed with versions: float vectors, then 8 bits, then 1
-        graph = {"type": "hnsw", "m": self.m, "ef_construction": self.ef_construction}
-        return {
-            "type": "dense_vector",
-            "dims": dimensions,
-            "index": True,
-            "similarity": "cosine",
-            "index_options": graph,
-        }
-
-    def _opensearch(self, dimensions: int) -> dict[str, Any]:
-        return {
-            "type": "knn_vector",
-            "dimension": dimensions,
-            "method": {
-                "name": "hnsw",
-                "engine": "lucene",
-                "space_type": "cosinesimil",
-                "parameters": {"m": self.m, "ef_construction": self.ef_construction},
-            },
-        }
+    def _field(self, dimensions: int, *, is_open: bool) -> dict[str, Any]:
+        graph = {"m": self.m, "ef_construction": self.ef_construction}
+        if is_open:
+            method = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil", "parameters": graph}
+            return {"type": "knn_vector", "dimension": dimensions, "method": method}
+        # explicit, as the default has changed with versions: float vectors, then 8 bits, then 1
+        options = {"type": "hnsw", **graph}
+        field = {"type": "dense_vector", "dims": dimensions, "index": True, "similarity": "cosine"}
+        return {**field, "index_options": options}
 
 
 ElasticRetriever = Annotated[ElasticFields | ElasticPhrases | ElasticSparse | ElasticKnn, Field(discriminator="query")]

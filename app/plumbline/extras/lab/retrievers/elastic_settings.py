@@ -23,7 +23,7 @@ class ServerSettings(BaseModel):
 
     kind: Literal["elasticsearch"]
     url: str = Field("http://localhost:9200", description="Address of one node or of a proxy, without user or query.")
-    flavour: Flavour | None = Field(None, description="Which server it is; None: it is asked.")
+    flavour: Flavour | None = Field(None, description="The kind of server; None: detect it.")
     api_key_env: str | None = Field(
         None, pattern=_VARIABLE, description="Environment variable with an Elasticsearch API key (encoded form)."
     )
@@ -35,10 +35,10 @@ class ServerSettings(BaseModel):
         pattern=r"^[a-z0-9][a-z0-9_-]{0,99}$",
         description="The index is called <prefix>-<digest of settings and chunks>.",
     )
-    keep: bool = Field(False, description="Whether the index stays on the server at the end.")
-    merge: bool = Field(True, description="Whether the index is merged into one segment before it is searched.")
+    keep: bool = Field(False, description="Keep the index on the server at the end.")
+    merge: bool = Field(True, description="Merge the index into one segment before it is searched.")
     batch: int = Field(500, ge=1, le=10_000, description="Chunks in one bulk request, at most; bytes bound it too.")
-    timeout_seconds: float = Field(60.0, gt=0, le=3600, description="Seconds without a byte of an answer, at most.")
+    timeout_seconds: float = Field(60.0, gt=0, le=3600, description="Read timeout of a request, in seconds.")
 
     @field_validator("url")
     @classmethod
@@ -109,7 +109,7 @@ class IndexPlan:
     """All that differs between the kinds of query.
 
     `properties`: the mapping's. `sources`: the bodies of some chunks, in their order. `search`: the body for a query
-    and k. `stated`: what decides the ranking. `settings`: of the index, beside those that every index has.
+    and k. `stated`: what decides the ranking. `settings`: of the index, besides those that every index has.
     `processors`: of the pipeline that each chunk passes, none when empty. `unkept`: fields that the server need not
     give back, as vectors, which only make the stored source larger.
     """

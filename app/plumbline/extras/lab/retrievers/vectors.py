@@ -146,14 +146,11 @@ class ChunkVectors:
     def __init__(self, settings: DenseVectorSettings) -> None:
         self._settings = settings
         self._model = load_model(settings)
-        asked = self._model.similarity if settings.similarity == "model" else settings.similarity
-        if asked not in ("cosine", "dot"):
-            raise InvalidInput(
-                f"model {self._model.name!r} asks for similarity {asked!r}: say `similarity` cosine or dot"
-            )
-        self._is_cosine = asked == "cosine"
         self.engine = self._model.engine
-        self._similarity = asked
+        self._similarity = self._model.similarity if settings.similarity == "model" else settings.similarity
+        if self._similarity not in ("cosine", "dot"):
+            detail = f"model {self._model.name!r} asks for similarity {self._similarity!r}"
+            raise InvalidInput(f"{detail}: say `similarity` cosine or dot")
 
     def of(self, chunks: Sequence[Chunk]) -> tuple[DistinctTexts, NDArray[np.float32]]:
         """Return the distinct texts, with a matrix row for each; of length 1 if the similarity is cosine.
@@ -162,13 +159,7 @@ class ChunkVectors:
             InvalidInput: as `group_by_text`; or a vector is not finite.
         """
         found = group_by_text(chunks, self._settings.fields)
-        matrix: NDArray[np.float32] | None = None
-        for places, vectors in self._model.of_documents(found.texts):
-            if matrix is None:
-                matrix = np.empty((len(found.texts), vectors.shape[1]), dtype=np.float32)
-            matrix[places] = vectors
-        if matrix is None or not np.isfinite(matrix).all():
-            raise InvalidInput(f"model {self._model.name!r} gives vectors with numbers that are none")
+        matrix = _encode_documents(self._model, found.texts)
         stated = describe_model(self._model) | {"similarity": self._similarity, "dimensions": matrix.shape[1]}
         return DistinctTexts(found.texts, found.ids, found.stated | stated), self._scaled(matrix)
 
@@ -178,7 +169,7 @@ class ChunkVectors:
         return None if vector is None else self._scaled(vector)
 
     def _scaled(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-        return scale_to_unit_length(vectors) if self._is_cosine else vectors
+        return scale_to_unit_length(vectors) if self._similarity == "cosine" else vectors
 
 
 def load_model(
@@ -217,6 +208,17 @@ def encode_query(model: TextVectors, query: str) -> NDArray[np.float32] | None:
     return vector if np.isfinite(vector).all() and vector.any() else None
 
 
+def _encode_documents(model: TextVectors, texts: Sequence[str]) -> NDArray[np.float32]:
+    matrix: NDArray[np.float32] | None = None
+    for places, vectors in model.of_documents(texts):
+        if matrix is None:
+            matrix = np.empty((len(texts), vectors.shape[1]), dtype=np.float32)
+        matrix[places] = vectors
+    if matrix is None or not np.isfinite(matrix).all():
+        raise InvalidInput(f"model {model.name!r} gives vectors that are not finite")
+    return matrix
+
+
 def scale_to_unit_length(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """Divide each vector by its length; zero vectors stay."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
@@ -244,14 +246,7 @@ class ModelVectors:
         Raises:
             InvalidInput: there is none, or a vector is not finite.
         """
-        matrix: NDArray[np.float32] | None = None
-        for places, vectors in self._model.of_documents([encodable(text) for text in texts]):
-            if matrix is None:
-                matrix = np.empty((len(texts), vectors.shape[1]), dtype=np.float32)
-            matrix[places] = vectors
-        if matrix is None or not np.isfinite(matrix).all():
-            raise InvalidInput(f"model {self.name!r} gives vectors with numbers that are none")
-        return matrix
+        return _encode_documents(self._model, [encodable(text) for text in texts])
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return a row for each text."""
