@@ -1,10 +1,10 @@
-"""What `plumbline serve` processes give on samples that a judge of 200 ms judges, one beside two.
+"""Throughput of `plumbline serve --workers N` on samples that a judge of 200 ms judges.
 
-    python benchmarks/judge_service.py [--samples 2000] [--concurrency 256] [--rounds 3]
+    python benchmarks/judge_service.py [--samples 2000] [--concurrency 256] [--rounds 3] [--workers 1 2]
 
-By turns one process and two on ports of their own, with half of the requests each. Says samples a second, and the
-processor time of a request in the processes that serve. Judge and asker are processes that cost 0.1 ms a request; on
-fewer than four cores they and the two services are in each other's way.
+By turns one worker and two behind one address. Prints samples a second, and the CPU time of a request in the processes
+that serve. Judge and caller are processes that cost 0.1 ms a request; on fewer than four cores they compete with two
+workers.
 """
 
 import argparse
@@ -17,11 +17,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
-from urllib.error import URLError
-from urllib.request import urlopen
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -29,12 +27,11 @@ from benchmarks.judge_server import SAMPLES, judge_server, sample
 
 ROOT = Path(__file__).parents[1]
 LATENCY_SECONDS = 0.2
-READY_SECONDS = 60.0
 
 
 @contextmanager
-def service(judge_url: str, concurrency: int) -> Iterator[tuple[int, int]]:
-    """A service whose only judge has this address: its port and process id."""
+def service(judge_url: str, concurrency: int, workers: int) -> Iterator[tuple[int, list[int]]]:
+    """Serve with a judge at this address; yield the port and the ids of the processes."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with tempfile.TemporaryDirectory() as folder:
@@ -42,34 +39,35 @@ def service(judge_url: str, concurrency: int) -> Iterator[tuple[int, int]]:
             "LLM_PROVIDER": "generic",
             "LLM_BASE_URL": judge_url,
             "LLM_MODEL": "judge-1",
-            "LLM_MAX_CONCURRENCY": str(concurrency),
+            # Each worker may have all: connections are not spread evenly.
+            "LLM_MAX_CONCURRENCY": str(concurrency * workers),
             "CACHE_TTL_SECONDS": "0",
             "WARM_UP": "false",
             "DATA_DIR": folder,
             "LOG_LEVEL": "WARNING",
         }
         environment = {**os.environ, **{f"PLUMBLINE_{name}": value for name, value in settings.items()}}
-        command = [sys.executable, "-m", "plumbline.cli.main", "serve", "--port", str(port)]
-        process = subprocess.Popen(command, cwd=ROOT, env=environment)  # noqa: S603
+        command = [sys.executable, "-m", "plumbline.cli.main", "serve", "--port", str(port), "--workers", str(workers)]
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)  # noqa: S603
         try:
-            wait_until_ready(port)
-            yield port, process.pid
+            wait_until_ready(process)
+            yield port, [process.pid, *children(process.pid)]
         finally:
             process.terminate()
             process.wait(30)
 
 
-def wait_until_ready(port: int) -> None:
-    """Returns when the service answers."""
-    until = time.monotonic() + READY_SECONDS
-    while time.monotonic() < until:
-        try:
-            urlopen(f"http://127.0.0.1:{port}/healthz", timeout=2).close()
-        except (URLError, OSError):
-            time.sleep(0.1)
-        else:
+def children(pid: int) -> list[int]:
+    """Return the ids of a process's children."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def wait_until_ready(process: "subprocess.Popen[str]") -> None:
+    """Return when the service prints its address: every worker serves then."""
+    for line in process.stderr or ():
+        if "http://" in line:
             return
-    raise TimeoutError(f"no service on port {port} within {READY_SECONDS:.0f} seconds")
+    raise RuntimeError("the service did not start")
 
 
 def cpu_seconds(pid: int) -> float:
@@ -89,11 +87,11 @@ def requests() -> list[bytes]:
     return made
 
 
-async def asked(ports: list[int], count: int, concurrency: int, made: list[bytes]) -> float:
-    """Seconds that so many requests took, so many of them under way at one time, spread over the ports."""
+async def asked(port: int, count: int, concurrency: int, made: list[bytes]) -> float:
+    """Seconds that so many requests took, so many of them under way at one time."""
     numbers = iter(range(count))
 
-    async def one_after_another(port: int) -> None:
+    async def one_after_another() -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for number in numbers:
             writer.write(made[number % SAMPLES])
@@ -104,18 +102,16 @@ async def asked(ports: list[int], count: int, concurrency: int, made: list[bytes
         writer.close()
 
     started = time.perf_counter()
-    await asyncio.gather(*(one_after_another(ports[place % len(ports)]) for place in range(concurrency)))
+    await asyncio.gather(*(one_after_another() for _ in range(concurrency)))
     return time.perf_counter() - started
 
 
-def one_round(judge_url: str, processes: int, options: argparse.Namespace, made: list[bytes]) -> dict[str, float]:
-    """The figures of so many processes."""
-    with ExitStack() as stack:
-        served = [stack.enter_context(service(judge_url, options.concurrency // processes)) for _ in range(processes)]
-        ports, pids = [port for port, _ in served], [pid for _, pid in served]
-        asyncio.run(asked(ports, 2 * options.concurrency, options.concurrency, made))
+def one_round(judge_url: str, workers: int, options: argparse.Namespace, made: list[bytes]) -> dict[str, float]:
+    """Return the figures of so many workers."""
+    with service(judge_url, options.concurrency, workers) as (port, pids):
+        asyncio.run(asked(port, 2 * options.concurrency, options.concurrency, made))
         before = sum(map(cpu_seconds, pids))
-        seconds = asyncio.run(asked(ports, options.samples, options.concurrency, made))
+        seconds = asyncio.run(asked(port, options.samples, options.concurrency, made))
         cpu = sum(map(cpu_seconds, pids)) - before
     return {
         "samples_a_second": round(options.samples / seconds, 1),
@@ -125,24 +121,24 @@ def one_round(judge_url: str, processes: int, options: argparse.Namespace, made:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Samples a second of one and of two services under a judge.")
+    parser = argparse.ArgumentParser(description="Samples a second of one worker and of two.")
     parser.add_argument("--samples", type=int, default=2_000, help="a round (default: %(default)s)")
     parser.add_argument("--concurrency", type=int, default=256, help="under way (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="default: %(default)s")
-    parser.add_argument("--processes", type=int, nargs="+", default=[1, 2], help="by turns (default: %(default)s)")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="by turns (default: %(default)s)")
     options = parser.parse_args()
     made = requests()
-    found: dict[int, list[dict[str, float]]] = {processes: [] for processes in options.processes}
+    found: dict[int, list[dict[str, float]]] = {workers: [] for workers in options.workers}
     with judge_server(LATENCY_SECONDS) as judge:
         for _ in range(options.rounds):
-            for processes, rows in found.items():
-                rows.append(one_round(judge.base_url, processes, options, made))
-                print(processes, rows[-1], flush=True)
+            for workers, rows in found.items():
+                rows.append(one_round(judge.base_url, workers, options, made))
+                print(workers, rows[-1], flush=True)
     print(
         json.dumps(
             {
-                f"{processes} processes": {key: median(row[key] for row in rows) for key in rows[0]}
-                for processes, rows in found.items()
+                f"{workers} workers": {key: median(row[key] for row in rows) for key in rows[0]}
+                for workers, rows in found.items()
             }
         )
     )

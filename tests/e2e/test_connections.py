@@ -1,6 +1,7 @@
 """Callers of `plumbline serve` who send a head slowly, take no answer, break off, or are too many."""
 
 import asyncio
+import inspect
 import json
 import logging
 import resource
@@ -17,12 +18,28 @@ import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import StreamingResponse
 from starlette.requests import ClientDisconnect
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from plumbline.cli.connections import ConnectionTimeouts, timeout_protocol
 from plumbline.cli.serve import DrainingServer, connections_within_descriptors
 from tests.running.edge_app import in_thread
 
 GET = b"GET /quick HTTP/1.1\r\nHost: a\r\n\r\n"
+# Attributes of uvicorn that are not documented, and that the server relies on.
+SERVER = ("startup", "shutdown", "on_tick", "handle_exit", "should_exit", "force_exit", "started", "server_state")
+PROTOCOL = (
+    "conn",
+    "connections",
+    "cycle",
+    "loop",
+    "server_state",
+    "transport",
+    "connection_made",
+    "resume_writing",
+    "send_400_response",
+    "timeout_keep_alive_handler",
+)
+CYCLE = ("disconnected", "message_event", "response_complete")
 PROMPT = ConnectionTimeouts(head_seconds=0.3, send_seconds=0.3)
 
 
@@ -207,6 +224,25 @@ def test_nothing_is_upgraded() -> None:
     upgrade = GET[:-2] + b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\r\n"
     with serving(ConnectionTimeouts()) as port, connected(port, upgrade) as connection:
         assert connection.recv(65_536).startswith(b"HTTP/1.1 200 ")
+
+
+async def test_uvicorn_has_what_connections_and_shutdown_build_on() -> None:
+    config = uvicorn.Config(small_app(threading.Semaphore(0)), log_config=None, lifespan="off")
+    server = uvicorn.Server(config)
+    protocol = H11Protocol(config, server.server_state, {}, asyncio.get_running_loop())
+    cycle = inspect.getsource(RequestResponseCycle.__init__)
+
+    missing = [
+        *(f"Server.{name}" for name in SERVER if not hasattr(server, name)),
+        *(f"ServerState.{name}" for name in ("connections",) if not hasattr(server.server_state, name)),
+        *(f"H11Protocol.{name}" for name in PROTOCOL if not hasattr(protocol, name)),
+        *(f"RequestResponseCycle.{name}" for name in CYCLE if f"self.{name} =" not in cycle),
+    ]
+
+    assert not missing, (
+        f"uvicorn {uvicorn.__version__} has no {', '.join(missing)}: adapt TimeoutProtocol in cli/connections.py and "
+        "DrainingServer in cli/serve.py, or keep uvicorn below this version"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`plumbline`: one parser, a command a file, and one line with exit code 2 for whatever the user can fix."""
+"""`plumbline`: one parser, one file a command, and one line with exit code 2 for errors that the user can fix."""
 
 import argparse
 import sys
@@ -31,7 +31,7 @@ _FILE_BY_COMMAND: Mapping[str, str] = MappingProxyType(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code: 0, or 2 with one line on standard error for what the user can fix."""
+    """Run the command and return its exit code: 0, or 2 with one line on standard error for errors of the user."""
     given = sys.argv[1:] if arguments is None else arguments
     try:
         options = _parser(given).parse_args(given)
@@ -48,14 +48,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="plumbline", description="Is what a RAG app says true to what it retrieved?")
+    parser = argparse.ArgumentParser(
+        prog="plumbline", description="Check whether answers of a RAG application are supported by what it retrieved."
+    )
     parser.add_argument("--version", action="version", version=f"plumbline {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for file in _files(arguments):
         try:
             import_module(f"plumbline.cli.{file}").add_command(commands)
         except ModuleNotFoundError as error:
-            # The base install has no service: the list of all commands says so of each that needs it.
+            # The base install has no service: the list of commands marks those that need it.
             if not _is_third_party(error) or (arguments and _FILE_BY_COMMAND.get(arguments[0]) == file):
                 raise
             for command in (name for name, place in _FILE_BY_COMMAND.items() if place == file):
@@ -68,7 +70,7 @@ def _is_third_party(error: ModuleNotFoundError) -> bool:
 
 
 def _files(arguments: Sequence[str]) -> Iterable[str]:
-    """The files of the command that is named, or of all when none is."""
+    """Return the file of the named command; all files without one."""
     first = arguments[0] if arguments else ""
     if first == "--version":
         return ()

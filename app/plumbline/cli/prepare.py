@@ -1,4 +1,4 @@
-"""`plumbline prepare`: loads the embedding model once, so that what is made of it for a fast start is made."""
+"""`plumbline prepare`: load the embedding model once, and store its converted form for a fast start."""
 
 import argparse
 import asyncio
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def add_command(commands: "Commands") -> None:
-    """Adds `prepare` to the parser."""
+    """Add `prepare` to the parser."""
     prepare = commands.add_parser(
         "prepare",
-        help="load the embedding model once and keep what makes the next start fast",
-        description="Loads the embedding model of the settings. With plumbline-rag[openvino] it is converted once and "
-        "kept beside the model, or in the user's cache: while an image is built, for example.",
+        help="convert the embedding model, so that the next start is fast",
+        description="Load the embedding model of the settings. With plumbline-rag[openvino] it is converted once and "
+        "stored next to the model, or in the user's cache. Run it while building an image, for example.",
     )
     prepare.set_defaults(run=_prepare)
 

@@ -1,4 +1,4 @@
-"""`plumbline worker`: works on the jobs of a service that keeps them in PostgreSQL, until it is told to end."""
+"""`plumbline worker`: process jobs that a service keeps in PostgreSQL, until a signal ends it."""
 
 import argparse
 import asyncio
@@ -24,20 +24,20 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def add_command(commands: "Commands") -> None:
-    """Adds `worker` to the parser."""
+    """Add `worker` to the parser."""
     worker = commands.add_parser(
         "worker",
-        help="work on jobs kept in PostgreSQL, beside other workers",
-        description="Works on the jobs that a service keeps in the PostgreSQL of PLUMBLINE_DATABASE_URL, beside any "
+        help="process jobs kept in PostgreSQL, with any number of other workers",
+        description="Process the jobs that a service keeps in the PostgreSQL of PLUMBLINE_DATABASE_URL, with any "
         "number of other workers, until SIGTERM or Ctrl-C. Settings are those of `plumbline serve`.",
     )
     worker.add_argument(
         "--metrics-port",
         type=int,
-        help="serve metrics for Prometheus on this port, to whoever reaches it (default: none)",
+        help="serve metrics for Prometheus on this port, without authentication (default: none)",
     )
     worker.add_argument(
-        "--metrics-host", default="127.0.0.1", help="address that they are served on (default: %(default)s)"
+        "--metrics-host", default="127.0.0.1", help="address to serve metrics on (default: %(default)s)"
     )
     worker.set_defaults(run=_work)
 
@@ -54,19 +54,19 @@ def _work(options: argparse.Namespace) -> int:
     for line in unknown_variables(os.environ):
         structlog.get_logger().warning("setting_unknown", detail=line)
     page = None if options.metrics_port is None else (options.metrics_host, options.metrics_port)
-    asyncio.run(_until_told(settings, connection_string(settings.database_url.get_secret_value()), page))
+    asyncio.run(_run_until_signal(settings, connection_string(settings.database_url.get_secret_value()), page))
     return 0
 
 
-async def _until_told(settings: Settings, conninfo: str, page: tuple[str, int] | None) -> None:
+async def _run_until_signal(settings: Settings, conninfo: str, page: tuple[str, int] | None) -> None:
     # Seconds of import that the other commands do not pay.
     from plumbline.assembly import build, make_plan, open_jobs  # noqa: PLC0415
     from plumbline.service.access.access import build_access  # noqa: PLC0415
     from plumbline.service.listeners import build_listeners  # noqa: PLC0415
 
-    loop, told = asyncio.get_running_loop(), asyncio.Event()
+    loop, stopping = asyncio.get_running_loop(), asyncio.Event()
     for each in _SIGNALS:
-        loop.add_signal_handler(each, told.set)
+        loop.add_signal_handler(each, stopping.set)
     await asyncio.to_thread(probe, conninfo)
     plan = make_plan(settings)
     access, listeners = build_access(settings), build_listeners(settings)
@@ -83,7 +83,7 @@ async def _until_told(settings: Settings, conninfo: str, page: tuple[str, int] |
         gc.collect()
         gc.freeze()
         structlog.get_logger().info("working", concurrency=settings.job_concurrency)
-        await told.wait()
+        await stopping.wait()
         structlog.get_logger().info("worker_ending")
 
 

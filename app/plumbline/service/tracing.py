@@ -1,8 +1,8 @@
-"""Spans of what is done, by OpenTelemetry: one for each request, each tier's try and each call to a judge.
+"""OpenTelemetry spans: one for each request, each attempt of a tier and each call to a judge.
 
-An extra: nothing of it is imported before it is asked for. Attributes are names and numbers of ours, never a text, a
-path, query, header or key. Of a caller's trace context the `traceparent` is taken, which can hold ids alone, and handed
-on to the judge; `tracestate` and baggage are words of the caller's, and dropped.
+An extra, imported only if tracing is on. Attributes are names and numbers of ours, never a text, path, query, header or
+key. Of a caller's trace context `traceparent`, which can hold ids alone, is propagated to the judge; `tracestate` and
+baggage are free text of the caller, and dropped.
 """
 
 import os
@@ -51,7 +51,7 @@ _FIRST_ERROR_STATUS: Final = 500
 
 
 class Tracing(NullObserver):
-    """Spans through one provider of tracers; fulfils `Observer`."""
+    """Spans of one tracer provider; fulfils `Observer`."""
 
     def __init__(self, provider: "TracerProvider", *, version: str) -> None:
         from opentelemetry import trace  # noqa: PLC0415 - an extra
@@ -68,7 +68,7 @@ class Tracing(NullObserver):
         with (
             self._tracer.start_as_current_span(
                 note.method,
-                # Not that of the task: a request is nobody's child but its caller's.
+                # Not that of the task: the parent of a request is its caller's span alone.
                 context=self._propagator.extract(carrier),
                 kind=self._trace.SpanKind.SERVER,
                 attributes={_METHOD: note.method},
@@ -120,7 +120,7 @@ class Tracing(NullObserver):
             try:
                 yield
             finally:
-                span.set_attributes(_told(note))
+                span.set_attributes(_reply_attributes(note))
                 if note.outcome != ANSWERED:
                     span.set_attribute(_ERROR, note.outcome)
                     span.set_status(self._trace.StatusCode.ERROR)
@@ -129,15 +129,15 @@ class Tracing(NullObserver):
         self._trace.get_current_span().set_attribute(_LOOKUP, outcome)
 
     def close(self) -> None:
-        """Sends what has not been sent, and ends; takes seconds where nobody takes it."""
+        """Flush and shut down; takes seconds if the collector does not answer."""
         self._provider.shutdown()
 
 
 def otlp_tracing(version: str) -> Tracing:
-    """Spans sent by OTLP over HTTP, to where the `OTEL_*` variables say; sampled, named and bounded as they say.
+    """Return tracing that exports by OTLP over HTTP, configured by the `OTEL_*` variables.
 
     Raises:
-        ConfigurationError: the extra is not installed, or another protocol is asked for.
+        ConfigurationError: the extra is not installed, or another protocol is configured.
     """
     for name in ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
         if os.environ.get(name, "http/protobuf") != "http/protobuf":
@@ -155,25 +155,25 @@ def otlp_tracing(version: str) -> Tracing:
 
 
 def _resource(version: str) -> dict[str, str]:
-    """What we say of ourselves, where the variables do not."""
+    """Return the attributes of the service that the variables leave out."""
     named = "service.name=" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "") or os.environ.get("OTEL_SERVICE_NAME")
     return {"service.version": version, **({} if named else {"service.name": "plumbline"})}
 
 
 def _place(host: str) -> tuple[str, int | None]:
-    """Address and port of `host:port`, `[::1]:port` or a host alone."""
+    """Return address and port of `host:port`, `[::1]:port` or a host alone."""
     address, colon, port = host.rpartition(":")
     if colon and port.isdigit():
         return address.strip("[]"), int(port)
     return host.strip("[]"), None
 
 
-def _told(note: JudgeCallRecord) -> dict[str, str | int | float | list[str]]:
-    told: dict[str, str | int | float | list[str]] = {_OUTCOME: note.outcome}
+def _reply_attributes(note: JudgeCallRecord) -> dict[str, str | int | float | list[str]]:
+    attributes: dict[str, str | int | float | list[str]] = {_OUTCOME: note.outcome}
     counts = {_INPUT: note.prompt_tokens, _CACHED: note.cached_tokens, _OUTPUT: note.completion_tokens}
-    told |= {name: count for name, count in counts.items() if count is not None}
+    attributes |= {name: count for name, count in counts.items() if count is not None}
     if note.cost is not None:
-        told[_COST] = note.cost
+        attributes[_COST] = note.cost
     if note.outcome == ANSWERED:
-        told[_FINISH] = ["length" if note.is_truncated else "stop"]
-    return told
+        attributes[_FINISH] = ["length" if note.is_truncated else "stop"]
+    return attributes
