@@ -14,10 +14,10 @@ import pytest
 from plumbline.client import Plumbline
 from plumbline.extras.provider_batches.batch_client import BatchClient
 from plumbline.ground.errors import BatchApiError, ConfigurationError
+from plumbline.ground.proxies import find_proxy
 from plumbline.models.chat import completions_client
 from plumbline.models.chat.completions_client import completions_url
 from plumbline.models.chat.endpoints import PROVIDERS, Endpoint
-from plumbline.models.chat.proxies import find_proxy
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_proxy import ScriptedProxy
 from tests.doubles.scripted_replies import completion
@@ -203,7 +203,8 @@ def test_no_proxy_and_loopback_hosts_go_past_the_proxy(
     monkeypatch.setenv("HTTP_PROXY", "proxy.example:3128")
     monkeypatch.setenv("NO_PROXY", no_proxy)
 
-    found = find_proxy(httpx2.URL(url))
+    given = httpx2.URL(url)
+    found = find_proxy(given.scheme, given.host, given.port or 80)
 
     assert (found is None) == is_direct
     assert found is None or found.place == "proxy.example:3128"
@@ -295,7 +296,7 @@ def test_a_variable_that_is_no_proxy_is_refused_at_the_start_without_its_value(
     monkeypatch.setenv("ALL_PROXY", address)
 
     with pytest.raises(ConfigurationError, match="ALL_PROXY: not the URL of a proxy") as refused:
-        find_proxy(httpx2.URL(URL))
+        find_proxy("http", "judge.example", 80)
 
     assert "s3cret" not in str(refused.value)
 

@@ -91,16 +91,19 @@ FENCES: dict[str, set[str] | None] = {
     "yaml": {"extras/lab/corpora/folder.py"},
     "openai": {"extras/provider_batches/batch_client.py"},
     "httpx2": {
-        "client",
         "models/chat/completions_client.py",
         "models/chat/judge_connections.py",
-        "models/chat/proxies.py",
         "extras/provider_batches/batch_client.py",
         "extras/lab/answers.py",
         "extras/lab/retrievers/elastic_server.py",
     },
-    "python_socks": {"models/chat/proxies.py"},
-    "h11": {"models/chat/completions_client.py", "models/chat/judge_connections.py", "cli/connections.py"},
+    "h11": {
+        "client/connection.py",
+        "ground/connections.py",
+        "models/chat/completions_client.py",
+        "models/chat/judge_connections.py",
+        "cli/connections.py",
+    },
     "tenacity": {"models/chat/resilient_endpoint.py"},
     "psycopg": {"ground/postgres.py", "rows/jobs", "models/chat"},
     "psycopg_pool": {"ground/postgres.py", "rows/jobs", "models/chat"},
@@ -115,6 +118,8 @@ FENCES: dict[str, set[str] | None] = {
     "threadpoolctl": {"models/encoder/work_threads.py"},
     "tokenizers": {"models/encoder/text_reader.py"},
     "filelock": {"ground/files.py"},
+    "truststore": {"client/connection.py"},
+    "python_socks": {"ground/proxies.py"},
     "pydantic_settings": {"ground/settings.py"},
     "json_repair": {"judging/tiers/reply_reading.py"},
     "rapidfuzz": {"judging/tiers/evidence/quotes.py", "extras/calibration/baselines.py"},
@@ -133,6 +138,8 @@ LAZY = {"sentence_transformers", "transformers", "torch", "openvino", "huggingfa
     "faiss",
     "yaml",
     "filelock",
+    "truststore",
+    "python_socks",
 }
 
 

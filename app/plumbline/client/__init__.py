@@ -1,7 +1,7 @@
-"""A client of a running service: samples judged over HTTP, one, many or as a job; with asyncio or without."""
+"""A client of a running service: evaluate one sample, many, or a job; with asyncio or without."""
 
 from plumbline.client.async_client import AsyncPlumbline
-from plumbline.client.connection import KEY_VARIABLE
+from plumbline.client.connection import KEY_VARIABLE, Timeouts
 from plumbline.client.failures import (
     AccessRefused,
     AnswerCut,
@@ -18,13 +18,11 @@ from plumbline.client.failures import (
     ServiceFailed,
     TimedOut,
 )
-from plumbline.client.job import AsyncJob
-from plumbline.client.job_events import JobEvent
+from plumbline.client.job import AsyncJob, JobEvent
 from plumbline.client.jobs import AsyncJobs
 from plumbline.client.retries import Retries
 from plumbline.client.row import Row
-from plumbline.client.sync_client import Plumbline
-from plumbline.client.sync_jobs import Job, Jobs
+from plumbline.client.sync_client import Job, Jobs, Plumbline
 
 __all__ = [
     "KEY_VARIABLE",
@@ -51,4 +49,5 @@ __all__ = [
     "Row",
     "ServiceFailed",
     "TimedOut",
+    "Timeouts",
 ]

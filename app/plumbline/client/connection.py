@@ -1,40 +1,93 @@
-"""Requests to one service: its address and key, the errors of the way, and what is tried again."""
+"""Requests to one service: its address and key, errors of the connection, and retries."""
 
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from typing import IO, Any, Final
+from typing import IO, Final, Protocol
+from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
-import httpx2
+import h11
 
-from plumbline.client.failures import AnswerCut, AnswerUnreadable, ClientClosed, ClientError, NotReached, TimedOut
-from plumbline.client.reading import failure_of
-from plumbline.client.retries import Patience, Retries
+from plumbline.client.failures import (
+    AnswerCut,
+    AnswerUnreadable,
+    ClientClosed,
+    ClientError,
+    NotReached,
+    TimedOut,
+    failure_of,
+)
+from plumbline.client.retries import Retries, RetryState
+from plumbline.ground.connections import ConnectFailed, ConnectionLimits, HttpConnections, HttpResponse
 from plumbline.ground.errors import ConfigurationError
+from plumbline.ground.proxies import DEFAULT_PORTS, find_proxy
 
 KEY_VARIABLE: Final = "PLUMBLINE_API_KEY"
 CONNECT_SECONDS: Final = 5.0
 JSON_HEADERS: Final[Mapping[str, str]] = {"content-type": "application/json"}
 _KEPT_CONNECTIONS: Final = 32
-# The service leaves idle connections after 5 s; one that is used at that moment would be cut.
+# The service closes idle connections after 5 s; one that is used at that moment would be cut.
 _KEPT_SECONDS: Final = 3.0
+_PART_BYTES: Final = 65_536
+# Characters that a path may hold as they are (RFC 3986), and what is escaped already.
+_PATH_CHARACTERS: Final = "/%:@!$&'()*+,;=~"
+
+
+class Timeouts(Protocol):
+    """Seconds to connect, and without a byte; an `httpx2.Timeout` has them, too."""
+
+    @property
+    def connect(self) -> float | None: ...
+
+    @property
+    def read(self) -> float | None: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """One request. A file in `files` is read from its beginning at each attempt.
+class FormFile:
+    """A form with one file, which is read from its beginning at each attempt."""
 
-    `is_repeatable`: whether it may arrive twice; otherwise it is sent again only when it has not left.
-    """
+    fields: Mapping[str, str]
+    name: str
+    file: IO[bytes]
+    boundary: str
+
+    def parts(self) -> Iterator[bytes]:
+        """Yield the form as multipart/form-data (RFC 7578), the file in pieces."""
+        start, end = self._around()
+        yield start
+        self.file.seek(0)
+        while piece := self.file.read(_PART_BYTES):
+            yield piece
+        yield end
+
+    def size(self) -> int:
+        """Return the bytes of all parts."""
+        start, end = self._around()
+        return len(start) + self.file.seek(0, os.SEEK_END) + len(end)
+
+    def _around(self) -> tuple[bytes, bytes]:
+        name = self.name.replace("\\", "\\\\").replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
+        fields = "".join(
+            f'--{self.boundary}\r\nContent-Disposition: form-data; name="{field}"\r\n\r\n{value}\r\n'
+            for field, value in self.fields.items()
+        )
+        file = f'--{self.boundary}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n'
+        start = f"{fields}{file}Content-Type: application/octet-stream\r\n\r\n"
+        return start.encode(), f"\r\n--{self.boundary}--\r\n".encode()
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSpec:
+    """One request. `is_repeatable`: it may arrive twice; otherwise it is sent again only when it has not left."""
 
     method: str
     path: str
     params: Mapping[str, str | int] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
-    content: bytes | None = None
-    data: Mapping[str, str] | None = None
-    files: Mapping[str, tuple[str, IO[bytes], str]] | None = None
+    content: bytes | FormFile = b""
     is_repeatable: bool = True
 
 
@@ -44,96 +97,112 @@ class Connection:
     Args:
         base_url: of the service, with the path under which a proxy has it, without `/v1`.
         api_key: None: that of the environment variable `PLUMBLINE_API_KEY`, none when that is empty.
-        timeout: seconds without a byte after which an answer is given up, or the whole choice.
-        transport: in place of the network.
+        timeout: seconds without a byte after which an answer is given up (5 at most to connect), or both.
 
     Raises:
-        ConfigurationError: the address is none, or the key cannot stand in a header.
+        ConfigurationError: the address or a proxy's is no URL, or the key cannot stand in a header.
     """
 
-    def __init__(
-        self,
-        base_url: str,
-        *,
-        api_key: str | None,
-        timeout: float | httpx2.Timeout,
-        retries: Retries,
-        transport: httpx2.AsyncBaseTransport | None,
-    ) -> None:
+    def __init__(self, base_url: str, *, api_key: str | None, timeout: float | Timeouts, retries: Retries) -> None:
         self.retries = retries
-        self._client = httpx2.AsyncClient(
-            base_url=_checked_url(base_url),
-            headers=_headers(api_key),
-            timeout=timeout if isinstance(timeout, httpx2.Timeout) else _timeout(timeout),
-            limits=httpx2.Limits(
-                max_connections=None,
-                max_keepalive_connections=_KEPT_CONNECTIONS,
-                keepalive_expiry=_KEPT_SECONDS,
-            ),
-            transport=transport,
-            follow_redirects=False,
+        url = _checked_url(base_url)
+        host, port = str(url.hostname), url.port or DEFAULT_PORTS[url.scheme]
+        proxy = find_proxy(url.scheme, host, port)
+        is_tls, is_tls_proxy = url.scheme == "https", proxy is not None and proxy.scheme == "https"
+        if isinstance(timeout, int | float):
+            connect_seconds: float | None = min(timeout, CONNECT_SECONDS)
+            read_seconds: float | None = timeout
+        else:
+            connect_seconds, read_seconds = timeout.connect, timeout.read
+        self._connections = HttpConnections(
+            host,
+            port,
+            limits=ConnectionLimits(connect_seconds, read_seconds, _KEPT_SECONDS, _KEPT_CONNECTIONS),
+            tls=_tls() if is_tls else None,
+            proxy=proxy,
+            proxy_tls=_tls() if is_tls_proxy else None,
         )
+        self._headers = {"host": url.netloc, "accept": "*/*", "user-agent": "plumbline", **_key_header(api_key)}
+        self._base, self._place = quote(url.path.rstrip("/"), safe=_PATH_CHARACTERS), url.netloc
+        if proxy is not None and not proxy.is_socks and not is_tls:
+            # Such a proxy is asked for the whole URL (RFC 9112, 3.2.2).
+            self._base = f"http://{url.netloc}{self._base}"
+            if proxy.authorization:
+                self._headers["proxy-authorization"] = proxy.authorization
+        self._is_closed = False
 
-    async def answer(self, ask: Ask) -> httpx2.Response:
-        """The whole answer, a success.
+    async def answer(self, spec: RequestSpec) -> bytes:
+        """Return the whole body of a success.
 
         Raises:
-            ClientError: what was in the way after the last attempt.
+            ClientError: the failure of the last attempt.
         """
-        patience = Patience(self.retries)
+        state = RetryState(self.retries)
         while True:
             try:
-                async with self.stream(ask) as response:
-                    with mapped_errors():
-                        await response.aread()
-                    return response
+                async with self.stream(spec) as response:
+                    return await self._read(response)
             except ClientError as failure:
-                if not ask.is_repeatable and not isinstance(failure, NotReached):
+                if not spec.is_repeatable and not isinstance(failure, NotReached):
                     raise
-                await patience.sleep_after(failure)
+                await state.sleep_after(failure)
 
     @asynccontextmanager
-    async def stream(self, ask: Ask) -> AsyncIterator[httpx2.Response]:
-        """A success whose body is still to be read, in one attempt.
+    async def stream(self, spec: RequestSpec) -> AsyncIterator[HttpResponse]:
+        """Send a request once and give the response of a success, whose body is still to be read.
 
         Raises:
-            ClientError: it was refused, or something was in the way; also while the body is read in `mapped_errors`.
+            ClientError: it was refused, or the connection failed; also while the body is read.
         """
-        if self._client.is_closed:
+        if self._is_closed:
             raise ClientClosed("the client is closed")
-        with mapped_errors():
-            response = await self._client.send(self._request(ask), stream=True)
-        try:
-            if not response.is_success:
-                with mapped_errors():
-                    await response.aread()
-                raise failure_of(response)
-            yield response
-        finally:
-            await response.aclose()
+        query = f"?{urlencode(spec.params)}" if spec.params else ""
+        content, headers = spec.content, {**self._headers, **spec.headers}
+        if isinstance(content, FormFile):
+            headers["content-type"] = f"multipart/form-data; boundary={content.boundary}"
+        body: Iterable[bytes] = content.parts() if isinstance(content, FormFile) else [content] if content else ()
+        if content or spec.method == "POST":
+            headers["content-length"] = str(content.size() if isinstance(content, FormFile) else len(content))
+        head = h11.Request(method=spec.method, target=f"{self._base}{spec.path}{query}", headers=list(headers.items()))
+        with self._mapped_errors():
+            async with self._connections.send(head, body) as response:
+                if response.headers.get("content-encoding", "identity") != "identity":
+                    raise AnswerUnreadable(f"the answer of {self._place} is compressed, which was not asked for")
+                if not 200 <= response.status < 300:  # noqa: PLR2004 - the successes of HTTP
+                    raise failure_of(response.status, response.headers, await self._read(response), spec.path)
+                yield response
 
     async def close(self) -> None:
-        """Closes the connections."""
-        await self._client.aclose()
+        """Close the connections."""
+        self._is_closed = True
+        self._connections.close()
 
-    def _request(self, ask: Ask) -> httpx2.Request:
-        sent: dict[str, Any] = {"content": ask.content, "data": ask.data, "files": ask.files}
-        given = {name: value for name, value in sent.items() if value is not None}
-        return self._client.build_request(
-            ask.method, ask.path, params=ask.params or None, headers=dict(ask.headers), **given
-        )
+    async def _read(self, response: HttpResponse) -> bytes:
+        with self._mapped_errors():
+            return b"".join([part async for part in response.body()])
+
+    @contextmanager
+    def _mapped_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except ConnectFailed as error:
+            raise NotReached(f"{self._place} cannot be reached: {error}") from error
+        except TimeoutError as error:
+            raise TimedOut(f"{self._place} did not answer in time") from error
+        except OSError as error:
+            raise AnswerCut(f"the connection to {self._place} ended before the answer did: {error}") from error
 
 
-async def lines_of(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
-    """The lines of a body as they come, without their ends; blank ones are left out.
+async def lines_of(response: HttpResponse) -> AsyncGenerator[bytes, None]:
+    """Yield the lines of a body as they come, without their ends; blank ones are left out.
 
     Raises:
         ClientError: the body was cut, also where only the end of the last line is missing.
     """
     rest: list[bytes] = []
-    with mapped_errors():
-        async for chunk in response.aiter_bytes():
-            first, *others = chunk.split(b"\n")
+    async with aclosing(response.body()) as parts:
+        async for part in parts:
+            first, *others = part.split(b"\n")
             rest.append(first)
             for other in others:
                 if line := b"".join(rest).strip():
@@ -143,34 +212,21 @@ async def lines_of(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
         raise AnswerCut("the answer ended within a line")
 
 
-@contextmanager
-def mapped_errors() -> Iterator[None]:
-    """Errors of the way as those of this client."""
+def _checked_url(base_url: str) -> SplitResult:
     try:
-        yield
-    except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
-        raise NotReached(f"{_place(error)} cannot be reached: {_reason(error)}") from error
-    except httpx2.TimeoutException as error:
-        raise TimedOut(f"{_place(error)} did not answer in time ({type(error).__name__})") from error
-    except httpx2.DecodingError as error:
-        raise AnswerUnreadable(f"the answer of {_place(error)} cannot be decompressed") from error
-    except (httpx2.TransportError, httpx2.StreamError) as error:
-        raise AnswerCut(f"the connection to {_place(error)} ended before the answer did: {_reason(error)}") from error
-
-
-def _checked_url(base_url: str) -> httpx2.URL:
-    try:
-        url = httpx2.URL(base_url)
-    except (httpx2.InvalidURL, TypeError):
+        url = urlsplit(base_url)
+        host, port = (url.hostname or "").encode("idna").decode("ascii"), url.port
+    except (ValueError, AttributeError, TypeError):
         raise ConfigurationError("base_url: not a URL; expected one like http://127.0.0.1:8000") from None
-    if url.scheme not in ("http", "https") or not url.host:
+    if url.scheme not in ("http", "https") or not host:
         raise ConfigurationError("base_url: expected http:// or https:// with a host, like http://127.0.0.1:8000")
-    if url.query or url.fragment or url.userinfo:
+    if url.query or url.fragment or "@" in url.netloc:
         raise ConfigurationError("base_url: expected no user, no query and no fragment")
-    return url
+    place = f"[{host}]" if ":" in host else host
+    return url._replace(netloc=place if port in (None, DEFAULT_PORTS[url.scheme]) else f"{place}:{port}")
 
 
-def _headers(api_key: str | None) -> dict[str, str]:
+def _key_header(api_key: str | None) -> dict[str, str]:
     key = (os.environ.get(KEY_VARIABLE, "") if api_key is None else api_key).strip()
     if not key:
         return {}
@@ -179,14 +235,8 @@ def _headers(api_key: str | None) -> dict[str, str]:
     return {"authorization": f"Bearer {key}"}
 
 
-def _timeout(seconds: float) -> httpx2.Timeout:
-    return httpx2.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
+def _tls() -> ssl.SSLContext:
+    # A part of a second of import that plain HTTP never pays.
+    import truststore  # noqa: PLC0415
 
-
-def _place(error: Exception) -> str:
-    request = getattr(error, "_request", None)
-    return str(request.url.netloc, "ascii") if isinstance(request, httpx2.Request) else "the service"
-
-
-def _reason(error: Exception) -> str:
-    return str(error) or type(error).__name__
+    return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -1,4 +1,4 @@
-"""What can go wrong for a caller of the service.
+"""The errors of the client, and how a response becomes one.
 
 PlumblineError
 └── ClientError
@@ -17,11 +17,23 @@ PlumblineError
         └── ServiceFailed       other 5xx: something failed on the service's side
 """
 
-from typing import Final
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from http.client import responses
+from typing import Final, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json, to_json
 
 from plumbline.ground.errors import PlumblineError
 from plumbline.schemas.jobs import JobInfo
 from plumbline.schemas.problem import INTERNAL, FieldProblem, Problem, RowProblem
+
+M = TypeVar("M", bound=BaseModel)
+_MOST_DETAIL_CHARACTERS: Final = 200
+_SECONDS: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,6})?")
 
 
 class ClientError(PlumblineError):
@@ -119,13 +131,68 @@ _BUSY: Final = frozenset({408, 429, 502, 503, 504})
 _REFUSED: Final[dict[int, type[Refused]]] = {401: AccessRefused, 403: AccessRefused, 404: NotThere, 409: NotNow}
 
 
-def refused(problem: Problem, *, retry_after: float | None = None) -> Refused:
-    """The error of a problem, by its status."""
-    if problem.status in _BUSY:
+def failure_of(status: int, headers: Mapping[str, str], body: bytes, path: str) -> Refused:
+    """Return the error of a response that is no success; names of headers are in lower case."""
+    retry_after = retry_after_seconds(headers.get("retry-after"))
+    try:
+        problem = parse_model(Problem, body).model_copy(update={"status": status})
+    except AnswerUnreadable:
+        is_redirect = status in range(300, 400) and "location" in headers
+        problem = Problem(
+            type="about:blank",
+            title=responses.get(status, "Unknown status"),
+            status=status,
+            detail="the answer leads to another address, and none is followed; give that one as base_url"
+            if is_redirect
+            else "the answer is not a problem of this service; something in between gave it",
+            instance=path,
+            request_id=headers.get("x-request-id"),
+        )
+    if status in _BUSY:
         return Busy(problem, retry_after=retry_after)
-    if problem.status >= INTERNAL.status:
+    if status >= INTERNAL.status:
         return ServiceFailed(problem)
-    return _REFUSED.get(problem.status, RequestRefused)(problem)
+    return _REFUSED.get(status, RequestRefused)(problem)
+
+
+def parse_model(model: type[M], content: bytes | str) -> M:
+    """Parse the JSON of a response as a model; fields that a newer service adds are left out.
+
+    Raises:
+        AnswerUnreadable: it is not of this kind.
+    """
+    try:
+        return model.model_validate_json(content)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False)
+    unknown = [each["loc"] for each in found if each["type"] == "extra_forbidden"]
+    if unknown and len(unknown) == len(found):
+        value = from_json(content)
+        for *parents, name in unknown:
+            place = value
+            for parent in parents:
+                place = place[parent]
+            del place[name]
+        return parse_model(model, to_json(value))
+    first = next(each for each in found if each["type"] != "extra_forbidden")
+    where = "".join(f"/{part}" for part in first["loc"])
+    detail = f"{where or '/'}: {first['msg']}"[:_MOST_DETAIL_CHARACTERS]
+    raise AnswerUnreadable(f"the answer is no {model.__name__} of this service: {detail}")
+
+
+def retry_after_seconds(header: str | None, *, now: datetime | None = None) -> float | None:
+    """Parse Retry-After (RFC 9110, 10.2.3): seconds from now, 0 or more; None if it is missing or unreadable."""
+    if header is None:
+        return None
+    if _SECONDS.fullmatch(header.strip()):
+        return float(header)
+    try:
+        date = parsedate_to_datetime(header)
+    except ValueError:
+        return None
+    # A date without a zone is in UTC, and datetime would take it for local time.
+    zoned = date if date.tzinfo else date.replace(tzinfo=UTC)
+    return max(0.0, (zoned - (now or datetime.now(UTC))).total_seconds())
 
 
 def _line(problem: Problem) -> str:

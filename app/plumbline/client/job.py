@@ -1,28 +1,44 @@
-"""One job of the service, from asyncio."""
+"""One job of the service, from asyncio: its state, events and results."""
 
 import asyncio
+import re
+import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
+from urllib.parse import parse_qs, quote, urlsplit
 
-from plumbline.client.connection import JSON_HEADERS, Ask, Connection
-from plumbline.client.failures import JobNotEnded, NotThere
-from plumbline.client.job_events import JobEvent, is_ended, job_events
-from plumbline.client.job_paths import fetched, job_path
-from plumbline.client.job_results import job_rows
-from plumbline.client.reading import read_model
-from plumbline.client.row import Row
+from plumbline.client.connection import JSON_HEADERS, Connection, RequestSpec, lines_of
+from plumbline.client.failures import AnswerCut, AnswerUnreadable, ClientError, JobNotEnded, NotThere, parse_model
+from plumbline.client.retries import RetryState
+from plumbline.client.row import Row, parse_line
+from plumbline.ground.connections import HttpResponse
+from plumbline.ground.errors import InvalidInput
 from plumbline.schemas.jobs import JobInfo, JobStatus, RetryRequest
 
 Action = Literal["pause", "resume", "cancel"]
 
+JOBS_PATH: Final = "/v1/jobs"
 DEFAULT_POLL_SECONDS: Final = 1.0
+_ENDED: Final = frozenset({"completed", "completed_with_errors", "cancelled", "failed"})
+# A stream of events that lasted so long was no failed attempt.
+_STOOD_SECONDS: Final = 10.0
+_STREAM: Final = "text/event-stream"
+_NO_CONTENT: Final = 204
+_NEXT_LINK: Final = re.compile(r'<([^>]*)>\s*;[^,]*\brel="?next"?')
+
+
+class JobEvent(NamedTuple):
+    """A state of the job; `id` is what `events(last_event_id=...)` takes."""
+
+    id: str
+    info: JobInfo
 
 
 class AsyncJob:
-    """A job. `info` is what was last told of it; every method that asks the service brings it up to date.
+    """A job. `info` is its last known state; every method that asks the service updates it.
 
-    Each method raises `NotThere` where the job is gone, and `ClientError` where the service was not reached or refused.
+    Each method raises `NotThere` if the job is gone, and `ClientError` if the service was not reached or refused.
     """
 
     def __init__(self, connection: Connection, info: JobInfo) -> None:
@@ -31,58 +47,76 @@ class AsyncJob:
 
     @property
     def id(self) -> str:
-        """By which `client.jobs.get` finds it again."""
+        """The id by which `client.jobs.get` finds it."""
         return self.info.id
 
     @property
     def status(self) -> JobStatus:
-        """As last told."""
+        """The last known status."""
         return self.info.status
 
     @property
     def is_ended(self) -> bool:
-        """Whether, as last told, nothing happens any more unless somebody asks for it."""
-        return is_ended(self.info)
+        """True if, by its last known state, nothing more happens without a request."""
+        return self.info.status in _ENDED
 
     async def refresh(self) -> JobInfo:
-        """What the service says now."""
-        return self._told(await fetched(self._connection, self.id))
+        """Fetch the state."""
+        return self._update(await fetch_job(self._connection, self.id))
 
     async def wait(self, *, timeout: float | None = None, poll_seconds: float | None = None) -> JobInfo:  # noqa: ASYNC109
-        """Waits until the job has ended, or the service itself has paused it (`info.problem` then says why).
+        """Wait until the job has ended, or the service itself has paused it (`info.problem` then says why).
 
-        How it ended is told, not raised: see `info.status` and `info.problem`.
+        A job that failed raises nothing: see `info.status` and `info.problem`.
 
         Args:
             timeout: seconds; None: as long as it takes.
-            poll_seconds: ask so often in place of listening to events.
+            poll_seconds: poll at this interval instead of listening to events.
 
         Raises:
-            JobNotEnded: not in that time; the job goes on.
+            JobNotEnded: not in that time; the job continues.
         """
         try:
             async with asyncio.timeout(timeout) as scope:
-                return await (self._listened() if poll_seconds is None else self._polled(poll_seconds))
+                return await (self._listen() if poll_seconds is None else self._poll(poll_seconds))
         except TimeoutError:
             if not scope.expired():
                 raise
-            message = (
-                f"job {self.id} is {self.status} after {timeout:g} seconds; it goes on, and can be waited for again"
-            )
+            message = f"job {self.id} is {self.status} after {timeout:g} seconds; it continues: wait again"
             raise JobNotEnded(message, self.info) from None
 
     async def events(self, *, last_event_id: str | None = None) -> AsyncGenerator[JobEvent, None]:
-        """Every change of state, and how far it is about once a second, until it has ended.
+        """Yield every change of state, and the progress about once a second, until the job has ended.
 
-        A connection that is cut is taken up again behind the last event.
+        A connection that is cut is opened again, and the events missed are replayed.
 
         Args:
-            last_event_id: begin behind this one, for a caller that was away; None: with the job as it is.
+            last_event_id: start after this event; None: with the current state.
         """
-        async with aclosing(job_events(self._connection, self.id, last_event_id)) as events:
-            async for event in events:
-                self._told(event.info)
-                yield event
+        retries, last = RetryState(self._connection.retries), last_event_id
+        while True:
+            since = time.monotonic()
+            try:
+                async with aclosing(self._events_of_connection(last)) as events:
+                    async for event in events:
+                        last = event.id or last
+                        retries.renew()
+                        self._update(event.info)
+                        yield event
+                        if self.is_ended:
+                            return
+                # A stream without an error ends when the end was sent before, the job is deleted, the service stops,
+                # or a proxy bounds its time.
+                await self.refresh()
+                if self.is_ended:
+                    yield JobEvent(last or "", self.info)
+                    return
+                raise AnswerCut(f"the events of job {self.id} ended before the job did")
+            except ClientError as failure:
+                if time.monotonic() - since > _STOOD_SECONDS:
+                    # A paused job sends nothing, and proxies end a quiet connection.
+                    retries.renew()
+                await retries.sleep_after(failure)
 
     def results(
         self,
@@ -92,78 +126,186 @@ class AsyncJob:
         follow: bool = True,
         poll_seconds: float = DEFAULT_POLL_SECONDS,
     ) -> AsyncGenerator[Row[None], None]:
-        """The rows in the order of the file; of a job that runs, each once it and all before it are done.
+        """Yield the rows in the order of the file; of a running job, each when it and all before it are done.
 
         Args:
-            after: begin behind this row, counted from 0; None: with the first.
-            page_size: rows of one request.
+            after: start after this row, counted from 0; None: with the first.
+            page_size: rows per request.
             follow: wait for rows that are not done yet, until the job has ended; else stop there.
-            poll_seconds: how often is asked whether there are more.
+            poll_seconds: interval at which new rows are looked for.
+
+        Raises:
+            InvalidInput: at once: a page of no rows.
+            ClientError: while iterating: the service was not reached any more, or refused.
         """
-        return job_rows(
-            self._connection, self.id, after=after, page_size=page_size, poll_seconds=poll_seconds if follow else None
-        )
+        if page_size < 1:
+            raise InvalidInput(f"page_size is {page_size}; expected 1 or more")
+        pages = _Pages(self._connection, self.id, -1 if after is None else after, page_size)
+        return pages.rows(poll_seconds if follow else None)
 
     async def pause(self) -> JobInfo:
-        """Rows under way are finished, no more are begun. `NotNow` where the job has ended."""
+        """Pause: rows in progress are finished, no more are started. `NotNow` if the job has ended."""
         return await self._act("pause")
 
     async def resume(self) -> JobInfo:
-        """Goes on after a pause. `NotNow` where it is not paused."""
+        """Resume a paused job. `NotNow` if it is not paused."""
         return await self._act("resume")
 
     async def cancel(self) -> JobInfo:
-        """Ends it; results that are there stay. `NotNow` where it has ended otherwise."""
+        """Cancel it; results that exist stay. `NotNow` if it has ended otherwise."""
         return await self._act("cancel")
 
     async def retry(self, select: Literal["failed", "degraded"]) -> JobInfo:
-        """Scores some rows again: those without a score, or those that fell to a lower tier.
+        """Score some rows again: those without a score, or those that fell back to a lower tier.
 
-        `NotNow` where the job has not ended, or has no such row. Where the answer is lost it may have begun: `refresh`.
+        `NotNow` if the job has not ended, or has no such row. If the answer is lost it may have started: `refresh`.
         """
         body = RetryRequest(select=select).model_dump_json().encode()
-        path = f"{job_path(self.id)}/retry"
+        path = f"{_job_path(self.id)}/retry"
         # The second time the job runs already, and that is refused.
-        ask = Ask("POST", path, headers=JSON_HEADERS, content=body, is_repeatable=False)
-        return self._told(read_model(JobInfo, (await self._connection.answer(ask)).content))
+        spec = RequestSpec("POST", path, headers=JSON_HEADERS, content=body, is_repeatable=False)
+        return self._update(parse_model(JobInfo, await self._connection.answer(spec)))
 
     async def delete(self) -> None:
-        """Ends it if it runs, and has the service forget its rows and results; one that is gone already is fine."""
+        """Cancel it if it runs, and delete its rows and results; idempotent."""
         try:
-            await self._connection.answer(Ask("DELETE", job_path(self.id)))
+            await self._connection.answer(RequestSpec("DELETE", _job_path(self.id)))
         except NotThere as gone:
             # Of a request whose answer was lost, the repetition finds nothing left.
             if not gone.is_ours:
                 raise
 
     async def report(self, *, format: Literal["html", "json"] = "html", lang: Literal["en", "zh"] = "en") -> bytes:  # noqa: A002
-        """The report over all rows, in one file."""
-        ask = Ask("GET", f"{job_path(self.id)}/report", params={"format": format, "lang": lang})
-        return (await self._connection.answer(ask)).content
+        """Return the report over all rows, in one file."""
+        spec = RequestSpec("GET", f"{_job_path(self.id)}/report", params={"format": format, "lang": lang})
+        return await self._connection.answer(spec)
 
     async def _act(self, action: Action) -> JobInfo:
-        # May be repeated: what a job is already, it stays.
-        ask = Ask("POST", f"{job_path(self.id)}/{action}")
-        return self._told(read_model(JobInfo, (await self._connection.answer(ask)).content))
+        # Idempotent: a paused job stays paused.
+        spec = RequestSpec("POST", f"{_job_path(self.id)}/{action}")
+        return self._update(parse_model(JobInfo, await self._connection.answer(spec)))
 
-    async def _listened(self) -> JobInfo:
-        if not _is_settled(self.info):
+    async def _listen(self) -> JobInfo:
+        if not self._is_settled:
             async with aclosing(self.events()) as events:
-                async for event in events:
-                    if _is_settled(event.info):
+                async for _ in events:
+                    if self._is_settled:
                         break
         return self.info
 
-    async def _polled(self, seconds: float) -> JobInfo:
+    async def _poll(self, seconds: float) -> JobInfo:
+        await self.refresh()
         # The job changes elsewhere: there is nothing here to wait on.
-        while not _is_settled(await self.refresh()):  # noqa: ASYNC110
+        while not self._is_settled:
             await asyncio.sleep(seconds)
+            await self.refresh()
         return self.info
 
-    def _told(self, info: JobInfo) -> JobInfo:
+    @property
+    def _is_settled(self) -> bool:
+        return self.is_ended or (self.info.status == "paused" and self.info.problem is not None)
+
+    async def _events_of_connection(self, last: str | None) -> AsyncGenerator[JobEvent, None]:
+        headers = {"accept": _STREAM, "cache-control": "no-store", **({} if last is None else {"last-event-id": last})}
+        spec = RequestSpec("GET", f"{_job_path(self.id)}/events", headers=headers)
+        async with self._connection.stream(spec) as response:
+            # The answer to a reader who has seen the end.
+            if response.status == _NO_CONTENT:
+                return
+            if not response.headers.get("content-type", "").startswith(_STREAM):
+                raise AnswerUnreadable("the answer is no stream of events; is base_url that of the service?")
+            async with aclosing(_server_sent_events(response)) as events:
+                async for kind, event_id, data in events:
+                    if kind == "job":
+                        yield JobEvent(event_id, parse_model(JobInfo, data))
+
+    def _update(self, info: JobInfo) -> JobInfo:
         self.info = info
         return info
 
 
-def _is_settled(info: JobInfo) -> bool:
-    return is_ended(info) or (info.status == "paused" and info.problem is not None)
+async def fetch_job(connection: Connection, job_id: str) -> JobInfo:
+    """Fetch the state of a job.
+
+    Raises:
+        NotThere: there is none of this id, or it is another caller's.
+        ClientError: the service was not reached or refused.
+    """
+    return parse_model(JobInfo, await connection.answer(RequestSpec("GET", _job_path(job_id))))
+
+
+def _job_path(job_id: str) -> str:
+    return f"{JOBS_PATH}/{quote(job_id, safe='')}"
+
+
+async def _server_sent_events(response: HttpResponse) -> AsyncGenerator[tuple[str, str, str], None]:
+    """Yield event type, last event id and data, as the HTML standard has server-sent events (section 9.2.6)."""
+    kind, event_id, data, rest, is_within_crlf = "", "", list[str](), b"", False
+    async with aclosing(response.body()) as parts:
+        async for part in parts:
+            # A line ends with LF, CR or both, which may come apart.
+            text = part.removeprefix(b"\n") if is_within_crlf else part
+            is_within_crlf = text.endswith(b"\r")
+            *lines, rest = (rest + text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")).split(b"\n")
+            for each in lines:
+                line = each.decode("utf-8", "replace").removeprefix("\ufeff")
+                if not line:
+                    if data:
+                        yield kind or "message", event_id, "\n".join(data)
+                    kind, data = "", []
+                    continue
+                name, _, value = line.partition(":")
+                value = value.removeprefix(" ")
+                if name == "data":
+                    data.append(value)
+                elif name == "event":
+                    kind = value
+                elif name == "id" and "\0" not in value:
+                    event_id = value
+
+
+class _Pages:
+    """The results of a job, page by page. `_last` is the row last yielded, -1 before the first."""
+
+    def __init__(self, connection: Connection, job_id: str, last: int, page_size: int) -> None:
+        self._connection = connection
+        self._path = f"{_job_path(job_id)}/results"
+        self._last = last
+        self._params: dict[str, str | int] = {"limit": page_size}
+        self._has_next = True
+
+    async def rows(self, poll_seconds: float | None) -> AsyncGenerator[Row[None], None]:
+        retries = RetryState(self._connection.retries)
+        while self._has_next:
+            before = self._last
+            try:
+                async with aclosing(self._page()) as page:
+                    async for row in page:
+                        retries.renew()
+                        yield row
+            except ClientError as failure:
+                # What came before the cut is not asked for again.
+                await retries.sleep_after(failure)
+                self._has_next = True
+                continue
+            retries.renew()
+            if self._has_next and self._last == before:
+                if poll_seconds is None:
+                    return
+                await asyncio.sleep(poll_seconds)
+
+    async def _page(self) -> AsyncGenerator[Row[None], None]:
+        params = {**self._params, **({} if self._last < 0 else {"after": self._last})}
+        async with self._connection.stream(RequestSpec("GET", self._path, params=params)) as response:
+            # The address of the next page is ours, wherever the link leads; its limit is the service's.
+            link = _NEXT_LINK.search(response.headers.get("link", ""))
+            self._has_next = link is not None
+            if link is not None and (limit := parse_qs(urlsplit(link[1]).query).get("limit")):
+                self._params["limit"] = limit[-1]
+            async with aclosing(lines_of(response)) as lines:
+                async for line in lines:
+                    wire = parse_line(line)
+                    if wire.row <= self._last:
+                        raise AnswerUnreadable("the rows of the answer are not in the order of the file")
+                    self._last = wire.row
+                    yield Row(wire.row, wire.custom_id, None, wire.result_json, wire.problem_json, wire.line)

@@ -1,22 +1,28 @@
-"""Jobs of the service, from asyncio."""
+"""The jobs of the service, from asyncio, and the files of rows that are submitted."""
 
 import os
 import re
+import tempfile
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Final
+from pathlib import Path
+from typing import IO, Any, Final
+from urllib.parse import parse_qsl, urlsplit
 
-import httpx2
+from pydantic import BaseModel
 
-from plumbline.client.connection import Ask, Connection
-from plumbline.client.job import AsyncJob
-from plumbline.client.job_paths import JOBS_PATH, fetched
-from plumbline.client.reading import read_model
-from plumbline.client.samples import AnyOptions, body_of, checked_options, validated
-from plumbline.client.uploads import AnyRow, Upload, opened, spooled, write_async_rows, write_rows
+from plumbline.client.connection import Connection, FormFile, RequestSpec
+from plumbline.client.failures import parse_model
+from plumbline.client.job import JOBS_PATH, AsyncJob, fetch_job
+from plumbline.client.samples import AnyOptions, check_options, encode_json, encode_model, sample_fields, validate
 from plumbline.ground.errors import InvalidInput
+from plumbline.judging.text.sample import Sample
+from plumbline.rows.records.data_file import parse_row_format
+from plumbline.rows.records.record import Record
 from plumbline.schemas.jobs import JobChoices, JobInfo, JobList
+
+AnyRow = Mapping[str, Any] | BaseModel | Sample | Record
 
 _PAGE: Final = 100
 _KEY: Final = re.compile(r"[!-~]{1,200}")
@@ -39,15 +45,15 @@ class AsyncJobs:
         format: str | None = None,  # noqa: A002
         idempotency_key: str | None = None,
     ) -> AsyncJob:
-        """Hands rows to the service, which has them on disk when this returns.
+        """Submit rows; the service has them on disk when this returns.
 
         Args:
             source: path of a JSONL, JSON, CSV, TSV or Parquet file, sent as it is; or rows, which pass through a
                 temporary file. Neither is ever whole in memory.
-            options: for each row, as of a single evaluation.
+            options: for each row, as for a single evaluation.
             name: of the job, for people.
-            columns: name of a known form of rows; None: found from the names of the columns.
-            max_cost: what the job may spend before it pauses.
+            columns: name of a known row format; None: detected from the names of the columns.
+            max_cost: budget at which the job pauses.
             format: of the file; None: by its suffix.
             idempotency_key: 1 to 200 visible ASCII characters; the same key with the same rows is the same job. None:
                 a new one, so that a lost answer makes no second job.
@@ -75,7 +81,7 @@ class AsyncJobs:
         max_cost: float | None,
         idempotency_key: str | None,
     ) -> Iterator["Submission"]:
-        """A job on its way; its files are closed when the context ends.
+        """Prepare a job; its files are closed when the context ends.
 
         Raises:
             InvalidInput: a choice that does not validate, or a key that is none.
@@ -85,75 +91,97 @@ class AsyncJobs:
             yield Submission(self._connection, files, choices, _checked_key(idempotency_key))
 
     async def get(self, job_id: str) -> AsyncJob:
-        """The job of this id.
+        """Fetch the job of this id.
 
         Raises:
             NotThere: there is none, or it is another caller's.
             ClientError: the service was not reached or refused.
         """
-        return self._job(await fetched(self._connection, job_id))
+        return self._job(await fetch_job(self._connection, job_id))
 
     async def list(self, *, limit: int | None = None) -> AsyncGenerator[AsyncJob, None]:
-        """The caller's jobs, newest first; `limit`: so many at most."""
-        left, page = limit, Ask("GET", JOBS_PATH, params={"limit": _PAGE if limit is None else min(limit, _PAGE)})
+        """Yield the caller's jobs, newest first, at most `limit`."""
+        left, page = (
+            limit,
+            RequestSpec("GET", JOBS_PATH, params={"limit": _PAGE if limit is None else min(limit, _PAGE)}),
+        )
         while left is None or left > 0:
-            found = read_model(JobList, (await self._connection.answer(page)).content)
+            found = parse_model(JobList, await self._connection.answer(page))
             for info in found.jobs[:left]:
                 yield self._job(info)
             left = None if left is None else left - len(found.jobs)
             if found.next is None:
                 return
-            page = Ask("GET", JOBS_PATH, params=dict(httpx2.URL(found.next).params))
+            page = RequestSpec("GET", JOBS_PATH, params=dict(parse_qsl(urlsplit(found.next).query)))
 
     def _job(self, info: JobInfo) -> AsyncJob:
         return AsyncJob(self._connection, info)
 
 
 class Submission:
-    """Rows on their way to a job: `add` or `add_async` once, then `send`."""
+    """A job before it is submitted: `add` or `add_async` once, then `send`."""
 
     def __init__(self, connection: Connection, files: ExitStack, choices: bytes, key: str) -> None:
         self._connection = connection
         self._files = files
         self._choices = choices
         self._key = key
-        self._upload: Upload | None = None
+        self._name, self._format = "rows.jsonl", "jsonl"
+        self._file: IO[bytes] | None = None
 
     def add(self, source: str | os.PathLike[str] | Iterable[AnyRow], form: str | None) -> None:
-        """A file by its path, or rows."""
-        if isinstance(source, str | os.PathLike):
-            self._upload = self._files.enter_context(opened(source, form))
-        else:
-            self._upload = self._files.enter_context(spooled())
-            write_rows(self._upload, source)
+        """Add a file by its path, or rows."""
+        if not isinstance(source, str | os.PathLike):
+            file = self._spool()
+            for number, row in enumerate(source):
+                _write_row(file, number, row)
+            # The announced length is that of the file on disk.
+            file.flush()
+            return
+        path = Path(source)
+        self._name, self._format = path.name, parse_row_format(path, form)
+        try:
+            self._file = self._files.enter_context(path.open("rb"))
+        except OSError as error:
+            raise InvalidInput(f"cannot be opened: {error.strerror}", place=path.name) from None
 
     async def add_async(self, rows: AsyncIterable[AnyRow]) -> None:
-        """Rows that come by and by."""
-        self._upload = self._files.enter_context(spooled())
-        await write_async_rows(self._upload, rows)
+        """Add rows from an async iterable."""
+        file, number = self._spool(), 0
+        async for row in rows:
+            _write_row(file, number, row)
+            number += 1
+        file.flush()
 
     async def send(self) -> AsyncJob:
-        """Submits what was added, again under the same key where that may help."""
-        assert self._upload is not None  # noqa: S101
-        name, file, form = self._upload
-        ask = Ask(
-            "POST",
-            JOBS_PATH,
-            # One boundary for all attempts: the repeated request is the first one to the byte.
-            headers={
-                "idempotency-key": self._key,
-                "content-type": f"multipart/form-data; boundary={uuid.uuid4().hex}",
-            },
-            data={"choices": self._choices.decode(), "format": form},
-            files={"file": (name, file, "application/octet-stream")},
-        )
-        return AsyncJob(self._connection, read_model(JobInfo, (await self._connection.answer(ask)).content))
+        """Submit what was added; retries have the same idempotency key."""
+        if self._file is None:
+            raise InvalidInput("nothing was added to the job")
+        fields = {"choices": self._choices.decode(), "format": self._format}
+        # One boundary for all attempts: the repeated request is the first one to the byte.
+        form = FormFile(fields, self._name, self._file, uuid.uuid4().hex)
+        spec = RequestSpec("POST", JOBS_PATH, headers={"idempotency-key": self._key}, content=form)
+        return AsyncJob(self._connection, parse_model(JobInfo, await self._connection.answer(spec)))
+
+    def _spool(self) -> IO[bytes]:
+        self._file = self._files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+        return self._file
+
+
+def _write_row(file: IO[bytes], number: int, row: object) -> None:
+    value = sample_fields(row)
+    if not isinstance(value, Mapping):
+        raise InvalidInput("expected a mapping or a sample", place=f"row {number}")
+    try:
+        file.write(encode_json(value) + b"\n")
+    except InvalidInput as error:
+        raise InvalidInput(error.detail, place=f"row {number}") from None
 
 
 def _choices(options: AnyOptions, *, name: str | None, columns: str | None, max_cost: float | None) -> bytes:
     given = {"name": name, "columns": columns, "max_cost": max_cost}
     fields = {field: value for field, value in given.items() if value is not None}
-    return body_of(validated(JobChoices, {"options": checked_options(options), **fields}))
+    return encode_model(validate(JobChoices, {"options": check_options(options), **fields}))
 
 
 def _checked_key(key: str | None) -> str:

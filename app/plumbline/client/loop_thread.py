@@ -1,4 +1,7 @@
-"""An event loop on a thread of its own, for callers that have none or are on one already."""
+"""An event loop on a background thread, for callers without one and for those inside a running one.
+
+anyio's portal would do the half of it that is not `iterate`; the base install does without anyio.
+"""
 
 import asyncio
 import queue
@@ -9,18 +12,18 @@ from concurrent.futures import CancelledError
 from contextlib import aclosing
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from plumbline.client.chunks import End
+from plumbline.client.batches import End
 from plumbline.client.failures import ClientClosed
 
 T = TypeVar("T")
 S = TypeVar("S")
 
-# Items fetched before they are asked for: a hop between threads for each would cost more than the rest.
+# Items fetched ahead: a switch of threads for each would cost more than all else.
 _AHEAD: Final = 32
 
 
 class LoopThread:
-    """Runs coroutines for other threads; the thread does not keep the process alive."""
+    """Run coroutines for other threads; a daemon thread."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -30,11 +33,11 @@ class LoopThread:
 
     @property
     def is_open(self) -> bool:
-        """Whether it runs coroutines still."""
+        """True until it is closed."""
         return self._finalizer.alive
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """What the coroutine returns; it is cancelled when the caller is interrupted.
+        """Run a coroutine and return its result; it is cancelled when the caller is interrupted.
 
         Raises:
             ClientClosed: the client is closed.
@@ -54,9 +57,9 @@ class LoopThread:
     def iterate(
         self, items: Callable[[], AsyncGenerator[T, None]], *, feed: "Feed[Any] | None" = None
     ) -> Generator[T, None, None]:
-        """The items, made on the loop at most a few ahead; what makes them has ended when this is closed.
+        """Yield the items, produced on the loop at most a few ahead; closing this ends their producer.
 
-        `feed` is drawn from on the thread that iterates, when the loop has nothing to give.
+        `feed` is read on the thread that iterates, while it waits for the loop.
         """
         box = _Box[T](self._loop, feed)
         task = self.run(_started(lambda: box.fill(items)))
@@ -67,7 +70,7 @@ class LoopThread:
                 self.run(_ended(task))
 
     def close(self) -> None:
-        """Ends the loop and what runs on it; called again it does nothing."""
+        """Stop the loop and what runs on it; idempotent."""
         self._finalizer()
 
 
@@ -76,14 +79,14 @@ class _Over(NamedTuple):
 
 
 class _Wanted(NamedTuple):
-    """The loop waits for items of the feed."""
+    """A request of the loop for items of the feed."""
 
 
 class Feed(Generic[S]):
-    """An iterator of the caller's, drawn from on the caller's thread: a database cursor for one bears no other.
+    """An iterator that is read on the caller's thread: a database cursor, for one, allows no other.
 
     Args:
-        at_once: items handed over together.
+        at_once: items passed to the loop together.
     """
 
     def __init__(self, items: Iterator[S], *, at_once: int) -> None:
@@ -95,14 +98,14 @@ class Feed(Generic[S]):
         self.ask: Callable[[], None] = lambda: None
 
     async def next(self) -> S | End:
-        """The next item; on the loop."""
+        """Return the next item; called on the loop."""
         if not self._buffer:
             self.ask()
             self._buffer = (await self._given.get())[::-1]
         return self._buffer.pop()
 
     def draw(self, loop: asyncio.AbstractEventLoop) -> bool:
-        """Draws one item, on the caller's thread; true when so many are there that they were handed over."""
+        """Read one item, on the caller's thread; return True if a full group was passed to the loop."""
         item = next(self._items, End())
         self._drawn.append(item)
         is_enough = isinstance(item, End) or len(self._drawn) == self._at_once
@@ -113,7 +116,7 @@ class Feed(Generic[S]):
 
 
 class _Box(Generic[T]):
-    """Between the loop, which fills it, and the thread that takes from it."""
+    """A bounded queue from the loop to the iterating thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, feed: Feed[Any] | None) -> None:
         self._loop = loop
@@ -124,7 +127,7 @@ class _Box(Generic[T]):
             feed.ask = lambda: self._came.put(_Wanted())
 
     async def fill(self, items: Callable[[], AsyncGenerator[T, None]]) -> None:
-        """Puts the items in, as room is made."""
+        """Put the items in, with backpressure."""
         try:
             async with aclosing(items()) as made:
                 async for item in made:
@@ -139,7 +142,7 @@ class _Box(Generic[T]):
             self._came.put(_Over(None))
 
     def items(self) -> Iterator[T]:
-        """The items, on the taking thread."""
+        """Yield the items, on the iterating thread."""
         is_wanted = False
         while True:
             try:

@@ -1,4 +1,4 @@
-"""What is tried again, how often, and after how long."""
+"""Retries: of which failures, how many, and after what wait."""
 
 import asyncio
 import random
@@ -32,8 +32,8 @@ class Retries:
     jitter: Callable[[float], float] = field(default=lambda longest: random.uniform(0.0, longest))  # noqa: S311
 
 
-class Patience:
-    """What is left of it for one request."""
+class RetryState:
+    """The attempts and waits of one request so far."""
 
     def __init__(self, retries: Retries) -> None:
         self._retries = retries

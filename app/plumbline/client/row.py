@@ -1,4 +1,4 @@
-"""One row of an answer: kept as the JSON that came, read when asked for."""
+"""One row of a response, parsed lazily from the JSON that came."""
 
 import json
 from dataclasses import dataclass
@@ -7,8 +7,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
-from plumbline.client.failures import AnswerUnreadable
-from plumbline.client.reading import read_model
+from plumbline.client.failures import AnswerUnreadable, parse_model
 from plumbline.schemas.evaluation import EvaluationResult
 from plumbline.schemas.problem import RowProblem
 
@@ -18,11 +17,11 @@ _NOTHING = msgspec.Raw()
 
 @dataclass(frozen=True)
 class Row(Generic[S]):
-    """A sample and what became of it: one of `result_json` and `problem_json` is there.
+    """A sample with its result or problem: one of `result_json` and `problem_json` is there.
 
     `index` counts from 0: among the samples of `evaluate_many` in the order in which they were read, of a job among the
-    rows of its file. `sample` is what the caller gave, None for a job's. `line`: of a job's file, where the row could
-    not be read.
+    rows of its file. `sample` is the caller's object, None for a job. `line`: of a job's file, if the row could not
+    be read.
     """
 
     index: int
@@ -34,27 +33,27 @@ class Row(Generic[S]):
 
     @cached_property
     def result(self) -> EvaluationResult | None:
-        """The result, as of a single evaluation; None where there is a `problem`."""
+        """The result, as of a single evaluation; None if there is a `problem`."""
         found = self.result_json
-        return None if found is None else read_model(EvaluationResult, found)
+        return None if found is None else parse_model(EvaluationResult, found)
 
     @cached_property
     def problem(self) -> RowProblem | None:
-        """Why there is no result; None where there is one."""
+        """The reason that there is no result; None if there is one."""
         found = self.problem_json
-        return None if found is None else read_model(RowProblem, found)
+        return None if found is None else parse_model(RowProblem, found)
 
     @cached_property
     def raw(self) -> dict[str, Any]:
-        """The result or the problem as plain JSON values; costs less than the models."""
+        """The result or the problem as plain JSON values; cheaper than the models."""
         return cast("dict[str, Any]", json.loads(self.result_json or self.problem_json or b"{}"))
 
     def to_line(self, *, row: int | None = None, line: int | None = None) -> bytes:
-        """The row as files of results have it (`schemas.rows`): JSON in UTF-8, the end of the line not included.
+        """Encode the row as a line of a result file (`schemas.rows`), without the line end.
 
         Args:
             row: its position in a file, in place of `index`.
-            line: where it begins there; said of rows without a result alone.
+            line: where it begins there; only in rows without a result.
         """
         place = self.index if row is None else row
         name = msgspec.json.encode(str(place) if self.custom_id is None and self.result_json else self.custom_id)
@@ -78,25 +77,25 @@ class WireRow(msgspec.Struct):
 
     @property
     def is_summary(self) -> bool:
-        """Whether it is the last line of a batch."""
+        """True for the last line of a batch."""
         return bool(bytes(self.summary))
 
     @property
     def result_json(self) -> bytes | None:
-        """The result as it came."""
+        """The result as JSON; None if there is none."""
         return bytes(self.result) or None
 
     @property
     def problem_json(self) -> bytes | None:
-        """The problem as it came."""
+        """The problem as JSON; None if there is none."""
         return bytes(self.error) or None
 
 
 _DECODER = msgspec.json.Decoder(WireRow)
 
 
-def read_line(line: bytes) -> WireRow:
-    """One line of an answer.
+def parse_line(line: bytes) -> WireRow:
+    """Parse one line of a response.
 
     Raises:
         AnswerUnreadable: it is no row and no summary.

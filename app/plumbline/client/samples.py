@@ -1,8 +1,8 @@
-"""Samples as callers have them, and as they are sent."""
+"""Samples and options of callers, checked and encoded as the service takes them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Literal, TypedDict, TypeVar
 
 import msgspec
 from pydantic import BaseModel, ValidationError
@@ -12,7 +12,7 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.judging.text.sample import Sample
 from plumbline.rows.records.record import Record
 from plumbline.schemas.batch import BatchSample
-from plumbline.schemas.evaluation import EvaluationOptions, EvaluationRequest
+from plumbline.schemas.evaluation import EvaluationOptions, EvaluationRequest, TierName
 from plumbline.schemas.problem import VALIDATION, RowProblem
 
 AnySample = BatchSample | Sample | Record | Mapping[str, Any]
@@ -21,11 +21,26 @@ S = TypeVar("S", bound=AnySample)
 M = TypeVar("M", bound=BaseModel)
 
 _ENCODER: Final = msgspec.json.Encoder()
+_MOST_DETAIL_CHARACTERS: Final = 200
+
+
+class OptionFields(TypedDict, total=False):
+    """The fields of `EvaluationOptions` as keyword arguments."""
+
+    tiers: list[TierName] | None
+    threshold: float | None
+    deadline_seconds: float | None
+    judges: list[str] | None
+    samples: int
+    escalation: str | None
+    cache: Literal["use", "bypass"]
+    max_cost: float | None
+    offset_unit: Literal["code_point", "utf16"]
 
 
 @dataclass(frozen=True, slots=True)
-class Sent(Generic[S]):
-    """A sample under its number, as it is sent; `body` is None where it cannot be, and `problem` says why."""
+class EncodedSample(Generic[S]):
+    """A sample with its number, as JSON; `body` is None if it has none, and `problem` says why."""
 
     index: int
     sample: S
@@ -34,20 +49,20 @@ class Sent(Generic[S]):
     problem: RowProblem | None
 
 
-def to_send(index: int, sample: S) -> Sent[S]:
-    """The sample as JSON. Whether it is a good one is the service's to say."""
-    value = sample_value(sample)
+def encode_sample(index: int, sample: S) -> EncodedSample[S]:
+    """Encode a sample as JSON; the service validates it."""
+    value = sample_fields(sample)
     name = value.get("custom_id") if isinstance(value, Mapping) else None
     custom_id = name if isinstance(name, str) else None
     try:
-        return Sent(index, sample, custom_id, json_bytes(value), None)
+        return EncodedSample(index, sample, custom_id, encode_json(value), None)
     except InvalidInput as error:
         problem = RowProblem(type=VALIDATION.urn, title=VALIDATION.title, status=VALIDATION.status, detail=error.detail)
-        return Sent(index, sample, None, None, problem)
+        return EncodedSample(index, sample, None, None, problem)
 
 
-def sample_value(sample: object) -> Any:
-    """The sample as a mapping of the wire's fields; what is no sample stays what it is."""
+def sample_fields(sample: object) -> Any:
+    """Return the fields of the wire format; anything that is no sample is returned unchanged."""
     if isinstance(sample, Record):
         return {"custom_id": sample.custom_id, **_texts(sample.sample)}
     if isinstance(sample, Sample):
@@ -57,8 +72,8 @@ def sample_value(sample: object) -> Any:
     return dict(sample) if isinstance(sample, Mapping) else sample
 
 
-def json_bytes(value: object) -> bytes:
-    """JSON in UTF-8.
+def encode_json(value: object) -> bytes:
+    """Encode a value as JSON in UTF-8.
 
     Raises:
         InvalidInput: a part of the value has no JSON, or a text no UTF-8.
@@ -68,11 +83,11 @@ def json_bytes(value: object) -> bytes:
     except UnicodeEncodeError:
         raise InvalidInput("a text holds half a character (a lone surrogate); expected Unicode text") from None
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise InvalidInput(f"it cannot be written as JSON: {_shortened(str(error))}") from None
+        raise InvalidInput(f"it cannot be written as JSON: {str(error)[:_MOST_DETAIL_CHARACTERS]}") from None
 
 
 def evaluation_request(fields: Mapping[str, Any], options: AnyOptions) -> EvaluationRequest:
-    """One sample with its options.
+    """Build the request for one sample.
 
     Raises:
         InvalidInput: naming each field that does not validate.
@@ -81,20 +96,20 @@ def evaluation_request(fields: Mapping[str, Any], options: AnyOptions) -> Evalua
     contexts = given.get("contexts")
     if isinstance(contexts, Iterable) and not isinstance(contexts, str | bytes | Mapping):
         given["contexts"] = list(contexts)
-    return validated(EvaluationRequest, given)
+    return validate(EvaluationRequest, given)
 
 
-def checked_options(options: AnyOptions) -> EvaluationOptions:
-    """The options of a caller.
+def check_options(options: AnyOptions) -> EvaluationOptions:
+    """Validate the options of a caller.
 
     Raises:
         InvalidInput: naming each field that does not validate.
     """
-    return options if isinstance(options, EvaluationOptions) else validated(EvaluationOptions, dict(options or {}))
+    return options if isinstance(options, EvaluationOptions) else validate(EvaluationOptions, dict(options or {}))
 
 
-def body_of(model: BaseModel) -> bytes:
-    """The fields that were set, as JSON.
+def encode_model(model: BaseModel) -> bytes:
+    """Encode the fields that were set as JSON.
 
     Raises:
         InvalidInput: a text that UTF-8 cannot hold.
@@ -105,8 +120,8 @@ def body_of(model: BaseModel) -> bytes:
         raise InvalidInput("a text holds half a character (a lone surrogate); expected Unicode text") from None
 
 
-def validated(model: type[M], fields: Mapping[str, Any]) -> M:
-    """The fields as the model.
+def validate(model: type[M], fields: Mapping[str, Any]) -> M:
+    """Build a model.
 
     Raises:
         InvalidInput: naming each field that does not validate.
@@ -127,7 +142,3 @@ def _set_options(options: AnyOptions) -> dict[str, Any]:
 def _texts(sample: Sample) -> dict[str, Any]:
     texts = {"question": sample.question, "contexts": sample.contexts, "answer": sample.answer}
     return texts if sample.reference is None else {**texts, "reference": sample.reference}
-
-
-def _shortened(text: str, *, most: int = 200) -> str:
-    return text if len(text) <= most else f"{text[:most]}..."

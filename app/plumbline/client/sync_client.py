@@ -1,27 +1,29 @@
-"""The client for code without asyncio: the same surface, on an event loop in a thread of its own."""
+"""The client without asyncio: the same API, on an event loop in a background thread."""
 
+import os
 from collections.abc import Generator, Iterable
-from typing import Self, TypeVar, Unpack
-
-import httpx2
+from typing import Literal, Self, TypeVar, Unpack
 
 from plumbline.client.async_client import DEFAULT_TIMEOUT_SECONDS, DEFAULT_URL, AsyncPlumbline
-from plumbline.client.fields import OptionFields
-from plumbline.client.flow import DEFAULT_BATCH_SIZE, DEFAULT_IN_FLIGHT
+from plumbline.client.batches import DEFAULT_BATCH_SIZE, DEFAULT_IN_FLIGHT
+from plumbline.client.connection import Timeouts
+from plumbline.client.job import DEFAULT_POLL_SECONDS, AsyncJob, JobEvent
+from plumbline.client.jobs import AnyRow, AsyncJobs
 from plumbline.client.loop_thread import Feed, LoopThread
 from plumbline.client.retries import Retries
 from plumbline.client.row import Row
-from plumbline.client.samples import AnyOptions, AnySample
-from plumbline.client.sync_jobs import Jobs
+from plumbline.client.samples import AnyOptions, AnySample, OptionFields
 from plumbline.schemas.evaluation import EvaluationResult
+from plumbline.schemas.jobs import JobInfo, JobStatus
 
 S = TypeVar("S", bound=AnySample)
 
 
 class Plumbline:
-    """A running service; use it as a context manager or call `close`. Arguments and errors as of `AsyncPlumbline`.
+    """A client of a running service; use it as a context manager or call `close`.
 
-    It may be used where an event loop runs (in a notebook), and from several threads.
+    Arguments and errors are those of `AsyncPlumbline`. It works inside a running event loop (in a notebook), and from
+    several threads.
     """
 
     def __init__(
@@ -29,11 +31,10 @@ class Plumbline:
         base_url: str = DEFAULT_URL,
         api_key: str | None = None,
         *,
-        timeout: float | httpx2.Timeout = DEFAULT_TIMEOUT_SECONDS,
+        timeout: float | Timeouts = DEFAULT_TIMEOUT_SECONDS,
         retries: Retries = Retries(),  # noqa: B008
-        transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
-        self._client = AsyncPlumbline(base_url, api_key, timeout=timeout, retries=retries, transport=transport)
+        self._client = AsyncPlumbline(base_url, api_key, timeout=timeout, retries=retries)
         self._thread = LoopThread()
         self.jobs = Jobs(self._client.jobs, self._thread)
 
@@ -63,7 +64,7 @@ class Plumbline:
         batch_size: int = DEFAULT_BATCH_SIZE,
         in_order: bool = False,
     ) -> Generator[Row[S], None, None]:
-        """As `AsyncPlumbline.evaluate_many`; the samples are read on the thread that takes the rows, while it does."""
+        """As `AsyncPlumbline.evaluate_many`; the samples are read on the calling thread, while it waits for a row."""
         feed = Feed(iter(samples), at_once=min(batch_size, in_flight))
         rows = self._client.evaluate_source(
             feed.next, options=options, in_flight=in_flight, batch_size=batch_size, in_order=in_order
@@ -71,7 +72,7 @@ class Plumbline:
         return self._thread.iterate(lambda: rows, feed=feed)
 
     def close(self) -> None:
-        """Closes the connections and ends the thread."""
+        """Close the connections and stop the thread."""
         if self._thread.is_open:
             self._thread.run(self._client.close())
         self._thread.close()
@@ -81,3 +82,117 @@ class Plumbline:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class Jobs:
+    """As `AsyncJobs`."""
+
+    def __init__(self, jobs: AsyncJobs, thread: LoopThread) -> None:
+        self._jobs = jobs
+        self._thread = thread
+
+    def submit(
+        self,
+        source: str | os.PathLike[str] | Iterable[AnyRow],
+        *,
+        options: AnyOptions = None,
+        name: str | None = None,
+        columns: str | None = None,
+        max_cost: float | None = None,
+        format: str | None = None,  # noqa: A002
+        idempotency_key: str | None = None,
+    ) -> "Job":
+        """As `AsyncJobs.submit`; rows are read on the calling thread."""
+        with self._jobs.submission(
+            options=options, name=name, columns=columns, max_cost=max_cost, idempotency_key=idempotency_key
+        ) as submission:
+            submission.add(source, format)
+            return self._job(self._thread.run(submission.send()))
+
+    def get(self, job_id: str) -> "Job":
+        """As `AsyncJobs.get`."""
+        return self._job(self._thread.run(self._jobs.get(job_id)))
+
+    def list(self, *, limit: int | None = None) -> Generator["Job", None, None]:
+        """As `AsyncJobs.list`."""
+        for job in self._thread.iterate(lambda: self._jobs.list(limit=limit)):
+            yield self._job(job)
+
+    def _job(self, job: AsyncJob) -> "Job":
+        return Job(job, self._thread)
+
+
+class Job:
+    """As `AsyncJob`."""
+
+    def __init__(self, job: AsyncJob, thread: LoopThread) -> None:
+        self._job = job
+        self._thread = thread
+
+    @property
+    def info(self) -> JobInfo:
+        """The last known state."""
+        return self._job.info
+
+    @property
+    def id(self) -> str:
+        """The id by which `client.jobs.get` finds it."""
+        return self._job.id
+
+    @property
+    def status(self) -> JobStatus:
+        """The last known status."""
+        return self._job.status
+
+    @property
+    def is_ended(self) -> bool:
+        """As `AsyncJob.is_ended`."""
+        return self._job.is_ended
+
+    def refresh(self) -> JobInfo:
+        """As `AsyncJob.refresh`."""
+        return self._thread.run(self._job.refresh())
+
+    def wait(self, *, timeout: float | None = None, poll_seconds: float | None = None) -> JobInfo:
+        """As `AsyncJob.wait`."""
+        return self._thread.run(self._job.wait(timeout=timeout, poll_seconds=poll_seconds))
+
+    def events(self, *, last_event_id: str | None = None) -> Generator[JobEvent, None, None]:
+        """As `AsyncJob.events`."""
+        return self._thread.iterate(lambda: self._job.events(last_event_id=last_event_id))
+
+    def results(
+        self,
+        *,
+        after: int | None = None,
+        page_size: int = 1000,
+        follow: bool = True,
+        poll_seconds: float = DEFAULT_POLL_SECONDS,
+    ) -> Generator[Row[None], None, None]:
+        """As `AsyncJob.results`."""
+        rows = self._job.results(after=after, page_size=page_size, follow=follow, poll_seconds=poll_seconds)
+        return self._thread.iterate(lambda: rows)
+
+    def pause(self) -> JobInfo:
+        """As `AsyncJob.pause`."""
+        return self._thread.run(self._job.pause())
+
+    def resume(self) -> JobInfo:
+        """As `AsyncJob.resume`."""
+        return self._thread.run(self._job.resume())
+
+    def cancel(self) -> JobInfo:
+        """As `AsyncJob.cancel`."""
+        return self._thread.run(self._job.cancel())
+
+    def retry(self, select: Literal["failed", "degraded"]) -> JobInfo:
+        """As `AsyncJob.retry`."""
+        return self._thread.run(self._job.retry(select))
+
+    def delete(self) -> None:
+        """As `AsyncJob.delete`."""
+        self._thread.run(self._job.delete())
+
+    def report(self, *, format: Literal["html", "json"] = "html", lang: Literal["en", "zh"] = "en") -> bytes:  # noqa: A002
+        """As `AsyncJob.report`."""
+        return self._thread.run(self._job.report(format=format, lang=lang))

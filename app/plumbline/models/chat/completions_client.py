@@ -12,10 +12,10 @@ import h11
 import httpx2
 
 from plumbline.ground.errors import FailureReason
+from plumbline.ground.proxies import DEFAULT_PORTS, ProxyError, find_proxy
 from plumbline.models.chat.call_failures import Blame, CallFailure, status_failure
 from plumbline.models.chat.endpoints import Endpoint
 from plumbline.models.chat.judge_connections import JudgeConnections, JudgeResponse, SendStatus
-from plumbline.models.chat.proxies import ProxyError, find_proxy
 
 MAX_REPLY_BYTES = 8_388_608
 _MAX_ERROR_BYTES = 65_536
@@ -38,7 +38,8 @@ class CompletionsClient:
         self._endpoint = endpoint
         self._max_reply_bytes = max_reply_bytes
         url = completions_url(endpoint.base_url)
-        self._proxy = proxy = find_proxy(url)
+        host, port = url.raw_host.decode("ascii"), url.port or DEFAULT_PORTS[url.scheme]
+        self._proxy = proxy = find_proxy(url.scheme, host, port)
         needs_tls = url.scheme == "https" or (proxy is not None and proxy.scheme == "https")
         self._connections = JudgeConnections(url, _tls_context() if needs_tls else None, proxy)
         self._target = url.raw_path

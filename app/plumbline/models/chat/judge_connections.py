@@ -14,7 +14,7 @@ from typing import Any, Final
 import h11
 import httpx2
 
-from plumbline.models.chat.proxies import (
+from plumbline.ground.proxies import (
     DEFAULT_PORTS,
     Proxy,
     ProxyError,

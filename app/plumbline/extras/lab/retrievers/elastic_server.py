@@ -7,17 +7,17 @@ the same on both servers, and the HTTP client is the one the service already has
 
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any, Final
 
 import httpx2
 import msgspec
 
-from plumbline.client.connection import CONNECT_SECONDS, mapped_errors
-from plumbline.client.failures import AnswerCut, Busy, ClientError, TimedOut
-from plumbline.client.reading import failure_of
-from plumbline.client.retries import Patience, Retries
+from plumbline.client.connection import CONNECT_SECONDS
+from plumbline.client.failures import AnswerCut, Busy, ClientError, NotReached, TimedOut, failure_of
+from plumbline.client.retries import Retries, RetryState
 from plumbline.extras.lab.retrievers.elastic_settings import Flavour, ServerFacts, ServerSettings
 from plumbline.ground.errors import InvalidInput
 
@@ -65,7 +65,7 @@ class Server:
         Raises:
             InvalidInput: it cannot be reached, is another than the settings say, or is none of the two.
         """
-        response = self._send("GET", "/", Patience(Retries(attempts=1)))
+        response = self._send("GET", "/", RetryState(Retries(attempts=1)))
         if response.status_code == HTTPStatus.FORBIDDEN and self._flavour:
             return ServerFacts(self._flavour, ())
         if not response.is_success:
@@ -109,11 +109,11 @@ class Server:
             raise self._refusal(response, text)
         return self._read(response)
 
-    def patience(self) -> Patience:
+    def patience(self) -> RetryState:
         """Return a fresh retry budget, for one request or one batch."""
-        return Patience(self._retries)
+        return RetryState(self._retries)
 
-    def wait(self, patience: Patience, failure: ClientError) -> None:
+    def wait(self, patience: RetryState, failure: ClientError) -> None:
         """Wait before the next attempt; raise the failure if the retry budget is spent."""
         self._sleep(patience.wait_after(failure))
 
@@ -131,15 +131,17 @@ class Server:
         """Close the connection."""
         self._client.close()
 
-    def _send(self, method: str, path: str, patience: Patience, **given: Any) -> httpx2.Response:
+    def _send(self, method: str, path: str, patience: RetryState, **given: Any) -> httpx2.Response:
         while True:
             response = None
             try:
-                with mapped_errors():
+                with _mapped_errors():
                     response = self._client.request(method, path, **given)
                 if response.is_success:
                     return response
-                failure: ClientError = failure_of(response)
+                failure: ClientError = failure_of(
+                    response.status_code, response.headers, response.content, response.request.url.path
+                )
             except TimedOut as error:
                 raise InvalidInput(f"{error}; timeout_seconds is {self._timeout:g}", place=self._url) from None
             except ClientError as error:
@@ -200,3 +202,20 @@ def _trusted(settings: ServerSettings) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=settings.ca_certs)
     except (OSError, ssl.SSLError) as error:
         raise InvalidInput(f"ca_certs: {error.strerror or 'not a PEM file of certificates'}") from None
+
+
+@contextmanager
+def _mapped_errors() -> Iterator[None]:
+    try:
+        yield
+    except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
+        raise NotReached(f"{error.request.url.netloc.decode()} cannot be reached: {error}") from error
+    except httpx2.TimeoutException as error:
+        raise TimedOut(
+            f"{error.request.url.netloc.decode()} did not answer in time ({type(error).__name__})"
+        ) from error
+    except httpx2.HTTPError as error:
+        reason = str(error) or type(error).__name__
+        raise AnswerCut(
+            f"the connection to {error.request.url.netloc.decode()} ended before the answer did: {reason}"
+        ) from error

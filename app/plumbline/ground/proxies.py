@@ -7,9 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
 from typing import Final
+from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
-
-import httpx2
 
 from plumbline.ground.errors import ConfigurationError
 
@@ -55,35 +54,29 @@ class Proxy:
         return f"Basic {b64encode(f'{self.username}:{self.password}'.encode()).decode()}"
 
 
-def find_proxy(url: httpx2.URL) -> Proxy | None:
-    """Return the proxy of the environment for a URL, None for loopback hosts and those of NO_PROXY.
+def find_proxy(scheme: str, host: str, port: int) -> Proxy | None:
+    """Return the proxy of the environment for a server, None for loopback hosts and those of NO_PROXY.
 
     Raises:
         ConfigurationError: the variable holds no URL of a proxy.
     """
-    host, port = url.raw_host.decode("ascii"), url.port or DEFAULT_PORTS[url.scheme]
     proxies = getproxies()
-    name = url.scheme if proxies.get(url.scheme) else "all"
+    name = scheme if proxies.get(scheme) else "all"
     address = proxies.get(name)
     if not address or _is_direct(host, proxies.get("no", "")) or proxy_bypass(f"{host}:{port}"):
         return None
+    parsed = urlsplit(address if "://" in address else f"http://{address}")
     try:
-        parsed = httpx2.URL(address if "://" in address else f"http://{address}")
-    except httpx2.InvalidURL:
-        parsed = httpx2.URL()
-    if parsed.scheme not in DEFAULT_PORTS or not parsed.host:
+        kind, place, known_port = parsed.scheme, parsed.hostname, parsed.port or DEFAULT_PORTS[parsed.scheme]
+    except (KeyError, ValueError):
+        kind, place, known_port = "", None, 0
+    if not place:
         # The value may hold a password.
         raise ConfigurationError(
             f"{name.upper()}_PROXY: not the URL of a proxy; expected "
-            f"{', '.join(f'{scheme}://' for scheme in DEFAULT_PORTS)} with a host and a port"
+            f"{', '.join(f'{each}://' for each in DEFAULT_PORTS)} with a host and a port"
         )
-    return Proxy(
-        parsed.scheme,
-        parsed.raw_host.decode("ascii"),
-        parsed.port or DEFAULT_PORTS[parsed.scheme],
-        parsed.username,
-        parsed.password,
-    )
+    return Proxy(kind, place, known_port, unquote(parsed.username or ""), unquote(parsed.password or ""))
 
 
 async def connect_through_socks(proxy: Proxy, host: str, port: int) -> socket.socket:
@@ -91,10 +84,17 @@ async def connect_through_socks(proxy: Proxy, host: str, port: int) -> socket.so
 
     Raises:
         ProxyError, OSError: the proxy refuses, or cannot be reached.
+        ConfigurationError: python-socks is not installed.
     """
-    from python_socks import ProxyError as SocksError  # noqa: PLC0415
-    from python_socks import ProxyType  # noqa: PLC0415
-    from python_socks.async_.asyncio import Proxy as SocksProxy  # noqa: PLC0415
+    # Few have such a proxy; the base install does not bring the package.
+    try:
+        from python_socks import ProxyError as SocksError  # noqa: PLC0415
+        from python_socks import ProxyType  # noqa: PLC0415
+        from python_socks.async_.asyncio import Proxy as SocksProxy  # noqa: PLC0415
+    except ModuleNotFoundError:
+        raise ConfigurationError(
+            f"the proxy {proxy.place} speaks SOCKS, which needs python-socks: pip install 'plumbline-rag[service]'"
+        ) from None
 
     kind = ProxyType.SOCKS4 if proxy.scheme.startswith("socks4") else ProxyType.SOCKS5
     connector = SocksProxy(
@@ -144,7 +144,7 @@ def is_address(host: str) -> bool:
 
 
 def _is_direct(host: str, no_proxy: str) -> bool:
-    """Return True for loopback hosts and for networks of NO_PROXY, which `proxy_bypass` does not read."""
+    """Return True for loopback hosts, and for addresses in a network of NO_PROXY, which `proxy_bypass` skips."""
     if not is_address(host):
         return host == "localhost" or host.endswith(".localhost")
     address = ip_address(host)

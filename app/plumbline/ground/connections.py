@@ -1,0 +1,286 @@
+"""Kept HTTP/1.1 connections to one server, directly or through a proxy; h11 speaks the protocol.
+
+A connection that says something out of turn is closed, so that no call gets another call's response.
+"""
+
+import asyncio
+import ssl
+import time
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager
+from typing import Any, Final, NamedTuple
+
+import h11
+
+from plumbline.ground.proxies import Proxy, ProxyError, connect_through_socks, is_address, open_tunnel
+
+# More than a reader holds: reading takes all that came.
+_READ_BYTES: Final = 1_048_576
+_MAX_HEAD_BYTES: Final = 102_400
+# Until the next address of a host is tried in parallel with the first: RFC 8305.
+_NEXT_ADDRESS_SECONDS: Final = 0.25
+
+
+class ConnectFailed(ConnectionError):
+    """No connection to the server or its proxy, in time."""
+
+
+class ResponseCut(ConnectionError):
+    """The connection ended, or broke the protocol, before the response was complete."""
+
+
+class ConnectionLimits(NamedTuple):
+    """Seconds to connect, without a byte sent or received, and to keep an idle connection; and how many are kept."""
+
+    connect_seconds: float | None
+    read_seconds: float | None
+    kept_seconds: float
+    max_kept: int
+
+
+class HttpConnections:
+    """Connections to one server, as many as there are concurrent calls; the last used one is used first.
+
+    Args:
+        host, port: of the server.
+        tls: for the server; None speaks plain HTTP.
+        proxy: to connect through; None connects directly.
+        proxy_tls: for a proxy that is itself reached by https.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        limits: ConnectionLimits,
+        tls: ssl.SSLContext | None = None,
+        proxy: Proxy | None = None,
+        proxy_tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._host = host
+        self._port = port
+        self._tls = tls
+        self._proxy = proxy
+        self._proxy_tls = proxy_tls
+        self._limits = limits
+        self._idle: list[_Connection] = []
+        self._open: set[_Connection] = set()
+
+    @asynccontextmanager
+    async def send(self, head: h11.Request, body: Iterable[bytes]) -> AsyncGenerator["HttpResponse", None]:
+        """Send a request and give its response; a response that is read to its end leaves the connection to others.
+
+        Raises:
+            ConnectFailed: nothing was sent.
+            TimeoutError: nothing was sent or received for as long as the limits allow.
+            ResponseCut: the connection ended before the head of the response.
+        """
+        connection = self._take_idle() or await self._connect()
+        try:
+            await connection.send(head, body)
+            yield HttpResponse(connection, await connection.receive_head())
+        finally:
+            self._release(connection)
+
+    def close(self) -> None:
+        """Close all connections, idle or not."""
+        for connection in tuple(self._open):
+            self._drop(connection)
+
+    def _release(self, connection: "_Connection") -> None:
+        if connection in self._open and len(self._idle) < self._limits.max_kept and connection.is_ready_again():
+            self._idle.append(connection)
+        else:
+            self._drop(connection)
+
+    def _take_idle(self) -> "_Connection | None":
+        while self._idle and self._idle[0].is_stale(self._limits.kept_seconds):
+            self._drop(self._idle[0])
+        while self._idle:
+            if not (connection := self._idle.pop()).is_stale(self._limits.kept_seconds):
+                return connection
+            self._drop(connection)
+        return None
+
+    def _drop(self, connection: "_Connection") -> None:
+        self._open.discard(connection)
+        if connection in self._idle:
+            self._idle.remove(connection)
+        connection.abort()
+
+    async def _connect(self) -> "_Connection":
+        loop = asyncio.get_running_loop()
+        wire = _Wire(asyncio.StreamReader(), loop=loop)
+        try:
+            async with asyncio.timeout(self._limits.connect_seconds):
+                transport = await self._open_transport(wire, loop)
+        except TimeoutError as error:
+            raise ConnectFailed(str(error) or "timed out") from error
+        # A name that cannot be encoded is a ValueError.
+        except (OSError, ValueError) as error:
+            raise ConnectFailed(str(error)) from error
+        connection = _Connection(
+            wire, asyncio.StreamWriter(transport, wire, wire.reader, loop), read_seconds=self._limits.read_seconds
+        )
+        self._open.add(connection)
+        return connection
+
+    async def _open_transport(self, wire: "_Wire", loop: asyncio.AbstractEventLoop) -> asyncio.Transport:
+        proxy, server_name = self._proxy, self._host if self._tls else None
+        if proxy is None:
+            return await _open_socket(wire, loop, self._host, self._port, self._tls)
+        if proxy.is_socks:
+            sock = await connect_through_socks(proxy, self._host, self._port)
+            try:
+                transport, _ = await loop.create_connection(
+                    lambda: wire, sock=sock, ssl=self._tls, server_hostname=server_name
+                )
+            except BaseException:
+                sock.close()
+                raise
+            return transport
+        if self._tls is None:
+            return await _open_socket(wire, loop, proxy.host, proxy.port, self._proxy_tls)
+        # A reader of its own: what a proxy adds after its answer must not pass for bytes of the server.
+        tunnel = _Wire(asyncio.StreamReader(), loop=loop)
+        raw = await _open_socket(tunnel, loop, proxy.host, proxy.port, self._proxy_tls)
+        try:
+            host = f"[{self._host}]" if ":" in self._host else self._host
+            await open_tunnel(raw, tunnel.reader, proxy, f"{host}:{self._port}")
+            secured = await loop.start_tls(raw, wire, self._tls, server_hostname=server_name)
+            if secured is None:
+                raise ProxyError("the connection was closed during the TLS handshake")
+        except BaseException:
+            raw.abort()
+            raise
+        wire.connection_made(secured)
+        return secured
+
+
+class HttpResponse:
+    """A response whose head has come; its body is read in parts.
+
+    Attributes:
+        headers: names in lower case; of a repeated one the last.
+    """
+
+    def __init__(self, connection: "_Connection", head: h11.Response) -> None:
+        self.status = head.status_code
+        self.headers = {name.decode("ascii"): value.decode("latin-1") for name, value in head.headers}
+        self._connection = connection
+
+    async def body(self) -> AsyncGenerator[bytes, None]:
+        """Yield the body as it comes.
+
+        Raises:
+            ResponseCut, TimeoutError: its end did not come.
+        """
+        while isinstance(event := await self._connection.next_event(), h11.Data):
+            yield bytes(event.data)
+
+
+class _Wire(asyncio.StreamReaderProtocol):
+    """A stream protocol that knows if there is something to read, which its reader does not tell."""
+
+    def __init__(self, reader: asyncio.StreamReader, *, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(reader, loop=loop)
+        self.reader = reader
+        self.has_unread = False
+
+    def data_received(self, data: bytes) -> None:
+        self.has_unread = True
+        super().data_received(data)
+
+    async def read(self) -> bytes:
+        """Return all that came since the last time, b"" at the end."""
+        data = await self.reader.read(_READ_BYTES)
+        self.has_unread = False
+        return data
+
+
+class _Connection:
+    """One connection, for one call at a time."""
+
+    def __init__(self, wire: _Wire, writer: asyncio.StreamWriter, *, read_seconds: float | None) -> None:
+        self._wire = wire
+        self._writer = writer
+        self._read_seconds = read_seconds
+        self._protocol = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MAX_HEAD_BYTES)
+        self._kept_since = 0.0
+
+    def is_stale(self, kept_seconds: float) -> bool:
+        """Return True if the other side closed it, sent something out of turn, or may close it any moment."""
+        is_old = time.monotonic() - self._kept_since > kept_seconds
+        return is_old or self._wire.has_unread or self._wire.reader.at_eof() or self._writer.is_closing()
+
+    def is_ready_again(self) -> bool:
+        """Return True if request and response are complete and nothing came after them; start the next cycle."""
+        if {self._protocol.our_state, self._protocol.their_state} != {h11.DONE} or self._protocol.trailing_data[0]:
+            return False
+        self._protocol.start_next_cycle()
+        self._kept_since = time.monotonic()
+        return True
+
+    def abort(self) -> None:
+        self._writer.transport.abort()
+
+    async def send(self, head: h11.Request, body: Iterable[bytes]) -> None:
+        self._writer.write(self._protocol.send(head) or b"")
+        try:
+            for part in body:
+                # A server may answer before it has read all of a request that it refuses.
+                if self._wire.has_unread:
+                    return
+                self._writer.write(self._protocol.send(h11.Data(data=part)) or b"")
+                await self._drain()
+            self._writer.write(self._protocol.send(h11.EndOfMessage()) or b"")
+            await self._drain()
+        except TimeoutError:
+            raise
+        except OSError:
+            # The connection is closed; what the server said before that is still to be read.
+            return
+
+    async def receive_head(self) -> h11.Response:
+        while isinstance(event := await self.next_event(), h11.InformationalResponse):
+            pass
+        if not isinstance(event, h11.Response):
+            raise ResponseCut("the server sent no response")
+        return event
+
+    async def next_event(self) -> object:
+        try:
+            while (event := self._protocol.next_event()) is h11.NEED_DATA:
+                async with asyncio.timeout(self._read_seconds):
+                    data = await self._wire.read()
+                if not data and self._protocol.their_state is h11.SEND_RESPONSE:
+                    raise ResponseCut("the server disconnected without a response")
+                self._protocol.receive_data(data)
+        except (TimeoutError, ResponseCut):
+            raise
+        except (OSError, h11.RemoteProtocolError) as error:
+            raise ResponseCut(str(error) or type(error).__name__) from error
+        return event
+
+    async def _drain(self) -> None:
+        async with asyncio.timeout(self._read_seconds):
+            await self._writer.drain()
+
+
+async def _open_socket(
+    wire: _Wire, loop: asyncio.AbstractEventLoop, host: str, port: int, tls: ssl.SSLContext | None
+) -> asyncio.Transport:
+    transport, _ = await loop.create_connection(lambda: wire, host, port, ssl=tls, **address_race(host, loop))
+    return transport
+
+
+def address_race(host: str, loop: asyncio.AbstractEventLoop) -> dict[str, Any]:
+    """Return the options that let an event loop try several addresses of a host in parallel (RFC 8305).
+
+    Empty for an IP address: a connection attempt that loses the race can leave a socket to the garbage collector. Empty
+    for loops other than asyncio's: uvloop knows no such option, and tries one address after another.
+    """
+    if is_address(host) or not isinstance(loop, asyncio.BaseEventLoop):
+        return {}
+    return {"happy_eyeballs_delay": _NEXT_ADDRESS_SECONDS}

@@ -1,0 +1,126 @@
+"""The base install is light: few packages, no framework, no model; what it lacks is named in one line."""
+
+import json
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import plumbline
+from tests.doubles.scripted_service import batch_answer, scripted
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+MAX_PACKAGES = 10
+# Importing one of these fails in the processes below, as it does where only the base is installed.
+ABSENT = {
+    "anyio", "click", "dotenv", "fastapi", "httpcore2", "httpx2", "huggingface_hub", "jinja2", "markupsafe", "nltk",
+    "numpy", "openai", "openvino", "opentelemetry", "prometheus_client", "psycopg", "pyarrow", "pydantic_settings",
+    "python_socks", "rapidfuzz", "re2", "scipy", "sentence_transformers", "sklearn", "starlette", "stop_words",
+    "structlog", "tenacity", "tokenizers", "torch", "tqdm", "transformers", "uvicorn",
+}  # fmt: skip
+LIGHT = f"""
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition('.')[0] in {ABSENT!r}:
+            raise ModuleNotFoundError(f'No module named {{name!r}}', name=name)
+sys.meta_path.insert(0, Absent())
+"""
+
+
+def run_light(code: str, *, folder: Path | None = None) -> "subprocess.CompletedProcess[str]":
+    """Run Python code in a process that has the packages of the base install alone."""
+    return subprocess.run([sys.executable, "-c", LIGHT + code], cwd=folder, capture_output=True, text=True, check=False)
+
+
+def run_command(*arguments: str, folder: Path | None = None) -> "subprocess.CompletedProcess[str]":
+    return run_light(f"from plumbline.cli.main import main; sys.exit(main({list(arguments)!r}))", folder=folder)
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
+def test_the_base_install_is_ten_packages_at_most(platform: str) -> None:
+    environment = {"sys_platform": platform, "platform_system": platform.title(), "extra": ""}
+    packages = {PROJECT["name"]}
+    left = [Requirement(line) for line in PROJECT["dependencies"]]
+    while left:
+        requirement = left.pop()
+        name = canonicalize_name(requirement.name)
+        if name not in packages and (requirement.marker is None or requirement.marker.evaluate(environment)):
+            packages.add(name)
+            left += map(Requirement, distribution(name).requires or ())
+
+    assert len(packages) <= MAX_PACKAGES, sorted(packages)
+
+
+def test_importing_the_package_loads_nothing() -> None:
+    code = "before = set(sys.modules); import plumbline; print(*sorted(set(sys.modules) - before))"
+
+    done = subprocess.run([sys.executable, "-c", f"import sys; {code}"], capture_output=True, text=True, check=True)
+
+    assert done.stdout.split() == ["plumbline"]
+
+
+def test_the_client_comes_from_the_top_of_the_package_also_beside_a_package_named_app(tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "__init__.py").write_text("raise ImportError('the wrong app')\n", encoding="utf-8")
+
+    done = run_light("from plumbline import AsyncPlumbline, Plumbline; print(Plumbline.__name__)", folder=tmp_path)
+
+    assert (done.stdout, done.stderr) == ("Plumbline\n", "")
+    with pytest.raises(AttributeError, match="no attribute 'Plumline'"):
+        _ = plumbline.Plumline
+
+
+def test_rows_are_scored_by_a_service_without_one_installed(tmp_path: Path) -> None:
+    rows = [{"id": str(number), "contexts": ["It rains."], "answer": "It rains."} for number in range(3)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+    with scripted(batch_answer) as service:
+        done = run_command("score", "rows.jsonl", "-o", "out.jsonl", "--url", service.url, "--quiet", folder=tmp_path)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len((tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()) == 3
+
+
+@pytest.mark.parametrize("command", ["serve", "worker", "keys", "evaluate", "calibrate"])
+def test_a_command_of_the_service_says_what_to_install(command: str) -> None:
+    done = run_command(command, "list" if command == "keys" else "--help")
+
+    said = f"plumbline {command} needs the service: pip install 'plumbline-rag[service]'\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+
+
+def test_the_help_and_the_version_need_no_service() -> None:
+    shown, version = run_command("--help"), run_command("--version")
+
+    assert (shown.returncode, version.returncode) == (0, 0)
+    assert "serve" in shown.stdout
+    assert version.stdout == f"plumbline {plumbline.__version__}\n"
+
+
+def test_every_command_starts_where_the_system_has_no_fcntl() -> None:
+    code = (
+        "import sys; sys.modules['fcntl'] = None\n"
+        "import pkgutil, importlib, plumbline\n"
+        "for each in pkgutil.walk_packages(plumbline.__path__, 'plumbline.'):\n"
+        "    if not each.name.endswith('.worker_process') and '__main__' not in each.name:\n"
+        "        importlib.import_module(each.name)\n"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert done.stderr == ""
+
+
+def test_the_version_of_the_image_is_that_of_the_package() -> None:
+    dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    compose = (ROOT / "compose.yaml").read_text(encoding="utf-8")
+
+    assert f"\nARG VERSION={plumbline.__version__}\n" in dockerfile
+    assert f"image: plumbline:{plumbline.__version__}\n" in compose
