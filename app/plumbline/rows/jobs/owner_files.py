@@ -1,10 +1,11 @@
 """Lock files of the processes that share a folder, and uploads named after the process that wrote them."""
 
-import fcntl
 import os
 import secrets
 from collections.abc import Set as AbstractSet
 from pathlib import Path
+
+from plumbline.ground.files import try_lock
 
 
 class Owners:
@@ -26,9 +27,11 @@ class Owners:
             name = f"{os.getpid()}-{secrets.token_hex(8)}"
             # Locked before it is renamed: no process may take it for dead in between.
             unnamed = self._folder / f".{name}"
-            self._lock = os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            fcntl.flock(self._lock, fcntl.LOCK_EX)
-            unnamed.rename(self._folder / name)
+            # (Windows renames no open file: there the moment in between remains.)
+            path = unnamed if os.name == "posix" else self._folder / name
+            self._lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            try_lock(self._lock)
+            path.rename(self._folder / name)
             self._name = name
         return self._name
 
@@ -37,16 +40,13 @@ class Owners:
         if name == self._name:
             return True
         try:
-            descriptor = os.open(self._folder / name, os.O_RDWR | os.O_CLOEXEC)
+            descriptor = os.open(self._folder / name, os.O_RDWR)
         except FileNotFoundError:
             return False
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
+            return not try_lock(descriptor)
         finally:
             os.close(descriptor)
-        return False
 
     def forget(self, name: str) -> None:
         """Remove the lock file of a dead process."""
