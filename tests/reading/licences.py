@@ -43,7 +43,10 @@ def licence_of(package: str) -> str:
     told = metadata(package)
     if "License-Expression" in told:
         return str(told["License-Expression"])
-    declared = [*(told.get_all("License") or []), *_classified(told.get_all("Classifier") or [])]
+    declared = [
+        *(each for each in told.get_all("License") or [] if each != "UNKNOWN"),
+        *_classified(told.get_all("Classifier") or []),
+    ]
     named = [_SPDX.get(each, each) for each in declared if each in _SPDX or re.fullmatch(r"[\w.+() -]{3,40}", each)]
     return named[0] if named else ""
 
