@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from plumbline.extras.cluster.block_plan import Block, Reading, block_records, blocks_of
+from plumbline.extras.cluster.block_plan import Block, Reading, block_records, split_file
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.columns import ColumnMap
 from plumbline.rows.records.reading import read_records
@@ -26,7 +26,7 @@ def as_read(place: str, reading: Reading = AS_FOUND) -> list[Any]:
 
 
 def in_blocks(place: str, block_rows: int, reading: Reading = AS_FOUND) -> list[Any]:
-    blocks = blocks_of(place, 0, reading, block_rows)
+    blocks = split_file(place, 0, reading, block_rows)
     assert all(block.rows <= block_rows for block in blocks)
     return [row for block in blocks for row in block_records(place, block, reading)]
 
@@ -91,7 +91,7 @@ def test_a_map_of_columns_holds_for_every_block(tmp_path: Path) -> None:
 def test_names_of_blocks_sort_as_their_rows_do(tmp_path: Path) -> None:
     place = str(json_lines(tmp_path))
 
-    blocks = [block for file in (0, 9, 10) for block in blocks_of(place, file, Reading(), 2)]
+    blocks = [block for file in (0, 9, 10) for block in split_file(place, file, Reading(), 2)]
 
     stems = [block.stem for block in blocks]
     assert stems == sorted(set(stems))
@@ -103,4 +103,4 @@ def test_a_file_that_is_cut_off_is_refused_before_anything_is_scored(tmp_path: P
     path.write_text(json.dumps(REPEATED)[:-40], encoding="utf-8")
 
     with pytest.raises(InvalidInput, match="was the copy cut off"):
-        blocks_of(str(path), 0, Reading(), 4)
+        split_file(str(path), 0, Reading(), 4)

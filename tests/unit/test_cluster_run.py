@@ -8,9 +8,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from plumbline.extras.cluster.block_plan import blocks_of
-from plumbline.extras.cluster.block_work import BlockWork
-from plumbline.extras.cluster.cluster_run import ClusterRun
+from plumbline.extras.cluster.block_plan import split_file
+from plumbline.extras.cluster.cluster_run import BlockWork, ClusterRun
 from plumbline.extras.cluster.output_blocks import OutputBlocks, block_words
 from plumbline.extras.cluster.score_batch import BATCH_COLUMNS
 from plumbline.extras.cluster.task import ClusterTask
@@ -40,7 +39,7 @@ def task_of(folder: Path, rows: int = 10, **fields: Any) -> ClusterTask:
 def begun(task: ClusterTask, settings: Settings | None = None) -> ClusterRun:
     run = ClusterRun(settings or plain_settings(), task)
     if not run.is_planned:
-        run.begin([blocks_of(facts.place, file, run.reading, task.block_rows) for file, facts in enumerate(run.files)])
+        run.begin([split_file(facts.place, file, run.reading, task.block_rows) for file, facts in enumerate(run.files)])
     return run
 
 
@@ -133,29 +132,29 @@ def test_blocks_that_nobody_answered_for_are_no_success(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"options": EvaluationOptions(tiers=["lexical"], threshold=0.9)}, "options"),
-        ({"block_rows": 4}, "block_rows"),
-        ({"columns": "plumbline"}, "columns"),
-        ({"block_format": "parquet"}, "block_format"),
+        ({"options": EvaluationOptions(tiers=["lexical"], threshold=0.9)}, "threshold was 0.5 and is 0.9"),
+        ({"block_rows": 4}, "block_rows was 3 and is 4"),
+        ({"columns": "plumbline"}, "columns was not given and is plumbline"),
+        ({"block_format": "parquet"}, "block_format was jsonl and is parquet"),
     ],
 )
 def test_a_folder_of_another_task_is_refused(tmp_path: Path, changes: dict[str, Any], named: str) -> None:
     task = task_of(tmp_path)
     begun(task)
 
-    with pytest.raises(InvalidInput, match=f"not the same {named}; name a new folder"):
+    with pytest.raises(InvalidInput, match=f"of another run: {named}; name a new folder"):
         begun(replace(task, **changes))
 
 
 def test_a_folder_of_changed_rows_or_settings_is_refused(tmp_path: Path) -> None:
     task = task_of(tmp_path)
     begun(task)
-    with pytest.raises(InvalidInput, match="not the same settings"):
+    with pytest.raises(InvalidInput, match=r"threshold was 0\.5 and is 0\.7; name a new folder"):
         begun(task, plain_settings(threshold=0.7))
 
     write_lines(tmp_path / "in.jsonl", bridge_rows(11))
 
-    with pytest.raises(InvalidInput, match="not the same input files"):
+    with pytest.raises(InvalidInput, match="the input files changed; name a new folder"):
         begun(task)
 
 

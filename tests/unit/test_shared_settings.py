@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.extras.cluster.block_work import BlockWork
-from plumbline.extras.cluster.cluster_run import ClusterRun
-from plumbline.extras.cluster.shared_settings import OWN, judges_digest, received_settings, sent_settings, share_of
+from plumbline.extras.cluster.cluster_run import BlockWork, ClusterRun
+from plumbline.extras.cluster.shared_settings import OWN, judges_digest, received_settings, sent_settings, share_limits
 from plumbline.extras.cluster.task import ClusterTask
 from plumbline.ground.settings import Settings, load_settings, variable_name
 from tests.making.cluster_files import bridge_rows, write_lines
@@ -70,10 +69,10 @@ def test_a_worker_has_the_drivers_settings_and_the_keys_of_its_own_environment(m
 
 
 def test_limits_of_one_process_are_shared_out() -> None:
-    share = share_of(plain_settings(llm_rpm=100, llm_tpm=1_000, llm_max_concurrency=2), 3)
+    share = share_limits(plain_settings(llm_rpm=100, llm_tpm=1_000, llm_max_concurrency=2), 3)
 
     assert (share.llm_rpm, share.llm_tpm, share.llm_max_concurrency) == (33, 333, 1)
-    assert share_of(plain_settings(), 3).llm_rpm is None
+    assert share_limits(plain_settings(), 3).llm_rpm is None
 
 
 def test_other_judges_have_another_digest_and_other_keys_have_not() -> None:

@@ -1,4 +1,4 @@
-"""A file cut into blocks of rows, each of which can be read by itself and gives the rows that the whole file would."""
+"""Split of a file into blocks of rows; each can be read by itself, with the rows that the whole file would give."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -17,7 +17,7 @@ _MAX_BLOCK_BYTES: Final = 64 * 1024 * 1024
 
 
 class Block(NamedTuple):
-    """Rows of one file: from `start`, so many. `repeats`: ids in it that earlier rows of the file have."""
+    """A number of rows of one file from `start`. `repeats`: ids in it that earlier rows of the file have."""
 
     file: int
     start: ReadPosition
@@ -26,24 +26,24 @@ class Block(NamedTuple):
 
     @property
     def stem(self) -> str:
-        """Its name, which sorts as the rows do."""
+        """Return its name; names sort as the rows do."""
         return f"part-{self.file:06d}-{self.start.row:012d}"
 
 
 class Reading(NamedTuple):
-    """How files are read; as of `read_records`."""
+    """Format and columns of the files, as of `read_records`."""
 
     format: str | None = None
     columns: ColumnMap | str | None = None
 
 
-def blocks_of(place: str, file: int, reading: Reading, block_rows: int) -> list[Block]:
-    """The blocks of a file, in its order, of `block_rows` rows or, in text, 64 MiB. Walks the file once.
+def split_file(place: str, file: int, reading: Reading, block_rows: int) -> list[Block]:
+    """Return the blocks of a file, of `block_rows` rows or, in text, 64 MiB. Reads the file once.
 
-    Of Parquet only the column of the ids is read, and where there is none only the footer.
+    Of Parquet it reads only the column of the ids, or only the footer if there is none.
 
     Raises:
-        InvalidInput: as `read_records`; a file that is cut off or damaged is refused here, before anything is scored.
+        InvalidInput: as `read_records`; a truncated or damaged file is refused here, before anything is scored.
     """
     path = data_file(place)
     with read_records(path, format=reading.format, columns=reading.columns) as reader:
@@ -55,7 +55,7 @@ def blocks_of(place: str, file: int, reading: Reading, block_rows: int) -> list[
 
 
 def block_records(place: str, block: Block, reading: Reading) -> Iterator[Record | RecordProblem]:
-    """The rows of a block, as a walk over the whole file gives them."""
+    """Yield the rows of a block as reading the whole file would give them."""
     with read_records(
         data_file(place),
         format=reading.format,

@@ -1,26 +1,57 @@
-"""One run of a task, whatever the engine: what it is, what is done already, what came of the rest."""
+"""Run of a task on any engine: its plan and progress on the driver, its blocks on the workers."""
 
 import json
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from plumbline import __version__
-from plumbline.assembly import make_plan
-from plumbline.extras.cluster.block_plan import Block, Reading
-from plumbline.extras.cluster.block_work import WorkOrder
-from plumbline.extras.cluster.output_blocks import Manifest, OutputBlocks, summed
+from plumbline.assembly import Plan, make_plan
+from plumbline.extras.cluster.block_plan import Block, Reading, block_records
+from plumbline.extras.cluster.output_blocks import Manifest, OutputBlocks, parse_block, sum_summaries
 from plumbline.extras.cluster.places import FileFacts, files_in, is_uri
-from plumbline.extras.cluster.shared_settings import deciding_settings, judges_digest, sent_settings
-from plumbline.extras.cluster.task import ClusterOutcome, ClusterTask, Progress
-from plumbline.ground.errors import ClusterUnavailable, ConfigurationError, InvalidInput
+from plumbline.extras.cluster.score_batch import BatchScorer
+from plumbline.extras.cluster.shared_settings import judges_digest, received_settings, sent_settings, share_limits
+from plumbline.extras.cluster.task import BlockFormat, ClusterOutcome, ClusterTask, Progress
+from plumbline.ground.errors import ClusterUnavailable, ConfigurationError, InvalidInput, PlumblineError
 from plumbline.ground.settings import Settings
+from plumbline.ground.telemetry import configure_logging
+from plumbline.rows.run_identity import Choice, differences, run_identity
+from plumbline.rows.scored_row import RowTally
 from plumbline.schemas.batch import BatchSummary
+from plumbline.schemas.evaluation import EvaluationOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkOrder:
+    """Values for every block of a run; plain data without secrets, since engines store and log it.
+
+    Args:
+        settings: as of `sent_settings`. judges: their digest.
+        options: as JSON.
+        run: name of this run; the tries of a block are counted by run.
+        workers: number of processes that share the limits.
+    """
+
+    settings: Mapping[str, object]
+    judges: str
+    options: str
+    reading: Reading
+    places: tuple[str, ...]
+    out_dir: str
+    block_format: BlockFormat
+    run: str
+    workers: int
+    cpu_threads: int
+    version: str = __version__
 
 
 class ClusterRun:
-    """Opened on the driver; an engine gets blocks to do from it and hands back what its workers say of them.
+    """Run on the driver: it hands pending blocks to an engine and takes the outcomes of its workers.
 
     Raises:
         ConfigurationError, PromptError, CalibrationError: as `make_plan`.
@@ -29,13 +60,13 @@ class ClusterRun:
 
     def __init__(self, settings: Settings, task: ClusterTask) -> None:
         _check(task)
-        make_plan(settings)
+        plan = make_plan(settings)
         self._settings = settings
         self._task = task
         self._started = time.monotonic()
         self._out_dir = _absolute(task.out_dir)
         self._output = OutputBlocks(self._out_dir, task.block_format)
-        self._identity = _identity(settings, task)
+        self._identity = _identity(plan, task)
         self.files = [facts for place in task.paths for facts in files_in(place) if facts.size]
         self._manifest = self._output.manifest()
         if self._manifest is not None:
@@ -46,22 +77,22 @@ class ClusterRun:
 
     @property
     def is_planned(self) -> bool:
-        """Whether the blocks are known: from an earlier run, or by `begin`."""
+        """Return True if the blocks are known: from an earlier run, or by `begin`."""
         return self._manifest is not None
 
     @property
     def reading(self) -> Reading:
-        """How the files are read."""
+        """Return how the files are read."""
         return Reading(self._task.format, self._task.columns)
 
     def begin(self, blocks_by_file: Sequence[Sequence[Block]]) -> None:
-        """Write down the blocks of every file, in the order of `files`."""
+        """Store the blocks of every file, in the order of `files`."""
         blocks = tuple(block for blocks in blocks_by_file for block in blocks)
         self._manifest = Manifest(self._identity, tuple(self.files), blocks)
         self._output.begin(self._manifest)
 
     def pending(self) -> list[Block]:
-        """The blocks that have no file yet; the others are counted."""
+        """Return the blocks that have no file yet; count the others."""
         done = self._output.done()
         found = [(block, self._output.file_of(block)) for block in self._blocks]
         self._summaries = {name: self._output.counted(block) for block, name in found if name in done}
@@ -69,7 +100,7 @@ class ClusterRun:
         return [block for block, name in found if name not in done]
 
     def order(self, *, workers: int) -> WorkOrder:
-        """What so many workers need to know."""
+        """Return the work order for this number of workers."""
         return WorkOrder(
             settings=sent_settings(self._settings),
             judges=judges_digest(self._settings),
@@ -84,21 +115,21 @@ class ClusterRun:
         )
 
     def take(self, outcome: str) -> None:
-        """What a worker says of a block, as JSON.
+        """Take the outcome of a block from a worker, as JSON.
 
         Raises:
-            ConfigurationError: it refused, for a reason that the user can do something about.
+            ConfigurationError: the worker refused for a reason that the user can fix.
         """
-        told = json.loads(outcome)
-        if "refused" in told:
-            raise ConfigurationError(told["refused"])
-        if told.get("given_up"):
-            self._given_up.append(told["block"])
+        parsed = json.loads(outcome)
+        if "refused" in parsed:
+            raise ConfigurationError(parsed["refused"])
+        if parsed.get("given_up"):
+            self._given_up.append(parsed["block"])
         else:
-            self._summaries[told["block"]] = BatchSummary.model_validate(told["summary"])
+            self._summaries[parsed["block"]] = BatchSummary.model_validate(parsed["summary"])
 
     def progress(self) -> Progress:
-        """How far it is."""
+        """Return the progress of the run."""
         return Progress(
             blocks_done=len(self._summaries),
             blocks=len(self._blocks),
@@ -107,17 +138,17 @@ class ClusterRun:
         )
 
     def outcome(self) -> ClusterOutcome:
-        """What became of it.
+        """Return the outcome of the run.
 
         Raises:
-            ClusterUnavailable: blocks are missing and no worker said why.
+            ClusterUnavailable: blocks are missing without a reason from a worker.
         """
         names = [self._output.file_of(block) for block in self._blocks]
         missing = [name for name in names if name not in self._summaries]
         if lost := len(missing) - len(self._given_up):
-            raise ClusterUnavailable(f"{lost} of {len(names)} blocks got lost on the cluster; run again to go on")
+            raise ClusterUnavailable(f"{lost} of {len(names)} blocks got lost on the cluster; run again to resume")
         return ClusterOutcome(
-            summary=summed(self._summaries.values(), seconds=time.monotonic() - self._started),
+            summary=sum_summaries(self._summaries.values(), seconds=time.monotonic() - self._started),
             files=tuple(f"{self._out_dir}/{name}" for name in names if name in self._summaries),
             skipped=self._skipped,
             unfinished=tuple(missing),
@@ -139,28 +170,31 @@ def _check(task: ClusterTask) -> None:
         raise InvalidInput(f"{task.cpus_per_worker} CPUs for a worker; expected more than 0")
 
 
-def _identity(settings: Settings, task: ClusterTask) -> dict[str, object]:
-    columns = task.columns if task.columns is None or isinstance(task.columns, str) else repr(task.columns)
-    words = {
-        "version": __version__,
-        "options": task.options.model_dump(mode="json"),
-        "settings": deciding_settings(settings),
-        "columns": columns,
+def _identity(plan: Plan, task: ClusterTask) -> dict[str, Choice]:
+    return {
+        **run_identity(
+            plan.settings,
+            task.options,
+            calibrations=plan.calibrations,
+            prompts=plan.prompts,
+            judges=[judges_digest(plan.settings)] if plan.judge_names else [],
+        ),
+        "columns": task.columns if task.columns is None or isinstance(task.columns, str) else repr(task.columns),
         "format": task.format,
         "block_format": task.block_format,
         "block_rows": task.block_rows,
     }
-    # As it is read back
-    identity: dict[str, object] = json.loads(json.dumps(words))
-    return identity
 
 
-def _check_same(manifest: Manifest, identity: dict[str, object], files: Sequence[FileFacts], place: str) -> None:
-    changed = [name for name, value in identity.items() if manifest.identity.get(name) != value]
+def _check_same(manifest: Manifest, identity: dict[str, Choice], files: Sequence[FileFacts], place: str) -> None:
+    # Manifests of 0.1.0 have the version under another name
+    before = {"plumbline": manifest.identity.get("version"), **manifest.identity}
+    before.pop("version", None)
+    changed = differences(before, identity)
     if tuple(files) != manifest.files:
-        changed.append("input files")
+        changed.append("the input files changed")
     if changed:
-        detail = f"holds results of another run: not the same {', '.join(changed)}; name a new folder"
+        detail = f"holds results of another run: {'; '.join(changed)}; name a new folder"
         raise InvalidInput(detail, place=place)
 
 
@@ -168,3 +202,62 @@ def _absolute(place: str) -> str:
     if is_uri(place):
         return place.rstrip("/")
     return str(Path(place).absolute())
+
+
+class BlockWork:
+    """Worker process of a cluster: score blocks with one warm scorer; return errors that the user can fix."""
+
+    def __init__(self, order: WorkOrder) -> None:
+        self._order = order
+
+    def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[str]]:
+        """Score a batch of blocks as engines hand it out: JSON texts in, their outcomes as JSON texts out."""
+        return {"outcome": [json.dumps(self.done(parse_block(json.loads(str(text))))) for text in batch["block"]]}
+
+    def done(self, block: Block) -> dict[str, object]:
+        """Return `{"block": file, ...}` with `summary`, or `given_up`, or `refused`, one line."""
+        outcome = {"block": self._output.file_of(block)}
+        try:
+            if (summary := self._output.summary_of(block)) is not None:
+                return {**outcome, "summary": summary.model_dump(mode="json")}
+            if not self._output.may_begin(block, self._order.run):
+                return {**outcome, "given_up": True}
+            return {**outcome, "summary": self._scored(block)}
+        except PlumblineError as error:
+            return {**outcome, "refused": str(error)}
+        except OSError as error:
+            return {**outcome, "refused": f"{self._order.out_dir}: cannot be written ({error.strerror or error})"}
+
+    def close(self) -> None:
+        """Close the scorer."""
+        self._scorer.close()
+
+    @cached_property
+    def _output(self) -> OutputBlocks:
+        return OutputBlocks(self._order.out_dir, self._order.block_format)
+
+    @cached_property
+    def _scorer(self) -> BatchScorer:
+        order = self._order
+        if order.version != __version__:
+            raise ConfigurationError(
+                f"a worker has plumbline {__version__}; expected {order.version}, as the driver has"
+            )
+        received = received_settings(order.settings)
+        configure_logging(received.log_level)
+        if judges_digest(received) != order.judges:
+            raise ConfigurationError(
+                "a worker's judges are not those of this machine; set the same PLUMBLINE_LLM_* variables and keys in "
+                "the environment of the cluster's nodes"
+            )
+        settings = share_limits(received, order.workers).model_copy(update={"cpu_threads": order.cpu_threads})
+        return BatchScorer(settings, EvaluationOptions.model_validate_json(order.options))
+
+    def _scored(self, block: Block) -> dict[str, object]:
+        scorer, tally = self._scorer, RowTally()
+        rows = scorer.score(block_records(self._order.places[block.file], block, self._order.reading))
+        for row in rows:
+            tally.add(row)
+        summary = tally.summary()
+        self._output.write(block, rows, summary)
+        return summary.model_dump(mode="json")

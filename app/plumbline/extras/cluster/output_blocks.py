@@ -1,6 +1,6 @@
-"""The folder of results: a file for each block, whole or not there, and a manifest that says which block is which.
+"""Folder of results: one atomic file for each block, and a manifest of the blocks.
 
-What is done is what has its file: nothing else is written down that could say otherwise.
+A block is done exactly if its file is there; no other record could contradict that.
 """
 
 import importlib
@@ -17,11 +17,12 @@ from plumbline.extras.cluster.task import BlockFormat
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.record import ReadPosition
 from plumbline.rows.records.result_table import result_schema
+from plumbline.rows.run_identity import Choice
 from plumbline.rows.scored_row import ScoredRow
 from plumbline.schemas.batch import BatchSummary, TierCounts
 from plumbline.schemas.evaluation import UsageItem
 
-# Readers of a folder of Parquet leave out what begins with an underscore.
+# Readers of a folder of Parquet skip names that begin with an underscore.
 _OURS: Final = "_plumbline"
 _MANIFEST: Final = "manifest.json"
 _MAX_TRIES: Final = 3
@@ -29,15 +30,15 @@ _MAX_TRIES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a folder holds the results of. `identity`: by name, what decides the results; equal for the same task."""
+    """Task of a folder. `identity`: by name, everything that decides the results; equal for the same task."""
 
-    identity: dict[str, object]
+    identity: dict[str, Choice]
     files: tuple[FileFacts, ...]
     blocks: tuple[Block, ...]
 
 
 class OutputBlocks:
-    """The results of one task in a folder, local or a URI."""
+    """Results of one task in a folder, local or a URI."""
 
     def __init__(self, place: str, block_format: BlockFormat) -> None:
         self.place = place
@@ -48,11 +49,11 @@ class OutputBlocks:
         self._begun = self._ours.folder("begun")
 
     def file_of(self, block: Block) -> str:
-        """The name of a block's file."""
+        """Return the name of a block's file."""
         return f"{block.stem}.{self._format}"
 
     def manifest(self) -> Manifest | None:
-        """What was written down by the run that began here; None in a new folder.
+        """Return the manifest of the folder; None if the folder is new.
 
         Raises:
             InvalidInput: the folder holds something else.
@@ -65,22 +66,22 @@ class OutputBlocks:
         return None
 
     def begin(self, manifest: Manifest) -> None:
-        """Write the manifest down, before any block."""
+        """Write the manifest, before any block."""
         self._ours.write(_MANIFEST, _manifest_bytes(manifest))
 
     def done(self) -> set[str]:
-        """The names of the files that are there."""
+        """Return the names of the finished files."""
         return self._folder.names() - {_OURS}
 
     def summary_of(self, block: Block) -> BatchSummary | None:
-        """What was counted of a block; None where it has no file yet."""
+        """Return the counts of a block; None if it has no file yet."""
         return self.counted(block) if self._folder.has(self.file_of(block)) else None
 
     def counted(self, block: Block) -> BatchSummary:
-        """What was counted of a block that has its file.
+        """Return the counts of a block that has its file.
 
         Raises:
-            InvalidInput: somebody took it away.
+            InvalidInput: they were removed.
         """
         data = self._summaries.read(f"{block.stem}.json")
         if data is None:
@@ -88,13 +89,13 @@ class OutputBlocks:
         return BatchSummary.model_validate_json(data)
 
     def write(self, block: Block, rows: Sequence[ScoredRow], summary: BatchSummary) -> None:
-        """A block's results and, before them, what was counted of it."""
+        """Write the counts of a block, then its results."""
         self._summaries.write(f"{block.stem}.json", summary.model_dump_json().encode())
         self._folder.write(self.file_of(block), _lines(rows) if self._format == "jsonl" else _parquet(rows))
         self._begun.remove(f"{block.stem}.json")
 
     def may_begin(self, block: Block, run: str) -> bool:
-        """Count one more try of this block in this run; False when three of them ended with their process."""
+        """Count one more try of this block in this run; return False if three tries crashed their process."""
         name = f"{block.stem}.json"
         before = json.loads(self._begun.read(name) or b"{}")
         tries = before.get("tries", 0) if before.get("run") == run else 0
@@ -103,8 +104,8 @@ class OutputBlocks:
         return bool(tries < _MAX_TRIES)
 
 
-def summed(summaries: Iterable[BatchSummary], *, seconds: float) -> BatchSummary:
-    """The counts of many blocks together."""
+def sum_summaries(summaries: Iterable[BatchSummary], *, seconds: float) -> BatchSummary:
+    """Return the total of the counts of many blocks."""
     parts = list(summaries)
     costs = [part.usage.cost for part in parts]
     usage = {
@@ -140,12 +141,12 @@ def _parquet(rows: Iterable[ScoredRow]) -> bytes:
 
 
 def block_words(block: Block) -> list[object]:
-    """A block as plain values."""
+    """Return a block as plain values."""
     return [block.file, list(block.start), block.rows, list(block.repeats)]
 
 
-def block_of(words: list[object]) -> Block:
-    """The block that `block_words` gave."""
+def parse_block(words: list[object]) -> Block:
+    """Return the block of `block_words`."""
     file, start, rows, repeats = words
     return Block(file, ReadPosition(*start), rows, tuple(repeats))  # type: ignore[arg-type, misc]
 
@@ -165,7 +166,7 @@ def _read_manifest(data: bytes, place: str) -> Manifest:
         return Manifest(
             words["identity"],
             tuple(FileFacts(*facts) for facts in words["files"]),
-            tuple(block_of(each) for each in words["blocks"]),
+            tuple(parse_block(each) for each in words["blocks"]),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise InvalidInput("its manifest cannot be read; name a new folder", place=place) from error

@@ -2,20 +2,18 @@
 
 import fnmatch
 import io
-import os
 import uuid
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from plumbline.ground.errors import InvalidInput
+from plumbline.ground.files import PARTIAL_SUFFIX, atomic_write
 from plumbline.rows.records.data_file import DataFile
-
-_PARTIAL = ".partial"
 
 
 class FileFacts(NamedTuple):
-    """A file, by its whole path or URI, and what tells a changed one from the same: bytes, time of change in ns."""
+    """Path or URI of a file with its size in bytes and its time of change in ns, which show a changed file."""
 
     place: str
     size: int
@@ -23,39 +21,39 @@ class FileFacts(NamedTuple):
 
 
 class Folder(Protocol):
-    """A folder that takes whole files: one that is there is complete."""
+    """Folder of atomic files: one that is there is complete."""
 
     def names(self) -> set[str]:
-        """The names of the files in it; none where there is no folder."""
+        """Return the names of its files; empty if there is no folder."""
 
     def has(self, name: str) -> bool:
-        """Whether a file of this name is there."""
+        """Return True if a file of this name is there."""
 
     def read(self, name: str) -> bytes | None:
-        """What a file holds; None where there is none."""
+        """Return the content of a file; None if there is none."""
 
     def write(self, name: str, data: bytes) -> None:
-        """A file, all of it or nothing; raises OSError."""
+        """Write a file atomically; raises OSError."""
 
     def remove(self, name: str) -> None:
-        """Take a file away, if it is there."""
+        """Remove a file if it is there."""
 
     def folder(self, name: str) -> "Folder":
-        """A folder in this one."""
+        """Return a folder in this one."""
 
 
 def is_uri(place: str) -> bool:
-    """Whether it names a file system."""
+    """Return True if the place is a URI."""
     return "://" in place
 
 
 def data_file(place: str) -> DataFile:
-    """The file, not opened yet."""
+    """Return the file, not opened yet."""
     return _RemoteFile(place) if is_uri(place) else Path(place)
 
 
 def folder_at(place: str) -> Folder:
-    """The folder; it is made when something is written.
+    """Return the folder; it is created by the first write.
 
     Raises:
         InvalidInput: there is no such file system, or pyarrow is missing.
@@ -64,7 +62,7 @@ def folder_at(place: str) -> Folder:
 
 
 def files_in(place: str) -> list[FileFacts]:
-    """The file; or those of a folder or pattern, by name, whatever begins with `.` or `_` left out.
+    """Return the file, or those of a folder or pattern by name, without names that begin with `.` or `_`.
 
     Raises:
         InvalidInput: there is none, or its file system cannot be reached.
@@ -112,7 +110,7 @@ def _remote_files(place: str) -> list[FileFacts]:
 
 def _is_data(name: str) -> bool:
     # Spark's _SUCCESS, hidden files, half-copied ones
-    return not name.startswith((".", "_")) and not name.endswith(_PARTIAL)
+    return not name.startswith((".", "_")) and not name.endswith(PARTIAL_SUFFIX)
 
 
 def _remote(place: str) -> tuple[Any, str]:
@@ -139,7 +137,7 @@ def _said(error: Exception) -> str:
 
 
 class _RemoteFile:
-    """A file that pyarrow opens; as `DataFile`."""
+    """`DataFile` that pyarrow opens."""
 
     def __init__(self, place: str) -> None:
         self._place = place
@@ -156,7 +154,7 @@ class _LocalFolder:
 
     def names(self) -> set[str]:
         found = list(self._path.iterdir()) if self._path.is_dir() else []
-        return {each.name for each in found if not each.name.endswith(_PARTIAL)}
+        return {each.name for each in found if not each.name.endswith(PARTIAL_SUFFIX)}
 
     def has(self, name: str) -> bool:
         return (self._path / name).is_file()
@@ -169,16 +167,8 @@ class _LocalFolder:
 
     def write(self, name: str, data: bytes) -> None:
         self._path.mkdir(parents=True, exist_ok=True)
-        # Two workers may have the same block for a moment: neither writes into the other's file.
-        partial = self._path / f".{name}.{uuid.uuid4().hex}{_PARTIAL}"
-        try:
-            with partial.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(self._path / name)
-        finally:
-            partial.unlink(missing_ok=True)
+        with atomic_write(self._path / name) as file:
+            file.write(data)
 
     def remove(self, name: str) -> None:
         (self._path / name).unlink(missing_ok=True)
@@ -188,7 +178,7 @@ class _LocalFolder:
 
 
 class _RemoteFolder:
-    """An object store shows an object when its upload is complete; another file system takes a name at the end."""
+    """Folder on a file system of pyarrow; uploads to an object store are atomic, elsewhere a rename is."""
 
     def __init__(self, system: Any, path: str) -> None:
         self._system = system
@@ -215,7 +205,7 @@ class _RemoteFolder:
         if self._system.type_name in _OBJECT_STORES:
             self._put(f"{self._path}/{name}", data)
             return
-        partial = f"{self._path}/.{name}.{uuid.uuid4().hex}{_PARTIAL}"
+        partial = f"{self._path}/.{name}.{uuid.uuid4().hex}{PARTIAL_SUFFIX}"
         self._put(partial, data)
         self._system.move(partial, f"{self._path}/{name}")
 

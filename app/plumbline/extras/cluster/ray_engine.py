@@ -1,4 +1,4 @@
-"""Ray Data as the engine: the only file that knows Ray, and it imports it late."""
+"""Engine on Ray Data: the only file that knows Ray, imported late."""
 
 import json
 import os
@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from plumbline.extras.cluster.block_plan import Block, Reading, blocks_of
-from plumbline.extras.cluster.block_work import BlockWork, WorkOrder
-from plumbline.extras.cluster.cluster_run import ClusterRun
+from plumbline.extras.cluster.block_plan import Block, Reading, split_file
+from plumbline.extras.cluster.cluster_run import BlockWork, ClusterRun, WorkOrder
 from plumbline.extras.cluster.output_blocks import block_words
 from plumbline.extras.cluster.task import ClusterOutcome, ClusterTask, Progress
 from plumbline.ground.errors import ClusterUnavailable, ConfigurationError, PlumblineError
@@ -24,24 +23,24 @@ _QUIET: Final = {
 # Ray listens on every interface, and replaces a node address of 127.0.0.1 by that of the network, unless it takes the
 # machine for one that cannot be a part of a cluster.
 _LOOPBACK: Final = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-# Descriptions of blocks are all that goes through it; Ray's default is a third of the memory.
+# Only descriptions of blocks go through it; Ray's default is a third of the memory.
 _OBJECT_STORE_BYTES: Final = 100 * 1024 * 1024
-# One that is done and one to go on with: a killed worker has little to be done again.
+# One in progress and one queued: a killed worker has little to repeat.
 _TASKS_AT_A_WORKER: Final = 2
 
 
 def score_on_ray(
     settings: Settings, task: ClusterTask, *, on_progress: Callable[[Progress], None] | None = None
 ) -> ClusterOutcome:
-    """Score files on Ray, this machine's or a cluster's; blocks, and leaves no process behind on this machine.
+    """Score files on Ray, on this machine or a cluster; blocking, leaves no process behind on this machine.
 
-    Blocks that have their file in `task.out_dir` are not done again. A block whose process ended three times in this
-    run is given up and named in the outcome.
+    Blocks that have their file in `task.out_dir` are skipped. A block whose process crashed three times in this run is
+    given up and named in the outcome.
 
     Raises:
         ConfigurationError: Ray is not installed (the message names the extra), a setting is wrong, or a worker is not
             set up as this machine is.
-        ClusterUnavailable: the cluster cannot be reached, or was lost; running again goes on.
+        ClusterUnavailable: the cluster cannot be reached, or was lost; run again to resume.
         InvalidInput: the input cannot be read, or the folder of results holds another task.
     """
     with _environment(_QUIET if task.address else {**_QUIET, **_LOOPBACK}):
@@ -55,7 +54,7 @@ def score_on_ray(
             except ray.exceptions.RayError as error:
                 log_failure(error, "cluster_failed")
                 kind = type(error).__name__
-                raise ClusterUnavailable(f"Ray ended the work ({kind}); run again to go on") from error
+                raise ClusterUnavailable(f"Ray ended the work ({kind}); run again to resume") from error
         return run.outcome()
 
 
@@ -73,9 +72,9 @@ def _work_through(ray: Any, run: ClusterRun, task: ClusterTask, on_progress: Cal
 
 
 def _planned(ray: Any, run: ClusterRun, task: ClusterTask) -> list[list[Block]]:
-    """The blocks of every file. Text has to be walked for it: by this process, or by a cluster's, many at a time."""
+    """Return the blocks of every file; text has to be read for it, here or by the cluster in parallel."""
     if task.address is None:
-        return [blocks_of(facts.place, file, run.reading, task.block_rows) for file, facts in enumerate(run.files)]
+        return [split_file(facts.place, file, run.reading, task.block_rows) for file, facts in enumerate(run.files)]
     plan = ray.remote(_plan)
     refs = [plan.remote(facts.place, file, run.reading, task.block_rows) for file, facts in enumerate(run.files)]
     planned = []
@@ -87,15 +86,15 @@ def _planned(ray: Any, run: ClusterRun, task: ClusterTask) -> list[list[Block]]:
 
 
 def _plan(place: str, file: int, reading: Reading, block_rows: int) -> list[Block] | str:
-    """The blocks, or the line that says why there are none: Ray would wrap an error in its traceback."""
+    """Return the blocks, or one line of an error: Ray would wrap an exception in its traceback."""
     try:
-        return blocks_of(place, file, reading, block_rows)
+        return split_file(place, file, reading, block_rows)
     except PlumblineError as error:
         return str(error)
 
 
 def _outcomes(ray: Any, blocks: Sequence[Block], order: WorkOrder, cpus: float) -> Iterator[str]:
-    """What the workers say, in the order in which blocks are done."""
+    """Yield the outcomes of the workers in the order of completion."""
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
@@ -109,7 +108,7 @@ def _outcomes(ray: Any, blocks: Sequence[Block], order: WorkOrder, cpus: float) 
         num_cpus=cpus,
         compute=ray.data.ActorPoolStrategy(size=order.workers, max_tasks_in_flight_per_actor=_TASKS_AT_A_WORKER),
     )
-    # Without prefetching each is told at once; Ray would hold one back until the next is done.
+    # Without prefetching each is reported at once; Ray would hold one back until the next is done.
     for batch in done.iter_batches(batch_size=None, prefetch_batches=0, batch_format="numpy"):
         yield from map(str, batch["outcome"])
 
@@ -120,7 +119,7 @@ def _workers(ray: Any, task: ClusterTask, blocks: int) -> int:
 
 
 def _ray() -> Any:
-    """Ray with Ray Data.
+    """Import Ray with Ray Data.
 
     Raises:
         ConfigurationError: it is not installed.
@@ -135,7 +134,7 @@ def _ray() -> Any:
 
 @contextmanager
 def _connected(ray: Any, address: str | None) -> Iterator[None]:
-    """Ray, started here or reached at its address; what was there before stays as it was."""
+    """Start Ray here or connect to its address; an initialized one stays as it is."""
     if ray.is_initialized():
         yield
         return

@@ -1,40 +1,45 @@
-"""`score_batch(records) -> records`: the one function that Ray, Spark, Dask or a loop of one's own can wrap."""
+"""`score_batch(records) -> records`: a blocking function that Ray, Spark, Dask or a loop of one's own can wrap."""
 
+import asyncio
 import json
-from collections.abc import Iterable
+import math
+import threading
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
-from typing import Final, Self
+from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from plumbline.assembly import build, encoder_of, make_plan
-from plumbline.extras.cluster.engine_rows import Batch, engine_rows
-from plumbline.extras.cluster.loop_thread import LoopThread
 from plumbline.ground.concurrency import map_concurrently
+from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import Settings
 from plumbline.rows.records.columns import ColumnMap
 from plumbline.rows.records.reading import chosen_columns, record_or_problem
-from plumbline.rows.records.record import Record, RecordProblem
+from plumbline.rows.records.record import RawRow, ReadPosition, Record, RecordProblem
 from plumbline.rows.records.result_table import RESULT_COLUMNS, flat_result
 from plumbline.rows.row_scorer import RowScorer
 from plumbline.rows.scored_row import ScoredRow
 from plumbline.schemas.evaluation import EvaluationOptions
 
-# The flat columns, and the whole result: the row as JSON, as every other way of scoring many rows writes it.
+T = TypeVar("T")
+
+# The flat columns, and the whole result as a line of JSON.
 BATCH_COLUMNS: Final = (*RESULT_COLUMNS, "line")
+# Tables of pyarrow and frames of pandas are recognized by their attributes: neither is imported.
+Batch = Mapping[str, Sequence[object]] | Sequence[Mapping[str, object]] | Any
 
 
 class BatchScorer:
-    """Scores batches on THE path with parts that stay warm from one batch to the next; make one in each process.
+    """Blocking scorer of batches that stays warm from one batch to the next; make one in each process.
 
-    Calls block. Rows of a batch are judged `settings.batch_concurrency` at one time, those of concurrent calls each so
-    many. The embedding model is loaded before the first row where its tier may be asked and `settings.warm_up` is set,
-    so that no row falls to a lower tier while it loads.
+    Each call judges up to `settings.batch_concurrency` rows concurrently. If the embedding tier may be asked and
+    `settings.warm_up` is set, the model is loaded before the first row, so that no row is degraded meanwhile.
 
     Args:
-        columns: of the batches handed to `score_batch`; None: found from the names in each batch.
+        columns: of the batches handed to `score_batch`; None: found by the names in each batch.
 
     Raises:
         ConfigurationError, PromptError, CalibrationError: as `make_plan`.
-        InvalidInput: the options name a judge that there is not.
+        InvalidInput: the options name an unknown judge.
     """
 
     def __init__(
@@ -55,11 +60,10 @@ class BatchScorer:
             raise
 
     def score_batch(self, records: Batch, *, first_row: int = 0) -> list[dict[str, object]]:
-        """One record for each row, in their order, with the columns `BATCH_COLUMNS`.
+        """Return one record for each row, in order, with the columns `BATCH_COLUMNS`.
 
-        The same rows give the same records, the seconds of attempts inside `line` aside. A row that cannot be scored
-        has its reason in `error` and in `line`. Ids are not compared between rows: an engine's batches are cut where it
-        likes.
+        Deterministic but for the seconds of attempts inside `line`. A row that cannot be scored has its reason in
+        `error` and in `line`. Ids are not compared between rows, since engines choose the batches.
 
         Args:
             records: a mapping of columns, a list of records, an Arrow table or a pandas frame.
@@ -68,14 +72,14 @@ class BatchScorer:
         Raises:
             InvalidInput: it is no batch, or its columns are not those of samples.
         """
-        batch = engine_rows(records, first_row)
+        batch = parse_batch(records, first_row)
         if not batch.rows:
             return []
         columns = chosen_columns(batch.columns, batch.rows, self._columns).map
         return [flat_record(row) for row in self.score(record_or_problem(raw, columns) for raw in batch.rows)]
 
     def score(self, rows: Iterable[Record | RecordProblem]) -> list[ScoredRow]:
-        """The rows, scored, in their order."""
+        """Return the scored rows in order."""
         return self._loop.run(self._scored(rows))
 
     def close(self) -> None:
@@ -107,6 +111,89 @@ class BatchScorer:
 
 
 def flat_record(row: ScoredRow) -> dict[str, object]:
-    """The columns of a scored row, and its line."""
+    """Return the columns of a scored row, and its line."""
     text = row.line.decode()
     return {**flat_result(json.loads(text)), "line": text}
+
+
+class LoopThread:
+    """Event loop in its own thread, for callers without asyncio; any thread may call, concurrently.
+
+    Not `anyio.from_thread.start_blocking_portal`: a process that never closes that hangs at its end.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._loop = asyncio.new_event_loop()
+        # A daemon: a process that never closes it can still end.
+        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return the result of the coroutine; cancel it if the caller is interrupted."""
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        """Stop the loop and its thread."""
+        self.run(self._loop.shutdown_default_executor())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class BatchRows(NamedTuple):
+    """Rows of a batch; `columns` is None if each row names its own fields."""
+
+    columns: tuple[str, ...] | None
+    rows: list[RawRow]
+
+
+def parse_batch(batch: Batch, first_row: int = 0) -> BatchRows:
+    """Return the rows of a batch, numbered from `first_row`.
+
+    Raises:
+        InvalidInput: it is no batch, or its columns are not of one length.
+    """
+    columns, records = _columns_and_records(batch)
+    return BatchRows(columns, [_raw(row, fields) for row, fields in enumerate(records, start=first_row)])
+
+
+def _raw(row: int, fields: Mapping[str, object]) -> RawRow:
+    return RawRow(row, None, {name: plain(value) for name, value in fields.items()}, ReadPosition(row + 1))
+
+
+def _columns_and_records(batch: Batch) -> tuple[tuple[str, ...] | None, list[Mapping[str, object]]]:
+    if hasattr(batch, "to_pylist") and hasattr(batch, "schema"):
+        return tuple(batch.schema.names), batch.to_pylist()
+    if hasattr(batch, "to_dict") and hasattr(batch, "columns"):
+        return tuple(batch.columns), batch.to_dict("records")
+    if isinstance(batch, Mapping):
+        return tuple(batch), list(_zipped(batch))
+    if isinstance(batch, Sequence) and all(isinstance(each, Mapping) for each in batch):
+        return None, list(batch)
+    raise InvalidInput("a batch is a mapping of columns, a list of records, an Arrow table or a pandas frame")
+
+
+def _zipped(batch: Mapping[str, Sequence[object]]) -> Iterator[Mapping[str, object]]:
+    lengths = {len(values) for values in batch.values()}
+    if len(lengths) > 1:
+        raise InvalidInput(f"the columns of a batch have {min(lengths)} to {max(lengths)} values; expected one length")
+    for values in zip(*batch.values(), strict=True):
+        yield dict(zip(batch, values, strict=True))
+
+
+def plain(value: object) -> object:
+    """Return a value without numpy in it; NaN, the missing value there, becomes None."""
+    if isinstance(value, str):
+        return value
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {name: plain(item) for name, item in value.items()}
+    return None if isinstance(value, float) and math.isnan(value) else value

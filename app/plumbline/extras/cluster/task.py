@@ -1,4 +1,4 @@
-"""What a data cluster is asked to score and what came of it: plain values that an engine may send anywhere."""
+"""Task of a data cluster and its outcome: plain values that an engine may send anywhere."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -17,13 +17,13 @@ class ClusterTask:
     Args:
         paths: files or folders, each a local path or a URI that pyarrow knows (`s3://`, `gs://`, `hdfs://`); the last
             part may hold `*` and `?`. Files are taken in this order, those of one folder or pattern by name.
-        out_dir: a folder, local or a URI, that is empty, new, or holds a part of this very task.
+        out_dir: a folder, local or a URI: empty, new, or with a part of this task.
         format: of the input, as of `read_records`; None: by the suffix.
         columns: a map, the name of a preset, or None to find the columns in each file.
-        block_rows: rows of one output file; what a killed worker has to do again.
-        address: of a Ray cluster (`auto`, `HOST:PORT`, `ray://HOST:PORT`); None: this machine, for as long as it takes.
-        workers: processes that score; None: as many as the cluster has CPUs for.
-        cpus_per_worker: CPUs that each of them is given.
+        block_rows: rows of one output file; a killed worker repeats them.
+        address: of a Ray cluster (`auto`, `HOST:PORT`, `ray://HOST:PORT`); None: this machine.
+        workers: worker processes; None: as many as the cluster has CPUs for.
+        cpus_per_worker: CPUs of each worker.
     """
 
     paths: tuple[str, ...]
@@ -40,7 +40,7 @@ class ClusterTask:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a task is: blocks and rows, those of earlier runs included."""
+    """Progress of a task in blocks and rows, those of earlier runs included."""
 
     blocks_done: int
     blocks: int
@@ -50,13 +50,13 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class ClusterOutcome:
-    """What became of a task.
+    """Outcome of a task.
 
     Args:
         summary: of all rows in the output, those of earlier runs included; `seconds` are this run's.
         files: the output, in the order of the rows.
         skipped: blocks that an earlier run had done.
-        unfinished: output files that are still missing, since what scored them ended each time; empty: all is done.
+        unfinished: output files that are missing because their workers crashed each time; empty: all is done.
     """
 
     summary: BatchSummary
