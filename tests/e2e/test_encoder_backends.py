@@ -97,7 +97,7 @@ def test_a_backend_that_is_not_installed_is_named(
 ) -> None:
     monkeypatch.setattr("plumbline.models.encoder.loading.find_spec", lambda name: None)
 
-    with pytest.raises(TierFailure, match=r"install plumbline\[openvino\]") as failed:
+    with pytest.raises(TierFailure, match=r"install plumbline-rag\[openvino\]") as failed:
         load(ModelChoice(str(small["bert"].folder), backend="openvino"), threads=1)
     assert failed.value.reason is FailureReason.NOT_INSTALLED
 

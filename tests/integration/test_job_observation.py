@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from plumbline.judging.ports.observation import NullObserver
+from plumbline.judging.ports.observation import Observer
 from plumbline.rows.jobs.chunk_run import Pace
 from plumbline.rows.jobs.job import Held, JobState, Lease, PendingRow
 from plumbline.rows.jobs.sqlite_store import SqliteJobStore
@@ -15,7 +15,7 @@ from tests.making.job_rows import Handler, ended, rows_of, submitted
 from tests.running.job_stores import Stores
 
 
-class Listening(NullObserver):
+class Listening(Observer):
     """Keeps what it is told."""
 
     def __init__(self) -> None:

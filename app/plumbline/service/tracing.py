@@ -17,7 +17,7 @@ from plumbline.judging.ports.observation import (
     ANSWERED,
     CacheOutcome,
     JudgeCallRecord,
-    NullObserver,
+    Observer,
     RequestRecord,
     TierRecord,
 )
@@ -50,7 +50,7 @@ _PROVIDER_NAMES: Final[Mapping[str, str]] = {"azure": "azure.ai.openai", "dashsc
 _FIRST_ERROR_STATUS: Final = 500
 
 
-class Tracing(NullObserver):
+class Tracing(Observer):
     """Spans of one tracer provider; fulfils `Observer`."""
 
     def __init__(self, provider: "TracerProvider", *, version: str) -> None:

@@ -15,7 +15,7 @@ from plumbline.ground.settings import DEFAULT_JUDGE, Settings
 from plumbline.judging.ports.exchange import ChatRequest, estimate_tokens
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import segment
-from plumbline.judging.tiers.expected_requests import expected_requests, needs_judge
+from plumbline.judging.tiers.llm import expected_requests
 from plumbline.judging.tiers.tier import SentenceEncoder, TierName
 from plumbline.models.chat.endpoints import Endpoint, resolve_judges
 from plumbline.rows.evaluation_wire import check_judge_names
@@ -233,7 +233,7 @@ class CostEstimator:
 
     def _add(self, sample: Sample) -> None:
         segmented = segment(sample)
-        if not needs_judge(segmented):
+        if not segmented.needs_judge:
             return
         most = self._plan.settings.llm_max_output_tokens
         prompts = self._plan.plan.prompts.for_case(segmented)

@@ -76,7 +76,7 @@ class Ledger:
 
     Args:
         max_cost: a call that could take the cost above it is not made; None for no bound.
-        on_call: is told what each call used, as it is written down; also of calls that outlive the sample.
+        on_call: called with the usage of each call; also of calls that outlive the sample.
     """
 
     max_cost: float | None = None

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 ANSWERED: Final = "answered"
 # It ended by an exception: a bug of ours, or a cancellation, as by a deadline or a caller who left.
@@ -73,17 +73,20 @@ class JudgeCallRecord:
     cost: float | None = None
 
 
-class Observer(Protocol):
-    """Receiver of records, for metrics and traces."""
+class Observer:
+    """Receiver of records, for metrics and traces; this one ignores them."""
 
     def request(self, record: RequestRecord) -> AbstractContextManager[None]:
         """Return a context around one request."""
+        return nullcontext()
 
     def tier(self, record: TierRecord) -> AbstractContextManager[None]:
         """Return a context around one tier's attempt."""
+        return nullcontext()
 
     def judge_call(self, record: JudgeCallRecord) -> AbstractContextManager[None]:
         """Return a context around one request to a chat model."""
+        return nullcontext()
 
     def on_cache_lookup(self, outcome: CacheOutcome) -> None:
         """Count a lookup in the verdict cache."""
@@ -101,38 +104,10 @@ class Observer(Protocol):
         """Count a row of a job that crashed so many processes that it is not tried again."""
 
 
-class NullObserver:
-    """Observer that records nothing."""
-
-    def request(self, record: RequestRecord) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def tier(self, record: TierRecord) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def judge_call(self, record: JudgeCallRecord) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def on_cache_lookup(self, outcome: CacheOutcome) -> None:
-        return
-
-    def chunk_started(self) -> None:
-        return
-
-    def chunk_ended(self) -> None:
-        return
-
-    def rows_kept(self, statuses: Sequence[str]) -> None:
-        return
-
-    def row_quarantined(self) -> None:
-        return
+NULL_OBSERVER: Final = Observer()
 
 
-NULL_OBSERVER: Final = NullObserver()
-
-
-class Observers:
+class Observers(Observer):
     """Several observers, called in order; their contexts are nested, the first outermost."""
 
     def __init__(self, *observers: Observer) -> None:

@@ -57,7 +57,7 @@ class EncoderCounts:
     """Counts of an encoder's work since its start, and its load now.
 
     `texts` encoded by the model and their `tokens`; `cache_hits`, `cache_misses` of texts asked for; `joined`: misses
-    that waited for a text under way in place of another run; `refused` calls; now: `queued_tokens`, `cache_bytes`.
+    that waited for a text in flight; `refused` calls; now: `queued_tokens`, `cache_bytes`.
     """
 
     texts: int = 0

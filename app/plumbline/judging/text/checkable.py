@@ -30,7 +30,7 @@ def _is_label(sentence: Sentence) -> bool:
     return len(content_words(sentence.text)) <= limit
 
 
-# A sentence longer than this asserts something beside its "I do not know".
+# A sentence longer than this asserts something besides its "I do not know".
 _MAX_ABSTENTION_CHARACTERS = 240
 _MAX_REST_WORDS = 3
 
@@ -39,7 +39,7 @@ _CLAUSE_BREAK = re.compile(r"[,;:，；：、]|\s[-–—]\s|——")
 _WORD = re.compile(r"\w+")
 
 # Runs are atomic and alternatives distinct, so that matching stays linear. Atomic groups, not possessive ones: before
-# Python 3.11.5 a possessive group goes on behind what it gave up.
+# Python 3.11.5 a possessive group could backtrack.
 _OPENING_EN = re.compile(
     r"(?>(?:(?:(?:i'm|i am) )?(?:so |very |really )?(?:sorry|afraid)(?=[\s,.]|$)[,.]?\s*+(?:but |that )?"
     r"|(?:unfortunately|apologies)(?=[\s,.]|$),?\s*+(?:but )?"
@@ -98,7 +98,7 @@ _ABSTAINS_ZH = re.compile(
     r"|未知\W*$"
 )
 _FILLER_ZH = re.compile(r"请|因为|由于|如果|关于|对于|根据|基于|建议")
-# After one of these the sentence goes on to assert something.
+# After one of these the sentence asserts something.
 _GOES_ON = re.compile(
     r"\b(?:but|however|though|although|nevertheless|yet|instead|except)\b|但|不过|然而|可是|却", re.IGNORECASE
 )

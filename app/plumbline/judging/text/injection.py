@@ -52,18 +52,9 @@ _VERDICT = re.compile(
     r"|(?:判定|结论|裁定|判决结果|评估结果)[\"']? {0,3}[:=] {0,3}[\"']?(?:支持|忠实|supported|通过)"
 )
 _VERDICT_ANCHORS = (
-    "verdict",
-    "faithful",
-    "hallucination",
-    "sentences",
-    "claims",
-    "supported",
-    "忠实度",
-    "判定",
-    "结论",
-    "裁定",
-    "结果",
-)
+    "verdict", "faithful", "hallucination", "sentences", "claims", "supported", "忠实度",
+    "判定", "结论", "裁定", "结果",
+)  # fmt: skip
 _ROLE = re.compile(
     r"<\|[a-z_]{2,24}\|>|\[/?inst\]|<</?sys>>|<(?:start|end)_of_turn>"
     r"|</?(?:system|data|contexts?|instructions?|untrusted|evidence|judge)>"
@@ -75,23 +66,9 @@ _ROLE = re.compile(
     re.MULTILINE,
 )
 _ROLE_ANCHORS = (
-    "<|",
-    "[inst",
-    "[/inst",
-    "<<",
-    "_of_turn",
-    "</",
-    "<",
-    "system",
-    "assistant",
-    "developer",
-    "系统",
-    "开发者",
-    "助手",
-    "instruction",
-    "begin ",
-    "end ",
-)
+    "<|", "[inst", "[/inst", "<<", "_of_turn", "</", "<", "system", "assistant", "developer", "系统", "开发者", "助手",
+    "instruction", "begin ", "end ",
+)  # fmt: skip
 _LIST_REACH_CHARACTERS = 2_000
 _COLON_REACH_CHARACTERS = 20
 # Longer ones have some such word as a rule.

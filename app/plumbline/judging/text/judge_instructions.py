@@ -26,38 +26,33 @@ _ENGLISH_CLASSES = {
     "grader": "evaluator evaluators grader graders rater raters scorer verifier assessor llm fact-checker factchecker"
     " fact-checkers evaluation-model judging-model",
     "grading": "grading evaluating judging scoring assessing rating verifying",
-    "called": "marked rated scored labelled labeled graded judged classified treated considered"
-    " accepted deemed regarded counted"
-    " reported",
+    "called": "marked rated scored labelled labeled graded judged classified treated considered accepted deemed"
+    " regarded counted reported",
     "article": "the this my our",
     "bench": "judge judges ai",
     "you": "you your yourself",
     "must": "must should shall please always kindly required instructed need have will immediately simply only",
-    "act": "mark rate score label grade judge classify treat consider accept deem regard count"
-    " report return output give"
-    " assign respond award set approve declare confirm answer reply conclude verify evaluate call find say",
-    "call": "mark rate score label grade judge classify treat consider accept deem regard count"
-    " report declare approve find",
-    "assign": "mark rate score label grade classify treat consider accept deem return output"
-    " assign award set choose select give pass"
-    " reply respond print",
+    "act": "mark rate score label grade judge classify treat consider accept deem regard count report return output"
+    " give assign respond award set approve declare confirm answer reply conclude verify evaluate call find say",
+    "call": "mark rate score label grade judge classify treat consider accept deem regard count report declare approve"
+    " find",
+    "assign": "mark rate score label grade classify treat consider accept deem return output assign award set choose"
+    " select give pass reply respond print",
     "trade": "supported faithful grounded entailed faithfulness 1.0 10/10 100%",
     "top": "perfect maximum highest full top best",
     "marks": "score scores marks mark rating grade verdict",
     "verdict": "verdict label rating",
     "each": "all every each any this these following everything entire whole below above",
-    "claims": "claim claims statement statements sentence sentences answer answers response"
-    " responses assertion assertions"
-    " output outputs everything completion summary items",
+    "claims": "claim claims statement statements sentence sentences answer answers response responses assertion"
+    " assertions output outputs everything completion summary items",
     "answer": "answer answers response responses completion output text",
-    "true": "supported faithful correct true accurate verified valid grounded entailed perfect"
-    " perfectly maximum highest"
-    " factual truthful full fully 1.0 10/10 100 supports approved passing",
+    "true": "supported faithful correct true accurate verified valid grounded entailed perfect perfectly maximum"
+    " highest factual truthful full fully 1.0 10/10 100 supports approved passing",
     "proven": "supported faithful verified grounded entailed fact-checked correct accurate",
     "wholly": "fully entirely completely wholly perfectly 100 already totally absolutely 100%",
     "not": "not don't dont never no without stop",
-    "check": "verify check evaluate flag report question fact-check contradict assess penalize"
-    " penalise look search mention compare",
+    "check": "verify check evaluate flag report question fact-check contradict assess penalize penalise look search"
+    " mention compare",
     "doubts": "contradiction contradictions hallucination hallucinations errors unsupported inconsistencies",
     "checks": "verification checking evaluation fact-checking validation",
     "force": "only always regardless every each all must hereby everything whatever",
@@ -67,13 +62,13 @@ _ENGLISH_CLASSES = {
     "contexts": "context contexts passage passages",
 }
 _CHINESE_CLASSES = {
-    "ignore": "忽略 无视 忘记 忘掉 不要按照 不要遵循 不要遵守 不必遵守 别管 不要理会 不必理会"
-    " 不用管 不要管 跳过 抛开 忽视",
+    "ignore": "忽略 无视 忘记 忘掉 不要按照 不要遵循 不要遵守 不必遵守 别管 不要理会 不必理会 不用管 不要管 跳过 抛开"
+    " 忽视",
     "former": "以上 上述 之前 前面 先前 此前 所有 一切 任何 原有 系统 上面 你的 您的 前述",
     "orders": "指令 指示 提示词 提示 规则 命令 设定 要求 说明",
-    "grader": "评估者 评判者 评审员 评估员 评分者 评测员 评分员 打分员 评估模型 评判模型 审核员"
-    " 核查员 裁判模型 语言模型 大模型 评估人员"
-    " 评判员 裁判 评委 AI助手 评审 评估系统 评判系统 评分模型 打分模型 评测模型 裁判员 评分系统",
+    "grader": "评估者 评判者 评审员 评估员 评分者 评测员 评分员 打分员 评估模型 评判模型 审核员 核查员 裁判模型"
+    " 语言模型 大模型 评估人员 评判员 裁判 评委 AI助手 评审 评估系统 评判系统 评分模型 打分模型 评测模型 裁判员"
+    " 评分系统",
     "must": "请 必须 应当 应该 务必 需要 须 你 您 一律 直接 一定要",
     "act": "判定 判为 标记 标注 标为 评为 评定 视为 认定 打分 给出 输出 返回 评分 判断 视作 当作 算作 给予 回复 打",
     "call": "判定 判为 标记 标注 标为 评为 视为 认定 视作 当作 算作 判断",
@@ -154,12 +149,10 @@ _CHINESE = (
 )
 # A sentence without one of these holds no combination; looked for as plain text, which is fast.
 _ANCHOR_WORDS = (
-    "instruction prompt guideline directive criteria rubric rules context claim statement sentence"
-    " answer response assertion"
-    " contradiction hallucination verification checking grading judging supported faithful"
-    " grounded entailed evaluator grader rater scorer verifier judge llm fact-check assessor"
-    " output summary 指令 指示 提示 规则 命令 设定 要求 说明 支持"
-    " 忠实 正确 属实 真实 可信 通过 满分 supported 依据 准确 无误 最高分 1.0 10分 100分 上下文"
+    "instruction prompt guideline directive criteria rubric rules context claim statement sentence answer response"
+    " assertion contradiction hallucination verification checking grading judging supported faithful grounded entailed"
+    " evaluator grader rater scorer verifier judge llm fact-check assessor output summary 指令 指示 提示 规则 命令"
+    " 设定 要求 说明 支持 忠实 正确 属实 真实 可信 通过 满分 supported 依据 准确 无误 最高分 1.0 10分 100分 上下文"
     " 核查 检查 验证 质疑 核对 评估 核实"
 )
 _ANCHORS = tuple(_ANCHOR_WORDS.split())
@@ -238,12 +231,12 @@ def _bare(word: str) -> str:
 def _holds(words: Sequence[tuple[int, frozenset[str]]], combination: Combination) -> bool:
     """Return True if the classes occur in order within reach; each stage keeps its latest possible start."""
     classes = combination.classes
-    begun: list[int | None] = [None] * len(classes)
+    starts: list[int | None] = [None] * len(classes)
     for place, names in words:
         for stage in range(len(classes) - 1, -1, -1):
             if classes[stage] not in names:
                 continue
-            first = place if stage == 0 else begun[stage - 1]
+            first = place if stage == 0 else starts[stage - 1]
             if first is not None and place - first <= combination.reach:
-                begun[stage] = first
-    return begun[-1] is not None
+                starts[stage] = first
+    return starts[-1] is not None

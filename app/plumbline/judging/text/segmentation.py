@@ -66,8 +66,8 @@ class Sentence(NamedTuple):
 def split_sentences(text: str) -> tuple[Sentence, ...]:
     """Return the sentences of `text` in order; everything outside of them is white space.
 
-    English and Chinese, mixed at will. Headings, table rows and code blocks are one sentence each; how lines become
-    blocks is told at `split_blocks`. In running text and list items:
+    English and Chinese, mixed at will. Headings, table rows and code blocks are one sentence each; for lines and
+    blocks see `split_blocks`. In running text and list items:
 
     - a sentence ends at . ! ? and their full-width kin, at … before a capital, and at the Chinese ；outside of
       brackets; closing quotes, brackets and citations such as [1] or (Smith, 2020) stay with it;

@@ -35,6 +35,11 @@ class SegmentedSample:
         """Return True if any context holds a letter or a digit."""
         return any(sentence.kind != "markup" for sentences in self.context_sentences for sentence in sentences)
 
+    @property
+    def needs_judge(self) -> bool:
+        """Return True if code alone cannot decide the sample."""
+        return not self.is_empty and bool(self.checkable) and self.has_context
+
 
 def segment(sample: Sample) -> SegmentedSample:
     """Split the texts of a sample into sentences; linear in their length."""

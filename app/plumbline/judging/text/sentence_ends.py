@@ -103,7 +103,7 @@ def _exclamation_ends(stop: Stop) -> bool:
         return True
     if stop.is_closed:
         return False
-    # "Jeopardy! is a show": in a text with capitals a small letter after "!" goes on.
+    # "Jeopardy! is a show": in a text with capitals a small letter after "!" continues the sentence.
     return "?" in stop.run or not stop.is_cased or stop.before.isspace()
 
 
@@ -147,7 +147,7 @@ _PREFIXES = _words(
 _CALENDAR = _words("jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thur thurs fri sat sun")
 _CLOCK = frozenset({"a.m", "p.m", "am", "pm"})
 _COMPANIES_AND_RANKS = _words("inc ltd co corp llc plc bros jr sr esq al dept univ ave blvd rd est govt assn")
-# After these a lower-case word goes on; a capital starts anew.
+# A lower-case word after these continues the sentence; a capital starts a new one.
 _SHORTENED = _words(
     "etc min max avg temp vol sq oz in lb lbs hr hrs sec secs tbsp tsp ed eds trans ext tel misc cont ibid"
 )

@@ -49,7 +49,7 @@ class Claim:
     """A checkable assertion of one sentence of the answer, with its verdict.
 
     `start`/`end` are the offsets of its sentence in the answer; `support` is in [0, 1], None when it is not a claim.
-    `weight` says how much it counts beside the others, above 0: the same for all in tier llm; in the other tiers, where
+    `weight` is its part in the mean, above 0: the same for all in tier llm; in the other tiers, where
     a sentence is one claim, however much it says, its length in characters.
     """
 

@@ -250,7 +250,7 @@ def _han_bigrams(run: str) -> list[tuple[str, bool]]:
 
 # Unicode's Stream-Safe Text Format (UAX #15, section 13) allows so many marks in a row; no language needs more.
 _MAX_MARKS = 30
-# Where marks are in the basic plane: beside Han, Hangul and private use.
+# Where marks are in the basic plane, except among Han, Hangul and private use.
 _BLOCKS_WITH_MARKS = ((0x0300, 0x3400), (0xA66F, 0xAC00), (0xFB1E, 0x10000))
 # All scripts beyond it that have marks: `re` is slow with many stretches there, and a cut between letters does no harm.
 _BEYOND = "\U000101fd-\U0001e94a"

@@ -100,7 +100,7 @@ class _Places:
         kept = order[: max(1, int(np.searchsorted(np.cumsum(lengths[order]), _MAX_PLACES_READ)))]
         rows, counts = self._tally(self._rows[_ranges(starts[kept], np.minimum(lengths[kept], _MAX_PLACES_READ))])
         candidates = np.sort(rows[np.argsort(-counts, kind="stable")[:_MAX_CANDIDATES]])
-        # Ascending throughout, so that each is looked for beside the one before.
+        # Ascending throughout, so that each search starts near the one before.
         keys = ids[:, None] * self._others + candidates[None, :]
         found = np.minimum(np.searchsorted(self._pairs, keys), len(self._pairs) - 1)
         return candidates, (self._pairs[found] == keys).sum(axis=0)

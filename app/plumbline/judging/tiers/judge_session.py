@@ -19,8 +19,15 @@ from plumbline.judging.tiers.evidence.search import EvidenceSearch
 from plumbline.judging.tiers.evidence.verdict_rules import doubts
 from plumbline.judging.tiers.prompts import Prompt
 from plumbline.judging.tiers.questions import Mark, claims_question, random_mark, sentences_question
-from plumbline.judging.tiers.reply_claims import UNANSWERED, checked_claims, drafted_claims
-from plumbline.judging.tiers.reply_reading import ClaimReading, SentenceReading, read_claims, read_sentences
+from plumbline.judging.tiers.reply_reading import (
+    UNANSWERED,
+    ClaimReading,
+    SentenceReading,
+    checked_claims,
+    drafted_claims,
+    read_claims,
+    read_sentences,
+)
 from plumbline.judging.tiers.tier import ChatModel
 
 T = TypeVar("T")
@@ -28,7 +35,7 @@ ReadingT = TypeVar("ReadingT", SentenceReading, ClaimReading)
 
 # A sentence takes about 90 tokens of a reply: this many are far from filling one of 4,096.
 _TOKENS_PER_SENTENCE: Final = 100
-# Best first when windows disagree: whoever saw the passage is right.
+# Best first when windows disagree: the one with the passage is right.
 _RANK: Final = {
     Verdict.SUPPORTED: 4,
     Verdict.PARTIAL: 3,
@@ -38,7 +45,14 @@ _RANK: Final = {
 }
 
 
-def verdicts_in(max_output_tokens: int) -> int:
+def split_into_replies(sample: SegmentedSample, max_output_tokens: int) -> Iterator[dict[int, int]]:
+    """Yield the checkable sentences in runs whose verdicts fit into one reply: numbers from 1 by position."""
+    numbered = iter({position: number for number, position in enumerate(sample.checkable, start=1)}.items())
+    while batch := dict(islice(numbered, verdicts_per_reply(max_output_tokens))):
+        yield batch
+
+
+def verdicts_per_reply(max_output_tokens: int) -> int:
     """Return how many sentences or claims fit into a reply of so many tokens."""
     return max(1, max_output_tokens // _TOKENS_PER_SENTENCE)
 
@@ -62,10 +76,6 @@ class PreparedSample:
     max_output_tokens: int
     is_small: bool
     mark: Mark = random_mark
-
-    @property
-    def verdicts_a_reply(self) -> int:
-        return verdicts_in(self.max_output_tokens)
 
 
 @dataclass(slots=True)
@@ -95,7 +105,7 @@ class JudgeSession:
             TierFailure: a call failed, or sentences stay without a verdict.
         """
         first, *others = self.sample.windows
-        batches = list(_batches(self.sample))
+        batches = split_into_replies(self.sample.segmented, self.sample.max_output_tokens)
         drafted = await _all(self._draft(batch, first) for batch in batches)
         claims = [claim for draft in drafted for claim in draft]
         if others:
@@ -170,7 +180,7 @@ class JudgeSession:
     async def _check(
         self, claims: Sequence[Claim], window: Window, temperature: float | None = None
     ) -> dict[str, Claim]:
-        size = self.sample.verdicts_a_reply
+        size = verdicts_per_reply(self.sample.max_output_tokens)
         parts = [claims[start : start + size] for start in range(0, len(claims), size)]
         found = await _all(self._check_some(part, window, temperature) for part in parts)
         return {claim_id: claim for some in found for claim_id, claim in some.items()}
@@ -231,13 +241,6 @@ async def _all(calls: Iterable[Coroutine[None, None, T]]) -> list[T]:
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from None
     return [task.result() for task in tasks]
-
-
-def _batches(sample: PreparedSample) -> Iterator[dict[int, int]]:
-    """Yield the checkable sentences in runs whose verdicts fit into one reply: numbers from 1 by position."""
-    numbered = iter({position: number for number, position in enumerate(sample.segmented.checkable, start=1)}.items())
-    while batch := dict(islice(numbered, sample.verdicts_a_reply)):
-        yield batch
 
 
 def _better(one: Claim, other: Claim) -> Claim:

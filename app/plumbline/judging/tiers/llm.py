@@ -2,13 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Final
 
 from plumbline.ground.errors import FailureReason, TierFailure
-from plumbline.judging.ports.exchange import Usage, estimate_tokens
+from plumbline.judging.ports.exchange import ChatRequest, Usage, estimate_tokens
 from plumbline.judging.ports.observation import Readiness
 from plumbline.judging.text.injection import Inspection, inspect
 from plumbline.judging.text.segmented_sample import SegmentedSample
@@ -24,9 +24,9 @@ from plumbline.judging.text.verdicts import (
 from plumbline.judging.tiers import offload
 from plumbline.judging.tiers.context_windows import Window, context_windows
 from plumbline.judging.tiers.evidence.search import EvidenceSearch
-from plumbline.judging.tiers.judge_session import JudgePrompts, JudgeSession, PreparedSample
+from plumbline.judging.tiers.judge_session import JudgePrompts, JudgeSession, PreparedSample, split_into_replies
 from plumbline.judging.tiers.prompts import PromptLibrary
-from plumbline.judging.tiers.questions import Mark, random_mark
+from plumbline.judging.tiers.questions import Mark, claims_question, random_mark, sentences_question
 from plumbline.judging.tiers.tier import ChatModel, JudgeOptions, TierName
 from plumbline.judging.tiers.voting import escalated, faithfulness_by_vote, majority_vote, worth_escalating
 
@@ -61,6 +61,44 @@ def fit_windows(
     if tokens <= 0:
         raise TierFailure(FailureReason.TOO_LONG, f"question and instructions leave no room in {context_tokens} tokens")
     return context_windows(sample.source.contexts, sample.context_sentences, tokens=tokens)
+
+
+def expected_requests(
+    sample: SegmentedSample,
+    prompts: JudgePrompts,
+    *,
+    context_tokens: int,
+    max_output_tokens: int,
+    is_first: bool = True,
+) -> Iterator[tuple[ChatRequest, int]]:
+    """Yield the requests of one vote on a sample, each with the number of verdicts that its reply has.
+
+    The first pass is as it will be sent. Later windows and votes ask about claims, which do not exist yet: here
+    every sentence is one. No second looks, no escalation, no retries.
+
+    Args:
+        is_first: the vote that makes the claims; others are asked about them.
+
+    Raises:
+        TierFailure: `too_long`: nothing would be asked.
+    """
+    windows = fit_windows(sample, prompts, context_tokens=context_tokens, max_output_tokens=max_output_tokens)
+    for batch in split_into_replies(sample, max_output_tokens):
+        if is_first:
+            yield (
+                sentences_question(
+                    prompts.verify, sample, window=windows[0], batch=batch, max_output_tokens=max_output_tokens
+                ),
+                len(batch),
+            )
+        claims = [whole_sentence_claim(each, sample.sentences[each], verdict=Verdict.NOT_MENTIONED) for each in batch]
+        for window in windows[1:] if is_first else windows:
+            yield (
+                claims_question(
+                    prompts.check, sample, window=window, claims=claims, max_output_tokens=max_output_tokens
+                ),
+                len(batch),
+            )
 
 
 class LlmTier:
@@ -153,7 +191,7 @@ class LlmTier:
         """Return the chat models of these names; the first of all for no names.
 
         Raises:
-            TierFailure: `not_configured`, for a name that nobody has.
+            TierFailure: `not_configured`, for an unknown name.
         """
         if not names:
             return [next(iter(self._chats.values()))]

@@ -44,7 +44,7 @@ class PromptLibrary:
 
     def __init__(self, name: str, version: str, *, folder: Path | None = None) -> None:
         """Raises:
-        PromptError: a file is missing, malformed, or uses a variable that nobody fills.
+        PromptError: a file is missing, malformed, or uses an unknown variable.
         """
         root = folder or _built_in_folder()
         self._by_language = {

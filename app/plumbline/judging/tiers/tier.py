@@ -56,7 +56,7 @@ class Tier(Protocol):
         """Return the tier's judgement within `seconds`.
 
         Raises:
-            TierFailure: the tier cannot answer this sample now; the cascade goes on. Anything else is a bug.
+            TierFailure: the tier cannot answer this sample now; the cascade tries the next. Anything else is a bug.
         """
         ...
 
@@ -119,7 +119,7 @@ class SentenceEncoder(Protocol):
             reading: what `read` gave.
             seconds: to wait at the most.
             scope: whose texts they are; what one had encoded tells another nothing.
-            can_wait: nobody waits for the answer, so it may be long in coming.
+            can_wait: a batch sample, whose answer may take long.
 
         Raises:
             TierFailure: as `read`.

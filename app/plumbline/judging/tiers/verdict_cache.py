@@ -20,11 +20,11 @@ from plumbline.judging.tiers.tier import JudgeOptions, Tier, TierName
 
 T = TypeVar("T")
 
-# To be raised when verdicts of before are no longer those that would be given, though nothing in a key tells.
+# Raise it when old verdicts are no longer valid though nothing in the key changed.
 _KEY_VERSION = "1"
 # A store that takes longer is taken for one that holds nothing; a disk that hangs must not eat a sample's deadline.
 _LOOKUP_SECONDS = 0.5
-# Who waited for a request that ran out of its time asks anew when they have this much more.
+# A waiter retries after the leader's timeout if it has this much more time.
 _WORTH_ASKING_SECONDS = 1.0
 
 
@@ -55,17 +55,17 @@ class CachedTier:
     """Cache a tier's judgements and coalesce identical in-flight requests.
 
     Verdicts are shared within a tenant alone. Only complete judgements are kept. The first of several identical
-    requests pays for the call and its ledger is charged; the others wait for it, each within its own deadline. They
-    share its failure too, except that of its time: who has more time than the first one asks anew.
+    requests makes the call and its ledger is charged; the others wait for it, each within its own deadline. They
+    share its failure too, except its timeout: a request with more time left retries.
 
-    `bypass` is judged anew and on its own, and its judgement takes the place of the one that was kept.
+    `bypass` judges again on its own, and its judgement replaces the stored one.
 
     Args:
         inner: the tier that judges.
         store: where judgements are kept.
         identity: what a judgement depends on besides the sample: models, parameters, prompts, the version of this
             service. Equal identities must mean that either judgement may stand for the other.
-        observer: told what came of each look.
+        observer: of cache lookups.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class CachedTier:
         """Cancel what is being judged and wait until judgements are stored. Call it before closing the store."""
         for flight in self._flights.values():
             flight.task.cancel()
-        # In turns: a judgement that is done just now begins to be kept meanwhile.
+        # Repeat: a judgement that is just done starts a task that stores it.
         while self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -158,7 +158,7 @@ class CachedTier:
             raise TierFailure(FailureReason.TIMEOUT, f"timed out after {seconds:.1f} s") from None
 
     def _landed(self, place: _Place, flight: _Flight) -> None:
-        # `exception()` is asked for also when nobody is left to hear of it, which asyncio would log as an oversight.
+        # `exception()` is read also without a waiter: asyncio would log an unread one.
         if flight.task.cancelled() or flight.task.exception() is not None:
             self._clear(place, flight)
             return
@@ -166,7 +166,7 @@ class CachedTier:
         if was_kept:
             self._clear(place, flight)
             return
-        # Who comes while it is being written takes it from the flight.
+        # Requests during the write take it from the flight.
         writing = self._spawn(self._keep(place[0], judgement))
         writing.add_done_callback(lambda _: self._clear(place, flight))
 
@@ -177,7 +177,7 @@ class CachedTier:
         finally:
             flight.waiting -= 1
             if not flight.waiting and not flight.task.done():
-                # Nobody is left to hear it; who comes now must not join what is being cancelled.
+                # No waiter is left; new requests must not join what is being cancelled.
                 self._clear(place, flight)
                 flight.task.cancel()
         if not flight.task.done():
@@ -213,7 +213,7 @@ def verdict_key(sample: SegmentedSample, *, tenant: str, identity: str) -> str:
 
     The texts go in exactly as given, not normalised: claims and evidence hold offsets into them, which other code
     points would make wrong, and a judge may well see the difference. The spans of the sentences go in as well, so that
-    a build that cuts them otherwise does not get claims on sentences that are no more.
+    a build that cuts them otherwise does not get claims on sentences that no longer exist.
     """
     spans = " ".join(f"{sentence.start}-{sentence.end}{sentence.kind}" for sentence in sample.sentences)
     checkable = " ".join(map(str, sample.checkable))

@@ -40,7 +40,7 @@ class SharedEncoder:
         choice: the model and what runs it.
         threads: that run the model; None for one on each core.
         cache_bytes: of vectors kept in memory; 0 keeps none.
-        queue_seconds: of work that may wait; whoever would have to wait longer is refused.
+        queue_seconds: maximum queued work; further requests are refused.
         store: keeps vectors beyond this process; None for memory alone.
     """
 
@@ -100,7 +100,7 @@ class SharedEncoder:
         Args:
             reading: what `read` gave.
             seconds: to wait at the most.
-            scope: whose texts they are: nothing that is kept or under way is shared between two.
+            scope: owner of the texts: neither cached nor in-flight texts are shared between scopes.
             can_wait: is not refused, however much waits.
 
         Raises:
@@ -241,7 +241,7 @@ class SharedEncoder:
             started = time.monotonic()
             try:
                 found = _forward(model, texts, places)
-            except Exception as error:  # whoever waits for them is told; the thread goes on
+            except Exception as error:  # raised in the waiting calls; the thread continues
                 self._give_up(texts, error)
                 continue
             self._pace.add(sum(len(text.tokens) for text in texts), time.monotonic() - started)

@@ -6,13 +6,14 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.ground.errors import FailureReason, InvalidInput, TierFailure
+from plumbline.ground.files import sha256_of
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 _HUB_ID = f"sentence-transformers/{DEFAULT_MODEL}"
@@ -69,15 +70,6 @@ def require_class(files: ModelFiles, wanted: str) -> None:
         raise not_loaded(files.folder, f"it is a {found or 'network that fills no masks'}, and no {wanted}")
 
 
-def sha256_of(files: Iterable[Path]) -> str:
-    """The digest of the files' contents, one after the other, in hexadecimal."""
-    digests = []
-    for path in files:
-        with path.open("rb") as file:
-            digests.append(hashlib.file_digest(file, "sha256").hexdigest())
-    return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
-
-
 class NotLoaded(TierFailure):
     """A model that is missing or cannot be loaded. `seen` is the detail without the advice to the user."""
 
@@ -100,7 +92,12 @@ def _at(folder: Path, name: str) -> ModelFiles:
     weights = sorted(folder.rglob("*.safetensors"))
     if not weights or (not (folder / "config.json").is_file() and not (folder / "modules.json").is_file()):
         raise not_loaded(name, "no configuration with *.safetensors weights in it")
-    return ModelFiles(folder, sha256_of(weights))
+    return ModelFiles(folder, _digest(weights))
+
+
+def _digest(files: Sequence[Path]) -> str:
+    digests = [sha256_of(path) for path in files]
+    return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
 def _json(files: ModelFiles, name: str) -> dict[str, Any]:
@@ -151,7 +148,7 @@ def _bundled() -> ModelFiles | None:
     weights = folder / "model.safetensors"
     if not weights.is_file():
         return None
-    digest = sha256_of([weights])
+    digest = sha256_of(weights)
     if digest != _BUNDLE_SHA256:
         raise TierFailure(
             FailureReason.NOT_INSTALLED,
@@ -179,12 +176,12 @@ def read_export(folders: Sequence[Path]) -> Path | None:
 def keep_export(folders: Sequence[Path], write: Callable[[Path], None]) -> Path | None:
     """Write an export atomically into the first writable folder; None when there is none."""
     for folder in folders:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, InvalidInput):
             folder.parent.mkdir(parents=True, exist_ok=True)
             draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
             try:
                 write(draft)
-                digests = {path.name: sha256_of([path]) for path in sorted(draft.iterdir())}
+                digests = {path.name: sha256_of(path) for path in sorted(draft.iterdir())}
                 (draft / _MANIFEST).write_text(json.dumps(digests, indent=1), encoding="utf-8")
                 draft.chmod(0o755)
                 _put(draft, folder)
@@ -205,8 +202,8 @@ def _put(draft: Path, folder: Path) -> None:
 def _is_whole(folder: Path) -> bool:
     try:
         digests = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
-        return bool(digests) and all(sha256_of([folder / name]) == digest for name, digest in digests.items())
-    except (OSError, ValueError, AttributeError, TypeError):
+        return bool(digests) and all(sha256_of(folder / name) == digest for name, digest in digests.items())
+    except (OSError, InvalidInput, ValueError, AttributeError, TypeError):
         return False
 
 

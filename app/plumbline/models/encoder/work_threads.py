@@ -48,7 +48,7 @@ def made_in_background(make: Callable[[], T]) -> T:
     def work() -> None:
         try:
             made.set_result(make())
-        except BaseException as error:  # told to whoever waits
+        except BaseException as error:  # raised again in the caller
             made.set_exception(error)
 
     (thread,) = WorkThreads(1, work).threads

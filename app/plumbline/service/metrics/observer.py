@@ -19,6 +19,7 @@ from plumbline.judging.ports.observation import (
     INTERRUPTED,
     CacheOutcome,
     JudgeCallRecord,
+    Observer,
     RequestRecord,
     TierRecord,
 )
@@ -35,8 +36,8 @@ class Page(NamedTuple):
     media_type: str
 
 
-class Metrics:
-    """Counts of one service; fulfils `Observer`.
+class Metrics(Observer):
+    """Counts of one service.
 
     Args:
         version: of the service.

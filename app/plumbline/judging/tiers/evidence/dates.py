@@ -50,15 +50,6 @@ class Date:
     start: int
     end: int
 
-    def agrees_with(self, other: "Date") -> bool:
-        """Whether some part is told by both, and every such part is the same; a day is no day without its month."""
-        pairs = [
-            (mine, theirs)
-            for mine, theirs in ((self.year, other.year), (self.month, other.month), (self.day, other.day))
-            if mine is not None and theirs is not None
-        ]
-        return bool(pairs) and all(mine == theirs for mine, theirs in pairs)
-
     @property
     def parts(self) -> tuple[int, ...]:
         return tuple(part for part in (self.year, self.month, self.day) if part is not None)

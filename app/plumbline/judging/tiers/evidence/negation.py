@@ -43,9 +43,7 @@ _NO_ZH = re.compile(
     "没有|没能|并非|并不|并未|从未|尚未|未能|未曾|无法|不能|不会|不是|不可|不得|不|没|未|无|非|勿|莫|否认"
 )
 _NO_NEGATION_ZH = re.compile(
-    "不[仅但光只单]|不[少断过久如妨愧禁管论锈止等一料惜幸良错由具同得不]|不得不|不可[避忽缺或思]|不超过|不低于|不少于|不亚于|不低于|不断|"
-    "不足|不得已|不出所料|不好意思|[是能会要可]不[是能会要可]|差不多|对不起|了不起|来不及|不明|不用说|不可否认|毫不犹豫|"
-    "未[来必免婚知央]|无[论线人疑数锡忧穷限非愧偿线缘奈意]|非[常洲但典凡遗]|除非|是非|否则|[是能可]否|莫[斯名桑言过扎]|没[收落错]"
+    "不[仅但光只单]|不[少断过久如妨愧禁管论锈止等一料惜幸良错由具同得不]|不得不|不可[避忽缺或思]|不超过|不低于|不少于|不亚于|不低于|不断|不足|不得已|不出所料|不好意思|[是能会要可]不[是能会要可]|差不多|对不起|了不起|来不及|不明|不用说|不可否认|毫不犹豫|未[来必免婚知央]|无[论线人疑数锡忧穷限非愧偿线缘奈意]|非[常洲但典凡遗]|除非|是非|否则|[是能可]否|莫[斯名桑言过扎]|没[收落错]"
 )
 _NEGATIVE_ZH = re.compile("[不没未无非否勿莫缺仅只难少停失但却假]|拒绝|禁止|免除|取消|反对|错误|除外|除了")
 # Said of what was done, and left out of what was not.
@@ -62,13 +60,12 @@ _HAN_NEGATORS = frozenset("不没未无非否勿莫")
 _TURNS = tuple(
     frozenset(group.split())
     for group in (
-        "increase increased increases increasing rise rose risen rises rising grew grow grown"
-        " grows gain gained gains up higher "
-        "more most above over after later larger greater maximum longer faster won win wins positive always all before",
-        "decrease decreased decreases decreasing decline declined declines fall fell fallen falls"
-        " falling drop dropped lost lose "
-        "loses loss down lower less fewer least below under earlier smaller minimum shorter slower"
-        " negative never none before",
+        "increase increased increases increasing rise rose risen rises rising grew grow grown grows gain gained gains"
+        " up higher more most above over after later larger greater maximum longer faster won win wins positive always"
+        " all before",
+        "decrease decreased decreases decreasing decline declined declines fall fell fallen falls falling drop dropped"
+        " lost lose loses loss down lower less fewer least below under earlier smaller minimum shorter slower negative"
+        " never none before",
         "before after first last north south east west left right true false male female father mother son daughter",
     )
 )
