@@ -13,7 +13,7 @@ import httpx2
 
 from benchmarks.hostile_requests import Attack
 from benchmarks.hostile_talk import attacked, wrong_problem
-from plumbline.service.api.retrieval_examples import (
+from plumbline.service.api.openapi import (
     COMPARISON_EXAMPLES,
     EVALUATION_EXAMPLES,
     FUSION_EXAMPLES,

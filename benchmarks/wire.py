@@ -37,7 +37,7 @@ from plumbline.judging.tiers.tier import TierName
 from plumbline.main import create_app
 from plumbline.rows.evaluation_wire import build_options, request_limits, to_sample, to_wire
 from plumbline.schemas.evaluation import bounded_request
-from plumbline.service.api.strict_json import parse_strictly
+from plumbline.service.api.json_body import parse_strictly
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""The composition root of the service: wires routes to the parts that `assembly` builds."""
+"""The composition root of the service: connects the routes to the parts that `assembly` builds."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,39 +7,37 @@ from functools import partial
 from typing import Final
 
 import structlog
-from fastapi import Depends, FastAPI, Request
+from fastapi import Depends, FastAPI
 from fastapi.telemetry import TelemetryConfig
 from fastapi_offline import FastAPIOffline
 
 import plumbline as package
 from plumbline import __version__
-from plumbline.assembly import Plan, Service, build, make_plan, open_jobs
+from plumbline.assembly import Plan, build, make_plan, open_jobs
 from plumbline.ground.settings import Settings, load_settings
 from plumbline.judging.tiers.tier import SentenceEncoder
 from plumbline.rows.jobs.store import JobStore
 from plumbline.schemas.operations import VersionReport
 from plumbline.service.access.access import build_access
 from plumbline.service.access.keys import Scope
-from plumbline.service.api.admission import Admission
-from plumbline.service.api.auth import Door, make_key_check
+from plumbline.service.api import jobs, operations, retrieval
+from plumbline.service.api.auth import Admission, Authenticator, make_key_check
 from plumbline.service.api.batches import BATCH_PATH, batch_routes, batch_schemas
 from plumbline.service.api.edge import install_edge
 from plumbline.service.api.evaluations import evaluation_routes
+from plumbline.service.api.job_answers import JOBS_PATH, JobReports
+from plumbline.service.api.job_choices import ChoicesReader
 from plumbline.service.api.job_documents import job_schemas
-from plumbline.service.api.job_events import EventsDesk
-from plumbline.service.api.job_wire import JOBS_PATH
-from plumbline.service.api.jobs import job_routes
-from plumbline.service.api.msgspec_body import document
-from plumbline.service.api.openapi_schemas import add_schemas
-from plumbline.service.api.operations import metrics_route, operation_routes
+from plumbline.service.api.job_events import EventStreams
+from plumbline.service.api.job_upload import JobUploads
+from plumbline.service.api.openapi import add_messages, add_schemas
 from plumbline.service.api.problems import install_problem_handlers
-from plumbline.service.api.retrieval import MESSAGES, retrieval_routes
 from plumbline.service.listeners import build_listeners
 from plumbline.service.tracing import Tracing
 from plumbline.service.worker_share import WorkerShare
 
-# FastAPI's own, which is on wherever the process has an OpenTelemetry provider, records paths, queries and the messages
-# of exceptions: words of callers. `plumbline.service.tracing` is in its place.
+# FastAPI's own telemetry, on by default when the process has an OpenTelemetry provider, records paths, queries and
+# exception messages, which hold callers' texts. `plumbline.service.tracing` replaces it.
 _NO_TELEMETRY: Final[TelemetryConfig] = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 
 
@@ -51,14 +49,14 @@ def create_app(
     tracing: Tracing | None = None,
     share: WorkerShare | None = None,
 ) -> FastAPI:
-    """The service as an ASGI app. Settings, prompts and calibrations are checked here, before anything is served.
+    """Build the service as an ASGI app. Settings, prompts and calibrations are validated before anything is served.
 
     Args:
-        settings: those of the environment when None.
-        encoder: in place of the sentence-transformers model.
-        store: keeps jobs in place of the folder of the settings, with nobody here who works on them.
-        tracing: in place of what the settings say of traces.
-        share: of the worker, where several processes serve together.
+        settings: None to read them from the environment.
+        encoder: replaces the sentence-transformers model.
+        store: replaces the job store of the settings; its jobs have no worker here.
+        tracing: replaces the tracing of the settings.
+        share: this worker's share, if several processes serve together.
 
     Raises:
         ConfigurationError, PromptError, CalibrationError: with one line that says what is wrong.
@@ -84,7 +82,8 @@ def create_app(
             )
             metrics.watch_encoder(app.state.service.encoder)
             stack.callback(asyncio.create_task(metrics.watch_loop()).cancel)
-            app.state.events_desk = EventsDesk(asyncio.Event())
+            app.state.event_streams = EventStreams(asyncio.Event())
+            app.state.job_reports = JobReports()
             for name, readiness in app.state.service.cascade.readiness().items():
                 structlog.get_logger().info("tier_built", tier=name, state=readiness.state, detail=readiness.detail)
             yield
@@ -99,41 +98,23 @@ def create_app(
         telemetry=_NO_TELEMETRY,
     )
     app.state.access = access
-    door = Door(access, allow_anonymous=settings.allow_anonymous)
-    may_evaluate, may_have_jobs, may_administer = (
-        Depends(make_key_check(door, scope)) for scope in (Scope.EVALUATE, Scope.JOBS, Scope.ADMIN)
+    app.state.metrics = metrics
+    app.state.version = _version(plan)
+    authenticator = Authenticator(access, allow_anonymous=settings.allow_anonymous)
+    may_evaluate, may_use_jobs, may_administer = (
+        Depends(make_key_check(authenticator, scope)) for scope in (Scope.EVALUATE, Scope.JOBS, Scope.ADMIN)
     )
-    app.include_router(
-        evaluation_routes(settings, lambda request: _service(request).scorer, judge_names=plan.judge_names),
-        prefix="/v1",
-        dependencies=[may_evaluate],
-    )
-    app.include_router(
-        batch_routes(
-            settings,
-            lambda request: _service(request).scorer,
-            lambda request: _service(request).batch_slots,
-            judge_names=plan.judge_names,
-        ),
-        prefix="/v1",
-        dependencies=[may_evaluate],
-    )
-    app.include_router(operation_routes(_version(plan), lambda request: _service(request).cascade, _jobs))
-    app.include_router(metrics_route(lambda request: metrics.page(_accepted(request), _jobs(request)), may_administer))
-    app.include_router(
-        retrieval_routes(lambda request: _service(request).scorer), prefix="/v1", dependencies=[may_evaluate]
-    )
-    app.include_router(
-        job_routes(
-            settings,
-            _jobs,
-            lambda request: _events_desk(request.app),
-            judge_names=plan.judge_names,
-        ),
-        prefix="/v1",
-        dependencies=[may_have_jobs],
-    )
-    document(app, MESSAGES)
+    uploads = JobUploads(ChoicesReader(plan.judge_names), max_json_bytes=settings.max_batch_body_bytes)
+    evaluation_router = evaluation_routes(settings, judge_names=plan.judge_names)
+    batch_router = batch_routes(settings, judge_names=plan.judge_names)
+    app.include_router(evaluation_router, prefix="/v1", dependencies=[may_evaluate])
+    app.include_router(batch_router, prefix="/v1", dependencies=[may_evaluate])
+    app.include_router(operations.router)
+    app.include_router(operations.metrics_router, dependencies=[may_administer])
+    app.include_router(retrieval.router, prefix="/v1", dependencies=[may_evaluate])
+    app.include_router(jobs.submission_routes(uploads), prefix="/v1", dependencies=[may_use_jobs])
+    app.include_router(jobs.router, prefix="/v1", dependencies=[may_use_jobs])
+    add_messages(app, retrieval.MESSAGES)
     add_schemas(app, {**batch_schemas(settings), **job_schemas()})
     install_problem_handlers(app)
     install_edge(
@@ -145,34 +126,16 @@ def create_app(
             f"/v1{BATCH_PATH}": settings.max_batch_body_bytes,
         },
         max_streamed_bytes_by_path={JOBS_PATH: settings.max_job_body_bytes},
-        admission=partial(Admission, door=door),
+        admission=partial(Admission, authenticator=authenticator),
         observer=listeners.observer,
     )
     return app
 
 
-def _service(request: Request) -> Service:
-    service: Service = request.app.state.service
-    return service
-
-
-def _jobs(request: Request) -> JobStore:
-    store: JobStore = request.app.state.jobs
-    return store
-
-
-def _events_desk(app: FastAPI) -> EventsDesk:
-    desk: EventsDesk = app.state.events_desk
-    return desk
-
-
-def _accepted(request: Request) -> str:
-    return request.headers.get("accept", "")
-
-
 def end_streams(app: FastAPI) -> None:
-    """Ends what goes on for as long as somebody listens, so that a server that shuts down need not wait for it."""
-    _events_desk(app).stopping.set()
+    """End the streams that last as long as a client listens, so that a graceful shutdown need not wait for them."""
+    streams: EventStreams = app.state.event_streams
+    streams.stopping.set()
 
 
 def _version(plan: Plan) -> VersionReport:

@@ -17,7 +17,7 @@ from plumbline.ground.settings import Settings
 from plumbline.main import create_app
 from plumbline.service.access.access import Access, build_access
 from plumbline.service.access.keys import KEYS_FILE_NAME, Scope, revoke_key, rotate_key
-from plumbline.service.api.auth import SPENDING_OPERATIONS, Door, make_key_check
+from plumbline.service.api.auth import SPENDING_OPERATIONS, Authenticator, make_key_check
 from plumbline.service.api.problems import install_problem_handlers
 from tests.doubles.fakes import WordEncoder
 from tests.doubles.scripted_judge import ScriptedJudge
@@ -391,9 +391,9 @@ async def test_a_route_beside_v1_asks_for_its_scope_by_itself(tmp_path: Path) ->
     secrets = [made_key(tmp_path, scope, scope) for scope in Scope]
     app = FastAPI()
     install_problem_handlers(app)
-    door = Door(build_access(keyed_settings(tmp_path)), allow_anonymous=False)
+    authenticator = Authenticator(build_access(keyed_settings(tmp_path)), allow_anonymous=False)
 
-    @app.get("/numbers", dependencies=[Depends(make_key_check(door, Scope.ADMIN))])
+    @app.get("/numbers", dependencies=[Depends(make_key_check(authenticator, Scope.ADMIN))])
     async def numbers() -> int:
         return 1
 

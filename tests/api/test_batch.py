@@ -4,7 +4,7 @@ import pytest
 from pydantic import SecretStr
 
 from plumbline.main import create_app
-from plumbline.service.api.batch_answer import JSON, NDJSON
+from plumbline.service.api.responses import JSON, NDJSON
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import completion
 from tests.running.batch_service import (

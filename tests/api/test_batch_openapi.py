@@ -6,8 +6,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from plumbline.service.api.batch_answer import JSON, NDJSON
-from plumbline.service.api.batch_examples import BATCH_EXAMPLES
+from plumbline.service.api.openapi import BATCH_EXAMPLES
+from plumbline.service.api.responses import JSON, NDJSON
 from tests.doubles.fakes import WordEncoder
 from tests.running.batch_service import BATCH_URL, post, read_array, read_lines
 from tests.running.service import plain_settings, running

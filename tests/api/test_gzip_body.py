@@ -14,9 +14,8 @@ from fastapi import FastAPI, Request
 from starlette.types import Message, Receive
 
 from plumbline.ground.errors import BodyTooLarge
-from plumbline.service.api.body_stream import PROGRESS_BYTES
+from plumbline.service.api.body_stream import PROGRESS_BYTES, GunzippedBody
 from plumbline.service.api.edge import install_edge
-from plumbline.service.api.gzip_body import GunzippedBody
 from plumbline.service.api.problems import install_problem_handlers
 from tests.running.edge_app import MAX_BODY_BYTES, SOON_SECONDS, client_of, edge_app, read_problem, serve
 

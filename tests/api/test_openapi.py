@@ -10,7 +10,7 @@ from plumbline.ground.settings import Settings
 from plumbline.retrieval.combination import NORMS
 from plumbline.retrieval.fuse import METHODS
 from plumbline.schemas.evaluation import EvaluationResult
-from plumbline.service.api.evaluation_examples import EXAMPLES
+from plumbline.service.api.openapi import EVALUATION_EXAMPLES
 from plumbline.service.api.retrieval_limits import MAX_RESAMPLES, MAX_RUNS
 from tests.running.service import URL, plain_settings, read_result, running
 
@@ -138,7 +138,7 @@ async def test_services_with_other_limits_in_one_process_keep_their_own() -> Non
 async def test_the_document_offers_every_example(document: dict[str, Any]) -> None:
     offered = document["paths"][URL]["post"]["requestBody"]["content"]["application/json"]["examples"]
 
-    assert offered == EXAMPLES
+    assert offered == EVALUATION_EXAMPLES
 
 
 @pytest.mark.parametrize(
@@ -153,10 +153,10 @@ async def test_the_document_offers_every_example(document: dict[str, Any]) -> No
 )
 async def test_every_example_works_when_posted(name: str, status: str) -> None:
     async with running(plain_settings()) as client:
-        response: httpx2.Response = await client.post(URL, json=EXAMPLES[name]["value"])
+        response: httpx2.Response = await client.post(URL, json=EVALUATION_EXAMPLES[name]["value"])
 
     assert read_result(response)["status"] == status
-    assert len(EXAMPLES) == 5
+    assert len(EVALUATION_EXAMPLES) == 5
 
 
 def test_both_ways_to_send_a_key_are_documented(document: dict[str, Any]) -> None:

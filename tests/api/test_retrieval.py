@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from plumbline.main import create_app
-from plumbline.service.api.retrieval_examples import (
+from plumbline.service.api.openapi import (
     COMPARISON_EXAMPLES,
     EVALUATION_EXAMPLES,
     FUSION_EXAMPLES,

@@ -8,8 +8,8 @@ import pytest
 
 from plumbline.client import AccessRefused, AsyncPlumbline, NotThere, Plumbline
 from plumbline.main import create_app
+from plumbline.schemas.batch import RowResult
 from plumbline.schemas.report import ReportSummary
-from plumbline.schemas.rows import RowResult
 from tests.doubles.fakes import WordEncoder
 from tests.running.batch_service import CONTEXT
 from tests.running.service import plain_settings, served

@@ -31,9 +31,9 @@ from plumbline.client.batches import MAX_CHUNK_BYTES, Chunks, iterate_samples
 from plumbline.client.failures import retry_after_seconds
 from plumbline.client.retries import RetryState
 from plumbline.client.samples import OptionFields
+from plumbline.schemas.batch import RowError, RowResult
 from plumbline.schemas.evaluation import EvaluationOptions
 from plumbline.schemas.problem import Problem
-from plumbline.schemas.rows import RowError, RowResult
 from tests.doubles.scripted_service import result_of
 
 PROBLEM = {"type": "urn:x", "title": "t", "status": 422, "detail": "d", "errors": []}

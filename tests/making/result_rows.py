@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
+from plumbline.schemas.batch import RowError, RowResult
 from plumbline.schemas.evaluation import EvaluationResult
-from plumbline.schemas.json_line import json_line
 from plumbline.schemas.problem import FieldProblem, RowProblem
-from plumbline.schemas.rows import RowError, RowResult
+from plumbline.schemas.wire import json_line
 
 VERDICTS = ("supported", "partial", "contradicted", "not_mentioned", "not_a_claim")
 _WEIGHTS = {"supported": 1.0, "partial": 0.5, "contradicted": 0.0, "not_mentioned": 0.0, "not_a_claim": None}

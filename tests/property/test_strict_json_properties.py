@@ -7,7 +7,7 @@ import httpx2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.service.api.strict_json import parse_strictly
+from plumbline.service.api.json_body import parse_strictly
 from tests.running.edge_app import Sample, client_of, edge_app, read_problem
 
 APP = edge_app()

@@ -12,7 +12,7 @@ from starlette.types import Message
 
 from plumbline.judging.ports.token_vectors import TokenizedTexts
 from plumbline.schemas.batch import BatchError, BatchResult, BatchResults, BatchSummary, BatchSummaryLine
-from plumbline.service.api.batch_answer import JSON, NDJSON
+from plumbline.service.api.responses import JSON, NDJSON
 from tests.doubles.fakes import WordEncoder
 from tests.running.service import plain_settings, running
 

@@ -23,16 +23,15 @@ from plumbline.service.access.access import Access, RequestGate
 from plumbline.service.access.keyring import Keyring
 from plumbline.service.access.keys import Scope
 from plumbline.service.access.spending import Spending
-from plumbline.service.api.admission import Admission
-from plumbline.service.api.auth import Door, make_key_check
+from plumbline.service.api.auth import Admission, Authenticator, make_key_check
 from plumbline.service.api.edge import install_edge
+from plumbline.service.api.json_body import StrictRoute
 from plumbline.service.api.problems import (
     MAX_PROBLEM_BYTES,
     PROBLEM_MEDIA_TYPE,
     PROBLEM_RESPONSES,
     install_problem_handlers,
 )
-from plumbline.service.api.strict_json import StrictRoute
 
 MAX_BODY_BYTES = 4_194_304
 # A refusal is bounded work: what this guards against took from four seconds to minutes.
@@ -82,14 +81,14 @@ def edge_app(
         RequestGate(max_requests=1_000),
         Spending(Path(os.devnull, "no-spending")),
     )
-    door = Door(access, allow_anonymous=allow_anonymous)
-    app.include_router(_router(), prefix="/v1", dependencies=[Depends(make_key_check(door, Scope.EVALUATE))])
+    authenticator = Authenticator(access, allow_anonymous=allow_anonymous)
+    app.include_router(_router(), prefix="/v1", dependencies=[Depends(make_key_check(authenticator, Scope.EVALUATE))])
     install_problem_handlers(app)
     install_edge(
         app,
         max_body_bytes=max_body_bytes,
         body_timeout_seconds=body_timeout_seconds,
-        admission=partial(Admission, door=door),
+        admission=partial(Admission, authenticator=authenticator),
     )
     return app
 

@@ -82,7 +82,7 @@ FENCES: dict[str, set[str] | None] = {
     "ray": {"extras/cluster/ray_engine.py"},
     "fastapi": {"service/api", "main"},
     "starlette": {"service/api"},
-    "python_multipart": {"service/api/job_form.py"},
+    "python_multipart": {"service/api/job_upload.py"},
     "fastapi_offline": {"main"},
     "uvicorn": {"cli"},
     "tqdm": {"cli/progress.py"},

@@ -10,9 +10,9 @@ import pytest
 from plumbline.rows.report import result_lines
 from plumbline.rows.report.building import Report, ReportBuilder, build_report
 from plumbline.rows.report.result_lines import LineProblem, LineReader
-from plumbline.schemas import evaluation, problem, rows
-from plumbline.schemas.json_line import json_line
-from plumbline.schemas.rows import RowResult
+from plumbline.schemas import batch, evaluation, problem
+from plumbline.schemas.batch import RowResult
+from plumbline.schemas.wire import json_line
 from tests.making.result_rows import error_line, result_line, scored_line
 from tests.running.batch_service import row as sample_row
 from tests.running.service import evaluate, plain_settings, running
@@ -317,7 +317,7 @@ def test_what_is_read_of_a_line_is_in_the_schema(ours: Any, wire: Any) -> None:
 
 
 def test_a_row_on_the_wire_is_a_row_here() -> None:
-    both = {*rows.RowResult.model_fields, *rows.RowError.model_fields}
+    both = {*batch.RowResult.model_fields, *batch.RowError.model_fields}
 
     assert set(result_lines.ResultRow.__struct_fields__) == both
 

@@ -11,8 +11,8 @@ import pytest
 
 from plumbline.extras.cluster.score_batch import BATCH_COLUMNS, BatchScorer
 from plumbline.ground.errors import InvalidInput
+from plumbline.schemas.batch import RowError, RowResult
 from plumbline.schemas.evaluation import EvaluationOptions
-from plumbline.schemas.rows import RowError, RowResult
 from tests.making.cluster_files import BRIDGE, bridge_rows, timeless
 from tests.running.service import plain_settings
 

@@ -49,7 +49,7 @@ class Row(Generic[S]):
         return cast("dict[str, Any]", json.loads(self.result_json or self.problem_json or b"{}"))
 
     def to_line(self, *, row: int | None = None, line: int | None = None) -> bytes:
-        """Encode the row as a line of a result file (`schemas.rows`), without the line end.
+        """Encode the row as a line of a result file (`schemas.batch`), without the line end.
 
         Args:
             row: its position in a file, in place of `index`.

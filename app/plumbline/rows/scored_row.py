@@ -9,11 +9,10 @@ from typing import NamedTuple, cast
 
 from plumbline.judging.ports.exchange import Usage
 from plumbline.rows.records.record import Record, RecordProblem
-from plumbline.schemas.batch import BatchSummary, TierCounts
+from plumbline.schemas.batch import BatchSummary, RowError, RowResult, TierCounts
 from plumbline.schemas.evaluation import EvaluationResult, UsageItem
-from plumbline.schemas.json_line import json_line
 from plumbline.schemas.problem import ProblemKind, RowProblem
-from plumbline.schemas.rows import RowError, RowResult
+from plumbline.schemas.wire import json_line
 
 _UNREADABLE = ProblemKind(422, "invalid-row", "The row cannot be read")
 _NOTHING_USED = Usage()
@@ -35,7 +34,7 @@ class RowStatus(StrEnum):
 class ScoredRow(NamedTuple):
     """A finished row.
 
-    `line` is the row as `schemas.rows` has it: JSON in UTF-8 without any character that a reader takes for the end of
+    `line` is the row as `schemas.batch` has it: JSON in UTF-8 without any character that a reader takes for the end of
     a line, and without the line end itself. `tier` is the one that answered; `is_degraded`: another failed before it.
     """
 

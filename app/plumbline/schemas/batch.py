@@ -1,9 +1,9 @@
-"""A batch on the wire: many samples with one choice of options, and an answer for each of them."""
+"""Many samples on the wire: batches, and the rows of jobs, of `plumbline score` and of data clusters."""
 
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import ConfigDict, Field, create_model
 
 from plumbline.schemas.evaluation import (
     MAX_ID_CHARACTERS,
@@ -15,15 +15,12 @@ from plumbline.schemas.evaluation import (
     bounded_texts,
 )
 from plumbline.schemas.problem import RowProblem
+from plumbline.schemas.wire import WireModel
 
 Format = Literal["ndjson", "array"]
 
 
-class _Wire(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class _NamedRow(_Wire):
+class _NamedRow(WireModel):
     model_config = ConfigDict(strict=True)
 
     custom_id: str | None = Field(
@@ -39,7 +36,7 @@ class BatchSample(SampleTexts, _NamedRow):
     """One sample of a batch. Only contexts and answer are needed."""
 
 
-class BatchRequest(_Wire):
+class BatchRequest(WireModel):
     """Samples to judge with one choice of options. A sample that does not validate costs no other sample."""
 
     model_config = ConfigDict(strict=True)
@@ -73,7 +70,7 @@ def bounded_sample(limits: RequestLimits) -> type[BatchSample]:
     return create_model("BatchSample", __base__=BatchSample, __doc__=BatchSample.__doc__, **fields)
 
 
-class BatchResult(_Wire):
+class BatchResult(WireModel):
     """A sample that was read; `result` is that of a single evaluation."""
 
     custom_id: str | None
@@ -81,7 +78,7 @@ class BatchResult(_Wire):
     result: EvaluationResult
 
 
-class BatchError(_Wire):
+class BatchError(WireModel):
     """A sample that has no result."""
 
     custom_id: str | None = Field(description="Null also where the name itself could not be taken.")
@@ -89,7 +86,7 @@ class BatchError(_Wire):
     error: RowProblem
 
 
-class TierCounts(_Wire):
+class TierCounts(WireModel):
     """How many samples each tier answered. Scores of different tiers are not comparable."""
 
     llm: int = 0
@@ -97,7 +94,7 @@ class TierCounts(_Wire):
     lexical: int = 0
 
 
-class BatchSummary(_Wire):
+class BatchSummary(WireModel):
     """What became of all samples: rows = judged + abstained + empty_answer + not_judged + errors."""
 
     rows: int
@@ -112,13 +109,13 @@ class BatchSummary(_Wire):
     seconds: float = Field(ge=0)
 
 
-class BatchSummaryLine(_Wire):
+class BatchSummaryLine(WireModel):
     """The last line. An answer without it was cut."""
 
     summary: BatchSummary
 
 
-class BatchResults(_Wire):
+class BatchResults(WireModel):
     """The whole answer as one object, results in the order of the samples."""
 
     results: list[BatchResult | BatchError]
@@ -129,3 +126,25 @@ def _with_samples(samples: Any, max_samples: int) -> type[BatchRequest]:
     description = "The samples; one that does not validate gets an error of its own."
     bounded = Annotated[samples, Field(min_length=1, max_length=max_samples, description=description)]
     return create_model("BatchRequest", __base__=BatchRequest, __doc__=BatchRequest.__doc__, samples=(bounded, ...))
+
+
+class RowResult(WireModel):
+    """A row that was scored; `result` is that of a single evaluation, its `id` the row's `custom_id`."""
+
+    custom_id: str
+    row: int = Field(ge=0, description="Position among the rows of the file, counted from 0; blank lines are no rows.")
+    result: EvaluationResult
+
+
+class RowError(WireModel):
+    """A row that has no result."""
+
+    custom_id: str | None = Field(description="Null where the name itself could not be taken.")
+    row: int = Field(ge=0, description="Position among the rows of the file, counted from 0; blank lines are no rows.")
+    line: int | None = Field(
+        description="Line of the file that it begins in, counted from 1; null where there are no lines."
+    )
+    error: RowProblem
+
+
+RowLine = RowResult | RowError

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, create_model, field_validator
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, create_model, field_validator
 from pydantic_core import PydanticCustomError
+
+from plumbline.schemas.wire import WireModel
 
 TierName = Literal["llm", "embedding", "lexical"]
 JudgeName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
@@ -14,11 +16,7 @@ MAX_ID_CHARACTERS = 200
 _MAX_DEADLINE_SECONDS = 600
 
 
-class _Wire(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class SampleTexts(_Wire):
+class SampleTexts(WireModel):
     """The texts of one sample, wherever a request has them."""
 
     model_config = ConfigDict(strict=True)
@@ -31,7 +29,7 @@ class SampleTexts(_Wire):
     )
 
 
-class EvaluationOptions(_Wire):
+class EvaluationOptions(WireModel):
     """What a caller may choose for a sample."""
 
     model_config = ConfigDict(strict=True)
@@ -85,7 +83,7 @@ class EvaluationOptions(_Wire):
         return tiers
 
 
-class _Named(_Wire):
+class _Named(WireModel):
     model_config = ConfigDict(strict=True)
 
     id: str | None = Field(
@@ -149,7 +147,7 @@ def bounded_texts(limits: RequestLimits) -> dict[str, Any]:
     }
 
 
-class SentenceItem(_Wire):
+class SentenceItem(WireModel):
     """A sentence of the answer: `answer[start:end] == text`."""
 
     index: int = Field(ge=0)
@@ -161,7 +159,7 @@ class SentenceItem(_Wire):
     )
 
 
-class EvidenceItem(_Wire):
+class EvidenceItem(WireModel):
     """A passage of a context."""
 
     context: int | None = Field(description="Index of the context; null when a judge quoted nothing that we found.")
@@ -171,7 +169,7 @@ class EvidenceItem(_Wire):
     verified: bool = Field(description="Whether we found the passage in that context ourselves.")
 
 
-class ClaimItem(_Wire):
+class ClaimItem(WireModel):
     """A checkable assertion of one sentence. Tiers `embedding` and `lexical` take the whole sentence as one claim."""
 
     id: str
@@ -196,7 +194,7 @@ class ClaimItem(_Wire):
     flags: list[str]
 
 
-class VerdictCounts(_Wire):
+class VerdictCounts(WireModel):
     """How many claims carry each verdict."""
 
     supported: int
@@ -206,7 +204,7 @@ class VerdictCounts(_Wire):
     not_a_claim: int
 
 
-class AttemptItem(_Wire):
+class AttemptItem(WireModel):
     """One tier's try, in the order in which they were made."""
 
     tier: TierName
@@ -217,14 +215,14 @@ class AttemptItem(_Wire):
     calls: int = Field(ge=0, description="Requests that reached a provider, retries included.")
 
 
-class Tokens(_Wire):
+class Tokens(WireModel):
     """Tokens as the provider counted them; null where it did not say."""
 
     prompt: int | None
     completion: int | None
 
 
-class JudgeItem(_Wire):
+class JudgeItem(WireModel):
     """What answered: the model, and for an LLM the prompt by name, version, language and SHA-256."""
 
     model: str
@@ -237,7 +235,7 @@ class JudgeItem(_Wire):
     )
 
 
-class UsageItem(_Wire):
+class UsageItem(WireModel):
     """What all tiers together used, those included that failed. Tokens are the providers' counts."""
 
     calls: int
@@ -248,7 +246,7 @@ class UsageItem(_Wire):
     cost: float | None = Field(description="In the currency of the price table; null when a call's price is not known.")
 
 
-class EvaluationResult(_Wire):
+class EvaluationResult(WireModel):
     """Everything that is said of one sample. A number that is not known is null, never NaN, -1 or 0."""
 
     id: str | None

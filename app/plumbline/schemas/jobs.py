@@ -3,10 +3,11 @@
 from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from plumbline.schemas.batch import TierCounts
 from plumbline.schemas.evaluation import EvaluationOptions, UsageItem
+from plumbline.schemas.wire import WireModel
 
 JobStatus = Literal[
     "validating", "queued", "running", "paused", "completed", "completed_with_errors", "cancelled", "failed"
@@ -16,11 +17,7 @@ ResultsFormat = Literal["ndjson", "csv"]
 MAX_JOB_NAME_CHARACTERS = 200
 
 
-class _Wire(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class JobChoices(_Wire):
+class JobChoices(WireModel):
     """What holds for the whole job; of an upload the JSON in the part or query parameter `choices`."""
 
     model_config = ConfigDict(strict=True)
@@ -48,7 +45,7 @@ class JobRequest(JobChoices):
     rows: list[Any] = Field(min_length=1, description="Samples; one that cannot be read gets an error of its own.")
 
 
-class RequestCounts(_Wire):
+class RequestCounts(WireModel):
     """How far a job is: `completed` rows have a result, `failed` ones an error; the rest waits."""
 
     total: int | None = Field(description="Null until the file is read.")
@@ -56,7 +53,7 @@ class RequestCounts(_Wire):
     failed: int
 
 
-class JobOutcomes(_Wire):
+class JobOutcomes(WireModel):
     """What became of the rows that are done."""
 
     judged: int
@@ -69,7 +66,7 @@ class JobOutcomes(_Wire):
     tiers: TierCounts
 
 
-class JobLinks(_Wire):
+class JobLinks(WireModel):
     """Paths of what belongs to the job."""
 
     self: str
@@ -78,7 +75,7 @@ class JobLinks(_Wire):
     report: str
 
 
-class JobInfo(_Wire):
+class JobInfo(WireModel):
     """One job. Times are UTC."""
 
     id: str
@@ -98,14 +95,14 @@ class JobInfo(_Wire):
     links: JobLinks
 
 
-class JobList(_Wire):
+class JobList(WireModel):
     """The caller's jobs, newest first; `next` is the path of the next page, null on the last."""
 
     jobs: list[JobInfo]
     next: str | None
 
 
-class RetryRequest(_Wire):
+class RetryRequest(WireModel):
     """Which rows to score again."""
 
     model_config = ConfigDict(strict=True)

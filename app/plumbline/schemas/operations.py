@@ -2,38 +2,35 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from plumbline.schemas.evaluation import TierName
+from plumbline.schemas.wire import WireModel
 
 
-class Health(BaseModel):
+class Health(WireModel):
     """The process answers."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     status: Literal["ok"] = "ok"
 
 
-class TierReadiness(BaseModel):
+class TierReadiness(WireModel):
     """One tier: `idle` loads what it needs when first asked."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     state: Literal["ready", "idle", "loading", "unavailable"]
     detail: str
 
 
-class StoreReadiness(BaseModel):
+class StoreReadiness(WireModel):
     """What keeps jobs."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     state: Literal["ready", "idle", "loading", "unavailable"]
     detail: str
 
 
-class ReadinessReport(BaseModel):
+class ReadinessReport(WireModel):
     """Whether to send traffic here. A tier that is unavailable does not make the service unready: the next answers."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     status: Literal["ready", "loading"]
     first_tier: TierName = Field(description="The tier that the next sample goes to first.")
     tiers: dict[TierName, TierReadiness]
@@ -43,10 +40,9 @@ class ReadinessReport(BaseModel):
     )
 
 
-class VersionReport(BaseModel):
+class VersionReport(WireModel):
     """What answers: the version, and what moves scores."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     name: str
     version: str
     prompts: dict[str, str] = Field(description="Prompt by name, version and language, with its SHA-256.")

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from plumbline.schemas.wire import WireModel
 
 FAILURE_DETAIL = "The failure was logged; quote the request id to ask about it."
 
@@ -25,10 +27,8 @@ VALIDATION = ProblemKind(422, "validation", "The request does not validate")
 INTERNAL = ProblemKind(500, "internal", "Something failed on our side")
 
 
-class FieldProblem(BaseModel):
+class FieldProblem(WireModel):
     """One field of the request and what was wrong with it; never its value."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     pointer: str = Field(
         description="JSON pointer (RFC 6901) into the body; empty: the whole body, or a parameter named in `detail`.",
@@ -40,10 +40,8 @@ class FieldProblem(BaseModel):
     )
 
 
-class Problem(BaseModel):
+class Problem(WireModel):
     """RFC 9457 problem details, sent as `application/problem+json`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     type: str = Field(description="URN of the kind of problem.", examples=["urn:plumbline:problem:validation"])
     title: str = Field(description="The kind of problem in words.", examples=["The request does not validate"])
@@ -54,10 +52,8 @@ class Problem(BaseModel):
     errors: list[FieldProblem] = Field(default=[], description="The wrong fields, at most 20.")
 
 
-class RowProblem(BaseModel):
+class RowProblem(WireModel):
     """Why a sample has no result, as problem details (RFC 9457); pointers lead into the body or the row."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     type: str = Field(examples=["urn:plumbline:problem:validation"])
     title: str = Field(examples=["The request does not validate"])

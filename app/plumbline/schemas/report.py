@@ -2,10 +2,11 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from plumbline.schemas.batch import TierCounts
 from plumbline.schemas.evaluation import UsageItem, VerdictCounts
+from plumbline.schemas.wire import WireModel
 
 ReportLanguage = Literal["en", "zh"]
 ReportFormat = Literal["html", "json"]
@@ -15,11 +16,7 @@ ReportRowStatus = Literal["judged", "abstained", "empty_answer", "not_judged", "
 LEVEL = 0.95
 
 
-class _Wire(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class ScoreMean(_Wire):
+class ScoreMean(WireModel):
     """A mean over rows with its 95 % interval."""
 
     mean: float | None = Field(description="Null where no row has the score.")
@@ -28,7 +25,7 @@ class ScoreMean(_Wire):
     rows: int = Field(ge=0, description="Rows that have the score.")
 
 
-class ScoreMeans(_Wire):
+class ScoreMeans(WireModel):
     """The means over one group of judged rows."""
 
     faithfulness: ScoreMean
@@ -38,7 +35,7 @@ class ScoreMeans(_Wire):
     passed_share: ScoreMean = Field(description="Share of the rows with faithfulness >= threshold.")
 
 
-class TierReport(_Wire):
+class TierReport(WireModel):
     """What one tier said. Scores of different tiers are not comparable."""
 
     tier: ReportTier
@@ -56,7 +53,7 @@ class TierReport(_Wire):
     verdicts: VerdictCounts = Field(description="Claims by verdict.")
 
 
-class StatusCounts(_Wire):
+class StatusCounts(WireModel):
     """Rows by status."""
 
     judged: int = 0
@@ -66,7 +63,7 @@ class StatusCounts(_Wire):
     error: int = 0
 
 
-class WorstRow(_Wire):
+class WorstRow(WireModel):
     """A row among the worst of its tier, in short."""
 
     custom_id: str
@@ -77,7 +74,7 @@ class WorstRow(_Wire):
     verdicts: VerdictCounts
 
 
-class RowMove(_Wire):
+class RowMove(WireModel):
     """A row that scored otherwise than in the baseline; `difference` = now - before."""
 
     custom_id: str
@@ -88,7 +85,7 @@ class RowMove(_Wire):
     difference: float
 
 
-class TierComparison(_Wire):
+class TierComparison(WireModel):
     """Rows of one tier, paired with the baseline's by `custom_id`."""
 
     tier: ReportTier
@@ -99,7 +96,7 @@ class TierComparison(_Wire):
     worse: int
 
 
-class Comparison(_Wire):
+class Comparison(WireModel):
     """This file against a baseline: pairs have one `custom_id` and one tier, and both have a score."""
 
     tiers: list[TierComparison]
@@ -113,14 +110,14 @@ class Comparison(_Wire):
     better: list[RowMove] = Field(description="Those that won most, best first.")
 
 
-class BadLine(_Wire):
+class BadLine(WireModel):
     """A line that is no row of results."""
 
     line: int = Field(ge=1)
     problem: str
 
 
-class ReportSummary(_Wire):
+class ReportSummary(WireModel):
     """The report in numbers: rows = judged + abstained + empty_answer + not_judged + error."""
 
     rows: int = Field(description="Lines that could be read.")

@@ -126,7 +126,7 @@ class StateChange(NamedTuple):
 
 
 class ResultLine(NamedTuple):
-    """Result line of one row, as in `schemas.rows`."""
+    """Result line of one row, as in `schemas.batch`."""
 
     row: int
     line: bytes

@@ -8,5 +8,5 @@
     junit     junit_xml(report, gates=(), suite="plumbline") -> bytes
     gates     parse_gate("faithfulness=0.8").outcomes(report.summary), max_degraded_outcome, baseline_outcomes
 
-`Report.summary` is `schemas.report.ReportSummary`. A line is the bytes of one row, as `schemas.rows` has it.
+`Report.summary` is `schemas.report.ReportSummary`. A line is the bytes of one row, as `schemas.batch` has it.
 """

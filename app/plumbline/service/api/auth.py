@@ -1,16 +1,23 @@
-"""Who may call: holders of a key for the route, or, where there are no keys, loopback alone."""
+"""Authentication, scopes and admission under /v1: an API key, or loopback where there are no keys."""
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Final
+from urllib.parse import urlsplit
 
+import structlog
 from fastapi import Request, Security
 from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer
+from starlette.datastructures import MutableHeaders
 from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Message, Receive, Send
+from starlette.types import Scope as AsgiScope
 
-from plumbline.ground.errors import KeyMissing, Locked, ScopeMissing
-from plumbline.service.access.access import Access, is_loopback
+from plumbline.ground.errors import KeyMissing, Locked, PlumblineError, ScopeMissing
+from plumbline.service.access.access import Access, Quota, is_loopback
 from plumbline.service.access.keys import AccessKey, Scope
+from plumbline.service.api.body_stream import end_early
+from plumbline.service.api.problems import error_response
 
 _SAID_OF_KEYS: Final = (
     "A key has scopes (403 without the one of the route), and may have limits: requests a minute, requests under way, "
@@ -34,7 +41,7 @@ _CALLER: Final = "caller"
 KeyCheck = Callable[..., Awaitable[None]]
 
 
-class Door:
+class Authenticator:
     """Knows callers by what they send.
 
     Attributes:
@@ -70,11 +77,11 @@ class Door:
         return keyring.anonymous
 
 
-def make_key_check(door: Door, scope: Scope) -> KeyCheck:
+def make_key_check(authenticator: Authenticator, scope: Scope) -> KeyCheck:
     """A dependency that lets a request pass or raises; OpenAPI shows its two ways to send a key.
 
     The dependency raises:
-        KeyMissing, KeyUnknown, KeyExpired, Locked: as `Door.caller_of`, where no middleware has asked before.
+        KeyMissing, KeyUnknown, KeyExpired, Locked: as `Authenticator.caller_of`, where no middleware has asked before.
         ScopeMissing: the key is not for routes of this scope.
         BudgetSpent: the operation would spend, and the key has spent its budget.
     """
@@ -84,12 +91,12 @@ def make_key_check(door: Door, scope: Scope) -> KeyCheck:
         bearer: Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)],
         api_key: Annotated[str | None, Security(_API_KEY)],
     ) -> None:
-        caller = known_caller(request) or door.caller_of(request)
+        caller = known_caller(request) or authenticator.caller_of(request)
         remember_caller(request, caller)
         if scope not in caller.scopes:
             held = ", ".join(sorted(caller.scopes)) or "none"
             raise ScopeMissing(f"the scope {scope.value!r} is needed; the key has {held}")
-        request.state.check_budget = lambda: door.access.check_budget(caller.tenant)
+        request.state.check_budget = lambda: authenticator.access.check_budget(caller.tenant)
         if getattr(request.scope.get("route"), "operation_id", None) in SPENDING_OPERATIONS:
             request.state.check_budget()
 
@@ -137,3 +144,90 @@ def _is_on_loopback(connection: HTTPConnection) -> bool:
         return False
     match = _HOST.fullmatch(hosts[0])
     return match is not None and is_loopback(match[1]) and is_loopback(server[0])
+
+
+_GUARDED: Final = "/v1"
+_METHODS_WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
+
+
+class Admission:
+    """ASGI middleware: whoever calls under /v1 has a key and a place, as long as the answer is under way.
+
+    Health, readiness and whatever else lies outside of /v1 is never turned away here. Answers to a key with limits say
+    where it stands in them.
+    """
+
+    def __init__(self, app: ASGIApp, authenticator: Authenticator) -> None:
+        self._app = app
+        self._authenticator = authenticator
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not _is_guarded(scope):
+            await self._app(scope, receive, send)
+            return
+        quotas: list[Quota] = []
+
+        async def send_with_quotas(message: Message) -> None:
+            if message["type"] == "http.response.start" and quotas:
+                MutableHeaders(scope=message).update(rate_limit_fields(quotas))
+            await send(message)
+
+        connection, gate = HTTPConnection(scope), self._authenticator.access.gate
+        try:
+            caller = self._authenticator.caller_of(connection)
+            gate.enter(caller, quotas)
+        except PlumblineError as error:
+            await _turn_away(error, scope, receive, send_with_quotas)
+            return
+        remember_caller(connection, caller)
+        try:
+            with structlog.contextvars.bound_contextvars(key=caller.name):
+                await self._app(scope, receive, send_with_quotas)
+        finally:
+            gate.leave(caller)
+
+
+async def _turn_away(error: PlumblineError, scope: AsgiScope, receive: Receive, send: Send) -> None:
+    response = error_response(scope, error)
+    if scope["method"] not in _METHODS_WITH_BODY:
+        await response(scope, receive, send)
+        return
+    # A body may be on its way: it is not read, so nothing can come behind it on this connection.
+    response.headers["Connection"] = "close"
+    await send({"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers})
+    await end_early({"type": "http.response.body", "body": response.body}, receive, send)
+
+
+def _is_guarded(scope: AsgiScope) -> bool:
+    path = str(scope["path"]).removeprefix(scope.get("root_path", ""))
+    return path == _GUARDED or path.startswith(f"{_GUARDED}/")
+
+
+def rate_limit_fields(quotas: Sequence[Quota]) -> dict[str, str]:
+    """Both fields as Structured Fields (RFC 9651), each quota under its policy's name; none where there is no quota.
+
+    `t` are the seconds after which there is one more than `r`: for a limit without window what a reset is to others.
+    """
+    if not quotas:
+        return {}
+    return {
+        "RateLimit-Policy": ", ".join(map(_policy, quotas)),
+        "RateLimit": ", ".join(map(_standing, quotas)),
+    }
+
+
+def _policy(quota: Quota) -> str:
+    unit = f';qu="{quota.unit}"' if quota.unit else ""
+    window = "" if quota.window_seconds is None else f";w={quota.window_seconds}"
+    return f'"{quota.policy}";q={quota.quota}{unit}{window}'
+
+
+def _standing(quota: Quota) -> str:
+    following = "" if quota.next_seconds is None else f";t={quota.next_seconds}"
+    return f'"{quota.policy}";r={quota.remaining}{following}'
+
+
+def is_from_another_origin(request: Request) -> bool:
+    """Whether the request names the origin of a page, and that is not this service."""
+    origin = request.headers.get("origin")
+    return origin is not None and urlsplit(origin).netloc != request.headers.get("host")

@@ -1,4 +1,4 @@
-"""A batch as it was sent: the envelope, which must be sound, and its rows, each of which is read by itself."""
+"""Validation of batches: the envelope as a whole, then each sample by itself."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,33 +16,38 @@ from plumbline.schemas.batch import BatchRequest, BatchSample
 from plumbline.schemas.evaluation import MAX_ID_CHARACTERS
 from plumbline.schemas.problem import FAILURE_DETAIL, INTERNAL, VALIDATION, RowProblem
 from plumbline.service.api.field_problems import field_problems
+from plumbline.service.api.json_body import body_with, check_values, is_text, read_json
 from plumbline.service.api.problems import kind_of, validation_detail
-from plumbline.service.api.strict_json import body_with, check_values, is_text, read_json
 
 M = TypeVar("M", bound=BaseModel)
 
-# Of a sound row there are two; the rest is room for rows that are not, which are told so one by one.
+# A valid sample has two; the rest is room for invalid ones, each of which gets an error of its own.
 _CONTAINERS_OF_A_ROW = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One sample as it was sent. `custom_id` is None where none can be repeated; `namesake`: an earlier row's index."""
+class SentSample:
+    """One sample as it was sent.
+
+    Args:
+        custom_id: None if there is none that could be repeated in the answer.
+        duplicate_of: index of an earlier sample with the same id.
+    """
 
     index: int
     value: object
     custom_id: str | None
-    namesake: int | None
+    duplicate_of: int | None
 
 
 class BatchReader:
-    """Reads batches within the limits of one service.
+    """Validates batches within the limits of one service.
 
     Args:
-        request: the whole request, to suggest names for unknown fields.
-        envelope: the request with samples of any form.
-        sample: one sample.
-        max_samples: those of one batch.
+        request: model of the whole request, to suggest names for unknown fields.
+        envelope: model of the request with samples of any form.
+        sample: model of one sample.
+        max_samples: limit of one batch.
     """
 
     def __init__(
@@ -59,7 +64,7 @@ class BatchReader:
         self._max_containers = _CONTAINERS_OF_A_ROW * max_samples
 
     def envelope(self, body: bytes) -> BatchRequest:
-        """The batch, its samples not yet looked at.
+        """Return the batch, its samples not yet validated.
 
         Raises:
             MalformedBody: as `read_json`.
@@ -70,32 +75,31 @@ class BatchReader:
         check_values({**value, "samples": None} if has_samples else value)
         return _validated(self._envelope, value, place=())
 
-    def rows(self, samples: Sequence[object]) -> Iterator[Row]:
-        """The samples as rows; of several with one name the first has it."""
+    def rows(self, samples: Sequence[object]) -> Iterator[SentSample]:
+        """Yield the samples with their ids; of several with the same id the first keeps it."""
         index_by_id: dict[str, int] = {}
         for index, value in enumerate(samples):
             custom_id = _custom_id(value)
             first = index if custom_id is None else index_by_id.setdefault(custom_id, index)
-            yield Row(index, value, custom_id, None if first == index else first)
+            yield SentSample(index, value, custom_id, None if first == index else first)
 
-    def sample(self, row: Row) -> Sample:
+    def sample(self, row: SentSample) -> Sample:
         """Return the sample of a row.
 
         Raises:
-            MalformedBody, RequestValidationError: as a single evaluation would be refused; and of several rows with
-                one name all but the first.
+            MalformedBody, RequestValidationError: as a single evaluation, and for a repeated `custom_id`.
         """
         place = ("samples", row.index)
         check_values(row.value, place=place)
         sample = _validated(self._sample, row.value, place=place)
-        if row.namesake is not None:
-            taken = f"is that of sample {row.namesake} too, counted from 0; each may be used once"
+        if row.duplicate_of is not None:
+            taken = f"is that of sample {row.duplicate_of} too, counted from 0; each may be used once"
             error = {"type": "custom_id_repeated", "loc": ("body", *place, "custom_id"), "msg": taken}
             raise RequestValidationError([error], body=body_with(row.value, place))
         return to_sample(sample)
 
-    def problem(self, row: Row, error: Exception) -> RowProblem:
-        """What is said of a row that has no result. An error that nobody declared is logged, by its places alone."""
+    def problem(self, row: SentSample, error: Exception) -> RowProblem:
+        """Return the problem of a row that has no result. An unexpected error is logged, without its message."""
         if isinstance(error, RequestValidationError):
             detail = validation_detail(error, "sample")
             return row_problem(VALIDATION, detail).model_copy(update={"errors": field_problems(error, self._request)})
@@ -115,7 +119,6 @@ def _validated(model: type[M], value: object, *, place: tuple[str | int, ...]) -
 
 
 def _custom_id(value: object) -> str | None:
-    """The name of a row, if it can be repeated at all."""
     name = value.get("custom_id") if isinstance(value, dict) else None
     if not isinstance(name, str) or not 1 <= len(name) <= MAX_ID_CHARACTERS or not is_text(name):
         return None

@@ -1,13 +1,15 @@
-"""A body too large to be held: handed on as it arrives, bounded in bytes and in the time that nothing arrives."""
+"""Request bodies read as they arrive, bounded in bytes and time, and expanded when sent as gzip."""
 
 import asyncio
 import contextlib
+import zlib
 from typing import Final
 
-from starlette.datastructures import MutableHeaders
-from starlette.types import Message, Receive, Send
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import Message, Receive, Scope, Send
 
-from plumbline.ground.errors import BodyTooLarge, BodyTooSlow
+from plumbline.ground.errors import BodyTooLarge, BodyTooSlow, MalformedBody, UnsupportedBody
+from plumbline.retrieval.text_file import MAX_EXPANSION, MAX_GZIP_MEMBERS, UNWATCHED_BYTES
 
 # What must arrive within the time in which a small body must be whole.
 PROGRESS_BYTES: Final = 16_384
@@ -101,3 +103,127 @@ async def end_early(last: Message, receive: Receive, send: Send) -> None:
 def too_large(max_bytes: int) -> BodyTooLarge:
     """What is said of a body beyond the limit."""
     return BodyTooLarge(f"the body has more than {max_bytes} bytes, the most that is read here")
+
+
+# RFC 9110, section 8.4.1.3: x-gzip is an old name for it.
+_NAMES: Final = frozenset({"gzip", "x-gzip"})
+ACCEPTED_CODING: Final = "gzip"
+_GZIP_FORM: Final = zlib.MAX_WBITS | 16
+_PIECE_BYTES: Final = 131_072
+# What is expanded before others get their turn: at most 4 MB come of it, or 800 members, in some 10 ms.
+_BLOCK_BYTES: Final = 16_384
+
+
+def is_gzip(headers: Headers) -> bool:
+    """Whether the body is compressed.
+
+    Raises:
+        UnsupportedBody: in another way than gzip, or more than once.
+    """
+    sent = ",".join(headers.getlist("content-encoding")).lower().split(",")
+    codings = [coding for each in sent if (coding := each.strip()) not in ("", "identity")]
+    if codings and (len(codings) > 1 or codings[0] not in _NAMES):
+        raise UnsupportedBody("of all Content-Encodings gzip is read here; send the body as gzip or uncompressed")
+    return bool(codings)
+
+
+def forget_coding(scope: Scope) -> None:
+    """Takes out of the headers what held for the body as it was sent, and does not for what is handed on."""
+    stale = (b"content-encoding", b"content-length")
+    scope["headers"] = [(name, value) for name, value in scope["headers"] if name.lower() not in stale]
+
+
+class GunzippedBody:
+    """Stands between the server and whoever reads a body that is compressed.
+
+    Args:
+        max_bytes: of the body as it is sent. Who reads bounds what it expands to, as of any body.
+    """
+
+    def __init__(self, receive: Receive, *, max_bytes: int) -> None:
+        self._receive = receive
+        self._max_bytes = max_bytes
+        self._inflater = zlib.decompressobj(_GZIP_FORM)
+        self._members = 1
+        self._arrived = memoryview(b"")
+        # What the inflater gets next: a member that ends in it copies what is behind.
+        self._block = b""
+        self._sent_bytes = 0
+        self._made_bytes = 0
+        self._has_more = True
+        self._is_whole = False
+
+    async def receive(self) -> Message:
+        """The next piece of what the body expands to; once that is whole, what the server says.
+
+        Raises:
+            MalformedBody: it is no gzip, damaged or cut off, or has more than 65,536 members or something else behind.
+            BodyTooLarge: more was sent than may be, or it expands more than 250 times.
+        """
+        while not self._is_whole:
+            if self._needs_more:
+                message = await self._receive()
+                if message["type"] == "http.disconnect":
+                    return message
+                self._take(message)
+            elif not self._block:
+                # A body that is here already is no reason to keep the others waiting.
+                await asyncio.sleep(0)
+            made = self._expanded()
+            self._is_whole = self._has_ended and not (made and self._is_within_member)
+            if self._is_whole and self._is_within_member:
+                raise MalformedBody("the gzip body ends too early; was it cut off?")
+            if made or self._is_whole:
+                return {"type": "http.request", "body": made, "more_body": not self._is_whole}
+        return await self._receive()
+
+    async def unread(self) -> Message:
+        """What is still under way, as it was sent: for whoever throws it away."""
+        if not self._has_more:
+            return {"type": "http.request", "body": b"", "more_body": False}
+        message = await self._receive()
+        self._has_more = message.get("more_body", False)
+        return message
+
+    @property
+    def _needs_more(self) -> bool:
+        return self._has_more and not self._block and not self._arrived
+
+    @property
+    def _has_ended(self) -> bool:
+        return not (self._has_more or self._block or self._arrived)
+
+    @property
+    def _is_within_member(self) -> bool:
+        """Whether there must be more of it: sent, or held back by the inflater for want of room."""
+        return self._sent_bytes > 0 and not self._inflater.eof
+
+    def _take(self, message: Message) -> None:
+        self._arrived = memoryview(message.get("body", b""))
+        self._has_more = message.get("more_body", False)
+        self._sent_bytes += len(self._arrived)
+        if self._sent_bytes > self._max_bytes:
+            raise too_large(self._max_bytes)
+
+    def _expanded(self) -> bytes:
+        if not self._block:
+            self._block, self._arrived = bytes(self._arrived[:_BLOCK_BYTES]), self._arrived[_BLOCK_BYTES:]
+        if self._inflater.eof and self._block:
+            self._begin_member()
+        try:
+            made = self._inflater.decompress(self._block, _PIECE_BYTES)
+        except zlib.error:
+            raise MalformedBody("the body is not the gzip that its Content-Encoding says, or is damaged") from None
+        self._block = self._inflater.unused_data if self._inflater.eof else self._inflater.unconsumed_tail
+        self._made_bytes += len(made)
+        read = self._sent_bytes - len(self._arrived) - len(self._block)
+        if self._made_bytes > max(UNWATCHED_BYTES, MAX_EXPANSION * read):
+            raise BodyTooLarge(f"the body expands to more than {MAX_EXPANSION} times of what was sent")
+        return made
+
+    def _begin_member(self) -> None:
+        """RFC 1952, section 2.2: members stand one behind the other."""
+        self._members += 1
+        if self._members > MAX_GZIP_MEMBERS:
+            raise MalformedBody(f"the gzip body has more than {MAX_GZIP_MEMBERS} members; compress it in one piece")
+        self._inflater = zlib.decompressobj(_GZIP_FORM)

@@ -16,8 +16,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from plumbline.ground.errors import BadRequest, BodyTooSlow, MalformedBody, UnsupportedBody
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, RequestRecord
-from plumbline.service.api.body_stream import StreamedBody, end_early, too_large
-from plumbline.service.api.gzip_body import ACCEPTED_CODING, GunzippedBody, forget_coding, is_gzip
+from plumbline.service.api.body_stream import (
+    ACCEPTED_CODING,
+    GunzippedBody,
+    StreamedBody,
+    end_early,
+    forget_coding,
+    is_gzip,
+    too_large,
+)
 from plumbline.service.api.problems import ErrorBoundary, error_response
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")

@@ -13,8 +13,8 @@ from plumbline.rows.records.columns import PRESETS
 from plumbline.schemas.jobs import JobChoices, JobRequest
 from plumbline.schemas.problem import FieldProblem
 from plumbline.service.api.field_problems import field_problems, printable
+from plumbline.service.api.json_body import check_values, read_json
 from plumbline.service.api.problems import validation_detail
-from plumbline.service.api.strict_json import check_values, read_json
 
 M = TypeVar("M", bound=BaseModel)
 # Where choices stand: fields of the JSON body, a part of a form, a parameter of the query.

@@ -5,13 +5,12 @@ from typing import Any, Final
 
 from plumbline.rows.records.columns import PRESETS
 from plumbline.rows.records.data_file import FORMS
+from plumbline.schemas.batch import RowError, RowResult
 from plumbline.schemas.jobs import JobChoices, JobInfo, JobRequest
-from plumbline.schemas.rows import RowError, RowResult
-from plumbline.service.api.batch_answer import JSON, NDJSON
-from plumbline.service.api.batch_examples import BATCH_EXAMPLES
 from plumbline.service.api.job_events import EVENT_ID_PATTERN, EVENT_STREAM
-from plumbline.service.api.job_results import CSV
 from plumbline.service.api.job_upload import FORM, LINES
+from plumbline.service.api.openapi import BATCH_EXAMPLES
+from plumbline.service.api.responses import CSV, JSON, NDJSON
 
 _REFERENCE: Final = "#/components/schemas/{model}"
 _ROWS: Final[list[dict[str, Any]]] = BATCH_EXAMPLES["lines"]["value"]["samples"]

@@ -13,10 +13,10 @@ from starlette.types import Receive, Scope, Send
 from plumbline.ground.errors import InvalidInput, JobUnknown, StoreUnavailable, TooBusy
 from plumbline.rows.jobs.job import Job, StateChange
 from plumbline.rows.jobs.store import JobStore
-from plumbline.schemas.json_line import json_line
-from plumbline.service.api.attended_stream import AttendedStream
-from plumbline.service.api.job_wire import job_info
+from plumbline.schemas.wire import json_line
+from plumbline.service.api.job_answers import job_info
 from plumbline.service.api.problems import error_response
+from plumbline.service.api.responses import BackpressureResponse
 
 EVENT_STREAM: Final = "text/event-stream"
 # All of them together look at the store a few hundred times a second.
@@ -50,7 +50,7 @@ _PACE: Final = Pace()
 
 
 @dataclass(frozen=True, slots=True)
-class EventsDesk:
+class EventStreams:
     """What all streams of one service share. `stopping` is set when the service shuts down."""
 
     stopping: asyncio.Event
@@ -81,7 +81,7 @@ class JobEvents:
 
     Args:
         told: None: begin with the job as it is now.
-        pause: as of `EventsDesk`.
+        pause: as of `EventStreams`.
         clock: seconds that only rise.
     """
 
@@ -147,7 +147,7 @@ class JobEvents:
         return [job] if is_due and job.counts.done != self._told.done else []
 
 
-class EventStream(AttendedStream):
+class EventStream(BackpressureResponse):
     """The answer with events; a problem when too many are under way."""
 
     def __init__(self, events: JobEvents, slots: asyncio.Semaphore) -> None:

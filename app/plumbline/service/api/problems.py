@@ -48,7 +48,7 @@ from plumbline.ground.errors import (
 from plumbline.ground.telemetry import log_failure
 from plumbline.schemas.problem import FAILURE_DETAIL, INTERNAL, VALIDATION, FieldProblem, Problem, ProblemKind
 from plumbline.service.api.field_problems import MAX_FIELD_PROBLEMS, field_problems
-from plumbline.service.api.openapi_schemas import add_schemas
+from plumbline.service.api.openapi import add_schemas
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 MAX_PROBLEM_BYTES = 16_000

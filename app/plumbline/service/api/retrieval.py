@@ -1,10 +1,13 @@
-"""POST /v1/retrieval/...: judgments and runs in, measures, comparisons, fused runs and parsed rankings out."""
+"""POST /v1/retrieval/...: judgments and runs in; measures, comparisons, fused runs and parsed rankings out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
 
+from plumbline.ground.errors import InvalidInput, MalformedBody, UnsupportedBody
 from plumbline.judging.scoring import Scorer
 from plumbline.schemas.retrieval import (
     ComparisonRequest,
@@ -17,17 +20,28 @@ from plumbline.schemas.retrieval import (
     RetrievalEvaluationRequest,
     RetrievalEvaluationResult,
 )
-from plumbline.service.api.msgspec_body import json_content
-from plumbline.service.api.problems import PROBLEM_RESPONSES
-from plumbline.service.api.retrieval_answers import compare_runs, evaluate_files, evaluate_runs, fuse_runs, parse_texts
-from plumbline.service.api.retrieval_examples import (
+from plumbline.service.api.auth import is_from_another_origin
+from plumbline.service.api.dependencies import ScorerDep
+from plumbline.service.api.field_problems import printable
+from plumbline.service.api.json_body import check_media_type
+from plumbline.service.api.openapi import (
     COMPARISON_EXAMPLES,
-    EVALUATION_EXAMPLES,
     FUSION_EXAMPLES,
     RANKING_EXAMPLES,
+    RETRIEVAL_EXAMPLES,
+    json_content,
 )
-from plumbline.service.api.retrieval_form import FORM_CONTENT, read_form
-from plumbline.service.api.strict_json import check_media_type
+from plumbline.service.api.problems import PROBLEM_RESPONSES
+from plumbline.service.api.responses import JSON
+from plumbline.service.api.retrieval_answers import (
+    NamedFile,
+    compare_runs,
+    evaluate_files,
+    evaluate_runs,
+    fuse_runs,
+    parse_texts,
+)
+from plumbline.service.api.retrieval_limits import MAX_RUNS
 
 MESSAGES = (
     FormOptions,
@@ -44,58 +58,119 @@ _FORM = "multipart/form-data"
 _RANKINGS_BY_QUERY = {"type": "object", "additionalProperties": {"$ref": "#/components/schemas/RankingOut"}}
 
 
-def retrieval_routes(scorer_of: Callable[[Request], Scorer]) -> APIRouter:
-    """The routes of retrieval; they decode and compute in the scorer's worker threads."""
-    evaluations = _described(RetrievalEvaluationRequest, RetrievalEvaluationResult, EVALUATION_EXAMPLES)
-    evaluations["openapi_extra"]["requestBody"]["content"] |= {_FORM: FORM_CONTENT}
-    router = APIRouter(prefix="/retrieval", tags=["retrieval"], responses=PROBLEM_RESPONSES)
+_MAX_OPTIONS_BYTES = 100_000
 
-    async def answer(request: Request, work: Callable[[bytes], bytes]) -> Response:
-        check_media_type(request.headers.getlist("content-type"))
-        body = await request.body()
-        return Response(await scorer_of(request).offload(lambda: work(body)), media_type="application/json")
-
-    @router.post("/evaluations", operation_id="evaluate_retrieval", **evaluations)
-    async def evaluate_retrieval(request: Request) -> Response:
-        """Measures of one or many runs against judgments, with every convention that changes a number stated.
-
-        Send JSON, or a multipart form of files (TREC's or tables, plain or gzipped): `qrels`, `run`s, and `options`.
-        """
-        if not request.headers.get("content-type", "").startswith(_FORM):
-            return await answer(request, evaluate_runs)
-        qrels, runs, options = await read_form(request)
-        work = scorer_of(request).offload(lambda: evaluate_files(qrels, runs, options))
-        return Response(await work, media_type="application/json")
-
-    @router.post(
-        "/comparisons",
-        operation_id="compare_retrieval",
-        **_described(ComparisonRequest, ComparisonResult, COMPARISON_EXAMPLES),
-    )
-    async def compare_retrieval(request: Request) -> Response:
-        """Runs against each other, or against a baseline: paired tests over queries, corrected for their number."""
-        return await answer(request, compare_runs)
-
-    @router.post("/fusions", operation_id="fuse_retrieval", **_described(FusionRequest, FusionResult, FUSION_EXAMPLES))
-    async def fuse_retrieval(request: Request) -> Response:
-        """Several runs as one; with judgments its measures, and weights tuned by k-fold with their held-out score."""
-        return await answer(request, fuse_runs)
-
-    @router.post(
-        "/rankings", operation_id="parse_rankings", **_described(RankingRequest, _RANKINGS_BY_QUERY, RANKING_EXAMPLES)
-    )
-    async def parse_rankings(request: Request) -> Response:
-        """The ids that LLM outputs rank, by query; what could not be read is said so and is no score."""
-        return await answer(request, parse_texts)
-
-    return router
+_OPTIONS = (
+    "JSON; format: `trec` (default), or `tables`, tab-separated with a header, judgments in the columns qid and "
+    "document_ids, runs in qid and doc_ids."
+)
+_PARTS = ("qrels", "run", "options")
+_FORM_CONTENT: dict[str, Any] = {
+    "schema": {
+        "type": "object",
+        "required": ["qrels", "run"],
+        "properties": {
+            "qrels": {"type": "string", "format": "binary", "description": "Judgments, in the format of the options."},
+            "run": {
+                "type": "array",
+                "items": {"type": "string", "format": "binary"},
+                "minItems": 1,
+                "maxItems": MAX_RUNS,
+                "description": "Runs, in the format of the options.",
+            },
+            "options": {"$ref": "#/components/schemas/FormOptions", "description": _OPTIONS},
+        },
+        "additionalProperties": False,
+    }
+}
 
 
 def _described(message: type[Any], result: type[Any] | dict[str, Any], examples: dict[str, Any]) -> dict[str, Any]:
-    """What a route says of its body and its answer in the OpenAPI document."""
-    content = {"application/json": {"schema": result}} if isinstance(result, dict) else json_content(result)
+    """Return the description of a route's body and answer for the OpenAPI document."""
+    content = {JSON: {"schema": result}} if isinstance(result, dict) else json_content(result)
     return {
         "openapi_extra": {"requestBody": {"required": True, "content": json_content(message, examples)}},
         "responses": {200: {"content": content}},
         "response_class": Response,
     }
+
+
+_EVALUATIONS = _described(RetrievalEvaluationRequest, RetrievalEvaluationResult, RETRIEVAL_EXAMPLES)
+_EVALUATIONS["openapi_extra"]["requestBody"]["content"] |= {_FORM: _FORM_CONTENT}
+
+router = APIRouter(prefix="/retrieval", tags=["retrieval"], responses=PROBLEM_RESPONSES)
+
+
+@router.post("/evaluations", operation_id="evaluate_retrieval", **_EVALUATIONS)
+async def evaluate_retrieval(request: Request, scorer: ScorerDep) -> Response:
+    """Compute the measures of one or many runs against judgments, with every convention that changes a number stated.
+
+    Send JSON, or a multipart form of files (TREC's or tables, plain or gzipped): `qrels`, `run`s, and `options`.
+    """
+    if not request.headers.get("content-type", "").startswith(_FORM):
+        return await _answer(request, scorer, evaluate_runs)
+    qrels, runs, options = await _read_form(request)
+    answer = await scorer.offload(lambda: evaluate_files(qrels, runs, options))
+    return Response(answer, media_type=JSON)
+
+
+@router.post(
+    "/comparisons",
+    operation_id="compare_retrieval",
+    **_described(ComparisonRequest, ComparisonResult, COMPARISON_EXAMPLES),
+)
+async def compare_retrieval(request: Request, scorer: ScorerDep) -> Response:
+    """Compare runs with each other or with a baseline: paired tests over queries, corrected for multiple testing."""
+    return await _answer(request, scorer, compare_runs)
+
+
+@router.post("/fusions", operation_id="fuse_retrieval", **_described(FusionRequest, FusionResult, FUSION_EXAMPLES))
+async def fuse_retrieval(request: Request, scorer: ScorerDep) -> Response:
+    """Fuse several runs into one. With judgments: its measures, and weights tuned by k-fold with held-out scores."""
+    return await _answer(request, scorer, fuse_runs)
+
+
+@router.post(
+    "/rankings", operation_id="parse_rankings", **_described(RankingRequest, _RANKINGS_BY_QUERY, RANKING_EXAMPLES)
+)
+async def parse_rankings(request: Request, scorer: ScorerDep) -> Response:
+    """Parse the ids that LLM outputs rank, by query. An output without a ranking is marked and is no score."""
+    return await _answer(request, scorer, parse_texts)
+
+
+async def _answer(request: Request, scorer: Scorer, work: Callable[[bytes], bytes]) -> Response:
+    check_media_type(request.headers.getlist("content-type"))
+    body = await request.body()
+    return Response(await scorer.offload(lambda: work(body)), media_type=JSON)
+
+
+async def _read_form(request: Request) -> tuple[NamedFile, Sequence[NamedFile], bytes]:
+    """Return the judgments, the runs and the options of a form.
+
+    Raises:
+        UnsupportedBody: the form comes from a page of another origin; browsers send forms without preflight.
+        MalformedBody: it is no such form.
+        InvalidInput: a part is missing, or is not a file.
+    """
+    if is_from_another_origin(request):
+        raise UnsupportedBody("a form from a page of another origin is not read")
+    try:
+        async with request.form(max_files=MAX_RUNS + 1, max_fields=1, max_part_size=_MAX_OPTIONS_BYTES) as form:
+            files = {name: [await _read_part(each, name) for each in form.getlist(name)] for name in ("qrels", "run")}
+            options = form.get("options", "")
+            unknown = next((name for name in form if name not in _PARTS), None)
+    except HTTPException as error:
+        raise MalformedBody(f"the form cannot be read: {error.detail}") from None
+    if unknown is not None:
+        raise InvalidInput(f"the form has a part '{printable(unknown)}'; expected {', '.join(_PARTS)}")
+    if len(files["qrels"]) != 1 or not files["run"]:
+        raise InvalidInput("expected one file 'qrels' and one or more files 'run'")
+    if not isinstance(options, str):
+        raise InvalidInput("the part 'options' is JSON text, not a file", place="options")
+    return files["qrels"][0], files["run"], options.encode()
+
+
+async def _read_part(part: UploadFile | str, name: str) -> NamedFile:
+    if isinstance(part, str):
+        raise InvalidInput(f"the part {name!r} must be a file", place=name)
+    return NamedFile(part.filename or name, await part.read())

@@ -1,38 +1,45 @@
-"""What the retrieval routes do with a body: from bytes to bytes, in a worker thread."""
+"""Answers of the retrieval routes: from bytes to bytes, in a worker thread."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import msgspec
 
 from plumbline.ground.errors import InvalidInput, MalformedBody
 from plumbline.ground.uncertainty import FloatArray
-from plumbline.retrieval.conventions import as_dict
+from plumbline.retrieval.conventions import Conventions, as_dict, build_conventions
 from plumbline.retrieval.evaluate import evaluate
 from plumbline.retrieval.file_formats import FILE_FORMATS
 from plumbline.retrieval.fuse import Tuning, fuse, simplex_grid, tune_weights
 from plumbline.retrieval.ids import select_id_rule
+from plumbline.retrieval.llm_rankings import ParsedRanking, parse_ranking
 from plumbline.retrieval.measure import parse_measures
-from plumbline.retrieval.report import Resampling, RunReport, compare_reports, report_runs
-from plumbline.retrieval.run import Qrels, Run
+from plumbline.retrieval.report import Resampling, RunReport, Summary, compare_reports, report_runs, summarise_latency
+from plumbline.retrieval.run import Qrels, Results, Run
 from plumbline.retrieval.tables import TABLE_WRITERS, comparison_table
 from plumbline.retrieval.text_file import ReadLimits, format_place, read_text_bytes
 from plumbline.schemas.retrieval import (
     ComparisonOut,
     ComparisonRequest,
     ComparisonResult,
+    ConventionsIn,
     EvaluationOptions,
     FormOptions,
     FusionRequest,
     FusionResult,
+    LatencyOut,
+    MeasureOut,
+    PerQueryOut,
+    RankingOut,
     RankingRequest,
     RetrievalEvaluationRequest,
     RetrievalEvaluationResult,
     RunIn,
     RunOut,
+    SystemFacts,
     TuningOut,
 )
-from plumbline.service.api.msgspec_body import decode
+from plumbline.service.api.json_body import decode_message
 from plumbline.service.api.retrieval_limits import (
     check_comparison,
     check_evaluation,
@@ -40,7 +47,6 @@ from plumbline.service.api.retrieval_limits import (
     check_run_count,
     check_texts,
 )
-from plumbline.service.api.retrieval_wire import parse_outputs, ranking_out, run_out, to_conventions, to_run
 
 # Of all files of a request, decompressed; the body that brings them has a limit of its own.
 _MAX_FILES_BYTES = 1_000_000_000
@@ -61,7 +67,7 @@ def evaluate_runs(body: bytes) -> bytes:
     Raises:
         MalformedBody, InvalidInput: naming the place.
     """
-    message = decode(body, RetrievalEvaluationRequest)
+    message = decode_message(body, RetrievalEvaluationRequest)
     reports, outs = _reported(message)
     return msgspec.json.encode(RetrievalEvaluationResult(conventions=_conventions(reports), runs=outs))
 
@@ -89,7 +95,7 @@ def compare_runs(body: bytes) -> bytes:
     Raises:
         MalformedBody, InvalidInput: naming the place.
     """
-    message = decode(body, ComparisonRequest)
+    message = decode_message(body, ComparisonRequest)
     check_comparison(
         runs=len(message.runs),
         measures=len(parse_measures(message.measures)),
@@ -125,7 +131,7 @@ def fuse_runs(body: bytes) -> bytes:
     Raises:
         MalformedBody, InvalidInput: naming the place.
     """
-    message = decode(body, FusionRequest)
+    message = decode_message(body, FusionRequest)
     # Read again where there are judgments; without them a wrong one is told too.
     to_conventions(message.conventions)
     parse_measures(message.measures)
@@ -163,7 +169,7 @@ def parse_texts(body: bytes) -> bytes:
     Raises:
         MalformedBody, InvalidInput: naming the place.
     """
-    message = decode(body, RankingRequest)
+    message = decode_message(body, RankingRequest)
     check_texts({"/outputs": message.outputs})
     parsed = parse_outputs(message.outputs, message.candidates)
     return msgspec.json.encode({query: ranking_out(ranking) for query, ranking in parsed.items()})
@@ -171,7 +177,7 @@ def parse_texts(body: bytes) -> bytes:
 
 def _form_options(text: bytes) -> FormOptions:
     try:
-        return decode(text or b"{}", FormOptions)
+        return decode_message(text or b"{}", FormOptions)
     except MalformedBody as error:
         raise InvalidInput(str(error).replace("the body", "the text", 1), place="options") from None
 
@@ -279,3 +285,83 @@ def _fused_report(message: FusionRequest, run: Run) -> RunOut | None:
         resampling=Resampling(0, 0),
     )
     return run_out(report, per_query=False)
+
+
+def to_conventions(message: ConventionsIn) -> Conventions:
+    """The preset with what the message changes.
+
+    Raises:
+        InvalidInput: an id pattern without the rule `regex` or the reverse, or a value out of its range.
+    """
+    given = {name: getattr(message, name) for name in message.__struct_fields__ if name != "preset"}
+    return build_conventions(message.preset, **{name: value for name, value in given.items() if value is not None})
+
+
+def to_run(message: RunIn, *, place: str) -> tuple[Run, list[str]]:
+    """The run of a message, and the ids of the queries of which no ranking could be read.
+
+    Raises:
+        InvalidInput: not exactly one of `results` and `llm_outputs`, or candidates without outputs.
+    """
+    if (message.results is None) == (message.llm_outputs is None):
+        raise InvalidInput("a run has either 'results' or 'llm_outputs'", place=place)
+    if message.results is not None:
+        if message.candidates is not None:
+            raise InvalidInput("'candidates' are read with 'llm_outputs' alone", place=f"{place}/candidates")
+        return Run(message.name, message.results), []
+    parsed = parse_outputs(message.llm_outputs or {}, message.candidates)
+    results: Mapping[str, Results] = {query: ranking.ids for query, ranking in parsed.items() if ranking.parse_ok}
+    return Run(message.name, results), [query for query, ranking in parsed.items() if not ranking.parse_ok]
+
+
+def parse_outputs(
+    outputs: Mapping[str, str], candidates: Mapping[str, Sequence[str]] | None
+) -> dict[str, ParsedRanking]:
+    """The ranking in each text, by query id."""
+    return {
+        query: parse_ranking(text, candidates=None if candidates is None else candidates.get(query))
+        for query, text in outputs.items()
+    }
+
+
+def ranking_out(ranking: ParsedRanking) -> RankingOut:
+    """A parsed ranking as it is sent."""
+    return RankingOut(
+        ids=list(ranking.ids),
+        unknown=list(ranking.unknown),
+        duplicates_removed=ranking.duplicates_removed,
+        parse_ok=ranking.parse_ok,
+        form=ranking.form,
+    )
+
+
+def run_out(
+    report: RunReport,
+    *,
+    per_query: bool,
+    latency_ms: Mapping[str, float] | None = None,
+    system: SystemFacts | None = None,
+    unparsed: Sequence[str] = (),
+) -> RunOut:
+    """The report of one run as it is sent."""
+    evaluation = report.evaluation
+    latency = summarise_latency(latency_ms.values()) if latency_ms else None
+    return RunOut(
+        name=report.name,
+        measures={text: _measure_out(summary) for text, summary in report.summary_by_measure.items()},
+        counts=asdict(evaluation.counts),
+        per_query=PerQueryOut(
+            query_ids=list(evaluation.query_ids),
+            values={text: values.tolist() for text, values in evaluation.values.items()},
+        )
+        if per_query
+        else None,
+        latency_ms=None if latency is None else LatencyOut(**asdict(latency)),
+        system=system,
+        unparsed=list(unparsed),
+        warnings=list(evaluation.warnings),
+    )
+
+
+def _measure_out(summary: Summary) -> MeasureOut:
+    return MeasureOut(mean=summary.mean, ci95=summary.ci95, n=summary.n)

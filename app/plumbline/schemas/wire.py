@@ -1,6 +1,13 @@
-"""A model as one line of JSON, by whatever ends of lines its reader knows."""
+"""The base of all messages, and a model as one line of JSON."""
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
+
+
+class WireModel(BaseModel):
+    """Base of all messages: frozen, and unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
 
 # JSON lets them stand as they are; readers that split lines as Unicode does would cut a row in two.
 _LINE_ENDS = {"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}

@@ -1,21 +1,21 @@
-"""Routes whose JSON body is parsed by us: one media type, UTF-8, no duplicate keys, no surprise that a field takes.
-
-Ordinary pydantic body parameters and the OpenAPI document stay as FastAPI makes them.
-"""
+"""Readers of JSON bodies: strict values, msgspec messages, and rows as they were written."""
 
 import json
 import math
 import re
 from collections.abc import Callable, Coroutine, Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, Final, TypeVar
 
+import msgspec
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
-from plumbline.ground.errors import MalformedBody, UnsupportedBody
+from plumbline.ground.errors import InvalidInput, MalformedBody, UnsupportedBody
 from plumbline.service.api.field_problems import MAX_FIELD_PROBLEMS, printable
+
+T = TypeVar("T")
 
 MAX_DEPTH = 32
 MAX_KEYS = 64
@@ -27,6 +27,11 @@ _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s\";]*)", re.IGNORECASE)
 _UNTEXT = re.compile("[\0\ud800-\udfff]")
 # Possessive, and the end quote optional: no text makes it look at a character twice.
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+
+_SPACE: Final = re.compile(r"[ \t\n\r]*+")
+# Values are only walked over; a number of many digits is no reason to stop.
+_DECODER: Final = json.JSONDecoder(parse_int=str, parse_float=str)
+_PLACE = re.compile(r" - at `(?:key in )?\$(.*)`$")
 
 _Path = tuple[str | int, ...]
 
@@ -239,3 +244,65 @@ def _flaw(value: object) -> str | None:
 
 def _too_deep() -> MalformedBody:
     return MalformedBody(f"the body is nested deeper than {MAX_DEPTH} levels")
+
+
+def decode_message(body: bytes, message: type[T]) -> T:
+    """The message in a JSON body, every field checked.
+
+    Raises:
+        MalformedBody: not JSON in UTF-8.
+        InvalidInput: JSON of another form; the place is a path such as `/runs/0/results`.
+    """
+    if not body.strip():
+        raise MalformedBody("the body is empty; send a JSON object")
+    try:
+        return msgspec.json.decode(body, type=message)
+    except msgspec.ValidationError as error:
+        said = str(error)
+        found = _PLACE.search(said)
+        raise InvalidInput(_PLACE.sub("", said), place=_pointer(found.group(1)) if found else "") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise MalformedBody(
+            f"the body is not JSON: {error}"
+            if isinstance(error, msgspec.DecodeError)
+            else "the body cannot be read as JSON"
+        ) from None
+
+
+def _pointer(path: str) -> str:
+    """`.runs[0].results[...]` as `/runs/0/results/...`."""
+    return re.sub(r"\[([^\]]*)\]", r"/\1", path).replace(".", "/").replace("////", "/...").replace("///", "/...")
+
+
+def row_texts(text: str, field: str) -> Iterator[str]:
+    """The items of a list that is a field of an object, each in one line.
+
+    Args:
+        text: JSON that can be read, an object with this field once.
+    """
+    at = _behind(text, _behind(text, 0) + 1)
+    while text[at] != "}":
+        name, at = _DECODER.raw_decode(text, at)
+        at = _behind(text, _behind(text, at) + 1)
+        if name == field:
+            yield from _items(text, at)
+            return
+        at = _behind(text, _DECODER.raw_decode(text, at)[1])
+        at = _behind(text, at + 1) if text[at] == "," else at
+
+
+def _items(text: str, at: int) -> Iterator[str]:
+    while text[at] != "]":
+        start = _behind(text, at + 1)
+        if text[start] == "]":
+            return
+        _, end = _DECODER.raw_decode(text, start)
+        # JSON has no end of a line inside a string
+        yield text[start:end].replace("\n", " ").replace("\r", " ")
+        at = _behind(text, end)
+
+
+def _behind(text: str, at: int) -> int:
+    """The place behind white space."""
+    match = _SPACE.match(text, at)
+    return match.end() if match else at

@@ -1,0 +1,98 @@
+"""Content negotiation, and responses that stream with backpressure."""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Final
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+JSON: Final = "application/json"
+NDJSON: Final = "application/x-ndjson"
+CSV: Final = "text/csv"
+
+# nginx would keep the pieces back until there are many.
+_UNBUFFERED = {"X-Accel-Buffering": "no"}
+
+
+class BackpressureResponse(Response):
+    """A streaming response with backpressure: each piece is sent before the next is made.
+
+    When the client disconnects, the pieces are closed before the request ends. Starlette's own streaming response
+    leaves that to the garbage collector if the client disconnects while a piece is being sent.
+
+    Args:
+        pieces: opens the stream of pieces.
+        media_type: of the response.
+    """
+
+    def __init__(
+        self,
+        pieces: Callable[[], AsyncGenerator[bytes, None]],
+        media_type: str,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(media_type=media_type, headers={**_UNBUFFERED, **(headers or {})})
+        # unknown in advance
+        del self.headers["content-length"]
+        self._pieces = pieces
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        sending = asyncio.create_task(self._send(send))
+        disconnected = asyncio.create_task(_disconnect(receive))
+        try:
+            await asyncio.wait({sending, disconnected}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            is_sent = sending.done()
+            sending.cancel()
+            disconnected.cancel()
+            await asyncio.gather(sending, disconnected, return_exceptions=True)
+        if is_sent:
+            # raise what the pieces raised
+            sending.result()
+
+    async def _send(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        async with aclosing(self._pieces()) as pieces:
+            async for piece in pieces:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+_WEIGHT = re.compile(r"q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)", re.IGNORECASE)
+_MAX_RANGES = 50
+
+
+def preferred(accept_headers: Sequence[str], media_types: Sequence[str]) -> list[str]:
+    """Return the media types that the Accept headers allow, most wanted first (RFC 9110, section 12.5.1).
+
+    Without a header, all of them in the order given. Of equal weight, a named type comes before a wildcard's.
+    """
+    ranges = [_range(part) for part in ",".join(accept_headers).split(",")[:_MAX_RANGES] if part.strip()]
+    if not ranges:
+        return list(media_types)
+    ranked = [(_weight(media_type, ranges), media_type) for media_type in media_types]
+    taken = [each for each in ranked if each[0][0] > 0]
+    return [media_type for _, media_type in sorted(taken, key=lambda each: each[0], reverse=True)]
+
+
+def _range(part: str) -> tuple[str, float]:
+    media_range, *parameters = (each.strip().lower() for each in part.split(";"))
+    weights = [found[1] for each in parameters if (found := _WEIGHT.fullmatch(each))]
+    return media_range, float(weights[0]) if weights else 1.0
+
+
+def _weight(media_type: str, ranges: Sequence[tuple[str, float]]) -> tuple[float, bool]:
+    """Return the weight of the narrowest range that covers the type, and True if the range names it."""
+    for media_range in (media_type, f"{media_type.partition('/')[0]}/*", "*/*"):
+        weights = [weight for each, weight in ranges if each == media_range]
+        if weights:
+            return max(weights), media_range == media_type
+    return 0.0, False
