@@ -21,9 +21,9 @@ from plumbline.extras.calibration.labels import LabelledRow
 from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.settings import Settings
 from plumbline.judging.ports.exchange import Usage
-from plumbline.judging.scoring import Options, Result, Status
+from plumbline.judging.scoring import SampleResult, SampleStatus
 from plumbline.judging.text.sample import Sample
-from plumbline.judging.tiers.tier import TierName
+from plumbline.judging.tiers.tier import JudgeOptions, TierName
 from plumbline.main import create_app
 from plumbline.models.encoder.model_files import find_model
 from plumbline.models.encoder.torch_model import load_sentence_transformer
@@ -57,7 +57,7 @@ async def score_rows(
     """An outcome for each row, in order, from the service as it is served, asked for this tier alone."""
     encoder = encoder_of(settings)
     app = create_app(settings, encoder=encoder)
-    options = Options(tiers=(tier,), threshold=settings.threshold, deadline_seconds=deadline_seconds)
+    options = JudgeOptions(tiers=(tier,), threshold=settings.threshold, deadline_seconds=deadline_seconds)
     outcomes: list[Outcome] = []
 
     with closing(encoder):
@@ -107,10 +107,10 @@ def _encode(texts: Sequence[str]) -> NDArray[np.float32]:
     return np.asarray(vectors, dtype=np.float32)
 
 
-def _outcome(result: Result) -> Outcome:
-    score = result.scores.faithfulness if result.scores and result.status is Status.JUDGED else None
+def _outcome(result: SampleResult) -> Outcome:
+    score = result.scores.faithfulness if result.scores and result.status is SampleStatus.JUDGED else None
     reason = ""
     if score is None:
         failures = [str(attempt.reason) for attempt in result.attempts if attempt.reason]
-        reason = failures[-1] if result.status is Status.NOT_JUDGED and failures else result.status.value
+        reason = failures[-1] if result.status is SampleStatus.NOT_JUDGED and failures else result.status.value
     return Outcome(score, reason, result.judge.model if result.judge else "", result.flags, result.usage)

@@ -21,9 +21,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from plumbline.assembly import build, make_plan
 from plumbline.ground.settings import Settings
-from plumbline.judging.scoring import Options, Scorer
+from plumbline.judging.scoring import Scorer
 from plumbline.judging.text.sample import Sample
-from plumbline.judging.tiers.tier import TierName
+from plumbline.judging.tiers.tier import JudgeOptions, TierName
 from plumbline.rows.jobs.chunk_run import Pace
 from plumbline.rows.jobs.job import NewJob
 from plumbline.rows.jobs.sqlite_store import SqliteJobStore
@@ -69,7 +69,7 @@ def bytes_of(folder: Path) -> int:
 async def in_process(scorer: Scorer, rows: int, words: int) -> float:
     """Rows a second of the scorer in a plain loop."""
     samples = [row(number, words) for number in range(rows)]
-    options = Options(tiers=(TierName.LEXICAL,), threshold=0.5, deadline_seconds=60)
+    options = JudgeOptions(tiers=(TierName.LEXICAL,), threshold=0.5, deadline_seconds=60)
     started = time.perf_counter()
     for each in samples:
         await scorer.score(

@@ -31,7 +31,7 @@ from benchmarks.judge_server import SAMPLES, JudgeServer, judge_server, sample
 from plumbline.ground.settings import Settings
 from plumbline.ground.telemetry import configure_logging
 from plumbline.judging.ports.exchange import ChatRequest, Ledger
-from plumbline.judging.scoring import Options
+from plumbline.judging.tiers.tier import JudgeOptions
 from plumbline.main import create_app
 from plumbline.models.chat.chat_models import FailoverChatModel, build_chat_models
 from plumbline.models.chat.endpoints import resolve_judges
@@ -86,7 +86,7 @@ async def calls_of(settings: Settings) -> AsyncIterator[dict[str, Call]]:
         scorer = app.state.service.scorer
 
         async def score(number: int) -> None:
-            result = await scorer.score(sample(number), Options(None, 0.5, 60.0))
+            result = await scorer.score(sample(number), JudgeOptions(None, 0.5, 60.0))
             assert (result.tier, result.scores.faithfulness, result.usage.calls) == ("llm", 1.0, 1)
 
         yield {"transport": ask, "whole": score}

@@ -30,9 +30,9 @@ from plumbline.assembly import build, make_plan
 from plumbline.ground.settings import Settings
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.ports.observation import Readiness, State
-from plumbline.judging.scoring import Options, Scorer, Status
+from plumbline.judging.scoring import SampleStatus, Scorer
 from plumbline.judging.text.sample import Sample
-from plumbline.judging.tiers.tier import TierName
+from plumbline.judging.tiers.tier import JudgeOptions, TierName
 
 FACTORS = (1, 4, 16)
 AXES = ("answer length", "number of contexts", "length of contexts")
@@ -94,11 +94,11 @@ def exponents(seconds: Sequence[float], factors: Sequence[int] = FACTORS) -> lis
 
 async def cpu_seconds(scorer: Scorer, judge: SupportingJudge, sample: Sample, tier: TierName) -> float:
     """What one sample costs this process, the judge's part taken off."""
-    options = Options((tier,), 0.5, _DEADLINE_SECONDS)
+    options = JudgeOptions((tier,), 0.5, _DEADLINE_SECONDS)
     before, judged = time.process_time(), judge.seconds
     result = await scorer.score(sample, options)
     spent = time.process_time() - before - (judge.seconds - judged)
-    if result.status is not Status.JUDGED or result.tier != tier:
+    if result.status is not SampleStatus.JUDGED or result.tier != tier:
         raise RuntimeError(f"tier {tier} did not answer: {result.attempts}")
     return spent
 

@@ -29,11 +29,11 @@ from fastapi import FastAPI
 
 from plumbline.ground.settings import Settings
 from plumbline.ground.telemetry import configure_logging
-from plumbline.judging.scoring import Options, Result
+from plumbline.judging.scoring import SampleResult
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import segment
 from plumbline.judging.tiers.lexical import collect_lexical_findings
-from plumbline.judging.tiers.tier import TierName
+from plumbline.judging.tiers.tier import JudgeOptions, TierName
 from plumbline.main import create_app
 from plumbline.rows.evaluation_wire import build_options, request_limits, to_sample, to_wire
 from plumbline.schemas.evaluation import bounded_request
@@ -57,10 +57,10 @@ _VOCABULARY = 8_000
 class ReadyScorer:
     """Has the result of its one sample already."""
 
-    def __init__(self, result: Result) -> None:
+    def __init__(self, result: SampleResult) -> None:
         self._result = result
 
-    async def score(self, sample: Sample, options: Options) -> Result:
+    async def score(self, sample: Sample, options: JudgeOptions) -> SampleResult:
         """The result."""
         return self._result
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.judging.ports.exchange import Usage
-from plumbline.judging.scoring import Result, Status
+from plumbline.judging.scoring import SampleResult, SampleStatus
 from plumbline.judging.text.injection import inspect
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmentation import split_sentences
@@ -205,11 +205,11 @@ def _units(text: str) -> int:
     return len(text.encode("utf-16-le")) // 2
 
 
-def _result(answer: str, evidence: Evidence) -> Result:
+def _result(answer: str, evidence: Evidence) -> SampleResult:
     claim = Claim("0.0", 0, "text", 0, len(answer), Verdict.SUPPORTED, 1.0, evidence=(evidence,))
     sample = Sample("", (), answer)
-    return Result(
-        status=Status.NOT_JUDGED, tier=None, scores=None, passed=None, threshold=0.5, confidence=None,
+    return SampleResult(
+        status=SampleStatus.NOT_JUDGED, tier=None, scores=None, passed=None, threshold=0.5, confidence=None,
         context_utilization=None, token_f1=None, exact_match=None, sentences=split_sentences(sample.answer),
         claims=(claim,), contexts_used=(), contexts_given=2, attempts=(), judge=None, usage=Usage(),
         windows=1, flags=(), warnings=(),

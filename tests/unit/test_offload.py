@@ -8,12 +8,13 @@ from typing import ParamSpec, TypeVar
 import pytest
 
 from plumbline.ground.concurrency import InlineExecutor
-from plumbline.judging.scoring import Options, Scorer
+from plumbline.judging.scoring import Scorer
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.tiers.cascade import JudgeCascade
 from plumbline.judging.tiers.llm import LlmTier, PromptSet
 from plumbline.judging.tiers.offload import SMALL_CHARACTERS
 from plumbline.judging.tiers.prompts import PromptLibrary
+from plumbline.judging.tiers.tier import JudgeOptions
 from tests.doubles.fakes import ScriptedChat
 
 P = ParamSpec("P")
@@ -43,7 +44,9 @@ async def work_given_away(context: str, *replies: str) -> int:
     """How many pieces of work a sample of tier llm gave to the executor."""
     executor = CountingExecutor()
     tier = LlmTier({"default": ScriptedChat(*replies)}, PROMPTS, executor)
-    result = await Scorer(JudgeCascade([tier]), executor).score(Sample("", (context,), FACT), Options(None, 0.5, 5.0))
+    result = await Scorer(JudgeCascade([tier]), executor).score(
+        Sample("", (context,), FACT), JudgeOptions(None, 0.5, 5.0)
+    )
     assert result.tier == "llm"
     return executor.given
 

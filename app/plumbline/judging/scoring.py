@@ -1,12 +1,12 @@
-"""THE path: sample -> sentences -> judgement -> scores. Every way into the service, now and later, calls this one."""
+"""THE path: sample -> sentences -> judgement -> scores. Every way into the service calls this one."""
 
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from plumbline.judging.ports.exchange import Ledger, Usage
 from plumbline.judging.text.overlap import context_utilization
@@ -25,8 +25,8 @@ _NOTHING_USED = Usage()
 _NO_CONTEXT_SCORES = Scores(0.0, 1.0, 0.0, 0.0, 1.0)
 
 
-class Status(StrEnum):
-    """Whether there is a score, and if not, why."""
+class SampleStatus(StrEnum):
+    """Status of a result: scored, or why there is no score."""
 
     JUDGED = "judged"
     ABSTAINED = "abstained"
@@ -35,26 +35,10 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """What the caller chose for one sample."""
+class SampleResult:
+    """The result of one sample. `scores` is None unless the status is `judged`."""
 
-    tiers: tuple[TierName, ...] | None
-    threshold: float
-    deadline_seconds: float
-    tenant: str = ""
-    judges: tuple[str, ...] = ()
-    samples: int = 1
-    escalation: str | None = None
-    cache: Literal["use", "bypass"] = "use"
-    max_cost: float | None = None
-    can_wait: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """Everything that is said of one sample. `scores` is None unless the status is `judged`."""
-
-    status: Status
+    status: SampleStatus
     tier: TierName | None
     scores: Scores | None
     passed: bool | None
@@ -76,72 +60,66 @@ class Result:
 
 
 class Scorer:
-    """Scores samples with one cascade. CPU work of ours runs in `executor`, off the event loop, unless it is small."""
+    """Scores samples with one cascade. CPU work runs in `executor`, off the event loop, unless it is small."""
 
     def __init__(
         self, cascade: JudgeCascade, executor: Executor, *, on_call: Callable[[str, Usage], None] | None = None
     ) -> None:
         """Args:
-        on_call: is told a tenant and what each call to a chat model for it used.
+        on_call: called with the tenant and the usage of each call to a chat model.
         """
         self._cascade = cascade
         self._executor = executor
         self._on_call = on_call
 
-    async def score(self, sample: Sample, options: Options) -> Result:
-        """The result; a bug in a tier raises, a tier that cannot answer does not."""
+    async def score(self, sample: Sample, options: JudgeOptions) -> SampleResult:
+        """Return the result of a sample. A tier that cannot answer is recorded in it; a bug in a tier raises."""
         until = time.monotonic() + options.deadline_seconds
         small = offload.is_small(sample)
         case, decided = await offload.run(lambda: _prepare(sample, options), self._executor, inline=small)
         if decided is not None:
             return decided
-        ask = JudgeOptions(
-            ledger=Ledger(max_cost=options.max_cost, on_call=self._on_call and partial(self._on_call, options.tenant)),
-            threshold=options.threshold,
-            tenant=options.tenant,
-            judges=options.judges,
-            samples=options.samples,
-            escalation=options.escalation,
-            cache=options.cache,
-            can_wait=options.can_wait,
-        )
+        ledger = Ledger(max_cost=options.max_cost, on_call=self._on_call and partial(self._on_call, options.tenant))
         cascade = await self._cascade.judge(
-            case, ask, tiers=options.tiers, deadline_seconds=max(0.0, until - time.monotonic())
+            case,
+            replace(options, ledger=ledger),
+            tiers=options.tiers,
+            deadline_seconds=max(0.0, until - time.monotonic()),
         )
-        return await offload.run(
-            lambda: _result(case, options, cascade, ask.ledger.usage), self._executor, inline=small
-        )
+        return await offload.run(lambda: _result(case, options, cascade, ledger.usage), self._executor, inline=small)
 
     async def offload(self, work: Callable[[], T], *, inline: bool = False) -> T:
         """Run `work` off the event loop; on it if `inline`, for work too small to be worth a hop to a thread."""
         return await offload.run(work, self._executor, inline=inline)
 
 
-def _prepare(sample: Sample, options: Options) -> tuple[SegmentedSample, Result | None]:
+def _prepare(sample: Sample, options: JudgeOptions) -> tuple[SegmentedSample, SampleResult | None]:
     case = segment(sample)
     return case, _decide_without_judge(case, options)
 
 
-def _decide_without_judge(case: SegmentedSample, options: Options) -> Result | None:
-    """The result of a sample that code can decide, at no cost; None when it needs a judge."""
+def _decide_without_judge(case: SegmentedSample, options: JudgeOptions) -> SampleResult | None:
+    """Return the result of a sample that needs no judge; None for any other."""
     if case.is_empty:
-        return _build(case, options, Status.EMPTY_ANSWER)
+        return _build(case, options, SampleStatus.EMPTY_ANSWER)
     if not case.checkable:
         claims = _unjudged_claims(case, Verdict.NOT_A_CLAIM, support=None)
-        return _build(case, options, Status.ABSTAINED, claims=claims)
+        return _build(case, options, SampleStatus.ABSTAINED, claims=claims)
     if not case.has_context:
         claims = _unjudged_claims(case, Verdict.NOT_MENTIONED, support=0.0)
-        return _build(case, options, Status.JUDGED, scores=_NO_CONTEXT_SCORES, claims=claims, flags=("no_context",))
+        return _build(
+            case, options, SampleStatus.JUDGED, scores=_NO_CONTEXT_SCORES, claims=claims, flags=("no_context",)
+        )
     return None
 
 
-def _result(case: SegmentedSample, options: Options, cascade: CascadeResult, usage: Usage) -> Result:
+def _result(case: SegmentedSample, options: JudgeOptions, cascade: CascadeResult, usage: Usage) -> SampleResult:
     judgement = cascade.judgement
     if judgement is None:
         return _build(
             case,
             options,
-            Status.NOT_JUDGED,
+            SampleStatus.NOT_JUDGED,
             cascade=cascade,
             usage=usage,
             warnings=("no tier could answer; see attempts",),
@@ -150,7 +128,7 @@ def _result(case: SegmentedSample, options: Options, cascade: CascadeResult, usa
     return _build(
         case,
         options,
-        Status.JUDGED if scores else Status.ABSTAINED,
+        SampleStatus.JUDGED if scores else SampleStatus.ABSTAINED,
         scores=scores,
         claims=judgement.claims,
         cascade=cascade,
@@ -166,8 +144,8 @@ def _result(case: SegmentedSample, options: Options, cascade: CascadeResult, usa
 
 def _build(
     case: SegmentedSample,
-    options: Options,
-    status: Status,
+    options: JudgeOptions,
+    status: SampleStatus,
     *,
     scores: Scores | None = None,
     claims: Sequence[Claim] = (),
@@ -175,11 +153,11 @@ def _build(
     usage: Usage = _NOTHING_USED,
     flags: tuple[str, ...] = (),
     warnings: tuple[str, ...] = (),
-) -> Result:
+) -> SampleResult:
     judgement = cascade.judgement if cascade else None
     passed = scores.faithfulness >= options.threshold if scores else None
     reference = case.source.reference
-    return Result(
+    return SampleResult(
         status=status,
         tier=cascade.tier if cascade else None,
         scores=scores,
@@ -187,7 +165,7 @@ def _build(
         threshold=options.threshold,
         confidence=_confidence(scores, judgement, options.threshold),
         context_utilization=context_utilization(case.sentences, case.index)
-        if status in (Status.JUDGED, Status.NOT_JUDGED)
+        if status in (SampleStatus.JUDGED, SampleStatus.NOT_JUDGED)
         else None,
         token_f1=None if reference is None else token_f1(case.source.answer, reference),
         exact_match=None if reference is None else exact_match(case.source.answer, reference),
@@ -224,7 +202,6 @@ def _unjudged_claims(case: SegmentedSample, verdict: Verdict, *, support: float 
 
 
 def _degraded(cascade: CascadeResult) -> tuple[str, ...]:
-    """One line for each tier that failed before the one that answered."""
     return tuple(
         f"tier {attempt.tier} did not answer ({attempt.reason}): scores of different tiers are not comparable"
         for attempt in cascade.attempts

@@ -9,12 +9,12 @@ from typing import Literal
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import Settings
 from plumbline.judging.ports.exchange import Usage
-from plumbline.judging.scoring import Options, Result
+from plumbline.judging.scoring import SampleResult
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.scores import Scores, count_verdicts
 from plumbline.judging.text.verdicts import Claim, Evidence, JudgeAccount
 from plumbline.judging.tiers.cascade import Attempt
-from plumbline.judging.tiers.tier import TierName
+from plumbline.judging.tiers.tier import JudgeOptions, TierName
 from plumbline.schemas.evaluation import (
     AttemptItem,
     ClaimItem,
@@ -30,6 +30,7 @@ from plumbline.schemas.evaluation import (
     VerdictCounts,
 )
 
+OffsetUnit = Literal["code_point", "utf16"]
 OffsetMap = Callable[[int], int]
 
 _BEYOND_BMP = re.compile("[\U00010000-\U0010ffff]")
@@ -75,7 +76,7 @@ def build_options(
     tenant: str = "",
     place: str = "",
     can_wait: bool = False,
-) -> Options:
+) -> JudgeOptions:
     """Return the request's options, with defaults from the settings, which also bound deadline and cost.
 
     Args:
@@ -87,7 +88,7 @@ def build_options(
     """
     check_judge_names(request, judge_names, place=place)
     costs = [cost for cost in (request.max_cost, settings.llm_max_cost) if cost is not None]
-    return Options(
+    return JudgeOptions(
         tenant=tenant,
         judges=tuple(dict.fromkeys(request.judges or ())),
         samples=request.samples,
@@ -102,7 +103,11 @@ def build_options(
 
 
 def to_wire(
-    result: Result, sample: Sample, *, sample_id: str | None, offset_unit: Literal["code_point", "utf16"] = "code_point"
+    result: SampleResult,
+    sample: Sample,
+    *,
+    sample_id: str | None,
+    offset_unit: Literal["code_point", "utf16"] = "code_point",
 ) -> EvaluationResult:
     """Return the result of a sample as it is sent, offsets in `offset_unit`."""
     in_answer = _offset_map(sample.answer, offset_unit)
@@ -149,7 +154,7 @@ def _rounded(number: float | None) -> float | None:
     return None if number is None else round(number, _DECIMALS)
 
 
-def _used_share(result: Result) -> float | None:
+def _used_share(result: SampleResult) -> float | None:
     if result.scores is None or not result.contexts_given:
         return None
     return len(result.contexts_used) / result.contexts_given

@@ -23,27 +23,33 @@ class TierName(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JudgeOptions:
-    """What the caller of one sample wants of the tiers, and what they may spend.
+    """Options of one sample, for the cascade and every tier in it.
 
     Args:
-        ledger: where every call is written down.
-        threshold: the faithfulness at which the caller's verdict turns.
-        tenant: whose sample it is; nothing is shared between two of them. Empty when keys are not used.
-        judges: names of chat models of which each decides on every claim; empty for the default one.
-        samples: how often each of them is asked.
-        escalation: name of a second chat model that looks at what can change the outcome.
-        cache: whether a verdict of before may be taken.
-        can_wait: nobody waits for the answer; a sample of many, whose deadline does not run while it queues for a tier.
+        tiers: tiers to ask, in this order; None for all of the cascade.
+        threshold: faithfulness from which the answer passes.
+        deadline_seconds: bound on all tiers together.
+        tenant: owner of the sample; nothing is shared between two tenants. Empty when keys are not used.
+        judges: names of chat models, each of which decides on every claim; empty for the default one.
+        samples: votes of each judge.
+        escalation: name of a second chat model that checks claims which can change the outcome.
+        cache: `use` takes a cached verdict, `bypass` asks again.
+        max_cost: bound on the cost of this sample, in the currency of the price table.
+        can_wait: the sample is one of many; its deadline does not run while it queues for a tier.
+        ledger: record of every call; `Scorer` gives each sample its own.
     """
 
-    ledger: Ledger = field(default_factory=Ledger)
+    tiers: tuple[TierName, ...] | None = None
     threshold: float = 0.5
+    deadline_seconds: float = 60.0
     tenant: str = ""
     judges: tuple[str, ...] = ()
     samples: int = 1
     escalation: str | None = None
     cache: Literal["use", "bypass"] = "use"
+    max_cost: float | None = None
     can_wait: bool = False
+    ledger: Ledger = field(default_factory=Ledger)
 
 
 class Tier(Protocol):
