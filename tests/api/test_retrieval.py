@@ -10,9 +10,9 @@ import pytest
 from plumbline.main import create_app
 from plumbline.service.api.openapi import (
     COMPARISON_EXAMPLES,
-    EVALUATION_EXAMPLES,
     FUSION_EXAMPLES,
     RANKING_EXAMPLES,
+    RETRIEVAL_EXAMPLES,
 )
 from tests.running.edge_app import read_problem
 from tests.running.service import plain_settings, running
@@ -141,9 +141,9 @@ async def test_rankings_are_read_out_of_texts(client: httpx2.AsyncClient) -> Non
     assert response.json()["q1"]["parse_ok"] is True
 
 
-@pytest.mark.parametrize("name", EVALUATION_EXAMPLES)
+@pytest.mark.parametrize("name", RETRIEVAL_EXAMPLES)
 async def test_every_example_works_when_posted(client: httpx2.AsyncClient, name: str) -> None:
-    response = await client.post(URL, json=EVALUATION_EXAMPLES[name]["value"])
+    response = await client.post(URL, json=RETRIEVAL_EXAMPLES[name]["value"])
 
     assert response.status_code == 200
 
