@@ -13,11 +13,11 @@ from plumbline import __version__
 from plumbline.extras.provider_batches.batch_assembly import (
     Choices,
     batch_api,
-    cost_of,
+    build_judge_spec,
+    estimate_cost,
     prompt_digests,
     row_limits,
     row_scorer,
-    spec_of,
 )
 from plumbline.extras.provider_batches.batch_file_chat import Correspondence
 from plumbline.extras.provider_batches.batch_rounds import Estimate, asked_files, files_sent, with_next_round
@@ -31,8 +31,8 @@ from plumbline.extras.provider_batches.manifest import (
     RequestFile,
     RequestFiles,
     Source,
+    batch_file_limits,
     find_manifest,
-    limits_of,
     manifest_beside,
 )
 from plumbline.extras.provider_batches.reply_index import ReplyIndex
@@ -40,7 +40,7 @@ from plumbline.extras.provider_batches.submission import (
     BatchStates,
     Submission,
     alone,
-    described,
+    describe_state,
     fetch,
     refresh,
     wait_until_ended,
@@ -116,7 +116,7 @@ def status(options: argparse.Namespace) -> int:
         states = BatchStates(at.state_path)
         asyncio.run(work(states))
     for file in manifest.files:
-        out(f"{file.name}: {described(states.of(file.name))}")
+        out(f"{file.name}: {describe_state(states.of(file.name))}")
     return 0 if all(states.of(file.name).is_ended for file in manifest.files) else _INCOMPLETE
 
 
@@ -150,8 +150,8 @@ def _check_apart(path: Path, at: ManifestFile, *others: Path) -> None:
 
 def _planned(options: argparse.Namespace, settings: Settings, at: ManifestFile, reader: RecordReader) -> Manifest:
     """The manifest without its files."""
-    spec = spec_of(settings, options.judge, structure=options.structure, omitted=options.omit)
-    limits = limits_of(spec.provider, spec.model)
+    spec = build_judge_spec(settings, options.judge, structure=options.structure, omitted=options.omit)
+    limits = batch_file_limits(spec.provider, spec.model)
     return Manifest(
         version=MANIFEST_VERSION,
         plumbline=__version__,
@@ -202,7 +202,7 @@ async def _fetched(
             await refresh(files, states, api)
         running = [file.name for file in files if not states.of(file.name).is_ended]
         for name in running:
-            note(f"{name}: {described(states.of(name))}")
+            note(f"{name}: {describe_state(states.of(name))}")
         if not running:
             await fetch(at, files, states, api)
     return not running
@@ -267,7 +267,7 @@ def say_estimate(settings: Settings, manifest: Manifest, estimate: Estimate, fac
     )
     tokens_out = (expected, estimate.max_output_tokens)
     costs = [
-        cost_of(settings, manifest, prompt_tokens=estimate.prompt_tokens, output_tokens=tokens, factor=factor)
+        estimate_cost(settings, manifest, prompt_tokens=estimate.prompt_tokens, output_tokens=tokens, factor=factor)
         for tokens in tokens_out
     ]
     if costs[0] is None or costs[1] is None:
@@ -281,7 +281,7 @@ def say_troubles(files: Sequence[RequestFile], states: BatchStates, index: Reply
     for file in files:
         batch = states.of(file.name).batch
         if batch is not None and (batch.status != "completed" or batch.failed):
-            note(f"{file.name}: {described(states.of(file.name))}")
+            note(f"{file.name}: {describe_state(states.of(file.name))}")
     odd = {"unreadable": index.unreadable, "of no question": index.unasked, "repeated": index.repeated}
     if any(odd.values()):
         counts = ", ".join(f"{count} {name}" for name, count in odd.items() if count)

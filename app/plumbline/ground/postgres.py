@@ -1,4 +1,4 @@
-"""How PostgreSQL is reached: the URL of the settings, a schema of our own, and complaints without a password."""
+"""PostgreSQL connections: connection string from the settings, a schema of our own, errors without a password."""
 
 import importlib.util
 from typing import TYPE_CHECKING, Any, Final
@@ -21,7 +21,7 @@ _PATIENCE: Final = {
 
 
 def connection_string(url: str, *, schema: str = SCHEMA, is_durable: bool = True) -> str:
-    """The URL with what every connection of ours has besides.
+    """Return the connection string: the URL with our schema, timeouts and keepalives.
 
     Args:
         is_durable: what is committed is on disk; without it the last half second may be lost with the server.
@@ -51,7 +51,7 @@ def connection_string(url: str, *, schema: str = SCHEMA, is_durable: bool = True
 
 
 def probe(conninfo: str) -> None:
-    """Connects once; blocks.
+    """Connect once, blocking.
 
     Raises:
         ConfigurationError: the database cannot be reached, with its address and no password.
@@ -71,7 +71,7 @@ def probe(conninfo: str) -> None:
 
 
 def require_extra() -> None:
-    """Raises ConfigurationError where the packages for PostgreSQL are not installed."""
+    """Raise ConfigurationError if the packages for PostgreSQL are not installed."""
     if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
         raise ConfigurationError(
             f"PLUMBLINE_DATABASE_URL needs {' and '.join(missing)}; "
@@ -80,5 +80,5 @@ def require_extra() -> None:
 
 
 def reason_of(error: "Error") -> str:
-    """Why a connection failed, short: the server's code where it gave one; never its words, which may quote values."""
+    """Return the error's class and SQLSTATE, never the server's words, which may quote values."""
     return f"{type(error).__name__} {error.sqlstate}" if error.sqlstate else type(error).__name__

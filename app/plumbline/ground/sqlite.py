@@ -87,12 +87,14 @@ def is_damage(error: Exception) -> bool:
 
 def _is_empty(connection: sqlite3.Connection, form: SqliteFormat) -> bool:
     """Return True if there are no tables yet, False if they are of this format."""
+    # Counted before the header is read: another process may commit both in between.
+    is_empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
     if (pragma(connection, "application_id"), pragma(connection, "user_version")) == (
         form.application_id,
         form.version,
     ):
         return False
-    if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
+    if not is_empty:
         raise ForeignDatabase("the file is a database of something else, or of another version")
     return True
 

@@ -1,1 +1,1 @@
-"""Batch files: questions to a chat model as lines of files, and what becomes of them. Knows no SDK and no judge."""
+"""Judging through a provider's Batch API: request files, their submission, and results from the replies."""

@@ -1,4 +1,4 @@
-"""Builds what batch files need of the parts that score: THE path, with files in place of a chat model."""
+"""Assembly of batch-file scoring: the usual scoring path, with files in place of a chat model."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -32,15 +32,15 @@ _MILLION: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What a caller chooses for the rows of one run. `price_factor`: of the price table, for a batch."""
+    """Options of one run. `price_factor`: a batch's price relative to the price table."""
 
     fallback: tuple[TierName, ...]
     threshold: float | None = None
     price_factor: float = 0.5
 
 
-def endpoint_of(settings: Settings, judge: str) -> Endpoint:
-    """The first address of a judge: batches have no others to fall back to.
+def find_endpoint(settings: Settings, judge: str) -> Endpoint:
+    """Return the first endpoint of a judge; batches have no failover.
 
     Raises:
         ConfigurationError: there is no such judge.
@@ -55,13 +55,13 @@ def endpoint_of(settings: Settings, judge: str) -> Endpoint:
     return judges[judge][0]
 
 
-def spec_of(settings: Settings, judge: str, *, structure: str | None, omitted: Sequence[str]) -> JudgeSpec:
-    """What a manifest says of the judge; `structure` None for the strictest form that its provider is tried with.
+def build_judge_spec(settings: Settings, judge: str, *, structure: str | None, omitted: Sequence[str]) -> JudgeSpec:
+    """Build a manifest's entry for the judge; `structure` None: the strictest reply format of its provider.
 
     Raises:
-        ConfigurationError: as `endpoint_of`.
+        ConfigurationError: as `find_endpoint`.
     """
-    endpoint = endpoint_of(settings, judge)
+    endpoint = find_endpoint(settings, judge)
     return JudgeSpec(
         name=judge,
         provider=endpoint.provider.name,
@@ -74,14 +74,14 @@ def spec_of(settings: Settings, judge: str, *, structure: str | None, omitted: S
     )
 
 
-def sent_to(settings: Settings, manifest: Manifest) -> Endpoint:
-    """Where the files of a manifest go, with the key of the settings.
+def find_batch_endpoint(settings: Settings, manifest: Manifest) -> Endpoint:
+    """Return the endpoint that a manifest's files are for, with the key of the settings.
 
     Raises:
         ConfigurationError: the settings name another provider or address.
     """
     spec = manifest.judge
-    endpoint = endpoint_of(settings, spec.name)
+    endpoint = find_endpoint(settings, spec.name)
     if (endpoint.provider.name, endpoint.base_url) != (spec.provider, spec.base_url):
         raise ConfigurationError(
             f"the batch files were prepared for {spec.provider} at {spec.base_url}; the judge {spec.name!r} is now "
@@ -91,33 +91,33 @@ def sent_to(settings: Settings, manifest: Manifest) -> Endpoint:
 
 
 def row_limits(settings: Settings) -> Mapping[str, int]:
-    """What a row may hold, as a manifest keeps it."""
+    """Return the limits on a row that a manifest records."""
     return {name: getattr(settings, name) for name in _ROW_LIMITS}
 
 
 def prompt_digests(settings: Settings) -> Mapping[str, str]:
-    """The prompts in use: digest by label."""
+    """Return the digests of the prompts in use, by label."""
     return _digests(make_plan(settings).prompts)
 
 
 @asynccontextmanager
 async def batch_api(settings: Settings, manifest: Manifest) -> AsyncIterator[BatchApi]:
-    """The Batch API that the files of a manifest go to.
+    """Open the Batch API that the files of a manifest are sent to.
 
     Raises:
-        ConfigurationError: as `sent_to`.
+        ConfigurationError: as `find_batch_endpoint`.
     """
-    client = BatchClient(sent_to(settings, manifest))
+    client = BatchClient(find_batch_endpoint(settings, manifest))
     try:
         yield client
     finally:
         await client.close()
 
 
-def cost_of(
+def estimate_cost(
     settings: Settings, manifest: Manifest, *, prompt_tokens: int, output_tokens: int, factor: float
 ) -> float | None:
-    """What so many tokens cost in a batch; None when the price table lacks the model."""
+    """Return the cost of so many tokens in a batch; None if the price table lacks the model."""
     price = (settings.llm_prices or {}).get(manifest.judge.model)
     return None if price is None else (prompt_tokens * price.input + output_tokens * price.output) * factor / _MILLION
 
@@ -131,7 +131,7 @@ async def row_scorer(
     *,
     encoder: SentenceEncoder | None = None,
 ) -> AsyncIterator[RowScorer]:
-    """Scores rows on THE path, as the service does, but that the judge is asked by the files.
+    """Open a row scorer like the service's, whose judge reads batch files.
 
     Raises:
         ConfigurationError: prompts or judge are not those of the manifest.
@@ -145,7 +145,11 @@ async def row_scorer(
         )
     spec = manifest.judge
     chat = BatchFileChatModel(
-        spec.name, sent_to(settings, manifest), _form(settings, manifest), _tariff(settings, manifest, choices), files
+        spec.name,
+        find_batch_endpoint(settings, manifest),
+        _form(settings, manifest),
+        _tariff(settings, manifest, choices),
+        files,
     )
     options = EvaluationOptions(
         tiers=["llm", *choices.fallback],
@@ -177,7 +181,7 @@ def _form(settings: Settings, manifest: Manifest) -> RequestForm:
     spec = manifest.judge
     return RequestForm(
         cast(Structure, spec.structure),
-        endpoint_of(settings, spec.name).provider.token_limit,
+        find_endpoint(settings, spec.name).provider.token_limit,
         sends_temperature="temperature" not in spec.omitted,
         sends_thinking_off="thinking" not in spec.omitted,
     )

@@ -1,4 +1,4 @@
-"""A provider's Batch API through the `openai` SDK: files up and down, batches made and looked at."""
+"""Client of a provider's Batch API, on the `openai` SDK: uploads, downloads, batches."""
 
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -62,7 +62,7 @@ def _object(value: object) -> object:
 
 
 class _Batch(BaseModel):
-    """What we read of a batch; what is not as it should be counts as not there."""
+    """The fields that we read of a batch; malformed ones count as missing."""
 
     id: _Id
     status: _Word = ""
@@ -94,7 +94,7 @@ class _Page(BaseModel):
 
 
 class BatchClient:
-    """The Batch API at one endpoint, with its key. Calls that may be repeated are, as `Retry-After` says."""
+    """The Batch API at one endpoint. Idempotent calls are retried, as `Retry-After` says."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -111,17 +111,17 @@ class BatchClient:
         )
 
     async def upload(self, path: Path, name: str) -> str:
-        """The id of the file, uploaded under a name."""
+        """Upload a file under a name and return its id."""
         # Sent from the disk as it is read: a file of the largest size would take its size of memory.
         with path.open("rb") as file:
-            async with self._told():
+            async with self._mapped_errors():
                 reply = await self._client.files.with_raw_response.create(
                     file=(name, file, "application/jsonl"), purpose="batch"
                 )
         return self._read(_File, reply.content).id
 
     async def find_upload(self, name: str, size: int) -> str | None:
-        """The id of a file that was uploaded under this name with so many bytes; None for none, or none that is told.
+        """Return the id of a file with this name and size; None if the provider lists none, or lists no files.
 
         A provider that does not list its files gets the file once more, which costs nothing.
         """
@@ -141,12 +141,12 @@ class BatchClient:
         return None
 
     async def create(self, file_id: str, *, endpoint: str, window: str, tag: str) -> BatchInfo:
-        """A new batch; tried once."""
+        """Create a batch, without retries: the caller knows if it may be created twice."""
         once = self._client.with_options(max_retries=0)
         metadata = {_TAG: tag}
         if self._endpoint.provider.name.startswith("dashscope"):
             metadata["ds_name"] = f"{_TAG} {tag[:12]}"
-        async with self._told():
+        async with self._mapped_errors():
             reply = await once.batches.with_raw_response.create(
                 input_file_id=file_id,
                 endpoint=cast(Any, endpoint),
@@ -156,7 +156,7 @@ class BatchClient:
         return self._read(_Batch, reply.content).info(self._endpoint)
 
     async def find_batch(self, file_id: str, tag: str) -> BatchInfo | None:
-        """The batch of this file or with this tag; None when the provider lists none."""
+        """Return the batch of this file or with this tag; None if the provider lists none."""
 
         async def page(after: str | openai.Omit) -> bytes:
             return (await self._client.batches.with_raw_response.list(limit=_PAGE, after=after)).content
@@ -168,27 +168,27 @@ class BatchClient:
         return None
 
     async def batch(self, batch_id: str) -> BatchInfo:
-        """What became of a batch."""
-        async with self._told():
+        """Return the current state of a batch."""
+        async with self._mapped_errors():
             reply = await self._client.batches.with_raw_response.retrieve(batch_id)
         return self._read(_Batch, reply.content).info(self._endpoint)
 
     async def download(self, file_id: str, path: Path) -> None:
-        """A file, into the path."""
-        async with self._told(), self._client.files.with_streaming_response.content(file_id) as reply:
+        """Download a file."""
+        async with self._mapped_errors(), self._client.files.with_streaming_response.content(file_id) as reply:
             with path.open("wb") as file:
                 async for part in reply.iter_bytes():
                     file.write(part)
 
     async def close(self) -> None:
-        """Closes the connections."""
+        """Close the connections."""
         await self._client.close()
 
     async def _listed(self, page: Callable[[str | openai.Omit], Awaitable[bytes]]) -> AsyncIterator[dict[str, object]]:
-        """The items of all pages, each with an id."""
+        """Yield the items of all pages that have an id."""
         after: str | openai.Omit = openai.omit
         for _ in range(_PAGES_AT_MOST):
-            async with self._told():
+            async with self._mapped_errors():
                 body = await page(after)
             listed = self._read(_Page, body)
             items = [item for item in listed.data if isinstance(item.get("id"), str) and item["id"]]
@@ -199,8 +199,8 @@ class BatchClient:
             after = str(items[-1]["id"])
 
     @asynccontextmanager
-    async def _told(self) -> AsyncIterator[None]:
-        """What goes wrong within, as one line without a word that the provider wrote but its code."""
+    async def _mapped_errors(self) -> AsyncIterator[None]:
+        """Raise the SDK's errors as `BatchApiError`, without the provider's words except its code."""
         host = self._endpoint.host
         try:
             yield
@@ -230,7 +230,7 @@ class BatchClient:
 
 
 class _PlainHttpClient(openai.DefaultAsyncHttpxClient):
-    """Sends no header but those of the call itself."""
+    """An HTTP client that sends no header but those of the call itself."""
 
     def build_request(self, *arguments: Any, **options: Any) -> httpx2.Request:
         request = super().build_request(*arguments, **options)

@@ -27,7 +27,7 @@ _DIGITS: Final = 20
 
 
 class OpenQuestion(NamedTuple):
-    """A question that still needs a reply. `line` is its line of a batch file, without the end of the line."""
+    """A request without a reply yet. `line` is its line of a batch file, without the line end."""
 
     request_id: str
     line: bytes
@@ -36,7 +36,7 @@ class OpenQuestion(NamedTuple):
 
 
 class Question(NamedTuple):
-    """One request to a chat model as it stands in a batch file: its body, and what it will take at most, in tokens."""
+    """One request to a chat model: its body, and an upper bound of its tokens."""
 
     body: Mapping[str, object]
     prompt_tokens: int
@@ -44,24 +44,24 @@ class Question(NamedTuple):
 
 
 @dataclass(slots=True)
-class RowLetters:
-    """What one row asks. `open`: the questions that have no reply, by request id."""
+class RowRequests:
+    """The requests of one row. `open`: those without a reply, by request id."""
 
     row: int
     asked: Counter[str] = field(default_factory=Counter)
     open: dict[str, OpenQuestion] = field(default_factory=dict)
 
     def unanswered(self) -> list[OpenQuestion]:
-        """In an order that depends on the questions alone, not on when they were asked."""
+        """Return the open requests, in an order that depends on their content alone."""
         return [self.open[request_id] for request_id in sorted(self.open)]
 
 
 # The row that the running task scores.
-_ROW: ContextVar[RowLetters] = ContextVar("row")
+_ROW: ContextVar[RowRequests] = ContextVar("row")
 
 
 class Correspondence:
-    """Finds the replies to the questions of rows and keeps the questions that have none.
+    """Maps requests of rows to their replies, and collects the requests without one.
 
     The id of a question is `ROW-DIGEST`, the digest being that of its body, and `ROW-DIGEST-N` where a row asks the
     same again: so every build that asks the same finds its replies, and no other reply can pass for one.
@@ -78,17 +78,17 @@ class Correspondence:
         self._max_line_bytes = max_line_bytes
 
     @contextmanager
-    def about(self, row: int) -> Iterator[RowLetters]:
-        """Takes what this task asks, and the tasks that it begins, for questions of the row."""
-        letters = RowLetters(row)
-        token = _ROW.set(letters)
+    def about(self, row: int) -> Iterator[RowRequests]:
+        """Attribute the requests of this task, and of tasks that it starts, to the row."""
+        requests = RowRequests(row)
+        token = _ROW.set(requests)
         try:
-            yield letters
+            yield requests
         finally:
             _ROW.reset(token)
 
     def reply_to(self, question: Question) -> BatchReply:
-        """The reply.
+        """Return the reply.
 
         Raises:
             TierFailure: there is none; or `too_long` for a line that no file takes.
@@ -106,7 +106,7 @@ class Correspondence:
         return reply
 
     def ask_again(self, question: Question, request_id: str) -> None:
-        """Keeps a question whose reply was a failure that may pass."""
+        """Collect a request whose reply was a temporary failure."""
         _ROW.get().open[request_id] = self._opened(question, request_id=request_id)
 
     def _opened(self, question: Question, *, request_id: str | None = None) -> OpenQuestion:
@@ -116,10 +116,10 @@ class Correspondence:
         return OpenQuestion(request_id, msgspec.json.encode(line), question.prompt_tokens, question.max_output_tokens)
 
 
-def _new_id(letters: RowLetters, question: Question, body: bytes) -> str:
+def _new_id(requests: RowRequests, question: Question, body: bytes) -> str:
     digest = hashlib.sha256(body).hexdigest()[:_DIGITS]
-    repeated, letters.asked[digest] = letters.asked[digest], letters.asked[digest] + 1
-    return f"{letters.row}-{digest}" + (f"-{repeated}" if repeated else "")
+    repeated, requests.asked[digest] = requests.asked[digest], requests.asked[digest] + 1
+    return f"{requests.row}-{digest}" + (f"-{repeated}" if repeated else "")
 
 
 # So many turns of the event loop pass before a question without a reply fails: those that are asked beside it are
@@ -128,7 +128,7 @@ _TURNS: Final = 4
 
 
 class BatchFileChatModel:
-    """One chat model behind batch files; a reply is read, priced and refused as one that comes over HTTP.
+    """A chat model behind batch files; replies are parsed, priced and refused as those over HTTP.
 
     Args:
         name: what requests call this judge.
@@ -148,7 +148,7 @@ class BatchFileChatModel:
         self._files = files
 
     async def complete(self, request: ChatRequest, *, seconds: float, ledger: Ledger) -> ChatReply:
-        """The reply in the files.
+        """Return the reply in the files.
 
         Raises:
             TierFailure: `not_asked` where no file has the question, otherwise as of a call over HTTP.

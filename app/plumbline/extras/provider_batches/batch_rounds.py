@@ -19,30 +19,30 @@ _ROWS_AT_ONCE: Final = 16
 
 
 class AskedRow(NamedTuple):
-    """A row as far as its replies go. `open`: questions without one."""
+    """A row scored with the replies so far. `open`: requests without a reply."""
 
     scored: ScoredRow
     open: list[OpenQuestion]
 
 
-def asked_rows(
+def score_rows(
     rows: Iterable[Record | RecordProblem],
     score: Callable[[Record | RecordProblem], Awaitable[ScoredRow]],
     correspondence: Correspondence,
 ) -> AsyncGenerator[AskedRow, None]:
-    """The rows in their order. `score` asks chat models behind the correspondence."""
+    """Score rows and yield them in order. `score` uses chat models behind the correspondence."""
 
     async def work(row: Record | RecordProblem) -> AskedRow:
-        with correspondence.about(row.row) as letters:
+        with correspondence.about(row.row) as requests:
             scored = await score(row)
-        return AskedRow(scored, letters.unanswered())
+        return AskedRow(scored, requests.unanswered())
 
     return map_concurrently(work, rows, limit=_ROWS_AT_ONCE, in_order=True)
 
 
 @dataclass(slots=True)
 class Estimate:
-    """What rows will ask, in tokens: rather too many in, and out at most."""
+    """Requests and tokens of rows: input tokens estimated from above, output tokens at their bound."""
 
     rows: int = 0
     invalid: int = 0
@@ -53,7 +53,7 @@ class Estimate:
     max_output_tokens: int = 0
 
     def add(self, row: AskedRow) -> None:
-        """Counts a row."""
+        """Count a row."""
         self.rows += 1
         self.requests += len(row.open)
         self.prompt_tokens += sum(question.prompt_tokens for question in row.open)
@@ -77,7 +77,7 @@ async def prepare(
     *,
     is_dry: bool = False,
 ) -> tuple[Manifest, Estimate]:
-    """The manifest with its files, and what they ask; equal arguments write equal bytes.
+    """Write the request files and return the manifest and the estimate; equal arguments write equal bytes.
 
     Args:
         manifest: all but rows and files.
@@ -88,7 +88,7 @@ async def prepare(
     """
     estimate = Estimate()
     with RequestFiles(at.folder, at.stem, manifest.limits) as files:
-        async with aclosing(asked_rows(rows, score, correspondence)) as asked:
+        async with aclosing(score_rows(rows, score, correspondence)) as asked:
             async for row in asked:
                 estimate.add(row)
                 for question in () if is_dry else row.open:
@@ -100,12 +100,12 @@ async def prepare(
 
 
 def files_sent(manifest: Manifest, states: BatchStates) -> list[RequestFile]:
-    """The files whose replies count: a later round that was never submitted is as if it had not been written."""
+    """Return the files whose replies count: all but later rounds that were never submitted."""
     return [file for file in manifest.files if file.round == 1 or states.of(file.name).is_upload_begun]
 
 
 def asked_files(at: ManifestFile, files: Iterable[RequestFile], states: BatchStates) -> list[AskedFile]:
-    """The files with their replies; those of later rounds first, as their replies are newer."""
+    """Return the files with their replies, later rounds first, as their replies are newer."""
     found = []
     for file in sorted(files, key=lambda file: -file.round):
         batch = states.of(file.name).batch
@@ -123,7 +123,7 @@ async def collect(
     next_round: RequestFiles | None,
     tell: Callable[[ScoredRow], None],
 ) -> tuple[Estimate, tuple[RequestFile, ...]]:
-    """Writes the lines of all rows, and into `next_round` the questions that are still open.
+    """Write the results of all rows, and the open requests into `next_round`.
 
     Returns what the open questions ask, and the files of the next round.
 
@@ -132,7 +132,7 @@ async def collect(
     """
     estimate = Estimate()
     with _written(output) as file:
-        async with aclosing(asked_rows(rows, score, correspondence)) as asked:
+        async with aclosing(score_rows(rows, score, correspondence)) as asked:
             async for row in asked:
                 file.write(row.scored.line + b"\n")
                 estimate.add(row)
@@ -144,13 +144,13 @@ async def collect(
 
 
 def with_next_round(manifest: Manifest, sent: list[RequestFile], files: tuple[RequestFile, ...]) -> Manifest:
-    """The manifest with a new last round in place of one that was never submitted."""
+    """Return the manifest with a new last round in place of one that was never submitted."""
     return replace(manifest, files=(*sent, *files))
 
 
 @contextmanager
 def _written(path: Path) -> Iterator[BinaryIO]:
-    """A file that takes its name when all of it is written."""
+    """Open a file that takes its name when it is complete."""
     partial = path.with_name(f"{path.name}.partial")
     try:
         with partial.open("wb") as file:

@@ -20,7 +20,7 @@ _MEGABYTE: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class FileLimits:
-    """What one file may hold; `line_bytes` and `file_bytes` with the ends of lines."""
+    """Limits of one file; `line_bytes` and `file_bytes` include line ends."""
 
     requests: int
     file_bytes: int
@@ -40,14 +40,14 @@ _OTHER_LIMITS: Final = FileLimits(50_000, 100 * _MEGABYTE, 6 * _MEGABYTE)
 _TEST_LIMITS: Final = FileLimits(100, _MEGABYTE, _MEGABYTE)
 
 
-def limits_of(provider: str, model: str) -> FileLimits:
-    """The limits of a provider's batches, tighter for the model that only tests the way."""
+def batch_file_limits(provider: str, model: str) -> FileLimits:
+    """Return the limits of a provider's batches, tighter for DashScope's test model."""
     return _TEST_LIMITS if model == TEST_MODEL else _LIMITS.get(provider, _OTHER_LIMITS)
 
 
 @dataclass(frozen=True, slots=True)
 class RequestFile:
-    """A file of questions beside its manifest. `round` counts from 1: later ones ask what earlier replies left open."""
+    """A request file of a manifest. `round` counts from 1; later rounds hold what earlier replies left open."""
 
     name: str
     sha256: str
@@ -57,7 +57,7 @@ class RequestFile:
 
 
 class RequestFiles:
-    """Writes lines into `STEM.jsonl`, or `STEM-001.jsonl` and on where one file cannot hold them.
+    """Writer of `STEM.jsonl`, or of `STEM-001.jsonl` and following if one file cannot hold all lines.
 
     A context manager: `finish` gives the files their names; whatever was not finished is removed.
 
@@ -78,7 +78,7 @@ class RequestFiles:
         self._requests = 0
 
     def add(self, line: bytes) -> None:
-        """One line; its end is added here."""
+        """Write a line; its end is added here."""
         data = line + b"\n"
         is_full = self._requests == self._limits.requests or self._bytes + len(data) > self._limits.file_bytes
         if self._file is None or is_full:
@@ -90,7 +90,7 @@ class RequestFiles:
         self._requests += 1
 
     def finish(self) -> tuple[RequestFile, ...]:
-        """The files, under their names."""
+        """Rename the files to their final names and return them."""
         self._end()
         is_alone = len(self._done) == 1
         files = []
@@ -131,7 +131,7 @@ MANIFEST_VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The file of rows. `path` is relative to the manifest's folder."""
+    """The file of rows; `path` is relative to the manifest's folder."""
 
     path: str
     sha256: str
@@ -141,7 +141,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class JudgeSpec:
-    """The judge that is asked, and the form of the questions; `omitted` fields are not sent."""
+    """The judge and the format of its requests; `omitted` fields are not sent."""
 
     name: str
     provider: str
@@ -155,7 +155,7 @@ class JudgeSpec:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One preparation.
+    """Record of one preparation.
 
     Args:
         plumbline: the version that asked; another one may cut sentences or write prompts otherwise.
@@ -184,7 +184,7 @@ _DECODER: Final = msgspec.json.Decoder(Manifest)
 
 @dataclass(frozen=True, slots=True)
 class ManifestFile:
-    """A manifest on disk; all else of it lies beside it."""
+    """A manifest on disk; its other files are in the same folder."""
 
     path: Path
 
@@ -205,7 +205,7 @@ class ManifestFile:
         return self.path.with_name(f"{self.stem}.replies")
 
     def load(self) -> Manifest:
-        """The manifest.
+        """Read the manifest.
 
         Raises:
             InvalidInput: there is none, or it is damaged or of another version.
@@ -219,15 +219,15 @@ class ManifestFile:
         return manifest
 
     def save(self, manifest: Manifest) -> None:
-        """Replaces the file as a whole; mode 0600, as the secret is in it."""
+        """Replace the file atomically; mode 0600, as it holds the secret."""
         replace_file(self.path, msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
 
     def relative(self, path: Path) -> str:
-        """A path as the manifest names it."""
+        """Return a path relative to the manifest's folder."""
         return Path(os.path.relpath(path.resolve(), self.folder.resolve())).as_posix()
 
     def source_path(self, manifest: Manifest) -> Path:
-        """The file of rows, proven to be the one that was prepared.
+        """Return the path of the file of rows, after checking its digest.
 
         Raises:
             InvalidInput: it is gone or was changed.
@@ -241,12 +241,12 @@ class ManifestFile:
 
 
 def manifest_beside(output: Path) -> ManifestFile:
-    """The manifest of files that are to be called as `output`: `requests.jsonl` -> `requests.manifest.json`."""
+    """Return the manifest for an output file: `requests.jsonl` -> `requests.manifest.json`."""
     return ManifestFile(output.with_name(output.name.removesuffix(".jsonl") + MANIFEST))
 
 
 def find_manifest(paths: Sequence[Path]) -> ManifestFile:
-    """The one manifest that these files belong to: itself, or files of questions beside it.
+    """Return the manifest that these files belong to; each is the manifest itself or one of its request files.
 
     Raises:
         InvalidInput: there is none for one of them, or there are several.

@@ -1,4 +1,4 @@
-"""The replies in files of lines, found by request id. Nothing that a line holds ends the run."""
+"""Index of the replies in JSON Lines files by request id; a malformed line costs its own request alone."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -18,7 +18,7 @@ _REFUSAL: Final = 400
 
 
 class BatchReply(NamedTuple):
-    """The reply to a question as a batch's files have it: the HTTP status that it would have come with, its body."""
+    """One reply in a batch's files: its HTTP status and body."""
 
     request_id: str
     status_code: int
@@ -26,7 +26,7 @@ class BatchReply(NamedTuple):
 
 
 class AskedFile(NamedTuple):
-    """A file of questions, its files of replies as far as they are there, and how its batch ended."""
+    """A request file, its existing reply files, and the final status of its batch."""
 
     requests: Path
     replies: Sequence[Path]
@@ -79,7 +79,7 @@ _PASSING: Final = ("internal", "server", "timeout", "unavailable", "throttl", "r
 
 
 class ReplyIndex:
-    """Where each reply stands; about 300 bytes of memory a request. A context manager.
+    """Offsets of all replies, about 300 bytes of memory a request. A context manager.
 
     Of several lines for one id the first good one counts, else the first. Lines that cannot be read, or that nobody
     asked for, are passed over.
@@ -112,7 +112,7 @@ class ReplyIndex:
         self._stack.close()
 
     def find(self, request_id: str) -> BatchReply | TierFailure:
-        """The reply, an error that came in its place as what it would have been over HTTP, or why there is none."""
+        """Return the reply (an error line as its HTTP equivalent), or the reason that there is none."""
         place = self._places.get(request_id)
         if place is None:
             status = self._status_by_id.get(request_id)
@@ -156,7 +156,7 @@ class ReplyIndex:
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """The lines with their offsets, blank ones left out; one that is too long comes empty."""
+    """Yield the lines that are not blank with their offsets; a line that is too long is empty."""
     while True:
         offset = file.tell()
         line = file.readline(_MAX_LINE_BYTES)

@@ -18,7 +18,7 @@ _VERSION: Final = 1
 
 
 class BatchInfo(NamedTuple):
-    """What the provider says of a batch.
+    """State of a batch, as the provider reports it.
 
     `status` is its word in lower case; one of `ENDED` does not change any more. The files are None until they are
     there, and where there is none. `errors` are codes and numbers of lines, never a text.
@@ -36,7 +36,7 @@ class BatchInfo(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """One file. What is begun and has no id may have been done or not: the provider is asked before it is repeated."""
+    """Progress of one file. A step that was started and has no id may have happened: look it up before repeating it."""
 
     name: str
     is_upload_begun: bool = False
@@ -46,7 +46,7 @@ class FileState:
 
     @property
     def is_ended(self) -> bool:
-        """Whether the batch will not change any more."""
+        """Return True if the batch is in a final state."""
         return self.batch is not None and self.batch.status in ENDED
 
 
@@ -56,7 +56,7 @@ class _Form(msgspec.Struct):
 
 
 class BatchStates:
-    """The states of all files of one manifest.
+    """States of all files of one manifest, kept in a file.
 
     Raises:
         InvalidInput: the file of states is damaged, or cannot be read or written.
@@ -67,22 +67,22 @@ class BatchStates:
         self._by_name = {state.name: state for state in _load(path)}
 
     def __bool__(self) -> bool:
-        """Whether anything was begun."""
+        """Return True if any step was started."""
         return bool(self._by_name)
 
     def of(self, name: str) -> FileState:
-        """The state of a file, at its beginning when nothing was done with it."""
+        """Return the state of a file; the initial state if nothing was done with it."""
         return self._by_name.get(name, FileState(name))
 
     def put(self, state: FileState) -> None:
-        """Keeps a state; it is on the disk when this returns."""
+        """Store a state; it is on the disk when this returns."""
         self._by_name[state.name] = state
         form = _Form(_VERSION, list(self._by_name.values()))
         replace_file(self._path, msgspec.json.format(msgspec.json.encode(form)) + b"\n")
 
 
 def alone(path: Path) -> AbstractContextManager[None]:
-    """Holds off other processes that work on the same states; the lock ends with the process.
+    """Lock the states against other processes; the lock ends with the process.
 
     Raises:
         InvalidInput: another one is at it.
@@ -113,7 +113,7 @@ class BatchApi(Protocol):
     """A provider's Batch API. Every method raises `BatchApiError`; what may be repeated was repeated already."""
 
     async def upload(self, path: Path, name: str) -> str:
-        """The id of the file, uploaded under a name."""
+        """Upload a file under a name and return its id."""
         ...
 
     async def find_upload(self, name: str, size: int) -> str | None:
@@ -125,11 +125,11 @@ class BatchApi(Protocol):
         ...
 
     async def find_batch(self, file_id: str, tag: str) -> BatchInfo | None:
-        """The batch of this file or with this tag; None when the provider lists none."""
+        """Return the batch of this file or with this tag; None if the provider lists none."""
         ...
 
     async def batch(self, batch_id: str) -> BatchInfo:
-        """What became of a batch."""
+        """Return the current state of a batch."""
         ...
 
     async def download(self, file_id: str, path: Path) -> None:
@@ -139,7 +139,7 @@ class BatchApi(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What holds for every batch. `pause_seconds`: before a refused one is tried again, doubling."""
+    """Options of every batch. `pause_seconds`: wait before the first retry of a refused one, doubling."""
 
     endpoint: str
     window: str = "24h"
@@ -149,7 +149,7 @@ class Submission:
 async def submit(
     at: ManifestFile, files: Sequence[RequestFile], states: BatchStates, api: BatchApi, *, how: Submission, say: Say
 ) -> None:
-    """Uploads each file and makes a batch of it, unless that is done.
+    """Upload each file and create its batch, unless that is done.
 
     Raises:
         InvalidInput: a file is gone or was changed.
@@ -159,13 +159,13 @@ async def submit(
         state = states.of(file.name)
         if state.batch is None:
             state = await _batched(await _uploaded(at, file, states, api), file, states, api, how)
-            say(f"{file.name}: {file.requests} requests, batch {described(state)}")
+            say(f"{file.name}: {file.requests} requests, batch {describe_state(state)}")
         else:
-            say(f"{file.name}: submitted before, batch {described(state)}")
+            say(f"{file.name}: submitted before, batch {describe_state(state)}")
 
 
 async def refresh(files: Sequence[RequestFile], states: BatchStates, api: BatchApi) -> None:
-    """Asks what became of the batches that have not ended."""
+    """Update the states of batches that have not ended."""
     for file in files:
         state = states.of(file.name)
         if state.batch is not None and not state.is_ended:
@@ -175,12 +175,12 @@ async def refresh(files: Sequence[RequestFile], states: BatchStates, api: BatchA
 async def wait_until_ended(
     files: Sequence[RequestFile], states: BatchStates, api: BatchApi, *, poll_seconds: float, say: Say
 ) -> None:
-    """Returns when every batch has ended; says what changes meanwhile."""
+    """Poll until every batch has ended, and report changes."""
     told: dict[str, str] = {}
     while True:
         await refresh(files, states, api)
         for file in files:
-            line = described(states.of(file.name))
+            line = describe_state(states.of(file.name))
             if told.get(file.name) != line:
                 told[file.name] = line
                 say(f"{file.name}: {line}")
@@ -190,7 +190,7 @@ async def wait_until_ended(
 
 
 async def fetch(at: ManifestFile, files: Sequence[RequestFile], states: BatchStates, api: BatchApi) -> None:
-    """Downloads the replies of batches that have ended, unless they are there."""
+    """Download the replies of batches that have ended, unless they are there."""
     at.replies_folder.mkdir(mode=0o700, exist_ok=True)
     for file in files:
         batch = states.of(file.name).batch
@@ -202,13 +202,13 @@ async def fetch(at: ManifestFile, files: Sequence[RequestFile], states: BatchSta
 
 
 def reply_paths(at: ManifestFile, file: RequestFile) -> tuple[Path, Path]:
-    """Where the replies to a file's questions lie, and its errors; neither need be there."""
+    """Return the paths of a file's replies and errors; neither need exist."""
     stem = file.name.removesuffix(".jsonl")
     return at.replies_folder / f"{stem}.output.jsonl", at.replies_folder / f"{stem}.errors.jsonl"
 
 
-def described(state: FileState) -> str:
-    """The state in one line."""
+def describe_state(state: FileState) -> str:
+    """Describe a state in one line."""
     batch = state.batch
     if batch is None:
         return "not submitted" if not state.is_upload_begun else "submission was interrupted; submit it again"
@@ -258,7 +258,7 @@ async def _batched(
 
 
 async def _found(state: FileState, tag: str, api: BatchApi) -> BatchInfo | None:
-    """A batch that was made of this file before.
+    """Return a batch that was created from this file before.
 
     Raises:
         BatchApiError: one may have been made, and the provider does not say.

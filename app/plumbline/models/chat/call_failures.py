@@ -1,4 +1,4 @@
-"""Why one call failed, and what follows from it: whether to try again, when, and who is to blame."""
+"""Failures of calls, with their consequences: retry or not, after which wait, and which breaker counts them."""
 
 import json
 import re
@@ -37,7 +37,7 @@ _COMPLAINT_CHARACTERS = 4_096
 
 
 class Blame(StrEnum):
-    """What a failure says of the endpoint: nothing, that it is ill, or that it is set up wrongly."""
+    """Cause of a failure: not the endpoint, its connection or server, or its configuration."""
 
     NOTHING = "nothing"
     TRANSPORT = "transport"
@@ -45,7 +45,7 @@ class Blame(StrEnum):
 
 
 class CallFailure(TierFailure):
-    """One call failed.
+    """Failure of one call.
 
     Args:
         reason, detail: as of every `TierFailure`.
@@ -79,13 +79,13 @@ class CallFailure(TierFailure):
 
 
 def status_failure(status: int, headers: Mapping[str, str], body: bytes, endpoint: Endpoint) -> CallFailure:
-    """What an error status means."""
+    """Classify an error status."""
     text = body[:_COMPLAINT_CHARACTERS].decode("utf-8", errors="replace")
     return _classified(status, _code_of(_loaded(body)), text, headers, endpoint)
 
 
 def embedded_failure(error: object, endpoint: Endpoint) -> CallFailure:
-    """What an `error` field inside a reply with status 200 means: the status that its code stands for."""
+    """Classify an `error` field inside a reply with status 200, by the status that its code stands for."""
     code = _code_of({"error": error})
     text = json.dumps(error)[:_COMPLAINT_CHARACTERS]
     status = _status_in(code)
@@ -97,14 +97,14 @@ def embedded_failure(error: object, endpoint: Endpoint) -> CallFailure:
 
 
 def shown(word: object, endpoint: Endpoint) -> str | None:
-    """A provider's own word when callers may see it: short, plain, and without our key."""
+    """Return a provider's word if callers may see it (short, plain, without our key), else None."""
     if not isinstance(word, str) or not _SAFE_WORD.fullmatch(word) or endpoint.api_key in word:
         return None
     return word
 
 
-def wait_asked_for(headers: Mapping[str, str]) -> float | None:
-    """Seconds in `retry-after-ms` or `retry-after` (seconds or a date); None when neither holds a time to come."""
+def parse_retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds of `retry-after-ms` or `retry-after` (seconds or a date); None without a future time."""
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = headers.get(name, "").strip()
         try:
@@ -134,14 +134,14 @@ def _classified(
             detail,
             is_retryable=True,
             blame=Blame.TRANSPORT,
-            wait_seconds=wait_asked_for(headers),
+            wait_seconds=parse_retry_after(headers),
             is_throttle=status == HTTPStatus.SERVICE_UNAVAILABLE,
             is_free=True,
         )
     if _is_filter(code, complaint):
         return CallFailure(FailureReason.CONTENT_FILTERED, detail, is_free=True)
     is_refusal = status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
-    if is_refusal and holds_any(complaint, _TOO_LONG_WORDS):
+    if is_refusal and contains_any(complaint, _TOO_LONG_WORDS):
         return CallFailure(FailureReason.TOO_LONG, detail, is_free=True)
     is_unpaid = _is_unpaid(code, endpoint)
     return CallFailure(
@@ -149,7 +149,7 @@ def _classified(
         detail,
         is_retryable=status in _RETRIED and not is_unpaid,
         blame=Blame.CONFIGURATION if status in _MISCONFIGURED or is_unpaid else Blame.NOTHING,
-        wait_seconds=wait_asked_for(headers),
+        wait_seconds=parse_retry_after(headers),
         is_throttle=status == HTTPStatus.TOO_MANY_REQUESTS and not is_unpaid,
         is_free=True,
         complaint=complaint if is_refusal else "",
@@ -157,7 +157,7 @@ def _classified(
 
 
 def _is_unpaid(code: str | None, endpoint: Endpoint) -> bool:
-    """Whether the account has run dry, which no retry mends."""
+    """Return True if the account has no credit left, which no retry changes."""
     word = (code or "").lower()
     return word in _UNPAID_CODES and not (word == "insufficient_quota" and endpoint.provider.quota_is_throttle)
 
@@ -171,7 +171,7 @@ def _loaded(body: bytes) -> object:
 
 
 def _code_of(body: object) -> str | None:
-    """The code in `{"error": {"code": …}}`, or in the bare `{"code": …}` that some servers write."""
+    """Return the code of `{"error": {"code": …}}`, or of the bare `{"code": …}` that some servers write."""
     if not isinstance(body, dict):
         return None
     error = body.get("error", body)
@@ -191,9 +191,9 @@ def _status_in(code: str | None) -> int | None:
 
 
 def _is_filter(code: str | None, complaint: str) -> bool:
-    return (code or "").lower() in _FILTER_CODES or holds_any(complaint, _FILTER_WORDS)
+    return (code or "").lower() in _FILTER_CODES or contains_any(complaint, _FILTER_WORDS)
 
 
-def holds_any(text: str, words: tuple[str, ...]) -> bool:
-    """Whether one of the words stands in the text."""
+def contains_any(text: str, words: tuple[str, ...]) -> bool:
+    """Return True if the text contains one of the words."""
     return any(word in text for word in words)

@@ -17,14 +17,14 @@ from plumbline.models.chat.shared_database import SharedDatabase
 
 @dataclass(slots=True)
 class Slot:
-    """One call's place. `was_throttled` is set by the caller when the provider said that there were too many."""
+    """One concurrent call. The caller sets `was_throttled` if the provider reported too many calls."""
 
     era: int
     was_throttled: bool = False
 
 
 class AdaptiveLimit:
-    """Additive increase, multiplicative decrease, under a hard cap; first come, first served.
+    """Concurrency limit with additive increase and multiplicative decrease under a hard cap; FIFO.
 
     Starts at the cap: a provider that never complains is never made to wait for us. Calls that were under way when the
     limit was halved do not halve it again.
@@ -43,12 +43,12 @@ class AdaptiveLimit:
 
     @property
     def limit(self) -> int:
-        """What may be under way now, between 1 and the cap."""
+        """Current limit on concurrent calls, between 1 and the cap."""
         return self._limit
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[Slot]:
-        """A place for one call; waits for it until cancelled."""
+        """Wait for a slot and hold it during the call."""
         await self._enter()
         slot = Slot(self._era)
         try:
@@ -140,10 +140,10 @@ class RateBudget:
 
 
 class CallBudget(Protocol):
-    """So many requests and tokens in any minute."""
+    """Limits on requests and tokens in any minute."""
 
     async def turn(self, tokens: int, *, until: float) -> Settle:
-        """Waits until a call of so many tokens may be made, no longer than `until`, monotonic seconds.
+        """Wait until a call of so many tokens may be made, no longer than `until`, monotonic seconds.
 
         Raises:
             CallFailure: it may not be made in time; nothing was taken.
@@ -167,7 +167,7 @@ class LocalBudget:
         self._tokens = budget(tpm, _BURST_OF_TOKENS_SECONDS, "tokens")
 
     async def turn(self, tokens: int, *, until: float) -> Settle:
-        """As `CallBudget.turn`; first come, first served."""
+        """Wait as `CallBudget.turn` does; FIFO."""
         wait = self._tokens.reserve(tokens, within_seconds=until - time.monotonic()) if self._tokens else 0.0
         if wait is None:
             raise _out_of_budget(f"{self._tpm} tokens")
@@ -192,7 +192,7 @@ class LocalBudget:
 
 
 class SharedBudget:
-    """`CallBudget` of all processes that share a database; while it cannot be asked, of this process alone.
+    """`CallBudget` of all processes that share a database; of this process alone while the database fails.
 
     What a call took less, or more, than it reserved is told with the next one: a call is one round trip.
 
@@ -210,7 +210,7 @@ class SharedBudget:
         self._correction = 0.0
 
     async def turn(self, tokens: int, *, until: float) -> Settle:
-        """As `CallBudget.turn`; first come, first served, by the clock of the database."""
+        """Wait as `CallBudget.turn` does; FIFO, by the clock of the database."""
         correction, self._correction = self._correction, 0.0
         found = await self._database.ask(
             "SELECT reserve_v1(%s, %s, %s, %s, %s, %s, %s)",
@@ -250,7 +250,7 @@ class SharedBudget:
 
 
 async def _sleep(seconds: float) -> None:
-    """As `asyncio.sleep`, but a wait of 0 does not give way: a call that may go now goes now."""
+    """Sleep as `asyncio.sleep` does, but do not yield to other tasks for a wait of 0."""
     if seconds > 0:
         await asyncio.sleep(seconds)
 

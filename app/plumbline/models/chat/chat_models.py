@@ -1,4 +1,4 @@
-"""The chat models that judge, by name: each a list of endpoints, asked in order until one answers."""
+"""Judges by name: each a list of endpoints with failover."""
 
 import hashlib
 import time
@@ -29,7 +29,7 @@ def build_chat_models(
     arrivals: ArrivalTimes | None = None,
     observer: Observer = NULL_OBSERVER,
 ) -> dict[str, "FailoverChatModel"]:
-    """The chat models that the settings name, `default` first; empty when they name none.
+    """Build the judges that the settings name, `default` first; empty if they name none.
 
     Args:
         settings: of the process.
@@ -70,7 +70,7 @@ def build_chat_models(
 
 
 class FailoverChatModel:
-    """One judge: the endpoints that can stand in for one another.
+    """One judge: endpoints with failover, in order of preference.
 
     Args:
         name: what requests call it.
@@ -91,11 +91,11 @@ class FailoverChatModel:
 
     @property
     def context_tokens(self) -> int:
-        """Of the preferred endpoint; one that reads less is passed over for requests that are too long for it."""
+        """Context window of the preferred endpoint; a smaller one is skipped for requests that are too long for it."""
         return self._endpoints[0].endpoint.context_tokens
 
     async def complete(self, request: ChatRequest, *, seconds: float, ledger: Ledger) -> ChatReply:
-        """One reply within `seconds`, from the first endpoint that has one.
+        """Return a reply within `seconds` from the first endpoint that answers.
 
         Raises:
             TierFailure: no endpoint has; the reason is that of the last one asked, the detail has all.
@@ -118,18 +118,18 @@ class FailoverChatModel:
         raise TierFailure(last.reason, "; ".join(failure.detail for failure in failures)) from last
 
     def readiness(self) -> Readiness:
-        """Unavailable while every endpoint is shut."""
+        """Return UNAVAILABLE while the breakers of all endpoints are open."""
         is_shut = all(endpoint.is_shut for endpoint in self._endpoints)
         detail = "; then ".join(endpoint.describe() for endpoint in self._endpoints)
         return Readiness(State.UNAVAILABLE if is_shut else State.READY, detail)
 
     async def close(self) -> None:
-        """Closes the connections of every endpoint."""
+        """Close the connections of every endpoint."""
         for endpoint in self._endpoints:
             await endpoint.close()
 
 
 def _key(endpoint: Endpoint) -> str:
-    """What stands for an address, model and key in a database."""
+    """Return a digest of an address, model and key, for a database."""
     parts = (endpoint.provider.name, endpoint.base_url, endpoint.model, endpoint.api_key)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -24,7 +24,7 @@ _STARTS_OF_A_REPLY = ("{", "[{", "```")
 
 
 def without_thinking(content: str) -> str:
-    """The reply alone, stripped; empty when the model only thought.
+    """Remove the model's reasoning from a reply; empty if there is nothing else.
 
     A closing tag without an opening one ends a thought that the server's template opened; but a text that starts as a
     reply is one, and keeps what it quotes.
@@ -52,7 +52,7 @@ _MOST_TOKENS = 100_000_000
 
 @dataclass(frozen=True, slots=True)
 class TokenCounts:
-    """The provider's counts; None where it gave none, or nonsense."""
+    """Token counts of the provider; None if missing or implausible."""
 
     prompt: int | None = None
     completion: int | None = None
@@ -101,7 +101,7 @@ class _Usage(BaseModel):
 
 
 class Completion(BaseModel):
-    """What we read of a chat completion."""
+    """The fields that we read of a chat completion."""
 
     model_config = ConfigDict(extra="ignore")
     choices: list[_Choice] | None = None
@@ -118,11 +118,11 @@ class Completion(BaseModel):
 
     @property
     def is_error(self) -> bool:
-        """Whether it is an error in the clothes of a reply, which nobody bills."""
+        """Return True if it is an error sent as a reply, which is not billed."""
         return not self.choices and isinstance(self.error, dict | str) and bool(self.error)
 
     def reply(self, endpoint: Endpoint) -> ChatReply:
-        """The reply in it.
+        """Return the reply in it.
 
         Raises:
             CallFailure: it is empty, filtered, refused, or an error.
@@ -151,7 +151,7 @@ class Completion(BaseModel):
 
 
 def read_completion(body: bytes) -> Completion:
-    """The completion in a reply's body.
+    """Parse the completion in a reply's body.
 
     Raises:
         CallFailure: it is none.

@@ -15,14 +15,14 @@ from plumbline.models.chat.request_form import LearntForm
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """Leave to make one call; its outcome is told to the breaker that gave it, once."""
+    """Permission for one call; its outcome is reported once to the breaker that gave it."""
 
     era: int
     is_probe: bool
 
 
 class Breaker:
-    """Closed, open, or half open with one probe under way.
+    """Circuit breaker: closed, open, or half open with one probe in flight.
 
     What calls say that were let through before the breaker last changed is old news, and changes nothing.
 
@@ -53,23 +53,23 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        """Whether a call would be refused now."""
+        """Return True if a call would be rejected now."""
         return self._open_seconds > 0 and (self._is_probing or self._clock() < self._open_until)
 
     @property
     def seconds_left(self) -> float:
-        """Seconds until a probe may be made, 0 when one may or when the breaker is closed."""
+        """Seconds until a probe may be made; 0 if one may, or if the breaker is closed."""
         return max(0.0, self._open_until - self._clock()) if self._open_seconds > 0 else 0.0
 
     def admit(self) -> Permit | None:
-        """Leave for one call; None while the breaker is open or another call is its probe."""
+        """Return a permit for one call; None while the breaker is open or another call is its probe."""
         if self.is_open:
             return None
         self._is_probing = self._open_seconds > 0
         return Permit(self._era, self._is_probing)
 
     def succeeded(self, permit: Permit) -> None:
-        """The endpoint answered."""
+        """Record that the endpoint answered."""
         if permit.era != self._era:
             return
         self._failures = 0
@@ -77,7 +77,7 @@ class Breaker:
             self._change(open_seconds=0.0)
 
     def failed(self, permit: Permit) -> bool:
-        """The endpoint failed; True when that opened the breaker."""
+        """Record that the endpoint failed; return True if that opened the breaker."""
         if permit.era != self._era:
             return False
         self._failures += 1
@@ -90,7 +90,7 @@ class Breaker:
         return False
 
     def withdrawn(self, permit: Permit) -> None:
-        """The call was given up before it said anything of the endpoint: the next one may be the probe."""
+        """Record that the call ended without evidence about the endpoint: the next one may be the probe."""
         if permit.era == self._era and permit.is_probe:
             self._is_probing = False
 
@@ -110,7 +110,7 @@ _CLOCK_SLACK_SECONDS = 0.02
 
 
 class ModelHealth:
-    """What is known of a model at an address, whatever key is used there."""
+    """Shared state of a model at an address, for all keys."""
 
     def __init__(self, learnt: LearntForm) -> None:
         self.learnt = learnt
@@ -119,7 +119,7 @@ class ModelHealth:
 
 
 class EndpointGuard:
-    """Keeps calls away from an endpoint that is ill, set up wrongly, or asks to be left alone.
+    """Rejects calls to an endpoint that fails, is misconfigured, or asked for a pause.
 
     Illness is the model's at its address. A wrong key, model or account is this endpoint's alone, and shuts it after
     the first call: otherwise every sample would pay for it.
@@ -140,16 +140,16 @@ class EndpointGuard:
 
     @property
     def is_shut(self) -> bool:
-        """Whether a breaker keeps calls away now."""
+        """Return True if a breaker rejects calls now."""
         return self._health.breaker.is_open or self._configuration.is_open
 
     def describe(self) -> str:
-        """Provider, model and host, what was learnt of them, and why they are not asked now; no key."""
+        """Describe provider, model, host, reply format and the reason of an open breaker; without the key."""
         line = f"{self._endpoint.place} ({self._health.learnt.form.structure})"
         return f"{line}, {self._why_shut()}" if self.is_shut else line
 
     def check(self, until: float) -> None:
-        """Lets a call on that may be made before `until`, monotonic seconds.
+        """Check that a call may be made before `until`, monotonic seconds.
 
         Raises:
             CallFailure: it may not.
@@ -165,12 +165,12 @@ class EndpointGuard:
 
     @property
     def pause_seconds(self) -> float:
-        """How long the provider wants to be left alone yet."""
+        """Remaining seconds of the pause that the provider asked for."""
         return max(0.0, self._paused_until - time.monotonic())
 
     @asynccontextmanager
     async def watch(self, until: float) -> AsyncIterator[None]:
-        """Around one call: learns from what becomes of it.
+        """Watch one call and record its outcome.
 
         Raises:
             CallFailure: a breaker has opened in the meantime, or its probe is under way.

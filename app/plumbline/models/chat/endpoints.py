@@ -14,7 +14,7 @@ TokenLimit = Literal["max_tokens", "max_completion_tokens"]
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """The manners of one provider.
+    """Properties of one provider's API.
 
     Args:
         base_url: None where everybody has their own.
@@ -106,7 +106,7 @@ _NO_KEY = "none"
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A provider with the address, key and model to use there. The key stays out of `repr`."""
+    """A provider with an address, key and model. The key stays out of `repr`."""
 
     provider: Provider
     base_url: str
@@ -120,12 +120,12 @@ class Endpoint:
 
     @property
     def place(self) -> str:
-        """Provider, model and host in one line, without a key."""
+        """Provider, model and host in one line, without the key."""
         return f"{self.provider.name}: {self.model} at {self.host}"
 
 
 def resolve_judges(settings: Settings) -> dict[str, tuple[Endpoint, ...]]:
-    """The endpoints of every judge by its name, the preferred one first; empty when no judge is configured.
+    """Return the endpoints of every judge by its name, the preferred one first; empty if no judge is configured.
 
     Raises:
         ConfigurationError: an endpoint without the base URL, key or model that its provider needs.
@@ -141,7 +141,7 @@ def resolve_judges(settings: Settings) -> dict[str, tuple[Endpoint, ...]]:
 
 
 def resolve_endpoint(settings: Settings) -> Endpoint | None:
-    """The endpoint of the simple settings; None when they name no judge.
+    """Return the endpoint of the simple settings; None if they name no judge.
 
     Raises:
         ConfigurationError: a key without the base URL or model that the provider needs.
@@ -195,7 +195,7 @@ def _is_http_url(text: str) -> bool:
 
 
 def _key(entry: LlmEndpoint, settings: Settings) -> str | None:
-    """The endpoint's own key, or DashScope's where the provider is DashScope: never one vendor's key to another."""
+    """Return the endpoint's own key, or DashScope's for DashScope: never one vendor's key to another."""
     keys = [entry.api_key]
     if entry.provider.startswith("dashscope"):
         keys.append(settings.dashscope_api_key)

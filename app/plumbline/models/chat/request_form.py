@@ -1,10 +1,10 @@
-"""The form of a request to one model, and what its provider taught us of it by refusing fields."""
+"""Request parameters of one model, adapted to the fields that its provider refuses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from plumbline.judging.ports.exchange import ChatRequest
-from plumbline.models.chat.call_failures import holds_any
+from plumbline.models.chat.call_failures import contains_any
 from plumbline.models.chat.endpoints import Provider, Structure, TokenLimit
 
 _STRUCTURE_WORDS = ("response_format", "json_schema", "json_object", "json mode", "json_mode", "structured output")
@@ -22,7 +22,7 @@ _OTHER_LIMIT: Mapping[TokenLimit, TokenLimit] = {
 
 @dataclass(frozen=True, slots=True)
 class RequestForm:
-    """Which of the fields that a provider may take are sent."""
+    """The optional fields that are sent to a provider."""
 
     structure: Structure
     token_limit: TokenLimit
@@ -31,7 +31,7 @@ class RequestForm:
     sends_thinking_off: bool = True
 
     def parameters(self, request: ChatRequest, provider: Provider, model: str) -> dict[str, object]:
-        """The body of the request."""
+        """Build the body of a request."""
         system = request.system
         if self.structure == "json_object" and not any("json" in text.lower() for text in (system, request.user)):
             # DashScope refuses JSON mode unless a message has the word.
@@ -53,23 +53,23 @@ class RequestForm:
             parameters |= provider.thinking_off
         return parameters
 
-    def without_what_is_refused(self, complaint: str, sent: Mapping[str, object], provider: Provider) -> "RequestForm":
-        """The form with one field less, or the same when the complaint is about none that was sent.
+    def without_refused_field(self, complaint: str, sent: Mapping[str, object], provider: Provider) -> "RequestForm":
+        """Return the form with one field less, or the same if the complaint names none that was sent.
 
         Args:
             complaint: what the provider wrote with its 400 or 422, in lower case.
             sent: the body that it refused.
             provider: whose manners these are.
         """
-        if self.sends_thinking_off and provider.thinking_off and holds_any(complaint, _THINKING_WORDS):
+        if self.sends_thinking_off and provider.thinking_off and contains_any(complaint, _THINKING_WORDS):
             return replace(self, sends_thinking_off=False)
-        if self.structure != "plain" and holds_any(complaint, _STRUCTURE_WORDS):
+        if self.structure != "plain" and contains_any(complaint, _STRUCTURE_WORDS):
             return replace(self, structure=_LOOSER[self.structure])
         if "temperature" in sent and "temperature" in complaint:
             return replace(self, sends_temperature=False)
         other = _OTHER_LIMIT[self.token_limit]
         is_about_limit = (
-            not self.is_limit_renamed and self.token_limit in complaint and holds_any(complaint, _REFUSAL_WORDS)
+            not self.is_limit_renamed and self.token_limit in complaint and contains_any(complaint, _REFUSAL_WORDS)
         )
         # The newer name goes only to servers that asked for it.
         if is_about_limit and (other == "max_tokens" or other in complaint):
@@ -78,7 +78,7 @@ class RequestForm:
 
 
 class LearntForm:
-    """The form that a model is known to take; shared by everything that asks this model at this address."""
+    """The request form that a model accepts, shared by all callers of this model at this address."""
 
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
@@ -89,10 +89,10 @@ class LearntForm:
         return self._form
 
     def learn(self, used: RequestForm, complaint: str, sent: Mapping[str, object]) -> bool:
-        """Takes a refusal in; True when there is now another form to try.
+        """Learn from a refusal; return True if there is another form to try.
 
         Refusals of a form that is no longer used teach nothing new: its calls are made again as the others were.
         """
         if used == self._form:
-            self._form = used.without_what_is_refused(complaint, sent, self._provider)
+            self._form = used.without_refused_field(complaint, sent, self._provider)
         return used != self._form

@@ -1,4 +1,4 @@
-"""One endpoint with everything that looks after it: retries, its guard, limits, budgets, prices."""
+"""One endpoint with retries, circuit breakers, concurrency and rate limits, and prices."""
 
 import asyncio
 import random
@@ -30,7 +30,7 @@ _LEAST_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How endpoints are looked after.
+    """Retries and limits of an endpoint.
 
     Args:
         max_concurrency: calls under way at one time.
@@ -51,7 +51,7 @@ class RetryPolicy:
 
 
 class ResilientEndpoint:
-    """One endpoint. Every call goes through here, so that its limits hold for all that ask it."""
+    """One endpoint; every call to it goes through here, so that its limits hold for all callers."""
 
     def __init__(
         self,
@@ -77,15 +77,15 @@ class ResilientEndpoint:
 
     @property
     def is_shut(self) -> bool:
-        """Whether a breaker keeps calls away now."""
+        """Return True if a breaker rejects calls now."""
         return self._guard.is_shut
 
     def describe(self) -> str:
-        """Provider, model and host, what was learnt of them, and why they are not asked now; no key."""
+        """Describe provider, model, host, reply format and the reason of an open breaker; without the key."""
         return self._guard.describe()
 
     async def complete(self, request: ChatRequest, *, seconds: float, ledger: Ledger) -> ChatReply:
-        """One reply within `seconds`, retries included.
+        """Return one reply within `seconds`, retries included.
 
         Raises:
             TierFailure: with the reason.
@@ -110,11 +110,11 @@ class ResilientEndpoint:
             ) from None
 
     async def close(self) -> None:
-        """Closes the connections."""
+        """Close the connections."""
         await self._client.close()
 
     def _checked_length(self, request: ChatRequest) -> int:
-        """The estimated tokens of the request, which the model can read."""
+        """Return the estimated tokens of the request, which fit the model's context window."""
         needed = prompt_tokens(request)
         if needed > self.endpoint.context_tokens:
             raise TierFailure(
@@ -130,7 +130,7 @@ class ResilientEndpoint:
         return (asked or 0.0) + self._policy.jitter(longest)
 
     async def _attempt(self, request: ChatRequest, prompt: int, until: float, ledger: Ledger) -> ChatReply:
-        """One call, made again at once in a plainer form as long as the provider refuses a field."""
+        """Make one call, repeated at once in a simpler form as long as the provider refuses a field."""
         while True:
             form = self._learnt.form
             sent = form.parameters(request, self.endpoint.provider, self.endpoint.model)
@@ -187,7 +187,7 @@ class ResilientEndpoint:
 
     @asynccontextmanager
     async def _within_budgets(self, expected: int, bill: Bill, until: float) -> AsyncIterator[None]:
-        """Waits for the budgets a minute, and corrects that of tokens by what was counted."""
+        """Wait for the rate limits, and correct that of tokens by the provider's count."""
         settle = await self._budget.turn(expected, until=until)
         try:
             yield
@@ -195,7 +195,7 @@ class ResilientEndpoint:
             settle(bill.tokens_used(expected))
 
     async def _wait_out_pause(self) -> None:
-        """Waits as long as the provider wants to be left alone, and a little more, lest all come back at once."""
+        """Wait for the pause that the provider asked for, with jitter against a thundering herd."""
         if pause := self._guard.pause_seconds:
             await asyncio.sleep(pause + self._policy.jitter(min(pause, self._policy.backoff_seconds)))
 

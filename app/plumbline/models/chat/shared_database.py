@@ -64,7 +64,7 @@ END $$;
 
 
 class SharedDatabase:
-    """One database for all processes; opened when first used.
+    """One database for all processes, opened at first use.
 
     Args:
         url: of PostgreSQL.
@@ -84,7 +84,7 @@ class SharedDatabase:
         self.complaint: str | None = None
 
     async def ask(self, query: str, values: Sequence[object]) -> list[tuple[Any, ...]] | None:
-        """The rows found; None when the database cannot be asked now. After a failure it is let rest for a while."""
+        """Run a query and return its rows; None while the database fails and for 5 seconds after."""
         from psycopg import Error  # noqa: PLC0415
         from psycopg_pool import PoolTimeout, TooManyRequests  # noqa: PLC0415
 
@@ -100,7 +100,7 @@ class SharedDatabase:
         return rows
 
     async def close(self) -> None:
-        """Closes the connections; nothing is found from now on."""
+        """Close the connections; nothing is found from now on."""
         self._is_closed = True
         if self._pool is not None:
             await self._pool.close()
@@ -171,7 +171,7 @@ _SWEPT_SHARE: Final = 64
 
 
 class SharedVerdictStore:
-    """Bytes by key for all processes that share a database; nothing that goes wrong there raises.
+    """Store of bytes by key for all processes that share a database; no failure raises.
 
     Args:
         max_bytes: of all values, the entries used longest ago go first; it may be a little more until the next sweep.
@@ -186,12 +186,12 @@ class SharedVerdictStore:
         self._written = 0
 
     async def get(self, key: str) -> bytes | None:
-        """The value, or None when there is none, it is too old, or the database cannot be asked."""
+        """Return the value; None if it is missing or too old, or if the database fails."""
         found = await self._database.ask(_GET, (key, self._ttl_seconds))
         return bytes(found[0][0]) if found else None
 
     async def put(self, key: str, value: bytes) -> None:
-        """Keeps the value if that can be done; one of more than a quarter of `max_bytes` is not kept."""
+        """Store the value if possible; one of more than a quarter of `max_bytes` is not stored."""
         size = len(value) + _FRAME_BYTES
         if size > self._max_bytes // 4 or await self._database.ask(_PUT, (key, size, value)) is None:
             return
@@ -202,10 +202,10 @@ class SharedVerdictStore:
             await self._database.ask(_SWEEP, (self._ttl_seconds, self._max_bytes))
 
     def readiness(self) -> Readiness:
-        """Where verdicts are kept, or why they cannot be kept now."""
+        """Return where verdicts are stored, or why they cannot be stored now."""
         if self._database.complaint is not None:
             return Readiness(State.UNAVAILABLE, f"verdicts are not kept: {self._database.complaint}")
         return Readiness(State.READY, f"in PostgreSQL, {self._max_bytes} bytes, {self._ttl_seconds:g} s")
 
     async def close(self) -> None:
-        """The database is closed by who opened it."""
+        """Do nothing: the database is closed by its owner."""

@@ -1,4 +1,4 @@
-"""What a call may cost at most and what it did cost, in tokens and money."""
+"""Cost of calls in tokens and money: upper bounds and actual values."""
 
 from dataclasses import dataclass, field
 
@@ -14,25 +14,25 @@ _FRAME_TOKENS = 16
 
 
 def prompt_tokens(request: ChatRequest) -> int:
-    """Estimated tokens of a request, its schema included."""
+    """Estimate the tokens of a request, its schema included."""
     schema = estimate_tokens(str(request.schema)) if request.schema else 0
     return estimate_tokens(request.system) + estimate_tokens(request.user) + schema + _FRAME_TOKENS
 
 
 @dataclass(frozen=True, slots=True)
 class Tariff:
-    """The price of one model; `price` None where nobody told it."""
+    """Price of one model; None if unknown."""
 
     price: ModelPrice | None
 
     def worst_case(self, prompt: int, max_output: int) -> float | None:
-        """The most that a call can cost; None when its price is not known."""
+        """Return the upper bound of a call's cost; None if its price is unknown."""
         if self.price is None:
             return None
         return (prompt * max(self.price.input, self.price.cached or 0.0) + max_output * self.price.output) / _MILLION
 
     def cost(self, tokens: TokenCounts, *, worst: float | None) -> float | None:
-        """What a call did cost: the worst case where the provider did not count, as it may have billed it."""
+        """Return the cost of a call: the worst case if the provider sent no count, as it may have billed it."""
         if self.price is None:
             return None
         if not tokens.is_known:
@@ -47,14 +47,14 @@ class Tariff:
 
 @dataclass(slots=True)
 class Bill:
-    """What one call used, as far as it is known. `is_free`: the provider refused it and bills nothing."""
+    """Usage of one call, as far as it is known. `is_free`: the provider refused it and bills nothing."""
 
     send_status: SendStatus = field(default_factory=SendStatus)
     tokens: TokenCounts = field(default_factory=TokenCounts)
     is_free: bool = False
 
     def write(self, ledger: Ledger, tariff: Tariff, worst: float | None) -> None:
-        """Into the ledger, when the request has left."""
+        """Add the call to the ledger if the request has left."""
         if not self.send_status.has_left:
             return
         ledger.add_call(
@@ -65,7 +65,7 @@ class Bill:
         )
 
     def describe(self, note: JudgeCallRecord, tariff: Tariff, worst: float | None) -> None:
-        """The same into a note for those who listen."""
+        """Add the same to a record for observers."""
         note.has_left = self.send_status.has_left
         if note.has_left:
             note.prompt_tokens = self.tokens.prompt
@@ -74,7 +74,7 @@ class Bill:
             note.cost = self._cost(tariff, worst)
 
     def tokens_used(self, expected: int) -> int:
-        """For the budget of tokens: the count, or the estimate where a provider that read the request gave none."""
+        """Return the tokens for the rate limit: the count, or the estimate if the request left and no count came."""
         if self.tokens.is_known:
             return (self.tokens.prompt or 0) + (self.tokens.completion or 0)
         return expected if self.send_status.has_left else 0

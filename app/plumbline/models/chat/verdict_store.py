@@ -1,4 +1,4 @@
-"""The store of verdicts: one SQLite file that bounds itself, or the same in memory.
+"""Store of verdicts: one SQLite file of bounded size, or the same in memory.
 
 SQLite of the standard library, since the one library that does this on disk, diskcache, had its last release in 2023
 and reads pickles.
@@ -51,7 +51,7 @@ _SPARE_PAGES = 8
 
 
 class SqliteVerdictStore:
-    """Bytes by key in one file that several processes may share; nothing that goes wrong there raises.
+    """Store of bytes by key in one file that several processes may share; no failure raises.
 
     The file has mode 0600, since quotes of contexts are in it. All its work is done in one thread of its own. A file
     that is damaged is put aside as `<name>.corrupt` and a new one begun.
@@ -79,15 +79,15 @@ class SqliteVerdictStore:
         self._complaint: str | None = None
 
     async def get(self, key: str) -> bytes | None:
-        """The value, or None when there is none, it is too old, or the file cannot be read."""
+        """Return the value; None if it is missing or too old, or if the file cannot be read."""
         return None if self._is_closed else await self._in_thread(lambda: self._guarded(lambda: self._get(key)))
 
     async def put(self, key: str, value: bytes) -> None:
-        """Keeps the value if that can be done; one of more than a quarter of `max_bytes` is not kept."""
+        """Store the value if possible; one of more than a quarter of `max_bytes` is not stored."""
         await self.put_many({key: value})
 
     async def get_many(self, keys: Sequence[str]) -> dict[str, bytes]:
-        """The values that are there, as `get` finds them, in one go."""
+        """Return the values that exist, as `get` does, in one step."""
 
         def work() -> dict[str, bytes]:
             return {key: value for key in keys if (value := self._get(key)) is not None}
@@ -98,7 +98,7 @@ class SqliteVerdictStore:
         return found or {}
 
     async def put_many(self, values: Mapping[str, bytes]) -> None:
-        """Keeps the values in one transaction, as `put` does each."""
+        """Store the values in one transaction, each as `put` does."""
         kept = {key: value for key, value in values.items() if len(value) <= self._max_bytes // 4}
         if self._is_closed or self._waiting >= _MAX_WAITING or not kept:
             return
@@ -109,14 +109,14 @@ class SqliteVerdictStore:
             self._waiting -= 1
 
     def readiness(self) -> Readiness:
-        """Where verdicts are kept, or why they cannot be kept now."""
+        """Return where verdicts are stored, or why they cannot be stored now."""
         if self._complaint is not None:
             return Readiness(State.UNAVAILABLE, f"verdicts are not kept: {self._complaint}")
         where = "in memory" if self._path is None else "on disk"
         return Readiness(State.READY, f"{where}, {self._max_bytes} bytes, {self._ttl_seconds:g} s")
 
     async def close(self) -> None:
-        """Waits for what is being written and closes the file; from now on every entry is a miss."""
+        """Wait for pending writes and close the file; from now on every entry is a miss."""
         if not self._is_closed:
             self._is_closed = True
             await self._in_thread(lambda: self._guarded(self._disconnect))
@@ -167,7 +167,7 @@ class SqliteVerdictStore:
         self._complaint = None
 
     def _make_room(self, connection: sqlite3.Connection, size: int) -> None:
-        """Deletes entries, those used longest ago first, until one more of `size` bytes is within the bound."""
+        """Delete the least recently used entries until one more of `size` bytes fits."""
         page_size = pragma(connection, "page_size")
         allowed = self._max_bytes // page_size - size // page_size - _SPARE_PAGES
         while pragma(connection, "page_count") - pragma(connection, "freelist_count") > allowed:
@@ -209,7 +209,7 @@ class SqliteVerdictStore:
             self._complain(error)
 
     def _complain(self, error: Exception) -> None:
-        """Logs the first failure after a success, and rests; the messages of SQLite and the system hold no entry."""
+        """Log the first failure after a success, and pause writes; the logged messages hold no entry."""
         self._rest_until = time.monotonic() + _REST_SECONDS
         if self._complaint is None:
             structlog.get_logger().warning("verdict_store_failed", error=f"{type(error).__name__}: {error}")
@@ -219,7 +219,7 @@ class SqliteVerdictStore:
 def make_verdict_store(
     settings: Settings, shared: SharedDatabase | None = None
 ) -> SqliteVerdictStore | SharedVerdictStore | None:
-    """The store that the settings ask for; None when they turn the cache off. It is opened when first used.
+    """Build the store of the settings, opened at first use; None if they turn the cache off.
 
     Args:
         shared: where verdicts are kept that other processes find too, unless the settings name a file.
