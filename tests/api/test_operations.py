@@ -2,13 +2,13 @@
 
 import hashlib
 import re
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
+from plumbline import __version__
 from plumbline.judging.ports.observation import State
 from tests.doubles.fakes import WordEncoder
 from tests.doubles.scripted_judge import ScriptedJudge
@@ -66,12 +66,11 @@ async def test_the_version_names_what_moves_scores() -> None:
     async with running(plain_settings()) as client:
         report = (await client.get("/version")).json()
 
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     files = [
         *(ROOT / "prompts" / "verify_claims").glob("v2.*.toml"),
         *(ROOT / "prompts" / "check_claims").glob("*.toml"),
     ]
-    assert (report["name"], report["version"]) == ("plumbline", project["version"])
+    assert (report["name"], report["version"]) == ("plumbline", __version__)
     assert report["prompts"] == {
         f"{file.parent.name}/{file.stem}": hashlib.sha256(file.read_bytes()).hexdigest() for file in files
     }

@@ -248,7 +248,7 @@ def test_another_protocol_is_refused_at_the_start(monkeypatch: pytest.MonkeyPatc
 def test_without_the_extra_the_start_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
 
-    with pytest.raises(ConfigurationError, match=r"pip install 'plumbline\[otel\]'"):
+    with pytest.raises(ConfigurationError, match=r"pip install 'plumbline-rag\[otel\]'"):
         create_app(plain_settings(tracing="otlp"))
 
 

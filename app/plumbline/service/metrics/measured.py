@@ -29,112 +29,64 @@ class Measured:
     """
 
     def __init__(self, registry: CollectorRegistry, *, tiers: Sequence[str], row_statuses: Sequence[str]) -> None:
-        self.requests = Counter(
-            "plumbline_http_requests",
-            "Requests answered, by the route's template.",
-            ("route", "method", "status"),
-            registry=registry,
-        )
-        self.request_seconds = Histogram(
-            "plumbline_http_request_duration_seconds",
-            "From a request's first byte to the last of its answer.",
-            ("route", "method"),
-            buckets=_REQUEST_SECONDS,
-            registry=registry,
-        )
-        self.requests_under_way = Gauge(
-            "plumbline_http_requests_in_progress",
-            "Requests that are being answered.",
-            registry=registry,
-            multiprocess_mode=LIVE_SUM,
-        )
-        self.tier_attempts = Counter(
-            "plumbline_tier_attempts",
-            "Samples that a tier was asked, by what came of it: answered, failed, interrupted.",
-            ("tier", "outcome"),
-            registry=registry,
-        )
-        self.tier_failures = Counter(
-            "plumbline_tier_failures",
-            "Samples that a tier could not answer, by the reason; the next tier is asked.",
-            ("tier", "reason"),
-            registry=registry,
-        )
-        self.tier_seconds = Histogram(
-            "plumbline_tier_duration_seconds",
-            "Of one tier's try at one sample.",
-            ("tier",),
-            buckets=_TIER_SECONDS,
-            registry=registry,
-        )
-        self._judge(registry)
-        self._jobs(registry)
-        self.loop_lag = Histogram(
-            "plumbline_event_loop_lag_seconds",
-            "How much later than it should the event loop turned to a timer.",
-            buckets=_LAG_SECONDS,
-            registry=registry,
-        )
-        self._begin_at_zero(tiers, row_statuses)
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(name, text, labels, registry=registry)
 
-    def _judge(self, registry: CollectorRegistry) -> None:
+        def gauge(name: str, text: str) -> Gauge:
+            return Gauge(name, text, registry=registry, multiprocess_mode=LIVE_SUM)
+
+        def histogram(name: str, text: str, buckets: Sequence[float], *labels: str) -> Histogram:
+            return Histogram(name, text, labels, registry=registry, buckets=buckets)
+
+        self.requests = counter(
+            "plumbline_http_requests", "Requests answered, by the route's template.", "route", "method", "status"
+        )
+        self.request_seconds = histogram(
+            "plumbline_http_request_duration_seconds",
+            "From a request's first byte to the last of its response.",
+            _REQUEST_SECONDS,
+            "route",
+            "method",
+        )
+        self.requests_in_flight = gauge("plumbline_http_requests_in_progress", "Requests in flight.")
+        self.tier_attempts = counter(
+            "plumbline_tier_attempts", "Samples given to a tier: answered, failed, interrupted.", "tier", "outcome"
+        )
+        self.tier_failures = counter(
+            "plumbline_tier_failures", "Samples that a tier could not answer; the next is asked.", "tier", "reason"
+        )
+        self.tier_seconds = histogram(
+            "plumbline_tier_duration_seconds", "Of one tier's attempt at one sample.", _TIER_SECONDS, "tier"
+        )
         model = ("provider", "model")
-        self.judge_calls = Counter(
+        self.judge_calls = counter(
             "plumbline_judge_calls",
             "Requests that reached a chat model, retries included, by outcome: answered, a reason, interrupted.",
-            (*model, "outcome"),
-            registry=registry,
+            *model,
+            "outcome",
         )
-        self.judge_seconds = Histogram(
-            "plumbline_judge_call_duration_seconds",
-            "Of one such request.",
-            model,
-            buckets=_CALL_SECONDS,
-            registry=registry,
+        self.judge_seconds = histogram(
+            "plumbline_judge_call_duration_seconds", "Of one request to a chat model.", _CALL_SECONDS, *model
         )
-        self.judge_tokens = Counter(
-            "plumbline_judge_tokens",
-            "Tokens as the provider counted them: input, those of it that it had cached, output.",
-            (*model, "kind"),
-            registry=registry,
+        self.judge_tokens = counter(
+            "plumbline_judge_tokens", "Tokens counted by the provider: input, cached_input, output.", *model, "kind"
         )
-        self.judge_cost = Counter(
-            "plumbline_judge_cost",
-            "What calls cost, in the currency of the price table.",
-            model,
-            registry=registry,
+        self.judge_cost = counter("plumbline_judge_cost", "Cost of calls, in the currency of the price table.", *model)
+        self.judge_unpriced = counter("plumbline_judge_unpriced_calls", "Calls of unknown price.", *model)
+        self.verdict_lookups = counter(
+            "plumbline_verdict_cache_lookups", "Lookups of verdicts of tier llm: hit, miss, bypass.", "outcome"
         )
-        self.judge_unpriced = Counter(
-            "plumbline_judge_unpriced_calls", "Calls whose price is not known.", model, registry=registry
-        )
-        self.verdict_lookups = Counter(
-            "plumbline_verdict_cache_lookups",
-            "Verdicts of tier llm sought among those kept: hit, miss, bypass.",
-            ("outcome",),
-            registry=registry,
-        )
-
-    def _jobs(self, registry: CollectorRegistry) -> None:
-        self.job_rows = Counter(
-            "plumbline_job_rows",
-            "Rows of jobs kept by this process, by how they ended.",
-            ("status",),
-            registry=registry,
-        )
-        self.rows_put_aside = Counter(
+        self.job_rows = counter("plumbline_job_rows", "Rows of jobs stored by this process, by status.", "status")
+        self.rows_quarantined = counter(
             "plumbline_job_rows_put_aside",
-            "Rows of jobs that ended so many processes that they are not tried again; among the failed ones too.",
-            registry=registry,
+            "Rows of jobs that ended so many processes that they are not retried; among the failed ones, too.",
         )
-        self.chunks_begun = Counter(
-            "plumbline_job_chunks_begun", "Chunks of jobs that this process leased.", registry=registry
+        self.chunks_begun = counter("plumbline_job_chunks_begun", "Chunks of jobs that this process leased.")
+        self.chunks_in_progress = gauge("plumbline_job_chunks_under_way", "Chunks of jobs that this process works on.")
+        self.loop_lag = histogram(
+            "plumbline_event_loop_lag_seconds", "Delay of timers of the event loop.", _LAG_SECONDS
         )
-        self.chunks_under_way = Gauge(
-            "plumbline_job_chunks_under_way",
-            "Chunks of jobs that this process works on.",
-            registry=registry,
-            multiprocess_mode=LIVE_SUM,
-        )
+        self._begin_at_zero(tiers, row_statuses)
 
     def _begin_at_zero(self, tiers: Sequence[str], row_statuses: Sequence[str]) -> None:
         for tier in tiers:

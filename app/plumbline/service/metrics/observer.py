@@ -127,11 +127,11 @@ class Metrics(Observer):
     @contextmanager
     def request(self, note: RequestRecord) -> Iterator[None]:
         started = time.perf_counter()
-        self._measured.requests_under_way.inc()
+        self._measured.requests_in_flight.inc()
         try:
             yield
         finally:
-            self._measured.requests_under_way.dec()
+            self._measured.requests_in_flight.dec()
             self._measured.requests.labels(note.route, note.method, f"{note.status // 100}xx").inc()
             self._measured.request_seconds.labels(note.route, note.method).observe(time.perf_counter() - started)
 
@@ -177,17 +177,17 @@ class Metrics(Observer):
 
     def chunk_started(self) -> None:
         self._measured.chunks_begun.inc()
-        self._measured.chunks_under_way.inc()
+        self._measured.chunks_in_progress.inc()
 
     def chunk_ended(self) -> None:
-        self._measured.chunks_under_way.dec()
+        self._measured.chunks_in_progress.dec()
 
     def rows_kept(self, statuses: Sequence[str]) -> None:
         for status in statuses:
             self._measured.job_rows.labels(status).inc()
 
     def row_quarantined(self) -> None:
-        self._measured.rows_put_aside.inc()
+        self._measured.rows_quarantined.inc()
 
 
 class _Page(Collector):
