@@ -217,7 +217,7 @@ def test_what_is_anothers_is_never_touched(kind: str) -> None:
         before = (dict(server.indexes), dict(server.pipelines[it.name]))
         asked = len(it.service.asked)
 
-        assert f"the {kind} {it.name} is there and not the lab's; set another index_prefix" in failure(it)
+        assert f"the {kind} {it.name} exists and is not the lab's; set another index_prefix" in failure(it)
         assert before[0] == server.indexes
         assert not [each for each in it.service.asked[asked:] if each.method == "DELETE"]
 

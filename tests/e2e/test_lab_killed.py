@@ -105,6 +105,6 @@ def test_ctrl_c_ends_it_in_a_line_and_leaves_nothing_running(tmp_path: Path) -> 
         rest = said.read()
 
     assert process.wait() == 130
-    assert rest == "plumbline: stopped; what is done is kept, and the same command goes on with the rest\n"
+    assert rest == "plumbline: stopped; finished systems are kept. Run the same command to resume.\n"
     assert len(begotten) == 1
     assert not any(map(is_running, begotten))

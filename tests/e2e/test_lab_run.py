@@ -157,7 +157,7 @@ def test_a_nap_is_in_the_table_and_who_fails_stops_nobody(tmp_path: Path, capsys
     assert results.failures == {
         "tiny.whole.dead": "its process was ended by SIGKILL; was the memory full? (see logs/tiny.whole.dead.log)",
         "tiny.whole.broken": "RuntimeError: the index is upside down",
-        "tiny.whole.absent": "object: there is no module 'no_such_module'; expected a module beside the experiment "
+        "tiny.whole.absent": "object: there is no module 'no_such_module'; expected a module next to the experiment "
         "file, or an installed one",
         "tiny.whole.half": "there is no tiny.whole.dead to blend",
     }

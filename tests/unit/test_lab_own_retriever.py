@@ -38,7 +38,7 @@ def test_it_is_called_with_its_options() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "said"),
     [
-        ("gone:Good", {}, "object: there is no module 'gone'; expected a module beside the experiment file"),
+        ("gone:Good", {}, "object: there is no module 'gone'; expected a module next to the experiment file"),
         ("needs_more:Good", {}, "object: there is no module 'no_such_package'"),
         ("own_module:Better", {}, "object: module 'own_module' has no 'Better'"),
         ("own_module:Good", {"sice": 3}, "options: Good does not take these options: "),

@@ -26,24 +26,24 @@ _INTERRUPTED = 130
 
 def add_command(commands: "Commands") -> None:
     """Add `lab` to the parser."""
-    lab = commands.add_parser("lab", help="retrievers built, timed and compared, as an experiment file says")
+    lab = commands.add_parser("lab", help="build, time and compare retrievers as an experiment file says")
     actions = lab.add_subparsers(required=True, metavar="ACTION")
-    run = actions.add_parser("run", help="run an experiment, or what is left of it; prints the table")
+    run = actions.add_parser("run", help="run or resume an experiment and print the table")
     _add_file(run)
     run.add_argument(
-        "--out", type=Path, metavar="DIR", help="results (default: the experiment's name, beside its file)"
+        "--out", type=Path, metavar="DIR", help="results folder (default: the experiment's name, next to its file)"
     )
-    run.add_argument("--fresh", action="store_true", help="measure again what is there already")
+    run.add_argument("--fresh", action="store_true", help="discard earlier results and measure again")
     run.add_argument(
         "--only", action="append", default=[], metavar="NAME", help="repeatable: a system, retriever, blend or corpus"
     )
-    run.add_argument("--quiet", action="store_true", help="no progress on standard error")
+    run.add_argument("--quiet", action="store_true", help="hide progress on standard error")
     _add_language(run)
     run.set_defaults(run=_run)
-    check = actions.add_parser("check", help="say what an experiment would run, and run nothing")
+    check = actions.add_parser("check", help="list the systems of an experiment without running them")
     _add_file(check)
     check.set_defaults(run=_check)
-    table = actions.add_parser("table", help="the table of results that are there")
+    table = actions.add_parser("table", help="print the table of existing results")
     table.add_argument("folder", type=Path, metavar="DIR")
     table.add_argument("--format", choices=(*sorted(TABLE_WRITERS), "html"), default="markdown")
     _add_language(table)
@@ -53,12 +53,14 @@ def add_command(commands: "Commands") -> None:
 def _add_file(action: argparse.ArgumentParser) -> None:
     action.add_argument("experiment", type=Path, metavar="EXPERIMENT.toml")
     action.add_argument(
-        "--data", type=Path, metavar="DIR", help="paths in the file are relative to this (default: its own folder)"
+        "--data", type=Path, metavar="DIR", help="folder to which paths in the file are relative (default: the file's)"
     )
 
 
 def _add_language(action: argparse.ArgumentParser) -> None:
-    action.add_argument("--language", choices=LANGUAGES, default="en", help="of the HTML page (default: %(default)s)")
+    action.add_argument(
+        "--language", choices=LANGUAGES, default="en", help="language of the HTML page (default: %(default)s)"
+    )
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -74,7 +76,7 @@ def _run(options: argparse.Namespace) -> int:
             progress=progress,
         )
     except KeyboardInterrupt:
-        sys.stderr.write("plumbline: stopped; what is done is kept, and the same command goes on with the rest\n")
+        sys.stderr.write("plumbline: stopped; finished systems are kept. Run the same command to resume.\n")
         return _INTERRUPTED
     finally:
         progress.close()

@@ -143,7 +143,7 @@ class Pool:
     Args:
         doc_ids: the columns, in the order in which they come where their scores are equal.
         ranks: shape (runs, documents), 1 is the best, 0 is not retrieved.
-        scores: same shape, normalised; 0 where there is none.
+        scores: same shape, normalised; 0 where a run has none.
         has_score: same shape; a document that a run did not retrieve has one only if it was filled in.
     """
 

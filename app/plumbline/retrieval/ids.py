@@ -30,7 +30,7 @@ def build_id_rule(name: str, *, pattern: str | None = None) -> IdRule:
     - `regex`: the one group of `pattern`, found anywhere in the id, in RE2's syntax (linear time, no backreferences or
       lookaround). A group that is empty or takes no part keeps the id as it is.
 
-    Nothing is counted: whoever applies a rule compares what went in with what came out.
+    It counts nothing: compare input and output to see which ids changed.
 
     Raises:
         InvalidInput: an unknown name, a pattern without `regex` or the reverse, a pattern that RE2 refuses, with other

@@ -147,7 +147,7 @@ def parse_ranking(text: str, *, candidates: Sequence[str] | None = None) -> Pars
     `<think>` blocks go first, an unclosed one to the end of the text. Then the first form that names a candidate:
 
     - `json`: a list of ids, of objects with an id, or of pairs; an object that holds such a list, maps ranks to ids or
-      ids to scores; in a code fence or not. The order is that of the list, whatever scores stand beside the ids.
+      ids to scores; in a code fence or not. The order is that of the list, whatever scores come with the ids.
     - `chain`: `[3] > [1]`, `doc_5 > doc_1`, `[doc_5], [doc_1]`, with ASCII or full-width signs.
     - `lines`: numbered or bulleted lines, of which the rank is stripped; else lines or comma-separated pieces that
       hold nothing but an id.

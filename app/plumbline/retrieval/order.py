@@ -57,7 +57,7 @@ def order(
         grades: the query's judgments, ids already normalised.
         conventions: ties, duplicates, dedupe, score precision, and what leaves the ranking.
         normalise_id: applied to every retrieved id before it is compared.
-        depth: ranks beyond it matter to nobody, so a list is not read further; None for all.
+        depth: no measure looks at ranks beyond it, so a list is read no further; None for all.
 
     Raises:
         InvalidInput: a score that is not a finite number, or a duplicate where none may be.

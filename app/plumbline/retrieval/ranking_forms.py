@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-# Scripts written without spaces: an id may stand right beside their letters.
+# Scripts written without spaces: an id may stand right next to their letters.
 _UNSPACED: Final = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\u0e00-\u0eff\uff00-\uffef"
 _WORD: Final = rf"(?:[^\W{_UNSPACED}]|-)"
 _ATOM: Final = re.compile(rf"{_WORD}++|\S")
@@ -153,7 +153,7 @@ def chained(text: str) -> Iterator[list[str]]:
         if len(words) == 1 or _BRACKETED.fullmatch(part.strip()):
             chain.append(part.strip())
             continue
-        # prose ends one chain and may begin another
+        # prose ends one chain and may start another
         if index > 0:
             chain.append(words[0])
             yield chain

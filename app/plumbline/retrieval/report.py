@@ -66,7 +66,7 @@ def report_runs(
     """Evaluate each run, in order.
 
     Raises:
-        InvalidInput: two runs of one name, or what `evaluate` refuses; the place begins with the run's name.
+        InvalidInput: two runs of one name, or what `evaluate` refuses; the place starts with the run's name.
     """
     names = [run.name for run in runs]
     if len(set(names)) < len(names):

@@ -140,7 +140,7 @@ def _decode_numbers(numbers: TextColumn) -> npt.NDArray[np.float64]:
         decoded = msgspec.json.decode(b"[" + padded.tobytes()[:-1] + b"]", type=list[float])
     except msgspec.DecodeError as error:
         raise IrregularRun from error
-    if len(decoded) != len(numbers):  # somebody's comma
+    if len(decoded) != len(numbers):  # a comma inside a number
         raise IrregularRun
     return np.array(decoded, dtype=np.float64)
 
@@ -218,7 +218,7 @@ _MIN_ROWS_PER_STRETCH: Final = 16
 _FREE_STRETCHES: Final = 1_000
 # Below, a dictionary is smaller and quicker.
 _MIN_COLUMN: Final = 32
-# Ids are read eight bytes at a time, all rows at once; nobody's are longer than a web address.
+# Ids are read eight bytes at a time, all rows at once; no real id is longer than a URL.
 _MAX_ID_BYTES: Final = 1_024
 _HALF: Final = np.uint64(32)
 

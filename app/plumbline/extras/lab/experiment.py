@@ -26,15 +26,15 @@ class _FileTable(BaseModel):
 class ExperimentTable(_FileTable):
     """`[experiment]`: measures of every system, and the comparison of systems."""
 
-    name: Name = Field("experiment", description="The results' folder has this name when none is given")
+    name: Name = Field("experiment", description="Name of the experiment, and of the results folder by default")
     measures: tuple[str, ...] = Field(
-        ("ndcg@10", "map", "precision@20", "recall@100"), min_length=1, description="As of `plumbline evaluate`"
+        ("ndcg@10", "map", "precision@20", "recall@100"), min_length=1, description="As in `plumbline evaluate`"
     )
     depth: int = Field(1_000, ge=1, le=_DEEPEST, description="Documents kept for each query")
-    preset: str = Field("trec_eval", description="Conventions of the measures, as of `plumbline evaluate`")
-    seed: int = Field(0, ge=0, le=2**32 - 1, description="Of intervals, tests and folds")
-    baseline: Name | None = Field(None, description="A retriever or a blend; the first retriever when not given")
-    test: Literal["randomization", "t"] = Field("randomization", description="As of `plumbline compare`")
+    preset: str = Field("trec_eval", description="Conventions of the measures, as in `plumbline evaluate`")
+    seed: int = Field(0, ge=0, le=2**32 - 1, description="Random seed of intervals, tests and folds")
+    baseline: Name | None = Field(None, description="A retriever or a blend; default: the first retriever")
+    test: Literal["randomization", "t"] = Field("randomization", description="As in `plumbline compare`")
     correction: Literal["holm", "bonferroni", "bh", "none"] = Field(
         "holm", description="Over the comparisons of a corpus by a measure"
     )
@@ -44,14 +44,14 @@ class Blend(_FileTable):
     """`[blends.NAME]`: several retrievers' runs of one corpus and chunking, fused."""
 
     parts: tuple[Name, ...] = Field(min_length=2, max_length=10, description="Retrievers, by name")
-    method: str = Field("rrf", description="As of `plumbline fuse`")
-    norm: str | None = Field(None, description="min-max where scores are read and nothing else is said")
-    weights: dict[Name, float] | None = Field(None, description="One for each part; 1 each when not given")
+    method: str = Field("rrf", description="As in `plumbline fuse`")
+    norm: str | None = Field(None, description="Normalisation; default: min-max for methods that read scores")
+    weights: dict[Name, float] | None = Field(None, description="One for each part; default: 1 each")
     params: dict[str, float] = Field({}, description="Such as k of rrf")
-    missing: Literal["zero", "min"] = Field("zero", description="What a part gives to a document it did not find")
-    tune: str | None = Field(None, description="Measure by which weights are chosen, held out by folds of queries")
-    folds: int = Field(5, ge=2, description="Parts into which queries are dealt; each is scored by the others' weights")
-    step: float = Field(0.1, gt=0, le=1, description="Of the grid of weights")
+    missing: Literal["zero", "min"] = Field("zero", description="Score of a document that a part did not find")
+    tune: str | None = Field(None, description="Measure for which weights are tuned, cross-validated over queries")
+    folds: int = Field(5, ge=2, description="Folds of the cross-validation")
+    step: float = Field(0.1, gt=0, le=1, description="Step of the grid of weights")
 
     def recipe(self) -> dict[str, Any]:
         """Return the arguments of `plumbline.retrieval.fuse.fuse` besides runs, depth and name."""
@@ -66,13 +66,13 @@ class Answers(_FileTable):
     url: str = Field(pattern=r"^https?://", description="Takes POST {question, contexts}, gives {answer}")
     k: int = Field(5, ge=1, le=_MOST_CONTEXTS, description="Contexts of a question: the best chunk of k documents")
     service: str = Field(
-        _SERVICE, pattern=r"^https?://", description="Of the service that scores; its key is in the environment"
+        _SERVICE, pattern=r"^https?://", description="URL of the scoring service; its key is in the environment"
     )
     systems: tuple[str, ...] = Field((), description="Retrievers, blends or whole systems; all when empty")
     timeout_seconds: float = Field(60.0, gt=0, le=3_600)
-    in_flight: int = Field(4, ge=1, le=64, description="Questions at the endpoint at one time")
+    in_flight: int = Field(4, ge=1, le=64, description="Maximum concurrent requests to the endpoint")
     key_variable: str | None = Field(None, description="Environment variable with the endpoint's bearer token")
-    tiers: tuple[Literal["llm", "embedding", "lexical"], ...] = Field((), description="The service's own when empty")
+    tiers: tuple[Literal["llm", "embedding", "lexical"], ...] = Field((), description="Tiers; default: the service's")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ class Built:
     """Facts and costs of one index.
 
     `build_seconds`: wall time of `build`, models loaded before. `documents_per_second`: documents over build_seconds.
-    `load_seconds`: wall time until the retriever could begin (imports, weights).
+    `load_seconds`: wall time before `build` (imports, weights).
     `peak_bytes`: largest resident set of the process that did nothing else; `resident_bytes` of it before `build`.
     """
 

@@ -79,7 +79,7 @@ class OwnRetriever(BaseModel):
         try:
             made = getattr(import_module(module_name), attribute)(**self.options)
         except ModuleNotFoundError as error:
-            wanted = "expected a module beside the experiment file, or an installed one"
+            wanted = "expected a module next to the experiment file, or an installed one"
             raise InvalidInput(f"there is no module {error.name!r}; {wanted}", place="object") from error
         except AttributeError as error:
             raise InvalidInput(f"module {module_name!r} has no {attribute!r}", place="object") from error

@@ -73,7 +73,7 @@ class MeasuredText:
         first, after = self._places(start, end)
         pieces = Pieces(self._begins[first:after], self._ends[first:after], self._lengths[first:after])
         if first < after:
-            # The stretch may begin or end inside of a word.
+            # The stretch may start or end inside a word.
             pieces.starts[0] = max(start, pieces.starts[0])
             pieces.ends[-1] = min(end, pieces.ends[-1])
         if self._tokens is None or max(pieces.lengths, default=0) <= size:
@@ -99,7 +99,7 @@ def _cut_word(start: int, end: int, tokens: Sequence[tuple[int, int]], size: int
     """Cut into pieces of at most `size` tokens; more only if one character has more."""
     pieces, begin, count = Pieces(), start, 0
     for _, token_start in tokens[bisect_left(tokens, (start, 0)) : bisect_left(tokens, (end, 0))]:
-        # A character may be several tokens, which all begin with it.
+        # A character may be several tokens with the same start.
         if count >= size and token_start > begin:
             pieces.add(begin, token_start, count)
             begin, count = token_start, 0

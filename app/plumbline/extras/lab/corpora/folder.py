@@ -86,10 +86,10 @@ class FolderCorpus(AskedCorpus):
         default=(".txt", ".md", ".markdown"), min_length=1, description="Which files are documents."
     )
     front_matter: bool = Field(
-        default=True, description="Whether Markdown's YAML between lines of --- is taken off the text."
+        default=True, description="Split YAML front matter between lines of --- off Markdown texts."
     )
     front_matter_fields: tuple[str, ...] = Field(
-        default=(_TITLE,), description="What of it is a field. The title is else the heading that the text begins with."
+        default=(_TITLE,), description="Keys that become fields. The title defaults to the text's first heading."
     )
 
     def read(self, name: str, base: Path) -> Corpus:

@@ -86,7 +86,7 @@ class CorpusSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     unjudged: Literal["keep", "leave_out"] = Field(
-        default="keep", description="Queries that nobody judged: asked and written to the runs, or left out."
+        default="keep", description="Queries without judgments: searched and written to the runs, or left out."
     )
     unasked: Literal["refuse", "leave_out"] = Field(
         default="refuse", description="Judged queries that are not among the queries: an error, or left out."
@@ -127,7 +127,9 @@ class CorpusSettings(BaseModel):
             found = (
                 f"{len(unasked)} of {len(qrels)} judged queries are not among the queries, first {quoted(unasked[0])}"
             )
-            raise InvalidInput(f'{found}; are the ids the same? unasked = "leave_out" goes on without them', place=name)
+            raise InvalidInput(
+                f'{found}; are the ids the same? unasked = "leave_out" continues without them', place=name
+            )
         return {query_id: grades for query_id, grades in qrels.items() if query_id in ids}
 
 

@@ -196,7 +196,7 @@ class BeirCorpus(CorpusSettings):
     )
     unjudged: Literal["keep", "leave_out"] = Field(
         default="leave_out",
-        description="Queries that the split does not judge; queries.jsonl holds those of all splits.",
+        description="Queries without judgments in the split; queries.jsonl holds the queries of all splits.",
     )
 
     def read(self, name: str, base: Path) -> Corpus:

@@ -166,7 +166,7 @@ def _closed_starts(tokens: list[_Token]) -> set[int]:
 
 _TOPIC: Final = "top"
 _NUMBER: Final = "num"
-# Fields that begin where one without an end tag stands before them; `field_tags` adds to them.
+# Their start tags end a field without an end tag; `field_tags` adds to them.
 _DOCUMENT_FIELDS: Final = {"title", "headline", "author", "byline", "bib", "date", "dateline", "text"}
 _TOPIC_FIELDS: Final = frozenset({_NUMBER, "dom", "title", "desc", "smry", "narr", "con", "fac", "def"})
 # What the topics of TREC 1 to 8 have in front of each field.

@@ -164,7 +164,7 @@ class ServerIndex:
         """Send one search request.
 
         Raises:
-            InvalidInput: the server refused or is gone, or k is more than it gives at one time.
+            InvalidInput: the server refused or is gone, or k is beyond its result window.
         """
         if not 1 <= k <= MOST_HITS:
             raise InvalidInput(f"k: expected 1 to {MOST_HITS}, the window of a server's results, got {k}")
@@ -191,7 +191,7 @@ class ServerIndex:
         path = f"/_ingest/pipeline/{self._name}"
         there = self._server.ask("GET", path, is_optional=True).get(self._name)
         if there is not None and there.get("description") != MARKER:
-            raise InvalidInput(f"the pipeline {self._name} is there and not the lab's; set another index_prefix")
+            raise InvalidInput(f"the pipeline {self._name} exists and is not the lab's; set another index_prefix")
         self._server.ask("PUT", path, {"description": MARKER, "processors": list(plan.processors)})
         self._made.append(path)
         return self._name
@@ -202,7 +202,7 @@ class ServerIndex:
         if there:
             meta = there.get(self._name, {}).get("mappings", {}).get("_meta") or {}
             if meta.get("made_by") != MARKER:
-                raise InvalidInput(f"the index {self._name} is there and not the lab's; set another index_prefix")
+                raise InvalidInput(f"the index {self._name} exists and is not the lab's; set another index_prefix")
             self._server.ask("DELETE", path)
         self._server.ask("PUT", path, _index_body(plan))
         self._made.insert(0, path)

@@ -95,7 +95,7 @@ class Server:
         Args:
             body: sent as JSON, unless it is None.
             lines: sent in its place, as NDJSON.
-            text: what of the user's is in the body, which no message repeats; None: most of it.
+            text: the user's text in the body, which no message repeats; None: most of the body.
 
         Raises:
             InvalidInput: the server refused, answered something else, or is gone.

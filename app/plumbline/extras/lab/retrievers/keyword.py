@@ -31,7 +31,7 @@ K1: Final = 1.2
 B: Final = 0.75
 # A boost beyond it says that the other fields do not count, which is said by leaving them out.
 _LARGEST_BOOST = 1000.0
-# How far a begun word is completed in Elasticsearch by default, too.
+# Elasticsearch's default, too.
 _EXPANSIONS = 50
 
 Boost = Annotated[float, Field(gt=0, le=_LARGEST_BOOST)]
@@ -47,7 +47,7 @@ class KeywordSettings(BaseModel):
         default="plain",
         description=(
             "plain: all fields as one; best_fields: the field that matches best; cross_fields: for each term the "
-            "field that matches best, added up; phrase_prefix: the query as a phrase whose last word is begun."
+            "field that matches best, added up; phrase_prefix: the query as a phrase whose last word is a prefix."
         ),
     )
     fields: Mapping[str, Boost] = Field(
@@ -60,7 +60,7 @@ class KeywordSettings(BaseModel):
             "phrase_prefix none; none: words as they are written. Han is cut into characters and pairs in any case."
         ),
     )
-    operator: Operator = Field(default="or", description="Whether one term must be found, or each.")
+    operator: Operator = Field(default="or", description="or: any term matches; and: every term must.")
     tie_breaker: float = Field(
         default=0.0, ge=0, le=1, description="What the fields that are not the best one count for: 0 nothing, 1 all."
     )
@@ -107,7 +107,7 @@ class KeywordRetriever:
     def __init__(self, settings: KeywordSettings) -> None:
         self._settings = settings
         is_phrase = settings.query == "phrase_prefix"
-        # A word that is begun seldom begins its own stem, and a phrase without its small words is another one.
+        # A prefix is seldom a prefix of its stem, and a phrase without its stop words is another phrase.
         self._language: Language = "none" if is_phrase and settings.language == "auto" else settings.language
         self._terms = build_tokenizer(self._language)
         self._ids: list[str] = []
@@ -159,7 +159,7 @@ class KeywordRetriever:
 
     def _stated(self, boosts: Mapping[str, float], segments: int) -> dict[str, str | int | float]:
         settings = self._settings
-        said: dict[str, str | int | float] = {
+        stated: dict[str, str | int | float] = {
             "k1": settings.k1,
             "b": settings.b,
             "idf": "ln(1 + (N - n + 0.5) / (n + 0.5))",
@@ -169,8 +169,8 @@ class KeywordRetriever:
             "language": self._language,
             "segments": segments,
         }
-        told = settings.model_dump(include={name for name, kinds in _ONLY_FOR.items() if settings.query in kinds})
-        return said | told
+        options = settings.model_dump(include={name for name, kinds in _ONLY_FOR.items() if settings.query in kinds})
+        return stated | options
 
 
 def _boosts(fields: Mapping[str, float], chunks: Sequence[Chunk]) -> Mapping[str, float]:

@@ -162,7 +162,7 @@ class IndexQueries:
         """Sum each term's best field; a term's idf is that of the field where most chunks have it.
 
         Without that a word that titles seldom hold would count most there. A field's BM25 is its idf times what the
-        chunk gives to it, so that a boost puts the shared idf in the place of its own.
+        chunk gives to it, so that a boost replaces its idf by the shared one.
         """
         clauses = []
         for term, times in Counter(terms).items():
@@ -178,11 +178,11 @@ class IndexQueries:
 
     def _phrase_prefix(self, name: str, terms: Sequence[str]) -> Query | None:
         """Match the terms as a phrase in one field, completing the last one; score the best completion."""
-        *words, begun = terms
+        *words, prefix = terms
         before = self._phrase(name, words) if words else None
         if before and not self._searcher.search(before, 1).hits:
             return None
-        endings = self._searcher.terms_with_prefix(name, begun, before, self._asked.max_expansions)
+        endings = self._searcher.terms_with_prefix(name, prefix, before, self._asked.max_expansions)
         found = self._best([self._phrase(name, [*words, ending]) for ending, _ in endings])
         return self._query.boost_query(found, self._boosts[name]) if found else None
 
