@@ -48,11 +48,7 @@ def build_id_rule(name: str, *, pattern: str | None = None) -> IdRule:
 
 
 def select_id_rule(conventions: Conventions) -> IdRule | None:
-    """Return the rule that the conventions name; None for `none`.
-
-    Raises:
-        InvalidInput: as `build_id_rule`.
-    """
+    """Return the rule that the conventions name; None for `none`."""
     if conventions.id_rule == "none":
         return None
     return build_id_rule(conventions.id_rule, pattern=conventions.id_pattern)

@@ -90,11 +90,7 @@ def parse_measure(text: str) -> Measure:
 
 
 def parse_measures(texts: Iterable[str]) -> tuple[Measure, ...]:
-    """Parse measures in their order, each once; `recall@1,3,5` stands for three.
-
-    Raises:
-        InvalidInput: as `parse_measure`.
-    """
+    """Parse measures in their order, each once; `recall@1,3,5` stands for three."""
     return tuple(dict.fromkeys(parse_measure(single) for text in texts for single in _singles(text)))
 
 

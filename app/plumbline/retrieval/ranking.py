@@ -138,21 +138,19 @@ def normalised(qrels: Qrels, normalise_id: IdNormaliser | None) -> Qrels:
             raise _bad_grade(query_id, grades)
     if normalise_id is None:
         return qrels
-    return {query_id: _merged(grades, normalise_id) for query_id, grades in qrels.items()}
+    merged: dict[str, dict[str, int]] = {}
+    for query_id, grades in qrels.items():
+        own = merged[query_id] = {}
+        for document, grade in grades.items():
+            name = normalise_id(document)
+            own[name] = max(grade, own.get(name, grade))
+    return merged
 
 
 def _bad_grade(query_id: str, grades: Mapping[str, int]) -> InvalidInput:
     document, grade = next(row for row in grades.items() if type(row[1]) is not int or abs(row[1]) > _MAX_GRADE)
     place = f"{quoted(query_id)[1:-1]}/{quoted(document)[1:-1]}"
     return InvalidInput(f"found the grade {quoted(repr(grade))}, wanted a whole number up to {_MAX_GRADE}", place=place)
-
-
-def _merged(grades: Mapping[str, int], normalise_id: IdNormaliser) -> dict[str, int]:
-    merged: dict[str, int] = {}
-    for document, grade in grades.items():
-        name = normalise_id(document)
-        merged[name] = max(grade, merged.get(name, grade))
-    return merged
 
 
 def _flattened(query_ids: tuple[str, ...], orders: list[Order], qrels: Qrels) -> Rankings:

@@ -54,7 +54,16 @@ def blend_runs(blend: Blend, runs: Sequence[Run], *, name: str, depth: int, judg
     warnings = fuse(runs, depth=depth, name=name, **everywhere).warnings
     weights = {query: held_out.get(query, tuning.weights) for run in runs for query in run.results}
     run, milliseconds = _by_query(blend, runs, name=name, depth=depth, weights=weights)
-    return Blended(run, milliseconds, _tuned(blend, tuning, blend.tune), warnings)
+    tuned = Tuned(
+        measure=str(parse_measures([blend.tune])[0]),
+        folds=len(tuning.fold_weights),
+        weights=dict(zip(blend.parts, tuning.weights, strict=True)),
+        fold_weights=tuple(dict(zip(blend.parts, each, strict=True)) for each in tuning.fold_weights),
+        in_sample_score=tuning.in_sample_score,
+        held_out_score=tuning.held_out_score,
+        equal_score=tuning.equal_score,
+    )
+    return Blended(run, milliseconds, tuned, warnings)
 
 
 def _by_query(
@@ -96,16 +105,4 @@ def _tuning(blend: Blend, runs: Sequence[Run], *, depth: int, judged: Judged, me
         folds=blend.folds,
         step=blend.step,
         seed=judged.seed,
-    )
-
-
-def _tuned(blend: Blend, tuning: Tuning, measure: str) -> Tuned:
-    return Tuned(
-        measure=str(parse_measures([measure])[0]),
-        folds=len(tuning.fold_weights),
-        weights=dict(zip(blend.parts, tuning.weights, strict=True)),
-        fold_weights=tuple(dict(zip(blend.parts, each, strict=True)) for each in tuning.fold_weights),
-        in_sample_score=tuning.in_sample_score,
-        held_out_score=tuning.held_out_score,
-        equal_score=tuning.equal_score,
     )

@@ -48,12 +48,20 @@ def evaluate_experiment(
         planned = [each for each in done if each.corpus == corpus]
         if not planned:
             continue
-        reports = _reports(experiment, folder, corpus, planned)
+        reports = report_runs(
+            load_qrels(folder.qrels(corpus)),
+            [load_run(folder.run(each.name), name=each.name) for each in planned],
+            measures=parse_measures(experiment.table.measures),
+            conventions=build_conventions(experiment.table.preset),
+            resampling=Resampling(_RESAMPLES, seed=experiment.table.seed),
+        )
         compared, trouble = _compared(experiment, corpus, planned, reports)
         comparisons += compared
         for each, report in zip(planned, reports, strict=True):
             system = _system(folder, each, done[each], report)
-            warnings = (*_of_the_machine(done[each], machine), *system.warnings, *trouble)
+            warnings = (*system.warnings, *trouble)
+            if not is_same(done[each].machine, machine):
+                warnings = ("timed on another machine than the results name; use --fresh to measure again", *warnings)
             systems.append(replace(system, warnings=warnings, answers=answers.get(each.name)))
     return ExperimentResults(
         name=experiment.name,
@@ -65,18 +73,6 @@ def evaluate_experiment(
         machine=machine,
         corpora=corpora,
         failures=failures,
-    )
-
-
-def _reports(
-    experiment: Experiment, folder: ResultsFolder, corpus: str, planned: Sequence[Planned]
-) -> tuple[RunReport, ...]:
-    return report_runs(
-        load_qrels(folder.qrels(corpus)),
-        [load_run(folder.run(each.name), name=each.name) for each in planned],
-        measures=parse_measures(experiment.table.measures),
-        conventions=build_conventions(experiment.table.preset),
-        resampling=Resampling(_RESAMPLES, seed=experiment.table.seed),
     )
 
 
@@ -129,9 +125,3 @@ def _system(folder: ResultsFolder, planned: Planned, outcome: Outcome, report: R
         answers=None,
         warnings=(*outcome.warnings, *report.evaluation.warnings),
     )
-
-
-def _of_the_machine(outcome: Outcome, machine: Mapping[str, str]) -> tuple[str, ...]:
-    if is_same(outcome.machine, machine):
-        return ()
-    return ("timed on another machine than the one that the results name; --fresh measures again",)

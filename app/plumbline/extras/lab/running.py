@@ -5,8 +5,8 @@ Digests of a step's inputs are stored with it: results of other settings are ref
 """
 
 import shutil
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from plumbline.extras.lab.answers import answer_figures
@@ -174,7 +174,7 @@ class _Run:
         )
         shutil.rmtree(self._folder.work / name, ignore_errors=True)
         if not isinstance(said, SystemMeasured):
-            return getattr(said, "detail", "it did something else")
+            return getattr(said, "detail", "unexpected message")
         self._keep(planned, Outcome(self._made_of(planned), "", built=said.built, warnings=said.warnings))
         return None
 
@@ -198,19 +198,14 @@ class _Run:
         except InvalidInput as error:
             return str(error)
         write_run(self._folder.run(planned.name), found.run)
-        write_json(self._folder.latency(planned.name), self._added_up(planned, found.milliseconds))
+        # The parts are asked one after the other
+        parts = [self._folder.milliseconds(part) for part in planned.part_names]
+        milliseconds = {q: sum(part[q] for part in parts) + found.milliseconds.get(q, 0.0) for q in parts[0]}
+        write_json(self._folder.latency(planned.name), milliseconds)
         self._keep(planned, Outcome(self._made_of(planned), "", tuned=found.tuned, warnings=found.warnings))
         return None
 
-    def _added_up(self, planned: Planned, fusion: Mapping[str, float]) -> dict[str, float]:
-        """Sum the milliseconds of a blend's parts, asked one after the other, and its fusion."""
-        parts = [self._folder.milliseconds(part) for part in planned.part_names]
-        return {query: sum(part[query] for part in parts) + fusion.get(query, 0.0) for query in parts[0]}
-
     def _keep(self, planned: Planned, outcome: Outcome) -> None:
-        run_digest = sha256_of(self._folder.run(planned.name))
-        kept = Outcome(
-            outcome.made_of, run_digest, outcome.built, outcome.tuned, outcome.warnings, machine=self._machine
-        )
+        kept = replace(outcome, run_digest=sha256_of(self._folder.run(planned.name)), machine=self._machine)
         write_json(self._folder.step(planned.name), kept)
         self._done[planned] = kept

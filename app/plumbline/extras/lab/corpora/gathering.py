@@ -101,14 +101,16 @@ class CorpusSettings(BaseModel):
             InvalidInput: there is no document or no query, an id is empty or stands twice, a query has no text, a
                 judged query is not asked (`unasked`), or judgments and corpus have no query or no document in common.
         """
-        kept = list(_unique_documents(documents))
+        seen: dict[str, str] = {}
+        kept = [Document(_new_id(each.id, "document", place, seen), each.fields) for place, each in documents]
         ids = {document.id for document in kept}
         if not kept:
             raise InvalidInput("there is no document", place=name)
         asked = list(_unique_queries(queries))
         if not asked:
             raise InvalidInput("there is no query", place=name)
-        judged = self._keep_asked(name, asked, _rename_ids(qrels))
+        renamed = {run_id(q): {run_id(doc): grade for doc, grade in grades.items()} for q, grades in qrels.items()}
+        judged = self._keep_asked(name, asked, renamed)
         judged_documents = {document_id for grades in judged.values() for document_id in grades}
         if not judged_documents & ids:
             example = f"judged is {quoted(min(judged_documents))}, the corpus has {quoted(kept[0].id)}"
@@ -136,16 +138,6 @@ class CorpusSettings(BaseModel):
 def run_id(own_id: str) -> str:
     """Escape an id for a run file: white space, control characters and a leading `#` become `%20` and so on."""
     return _UNFIT.sub(lambda match: f"%{ord(match[0]):02X}", own_id)
-
-
-def _rename_ids(qrels: Qrels) -> Qrels:
-    return {run_id(query): {run_id(doc): grade for doc, grade in grades.items()} for query, grades in qrels.items()}
-
-
-def _unique_documents(documents: Iterable[PlacedDocument]) -> Iterator[Document]:
-    seen: dict[str, str] = {}
-    for place, document in documents:
-        yield Document(_new_id(document.id, "document", place, seen), document.fields)
 
 
 def _unique_queries(queries: Iterable[PlacedQuery]) -> Iterator[Query]:

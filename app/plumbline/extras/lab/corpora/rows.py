@@ -20,7 +20,7 @@ from plumbline.extras.lab.run_files import load_qrels
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.data_file import parse_row_format
 from plumbline.rows.records.reading import open_rows
-from plumbline.rows.records.record import BadRow, RawRow, checked_text, shown
+from plumbline.rows.records.record import BadRow, checked_text, shown
 
 _TEXT: Final = "text"
 _EXPECTED_ID: Final = "text that is not empty, or a whole number"
@@ -40,21 +40,13 @@ class Columns:
 
 
 def read_documents(files: Sequence[Path], columns: Columns, form: str | None) -> Iterator[PlacedDocument]:
-    """Yield a document for each row.
-
-    Raises:
-        InvalidInput: as `read_texts`.
-    """
+    """Yield a document for each row."""
     for place, own_id, fields in read_texts(files, columns, form):
         yield place, Document(own_id, fields)
 
 
 def read_queries(files: Sequence[Path], id_column: str, text_column: str, form: str | None) -> Iterator[PlacedQuery]:
-    """Yield a query for each row.
-
-    Raises:
-        InvalidInput: as `read_texts`.
-    """
+    """Yield a query for each row."""
     for place, own_id, fields in read_texts(files, Columns(id_column, {_TEXT: text_column}), form):
         yield place, Query(own_id, fields[_TEXT])
 
@@ -73,7 +65,8 @@ def read_texts(files: Sequence[Path], columns: Columns, form: str | None) -> Ite
             is_empty = False
             missing -= {column for column in missing if _find_value(row, column)[0]}
             try:
-                yield place, _read_id(row, columns.id), _read_fields(row, columns.fields)
+                fields = {field: _read_text(row, column) for field, column in columns.fields.items()}
+                yield place, _read_id(row, columns.id), fields
             except BadRow as bad:
                 raise InvalidInput(f"{bad.found}; expected {bad.expected}", place=place) from None
         if missing and not is_empty:
@@ -82,20 +75,17 @@ def read_texts(files: Sequence[Path], columns: Columns, form: str | None) -> Ite
 
 def _read_rows(path: Path, needed: set[str], form: str | None) -> Iterator[tuple[str, Mapping[str, object]]]:
     with closing(open_rows(path, parse_row_format(path, form))) as source:
-        absent = [] if source.columns is None else [each for each in needed if _is_absent(each, source.columns)]
-        if absent and source.columns is not None:
+        there = source.columns
+        absent = [] if there is None else [each for each in needed if not {each, each.partition(".")[0]} & {*there}]
+        if absent and there is not None:
             named = ", ".join(map(shown, sorted(absent)))
-            detail = f"there is no column {named}; there are {', '.join(map(shown, source.columns))}"
+            detail = f"there is no column {named}; there are {', '.join(map(shown, there))}"
             raise InvalidInput(detail, place=path.name)
         for raw in source:
-            place = _format_place(path.name, raw)
+            place = f"{path.name}, row {raw.row}" if raw.line is None else f"{path.name}:{raw.line}"
             if isinstance(raw.fields, BadRow):
                 raise InvalidInput(f"{raw.fields.found}; expected {raw.fields.expected}", place=place)
             yield place, raw.fields
-
-
-def _format_place(name: str, raw: RawRow) -> str:
-    return f"{name}, row {raw.row}" if raw.line is None else f"{name}:{raw.line}"
 
 
 def _read_id(row: Mapping[str, object], column: str) -> str:
@@ -105,10 +95,6 @@ def _read_id(row: Mapping[str, object], column: str) -> str:
     if value is None:
         raise BadRow(f"no value for {shown(column)}", _EXPECTED_ID)
     return checked_text(value, shown(column), _EXPECTED_ID)
-
-
-def _read_fields(row: Mapping[str, object], column_by_field: Mapping[str, str]) -> dict[str, str]:
-    return {field: _read_text(row, column) for field, column in column_by_field.items()}
 
 
 def _read_text(row: Mapping[str, object], column: str) -> str:
@@ -130,10 +116,6 @@ def _find_value(row: Mapping[str, object], column: str) -> tuple[bool, object]:
     return (True, within[inner]) if isinstance(within, Mapping) and inner in within else (False, None)
 
 
-def _is_absent(column: str, columns: Sequence[str]) -> bool:
-    return column not in columns and column.partition(".")[0] not in columns
-
-
 RowForm = Literal["jsonl", "json", "csv", "tsv", "parquet"]
 
 
@@ -147,11 +129,7 @@ class AskedCorpus(CorpusSettings):
     query_format: RowForm | None = Field(default=None, description="Of the queries, where the suffix does not say it.")
 
     def read_query_files(self, base: Path) -> Iterator[PlacedQuery]:
-        """Yield the queries.
-
-        Raises:
-            InvalidInput: as `read_queries`.
-        """
+        """Yield the queries."""
         files = find_files(self.queries, base)
         return read_queries(files, self.query_id_column, self.query_text_column, self.query_format)
 

@@ -24,7 +24,7 @@ _MOST_CALLS: Final = 20
 
 
 class Tell(Protocol):
-    """Callback for progress."""
+    """Progress callback."""
 
     def __call__(self, stage: str, done: int = 0, total: int = 0) -> None: ...
 
