@@ -1,7 +1,6 @@
 """One worker's share of a service of several processes: bounds are divided, budgets and caches are shared."""
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -55,9 +54,10 @@ class WorkerShare:
             return settings
         threads = settings.embedding_threads or os.cpu_count() or 1
         bounds: dict[str, int] = {name: getattr(settings, name) for name in _DIVIDED} | {"embedding_threads": threads}
-        changes: Mapping[str, object] = {
+        changes: dict[str, object] = {
             **{name: self.divide(bound) for name, bound in bounds.items()},
-            "cache_path": settings.cache_path or self.folder / "verdicts.sqlite",
             "embedding_cache_path": settings.embedding_cache_path or self.folder / "vectors.sqlite",
         }
+        if settings.cache_path is None and settings.database_url is None:
+            changes["cache_path"] = self.folder / "verdicts.sqlite"
         return settings.model_copy(update=changes)
