@@ -19,7 +19,7 @@ from plumbline.judging.text.sample import Sample
 __all__ = ["KINDS", "SUSPECTED", "Inspection", "inspect", "remove_hidden"]
 
 SUSPECTED = "injection_suspected"
-# Every kind of finding, in the order in which they are told; each comes with `injection_suspected`.
+# Every kind of finding, in the order of a result's flags; each comes with `injection_suspected`.
 KINDS = (
     "instruction_to_judge",
     "verdict_in_text",
@@ -135,17 +135,17 @@ def _instructions(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
     for start, end in instructing_sentences(text):
         yield "instruction_to_judge", (start, _end_of_list(text, end))
     if _has_any(_VERDICT_ANCHORS, text):
-        told = 0
+        reached = 0
         for match in _VERDICT.finditer(text):
-            if match.end() > told:
-                start, told = _around_verdict(text, match.start(), match.end())
-                yield "verdict_in_text", (start, told)
+            if match.end() > reached:
+                start, reached = _around_verdict(text, match.start(), match.end())
+                yield "verdict_in_text", (start, reached)
     if _has_any(_ROLE_ANCHORS, text):
-        told = 0
+        reached = 0
         for match in _ROLE.finditer(text):
-            if match.end() > told:
-                start, told = _line(text, match.start(), match.end())[0], _end_of_paragraph(text, match.end())
-                yield "role_markers", (start, told)
+            if match.end() > reached:
+                start, reached = _line(text, match.start(), match.end())[0], _end_of_paragraph(text, match.end())
+                yield "role_markers", (start, reached)
 
 
 def _end_of_list(text: str, end: int) -> int:

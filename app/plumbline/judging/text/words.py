@@ -115,7 +115,7 @@ def split_characters(text: str) -> tuple[str, ...]:
 def detect_language(text: str) -> Language:
     """Return `zh` for mostly Han, `en` for mostly Latin letters (or none at all), `other` for the rest.
 
-    Latin stands for English: the languages that share its letters are not told apart here.
+    Latin stands for English: languages that share its letters are not distinguished.
     """
     # Most text has no other letters than English ones, whatever its dashes and quotes are.
     if not _LETTER.search("".join(_BEYOND_ASCII.findall(text))):

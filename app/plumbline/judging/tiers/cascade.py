@@ -75,7 +75,7 @@ class JudgeCascade:
 
     Args:
         limits: of tiers for which batch samples (`JudgeOptions.can_wait`) queue; their deadline stands still meanwhile.
-        observer: told of every try.
+        observer: of every attempt.
     """
 
     def __init__(

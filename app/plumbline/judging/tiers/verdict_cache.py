@@ -28,7 +28,7 @@ _LOOKUP_SECONDS = 0.5
 _WORTH_ASKING_SECONDS = 1.0
 
 
-# Key, and the bound on cost of those who wait there.
+# Key, and the bound on cost of the waiting requests.
 _Place = tuple[str, float | None]
 
 
@@ -135,7 +135,7 @@ class CachedTier:
             await asyncio.wait(self._tasks)
 
     def _take_off(self, place: _Place, sample: SegmentedSample, options: JudgeOptions, until: float) -> _Flight:
-        # A task of its own, so that the cancellation of one who waits is not that of the others.
+        # A task of its own, so that cancelling one waiter does not cancel the others.
         flight = _Flight(self._spawn(self._fly(place[0], sample, options, until)), until)
         flight.task.add_done_callback(lambda _: self._landed(place, flight))
         self._flights[place] = flight

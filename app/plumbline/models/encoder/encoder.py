@@ -58,7 +58,7 @@ class SharedEncoder:
         self._queue_seconds = queue_seconds
         self._stored = None if store is None else StoredVectors(store)
         self._cache = VectorCache(cache_bytes)
-        self._under_way: dict[bytes, Text] = {}
+        self._in_flight: dict[bytes, Text] = {}
         self._lock = threading.Lock()
         self._pace = EncodingPace(self._threads)
         self._reading = Threads(max_workers=1, thread_name_prefix="reader")
@@ -183,7 +183,7 @@ class SharedEncoder:
     async def _recall(self, stored: StoredVectors, keys: Sequence[bytes]) -> None:
         """Load stored vectors into memory."""
         with self._lock:
-            missing = [key for key in keys if key not in self._cache and key not in self._under_way]
+            missing = [key for key in keys if key not in self._cache and key not in self._in_flight]
         found = await stored.get(missing)
         with self._lock:
             for key, vectors in found.items():
@@ -198,7 +198,7 @@ class SharedEncoder:
             raise _too_late()
         with self._lock:
             known = {key: found for key in tokens_by_key if (found := self._cache.get(key)) is not None}
-            joined = {key: self._under_way[key] for key in tokens_by_key if key in self._under_way}
+            joined = {key: self._in_flight[key] for key in tokens_by_key if key in self._in_flight}
             new = {
                 key: Text(key, tokens)
                 for key, tokens in tokens_by_key.items()
@@ -207,7 +207,7 @@ class SharedEncoder:
             if new and not can_wait:
                 self._refuse_when_busy(queue)
             self._count(cache_hits=len(known), cache_misses=len(joined) + len(new), joined=len(joined))
-            self._under_way.update(new)
+            self._in_flight.update(new)
             wanted = joined | new
             for text in wanted.values():
                 text.waiting.append(waiting)
@@ -232,7 +232,7 @@ class SharedEncoder:
                 text.waiting.remove(waiting)
             if self._queue is not None and any(not text.waiting for text in left):
                 for text in self._queue.drop_unwanted():
-                    self._under_way.pop(text.key, None)
+                    self._in_flight.pop(text.key, None)
 
     def _work_on_batches(self) -> None:
         queue, model = self._queue, self._model
@@ -253,7 +253,7 @@ class SharedEncoder:
             for text, vectors in zip(texts, found, strict=True):
                 text.vectors = vectors
                 self._cache.put(text.key, vectors)
-                self._under_way.pop(text.key, None)
+                self._in_flight.pop(text.key, None)
             served = [waiting for text in texts for waiting in text.waiting]
             for waiting in served:
                 waiting.texts_left -= 1
@@ -264,9 +264,9 @@ class SharedEncoder:
     def _give_up(self, texts: Sequence[Text], error: BaseException) -> None:
         with self._lock:
             for text in texts:
-                self._under_way.pop(text.key, None)
-            told = {id(waiting): waiting for text in texts for waiting in text.waiting}
-        for waiting in told.values():
+                self._in_flight.pop(text.key, None)
+            waiters = {id(waiting): waiting for text in texts for waiting in text.waiting}
+        for waiting in waiters.values():
             waiting.wake(error)
 
     def _count(self, **more: int) -> None:

@@ -67,7 +67,7 @@ class FairQueue:
 
     def __init__(self, budget: int, *, supports_packing: bool) -> None:
         self._budget = budget
-        self._shares_rows = supports_packing
+        self._supports_packing = supports_packing
         self._lanes: deque[list[Text]] = deque()
         self._change = threading.Condition()
         self._is_closed = False
@@ -116,7 +116,7 @@ class FairQueue:
     def _fill(self) -> tuple[list[Text], list[RowSlot]]:
         candidates = self._candidates()
         lengths = [len(text.tokens) for text in candidates]
-        found = places_in_rows(lengths, budget=self._budget, shares=self._shares_rows)
+        found = places_in_rows(lengths, budget=self._budget, shares=self._supports_packing)
         taken = [(text, place) for text, place in zip(candidates, found, strict=True) if place]
         gone = {id(text) for text, _ in taken}
         # Whoever came first now is the last one of the next batch.

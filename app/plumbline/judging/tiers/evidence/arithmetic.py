@@ -49,7 +49,7 @@ class Facts:
         self._by_unit = {unit: sorted(values) for unit, values in by_unit.items()}
         self.values = frozenset[float]().union(*by_unit.values())
         self._dates = {(date.year, date.month, date.day) for date in dates}
-        self._told: dict[tuple[bool, ...], set[tuple[int | None, ...]]] = {}
+        self._dates_by_known: dict[tuple[bool, ...], set[tuple[int | None, ...]]] = {}
         self.times = times
         self.items = items
 
@@ -71,16 +71,16 @@ class Facts:
     def has_date(self, date: Date) -> bool:
         """Return True if a date here shares a part with it, and no part of both differs."""
         parts = (date.year, date.month, date.day)
-        told = tuple(part is not None for part in parts)
-        if told not in self._told:
-            self._told[told] = {_only(other, told) for other in self._dates}
-        # Of the parts that it tells, each that the other tells too is the same, and there is one.
-        alike = product(*((part, None) for part in _only(parts, told)))
-        return any(other in self._told[told] for other in alike if any(part is not None for part in other))
+        known = tuple(part is not None for part in parts)
+        if known not in self._dates_by_known:
+            self._dates_by_known[known] = {_only(other, known) for other in self._dates}
+        # Of its known parts, each that the other knows too is the same, and there is one.
+        alike = product(*((part, None) for part in _only(parts, known)))
+        return any(other in self._dates_by_known[known] for other in alike if any(part is not None for part in other))
 
 
-def _only(parts: Iterable[int | None], told: tuple[bool, ...]) -> tuple[int | None, ...]:
-    return tuple(part for part, is_told in zip(parts, told, strict=True) if is_told)
+def _only(parts: Iterable[int | None], known: tuple[bool, ...]) -> tuple[int | None, ...]:
+    return tuple(part for part, is_known in zip(parts, known, strict=True) if is_known)
 
 
 @dataclass(frozen=True, slots=True)

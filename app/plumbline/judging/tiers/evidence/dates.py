@@ -92,9 +92,9 @@ def find_times(text: str) -> Iterator[tuple[int, tuple[int, int]]]:
 
 
 def _date(match: re.Match[str]) -> Date | None:
-    told = match.groupdict()
-    year, day = _number(told.get("year")), _number(told.get("day"))
-    name = told.get("month")
+    parts = match.groupdict()
+    year, day = _number(parts.get("year")), _number(parts.get("day"))
+    name = parts.get("month")
     month = _MONTH_BY_NAME[name] if name in _MONTH_BY_NAME else _number(name)
     if (month is not None and not 1 <= month <= _MONTHS_IN_YEAR) or (
         day is not None and not 1 <= day <= _DAYS_IN_MONTH
