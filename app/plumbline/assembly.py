@@ -50,7 +50,7 @@ _CHUNKS_AT_ONCE = 2
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What was read and checked before anything is built."""
+    """Settings, prompts and calibrations, validated before anything is built."""
 
     settings: Settings
     judge_names: tuple[str, ...]
@@ -70,7 +70,7 @@ class Service:
 
 
 def make_plan(settings: Settings, *, encoder: SentenceEncoder | None = None) -> Plan:
-    """What is to be built. Settings, prompts and calibrations are checked here, before anything is served.
+    """Validate settings, prompts and calibrations, before anything is built or served.
 
     Args:
         encoder: in place of the sentence-transformers model.
@@ -102,7 +102,7 @@ def build(
     observer: Observer = NULL_OBSERVER,
     arrivals: ArrivalTimes | None = None,
 ) -> Service:
-    """The running parts; the stack closes them. Within a running event loop.
+    """Build the running parts, within a running event loop; the stack closes them.
 
     Args:
         executor: where our own work on samples runs; None for threads of its own.
@@ -178,7 +178,7 @@ def _shared_database(settings: Settings, stack: AsyncExitStack) -> SharedDatabas
 
 
 def encoder_of(settings: Settings, *, store: SqliteVerdictStore | None = None) -> SharedEncoder:
-    """The encoder that the settings name; nothing is loaded before it is asked. `close` ends its threads.
+    """Build the encoder of the settings; it loads its model on first use. `close` ends its threads.
 
     Args:
         settings: of the model, its cache and its queue.
@@ -216,7 +216,7 @@ async def open_jobs(
     pause_reason: PauseReason = never_pause,
     observer: Observer = NULL_OBSERVER,
 ) -> JobStore:
-    """The store of jobs, and a worker on it unless the settings want none; the stack ends and closes them.
+    """Open the job store, with a worker unless the settings disable it; the stack closes them.
 
     Args:
         pause_reason: why no row of a tenant's jobs may be scored now.
@@ -241,7 +241,7 @@ async def open_jobs(
 def _shared_jobs(
     settings: Settings, worker_on: Callable[[JobStore], Worker], stack: AsyncExitStack, url: str
 ) -> JobStore:
-    """The store on PostgreSQL, looked after by this process too; a worker takes what the queue delivers."""
+    """Open the job store on PostgreSQL, with a worker that takes chunks from the queue."""
     # An extra: its packages are not there unless the settings ask for them.
     from plumbline.rows.jobs.postgres_store import (  # noqa: PLC0415
         PostgresJobStore,

@@ -37,13 +37,13 @@ class BatchSample(SampleTexts, _NamedRow):
 
 
 class BatchRequest(WireModel):
-    """Samples to judge with one choice of options. A sample that does not validate costs no other sample."""
+    """Samples to judge with one choice of options. A sample that does not validate does not affect the others."""
 
     model_config = ConfigDict(strict=True)
 
     samples: list[Any]
     options: EvaluationOptions = Field(
-        default=EvaluationOptions(), description="As of a single evaluation, for each sample on its own."
+        default=EvaluationOptions(), description="As in a single evaluation, for each sample on its own."
     )
     format: Format | None = Field(
         default=None,
@@ -54,12 +54,12 @@ class BatchRequest(WireModel):
 
 
 def batch_envelope(max_samples: int) -> type[BatchRequest]:
-    """The request with samples that are still to be looked at, each by itself."""
+    """Return the request model whose samples are validated later, each by itself."""
     return _with_samples(list[Any], max_samples)
 
 
 def bounded_batch(sample: type[BatchSample], max_samples: int) -> type[BatchRequest]:
-    """The whole request with the limits of one service, as its OpenAPI document states it."""
+    """Return the whole request model with the limits of one service, as its OpenAPI document states it."""
     return _with_samples(list[sample], max_samples)  # type: ignore[valid-type]
 
 
@@ -87,7 +87,7 @@ class BatchError(WireModel):
 
 
 class TierCounts(WireModel):
-    """How many samples each tier answered. Scores of different tiers are not comparable."""
+    """Number of samples answered by each tier. Scores of different tiers are not comparable."""
 
     llm: int = 0
     embedding: int = 0
@@ -95,7 +95,7 @@ class TierCounts(WireModel):
 
 
 class BatchSummary(WireModel):
-    """What became of all samples: rows = judged + abstained + empty_answer + not_judged + errors."""
+    """Counts over all samples: rows = judged + abstained + empty_answer + not_judged + errors."""
 
     rows: int
     judged: int

@@ -21,16 +21,16 @@ class SampleTexts(WireModel):
 
     model_config = ConfigDict(strict=True)
 
-    question: str = Field(default="", description="What was asked. Read by tier `llm`; no evidence for any tier.")
-    contexts: list[str] = Field(description="The retrieved passages. `[]` says that nothing was retrieved.")
+    question: str = Field(default="", description="The question. Read by tier `llm`; no evidence for any tier.")
+    contexts: list[str] = Field(description="The retrieved passages; `[]` if nothing was retrieved.")
     answer: str = Field(description="The answer to judge.")
     reference: str | None = Field(
-        default=None, description="A right answer; with it `token_f1` and `exact_match` are computed (SQuAD)."
+        default=None, description="A correct answer, to compute `token_f1` and `exact_match` (SQuAD)."
     )
 
 
 class EvaluationOptions(WireModel):
-    """What a caller may choose for a sample."""
+    """Options of an evaluation."""
 
     model_config = ConfigDict(strict=True)
 
@@ -58,21 +58,21 @@ class EvaluationOptions(WireModel):
         description="Names of judges from the service's settings: each decides on every claim, most votes win, and "
         "`confidence` says how far they agree. Default: the one judge `default`.",
     )
-    samples: int = Field(default=1, ge=1, le=9, description="How often each judge votes (self-consistency).")
+    samples: int = Field(default=1, ge=1, le=9, description="Votes of each judge (self-consistency).")
     escalation: JudgeName | None = Field(
         default=None, description="Name of a second judge that looks only at claims that could turn `passed`."
     )
     cache: Literal["use", "bypass"] = Field(
-        default="use", description="`bypass` has a judge look again, whatever was said of the same sample before."
+        default="use", description="`bypass` asks the judge again, ignoring cached verdicts."
     )
     max_cost: float | None = Field(
         default=None,
         ge=0,
         allow_inf_nan=False,
-        description="What this sample may cost at most, in the currency of the service's price table.",
+        description="Maximum cost of this sample, in the currency of the service's price table.",
     )
     offset_unit: Literal["code_point", "utf16"] = Field(
-        default="code_point", description="What `start` and `end` count: `utf16` suits JavaScript and Java."
+        default="code_point", description="Unit of `start` and `end`: `utf16` suits JavaScript and Java."
     )
 
     @field_validator("tiers")
@@ -101,7 +101,7 @@ class EvaluationRequest(EvaluationOptions, SampleTexts, _Named):
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """What one request may hold; characters are code points. `context_characters` is for all contexts together."""
+    """Limits of one request, in code points. `context_characters` is for all contexts together."""
 
     contexts: int
     context_characters: int
@@ -110,13 +110,13 @@ class RequestLimits:
 
 
 def bounded_request(limits: RequestLimits) -> type[EvaluationRequest]:
-    """The request with the limits of one service, so that its OpenAPI document states them."""
+    """Return the request model with the limits of one service, so that its OpenAPI document states them."""
     fields = bounded_texts(limits)
     return create_model("EvaluationRequest", __base__=EvaluationRequest, __doc__=EvaluationRequest.__doc__, **fields)
 
 
 def bounded_texts(limits: RequestLimits) -> dict[str, Any]:
-    """The fields of `SampleTexts` with the limits of one service, as `create_model` takes them."""
+    """Return the fields of `SampleTexts` with the limits of one service, as `create_model` takes them."""
     field = SampleTexts.model_fields
     context = Annotated[str, StringConstraints(max_length=limits.context_characters)]
 
@@ -166,7 +166,7 @@ class EvidenceItem(WireModel):
     quote: str = Field(description="The passage; when verified, `contexts[context][start:end]` to the letter.")
     start: int | None
     end: int | None
-    verified: bool = Field(description="Whether we found the passage in that context ourselves.")
+    verified: bool = Field(description="True if the passage was found in that context.")
 
 
 class ClaimItem(WireModel):
@@ -184,7 +184,7 @@ class ClaimItem(WireModel):
     )
     weight: float = Field(
         gt=0,
-        description="How much it counts in `faithfulness`, the weighted mean of support. llm: 1. Other tiers: the "
+        description="Weight in `faithfulness`, the weighted mean of support. llm: 1. Other tiers: the "
         "length of its sentence in characters.",
     )
     reason: str | None = Field(
@@ -195,7 +195,7 @@ class ClaimItem(WireModel):
 
 
 class VerdictCounts(WireModel):
-    """How many claims carry each verdict."""
+    """Number of claims with each verdict."""
 
     supported: int
     partial: int
@@ -223,7 +223,7 @@ class Tokens(WireModel):
 
 
 class JudgeItem(WireModel):
-    """What answered: the model, and for an LLM the prompt by name, version, language and SHA-256."""
+    """The model that answered, and for an LLM the prompt by name, version, language and SHA-256."""
 
     model: str
     prompt: str | None
@@ -231,12 +231,12 @@ class JudgeItem(WireModel):
     calls: int
     tokens: Tokens
     cache: Literal["hit", "miss", "bypass"] | None = Field(
-        description="Whether the judgement was taken from the cache; null for tiers without one."
+        description="`hit` if the judgement came from the cache; null for tiers without one."
     )
 
 
 class UsageItem(WireModel):
-    """What all tiers together used, those included that failed. Tokens are the providers' counts."""
+    """Usage of all tiers together, failed ones included. Tokens are the providers' counts."""
 
     calls: int
     unmetered_calls: int = Field(description="Calls for which the provider gave no count of tokens.")
@@ -247,7 +247,7 @@ class UsageItem(WireModel):
 
 
 class EvaluationResult(WireModel):
-    """Everything that is said of one sample. A number that is not known is null, never NaN, -1 or 0."""
+    """The result of one sample. An unknown number is null, never NaN, -1 or 0."""
 
     id: str | None
     status: Literal["judged", "abstained", "empty_answer", "not_judged"] = Field(

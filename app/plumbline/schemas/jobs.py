@@ -18,19 +18,19 @@ MAX_JOB_NAME_CHARACTERS = 200
 
 
 class JobChoices(WireModel):
-    """What holds for the whole job; of an upload the JSON in the part or query parameter `choices`."""
+    """Options of the whole job; for an upload, the JSON in the part or query parameter `choices`."""
 
     model_config = ConfigDict(strict=True)
 
     name: str | None = Field(default=None, min_length=1, max_length=MAX_JOB_NAME_CHARACTERS)
     options: EvaluationOptions = Field(
-        default=EvaluationOptions(), description="As of a single evaluation, for each row on its own."
+        default=EvaluationOptions(), description="As in a single evaluation, for each row on its own."
     )
     max_cost: float | None = Field(
         default=None,
         gt=0,
         allow_inf_nan=False,
-        description="What the job may spend, in the currency of the service's price table: having spent it, it pauses.",
+        description="Maximum cost of the job, in the currency of the service's price table; then the job pauses.",
     )
     columns: str | None = Field(
         default=None,
@@ -46,7 +46,7 @@ class JobRequest(JobChoices):
 
 
 class RequestCounts(WireModel):
-    """How far a job is: `completed` rows have a result, `failed` ones an error; the rest waits."""
+    """Progress of a job: `completed` rows have a result, `failed` rows an error; the rest are waiting."""
 
     total: int | None = Field(description="Null until the file is read.")
     completed: int
@@ -54,7 +54,7 @@ class RequestCounts(WireModel):
 
 
 class JobOutcomes(WireModel):
-    """What became of the rows that are done."""
+    """Outcomes of the finished rows."""
 
     judged: int
     abstained: int

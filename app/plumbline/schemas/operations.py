@@ -1,4 +1,4 @@
-"""What the service says of itself."""
+"""Health, readiness and version on the wire."""
 
 from typing import Literal
 
@@ -22,14 +22,14 @@ class TierReadiness(WireModel):
 
 
 class StoreReadiness(WireModel):
-    """What keeps jobs."""
+    """State of the job store."""
 
     state: Literal["ready", "idle", "loading", "unavailable"]
     detail: str
 
 
 class ReadinessReport(WireModel):
-    """Whether to send traffic here. A tier that is unavailable does not make the service unready: the next answers."""
+    """Readiness for traffic. An unavailable tier does not make the service unready: the next tier answers."""
 
     status: Literal["ready", "loading"]
     first_tier: TierName = Field(description="The tier that the next sample goes to first.")
@@ -41,7 +41,7 @@ class ReadinessReport(WireModel):
 
 
 class VersionReport(WireModel):
-    """What answers: the version, and what moves scores."""
+    """Version of the service, and everything that changes scores."""
 
     name: str
     version: str

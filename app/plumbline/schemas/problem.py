@@ -1,4 +1,4 @@
-"""What every failure looks like on the wire: RFC 9457 problem details."""
+"""Failures on the wire: RFC 9457 problem details."""
 
 from dataclasses import dataclass
 

@@ -36,7 +36,7 @@ class ScoreMeans(WireModel):
 
 
 class TierReport(WireModel):
-    """What one tier said. Scores of different tiers are not comparable."""
+    """Report on one tier. Scores of different tiers are not comparable."""
 
     tier: ReportTier
     judged: int = Field(description="Rows that have a score of this tier, those in `without_tier` included.")

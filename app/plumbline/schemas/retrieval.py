@@ -29,7 +29,7 @@ _MOST_RUNS = 50
 
 
 class _Wire(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What every message of this room has: unknown fields are refused."""
+    """Base of all retrieval messages: unknown fields are refused."""
 
 
 class ConventionsIn(_Wire, frozen=True, kw_only=True):
@@ -54,7 +54,7 @@ class ConventionsIn(_Wire, frozen=True, kw_only=True):
 
 
 class SystemFacts(_Wire, frozen=True, kw_only=True):
-    """What the caller measured of the system that made the run; what was not measured is null, never 0."""
+    """Figures that the caller measured of the system behind the run; null if not measured, never 0."""
 
     build_seconds: float | None = None
     index_chunks: int | None = None
@@ -73,7 +73,7 @@ class RunIn(_Wire, frozen=True, kw_only=True):
 
 
 class EvaluationOptions(_Wire, frozen=True, kw_only=True):
-    """What to compute."""
+    """Options of a retrieval evaluation."""
 
     measures: tuple[str, ...] = DEFAULT_MEASURES
     conventions: ConventionsIn = ConventionsIn()
@@ -175,7 +175,7 @@ class RankingOut(_Wire, frozen=True, kw_only=True):
 
 
 class RunOut(_Wire, frozen=True, kw_only=True):
-    """What is said of one run."""
+    """Result of one run."""
 
     name: str
     measures: dict[str, MeasureOut]

@@ -14,7 +14,7 @@ _LINE_ENDS = {"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
 def json_line(model: BaseModel) -> bytes:
-    """The model in UTF-8, the end of the line not included."""
+    """Encode the model in UTF-8, without the line end."""
     line = model.model_dump_json()
     for end, escape in _LINE_ENDS.items():
         line = line.replace(end, escape)

@@ -20,9 +20,9 @@ from plumbline.service.api.body_stream import end_early
 from plumbline.service.api.problems import error_response
 
 _SAID_OF_KEYS: Final = (
-    "A key has scopes (403 without the one of the route), and may have limits: requests a minute, requests under way, "
-    "tokens and money a day. Beyond them the answer is 429 and says when there is more. Jobs, results and kept "
-    "verdicts are a key's own."
+    "A key has scopes (403 without the one of the route), and may have limits: requests per minute, concurrent "
+    "requests, tokens and cost per day. Beyond them the answer is 429 with `Retry-After`. Jobs, results and cached "
+    "verdicts belong to their key."
 )
 _BEARER = HTTPBearer(
     scheme_name="bearer", description=f"`Authorization: Bearer <key>`. {_SAID_OF_KEYS}", auto_error=False
@@ -42,7 +42,7 @@ KeyCheck = Callable[..., Awaitable[None]]
 
 
 class Authenticator:
-    """Knows callers by what they send.
+    """Identifies callers by their API key.
 
     Attributes:
         access: keys, gate and budgets.
@@ -56,7 +56,7 @@ class Authenticator:
         self._allow_anonymous = allow_anonymous
 
     def caller_of(self, connection: HTTPConnection) -> AccessKey:
-        """Whose request it is.
+        """Return the caller of a request.
 
         Raises:
             KeyMissing: there are keys, and none was sent.
@@ -78,7 +78,7 @@ class Authenticator:
 
 
 def make_key_check(authenticator: Authenticator, scope: Scope) -> KeyCheck:
-    """A dependency that lets a request pass or raises; OpenAPI shows its two ways to send a key.
+    """Return a dependency that checks key and scope; OpenAPI shows both ways to send a key.
 
     The dependency raises:
         KeyMissing, KeyUnknown, KeyExpired, Locked: as `Authenticator.caller_of`, where no middleware has asked before.
@@ -104,23 +104,23 @@ def make_key_check(authenticator: Authenticator, scope: Scope) -> KeyCheck:
 
 
 def remember_caller(connection: HTTPConnection, caller: AccessKey) -> None:
-    """Notes whose request it is, for whoever comes later."""
+    """Store the caller on the request."""
     setattr(connection.state, _CALLER, caller)
 
 
 def known_caller(connection: HTTPConnection) -> AccessKey | None:
-    """Whose request it is, once that was found out."""
+    """Return the caller stored by `remember_caller`, if any."""
     return getattr(connection.state, _CALLER, None)
 
 
 def tenant_of(request: Request) -> str:
-    """Whose request it is: the tenant of its key, empty where none is needed. After the key was checked."""
+    """Return the tenant of the request's key, empty if none is needed. Call it after the key check."""
     caller = known_caller(request)
     return "" if caller is None else caller.tenant
 
 
 def budget_check_of(request: Request) -> Callable[[], None]:
-    """Raises BudgetSpent once the key has spent its budget: for answers that go on spending. After `tenant_of`."""
+    """Return a check that raises BudgetSpent once the key has spent its budget, for responses that keep spending."""
     check: Callable[[], None] = getattr(request.state, "check_budget", lambda: None)
     return check
 
@@ -133,7 +133,7 @@ def _sent_keys(connection: HTTPConnection) -> list[bytes]:
 
 
 def _is_on_loopback(connection: HTTPConnection) -> bool:
-    """Whether the connection ends on loopback, the caller sent it to a loopback name and nobody forwarded it.
+    """Return True if the request came over loopback, to a loopback host name, and not through a proxy.
 
     A page on the internet can point its own name at 127.0.0.1 (DNS rebinding); its Host header gives it away.
     """
@@ -151,10 +151,10 @@ _METHODS_WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 
 
 class Admission:
-    """ASGI middleware: whoever calls under /v1 has a key and a place, as long as the answer is under way.
+    """ASGI middleware: admit requests under /v1 by key and limits, before any of the body is read.
 
-    Health, readiness and whatever else lies outside of /v1 is never turned away here. Answers to a key with limits say
-    where it stands in them.
+    Paths outside of /v1, such as health and readiness, are always admitted. Responses to a key with limits have
+    RateLimit fields.
     """
 
     def __init__(self, app: ASGIApp, authenticator: Authenticator) -> None:
@@ -204,7 +204,7 @@ def _is_guarded(scope: AsgiScope) -> bool:
 
 
 def rate_limit_fields(quotas: Sequence[Quota]) -> dict[str, str]:
-    """Both fields as Structured Fields (RFC 9651), each quota under its policy's name; none where there is no quota.
+    """Return `RateLimit` and `RateLimit-Policy` as Structured Fields (RFC 9651); empty if the key has no limits.
 
     `t` are the seconds after which there is one more than `r`: for a limit without window what a reset is to others.
     """
@@ -228,6 +228,6 @@ def _standing(quota: Quota) -> str:
 
 
 def is_from_another_origin(request: Request) -> bool:
-    """Whether the request names the origin of a page, and that is not this service."""
+    """Return True if a browser sent the request for a page of another origin."""
     origin = request.headers.get("origin")
     return origin is not None and urlsplit(origin).netloc != request.headers.get("host")

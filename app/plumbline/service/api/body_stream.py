@@ -47,7 +47,7 @@ class StreamedBody:
         self._is_whole = False
 
     async def receive(self) -> Message:
-        """The next piece; once the body is whole, what the server says."""
+        """Return the next piece of the body; after its end, the server's messages."""
         if self._is_whole:
             return await self._receive()
         message = await self._next()
@@ -61,7 +61,7 @@ class StreamedBody:
         return message
 
     async def send(self, message: Message) -> None:
-        """Hands a piece of the answer on."""
+        """Send a piece of the response."""
         if self._is_whole:
             await self._send(message)
         elif message["type"] == "http.response.start":
@@ -90,7 +90,7 @@ class StreamedBody:
 
 
 async def end_early(last: Message, receive: Receive, send: Send) -> None:
-    """Sends the last piece of an answer to a body that was not read to its end, so that the caller gets to read it."""
+    """Send the last piece of a response to a request whose body was not fully read, so that the client can read it."""
     await send({**last, "more_body": True})
     # the caller has the whole answer (Content-Length); what is still under way is thrown away for a moment
     with contextlib.suppress(TimeoutError):
@@ -101,7 +101,7 @@ async def end_early(last: Message, receive: Receive, send: Send) -> None:
 
 
 def too_large(max_bytes: int) -> BodyTooLarge:
-    """What is said of a body beyond the limit."""
+    """Return the error of a body beyond the limit."""
     return BodyTooLarge(f"the body has more than {max_bytes} bytes, the most that is read here")
 
 
@@ -115,7 +115,7 @@ _BLOCK_BYTES: Final = 16_384
 
 
 def is_gzip(headers: Headers) -> bool:
-    """Whether the body is compressed.
+    """Return True if the body is gzipped.
 
     Raises:
         UnsupportedBody: in another way than gzip, or more than once.
@@ -128,7 +128,7 @@ def is_gzip(headers: Headers) -> bool:
 
 
 def forget_coding(scope: Scope) -> None:
-    """Takes out of the headers what held for the body as it was sent, and does not for what is handed on."""
+    """Remove the headers that held for the compressed body only."""
     stale = (b"content-encoding", b"content-length")
     scope["headers"] = [(name, value) for name, value in scope["headers"] if name.lower() not in stale]
 
@@ -154,7 +154,7 @@ class GunzippedBody:
         self._is_whole = False
 
     async def receive(self) -> Message:
-        """The next piece of what the body expands to; once that is whole, what the server says.
+        """Return the next expanded piece of the body; after its end, the server's messages.
 
         Raises:
             MalformedBody: it is no gzip, damaged or cut off, or has more than 65,536 members or something else behind.
@@ -178,7 +178,7 @@ class GunzippedBody:
         return await self._receive()
 
     async def unread(self) -> Message:
-        """What is still under way, as it was sent: for whoever throws it away."""
+        """Return the rest of the body as it was sent, to be discarded."""
         if not self._has_more:
             return {"type": "http.request", "body": b"", "more_body": False}
         message = await self._receive()
@@ -195,7 +195,7 @@ class GunzippedBody:
 
     @property
     def _is_within_member(self) -> bool:
-        """Whether there must be more of it: sent, or held back by the inflater for want of room."""
+        """Return True if the current gzip member is incomplete."""
         return self._sent_bytes > 0 and not self._inflater.eof
 
     def _take(self, message: Message) -> None:

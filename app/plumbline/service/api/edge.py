@@ -1,4 +1,4 @@
-"""What every request passes before any route sees it: an id, a log line, security headers, a bounded body."""
+"""The edge of the service: request id, access log, security headers and bounds on the body, for every request."""
 
 import asyncio
 import contextlib
@@ -46,7 +46,7 @@ def install_edge(
     admission: Callable[[ASGIApp], ASGIApp] | None = None,
     observer: Observer = NULL_OBSERVER,
 ) -> None:
-    """Puts the edge around the app; call it after every other `add_middleware`, so that it is outermost.
+    """Install the edge middlewares; call it after every other `add_middleware`, so that they are outermost.
 
     From the outside: `RequestContext` (so that failures carry the id and are logged), `ErrorBoundary`, `admission` (so
     that nothing is read of who is not let in), `BodyLimits`.
@@ -177,7 +177,7 @@ class BodyLimits:
         return next(limits, self._max_bytes)
 
     async def _read(self, receive: Receive, max_bytes: int) -> bytes | None:
-        """The body; None when the caller has left."""
+        """Return the body; None if the client disconnected."""
         body = bytearray()
         try:
             async with asyncio.timeout(self._timeout_seconds):

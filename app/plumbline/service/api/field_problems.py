@@ -30,7 +30,7 @@ Path = Sequence[str | int]
 
 
 def field_problems(error: RequestValidationError, body_annotation: object) -> list[FieldProblem]:
-    """The first problems of a validation error, at most 20, each once.
+    """Return the first problems of a validation error, at most 20, each once.
 
     Args:
         error: as FastAPI raises it; its `body` tells places in the body from the tags pydantic puts into a location.
@@ -46,13 +46,13 @@ def field_problems(error: RequestValidationError, body_annotation: object) -> li
 
 
 def printable(name: object) -> str:
-    """A name of the caller's own making, in printable ASCII and at most 64 characters."""
+    """Return a caller's name in printable ASCII and at most 64 characters."""
     text = ascii(str(name)[: MAX_NAME_CHARACTERS + 1])[1:-1]
     return text if len(text) <= MAX_NAME_CHARACTERS else text[: MAX_NAME_CHARACTERS - 3] + "..."
 
 
 def json_pointer(path: Path) -> str:
-    """The RFC 6901 pointer of a path, its names made printable; cut at 160 characters."""
+    """Return the RFC 6901 pointer of a path, its names made printable; cut at 160 characters."""
     pointer = "".join("/" + printable(part).replace("~", "~0").replace("/", "~1") for part in path)
     return _cut(pointer, _MAX_POINTER_CHARACTERS)
 

@@ -33,12 +33,12 @@ _DECIMALS: Final = 3
 
 
 def job_path(job_id: str) -> str:
-    """Where a job is served."""
+    """Return the path of a job."""
     return f"{JOBS_PATH}/{job_id}"
 
 
 def job_info(job: Job, *, now: float | None = None) -> JobInfo:
-    """The job as it is sent, its rate and what it still takes reckoned at `now`, in seconds since 1970."""
+    """Return the wire form of a job, with rate and remaining time at `now` (seconds since 1970)."""
     counts, failed = job.counts, sum(job.counts.by_status.get(status, 0) for status in _ERRORS)
     rate = _rows_per_second(job, time.time() if now is None else now)
     return JobInfo(
@@ -103,7 +103,7 @@ class ResultsPage(NamedTuple):
 
 
 def results_format(accept: Sequence[str], named: ResultsFormat | None) -> ResultsFormat:
-    """The format by its name, or by the Accept header.
+    """Return the format by its name, or by the Accept header.
 
     Raises:
         NotAcceptable: the caller takes neither form, or not the one that was named.
@@ -126,7 +126,7 @@ class JobResults:
     job: Job
 
     async def answer(self, page: ResultsPage) -> Response:
-        """A page with a `Link` to the next one, or, without a limit, a stream of everything up to now."""
+        """Return a page with a `Link` to the next one, or, without a limit, a stream of all finished rows."""
         media_type = _MEDIA_TYPES[page.format]
         if page.limit is None:
             return BackpressureResponse(lambda: self._all(page), media_type)
@@ -145,7 +145,7 @@ class JobResults:
             after, is_first = lines[-1].row, False
 
     async def _page(self, after: int, limit: int) -> tuple[list[ResultLine], bool]:
-        """The page, and whether it ends for want of room and not of rows."""
+        """Return the page, and True if it ended because it was full."""
         page: list[ResultLine] = []
         size = 0
         while len(page) < limit and size < _MAX_PAGE_BYTES:
@@ -161,7 +161,7 @@ class JobResults:
         return await self.store.results(self.job.tenant, self.job.id, after=after, limit=limit)
 
     def _link(self, page: ResultsPage, lines: Sequence[ResultLine], *, is_full: bool) -> dict[str, str]:
-        """Where to go on: as long as the job goes on, or while there can be rows behind a full page."""
+        """Return a `Link` to the next page while the job runs or rows can follow a full page."""
         last = lines[-1].row if lines else page.after
         has_rows_left = is_full and last + 1 < (self.job.total or 0)
         if self.job.state.is_ended and not has_rows_left:
@@ -198,7 +198,7 @@ REPORT: Final[dict[str, Any]] = {
 
 
 class ReportQuery(BaseModel):
-    """How a report is wanted."""
+    """Query parameters of a report."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -217,7 +217,7 @@ class JobReports:
         self._slot = asyncio.Semaphore(_CONCURRENT_REPORTS)
 
     async def answer(self, store: JobStore, job: Job, baseline: Job | None, query: ReportQuery) -> Response:
-        """The report on a job's results, compared with those of `baseline` where there is one."""
+        """Return the report on a job's results, compared with `baseline` if given."""
         loop = asyncio.get_running_loop()
 
         def lines(of: Job) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""What was chosen for a whole job, in the three ways to send it, checked before a row is kept."""
+"""Validation of a job's options, sent as JSON body, form part or query parameter."""
 
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
@@ -45,7 +45,7 @@ class ChoicesReader:
         self._judge_names = judge_names
 
     def request(self, body: bytes) -> JobChoices:
-        """The choices of a JSON body, its rows not looked at.
+        """Return the choices of a JSON body; its rows are not validated.
 
         Raises:
             MalformedBody: as `read_json`.
@@ -58,7 +58,7 @@ class ChoicesReader:
         return self._known(JobChoices(**{name: getattr(request, name) for name in JobChoices.model_fields}), "body")
 
     def choices(self, text: bytes, place: Place) -> JobChoices:
-        """The choices of a form or of a query; none at all is the default.
+        """Return the choices of a form or a query; the default if there are none.
 
         Raises:
             InvalidInput: no JSON, too long, or options name a judge that there is not.
@@ -76,7 +76,7 @@ class ChoicesReader:
         return self._known(choices, place)
 
     def _known(self, choices: JobChoices, place: Place) -> JobChoices:
-        """The choices, once what they name is proven to be there."""
+        """Return the choices if the columns and judges that they name exist."""
         columns = choices.columns
         if columns is not None and columns not in PRESETS:
             close = get_close_matches(columns, PRESETS, n=1)
@@ -102,7 +102,7 @@ def _validated(model: type[M], value: object, place: Place, *, checked: object) 
 def _refused(
     errors: list[dict[str, Any]], value: object, place: Place, annotation: object = JobChoices
 ) -> ChoicesRefused:
-    """Problems with pointers from where the choices stand."""
+    """Return the refusal, with pointers from where the choices stand."""
     located = [{**each, "loc": ("body", *each["loc"])} for each in errors]
     error = RequestValidationError(located, body=value)
     problems = [_placed(each, place) for each in field_problems(error, annotation)]

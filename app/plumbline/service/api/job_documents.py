@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of jobs beyond what the routes' types say: bodies, headers, examples, streams."""
+"""OpenAPI descriptions of jobs beyond the routes' types: bodies, headers, examples, streams."""
 
 import json
 from typing import Any, Final
@@ -88,13 +88,13 @@ _OPERATIONS_ON_A_JOB: Final = (
     "delete_job",
 )  # fmt: skip
 SUBMITTED: Final[dict[str, Any]] = {
-    "description": "The job is on disk and will be scored, whatever becomes of this process.",
+    "description": "The job is stored and will be scored, even if this process ends.",
     "links": {
         name: {"operationId": name, "parameters": {"job_id": "$response.body#/id"}} for name in _OPERATIONS_ON_A_JOB
     },
     "headers": {
         "Location": _header("Path of the job."),
-        "Idempotency-Replayed": _header("`true` where the key had named this job before: nothing was begun anew."),
+        "Idempotency-Replayed": _header("`true` if the key already named this job: nothing was started."),
     },
 }
 _LINE_SCHEMA: Final = {
@@ -109,9 +109,7 @@ _TABLE_SCHEMA: Final = {
 RESULTS: Final[dict[str, Any]] = {
     "description": "Rows in the order of the input, up to the first that is not done yet.",
     "headers": {
-        "Link": _header(
-            'With a `limit`: `<path>; rel="next"` of the rows behind these, as long as there are or can be any.'
-        )
+        "Link": _header('With a `limit`: `<path>; rel="next"` of the following rows, as long as there can be any.')
     },
     "content": {NDJSON: {"schema": _LINE_SCHEMA}, CSV: {"schema": _TABLE_SCHEMA}},
 }
@@ -139,12 +137,12 @@ EVENTS: Final[dict[int | str, Any]] = {
             }
         },
     },
-    204: {"description": "The end was told already: nothing will follow, and no client is to come back for it."},
+    204: {"description": "The last event was received already: do not reconnect."},
 }
 
 
 def job_schemas() -> dict[str, Any]:
-    """The schemas that the routes' types do not bring into the OpenAPI document."""
+    """Return the schemas that the routes' types do not bring into the OpenAPI document."""
     schemas: dict[str, Any] = {}
     for model in (JobRequest, JobChoices, JobInfo, RowResult, RowError):
         schema = model.model_json_schema(

@@ -1,4 +1,4 @@
-"""Server-sent events of a job: every change of its state, and how far it is, until it has ended."""
+"""Server-sent events of a job: every change of state and its progress, until it has ended."""
 
 import asyncio
 import contextlib
@@ -32,7 +32,7 @@ Pause = Callable[[float], Awaitable[bool]]
 
 
 class EventId(NamedTuple):
-    """How much of a job was told: changes of state up to `seq`, and rows done."""
+    """Position in a job's events: changes of state up to `seq`, and finished rows."""
 
     seq: int
     done: int
@@ -51,13 +51,13 @@ _PACE: Final = Pace()
 
 @dataclass(frozen=True, slots=True)
 class EventStreams:
-    """What all streams of one service share. `stopping` is set when the service shuts down."""
+    """Shared state of all event streams of a service. `stopping` is set at shutdown."""
 
     stopping: asyncio.Event
     slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_EVENT_STREAMS))
 
     async def pause(self, seconds: float) -> bool:
-        """Waits, not longer than the service lives; whether it shuts down."""
+        """Sleep, but not beyond shutdown; return True if the service shuts down."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self.stopping.wait()
@@ -65,7 +65,7 @@ class EventStreams:
 
 
 def event_id(text: str) -> EventId:
-    """What a `Last-Event-ID` says.
+    """Parse a `Last-Event-ID`.
 
     Raises:
         InvalidInput: it is none of ours.
@@ -77,7 +77,7 @@ def event_id(text: str) -> EventId:
 
 
 class JobEvents:
-    """Tells of one job, from what was told before on.
+    """Events of one job, from the last one received on.
 
     Args:
         told: None: begin with the job as it is now.
@@ -104,9 +104,9 @@ class JobEvents:
         self._progress_at = self._spoke_at = clock()
 
     async def stream(self) -> AsyncGenerator[bytes, None]:
-        """The events. Ends when an ended state was told, the job is forgotten or the service shuts down.
+        """Yield the events until the job has ended or is deleted, or the service shuts down.
 
-        While the store cannot be read, the stream stays and tells nothing.
+        While the store cannot be read, the stream stays open and silent.
         """
         yield _RETRY
         while True:
@@ -128,7 +128,7 @@ class JobEvents:
                 return
 
     async def _looked(self) -> tuple[Job | None, list[Job]]:
-        """The job now and what is to be told of it; None while the store cannot be read."""
+        """Return the current job and its new events; None while the store cannot be read."""
         try:
             job = await self._store.get(self._job.tenant, self._job.id)
             return job, await self._news(job)
@@ -136,7 +136,7 @@ class JobEvents:
             return None, []
 
     async def _news(self, job: Job) -> list[Job]:
-        """The job as it was after each change that was not told, or as it is now."""
+        """Return the job after each change not yet sent, or its current progress."""
         if self._told is None:
             return [job]
         if job.seq > self._told.seq:
@@ -166,7 +166,7 @@ class EventStream(BackpressureResponse):
 
 
 def _after(job: Job, change: StateChange) -> Job:
-    """The job as it was after a change, its counts as they are now."""
+    """Return the job in the state after a change, with its current counts."""
     ended = change.at if change.state.is_ended else None
     return replace(job, state=change.state, seq=change.seq, problem=change.problem, ended=ended)
 

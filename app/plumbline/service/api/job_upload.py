@@ -55,7 +55,7 @@ class JobUploads:
         self._max_json_bytes = max_json_bytes
 
     async def receive(self, request: Request, store: JobStore) -> SentRows:
-        """The body, written to a file of the store. When this raises, or is cancelled, there is no file.
+        """Write the body to a file of the store. If this raises or is cancelled, no file is left.
 
         Raises:
             BadRequest: in one of its classes: the body is none of the three forms, cut off, too large, or wrong.
@@ -135,7 +135,7 @@ class RowsFile:
             raise _unavailable(error) from error
 
     def write(self, data: bytes) -> None:
-        """Adds bytes."""
+        """Append bytes."""
         self._digest.update(data)
         self.size += len(data)
         try:
@@ -144,7 +144,7 @@ class RowsFile:
             raise _unavailable(error) from error
 
     def finish(self) -> str:
-        """Closes the file; SHA-256 of what is in it, in hexadecimal digits."""
+        """Close the file and return its SHA-256 in hexadecimal digits."""
         try:
             self._file.close()
         except OSError as error:
@@ -152,7 +152,7 @@ class RowsFile:
         return self._digest.hexdigest()
 
     def abandon(self) -> None:
-        """Removes the file, also while it is written to or when somebody has moved it."""
+        """Remove the file, even while it is being written or if it was moved."""
         try:
             self._file.close()
         except OSError:
@@ -164,7 +164,7 @@ class RowsFile:
 
 @asynccontextmanager
 async def rows_file(store: JobStore) -> AsyncIterator[RowsFile]:
-    """A new file of the store; removed when the block fails or is cancelled."""
+    """Open a new file of the store; remove it if the block fails or is cancelled."""
     file = await asyncio.to_thread(lambda: RowsFile(store.new_upload()))
     try:
         yield file
@@ -178,7 +178,7 @@ def _unavailable(error: OSError) -> StoreUnavailable:
 
 
 async def _fed(request: Request, write: Callable[[bytes], Any]) -> None:
-    """Hands the body on in a thread, in pieces that are worth one."""
+    """Write the body in a thread, in large pieces."""
     piece = bytearray()
     async for part in request.stream():
         piece += part
@@ -197,14 +197,14 @@ def _finished(file: RowsFile, form: str, choices: JobChoices) -> SentRows:
 
 
 def _write_rows(body: bytes, file: RowsFile) -> None:
-    """Each row of a JSON body that was read before, as it was sent."""
+    """Write each row of a validated JSON body as it was sent."""
     rows = row_texts(body.decode().removeprefix("\ufeff"), "rows")
     while lines := list(islice(rows, _ROWS_AT_A_TIME)):
         file.write("".join(f"{line}\n" for line in lines).encode())
 
 
 def _form_of(named: str | None, file_name: str | None) -> str:
-    """One of the forms of rows, by the part that names it or by the name of the file."""
+    """Return the format of the rows, by the part that names it or by the file name."""
     if named is None and file_name is None:
         raise InvalidInput("the part has no file name; name the format in a part 'format'", place="/file")
     try:
@@ -214,7 +214,7 @@ def _form_of(named: str | None, file_name: str | None) -> str:
 
 
 class FormParts(NamedTuple):
-    """What stood beside the rows. `file_name` is as the caller has it: good for its suffix alone."""
+    """The form's parts other than the rows. Use only the suffix of `file_name`."""
 
     choices: bytes
     format: str | None
@@ -263,14 +263,14 @@ class JobForm:
             raise _unreadable(error) from None
 
     def write(self, data: bytes) -> None:
-        """Takes the next piece."""
+        """Parse the next piece."""
         try:
             self._parser.write(data)
         except FormParserError as error:
             raise _unreadable(error) from None
 
     def finish(self) -> FormParts:
-        """What stood beside the rows, once the form has come to its end."""
+        """Return the parts other than the rows; call it after the last piece."""
         if not self._is_whole:
             raise MalformedBody("the form ends before its last boundary")
         if _FILE not in self._texts:

@@ -76,7 +76,7 @@ class StrictRoute(APIRoute):
 
 
 def parse_strictly(body: bytes) -> Any:
-    """The value of a JSON body.
+    """Parse a JSON body.
 
     Raises:
         MalformedBody: empty, not UTF-8, not JSON, nested deeper than 32, with a number of more than 64 digits, or with
@@ -90,7 +90,7 @@ def parse_strictly(body: bytes) -> Any:
 
 
 def read_json(body: bytes, *, max_containers: int = MAX_VALUES) -> Any:
-    """The value of a JSON body, whose parts are still to be passed to `check_values`.
+    """Parse a JSON body; its parts must still pass `check_values`.
 
     Raises:
         MalformedBody: empty, not UTF-8, not JSON, nested too deep to be parsed, or with more than so many lists and
@@ -104,7 +104,7 @@ def read_json(body: bytes, *, max_containers: int = MAX_VALUES) -> Any:
 
 
 def check_values(value: object, *, place: tuple[str | int, ...] = ()) -> None:
-    """Refuses what no field should see in a value of `read_json` that stands at this place of the body.
+    """Raise if a value of `read_json`, at this place of the body, holds what no field should see.
 
     Raises:
         MalformedBody: nested deeper than 32, or with a number of more than 64 digits.
@@ -117,14 +117,14 @@ def check_values(value: object, *, place: tuple[str | int, ...] = ()) -> None:
 
 
 def body_with(value: object, place: tuple[str | int, ...]) -> object:
-    """A body that has this value at the place, and nothing else."""
+    """Return a body that has this value at the place, and nothing else."""
     for part in reversed(place):
         value = {part: value}
     return value
 
 
 def is_text(value: str) -> bool:
-    """Whether a string has no NUL and no lone surrogate."""
+    """Return True if a string has no NUL and no lone surrogate."""
     return _UNTEXT.search(value) is None
 
 
@@ -142,7 +142,7 @@ class _FlawedObject(dict[str, Any]):
 
 
 def check_media_type(content_types: list[str]) -> None:
-    """Refuses a body that is not sent as JSON in UTF-8; this also keeps out forms of other origins.
+    """Raise unless the body is sent as JSON in UTF-8; this also keeps out forms of other origins.
 
     Raises:
         UnsupportedBody: the Content-Type headers say another thing, or there are several.
@@ -154,7 +154,7 @@ def check_media_type(content_types: list[str]) -> None:
 
 
 def check_charset(content_type: str) -> None:
-    """Raises UnsupportedBody when the Content-Type names another charset than UTF-8."""
+    """Raise UnsupportedBody if the Content-Type names another charset than UTF-8."""
     charset = _CHARSET.search(content_type)
     if charset and charset[1].lower() not in ("utf-8", "utf8"):
         raise UnsupportedBody("the charset must be utf-8")
@@ -168,7 +168,7 @@ def _decode(body: bytes) -> str:
 
 
 def _check_containers(text: str, limit: int) -> None:
-    """Refuses millions of lists and objects before they are made: the garbage collector takes a second over them."""
+    """Raise before millions of lists and objects are made: the garbage collector takes a second over them."""
     if text.count("[") + text.count("{") > limit:
         structure = _STRING.sub("", text)
         if structure.count("[") + structure.count("{") > limit:
@@ -209,7 +209,7 @@ def _parse_integer(digits: str) -> int | _LongInteger:
 
 
 def _flaws(root: object) -> Iterator[tuple[_Path, str]]:
-    """The places of a value that no field should see, in one walk."""
+    """Yield the flaws of a value with their paths, in one walk."""
     left = MAX_VALUES
     pending: list[tuple[_Path, object]] = [((), root)]
     while pending:
@@ -247,7 +247,7 @@ def _too_deep() -> MalformedBody:
 
 
 def decode_message(body: bytes, message: type[T]) -> T:
-    """The message in a JSON body, every field checked.
+    """Decode and validate the msgspec message in a JSON body.
 
     Raises:
         MalformedBody: not JSON in UTF-8.
@@ -275,7 +275,7 @@ def _pointer(path: str) -> str:
 
 
 def row_texts(text: str, field: str) -> Iterator[str]:
-    """The items of a list that is a field of an object, each in one line.
+    """Yield the items of a list field of an object as they were written, each in one line.
 
     Args:
         text: JSON that can be read, an object with this field once.
@@ -303,6 +303,6 @@ def _items(text: str, at: int) -> Iterator[str]:
 
 
 def _behind(text: str, at: int) -> int:
-    """The place behind white space."""
+    """Return the position after white space."""
     match = _SPACE.match(text, at)
     return match.end() if match else at

@@ -93,7 +93,7 @@ KIND_BY_ERROR: Mapping[type[PlumblineError], ProblemKind] = MappingProxyType(
 
 
 def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """What a route hands to `responses=` to document its problems; needs `install_problem_handlers` for the schema."""
+    """Return the `responses=` of a route that documents its problems; needs `install_problem_handlers`."""
     reference = {"$ref": "#/components/schemas/Problem"}
     content = {PROBLEM_MEDIA_TYPE: {"schema": reference}}
     return {
@@ -116,8 +116,8 @@ _DOCUMENTED: Final[Mapping[int, Mapping[str, Any]]] = MappingProxyType(
             "headers": {"Accept-Encoding": _header("Where it was the encoding: the one that is read.", "gzip")},
         },
         HTTPStatus.TOO_MANY_REQUESTS: {
-            "description": "The key has had its requests a minute, has as many under way as it may have at one time, "
-            "or has spent its tokens or money of the day (`urn:plumbline:problem:budget-spent`).",
+            "description": "The key has used up its requests per minute, its concurrent requests, or its daily "
+            "tokens or cost (`urn:plumbline:problem:budget-spent`).",
             "headers": {
                 **_RETRY_AFTER,
                 "RateLimit-Policy": _header(
@@ -134,7 +134,7 @@ PROBLEM_RESPONSES: dict[int | str, dict[str, Any]] = problem_responses(400, 401,
 
 
 def install_problem_handlers(app: FastAPI) -> None:
-    """Makes every failure of the app a problem and adds the schema to its OpenAPI document.
+    """Turn every failure of the app into a problem, and add the schema to its OpenAPI document.
 
     Exceptions that nobody declared are `ErrorBoundary`'s; the handler here only serves an app without one.
     """
@@ -146,12 +146,12 @@ def install_problem_handlers(app: FastAPI) -> None:
 
 
 def kind_of(error_class: type[PlumblineError]) -> ProblemKind:
-    """The kind of the class or of its nearest ancestor that has one."""
+    """Return the kind of the class or of its nearest ancestor that has one."""
     return next(KIND_BY_ERROR[ancestor] for ancestor in error_class.__mro__ if ancestor in KIND_BY_ERROR)
 
 
 def error_response(scope: Scope, error: PlumblineError) -> Response:
-    """The answer to a declared error: its own text below status 500 and for 503, else a generic one and a log event."""
+    """Return the response to a declared error: its own text below 500 and for 503, else a logged generic one."""
     kind = kind_of(type(error))
     if kind.status >= INTERNAL.status and kind.status not in _HEADERS:
         return failure_response(scope, error)
@@ -162,7 +162,7 @@ def error_response(scope: Scope, error: PlumblineError) -> Response:
 
 
 def failure_response(scope: Scope, error: Exception) -> Response:
-    """The answer to an error of ours, which `log_failure` logs."""
+    """Log an error of ours and return its generic response."""
     log_failure(error, "request_failed", request_id=request_id_of(scope))
     return problem_response(scope, INTERNAL, detail=FAILURE_DETAIL)
 
@@ -175,7 +175,7 @@ def problem_response(
     errors: Sequence[FieldProblem] = (),
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """A problem as a response of less than 16,000 bytes; when the field problems do not fit, fewer are listed."""
+    """Return a problem as a response of less than 16,000 bytes; if the field problems do not fit, fewer are listed."""
     problem = Problem(
         type=kind.urn,
         title=kind.title,
@@ -193,20 +193,20 @@ def problem_response(
 
 
 def invalid_response(scope: Scope, error: RequestValidationError, annotation: object) -> Response:
-    """The answer to a request that does not validate; `annotation`: the type of its body, to suggest names."""
+    """Return the response to a request that does not validate; `annotation`: the type of its body, to suggest names."""
     errors = field_problems(error, annotation)
     return problem_response(scope, VALIDATION, detail=validation_detail(error, "request"), errors=errors)
 
 
 def validation_detail(error: RequestValidationError, whole: str) -> str:
-    """How many problems there are in the whole, and whether all are listed."""
+    """Return the number of problems as text, and if only the first are listed."""
     count = len(error.errors())
     rest = f"; the first {MAX_FIELD_PROBLEMS} follow" if count > MAX_FIELD_PROBLEMS else ""
     return f"{count} problem{'' if count == 1 else 's'} in the {whole}{rest}"
 
 
 def request_id_of(scope: Scope) -> str | None:
-    """The id that `RequestContext` gave the request; None outside of it."""
+    """Return the id that `RequestContext` gave the request; None outside of it."""
     return cast(str | None, scope.get("state", {}).get("request_id"))
 
 
@@ -262,7 +262,7 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
 
 
 def _methods_of(request: Request) -> list[str]:
-    """What the path takes by any of its routes: the exception knows those of the first (RFC 9110, section 10.2.1)."""
+    """Return the methods of all routes at the path; the exception has those of the first (RFC 9110, section 10.2.1)."""
     routes = request.app.router.routes
     return [
         method

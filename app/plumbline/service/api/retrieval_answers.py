@@ -62,7 +62,7 @@ class NamedFile:
 
 
 def evaluate_runs(body: bytes) -> bytes:
-    """The answer of /evaluations.
+    """Return the response body of /evaluations.
 
     Raises:
         MalformedBody, InvalidInput: naming the place.
@@ -73,7 +73,7 @@ def evaluate_runs(body: bytes) -> bytes:
 
 
 def evaluate_files(qrels: NamedFile, runs: Sequence[NamedFile], options: bytes) -> bytes:
-    """The answer of /evaluations to files, plain or gzipped; `options` is the JSON part of that name.
+    """Return the response body of /evaluations for files, plain or gzipped; `options` is the JSON part of that name.
 
     Raises:
         InvalidInput: naming the file and line, or the place in the options.
@@ -90,7 +90,7 @@ def evaluate_files(qrels: NamedFile, runs: Sequence[NamedFile], options: bytes) 
 
 
 def compare_runs(body: bytes) -> bytes:
-    """The answer of /comparisons.
+    """Return the response body of /comparisons.
 
     Raises:
         MalformedBody, InvalidInput: naming the place.
@@ -126,7 +126,7 @@ def compare_runs(body: bytes) -> bytes:
 
 
 def fuse_runs(body: bytes) -> bytes:
-    """The answer of /fusions.
+    """Return the response body of /fusions.
 
     Raises:
         MalformedBody, InvalidInput: naming the place.
@@ -164,7 +164,7 @@ def fuse_runs(body: bytes) -> bytes:
 
 
 def parse_texts(body: bytes) -> bytes:
-    """The answer of /rankings.
+    """Return the response body of /rankings.
 
     Raises:
         MalformedBody, InvalidInput: naming the place.
@@ -183,7 +183,7 @@ def _form_options(text: bytes) -> FormOptions:
 
 
 def _unpacked(files: Sequence[NamedFile], limits: ReadLimits) -> Iterator[bytes]:
-    """Each file decompressed, one after another, until they are too large together."""
+    """Yield each file decompressed, until they are too large together."""
     total = 0
     for file in files:
         data = read_text_bytes(file.content, name=file.name, limits=limits)
@@ -288,7 +288,7 @@ def _fused_report(message: FusionRequest, run: Run) -> RunOut | None:
 
 
 def to_conventions(message: ConventionsIn) -> Conventions:
-    """The preset with what the message changes.
+    """Return the preset with the changes of the message.
 
     Raises:
         InvalidInput: an id pattern without the rule `regex` or the reverse, or a value out of its range.
@@ -298,7 +298,7 @@ def to_conventions(message: ConventionsIn) -> Conventions:
 
 
 def to_run(message: RunIn, *, place: str) -> tuple[Run, list[str]]:
-    """The run of a message, and the ids of the queries of which no ranking could be read.
+    """Return the run of a message, and the ids of the queries without a readable ranking.
 
     Raises:
         InvalidInput: not exactly one of `results` and `llm_outputs`, or candidates without outputs.
@@ -317,7 +317,7 @@ def to_run(message: RunIn, *, place: str) -> tuple[Run, list[str]]:
 def parse_outputs(
     outputs: Mapping[str, str], candidates: Mapping[str, Sequence[str]] | None
 ) -> dict[str, ParsedRanking]:
-    """The ranking in each text, by query id."""
+    """Parse the ranking in each text, by query id."""
     return {
         query: parse_ranking(text, candidates=None if candidates is None else candidates.get(query))
         for query, text in outputs.items()
@@ -325,7 +325,7 @@ def parse_outputs(
 
 
 def ranking_out(ranking: ParsedRanking) -> RankingOut:
-    """A parsed ranking as it is sent."""
+    """Return the wire form of a parsed ranking."""
     return RankingOut(
         ids=list(ranking.ids),
         unknown=list(ranking.unknown),
@@ -343,7 +343,7 @@ def run_out(
     system: SystemFacts | None = None,
     unparsed: Sequence[str] = (),
 ) -> RunOut:
-    """The report of one run as it is sent."""
+    """Return the wire form of one run's report."""
     evaluation = report.evaluation
     latency = summarise_latency(latency_ms.values()) if latency_ms else None
     return RunOut(

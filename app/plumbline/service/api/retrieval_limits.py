@@ -1,4 +1,4 @@
-"""What one request under /v1/retrieval may ask for, so that none runs much longer than a minute on one core.
+"""Limits of one request under /v1/retrieval, so that none takes much more than a minute on one core.
 
 Bytes are bounded by the edge. Here are the products that small bodies can make large: runs times measures times
 judgments, pairs times resamples, documents times weights. Rates were measured on one core of a shared server.
@@ -41,13 +41,13 @@ _DOCUMENT_WORK, _FUSED_QUERY_WORK, _RANKING_WORK, _DUEL_WORK = 10, 500, 100, 0.0
 
 
 def check_run_count(count: int) -> None:
-    """Raises InvalidInput unless there are 1 to `MAX_RUNS` runs."""
+    """Raise InvalidInput unless there are 1 to `MAX_RUNS` runs."""
     if not 1 <= count <= MAX_RUNS:
         raise InvalidInput(f"expected 1 to {MAX_RUNS} runs, found {count}", place="/runs")
 
 
 def check_texts(texts_by_place: Mapping[str, Mapping[str, str]]) -> None:
-    """Bounds the LLM outputs of a request, by query id within each place.
+    """Limit the LLM outputs of a request, by query id within each place.
 
     Raises:
         InvalidInput: at the query whose text is too long, or with which all texts together are.
@@ -70,7 +70,7 @@ def check_texts(texts_by_place: Mapping[str, Mapping[str, str]]) -> None:
 
 
 def check_evaluation(qrels: Qrels, *, runs: int, measures: int, resamples: int) -> None:
-    """Bounds an evaluation with its bootstrap intervals.
+    """Limit an evaluation with its bootstrap intervals.
 
     Raises:
         InvalidInput: says what to lower.
@@ -96,7 +96,7 @@ def check_evaluation(qrels: Qrels, *, runs: int, measures: int, resamples: int) 
 def check_comparison(
     *, runs: int, measures: int, queries: int, resamples: int, has_baseline: bool, is_exact_possible: bool
 ) -> None:
-    """Bounds a comparison, its intervals and tests.
+    """Limit a comparison, its intervals and tests.
 
     Args:
         is_exact_possible: whether the test is one that walks all signs of few differences.
@@ -115,7 +115,7 @@ def check_comparison(
 
 
 def check_fusion(runs: Sequence[Run], *, is_condorcet: bool, points: int = 1) -> None:
-    """Bounds a fusion, which tuning repeats at each of `points` weights.
+    """Limit a fusion, which tuning repeats at each of `points` weights.
 
     Raises:
         InvalidInput: says what to lower.
