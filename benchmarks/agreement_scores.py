@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbline.assembly import Service, encoder_of
-from plumbline.extras.calibration.baselines import (
+from benchmarks.agreement_baselines import (
     rouge_l_precision,
     seed_embedding_similarity,
     seed_word_overlap,
     shortness,
 )
+from plumbline.assembly import Service, encoder_of
 from plumbline.extras.calibration.figures import Scale
 from plumbline.extras.calibration.labels import LabelledRow
 from plumbline.ground.concurrency import map_concurrently

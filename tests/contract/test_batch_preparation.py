@@ -222,7 +222,7 @@ def test_an_interruption_is_one_line_and_loses_nothing(
     with monkeypatch.context() as interrupted:
         interrupted.setattr("plumbline.cli.batch_file_steps.wait_until_ended", _interrupt)
         assert run.collect("--wait") == 3
-    assert capsys.readouterr().err == "interrupted; the same command goes on from here\n"
+    assert capsys.readouterr().err == "interrupted; run the same command again to resume\n"
 
     assert run.collect("--wait", "--poll-seconds", "0") == 0
     assert len(run.results()) == len(ROWS)

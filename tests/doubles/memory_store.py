@@ -27,7 +27,7 @@ from plumbline.rows.jobs.job import (
     StateChange,
 )
 from plumbline.rows.jobs.store import Submission, Upload
-from plumbline.rows.records.reading import read_records
+from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.scored_row import RowStatus, ScoredRow
 
@@ -159,7 +159,7 @@ class MemoryStore:
         kept = self._kept[lease.job_id]
         upload = kept.upload
         try:
-            with read_records(upload.path, format=upload.form, columns=upload.columns) as reader:
+            with RecordReader(upload.path, format=upload.form, columns=upload.columns) as reader:
                 kept.records = list(reader)
         except InvalidInput as error:
             return await self.fail(lease, str(error))

@@ -21,7 +21,7 @@ import pytest
 
 from plumbline.extras.cluster.score_batch import BatchScorer
 from plumbline.ground.settings import Settings
-from plumbline.rows.records.reading import read_records
+from plumbline.rows.records.reading import RecordReader
 from plumbline.schemas.evaluation import EvaluationOptions
 from tests.doubles.scripted_faults import hang
 from tests.doubles.scripted_judge import ScriptedJudge
@@ -76,7 +76,7 @@ def in_process(paths: list[Path], options: EvaluationOptions, settings: Settings
     lines = []
     with BatchScorer(settings or plain_settings(), options) as scorer:
         for path in paths:
-            with read_records(path) as rows:
+            with RecordReader(path) as rows:
                 lines += [timeless(row.line) for row in scorer.score(rows)]
     return lines
 

@@ -10,7 +10,7 @@ import pytest
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.columns import ColumnMap
-from plumbline.rows.records.reading import read_records
+from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import ReadPosition, RecordProblem
 from plumbline.rows.records.result_table import open_result_table
 from tests.making.record_files import MILL, mills, read_all, write_and_fail, write_file
@@ -35,7 +35,7 @@ def test_reading_from_any_row_gives_the_same_rest(tmp_path: Path) -> None:
     whole, _ = read_all(path)
 
     for done in (0, 1, 255, 256, 299, 300, 301, 600, 699, 700):
-        with read_records(path, start=ReadPosition(done)) as reader:
+        with RecordReader(path, start=ReadPosition(done)) as reader:
             assert list(reader) == whole[done:]
 
 
@@ -62,7 +62,7 @@ def test_a_column_of_another_type_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"contexts": [["c"]], "answer": [b"a"]}), path)
 
-    with read_records(path) as reader:
+    with RecordReader(path) as reader:
         (problem,) = reader
 
     assert isinstance(problem, RecordProblem)
@@ -80,7 +80,7 @@ def test_columns_are_named_as_in_tables(tmp_path: Path) -> None:
     path = parquet_file(tmp_path, [{"docs": ["c"], "out": "a"}])
 
     with pytest.raises(InvalidInput, match=r"no column is known for contexts and answer; found the columns 'docs'"):
-        read_records(path)
+        RecordReader(path)
     assert read_all(path, columns=ColumnMap(contexts="docs", answer="out"))[0][0].sample.answer == "a"
 
 
@@ -91,9 +91,9 @@ import sys
 from pathlib import Path
 sys.modules["pyarrow"] = None
 from plumbline.ground.errors import InvalidInput
-from plumbline.rows.records.reading import read_records
+from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.result_table import open_result_table
-for opened in (read_records, open_result_table):
+for opened in (RecordReader, open_result_table):
     try:
         with opened(Path({str(path)!r})):
             pass

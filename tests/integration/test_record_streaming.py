@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.rows.records.reading import read_records
+from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import ReadPosition, Record, RecordProblem
 from tests.making.record_files import json_lines, mills, read_all, write_file
 
@@ -19,7 +19,7 @@ HEADER = "custom_id,question,contexts,answer\n"
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.json", "a.csv", "a.tsv.gz"])
 def test_reading_from_the_middle_gives_the_same_rest(tmp_path: Path, name: str) -> None:
     path = write_file(tmp_path, name, resumable_text(name))
-    with read_records(path) as reader:
+    with RecordReader(path) as reader:
         whole, positions = [], [reader.position]
         for each in reader:
             whole.append(each)
@@ -27,7 +27,7 @@ def test_reading_from_the_middle_gives_the_same_rest(tmp_path: Path, name: str) 
 
     rests = []
     for position in positions:
-        with read_records(path, start=position) as reader:
+        with RecordReader(path, start=position) as reader:
             rests.append(list(reader))
 
     assert rests == [whole[done:] for done in range(len(whole) + 1)]
@@ -54,12 +54,12 @@ def resumable_text(name: str) -> str:
 
 def test_an_id_from_before_the_start_is_reported_when_it_is_told(tmp_path: Path) -> None:
     path = write_file(tmp_path, "a.jsonl", json_lines([*mills(2), mills(1)[0]]))
-    with read_records(path) as reader:
+    with RecordReader(path) as reader:
         first = next(reader)
         position = reader.position
     assert isinstance(first, Record)
 
-    with read_records(path, start=position, seen_ids=[first.custom_id]) as reader:
+    with RecordReader(path, start=position, seen_ids=[first.custom_id]) as reader:
         rest = list(reader)
 
     assert [type(each) for each in rest] == [Record, RecordProblem]
@@ -70,7 +70,7 @@ def test_truncated_gzip_is_told_behind_the_rows_before_the_break(tmp_path: Path)
     path.write_bytes(path.read_bytes()[:-2_000])
     records: list[Record | RecordProblem] = []
 
-    with pytest.raises(InvalidInput) as told, read_records(path) as reader:
+    with pytest.raises(InvalidInput) as told, RecordReader(path) as reader:
         records.extend(reader)
 
     assert len(records) > 10_000
@@ -100,7 +100,7 @@ def test_many_rows_pass_through_a_few_megabytes(tmp_path: Path, name: str, count
     del text
 
     tracemalloc.start()
-    with read_records(path) as reader:
+    with RecordReader(path) as reader:
         read = sum(isinstance(each, Record) for each in reader)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()

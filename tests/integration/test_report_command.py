@@ -104,7 +104,7 @@ def test_a_file_without_a_row_is_no_report(
     code = main(["report", str(results), "-o", str(tmp_path / "r.html")])
 
     assert code == 2
-    assert capsys.readouterr().err.splitlines()[-1] == "plumbline: results.jsonl: holds no row of results"
+    assert capsys.readouterr().err.splitlines()[-1] == "plumbline: results.jsonl: contains no results"
     assert not (tmp_path / "r.html").exists()
 
 
@@ -113,9 +113,9 @@ def test_a_file_without_a_row_is_no_report(
     [
         (["{dir}/none.jsonl"], "plumbline: none.jsonl: cannot be read (No such file or directory)"),
         (["{results}", "--baseline", "{dir}/none.jsonl"], "plumbline: none.jsonl: cannot be read"),
-        (["{results}", "--baseline", "{dir}/empty.jsonl"], "plumbline: empty.jsonl: holds no row of results"),
+        (["{results}", "--baseline", "{dir}/empty.jsonl"], "plumbline: empty.jsonl: contains no results"),
         (["{results}", "-o", "{dir}/no/r.html"], "plumbline: r.html: cannot be written (No such file or directory)"),
-        (["{results}", "-o", "{dir}"], "is no file; expected the name of a new file or of one to replace"),
+        (["{results}", "-o", "{dir}"], "cannot be written (Is a directory)"),
     ],
 )
 def test_what_the_user_can_fix_is_one_line(

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from plumbline.rows.records.columns import ColumnMap
-from plumbline.rows.records.reading import read_records
+from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.records.result_table import open_result_table
 
@@ -43,7 +43,7 @@ def read_all(
     columns: ColumnMap | str | None = None,
 ) -> tuple[list[Record], list[RecordProblem]]:
     """The records and the problems of a file, each in file order."""
-    with read_records(path, format=format, columns=columns) as reader:
+    with RecordReader(path, format=format, columns=columns) as reader:
         found = list(reader)
     records = [each for each in found if isinstance(each, Record)]
     return records, [each for each in found if isinstance(each, RecordProblem)]

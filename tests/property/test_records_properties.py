@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from plumbline.ground.errors import InvalidInput
 from plumbline.judging.text.sample import Sample
 from plumbline.rows.records.columns import ColumnMap
-from plumbline.rows.records.reading import read_records
+from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import ReadPosition, Record, RecordProblem
 from plumbline.rows.records.result_table import format_cell, open_result_table
 
@@ -50,7 +50,7 @@ def table_of(samples: list[Sample], delimiter: str) -> bytes:
 
 
 def samples_in(path: Path, start: ReadPosition | None = None) -> list[Sample]:
-    with read_records(path, columns=COLUMNS, start=start) as reader:
+    with RecordReader(path, columns=COLUMNS, start=start) as reader:
         found = list(reader)
     assert all(isinstance(each, Record) for each in found), found
     return [each.sample for each in found if isinstance(each, Record)]
@@ -105,13 +105,13 @@ def test_no_bytes_break_a_reader_and_every_rest_is_the_same(data: bytes, name: s
         whole: list[Record | RecordProblem] = []
         positions = [ReadPosition()]
         # The declared failure: broken gzip, no header, an array that is cut off
-        with suppress(InvalidInput), read_records(path, columns=columns) as reader:
+        with suppress(InvalidInput), RecordReader(path, columns=columns) as reader:
             for each in reader:
                 whole.append(each)
                 positions.append(reader.position)
         for done, position in enumerate(positions):
             rest: list[Record | RecordProblem] = []
-            with suppress(InvalidInput), read_records(path, columns=columns, start=position) as reader:
+            with suppress(InvalidInput), RecordReader(path, columns=columns, start=position) as reader:
                 rest.extend(reader)
             assert rest == whole[done:]
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.extras.calibration.baselines import (
+from benchmarks.agreement_baselines import (
     rouge_l_precision,
     seed_embedding_similarity,
     seed_word_overlap,

@@ -122,11 +122,10 @@ FENCES: dict[str, set[str] | None] = {
     "python_socks": {"ground/proxies.py"},
     "pydantic_settings": {"ground/settings.py"},
     "json_repair": {"judging/tiers/reply_reading.py"},
-    "rapidfuzz": {"judging/tiers/evidence/quotes.py", "extras/calibration/baselines.py"},
-    "nltk": {"extras/calibration/baselines.py"},
+    "rapidfuzz": {"judging/tiers/evidence/quotes.py"},
     "sklearn": {"judging/text/english_stop_words.py", "extras/calibration"},
     "scipy": {"ground/uncertainty.py", "extras/calibration", "extras/lab"},
-    "stop_words": {"judging/text/words.py", "extras/calibration/baselines.py"},
+    "stop_words": {"judging/text/words.py"},
 }
 # Seconds of import each; a process that never asks the tier never pays.
 LAZY = {"sentence_transformers", "transformers", "torch", "openvino", "huggingface_hub", "tokenizers"} | {

@@ -11,7 +11,7 @@ import pytest
 from plumbline.extras.cluster.block_plan import Block, Reading, block_records, split_file
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.columns import ColumnMap
-from plumbline.rows.records.reading import read_records
+from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import ReadPosition
 from tests.making.cluster_files import bridge_rows, write_lines
 
@@ -21,7 +21,7 @@ REPEATED = [{**row, "custom_id": f"id-{number % 7}"} for number, row in enumerat
 
 def as_read(place: str, reading: Reading = AS_FOUND) -> list[Any]:
     path = Path(place.removeprefix("file://"))
-    with read_records(path, format=reading.format, columns=reading.columns) as reader:
+    with RecordReader(path, format=reading.format, columns=reading.columns) as reader:
         return list(reader)
 
 

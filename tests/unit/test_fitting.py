@@ -16,8 +16,8 @@ from plumbline.extras.calibration.fitting import (
     fit_gate,
     fit_scale,
     fit_weights,
-    folds_of,
     predict,
+    split_folds,
 )
 from plumbline.ground.concurrency import InlineExecutor
 from plumbline.ground.errors import CalibrationError
@@ -255,7 +255,7 @@ def test_each_dataset_counts_the_same_and_so_does_each_label_in_it() -> None:
 def test_of_several_datasets_each_is_a_fold() -> None:
     answers = _answers([0.0] * 6, [1, 0] * 3, datasets=["a", "b", "c", "a", "b", "c"])
 
-    assert [fold.tolist() for fold in folds_of(answers, parts=5)] == [
+    assert [fold.tolist() for fold in split_folds(answers, parts=5)] == [
         [True, False, False, True, False, False],
         [False, True, False, False, True, False],
         [False, False, True, False, False, True],
@@ -267,7 +267,7 @@ def test_of_one_dataset_the_folds_split_no_cluster_and_leave_each_answer_out_onc
     names = [f"doc-{number % clusters}" for number in range(80)]
     answers = _answers([0.0] * 80, [1, 0] * 40, clusters=names)
 
-    found = folds_of(answers, parts=5)
+    found = split_folds(answers, parts=5)
 
     assert len(found) == folds
     assert np.sum(found, axis=0).tolist() == [1] * 80
@@ -279,7 +279,7 @@ def test_of_one_dataset_the_folds_split_no_cluster_and_leave_each_answer_out_onc
 
 
 def test_answers_about_one_document_are_parted_as_they_are() -> None:
-    found = folds_of(_answers([0.0] * 80, [1, 0] * 40, clusters=["doc"] * 80), parts=5)
+    found = split_folds(_answers([0.0] * 80, [1, 0] * 40, clusters=["doc"] * 80), parts=5)
 
     assert len(found) == 5
     assert np.sum(found, axis=0).tolist() == [1] * 80
@@ -305,7 +305,7 @@ def test_each_answer_is_scored_by_a_fit_that_did_not_see_it() -> None:
         seen.append((set(part.datasets.tolist()), len(part)))
         return _calibration({"character_coverage": float(len(seen))}, 0.0)
 
-    scores = cross_predict(answers, folds_of(answers, parts=5), fit)
+    scores = cross_predict(answers, split_folds(answers, parts=5), fit)
 
     assert seen == [({"b", "c"}, 4), ({"a", "c"}, 4), ({"a", "b"}, 4)]
     # 1 / (1 + e^-(fold * coverage))

@@ -8,7 +8,7 @@ import pytest
 from plumbline.ground.errors import InvalidInput
 from plumbline.judging.text.sample import Sample
 from plumbline.rows.records.columns import PRESETS, ColumnMap
-from plumbline.rows.records.reading import read_records
+from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import Record
 from plumbline.rows.records.record_fields import context_texts
 from tests.making.record_files import MILL, json_lines, read_all, write_file
@@ -120,7 +120,7 @@ def test_a_form_of_others_is_read_by_name_and_known_by_its_columns(tmp_path: Pat
     name, content, custom_id, extra = FORMS[preset]
     if is_named and preset == "huggingface":
         content = content.replace("Generated Answer", "generated_answer")
-    with read_records(write_file(tmp_path, name, content), columns=preset if is_named else None) as reader:
+    with RecordReader(write_file(tmp_path, name, content), columns=preset if is_named else None) as reader:
         (record,) = reader
 
     assert isinstance(record, Record), record
@@ -140,7 +140,7 @@ def test_a_row_of_lettucedetect_keeps_its_labels_and_says_where_the_question_is(
         "dataset": "ragtruth",
         "language": "en",
     }
-    with read_records(write_file(tmp_path, "a.jsonl", json_lines([row]))) as reader:
+    with RecordReader(write_file(tmp_path, "a.jsonl", json_lines([row]))) as reader:
         (record,) = reader
 
     assert isinstance(record, Record)
@@ -169,7 +169,7 @@ def test_a_row_of_lettucedetect_keeps_its_labels_and_says_where_the_question_is(
 )
 def test_columns_that_fit_no_form_or_several_are_listed(tmp_path: Path, row: dict[str, object], said: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        read_records(write_file(tmp_path, "a.jsonl", json_lines([row])))
+        RecordReader(write_file(tmp_path, "a.jsonl", json_lines([row])))
 
     assert said in str(refused.value)
     assert str(refused.value).startswith("a.jsonl: ")
@@ -180,7 +180,7 @@ def test_a_preset_without_a_needed_column_says_so(tmp_path: Path) -> None:
     path = write_file(tmp_path, "a.tsv", "qid\tquestion\tanswer\tdoc_ids\n1\tq\ta\t['d']\n")
 
     with pytest.raises(InvalidInput) as refused:
-        read_records(path, columns="seed_3")
+        RecordReader(path, columns="seed_3")
 
     assert "a.tsv: preset seed_3 needs 'context' or 'contexts' for contexts; doc_ids name the passages but" in str(
         refused.value
@@ -189,7 +189,7 @@ def test_a_preset_without_a_needed_column_says_so(tmp_path: Path) -> None:
 
 def test_an_unknown_preset_is_answered_with_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput) as refused:
-        read_records(write_file(tmp_path, "a.jsonl", json_lines([MILL])), columns="deepeval")
+        RecordReader(write_file(tmp_path, "a.jsonl", json_lines([MILL])), columns="deepeval")
 
     assert f"there is no preset 'deepeval'; expected one of {', '.join(PRESETS)}" in str(refused.value)
 
@@ -225,7 +225,7 @@ def test_a_named_column_that_the_table_has_not_is_refused(tmp_path: Path) -> Non
     path = write_file(tmp_path, "a.csv", "c,out\n1,2\n")
 
     with pytest.raises(InvalidInput, match=r"a.csv: has no column 'docs' for contexts; found the columns 'c', 'out'"):
-        read_records(path, columns=ColumnMap(contexts="docs", answer="out"))
+        RecordReader(path, columns=ColumnMap(contexts="docs", answer="out"))
 
 
 def test_a_batch_line_for_another_address_is_no_sample(tmp_path: Path) -> None:

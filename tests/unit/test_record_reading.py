@@ -9,7 +9,7 @@ import pytest
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.json_rows import JsonArrayRows, JsonLineRows
-from plumbline.rows.records.reading import SeenIds, read_records
+from plumbline.rows.records.reading import RecordReader, SeenIds
 from plumbline.rows.records.record import BadRow, ReadPosition
 from tests.making.record_files import MILL, json_lines, mills, read_all, write_file
 
@@ -211,13 +211,13 @@ def test_a_file_of_no_known_form_is_refused(tmp_path: Path, name: str, format_: 
         write_file(tmp_path, name, "")
 
     with pytest.raises(InvalidInput) as refused:
-        read_records(tmp_path / name, format=format_)
+        RecordReader(tmp_path / name, format=format_)
 
     assert said in str(refused.value)
 
 
 def test_utf_16_and_files_without_a_good_row_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="is UTF-16; save the file as UTF-8"):
-        read_records(write_file(tmp_path, "a.csv", "a,b\n1,2".encode("utf-16")))
+        RecordReader(write_file(tmp_path, "a.csv", "a,b\n1,2".encode("utf-16")))
     with pytest.raises(InvalidInput, match=r"no good row among its first 100; row 0 \(line 1\): not JSON at column 1"):
-        read_records(write_file(tmp_path, "a.jsonl", "no\nno\n"))
+        RecordReader(write_file(tmp_path, "a.jsonl", "no\nno\n"))

@@ -301,7 +301,7 @@ async def test_what_the_service_says_of_a_sample_is_read() -> None:
 @pytest.mark.parametrize(
     ("ours", "wire"),
     [
-        (result_lines.Result, evaluation.EvaluationResult),
+        (result_lines.RowResult, evaluation.EvaluationResult),
         (result_lines.Sentence, evaluation.SentenceItem),
         (result_lines.Claim, evaluation.ClaimItem),
         (result_lines.Evidence, evaluation.EvidenceItem),

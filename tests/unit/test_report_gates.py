@@ -4,7 +4,7 @@ import pytest
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.report.building import build_report
-from plumbline.rows.report.gates import Gate, all_passed, baseline_outcomes, max_degraded_outcome, parse_gate
+from plumbline.rows.report.gates import CiGate, all_passed, baseline_outcomes, max_degraded_outcome, parse_gate
 from plumbline.schemas.report import ReportSummary
 from tests.making.result_rows import error_line, result_line, scored_line
 
@@ -16,13 +16,13 @@ def summary_of(*lines: bytes, before: list[bytes] | None = None) -> ReportSummar
 @pytest.mark.parametrize(
     ("spec", "gate"),
     [
-        ("faithfulness=0.8", Gate("faithfulness", 0.8)),
-        ("llm:faithfulness=1", Gate("faithfulness", 1.0, "llm")),
-        ("hallucination_rate=.1", Gate("hallucination_rate", 0.1)),
-        (" passed_share = 0.95 ", Gate("passed_share", 0.95)),
+        ("faithfulness=0.8", CiGate("faithfulness", 0.8)),
+        ("llm:faithfulness=1", CiGate("faithfulness", 1.0, "llm")),
+        ("hallucination_rate=.1", CiGate("hallucination_rate", 0.1)),
+        (" passed_share = 0.95 ", CiGate("passed_share", 0.95)),
     ],
 )
-def test_a_spec_is_read(spec: str, gate: Gate) -> None:
+def test_a_spec_is_read(spec: str, gate: CiGate) -> None:
     assert parse_gate(spec) == gate
 
 

@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import secrets
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, cast
@@ -50,12 +50,13 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import sha256_of
 from plumbline.ground.settings import Settings, load_settings
 from plumbline.ground.telemetry import configure_logging
-from plumbline.rows.records.reading import RecordReader, read_records
+from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.scored_row import RowTally
 from plumbline.schemas.batch import BatchSummary
 from plumbline.schemas.evaluation import TierName
 
 _INCOMPLETE: Final = 3
+_FALLBACKS: Final = ("embedding", "lexical")
 _SECRET_BYTES: Final = 32
 _URL: Final = "/v1/chat/completions"
 # DashScope's model that runs the whole way and judges nothing.
@@ -63,7 +64,7 @@ _TEST_URL: Final = "/v1/chat/ds-test"
 
 
 def prepare(options: argparse.Namespace) -> int:
-    """Writes the requests and the manifest."""
+    """Write the requests and the manifest."""
     settings = _settings()
     at = manifest_beside(options.output)
     if BatchStates(at.state_path) and not options.estimate:
@@ -72,7 +73,7 @@ def prepare(options: argparse.Namespace) -> int:
         )
     _check_apart(options.data, at, options.output, *at.folder.glob(f"{at.stem}-[0-9][0-9][0-9].jsonl"))
     before = at.load().files if at.path.exists() and not options.estimate else ()
-    with read_records(options.data, format=options.format, columns=options.columns) as reader:
+    with RecordReader(options.data, format=options.format, columns=options.columns) as reader:
         planned = _planned(options, settings, at, reader)
         manifest, estimate = asyncio.run(_prepare(settings, at, planned, reader, is_dry=options.estimate))
         out(f"{options.data.name}: {reader.explanation}")
@@ -87,7 +88,7 @@ def prepare(options: argparse.Namespace) -> int:
 
 
 def submit(options: argparse.Namespace) -> int:
-    """Uploads what is not uploaded, and makes batches of it."""
+    """Upload the files that are not uploaded, and create their batches."""
     settings, at = _settings(), find_manifest(options.files)
     manifest = at.load()
     chosen = {path.name for path in options.files}
@@ -104,7 +105,7 @@ def submit(options: argparse.Namespace) -> int:
 
 
 def status(options: argparse.Namespace) -> int:
-    """Says how far each file is; 3 as long as one of them has not ended."""
+    """Print the status of each file; return 3 until all have ended."""
     settings, at = _settings(), find_manifest(options.files)
     manifest = at.load()
 
@@ -120,8 +121,9 @@ def status(options: argparse.Namespace) -> int:
     return 0 if all(states.of(file.name).is_ended for file in manifest.files) else _INCOMPLETE
 
 
-def collect(options: argparse.Namespace, *, fallback: tuple[str, ...]) -> int:
-    """Fetches the replies and writes the results; 3 as long as a batch has not ended."""
+def collect(options: argparse.Namespace) -> int:
+    """Fetch the replies and write the results; return 3 until all batches have ended."""
+    fallback = _parse_fallback(options.fallback)
     settings, at = _settings(), find_manifest(options.files)
     manifest = at.load()
     _check_apart(
@@ -139,7 +141,7 @@ def collect(options: argparse.Namespace, *, fallback: tuple[str, ...]) -> int:
 
 
 def _check_apart(path: Path, at: ManifestFile, *others: Path) -> None:
-    """Keeps one file from being written over another of the same run.
+    """Refuse to overwrite another file of the same run.
 
     Raises:
         InvalidInput: they are the same.
@@ -149,7 +151,6 @@ def _check_apart(path: Path, at: ManifestFile, *others: Path) -> None:
 
 
 def _planned(options: argparse.Namespace, settings: Settings, at: ManifestFile, reader: RecordReader) -> Manifest:
-    """The manifest without its files."""
     spec = build_judge_spec(settings, options.judge, structure=options.structure, omitted=options.omit)
     limits = batch_file_limits(spec.provider, spec.model)
     return Manifest(
@@ -173,7 +174,7 @@ def _planned(options: argparse.Namespace, settings: Settings, at: ManifestFile, 
 
 
 def _secret(at: ManifestFile, other: Path | None) -> str:
-    """That of the other manifest, or of the one that is replaced, so that the same rows give the same bytes."""
+    """Return the secret of the other or the replaced manifest, so that the same rows give the same bytes."""
     if other is not None:
         return ManifestFile(other).load().secret
     return at.load().secret if at.path.exists() else secrets.token_hex(_SECRET_BYTES)
@@ -190,7 +191,7 @@ async def _prepare(
 async def _fetched(
     settings: Settings, at: ManifestFile, manifest: Manifest, states: BatchStates, options: argparse.Namespace
 ) -> bool:
-    """Whether all replies are here."""
+    """Fetch the replies of ended batches; return True if all have ended."""
     files = files_sent(manifest, states)
     idle = [file.name for file in files if states.of(file.name).batch is None]
     if idle:
@@ -221,7 +222,7 @@ async def _collect(
     round_ = max((file.round for file in files), default=1) + 1
     with (
         ReplyIndex(asked_files(at, files, states)) as index,
-        read_records(source, format=manifest.source.format, columns=manifest.source.columns) as reader,
+        RecordReader(source, format=manifest.source.format, columns=manifest.source.columns) as reader,
         RequestFiles(at.folder, at.stem, manifest.limits, round_=round_) as later,
     ):
         letters = Correspondence(index, url=manifest.url, max_line_bytes=manifest.limits.line_bytes)
@@ -254,7 +255,7 @@ _EXPECTED_OUTPUT_TOKENS: Final = 512
 
 
 def say_estimate(settings: Settings, manifest: Manifest, estimate: Estimate, factor: float) -> None:
-    """What is to be asked, and what it may cost."""
+    """Print the number of requests and their expected cost."""
     asked = estimate.rows - estimate.invalid - estimate.decided - estimate.unaskable
     out(
         f"{estimate.rows} rows: {asked} to be asked, "
@@ -277,7 +278,7 @@ def say_estimate(settings: Settings, manifest: Manifest, estimate: Estimate, fac
 
 
 def say_troubles(files: Sequence[RequestFile], states: BatchStates, index: ReplyIndex) -> None:
-    """Batches that did not end well, and lines of replies that were passed over."""
+    """Print batches that failed and skipped lines of replies."""
     for file in files:
         batch = states.of(file.name).batch
         if batch is not None and (batch.status != "completed" or batch.failed):
@@ -289,7 +290,7 @@ def say_troubles(files: Sequence[RequestFile], states: BatchStates, index: Reply
 
 
 def say_open(estimate: Estimate, names: Sequence[str]) -> None:
-    """Questions that have no reply yet."""
+    """Print the number of questions without a reply."""
     if names:
         out(f"written: {', '.join(names)}, {estimate.requests} questions that are still open; submit and collect again")
     else:
@@ -297,7 +298,7 @@ def say_open(estimate: Estimate, names: Sequence[str]) -> None:
 
 
 def summed(summary: BatchSummary) -> str:
-    """What became of all rows, in one line."""
+    """Return the outcome of all rows in one line."""
     tiers = ", ".join(f"{name} {count}" for name, count in summary.tiers.model_dump().items() if count) or "none"
     cost = "not known" if summary.usage.cost is None else f"{summary.usage.cost:.4f}"
     return (
@@ -308,10 +309,25 @@ def summed(summary: BatchSummary) -> str:
 
 
 def out(line: str) -> None:
-    """One line for who reads the outcome."""
+    """Write a line of the outcome to standard output."""
     sys.stdout.write(f"{line}\n")
 
 
 def note(line: str) -> None:
-    """One line for who watches."""
+    """Write a line of progress to standard error."""
     sys.stderr.write(f"{line}\n")
+
+
+def _parse_fallback(text: str) -> tuple[str, ...]:
+    names = () if text == "none" else tuple(name.strip() for name in text.split(","))
+    if any(name not in _FALLBACKS for name in names) or len(set(names)) < len(names):
+        raise InvalidInput(f"is {text[:40]!r}; expected {' or '.join(_FALLBACKS)}, both, or none", place="--fallback")
+    return names
+
+
+STEPS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
+    "prepare": prepare,
+    "submit": submit,
+    "status": status,
+    "collect": collect,
+}

@@ -1,4 +1,4 @@
-"""`plumbline calibrate`: the sigmoids of tiers embedding and lexical, fitted on labels of one's own."""
+"""`plumbline calibrate`: fit the tiers embedding and lexical on your own labels."""
 
 import argparse
 import asyncio
@@ -28,7 +28,7 @@ _FIGURES = ("auroc", "balanced_accuracy", "kappa", "brier", "ece")
 
 
 def add_command(commands: "Commands") -> None:
-    """Adds `calibrate` to the parser."""
+    """Add `calibrate` to the parser."""
     command = commands.add_parser(
         "calibrate", help="fit tiers embedding and lexical on labelled answers and say how far they agree with them"
     )
@@ -100,7 +100,7 @@ def _reports(
     rows: list["LabelledRow"], options: argparse.Namespace, settings: Settings, table: "CalibrationTable"
 ) -> list["CalibrationReport"]:
     from plumbline.assembly import encoder_of  # noqa: PLC0415
-    from plumbline.extras.calibration.calibrating import Request, calibrate_tiers  # noqa: PLC0415
+    from plumbline.extras.calibration.calibrating import CalibrationRequest, calibrate_tiers  # noqa: PLC0415
     from plumbline.judging.tiers.calibration import CalibrationSource  # noqa: PLC0415
     from plumbline.judging.tiers.tier import TierName  # noqa: PLC0415
 
@@ -112,7 +112,7 @@ def _reports(
     )
     tiers = [TierName(name) for name in options.tier or _TIERS]
     with closing(encoder_of(settings)) as encoder:
-        request = Request(tiers, options.fit, source, options.draws)
+        request = CalibrationRequest(tiers, options.fit, source, options.draws)
         reports, passed_over = asyncio.run(calibrate_tiers(rows, request, table, encoder))
     for line in passed_over:
         sys.stderr.write(f"{line}\n")
@@ -163,7 +163,7 @@ def _as_dict(report: "CalibrationReport") -> dict[str, object]:
 
 
 def _figure(agreement: "Agreement", name: str) -> "Figure":
-    """AUROC and balanced accuracy as means over datasets, the others over all rows."""
+    """Return a figure: AUROC and balanced accuracy as means over datasets, the others over all rows."""
     figures = agreement.macro if name in _OVER_DATASETS else agreement.pooled
     figure: Figure = getattr(figures, name)
     return figure

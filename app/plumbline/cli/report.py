@@ -1,13 +1,13 @@
 """`plumbline report`: a file of results as one HTML page, or as JSON."""
 
 import argparse
-import contextlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plumbline.ground.errors import InvalidInput
+from plumbline.ground.files import replace_file
 
 if TYPE_CHECKING:
     from plumbline.rows.report.building import Report
@@ -16,26 +16,33 @@ if TYPE_CHECKING:
 
 _DEFAULT_WORST = 200
 _MOST_WORST = 10_000
-_MOST_SAID = 20
+_MOST_WARNINGS = 20
 
 
 def add_command(commands: "Commands") -> None:
-    """Adds `report` to the parser."""
+    """Add `report` to the parser."""
     command = commands.add_parser(
-        "report", help="turn a file of results into one HTML page: scores with intervals, and the worst rows"
+        "report", help="turn a results file into one HTML page: scores with intervals and the worst rows"
     )
     command.add_argument(
-        "results", type=Path, metavar="RESULTS.jsonl", help="JSON Lines of `plumbline score` or of a job; .gz too"
+        "results", type=Path, metavar="RESULTS.jsonl", help="JSON Lines from `plumbline score` or a job, also .gz"
     )
-    command.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: standard output")
+    command.add_argument("-o", "--output", type=Path, metavar="FILE", help="output file (default: standard output)")
     command.add_argument(
-        "--baseline", type=Path, metavar="FILE", help="earlier results to compare with, paired by custom_id and tier"
+        "--baseline",
+        type=Path,
+        metavar="FILE",
+        help="earlier results to compare with, by custom_id and tier",
     )
     command.add_argument("--lang", choices=("en", "zh"), default="en", help="language of the page (default: en)")
     command.add_argument("--format", choices=("html", "json"), help="default: by the suffix of FILE, else html")
-    command.add_argument("--title", metavar="TEXT", help="the heading (default: the name of the file of results)")
+    command.add_argument("--title", metavar="TEXT", help="page heading (default: the name of the results file)")
     command.add_argument(
-        "--worst", type=_worst, default=_DEFAULT_WORST, metavar="N", help="rows to show, 0 to 10,000 (default: 200)"
+        "--worst",
+        type=_worst,
+        default=_DEFAULT_WORST,
+        metavar="N",
+        help="rows to show, 0 to 10,000 (default: 200)",
     )
     command.set_defaults(run=_report)
 
@@ -59,7 +66,7 @@ def _report(options: argparse.Namespace) -> int:
     if options.output is None:
         sys.stdout.buffer.write(text.encode())
     else:
-        _write_whole(options.output, text.encode())
+        replace_file(options.output.resolve(), text.encode(), mode=0o666)
     return 0
 
 
@@ -71,24 +78,24 @@ def _built(options: argparse.Namespace) -> "Report":
     if options.baseline is not None:
         baseline = Baseline(_lines(options.baseline))
         if not baseline.rows:
-            raise InvalidInput("holds no row of results", place=options.baseline.name)
+            raise InvalidInput("contains no results", place=options.baseline.name)
     builder = ReportBuilder(worst=options.worst, baseline=baseline)
-    said = 0
+    skipped_lines = 0
     for line in _lines(options.results):
         bad = builder.add(line)
         if bad is not None:
-            said += 1
-            if said <= _MOST_SAID:
+            skipped_lines += 1
+            if skipped_lines <= _MOST_WARNINGS:
                 sys.stderr.write(f"{options.results.name}:{bad.line}: {bad.problem}: skipped\n")
-    if said > _MOST_SAID:
-        sys.stderr.write(f"{options.results.name}: {said - _MOST_SAID:,} more lines skipped\n")
+    if skipped_lines > _MOST_WARNINGS:
+        sys.stderr.write(f"{options.results.name}: {skipped_lines - _MOST_WARNINGS:,} more lines skipped\n")
     if not builder.rows:
-        raise InvalidInput("holds no row of results", place=options.results.name)
+        raise InvalidInput("contains no results", place=options.results.name)
     return builder.report()
 
 
 def _lines(path: Path) -> Iterator[bytes | None]:
-    """The lines of a file; None for one that is too long."""
+    """Yield the lines of a file; None for one that is too long."""
     from plumbline.rows.records.data_file import TextLines  # noqa: PLC0415
 
     lines = TextLines(path)
@@ -97,18 +104,3 @@ def _lines(path: Path) -> Iterator[bytes | None]:
             yield line.data
     finally:
         lines.close()
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    """Under another name until it is whole, so that nobody reads half of it."""
-    target = path.resolve()
-    partial = target.with_name(f"{target.name}.partial")
-    if target.exists() and not target.is_file():
-        raise InvalidInput("is no file; expected the name of a new file or of one to replace", place=path.name)
-    try:
-        partial.write_bytes(content)
-        partial.replace(target)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
-        raise InvalidInput(f"cannot be written ({error.strerror})", place=path.name) from error

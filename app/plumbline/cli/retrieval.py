@@ -32,7 +32,7 @@ _LIMITS = ReadLimits(max_bytes=8_000_000_000, max_rows=200_000_000)
 
 
 def add_command(commands: "Commands") -> None:
-    """Adds the retrieval commands to the parser."""
+    """Add the retrieval commands to the parser."""
     evaluate = commands.add_parser("evaluate", help="measures of runs against judgments, from TREC files (plain or gz)")
     evaluate.add_argument("qrels", type=Path, metavar="QRELS", help="judgments: query_id 0 doc_id relevance")
     evaluate.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="runs: query_id Q0 doc_id rank score tag")

@@ -13,7 +13,7 @@ from plumbline.ground.files import replace_file
 if TYPE_CHECKING:
     from plumbline.rows.report.baseline import Baseline
     from plumbline.rows.report.building import Report
-    from plumbline.rows.report.gates import Gate, GateOutcome
+    from plumbline.rows.report.gates import CiGate, GateOutcome
 
 _PASSED = 0
 _FAILED = 1
@@ -37,7 +37,7 @@ class RunGates:
         from plumbline.rows.report.gates import parse_gate, parse_share  # noqa: PLC0415
 
         self._request = request
-        self._gates: list[Gate] = [parse_gate(spec) for spec in request.fail_under]
+        self._gates: list[CiGate] = [parse_gate(spec) for spec in request.fail_under]
         for name, value in (("max-degraded", request.max_degraded), ("max-drop", request.max_drop)):
             if value is not None:
                 parse_share(str(value), place=f"--{name}")

@@ -1,1 +1,1 @@
-"""How far scores agree with what people said of the same answers."""
+"""Agreement of scores with human labels, and calibrations fitted on them."""

@@ -18,8 +18,8 @@ from plumbline.extras.calibration.fitting import (
     fit_gate,
     fit_scale,
     fit_weights,
-    folds_of,
     predict,
+    split_folds,
 )
 from plumbline.extras.calibration.labels import LabelledRow
 from plumbline.extras.calibration.resampling import ScoredRows
@@ -40,7 +40,7 @@ _UNRELATED_PAIRS = 300
 
 
 class Measure(Protocol):
-    """How one tier measures the sentences of a sample, by position."""
+    """A tier's function that measures the sentences of a sample, by position."""
 
     async def __call__(self, case: SegmentedSample) -> Mapping[int, Finding]:
         """Raises:
@@ -50,8 +50,8 @@ class Measure(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """The answers that a tier measures in one language, and how many it refused."""
+class MeasuredRows:
+    """The answers measured by a tier in one language, and the number it refused."""
 
     answers: MeasuredAnswers
     unrelated: MeasuredAnswers
@@ -60,7 +60,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class MeasuringTier:
-    """A tier's name and model, and how it measures."""
+    """A tier's name, model and measuring function."""
 
     name: TierName
     model: str
@@ -68,7 +68,7 @@ class MeasuringTier:
 
 
 def measuring_tier(name: TierName, encoder: SentenceEncoder) -> MeasuringTier:
-    """Tier lexical or tier embedding, without its limit on windows."""
+    """Build tier lexical or embedding without its limit on windows."""
     if name is TierName.LEXICAL:
         return MeasuringTier(name, LEXICAL_MODEL, _measure_wording)
     tier = EmbeddingTier(encoder, CalibrationTable(()), ThreadPoolExecutor(1), max_windows=sys.maxsize)
@@ -83,8 +83,8 @@ async def _measure_wording(case: SegmentedSample) -> Mapping[int, Finding]:
     return collect_lexical_findings(case)
 
 
-async def measure_rows(rows: Sequence[LabelledRow], tier: MeasuringTier, *, language: Language) -> Measured | None:
-    """The rows in the language, measured; None when there is none with something to judge and contexts to judge by.
+async def measure_rows(rows: Sequence[LabelledRow], tier: MeasuringTier, *, language: Language) -> MeasuredRows | None:
+    """Measure the rows in a language; None if no row has a checkable claim and contexts.
 
     A row that says that it is in another language than its answer is found to be in is left out.
     """
@@ -96,7 +96,7 @@ async def measure_rows(rows: Sequence[LabelledRow], tier: MeasuringTier, *, lang
     if not len(answers):
         return None
     unrelated, _ = await _measure(_unrelated(judged), tier.measure, names)
-    return Measured(answers, unrelated, refused)
+    return MeasuredRows(answers, unrelated, refused)
 
 
 async def _measure(
@@ -124,7 +124,7 @@ async def _measure(
 
 
 def _unrelated(rows: Sequence[tuple[LabelledRow, SegmentedSample]]) -> list[tuple[LabelledRow, SegmentedSample]]:
-    """Answers with the contexts of another dataset; where there is one dataset, of another document. Deterministic."""
+    """Pair answers with the contexts of another dataset, or document if there is one dataset. Deterministic."""
     several = len({row.dataset for row, _ in rows}) > 1
     found = []
     for at in range(0, len(rows), max(1, len(rows) // _UNRELATED_PAIRS)):
@@ -153,7 +153,7 @@ _SURE, _UNSURE = 0.98, 0.02
 
 @dataclass(frozen=True, slots=True)
 class CalibrationReport:
-    """The new calibration, and the agreement of both: `after` of scores of answers that were left out of the fit.
+    """The new calibration and the agreement before and after it; `after` is on held-out answers.
 
     Of `answers` that were measured people took `faithful` for that.
     """
@@ -166,8 +166,8 @@ class CalibrationReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What is to be calibrated, on which data.
+class CalibrationRequest:
+    """Options of a calibration.
 
     `source` says what to tell of the data, rows and AUROC are filled in; `draws`: resamples for the intervals.
     """
@@ -179,9 +179,9 @@ class Request:
 
 
 async def calibrate_tiers(
-    rows: Sequence[LabelledRow], request: Request, table: CalibrationTable, encoder: SentenceEncoder
+    rows: Sequence[LabelledRow], request: CalibrationRequest, table: CalibrationTable, encoder: SentenceEncoder
 ) -> tuple[list[CalibrationReport], list[str]]:
-    """A report for each tier and language that the rows are enough for, and a line for each that they are not.
+    """Calibrate each tier and language with enough rows; the others are explained in one line each.
 
     Raises:
         CalibrationError: as `calibrate`.
@@ -207,9 +207,9 @@ async def calibrate_tiers(
 
 
 def calibrate(
-    measured: Measured, in_force: Calibration, *, fit: Fit, source: CalibrationSource, draws: int
+    measured: MeasuredRows, in_force: Calibration, *, fit: Fit, source: CalibrationSource, draws: int
 ) -> CalibrationReport:
-    """A calibration for the tier, model and language of the one in force.
+    """Fit a calibration for the tier, model and language of the one in force.
 
     Each dataset counts the same, and so does each label in it: 0.5 is the boundary where both labels are as common.
 
@@ -224,7 +224,7 @@ def calibrate(
     answers = measured.answers
     fitted = _fitter(measured, in_force, fit)
     before = predict(answers, in_force)
-    after = np.clip(cross_predict(answers, folds_of(answers, parts=_FOLDS), fitted), 0.0, 1.0)
+    after = np.clip(cross_predict(answers, split_folds(answers, parts=_FOLDS), fitted), 0.0, 1.0)
     agreement = measure_agreement(_scored(answers, after), draws=draws)
     auroc = agreement.macro.auroc.value
     calibration = fitted(answers).model_copy(
@@ -244,7 +244,7 @@ def calibrate(
     )
 
 
-def _fitter(measured: Measured, in_force: Calibration, fit: Fit) -> Callable[[MeasuredAnswers], Calibration]:
+def _fitter(measured: MeasuredRows, in_force: Calibration, fit: Fit) -> Callable[[MeasuredAnswers], Calibration]:
     if fit == "weights":
         gate = fit_gate(measured.unrelated, list_measures(in_force.tier, in_force.language)[0])
         gated = in_force.model_copy(update={"gate": gate})
@@ -273,7 +273,7 @@ def _scored(answers: MeasuredAnswers, scores: FloatArray) -> ScoredRows:
 
 
 def _reliability(answers: MeasuredAnswers, scores: FloatArray) -> tuple[tuple[float, float], ...]:
-    """Observed share of faithful answers around each of some scores, made monotone."""
+    """Return the observed share of faithful answers around some scores, made monotone."""
     curve = IsotonicRegression(y_min=_UNSURE, y_max=_SURE, out_of_bounds="clip")
     curve.fit(scores, answers.labels, sample_weight=balanced_weights(answers))
     edges = np.unique(np.quantile(scores, np.linspace(0, 1, _CURVE_POINTS + 1)))

@@ -39,7 +39,7 @@ _FEWEST_CLUSTERS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A value and its 95 % interval; None where there is none."""
+    """A value and its 95 % interval; None if undefined."""
 
     value: float | None
     low: float | None
@@ -51,7 +51,7 @@ _NONE: Final = Figure(None, None, None)
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """How far the scores of some rows agree with their labels; `weighted` has the definition of each figure.
+    """Figures of agreement between scores and labels, defined in `weighted`.
 
     `best_threshold` is the lowest score that must pass for `best_balanced_accuracy`; a mean over data sets has none,
     since each had its own there.
@@ -95,7 +95,7 @@ def measure_agreement(
     draws: int = 1_000,
     seed: int = 0,
 ) -> Agreement:
-    """The figures with percentile intervals from `draws` draws of whole clusters within their data set.
+    """Measure agreement, with percentile intervals from `draws` draws of whole clusters within their data set.
 
     Args:
         scored: the rows; scores in [0, 1] on scale `probability`.
@@ -134,7 +134,7 @@ def measure_agreement(
 
 
 def auroc_difference(first: ScoredRows, second: ScoredRows, *, draws: int = 1_000, seed: int = 0) -> Figure:
-    """Macro AUROC of `first` minus that of `second` on the same rows, with a paired interval.
+    """Return the macro AUROC of `first` minus that of `second` on the same rows, with a paired interval.
 
     Raises:
         InvalidInput: the rows are not the same ones, or as `measure_agreement`.
@@ -168,7 +168,7 @@ def _check(scored: ScoredRows, *, threshold: float, scale: Scale, draws: int, se
 def _means(
     values: Mapping[str | None, DrawsByFigure], datasets: Sequence[DatasetRows], names: Iterable[FigureName]
 ) -> DrawsByFigure:
-    """The mean over data sets in each draw, over those for which the figure is defined in it."""
+    """Return the mean over data sets in each draw, over those where the figure is defined."""
     return {name: _mean(np.stack([values[each.name][name] for each in datasets])) for name in names if datasets}
 
 

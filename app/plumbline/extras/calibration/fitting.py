@@ -1,4 +1,4 @@
-"""Parameters of a tier's sigmoid, fitted on labelled answers: to what the service answers, gate and all."""
+"""Parameters of a tier's sigmoid, fitted on labelled answers through the same gate as the service."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ _SMALLEST, _LARGEST = 1e-5, 1.0 - 1e-5
 
 @dataclass(frozen=True, slots=True)
 class MeasuredAnswers:
-    """Sentences of labelled answers, as a tier measures them.
+    """Sentences of labelled answers, measured by a tier.
 
     Of s sentences: `measures` (s, m), columns named by `names`; `owners` (s,) the number of its answer, ascending from
     0 without gaps; `lengths` (s,) their weights in the score; `is_copy` (s,) whether it stands in a context verbatim.
@@ -51,7 +51,7 @@ class MeasuredAnswers:
         return len(self.labels)
 
     def pick(self, rows: NDArray[np.bool_]) -> "MeasuredAnswers":
-        """The answers for which `rows`, shape (n,), is true."""
+        """Return the answers where `rows`, shape (n,), is true."""
         sentences = rows[self.owners]
         return MeasuredAnswers(
             self.names,
@@ -69,14 +69,14 @@ class MeasuredAnswers:
 
 
 def predict(answers: MeasuredAnswers, calibration: Calibration) -> FloatArray:
-    """Shape (n,): the faithfulness that the service would answer."""
+    """Return the faithfulness that the service would answer, shape (n,)."""
     weights = np.array([calibration.weights.get(name, 0.0) for name in answers.names])
     path = _Path(answers, calibration.gate)
     return path.scores(path.supports(answers.measures @ weights + calibration.intercept))
 
 
 def fit_gate(unrelated: MeasuredAnswers, measure: str) -> CalibrationGate:
-    """The gate of a measure, from answers set beside contexts of other subjects.
+    """Fit the gate of a measure on answers paired with unrelated contexts.
 
     Raises:
         CalibrationError: there are no such answers, or all are as like their strange contexts.
@@ -94,7 +94,7 @@ def fit_gate(unrelated: MeasuredAnswers, measure: str) -> CalibrationGate:
 def fit_weights(
     answers: MeasuredAnswers, gate: CalibrationGate | None, *, row_weights: FloatArray
 ) -> tuple[dict[str, float], float]:
-    """Weights and intercept that make the labels likeliest.
+    """Fit weights and intercept by maximum likelihood.
 
     Minimised is the log loss of the answers' scores, with an intercept for each dataset; then, with one for all, slope
     and intercept once more.
@@ -136,7 +136,7 @@ def fit_weights(
 def fit_scale(
     answers: MeasuredAnswers, calibration: Calibration, *, row_weights: FloatArray
 ) -> tuple[dict[str, float], float]:
-    """The calibration's weights and intercept, scaled and shifted to the labels (Platt 1999).
+    """Scale and shift the calibration's weights and intercept to the labels (Platt 1999).
 
     Raises:
         CalibrationError: the scores do not rise with the labels.
@@ -151,15 +151,15 @@ def fit_scale(
 
 
 def balanced_weights(answers: MeasuredAnswers) -> FloatArray:
-    """Shape (n,), sum 1: each dataset counts the same, and so does each label within it."""
+    """Return weights, shape (n,), sum 1: equal for each dataset, and for each label within it."""
     groups = [f"{dataset}\0{label}" for dataset, label in zip(answers.datasets, answers.labels, strict=True)]
     _, numbers, counts = np.unique(groups, return_inverse=True, return_counts=True)
     weights = 1.0 / counts[numbers]
     return np.asarray(weights / weights.sum())
 
 
-def folds_of(answers: MeasuredAnswers, *, parts: int) -> list[NDArray[np.bool_]]:
-    """Which answers each fold leaves out: a dataset a fold when there are several, else `parts` parts by cluster.
+def split_folds(answers: MeasuredAnswers, *, parts: int) -> list[NDArray[np.bool_]]:
+    """Return the left-out answers of each fold: one dataset a fold if there are several, else `parts` parts by cluster.
 
     Answers about one document alone are parted as they are: nothing else can be left out.
     """
@@ -178,7 +178,7 @@ def cross_predict(
     folds: Sequence[NDArray[np.bool_]],
     fit: Callable[[MeasuredAnswers], Calibration],
 ) -> FloatArray:
-    """Shape (n,): each answer's score by a calibration that was fitted without its fold."""
+    """Return each answer's score by a calibration fitted without its fold, shape (n,)."""
     scores = np.full(len(answers), np.nan)
     for left_out in folds:
         scores[left_out] = predict(answers.pick(left_out), fit(answers.pick(~left_out)))
@@ -186,7 +186,7 @@ def cross_predict(
 
 
 def _weighted_quantile(answers: MeasuredAnswers, measure: str, share: float) -> float:
-    """The value below which the given share of the sentences' length lies; 0 without sentences."""
+    """Return the quantile of a measure, weighted by sentence length; 0 without sentences."""
     if not len(answers):
         return 0.0
     values = answers.column(measure)
@@ -196,7 +196,7 @@ def _weighted_quantile(answers: MeasuredAnswers, measure: str, share: float) -> 
 
 
 class _Path:
-    """From the logits of sentences to the scores of answers, and back for the gradient."""
+    """Scores of answers from the logits of sentences, and their gradient."""
 
     def __init__(self, answers: MeasuredAnswers, gate: CalibrationGate | None) -> None:
         self._labels = answers.labels
@@ -216,7 +216,7 @@ class _Path:
         return np.asarray(np.bincount(self._owners, supports * self._shares, len(self._labels)), dtype=np.float64)
 
     def log_loss(self, logits: FloatArray, row_weights: FloatArray) -> tuple[float, FloatArray]:
-        """The weighted log loss, and its gradient by each sentence's logit."""
+        """Return the weighted log loss and its gradient by each sentence's logit."""
         free = _sigmoid(logits)
         moves = ~self._is_copy & (self._gate * free < VERBATIM_SUPPORT)
         p = np.clip(self.scores(self.supports(logits)), _SMALLEST, _LARGEST)

@@ -6,12 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.words import normalise
-from plumbline.rows.records.record import BadRow, checked_text, kind_of
+from plumbline.rows.records.json_rows import decode_row
+from plumbline.rows.records.record import BadRow, checked_text, describe_type
 
 _MAX_SHOWN: Final = 40
 _CLUSTER_DIGITS: Final = 16
@@ -19,7 +20,7 @@ _CLUSTER_DIGITS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class LabelledRow:
-    """One answer with what people said of it.
+    """One answer with its human label.
 
     `label` is 1 for faithful, 0 for not. Rows of one `cluster` (those about the same document) are not independent.
     `line` counts from 1. `task` and `lang` are as the file says, empty where it does not.
@@ -35,8 +36,8 @@ class LabelledRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """Why a line is no row; `str` gives one line of text, with no passage of the caller's in it."""
+class LabelProblem:
+    """The problem of a bad line; `str` gives one line that quotes no passage."""
 
     line: int
     found: str
@@ -48,14 +49,14 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """The rows that could be read, in file order, and a problem for every line that could not."""
+    """The good rows in file order, and a problem for each bad line."""
 
     rows: tuple[LabelledRow, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[LabelProblem, ...]
 
 
 def read_labels(path: Path) -> Labels:
-    """The labelled rows of a file; see `parse_labels`. Rows without a dataset get the file's stem as one.
+    """Read the labelled rows of a file; see `parse_labels`. The default dataset is the file's stem.
 
     Raises:
         InvalidInput: the file cannot be read, or as `parse_labels`.
@@ -68,7 +69,7 @@ def read_labels(path: Path) -> Labels:
 
 
 def parse_labels(data: bytes, *, name: str, default_dataset: str) -> Labels:
-    """The labelled rows of a text, one JSON object a line.
+    """Parse labelled rows, one JSON object a line.
 
     Fields: `contexts` (list of strings), `answer` (string), `label` (1 or true: faithful; 0 or false: not); optional
     `question`, `dataset`, `task`, `lang` (strings) and `doc` (string or whole number: the cluster). Without `doc` the
@@ -80,14 +81,14 @@ def parse_labels(data: bytes, *, name: str, default_dataset: str) -> Labels:
     """
     text = _decoded(data, name)
     rows: list[LabelledRow] = []
-    problems: list[Problem] = []
+    problems: list[LabelProblem] = []
     # Not splitlines: U+2028 may stand inside of a JSON string.
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
                 rows.append(_row(line, number, default_dataset))
             except BadRow as bad:
-                problems.append(Problem(number, bad.found, bad.expected))
+                problems.append(LabelProblem(number, bad.found, bad.expected))
     if not rows:
         raise InvalidInput(_no_row(problems), place=name)
     return Labels(tuple(rows), tuple(problems))
@@ -102,7 +103,7 @@ def _decoded(data: bytes, name: str) -> str:
         raise InvalidInput("is not UTF-8; save the file as UTF-8", place=f"{name}:{line}") from error
 
 
-def _no_row(problems: Sequence[Problem]) -> str:
+def _no_row(problems: Sequence[LabelProblem]) -> str:
     wanted = "one JSON object a line with contexts, answer and label"
     if not problems:
         return f"holds no row; expected {wanted}"
@@ -111,7 +112,9 @@ def _no_row(problems: Sequence[Problem]) -> str:
 
 
 def _row(line: str, number: int, default_dataset: str) -> LabelledRow:
-    fields = _fields(line)
+    fields = decode_row(line.encode())
+    if isinstance(fields, BadRow):
+        raise fields
     contexts = tuple(_strings(fields, "contexts"))
     question = _optional(fields, "question") or ""
     return LabelledRow(
@@ -123,26 +126,6 @@ def _row(line: str, number: int, default_dataset: str) -> LabelledRow:
         task=_optional(fields, "task") or "",
         lang=_optional(fields, "lang") or "",
     )
-
-
-def _fields(line: str) -> dict[str, object]:
-    try:
-        fields = _DECODER.decode(line)
-    except json.JSONDecodeError as error:
-        raise BadRow(f"not JSON at column {error.colno} ({error.msg})", "one JSON object") from None
-    except (ValueError, RecursionError):
-        # A number of thousands of digits, or thousands of brackets.
-        raise BadRow("JSON that is too deep or too long to read", "one JSON object") from None
-    if not isinstance(fields, dict):
-        raise BadRow(kind_of(fields), "one JSON object")
-    return fields
-
-
-def _constant(name: str) -> NoReturn:
-    raise BadRow(f"{name}, which is no JSON", "numbers, or null where there is none")
-
-
-_DECODER: Final[json.JSONDecoder] = json.JSONDecoder(parse_constant=_constant)
 
 
 def _label(fields: Mapping[str, object]) -> int:
@@ -158,7 +141,7 @@ def _strings(fields: Mapping[str, object], name: str) -> list[str]:
     expected = "a list of strings"
     value = _required(fields, name, expected)
     if not isinstance(value, list):
-        raise BadRow(f"{name} is {kind_of(value)}", expected)
+        raise BadRow(f"{name} is {describe_type(value)}", expected)
     return [checked_text(item, f"{name}[{place}]", "a string") for place, item in enumerate(value)]
 
 
@@ -192,8 +175,7 @@ def _required(fields: Mapping[str, object], name: str, expected: str) -> object:
 
 
 def _shown(value: object) -> str:
-    """A label as an error quotes it; what is not a short value is named by its kind."""
-    text = json.dumps(value) if isinstance(value, str | bool | int | float) else kind_of(value)
+    text = json.dumps(value) if isinstance(value, str | bool | int | float) else describe_type(value)
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
 
 

@@ -52,7 +52,7 @@ class ScoredRows:
 
 @dataclass(frozen=True, slots=True)
 class DatasetRows:
-    """The rows of one data set: the columns `columns` of the weights, and the cluster of each as a number from 0."""
+    """The rows of one data set: their columns in the weights, and their clusters numbered from 0."""
 
     name: str
     rows: SortedRows
@@ -66,7 +66,7 @@ class DatasetRows:
 
 
 def by_dataset(scored: ScoredRows) -> tuple[DatasetRows, ...]:
-    """The data sets by name; their columns lie side by side, each ascending by score."""
+    """Return the data sets by name; their columns are adjacent, each ascending by score."""
     labels = np.asarray(scored.labels) == 1
     names, dataset_of = np.unique(np.asarray(scored.datasets, dtype=object), return_inverse=True)
     order = np.lexsort((scored.scores, dataset_of))
@@ -81,7 +81,7 @@ def by_dataset(scored: ScoredRows) -> tuple[DatasetRows, ...]:
 
 
 def draw_weights(datasets: Sequence[DatasetRows], *, draws: int, seed: int) -> Iterator[FloatArray]:
-    """How often each row counts: first one row of ones, then `draws` rows in chunks; shape (chunk, columns).
+    """Yield the weights of each row: first one row of ones, then `draws` rows in chunks; shape (chunk, columns).
 
     Clusters are drawn with replacement within their data set (Field & Welsh, JRSS B 2007; the data sets themselves are
     not drawn). What is drawn for a data set depends on the seed, its name and its clusters alone, so that two tiers
@@ -122,7 +122,7 @@ CALIBRATION_BINS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class ReliabilityBin:
-    """One bin of the calibration error: scores from `low` to `high`, and what people said of those rows.
+    """One bin of the calibration error: scores from `low` to `high` and their labels.
 
     `weight` is the bin's share of all weight, `mean_score` and `share_faithful` are weighted means; all in [0, 1].
     """
@@ -136,7 +136,7 @@ class ReliabilityBin:
 
 
 class DrawPlan:
-    """What is computed in each draw: the figures of every data set, and of all rows together under None."""
+    """The figures of each draw: of every data set, and of all rows together under None."""
 
     def __init__(
         self, datasets: Sequence[DatasetRows], names: Sequence[FigureName], threshold: float, weighing: Weighing
@@ -161,7 +161,7 @@ class DrawPlan:
         self._bins[None] = _bins(self._pooled, self._weights[None][0])
 
     def draw(self, draws: int, seed: int) -> dict[str | None, DrawsByFigure]:
-        """By data set and figure, shape (1 + draws,): first the value, then that of each draw."""
+        """Return by data set and figure an array of shape (1 + draws,): the value, then that of each draw."""
         chunks: dict[str | None, dict[FigureName, list[FloatArray]]] = defaultdict(lambda: defaultdict(list))
         for counts in draw_weights(self._datasets, draws=draws, seed=seed):
             weights: dict[str | None, FloatArray] = {
@@ -175,12 +175,12 @@ class DrawPlan:
         return {name: {figure: np.concatenate(parts) for figure, parts in by.items()} for name, by in chunks.items()}
 
     def best_threshold(self, dataset: DatasetRows | None) -> float | None:
-        """The threshold of the best balanced accuracy of a data set, or of all rows."""
+        """Return the threshold of the best balanced accuracy of a data set, or of all rows."""
         name, rows = (dataset.name, dataset.rows) if dataset else (None, self._pooled)
         return number_or_none(weighted.best_balanced_accuracy(rows, self._weights[name])[1][0])
 
     def reliability(self) -> tuple[ReliabilityBin, ...]:
-        """The bins of the pooled calibration error."""
+        """Return the bins of the pooled calibration error."""
         rows, weights, starts = self._pooled, self._weights[None][0], self._bins[None]
         stops = [*starts[1:].tolist(), len(rows.scores)]
         return tuple(
@@ -190,7 +190,7 @@ class DrawPlan:
         )
 
     def _weigh(self, dataset: DatasetRows, counts: FloatArray) -> FloatArray:
-        """Weights of a data set's rows; balanced, they sum to 1, or are all 0 where one label is missing."""
+        """Return the weights of a data set's rows; balanced, they sum to 1, or 0 if one label is missing."""
         if self._weighing == "natural":
             return counts
         is_faithful = dataset.rows.is_faithful
@@ -216,7 +216,7 @@ class DrawPlan:
 
 
 def number_or_none(value: float) -> float | None:
-    """The value, None in place of NaN."""
+    """Return the value, None in place of NaN."""
     return None if np.isnan(value) else float(value)
 
 
@@ -239,7 +239,7 @@ def _bin(scores: FloatArray, is_faithful: BoolArray, weights: FloatArray, total:
 
 @dataclass(frozen=True, slots=True)
 class _Draws:
-    """Some rows with the counts of each draw, and what those weigh."""
+    """Some rows with their counts and weights in each draw."""
 
     rows: SortedRows
     counts: FloatArray

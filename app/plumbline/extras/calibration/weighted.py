@@ -1,4 +1,4 @@
-"""Figures of agreement under weights: many bootstrap draws at once, each a row of weights over the same sorted rows.
+"""Weighted figures of agreement: many bootstrap draws at once, each a row of weights over the same sorted rows.
 
 Every function takes `weights` of shape (draws, n), at least 0, over rows that ascend by score, and returns shape
 (draws,), NaN in a draw for which the figure is not defined. Nothing outside of this room sees that NaN.
@@ -27,12 +27,12 @@ class SortedRows:
 
 
 def sorted_rows(scores: FloatArray, is_faithful: BoolArray) -> SortedRows:
-    """The rows of scores that ascend already, shape (n,), n >= 1."""
+    """Build the rows from scores that ascend already, shape (n,), n >= 1."""
     return SortedRows(scores, is_faithful, np.flatnonzero(np.diff(scores, prepend=scores[0] - 1.0) != 0.0))
 
 
 def auroc(rows: SortedRows, weights: FloatArray) -> FloatArray:
-    """Chance that a faithful row scores above one that is not, ties counting half: Hanley & McNeil 1982."""
+    """Return the AUROC, ties counting half: Hanley & McNeil 1982."""
     faithful, other = _by_tie(rows, weights)
     below = np.cumsum(other, axis=1) - other
     wins = (faithful * (below + 0.5 * other)).sum(axis=1)
@@ -40,13 +40,13 @@ def auroc(rows: SortedRows, weights: FloatArray) -> FloatArray:
 
 
 def balanced_accuracy(rows: SortedRows, weights: FloatArray, threshold: float) -> FloatArray:
-    """Mean of the shares of faithful rows that pass and of others that do not; a row passes from `threshold` on."""
+    """Return the mean of sensitivity and specificity; a row passes at `threshold` or above."""
     faithful, other, faithful_passed, other_passed = _confusion(rows, weights, threshold)
     return 0.5 + 0.5 * (_ratio(faithful_passed, faithful) - _ratio(other_passed, other))
 
 
 def best_balanced_accuracy(rows: SortedRows, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The highest balanced accuracy that any threshold gives, and the lowest score that is such a threshold.
+    """Return the highest balanced accuracy over all thresholds, and the lowest score that reaches it.
 
     Chosen on the rows it is measured on: an upper bound of what a threshold can do.
     """
@@ -60,7 +60,7 @@ def best_balanced_accuracy(rows: SortedRows, weights: FloatArray) -> tuple[Float
 
 
 def cohen_kappa(rows: SortedRows, weights: FloatArray, threshold: float) -> FloatArray:
-    """Agreement of pass or fail with the label beyond chance, in [-1, 1]: Cohen 1960. NaN with one label."""
+    """Return Cohen's kappa of pass or fail with the label, in [-1, 1]; NaN with one label. Cohen 1960."""
     faithful, other, faithful_passed, other_passed = _confusion(rows, weights, threshold)
     total = faithful + other
     observed = _ratio(faithful_passed + other - other_passed, total)
@@ -71,12 +71,12 @@ def cohen_kappa(rows: SortedRows, weights: FloatArray, threshold: float) -> Floa
 
 
 def brier(rows: SortedRows, weights: FloatArray) -> FloatArray:
-    """Mean squared difference of score and label, in [0, 1]: Brier 1950."""
+    """Return the mean squared difference of score and label, in [0, 1]: Brier 1950."""
     return _ratio(weights @ np.square(rows.scores - rows.is_faithful), weights.sum(axis=1))
 
 
 def brier_of_base_rate(rows: SortedRows, weights: FloatArray) -> FloatArray:
-    """What a constant score would get that knows the share of faithful rows: share * (1 - share)."""
+    """Return the Brier score of a constant at the share of faithful rows: share * (1 - share)."""
     share = _ratio(weights @ rows.is_faithful.astype(np.float64), weights.sum(axis=1))
     return share * (1.0 - share)
 
@@ -93,7 +93,7 @@ def calibration_error(rows: SortedRows, weights: FloatArray, bin_starts: IntArra
 
 
 def equal_mass_bins(rows: SortedRows, weights: FloatArray, bins: int) -> IntArray:
-    """First position of each of at most `bins` bins of about equal weight; `weights` has shape (n,), sum above 0.
+    """Return the first position of each of at most `bins` bins of about equal weight; `weights`: shape (n,), sum > 0.
 
     Rows of one score share a bin, the one that the middle of their weight falls in, so that the order of rows says
     nothing; empty bins are left out.
@@ -105,7 +105,7 @@ def equal_mass_bins(rows: SortedRows, weights: FloatArray, bins: int) -> IntArra
 
 
 def _by_tie(rows: SortedRows, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Weight of faithful and of other rows at each distinct score, shape (draws, ties)."""
+    """Return the weight of faithful and of other rows at each distinct score, shape (draws, ties)."""
     faithful = np.add.reduceat(weights * rows.is_faithful, rows.tie_starts, axis=1)
     return faithful, np.add.reduceat(weights * ~rows.is_faithful, rows.tie_starts, axis=1)
 
@@ -118,7 +118,7 @@ def _share_below(mass: FloatArray) -> FloatArray:
 def _confusion(
     rows: SortedRows, weights: FloatArray, threshold: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Weight of the faithful rows, of the others, and of those of each that pass."""
+    """Return the weight of faithful and other rows, and of those of each that pass."""
     first = int(np.searchsorted(rows.scores, threshold, side="left"))
     faithful = rows.is_faithful.astype(np.float64)
     passing = weights[:, first:]
@@ -131,7 +131,7 @@ def _confusion(
 
 
 def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
-    """`above / below`, NaN where that is not defined."""
+    """Return `above / below`, NaN if undefined."""
     shape = np.broadcast_shapes(above.shape, below.shape)
     ratio: FloatArray = np.full(shape, np.nan)
     np.divide(above, below, out=ratio, where=np.broadcast_to(below > 0.0, shape))

@@ -8,9 +8,9 @@ from plumbline.extras.cluster.places import data_file
 from plumbline.rows.records.columns import ColumnMap
 from plumbline.rows.records.data_file import DataFile
 from plumbline.rows.records.parquet_files import ParquetRows
-from plumbline.rows.records.reading import RowSource, SeenIds, open_rows, read_records
+from plumbline.rows.records.reading import RecordReader, RowSource, SeenIds, open_rows
 from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, Record, RecordProblem
-from plumbline.rows.records.record_fields import custom_id_of
+from plumbline.rows.records.record_fields import parse_custom_id
 
 # Of text. A block is held in memory while it is scored.
 _MAX_BLOCK_BYTES: Final = 64 * 1024 * 1024
@@ -31,7 +31,7 @@ class Block(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """Format and columns of the files, as of `read_records`."""
+    """Format and columns of the files, as of `RecordReader`."""
 
     format: str | None = None
     columns: ColumnMap | str | None = None
@@ -43,10 +43,10 @@ def split_file(place: str, file: int, reading: Reading, block_rows: int) -> list
     Of Parquet it reads only the column of the ids, or only the footer if there is none.
 
     Raises:
-        InvalidInput: as `read_records`; a truncated or damaged file is refused here, before anything is scored.
+        InvalidInput: as `RecordReader`; a truncated or damaged file is refused here, before anything is scored.
     """
     path = data_file(place)
-    with read_records(path, format=reading.format, columns=reading.columns) as reader:
+    with RecordReader(path, format=reading.format, columns=reading.columns) as reader:
         form, columns = reader.format, reader.columns
     if form == "parquet":
         return _parquet_blocks(path, file, columns, block_rows)
@@ -56,7 +56,7 @@ def split_file(place: str, file: int, reading: Reading, block_rows: int) -> list
 
 def block_records(place: str, block: Block, reading: Reading) -> Iterator[Record | RecordProblem]:
     """Yield the rows of a block as reading the whole file would give them."""
-    with read_records(
+    with RecordReader(
         data_file(place),
         format=reading.format,
         columns=reading.columns,
@@ -100,6 +100,6 @@ def _walked(file: int, source: RowSource, columns: ColumnMap, block_rows: int) -
 
 def _id_of(raw: RawRow, columns: ColumnMap) -> str | None:
     try:
-        return custom_id_of(raw, columns)
+        return parse_custom_id(raw, columns)
     except BadRow:
         return None

@@ -13,7 +13,7 @@ from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import Settings
 from plumbline.rows.records.columns import ColumnMap
-from plumbline.rows.records.reading import chosen_columns, record_or_problem
+from plumbline.rows.records.reading import choose_columns, record_or_problem
 from plumbline.rows.records.record import RawRow, ReadPosition, Record, RecordProblem
 from plumbline.rows.records.result_table import RESULT_COLUMNS, flat_result
 from plumbline.rows.row_scorer import RowScorer
@@ -75,7 +75,7 @@ class BatchScorer:
         batch = parse_batch(records, first_row)
         if not batch.rows:
             return []
-        columns = chosen_columns(batch.columns, batch.rows, self._columns).map
+        columns = choose_columns(batch.columns, batch.rows, self._columns).map
         return [flat_record(row) for row in self.score(record_or_problem(raw, columns) for raw in batch.rows)]
 
     def score(self, rows: Iterable[Record | RecordProblem]) -> list[ScoredRow]:

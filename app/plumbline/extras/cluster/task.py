@@ -18,7 +18,7 @@ class ClusterTask:
         paths: files or folders, each a local path or a URI that pyarrow knows (`s3://`, `gs://`, `hdfs://`); the last
             part may hold `*` and `?`. Files are taken in this order, those of one folder or pattern by name.
         out_dir: a folder, local or a URI: empty, new, or with a part of this task.
-        format: of the input, as of `read_records`; None: by the suffix.
+        format: of the input, as of `RecordReader`; None: by the suffix.
         columns: a map, the name of a preset, or None to find the columns in each file.
         block_rows: rows of one output file; a killed worker repeats them.
         address: of a Ray cluster (`auto`, `HOST:PORT`, `ray://HOST:PORT`); None: this machine.

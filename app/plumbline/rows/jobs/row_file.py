@@ -9,7 +9,7 @@ import msgspec
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.judging.text.sample import Sample
-from plumbline.rows.records.reading import read_records
+from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import Record, RecordProblem
 
 CHUNK_ROWS: Final = 100
@@ -71,9 +71,9 @@ def chunked_rows(upload: Path, *, form: str, columns: str | None, chunk_rows: in
     """Yield the rows of an upload in chunks of at most `chunk_rows` rows and about 4 MiB.
 
     Raises:
-        InvalidInput: as `read_records` before the first row; the last chunk reports damage behind it.
+        InvalidInput: as `RecordReader` before the first row; the last chunk reports damage behind it.
     """
-    with read_records(upload, format=form, columns=columns) as reader:
+    with RecordReader(upload, format=form, columns=columns) as reader:
         lines: list[bytes] = []
         size = 0
         while True:

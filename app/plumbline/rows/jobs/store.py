@@ -20,7 +20,7 @@ from plumbline.rows.scored_row import ScoredRow
 
 
 class Upload(NamedTuple):
-    """Uploaded rows in a file that the store takes over; `form` and `columns` as of `read_records`."""
+    """Uploaded rows in a file that the store takes over; `form` and `columns` as of `RecordReader`."""
 
     path: Path
     form: str

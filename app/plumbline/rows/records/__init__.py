@@ -1,1 +1,1 @@
-"""The rows of data files as samples, and results as rows of data files. Streams; needs no model, no web."""
+"""Data files of any size as records, and results as tables."""

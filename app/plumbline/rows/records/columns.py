@@ -1,4 +1,4 @@
-"""Which column of a file is which field of a sample: by name, by preset, or found from the names of a row."""
+"""Mapping of a file's columns to a sample's fields: by name, by preset, or detected from the column names."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ _NEEDED: Final = ("contexts", "answer")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnMap:
-    """The columns of a sample's fields; a dot goes into an object (`body.answer`). None: the file has no such field.
+    """The columns of a sample's fields; a dot reads inside an object (`body.answer`). None: no such field.
 
     Args:
         contexts: one column that holds them all (a list, or text as `context_texts` reads it), or several columns with
@@ -31,7 +31,7 @@ class ColumnMap:
     context_separator: str | None = None
 
     def columns_of(self, name: str) -> tuple[str, ...]:
-        """The columns of a field, none where the file has none."""
+        """Return the columns of a field; empty if the file has none."""
         columns = getattr(self, name)
         if columns is None:
             return ()
@@ -46,8 +46,8 @@ class ColumnMap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preset:
-    """A known form of rows: for each field its names, the first one present counts.
+class ColumnPreset:
+    """A known row format: the possible names of each field; the first one present is used.
 
     Args:
         marks: columns without which a row is not taken for this form.
@@ -66,14 +66,14 @@ class Preset:
     lacks: Mapping[str, str] = field(default_factory=dict)
 
     def names_of(self, name: str) -> tuple[str, ...]:
-        """The names that a field may have."""
+        """Return the possible names of a field."""
         names: tuple[str, ...] = getattr(self, name)
         return names
 
 
 # Ours comes first, the loosest last; `huggingface` is guessed only where no other form fits.
 _ALL: Final = (
-    Preset(
+    ColumnPreset(
         name="plumbline",
         question=("question",),
         contexts=("contexts",),
@@ -81,7 +81,7 @@ _ALL: Final = (
         reference=("reference",),
     ),
     # https://docs.ragas.io SingleTurnSample, version 0.2 on
-    Preset(
+    ColumnPreset(
         name="ragas",
         question=("user_input",),
         contexts=("retrieved_contexts",),
@@ -90,7 +90,7 @@ _ALL: Final = (
         lacks={"reference_contexts": "reference_contexts are the wanted passages, not the retrieved ones"},
     ),
     # ragas before 0.2; `ground_truths` is a list
-    Preset(
+    ColumnPreset(
         name="ragas_old",
         question=("question",),
         contexts=("contexts",),
@@ -98,7 +98,7 @@ _ALL: Final = (
         reference=("ground_truth", "ground_truths"),
     ),
     # https://platform.openai.com/docs/guides/batch: a line has custom_id, method, url and body; ours is the body
-    Preset(
+    ColumnPreset(
         name="openai_batch",
         question=("body.question",),
         contexts=("body.contexts",),
@@ -109,7 +109,7 @@ _ALL: Final = (
         lacks={"body.messages": "body is a chat request; it should be a request of POST /v1/evaluations"},
     ),
     # Seed 3's result tables: LiveRAG's columns, lists as pandas prints them
-    Preset(
+    ColumnPreset(
         name="seed_3",
         question=("question",),
         contexts=("context", "contexts"),
@@ -123,14 +123,14 @@ _ALL: Final = (
         },
     ),
     # LettuceDetect's HallucinationSample: the passages and the question stand in one prompt
-    Preset(
+    ColumnPreset(
         name="lettucedetect",
         contexts=("prompt",),
         answer=("answer",),
         marks=("prompt", "labels"),
         note="the whole prompt is the only context and the question stays in it; labels are kept as an extra",
     ),
-    Preset(
+    ColumnPreset(
         name="huggingface",
         question=("question", "query", "user_input", "user_query"),
         contexts=("contexts", "context", "retrieved_contexts", "passages", "documents", "ctxs", "retrieved_documents"),
@@ -140,19 +140,19 @@ _ALL: Final = (
         lacks={"answers": "answers are the right ones, not one to judge"},
     ),
 )
-PRESETS: Final[Mapping[str, Preset]] = MappingProxyType({preset.name: preset for preset in _ALL})
+PRESETS: Final[Mapping[str, ColumnPreset]] = MappingProxyType({preset.name: preset for preset in _ALL})
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenColumns:
-    """A map, and one line on what was chosen."""
+    """A column map and one line that explains the choice."""
 
     map: ColumnMap
     explanation: str
 
 
-def named_columns(columns: ColumnMap, found: Iterable[str] | None) -> ChosenColumns:
-    """A caller's own map, checked against the columns of a table; None: rows name their fields themselves.
+def check_columns(columns: ColumnMap, found: Iterable[str] | None) -> ChosenColumns:
+    """Return a caller's own map, checked against the columns of a table (None: rows name their own fields).
 
     Raises:
         InvalidInput: a column is not in the table.
@@ -166,8 +166,8 @@ def named_columns(columns: ColumnMap, found: Iterable[str] | None) -> ChosenColu
     return ChosenColumns(columns, f"columns as named: {_described(columns)}")
 
 
-def preset_columns(name: str, found: Iterable[str]) -> ChosenColumns:
-    """The columns that a preset means in a file with these.
+def apply_preset(name: str, found: Iterable[str]) -> ChosenColumns:
+    """Return the columns that a preset reads from a file with the columns `found`.
 
     Raises:
         InvalidInput: there is no such preset, or the file lacks a column that it needs.
@@ -185,8 +185,8 @@ def preset_columns(name: str, found: Iterable[str]) -> ChosenColumns:
     return _choice(preset, chosen)
 
 
-def detected_columns(found: Iterable[str]) -> ChosenColumns:
-    """The columns of the form that fits these names.
+def detect_columns(found: Iterable[str]) -> ChosenColumns:
+    """Return the columns of the preset that fits these names.
 
     Raises:
         InvalidInput: none fits, or several do and disagree; the message lists the columns and how to name them.
@@ -202,7 +202,7 @@ def detected_columns(found: Iterable[str]) -> ChosenColumns:
 
 
 def _guessed(found: list[str]) -> ChosenColumns:
-    """`huggingface`: common spellings, in any case."""
+    """Return columns by common spellings in any case (preset `huggingface`)."""
     preset = _ALL[-1]
     spelled = {column.strip().lower().replace(" ", "_"): column for column in reversed(found)}
     chosen = {}
@@ -221,16 +221,16 @@ def _guessed(found: list[str]) -> ChosenColumns:
     return _choice(preset, chosen)
 
 
-def _filled(preset: Preset, found: list[str]) -> dict[str, str]:
+def _filled(preset: ColumnPreset, found: list[str]) -> dict[str, str]:
     pairs = ((name, next((each for each in preset.names_of(name) if each in found), None)) for name in _FIELDS)
     return {name: column for name, column in pairs if column is not None}
 
 
-def _fits(preset: Preset, chosen: Mapping[str, str], found: list[str]) -> bool:
+def _fits(preset: ColumnPreset, chosen: Mapping[str, str], found: list[str]) -> bool:
     return all(name in chosen for name in _NEEDED) and all(mark in found for mark in preset.marks)
 
 
-def _refuse_conflicts(fitting: list[tuple[Preset, dict[str, str]]], found: list[str]) -> None:
+def _refuse_conflicts(fitting: list[tuple[ColumnPreset, dict[str, str]]], found: list[str]) -> None:
     for name in _FIELDS[:-1]:
         # The first preset of several that agree: ours
         preset_by_column = {chosen[name]: preset.name for preset, chosen in reversed(fitting) if name in chosen}
@@ -239,7 +239,7 @@ def _refuse_conflicts(fitting: list[tuple[Preset, dict[str, str]]], found: list[
             raise InvalidInput(f"{name} could be {several}; {_listed(found)}; {_HOW_TO_NAME}")
 
 
-def _choice(preset: Preset, chosen: Mapping[str, str]) -> ChosenColumns:
+def _choice(preset: ColumnPreset, chosen: Mapping[str, str]) -> ChosenColumns:
     # A field that this row leaves out may stand in a later one
     usual = {name: preset.names_of(name)[0] for name in ("question", "reference", "custom_id") if preset.names_of(name)}
     map_ = ColumnMap(**{**usual, **chosen})

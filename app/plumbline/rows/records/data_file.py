@@ -20,18 +20,18 @@ _UTF16_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class DataFile(Protocol):
-    """Where bytes are read from: a `pathlib.Path`, or a file elsewhere that opens like one. Its stream can seek."""
+    """A readable file: a `pathlib.Path`, or a remote file with a seekable stream."""
 
     @property
     def name(self) -> str:
-        """The last part of its path, for errors."""
+        """The last part of the path, for errors."""
 
     def open(self, mode: Literal["rb"], /) -> io.BufferedReader:
-        """A new stream from the first byte on; raises OSError."""
+        """Open a new stream at the first byte; raises OSError."""
 
 
 class TextLine(NamedTuple):
-    """A line, its end included, or None where it is too long; `number` counts from 1, `end` is the offset behind it."""
+    """A line with its end, or None if it is too long; `number` counts from 1, `end` is the offset after it."""
 
     number: int
     data: bytes | None
@@ -39,7 +39,7 @@ class TextLine(NamedTuple):
 
 
 class ByteStream:
-    """The bytes of a file from an offset of its uncompressed text on; gzip is known by its first bytes.
+    """The bytes of a file from an offset of its uncompressed text; gzip is detected by its first bytes.
 
     Raises:
         InvalidInput: the file cannot be opened or is UTF-16; when read: broken or truncated gzip.
@@ -61,7 +61,7 @@ class ByteStream:
         self._raw = raw
 
     def read(self, size: int) -> bytes:
-        """The next bytes, at most `size`; empty at the end."""
+        """Return the next bytes, at most `size`; empty at the end."""
         try:
             data = self._stream.read(size)
         except (EOFError, OSError, zlib.error) as error:
@@ -70,7 +70,7 @@ class ByteStream:
         return data
 
     def readline(self, limit: int) -> bytes:
-        """The next line with its end, or its first `limit` bytes."""
+        """Return the next line with its end, or its first `limit` bytes."""
         try:
             data = self._stream.readline(limit)
         except (EOFError, OSError, zlib.error) as error:
@@ -110,7 +110,7 @@ class ByteStream:
 
 
 class TextLines:
-    """The lines of a file, one at a time; lines can be put back to be read again.
+    """The lines of a file, one at a time; lines can be put back.
 
     Args:
         lines_before: the lines that stand before `offset`.
@@ -128,7 +128,7 @@ class TextLines:
         self._put_back: list[TextLine] = []
 
     def next_line(self) -> TextLine | None:
-        """The next line; None at the end of the file."""
+        """Return the next line; None at the end of the file."""
         if self._put_back:
             return self._put_back.pop()
         data = self._stream.readline(self._max_bytes + 1)
@@ -141,7 +141,7 @@ class TextLines:
         return TextLine(self._number, data, self._stream.offset)
 
     def put_back(self, lines: list[TextLine]) -> None:
-        """Have these lines, in file order, read again before the others."""
+        """Put lines back, in file order, to be read again first."""
         self._put_back.extend(reversed(lines))
 
     def close(self) -> None:
@@ -154,7 +154,7 @@ class TextLines:
 
 
 def too_long(max_bytes: int) -> tuple[str, str]:
-    """What is said of a row beyond the limit."""
+    """Return the finding and expectation of a row over the size limit."""
     return f"a row of more than {max_bytes} bytes", "less, in one row"
 
 
@@ -170,7 +170,7 @@ FORMS: Final = tuple(dict.fromkeys(FORM_BY_SUFFIX.values()))
 
 
 def parse_row_format(path: DataFile, named: str | None = None) -> str:
-    """One of `FORMS`.
+    """Return the format of a data file, one of `FORMS`: as named, else by its suffix without `.gz`.
 
     Raises:
         InvalidInput: no such form, or a suffix that says none.
@@ -192,7 +192,7 @@ _TAIL_BYTES: Final = 64 * 1024
 
 
 def drop_torn_line(file: BinaryIO) -> None:
-    """Cut off what stands behind the last line end, and leave the file at its end."""
+    """Truncate a file after its last line end and seek to its end."""
     end = size = file.seek(0, os.SEEK_END)
     while end > 0:
         start = max(0, end - _TAIL_BYTES)

@@ -1,4 +1,4 @@
-"""JSON: one object a line, or an array of objects; what is malformed costs its own row alone."""
+"""Rows of JSON Lines and JSON arrays; a malformed row fails alone."""
 
 import json
 import re
@@ -9,7 +9,7 @@ import msgspec
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.data_file import MAX_ROW_BYTES, ByteStream, DataFile, TextLines, too_long
-from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, kind_of
+from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, describe_type
 
 _WANTED: Final = "one JSON object"
 _BLOCK_BYTES: Final = 256 * 1024
@@ -41,7 +41,7 @@ class JsonLineRows:
         while (line := self._lines.next_line()) is not None:
             if line.data is not None and line.data.isspace():
                 continue
-            fields = BadRow(*too_long(self._max_bytes)) if line.data is None else decoded_row(line.data)
+            fields = BadRow(*too_long(self._max_bytes)) if line.data is None else decode_row(line.data)
             row, self._row = self._row, self._row + 1
             yield RawRow(row, line.number, fields, ReadPosition(self._row, line.number, line.end))
 
@@ -82,7 +82,7 @@ class JsonArrayRows:
         while self._is_before_element():
             line = self._line + 1
             element = self._element()
-            fields = BadRow(*too_long(self._max_bytes)) if element is None else decoded_row(element)
+            fields = BadRow(*too_long(self._max_bytes)) if element is None else decode_row(element)
             row, self._row = self._row, self._row + 1
             offset = self._stream.offset - len(self._buffer) + self._at
             yield RawRow(row, line, fields, ReadPosition(self._row, self._line, offset))
@@ -108,7 +108,7 @@ class JsonArrayRows:
         return False
 
     def _next_char(self) -> bytes:
-        """The next character that is no white space, not taken; empty at the end of the file."""
+        """Return the next non-space character without consuming it; empty at the end of the file."""
         while True:
             match = _NO_SPACE.search(self._buffer, self._at)
             self._move(len(self._buffer) if match is None else match.start())
@@ -118,7 +118,7 @@ class JsonArrayRows:
                 return b""
 
     def _element(self) -> bytes | None:
-        """The bytes up to the comma or bracket that ends the element; None where they are more than the limit."""
+        """Return the bytes up to the comma or bracket that ends the element; None if over the size limit."""
         scan, kept, is_long, is_ended = _ElementScan(), bytearray(), False, False
         while not is_ended:
             end, is_ended = scan.walk(self._buffer, self._at)
@@ -136,7 +136,7 @@ class JsonArrayRows:
         return None if is_long else bytes(kept)
 
     def _fill(self) -> bool:
-        """Whether the file had another block; what is taken is dropped."""
+        """Read another block, dropping consumed bytes; return False at the end of the file."""
         block = self._stream.read(_BLOCK_BYTES)
         self._buffer, self._at = self._buffer[self._at :] + block, 0
         return bool(block)
@@ -150,7 +150,7 @@ class JsonArrayRows:
 
 
 class _ElementScan:
-    """Where an element ends, looked for over any number of blocks."""
+    """Incremental search for the end of an array element, over any number of blocks."""
 
     def __init__(self) -> None:
         self._depth = 0
@@ -158,11 +158,11 @@ class _ElementScan:
 
     @property
     def is_open(self) -> bool:
-        """Whether the element cannot end here."""
+        """Return True if the element cannot end here."""
         return self._depth > 0 or self._is_text
 
     def walk(self, block: bytes, position: int) -> tuple[int, bool]:
-        """Where the comma or bracket stands that ends the element; else up to where the block is read, and False."""
+        """Return the position of the element's end and True, or the position reached and False."""
         while True:
             pattern = _INSIDE if self._is_text else _NESTED if self._depth else _OUTSIDE
             match = pattern.search(block, position)
@@ -189,19 +189,19 @@ class _ElementScan:
             self._depth = max(0, self._depth - 1)
 
 
-def decoded_row(data: bytes) -> Mapping[str, object] | BadRow:
-    """The object that a line or an element holds, or why it holds none. Of a repeated name the last value counts."""
+def decode_row(data: bytes) -> Mapping[str, object] | BadRow:
+    """Decode one JSON object, or return why it is none. The last value of a repeated name is used."""
     try:
         fields = _DECODER.decode(data)
     except UnicodeDecodeError:
         return BadRow("text that is not UTF-8", "text saved as UTF-8")
     except (ValueError, RecursionError):
         return _malformed(data)
-    return fields if isinstance(fields, dict) else BadRow(kind_of(fields), _WANTED)
+    return fields if isinstance(fields, dict) else BadRow(describe_type(fields), _WANTED)
 
 
 def _malformed(data: bytes) -> BadRow:
-    """What is wrong, in the standard library's words: they give a column."""
+    """Describe the error as the standard library does: with a column."""
     try:
         json.loads(data.strip(_SPACE), parse_constant=_constant)
     except BadRow as bad:

@@ -14,7 +14,7 @@ _BATCH_ROWS: Final = 256
 
 
 def load_pyarrow(name: str) -> Any:
-    """The module `pyarrow.parquet`.
+    """Import `pyarrow.parquet`.
 
     Raises:
         InvalidInput: pyarrow is not installed; the message names the extra.
@@ -52,7 +52,7 @@ class ParquetRows:
 
     @property
     def row_count(self) -> int:
-        """The rows that the file's footer counts."""
+        """The number of rows in the file's footer."""
         count: int = self._file.metadata.num_rows
         return count
 

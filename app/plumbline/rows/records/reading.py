@@ -1,7 +1,7 @@
 """Records from a data file of any size: one row at a time, bad rows reported, resumable."""
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from hashlib import blake2b
 from typing import Final, Protocol, Self
@@ -10,39 +10,36 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.columns import (
     ChosenColumns,
     ColumnMap,
-    detected_columns,
-    named_columns,
-    preset_columns,
+    apply_preset,
+    check_columns,
+    detect_columns,
 )
 from plumbline.rows.records.data_file import DataFile, parse_row_format
 from plumbline.rows.records.json_rows import JsonArrayRows, JsonLineRows
 from plumbline.rows.records.parquet_files import ParquetRows
 from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, Record, RecordProblem, shown
-from plumbline.rows.records.record_fields import custom_id_of, record_of
+from plumbline.rows.records.record_fields import build_record, parse_custom_id
 from plumbline.rows.records.table_rows import TableRows
 
-# Rows that are looked at for columns; a file whose first rows are all unknown is in another form.
+# Rows inspected for columns; a file whose first rows are all unknown has another format.
 _ROWS_LOOKED_AT: Final = 100
 
 
 class RowSource(Protocol):
-    """The rows of one file; `columns` is None where each row names its own fields."""
+    """The rows of one file; `columns` is None if each row names its own fields."""
 
     @property
     def columns(self) -> tuple[str, ...] | None:
         """The names of the columns."""
 
     def __iter__(self) -> Iterator[RawRow]:
-        """The rows from where it was opened on."""
+        """Yield the rows from the start position."""
 
     def close(self) -> None:
         """Close the file."""
 
 
-class _OpenSource(Protocol):
-    def __call__(self, path: DataFile, start: ReadPosition) -> RowSource: ...
-
-
+_OpenSource = Callable[[DataFile, ReadPosition], RowSource]
 _SOURCES: Final[Mapping[str, _OpenSource]] = {
     "jsonl": JsonLineRows,
     "json": JsonArrayRows,
@@ -53,22 +50,22 @@ _SOURCES: Final[Mapping[str, _OpenSource]] = {
 
 
 class RecordReader(Iterator[Record | RecordProblem]):
-    """Walks the rows of a file once, in file order; use it as a context manager or call `close`.
+    """Iterator over the records of a file, once and in file order; a context manager.
 
-    `columns` is the map in use and `explanation` one line on how it was found. `position` is where reading would go on
-    behind the row last given; hand it to a new reader as `start` for the same rest.
+    `columns` is the map in use and `explanation` one line on how it was chosen. `position` is the end of the last row;
+    a new reader resumes there with `start`.
 
     Args:
-        format: `jsonl`, `json` (an array), `csv`, `tsv` or `parquet`; None: by the suffix, `.gz` taken off.
-        columns: a map, the name of a preset, or None to find the columns from the names of the first rows.
-        start: where to begin.
+        format: `jsonl`, `json` (an array), `csv`, `tsv` or `parquet`; None: by the suffix without `.gz`.
+        columns: a map, the name of a preset, or None to detect the columns in the first rows.
+        start: the position to start at.
         seen_ids: custom_ids of rows before `start`; a row that repeats one is reported.
 
     Duplicates: the second row of a custom_id is a problem. Ids are kept as 64-bit hashes, `SeenIds` has the bounds.
 
     Raises:
         InvalidInput: the file cannot be opened, its form or its columns are not known, or no row of it is good; when
-            walked: it is cut off or damaged, behind the rows that stand before the damage.
+            iterated: it is truncated or damaged, after the rows before the damage.
     """
 
     def __init__(
@@ -110,24 +107,8 @@ class RecordReader(Iterator[Record | RecordProblem]):
         self.close()
 
 
-def read_records(
-    path: DataFile,
-    *,
-    format: str | None = None,  # noqa: A002
-    columns: ColumnMap | str | None = None,
-    start: ReadPosition | None = None,
-    seen_ids: Iterable[str] = (),
-) -> RecordReader:
-    """The records of a file, and a problem for each row that is none; see `RecordReader`.
-
-    Raises:
-        InvalidInput: as `RecordReader`.
-    """
-    return RecordReader(path, format=format, columns=columns, start=start, seen_ids=seen_ids)
-
-
 def open_rows(path: DataFile, form: str) -> RowSource:
-    """The rows of a file from the first on, before their columns are looked up.
+    """Open the raw rows of a file, before their columns are mapped.
 
     Raises:
         InvalidInput: as `RecordReader`, for the file and its form.
@@ -136,22 +117,22 @@ def open_rows(path: DataFile, form: str) -> RowSource:
 
 
 def record_or_problem(raw: RawRow, columns: ColumnMap, seen: "SeenIds | None" = None) -> Record | RecordProblem:
-    """The record of a row, or why it is none; `seen` has the ids of the rows before it, and takes its own."""
+    """Build the record of a row, or its problem; its id is added to `seen`, the ids of earlier rows."""
     custom_id: str | None = None
     try:
-        custom_id = custom_id_of(raw, columns)
+        custom_id = parse_custom_id(raw, columns)
         if seen is not None and seen.add(custom_id):
             found, custom_id = f"custom_id {shown(custom_id)}, which an earlier row has", None
             raise BadRow(found, "one row for each custom_id")
-        return record_of(raw, columns, custom_id=custom_id)
+        return build_record(raw, columns, custom_id=custom_id)
     except BadRow as bad:
         return RecordProblem(raw.row, raw.line, custom_id, bad.found, bad.expected)
 
 
-def chosen_columns(
+def choose_columns(
     found: Iterable[str] | None, rows: Iterable[RawRow], columns: ColumnMap | str | None
 ) -> ChosenColumns:
-    """The columns of rows: as named, by a preset, or found from their names.
+    """Choose the columns of rows: as named, by a preset, or detected from their names.
 
     Args:
         found: the columns of a table; None where each row names its own fields, then the first of `rows` tell.
@@ -160,7 +141,7 @@ def chosen_columns(
         InvalidInput: they do not have the columns, or no row is good.
     """
     if isinstance(columns, ColumnMap):
-        return named_columns(columns, found)
+        return check_columns(columns, found)
     if found is None:
         return _by_rows(columns, rows)
     found = list(found)
@@ -170,20 +151,18 @@ def chosen_columns(
 
 
 def _chosen_in(path: DataFile, open_source: _OpenSource, columns: ColumnMap | str | None) -> ChosenColumns:
-    """The columns, found from the beginning of the file wherever reading starts."""
     source = open_source(path, ReadPosition())
     try:
-        return chosen_columns(source.columns, source, columns)
+        return choose_columns(source.columns, source, columns)
     finally:
         source.close()
 
 
 def _by_name(preset: str | None, found: Iterable[str]) -> ChosenColumns:
-    return detected_columns(found) if preset is None else preset_columns(preset, found)
+    return detect_columns(found) if preset is None else apply_preset(preset, found)
 
 
 def _by_rows(preset: str | None, source: Iterable[RawRow]) -> ChosenColumns:
-    """The columns by the first row that fits; the error is the first row's, or says that there is none."""
     unknown: InvalidInput | None = None
     bad: RecordProblem | None = None
     for looked_at, raw in enumerate(source):
@@ -203,7 +182,6 @@ def _by_rows(preset: str | None, source: Iterable[RawRow]) -> ChosenColumns:
 
 
 def _dotted(fields: Mapping[str, object]) -> Iterator[str]:
-    """The names of a row, and those inside of its `body`."""
     yield from fields
     body = fields.get("body")
     if isinstance(body, Mapping):
@@ -217,7 +195,7 @@ _HASH_BYTES: Final = 8
 
 
 class SeenIds:
-    """A set of ids, kept as 64-bit hashes in an open table: at most 21 bytes an id, 128 MiB in all.
+    """A set of ids, stored as 64-bit hashes with open addressing: at most 21 bytes per id, 128 MiB in all.
 
     Among 10^7 ids the chance that any two share a hash is 3 in a million (n^2 / 2^65). Past 12.5 million ids the first
     12.5 million stay known and no others are added.
@@ -231,7 +209,7 @@ class SeenIds:
             self.add(each)
 
     def add(self, text: str) -> bool:
-        """Whether the id was there already; it is now, where there is room."""
+        """Add an id while there is room; return True if it was present."""
         # 0 marks a free slot
         key = int.from_bytes(blake2b(text.encode("utf-8"), digest_size=_HASH_BYTES).digest(), "little") or 1
         slot = _slot_of(key, self._table)
@@ -259,7 +237,7 @@ def _empty(slots: int) -> "array[int]":
 
 
 def _slot_of(key: int, table: "array[int]") -> int:
-    """Where the key stands, or the free slot where it would."""
+    """Return the slot of a key, or the free slot for it."""
     mask = len(table) - 1
     slot = key & mask
     while table[slot] and table[slot] != key:

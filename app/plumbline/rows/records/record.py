@@ -1,4 +1,4 @@
-"""Records and the problems of rows that are none; checks of single values."""
+"""Records, the problems of bad rows, and checks of single values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecordProblem:
-    """Why a row is no record; `str` gives one line, with no passage of the caller's in it.
+    """The problem of a bad row; `str` gives one line that quotes no passage.
 
     `line` counts from 1 and is where the row begins; None for Parquet, which has no lines. `custom_id` is None where
     it could not be read or is itself the problem.
@@ -40,7 +40,7 @@ class RecordProblem:
 
 
 class ReadPosition(NamedTuple):
-    """Where reading goes on: plain numbers, to be kept in a file.
+    """A position to resume reading from; plain numbers.
 
     `row` is the next row. `offset` is in bytes of the uncompressed text, `line` the lines before it; both are 0 for
     Parquet, which finds a row by its row groups.
@@ -52,7 +52,7 @@ class ReadPosition(NamedTuple):
 
 
 class BadRow(Exception):
-    """A row that cannot be read: what was found, what was expected; becomes a `RecordProblem`."""
+    """A row that cannot be read, with what was found and expected; becomes a `RecordProblem`."""
 
     def __init__(self, found: str, expected: str) -> None:
         super().__init__(found, expected)
@@ -61,7 +61,7 @@ class BadRow(Exception):
 
 
 class RawRow(NamedTuple):
-    """A row before its columns are looked up. `after` is where the next one begins."""
+    """A row before its columns are mapped; `after` is the position of the next one."""
 
     row: int
     line: int | None
@@ -81,19 +81,19 @@ _KIND_BY_TYPE: Final[dict[type, str]] = {
 _MAX_SHOWN: Final = 40
 
 
-def kind_of(value: object) -> str:
-    """`a string`, `a list`, ...; a type that JSON has not, as Parquet gives it, by its name."""
+def describe_type(value: object) -> str:
+    """Name a value's type in words: `a string`, `a list`; a type that JSON lacks by its Python name."""
     return _KIND_BY_TYPE.get(type(value)) or f"a {type(value).__name__}"
 
 
 def checked_text(value: object, name: str, expected: str) -> str:
-    """The value, if it is text that UTF-8 can hold.
+    """Return the value if it is text that UTF-8 can hold.
 
     Raises:
         BadRow: it is not.
     """
     if not isinstance(value, str):
-        raise BadRow(f"{name} is {kind_of(value)}", expected)
+        raise BadRow(f"{name} is {describe_type(value)}", expected)
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
@@ -102,5 +102,5 @@ def checked_text(value: object, name: str, expected: str) -> str:
 
 
 def shown(text: str) -> str:
-    """A name or an id as an error quotes it: on one line, shortened."""
+    """Quote a name or id for an error: on one line, shortened."""
     return repr(text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…")

@@ -1,4 +1,4 @@
-"""A row's fields as a record, by a column map; every refusal names the column."""
+"""Records built from a row's fields by a column map; every error names the column."""
 
 import json
 import re
@@ -22,14 +22,14 @@ _LIST_STARTS: Final = re.compile(r"""\[\s*+["']""")
 
 
 class _Absent:
-    """Stands for a field that a row does not have, which is not null."""
+    """Marker of a missing field, which differs from null."""
 
 
 _ABSENT: Final = _Absent()
 
 
-def record_of(raw: RawRow, columns: ColumnMap, *, custom_id: str) -> Record:
-    """The record of a row, under the id that `custom_id_of` gave it.
+def build_record(raw: RawRow, columns: ColumnMap, *, custom_id: str) -> Record:
+    """Build the record of a row with the id from `parse_custom_id`.
 
     Raises:
         BadRow: a field is missing or no text; names the column.
@@ -47,8 +47,8 @@ def record_of(raw: RawRow, columns: ColumnMap, *, custom_id: str) -> Record:
     return Record(raw.row, custom_id, sample, _extra(fields, columns))
 
 
-def custom_id_of(raw: RawRow, columns: ColumnMap) -> str:
-    """The row's id: a string, a whole number as text, or the row's number where it has none.
+def parse_custom_id(raw: RawRow, columns: ColumnMap) -> str:
+    """Return the row's id: a string, a whole number as text, or the row number if it has none.
 
     Raises:
         BadRow: it is something else, or too long.
@@ -67,7 +67,7 @@ def custom_id_of(raw: RawRow, columns: ColumnMap) -> str:
 
 
 def context_texts(text: str, separator: str | None = None) -> tuple[str, ...]:
-    """The contexts in one cell: a list as JSON or Python prints it, the parts between separators, or the text itself.
+    """Parse the contexts in one cell: a list as JSON or Python prints it, parts between separators, or the text itself.
 
     Empty text: nothing was retrieved. With a separator a cell is only split, never read as a list; parts are stripped.
 
@@ -93,7 +93,7 @@ def context_texts(text: str, separator: str | None = None) -> tuple[str, ...]:
 
 
 def _printed_list(text: str) -> tuple[str, ...]:
-    """The strings of a list as Python prints it. Nothing is evaluated."""
+    """Parse a list of strings as Python prints it, without evaluating anything."""
     if not text.endswith("]"):
         raise ValueError
     inside, position, items = text[1:-1].strip(), 0, []
@@ -112,7 +112,6 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def _found(fields: Mapping[str, object], column: str) -> object:
-    """The value of a column, by its whole name or along its dots."""
     value = fields.get(column, _ABSENT)
     if value is not _ABSENT or "." not in column:
         return value
@@ -123,7 +122,7 @@ def _found(fields: Mapping[str, object], column: str) -> object:
 
 
 def _check_batch_line(fields: Mapping[str, object]) -> None:
-    """A line that OpenAI's batches would send elsewhere is no sample."""
+    """Refuse a line of an OpenAI batch for another endpoint."""
     url = fields.get("url")
     is_line = isinstance(url, str) and isinstance(fields.get("body"), Mapping)
     if is_line and urlsplit(str(url)).path.rstrip("/") != _EVALUATIONS:
@@ -159,7 +158,6 @@ def _passage(item: object, name: str) -> str:
 
 
 def _reference(fields: Mapping[str, object], column: str | None) -> str | None:
-    """The right answer; of a list the first one."""
     value = None if column is None else _found(fields, column)
     if column is not None and isinstance(value, list):
         return _text(value[0], f"{column}[0]", "a string") if value else None
@@ -181,7 +179,7 @@ def _text(value: object, column: str, expected: str) -> str:
 
 
 def _extra(fields: Mapping[str, object], columns: ColumnMap) -> Mapping[str, object]:
-    """What no field took; of an object that fields were taken from, the rest."""
+    """Return the unused fields, and the rest of objects that fields were read from."""
     used = {columns.answer, columns.question, columns.custom_id}
     used.update(columns.columns_of("contexts"))
     # More right answers than one are not lost

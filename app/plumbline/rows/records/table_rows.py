@@ -1,4 +1,4 @@
-"""CSV and TSV as RFC 4180 writes them: quotes, doubled quotes, line ends inside of cells, a header; UTF-8.
+"""Rows of CSV and TSV after RFC 4180: quotes, doubled quotes, line ends in cells, a header; UTF-8.
 
 The standard reader gives no byte offset of a row and takes the rest of the file for one cell when a quote stays open;
 here a row that cannot be read ends with its first line and costs no other one.
@@ -84,7 +84,7 @@ class TableRows:
         return {column: cell for column, cell in zip(self.columns, cells, strict=True) if column}, last
 
     def _cells(self, line: TextLine) -> tuple[list[str], TextLine]:
-        """The cells of the row that begins with a line, and its last line.
+        """Return the cells of the row that starts with a line, and its last line.
 
         Raises:
             BadRow: the lines after the first one are put back.
@@ -114,7 +114,7 @@ class TableRows:
         return cells, taken[-1] if taken else line
 
     def _quoted(self, text: str, position: int, cell: int, taken: list[TextLine]) -> tuple[str, str, int]:
-        """A cell behind its opening quote, the line that it ends in, and where in that line."""
+        """Return a quoted cell, its last line's text, and the position after the closing quote."""
         parts: list[str] = []
         while True:
             match = _QUOTED.match(text, position)

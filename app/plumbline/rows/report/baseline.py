@@ -1,4 +1,4 @@
-"""A file of results to compare with: who scored what there, 17 bytes a row; and the differences to it."""
+"""A baseline of earlier results in 17 bytes a row, and the paired differences to it."""
 
 import heapq
 from array import array
@@ -42,7 +42,6 @@ class Baseline:
         self._keep(keys, scores, tiers)
 
     def _keep(self, keys: "array[int]", scores: "array[float]", tiers: "array[int]") -> None:
-        """Of rows with one id the first."""
         unique, first = np.unique(np.frombuffer(keys, dtype=np.uint64), return_index=True)
         self._keys = array("Q", unique.tobytes())
         self._scores = array("d", np.frombuffer(scores, dtype=np.float64)[first].tobytes())
@@ -53,17 +52,17 @@ class Baseline:
         return len(self._keys)
 
     def place_of(self, custom_id: str) -> int | None:
-        """Where the row stands in here; None where it is not."""
+        """Return the index of a row by id; None if absent."""
         key = _hash_of(custom_id)
         place = bisect_left(self._keys, key)
         return place if place < len(self._keys) and self._keys[place] == key else None
 
     def tier_at(self, place: int) -> ReportTier:
-        """The tier of a row."""
+        """Return the tier of a row by index."""
         return TIERS[self._tiers[place]]
 
     def score_at(self, place: int) -> float:
-        """The faithfulness of a row."""
+        """Return the faithfulness of a row by index."""
         return self._scores[place]
 
 
@@ -72,7 +71,7 @@ def _hash_of(custom_id: str) -> int:
 
 
 class _Moved(NamedTuple):
-    """How far a row moved, and in a tie the earlier row first: no two are equal, so the move itself is not compared."""
+    """A heap entry of a move, larger first, then earlier rows; unique, so that `move` is never compared."""
 
     by: float
     earlier: int
@@ -80,15 +79,13 @@ class _Moved(NamedTuple):
 
 
 class _TierPairs:
-    """The pairs of one tier."""
-
     def __init__(self) -> None:
         self.differences = MeanTally(low=-1.0, width=2.0)
         self.better = self.worse = self.paired = 0
 
 
 class ComparisonTally:
-    """Rows of a file against those of a baseline, one at a time."""
+    """Paired comparison of rows with a baseline, one row at a time."""
 
     def __init__(self, baseline: Baseline) -> None:
         self._baseline = baseline
@@ -99,7 +96,7 @@ class ComparisonTally:
         self._better: list[_Moved] = []
 
     def add(self, row: ResultRow) -> None:
-        """Pairs a row with the baseline's, where there is one of the same tier."""
+        """Pair a row with the baseline's row of the same id and tier, if any."""
         scored = row.scored
         if scored is None:
             return
@@ -132,7 +129,7 @@ class ComparisonTally:
                 _push(heap, _Moved(abs(difference), -self._seen, move))
 
     def comparison(self) -> Comparison:
-        """Everything paired up to now."""
+        """Return the comparison of all rows so far."""
         baseline = self._baseline
         return Comparison(
             tiers=[_tier_comparison(tier, self._pairs[tier]) for tier in TIERS if tier in self._pairs],

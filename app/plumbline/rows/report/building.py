@@ -1,4 +1,4 @@
-"""From lines of results to a report: one pass, and what is kept does not grow with the rows."""
+"""Reports built from lines of results, in one pass and bounded memory."""
 
 import copy
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ class Report:
 
 
 class ReportBuilder:
-    """Takes lines of results, one at a time, and makes a report of them.
+    """Builder of a report from lines of results, one at a time.
 
     Args:
         worst: how many of the worst rows are shown, 0 to 10,000.
@@ -51,11 +51,11 @@ class ReportBuilder:
 
     @property
     def rows(self) -> int:
-        """Rows read up to now."""
+        """The number of rows read so far."""
         return self._rows.rows
 
     def add(self, line: bytes | None) -> BadLine | None:
-        """Counts a line, its end included or not; None stands for one that was too long to be read.
+        """Add a line, with or without its end; None stands for a line too long to read.
 
         Blank lines are no rows. A line that is no row is counted as such, and said.
         """
@@ -85,7 +85,7 @@ class ReportBuilder:
         return bad
 
     def report(self) -> Report:
-        """The report on the lines up to now."""
+        """Return the report on the lines so far."""
         worst = self._kept.worst()
         return Report(self._summary(worst), worst, self._kept.unscored())
 
@@ -113,7 +113,7 @@ class ReportBuilder:
         )
 
     def _tier_tallies(self) -> list[TierTally]:
-        """The tiers with judged rows; rows without a tier are the largest one's."""
+        """Return the tiers with judged rows; rows without a tier are added to the largest one."""
         tallies = [copy.deepcopy(self._tiers[tier]) for tier in TIERS if tier in self._tiers]
         if len(tallies) > 1 and tallies[-1].tier == "none":
             max(tallies[:-1], key=lambda tally: tally.judged).take_in(tallies.pop())
@@ -126,7 +126,7 @@ class ReportBuilder:
 def build_report(
     lines: Iterable[bytes | None], *, worst: int = DEFAULT_WORST, baseline_lines: Iterable[bytes | None] | None = None
 ) -> Report:
-    """The report on lines of results, see `ReportBuilder`."""
+    """Build the report on lines of results, see `ReportBuilder`."""
     baseline = None if baseline_lines is None else Baseline(baseline_lines)
     builder = ReportBuilder(worst=worst, baseline=baseline)
     for line in lines:

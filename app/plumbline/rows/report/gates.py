@@ -1,4 +1,4 @@
-"""Gates of a continuous integration: what a file of results must reach, and whether it does."""
+"""Quality gates for continuous integration: bounds that results must meet."""
 
 import math
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ _LONGEST_QUOTED: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class GateOutcome:
-    """Whether one gate was passed: what it is about, what it wanted and what it got, in words."""
+    """The outcome of one gate: its name, the wanted and the found value in words."""
 
     name: str
     wanted: str
@@ -31,8 +31,8 @@ class GateOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
-    """A bound on the mean of a score: from below, but for `hallucination_rate`, where it is from above.
+class CiGate:
+    """A bound on the mean of a score: a minimum, except for `hallucination_rate`, a maximum.
 
     Args:
         bound: in [0, 1].
@@ -44,7 +44,7 @@ class Gate:
     tier: ReportTier | None = None
 
     def outcomes(self, summary: ReportSummary) -> tuple[GateOutcome, ...]:
-        """One outcome a tier; a score that no row has fails."""
+        """Return one outcome per tier; a score that no row has fails."""
         chosen = [each for each in summary.tiers if self.tier in (None, each.tier)]
         means = [(each.tier, mean) for each in chosen if (mean := self._mean_of(each.scores)).rows]
         if not means:
@@ -59,7 +59,7 @@ class Gate:
     def _outcome(self, tier: ReportTier | None, mean: ScoreMean) -> GateOutcome:
         value = mean.mean or 0.0
         passed = value <= self.bound + _NOISE if self.score == _AT_MOST else value >= self.bound - _NOISE
-        return GateOutcome(self._name(tier), self._wanted, in_words(mean), passed)
+        return GateOutcome(self._name(tier), self._wanted, format_mean(mean), passed)
 
     def _name(self, tier: ReportTier | None) -> str:
         return self.score if tier is None else f"{tier}:{self.score}"
@@ -69,8 +69,8 @@ class Gate:
         return f"{'at most' if self.score == _AT_MOST else 'at least'} {self.bound:g}"
 
 
-def parse_gate(spec: str) -> Gate:
-    """The gate of `faithfulness=0.8`, or of `llm:faithfulness=0.8` for the rows of one tier.
+def parse_gate(spec: str) -> CiGate:
+    """Parse a gate: `faithfulness=0.8`, or `llm:faithfulness=0.8` for the rows of one tier.
 
     Raises:
         InvalidInput: it names no score or tier, or no share.
@@ -84,11 +84,11 @@ def parse_gate(spec: str) -> Gate:
     if colon and tier not in _TIERS:
         raise InvalidInput(f"unknown tier {_quoted(tier)}; expected {_or(_TIERS)}{_meant(tier, _TIERS)}")
     chosen_tier = cast(ReportTier, tier) if colon else None
-    return Gate(cast(GateScore, score), parse_share(bound_text, place=score), chosen_tier)
+    return CiGate(cast(GateScore, score), parse_share(bound_text, place=score), chosen_tier)
 
 
 def parse_share(text: str, *, place: str) -> float:
-    """A share in [0, 1].
+    """Parse a share in [0, 1].
 
     Raises:
         InvalidInput: it is none; `place` says whose.
@@ -103,7 +103,7 @@ def parse_share(text: str, *, place: str) -> float:
 
 
 def max_degraded_outcome(summary: ReportSummary, most: float) -> GateOutcome:
-    """Whether few enough rows fell to a lower tier, or found no tier at all (`not_judged`).
+    """Check the share of rows that fell to a lower tier or that no tier judged (`not_judged`).
 
     Args:
         most: share of all rows, in [0, 1].
@@ -116,7 +116,7 @@ def max_degraded_outcome(summary: ReportSummary, most: float) -> GateOutcome:
 
 
 def baseline_outcomes(summary: ReportSummary, *, max_drop: float = 0.0) -> tuple[GateOutcome, ...]:
-    """Whether faithfulness dropped against the baseline, tier by tier; without a pair it fails.
+    """Check faithfulness against the baseline, tier by tier; fails without a pair.
 
     A tier fails when the whole interval of its paired mean difference lies below `-max_drop`: it got worse by more
     than that, and by more than which rows were drawn explains. With one pair, that pair decides.
@@ -132,7 +132,7 @@ def baseline_outcomes(summary: ReportSummary, *, max_drop: float = 0.0) -> tuple
         GateOutcome(
             "baseline" if len(pairs) == 1 else f"{each.tier}:baseline",
             wanted,
-            in_words(each.difference, signed=True),
+            format_mean(each.difference, signed=True),
             passed=_highest(each.difference) >= -max_drop - _NOISE,
         )
         for each in pairs
@@ -140,12 +140,12 @@ def baseline_outcomes(summary: ReportSummary, *, max_drop: float = 0.0) -> tuple
 
 
 def all_passed(outcomes: Iterable[GateOutcome]) -> bool:
-    """Whether every gate was passed."""
+    """Return True if every gate passed."""
     return all(outcome.passed for outcome in outcomes)
 
 
-def in_words(mean: ScoreMean, *, signed: bool = False) -> str:
-    """A mean with its interval and the rows that it is over."""
+def format_mean(mean: ScoreMean, *, signed: bool = False) -> str:
+    """Format a mean with its interval and number of rows."""
     if mean.mean is None:
         return "no row has this score"
     sign = "+" if signed else ""

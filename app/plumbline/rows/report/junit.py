@@ -1,4 +1,4 @@
-"""The report as JUnit XML: what a build server shows as tests. A gate is a test, and so is a row that needs a look."""
+"""The report as JUnit XML: each gate and each row that needs attention is a test."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NamedTuple
@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from plumbline.rows.report.building import Report
 from plumbline.rows.report.gates import GateOutcome
 from plumbline.rows.report.markdown import worst_claim
-from plumbline.rows.report.result_lines import Fault, Result
+from plumbline.rows.report.result_lines import Fault, RowResult
 from plumbline.rows.report.shown_rows import KeptRow
 from plumbline.rows.report.texts import one_line, xml_text
 
@@ -19,7 +19,7 @@ _COUNTED_AS: Final[dict[Kind, str]] = {"failure": "failures", "error": "errors",
 
 
 class _Case(NamedTuple):
-    """A test: `kind` None says that it passed; `detail` is the body of what went wrong."""
+    """A JUnit test case; `kind` is None if it passed, `detail` is the failure's body."""
 
     group: str
     name: str
@@ -30,7 +30,7 @@ class _Case(NamedTuple):
 
 
 def junit_xml(report: Report, gates: Sequence[GateOutcome] = (), *, suite: str = "plumbline") -> bytes:
-    """One suite in UTF-8, in the form that Jenkins, GitLab and GitHub actions read.
+    """Return one suite in UTF-8, in the format that Jenkins, GitLab and GitHub Actions read.
 
     Tests are: each gate; each row below its threshold (failure), with an error or judged by no tier (error), abstained
     or empty (skipped), as far as the report keeps it; and one test for each kind of further rows. Rows that passed are
@@ -83,14 +83,14 @@ def _row_cases(report: Report) -> Iterator[_Case]:
             yield _below_case(name, kept, row.result)
 
 
-def _unscored_case(name: str, result: Result) -> _Case:
+def _unscored_case(name: str, result: RowResult) -> _Case:
     if result.status != "not_judged":
         return _Case("rows", name, "skipped", message=result.status)
     tried = "; ".join(f"{each.tier}: {each.reason or each.outcome}" for each in result.attempts)
     return _Case("rows", name, "error", "not_judged", f"no tier could judge it ({tried or 'none was asked'})")
 
 
-def _below_case(name: str, kept: KeptRow, result: Result) -> _Case:
+def _below_case(name: str, kept: KeptRow, result: RowResult) -> _Case:
     verdict, text = worst_claim(kept)
     score = f"faithfulness {result.faithfulness or 0.0:.3f} is below {result.threshold:g}, tier {result.tier or 'none'}"
     message = score if verdict is None else f"{score}; {verdict}: {text}"
@@ -99,7 +99,7 @@ def _below_case(name: str, kept: KeptRow, result: Result) -> _Case:
 
 
 def _further_cases(report: Report) -> Iterator[_Case]:
-    """One test for all rows of a kind beyond those that the report keeps."""
+    """Yield one test for all rows of a kind beyond those that the report keeps."""
     summary = report.summary
     statuses = [kept.row.status for kept in report.unscored]
     below = sum(kept.row.result.passed is False for kept in report.worst if kept.row.result)

@@ -1,4 +1,4 @@
-"""The report as Markdown, for the summary of a pipeline or a comment: what others wrote stays text in it."""
+"""The report as Markdown, for a pipeline summary or a comment; foreign text is escaped."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ def markdown_summary(
     title: str | None = None,
     rows: int = DEFAULT_ROWS,
 ) -> str:
-    """Gates, scores with their intervals, the comparison and the worst rows.
+    """Return gates, scores with their intervals, the comparison and the worst rows as Markdown.
 
     Args:
         rows: how many of the worst rows are told.
@@ -45,7 +45,7 @@ def markdown_summary(
 
 
 def escaped(text: str, *, most: int = _LONGEST) -> str:
-    """The text in one line, without a meaning in Markdown or HTML, and calling nobody; a cell of a table takes it."""
+    """Escape a text for a Markdown table cell: one line, no markup, HTML, mentions or links."""
     without_marks = _MARKS.sub(lambda found: f"&#{ord(found[0])};", one_line(text, most=most))
     return _CALLING.sub(rf"\1{_JOINER}", without_marks)
 
@@ -149,7 +149,7 @@ def _row(kept: KeptRow, words: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def worst_claim(kept: KeptRow) -> tuple[Verdict | None, str]:
-    """The first claim with the gravest verdict, and its text; None and nothing where there is no claim."""
+    """Return the verdict and text of the first claim with the gravest verdict; None and "" without claims."""
     claims = kept.row.result.claims if kept.row.result else []
     for verdict in GRAVEST_FIRST:
         for claim in claims:

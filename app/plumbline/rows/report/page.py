@@ -41,7 +41,7 @@ def render_html(
     gates: Sequence[GateOutcome] = (),
     made_at: datetime | None = None,
 ) -> str:
-    """The page, some milliseconds a row that it shows.
+    """Render the page; takes some milliseconds per shown row.
 
     Args:
         title: whatever names the report; escaped, as every text of the results is.
@@ -140,7 +140,6 @@ def _in_order(names: Any) -> list[Any]:
 
 
 def _fill(text: str, **values: object) -> str:
-    """The text with its places filled; what fills them is escaped where it is put into the page."""
     return text.format(**values)
 
 

@@ -1,4 +1,4 @@
-"""Lines of results, read for what the report shows: `schemas.batch` field by field, ten times as fast as validating."""
+"""Lines of results, decoded to what the report shows; ten times as fast as validating with `schemas.batch`."""
 
 from typing import Annotated, Final, Literal, NamedTuple
 
@@ -34,7 +34,7 @@ class Evidence(msgspec.Struct, frozen=True, gc=False):
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """A claim of one sentence and what was found for it."""
+    """A claim of one sentence, its verdict and evidence."""
 
     sentence: int
     text: str
@@ -56,7 +56,7 @@ class Counts(msgspec.Struct, frozen=True, gc=False):
 
 
 class Attempt(msgspec.Struct, frozen=True, gc=False):
-    """A tier's try."""
+    """An attempt of a tier."""
 
     tier: str
     outcome: Literal["answered", "failed"]
@@ -65,7 +65,7 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
 
 
 class RowUsage(msgspec.Struct, frozen=True, gc=False):
-    """What the row used."""
+    """Tokens, calls and cost of a row."""
 
     calls: Count
     unmetered_calls: Count
@@ -75,8 +75,8 @@ class RowUsage(msgspec.Struct, frozen=True, gc=False):
     cost: Cost | None
 
 
-class Result(msgspec.Struct, frozen=True):
-    """What is shown of an `EvaluationResult`."""
+class RowResult(msgspec.Struct, frozen=True):
+    """The shown part of an `EvaluationResult`."""
 
     status: Literal["judged", "abstained", "empty_answer", "not_judged"]
     tier: TierName | None
@@ -103,7 +103,7 @@ class FieldFault(msgspec.Struct, frozen=True, gc=False):
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """Why a row has no result."""
+    """The error of a row without a result."""
 
     type: str
     title: str
@@ -118,7 +118,7 @@ class ResultRow(msgspec.Struct, frozen=True):
     custom_id: str | None
     row: Count
     line: int | None = None
-    result: Result | None = None
+    result: RowResult | None = None
     error: Fault | None = None
 
     def __post_init__(self) -> None:
@@ -129,12 +129,12 @@ class ResultRow(msgspec.Struct, frozen=True):
 
     @property
     def status(self) -> ReportRowStatus:
-        """How the row ended."""
+        """The row's status."""
         return "error" if self.result is None else self.result.status
 
     @property
     def scored(self) -> "Scored | None":
-        """The score and whose it is; None where there is none."""
+        """The score and its tier; None if there is none."""
         result = self.result
         if result is None or result.status != "judged" or result.faithfulness is None:
             return None
@@ -142,7 +142,7 @@ class ResultRow(msgspec.Struct, frozen=True):
 
 
 class Scored(NamedTuple):
-    """A row's faithfulness, and the tier that said so."""
+    """A row's faithfulness and the tier that scored it."""
 
     custom_id: str
     tier: ReportTier
@@ -150,19 +150,19 @@ class Scored(NamedTuple):
 
 
 class LineProblem(NamedTuple):
-    """A line that is no row: what was wrong with it, never a value of it."""
+    """The problem of a line that is no row; quotes no value of it."""
 
     problem: str
 
 
 class LineReader:
-    """Reads lines; keeps nothing."""
+    """Reader of result lines."""
 
     def __init__(self) -> None:
         self._decoder = msgspec.json.Decoder(ResultRow)
 
     def read(self, line: bytes | None) -> ResultRow | LineProblem:
-        """The row of a line, its end included or not; None stands for a line too long to be read."""
+        """Decode a line, with or without its end; None stands for a line too long to read."""
         if line is None:
             return LineProblem("too long to be a row of results")
         try:

@@ -3,11 +3,11 @@
 import heapq
 from collections import Counter
 from dataclasses import dataclass
-from typing import Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
-from plumbline.rows.report.result_lines import Attempt, Claim, Fault, Result, ResultRow, Verdict
+from plumbline.rows.report.result_lines import Claim, Fault, ResultRow, RowResult, Verdict
 from plumbline.rows.report.tallies import TIERS
 from plumbline.rows.report.texts import one_line
 from plumbline.schemas.report import ReportRowStatus, ReportTier
@@ -18,18 +18,18 @@ MOST_UNSCORED: Final = 50
 _LONG_LINE: Final = 128 * 1024
 _MOST_CHARACTERS: Final = 600
 _MOST_PARTS: Final = 60
-_MOST_QUOTES: Final = 3
+_MOST_OF: Final = {"evidence": 3, "attempts": len(TIERS)}
 
 
 class KeptRow(NamedTuple):
-    """A row that is shown; `is_cut`: not everything of it is."""
+    """A row that is shown; `is_cut` if its texts were shortened."""
 
     row: ResultRow
     is_cut: bool
 
 
 class _Badness(NamedTuple):
-    """More is worse; `earlier_seen` is another for each row, so no two are equal."""
+    """Sort key, larger is worse; `earlier_seen` makes it unique."""
 
     unfaithfulness: float
     contradicted: int
@@ -43,7 +43,7 @@ class _Placed(NamedTuple):
 
 
 class KeptRows:
-    """Keeps the `worst` rows with the lowest faithfulness of each tier, and the first 50 of each unscored status."""
+    """The `worst` rows with the lowest faithfulness of each tier, and the first 50 of each unscored status."""
 
     def __init__(self, worst: int) -> None:
         self._worst = worst
@@ -52,7 +52,7 @@ class KeptRows:
         self._unscored: dict[ReportRowStatus, list[KeptRow]] = {status: [] for status in UNSCORED}
 
     def add(self, row: ResultRow, *, size: int) -> None:
-        """Looks at a row whose line has `size` bytes."""
+        """Add a row whose line has `size` bytes."""
         scored = row.scored
         if scored is None or row.result is None:
             kept = self._unscored[row.status]
@@ -69,7 +69,7 @@ class KeptRows:
             heapq.heapreplace(heap, _Placed(bad, _kept(row, size)))
 
     def worst(self) -> tuple[KeptRow, ...]:
-        """At most `worst` rows, tier by tier, lowest faithfulness first.
+        """Return at most `worst` rows, tier by tier, lowest faithfulness first.
 
         Each tier has places by its number of rows, at least one, since its scores compare with no other tier's.
         """
@@ -77,7 +77,7 @@ class KeptRows:
         return tuple(each.kept for tier in places for each in heapq.nlargest(places[tier], self._heaps[tier]))
 
     def unscored(self) -> tuple[KeptRow, ...]:
-        """The rows without a score, errors first."""
+        """Return the rows without a score, errors first."""
         return tuple(kept for status in UNSCORED for kept in self._unscored[status])
 
     def _places(self) -> dict[ReportTier, int]:
@@ -91,56 +91,20 @@ class KeptRows:
 
 
 def _kept(row: ResultRow, size: int) -> KeptRow:
-    if size <= _LONG_LINE:
-        return KeptRow(row, is_cut=False)
-    custom_id = None if row.custom_id is None else _short(row.custom_id)
-    result = None if row.result is None else _short_result(row.result)
-    error = None if row.error is None else _short_error(row.error)
-    return KeptRow(msgspec.structs.replace(row, custom_id=custom_id, result=result, error=error), is_cut=True)
+    return KeptRow(row, is_cut=False) if size <= _LONG_LINE else KeptRow(_shortened(row), is_cut=True)
 
 
-def _short_result(result: Result) -> Result:
-    return msgspec.structs.replace(
-        result,
-        sentences=[msgspec.structs.replace(each, text=_short(each.text)) for each in result.sentences[:_MOST_PARTS]],
-        claims=[_short_claim(claim) for claim in result.claims[:_MOST_PARTS]],
-        attempts=[_short_attempt(attempt) for attempt in result.attempts[: len(TIERS)]],
-        flags=_short_all(result.flags),
-        warnings=_short_all(result.warnings),
-    )
-
-
-def _short_claim(claim: Claim) -> Claim:
-    return msgspec.structs.replace(
-        claim,
-        text=_short(claim.text),
-        reason=None if claim.reason is None else _short(claim.reason),
-        evidence=[msgspec.structs.replace(each, quote=_short(each.quote)) for each in claim.evidence[:_MOST_QUOTES]],
-        flags=_short_all(claim.flags),
-    )
-
-
-def _short_attempt(attempt: Attempt) -> Attempt:
-    detail, reason = (None if text is None else _short(text) for text in (attempt.detail, attempt.reason))
-    return msgspec.structs.replace(attempt, tier=_short(attempt.tier), detail=detail, reason=reason)
-
-
-def _short_error(error: Fault) -> Fault:
-    faults = [
-        msgspec.structs.replace(each, pointer=_short(each.pointer), detail=_short(each.detail))
-        for each in error.errors[:_MOST_PARTS]
-    ]
-    return msgspec.structs.replace(
-        error, type=_short(error.type), title=_short(error.title), detail=_short(error.detail), errors=faults
-    )
-
-
-def _short_all(texts: list[str]) -> list[str]:
-    return [_short(text) for text in texts[:_MOST_PARTS]]
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]} …"
+def _shortened(value: Any, most: int = _MOST_PARTS) -> Any:
+    """Shorten the texts and lists of a value, at any depth."""
+    if isinstance(value, str):
+        return value if len(value) <= _MOST_CHARACTERS else f"{value[:_MOST_CHARACTERS]} …"
+    if isinstance(value, list):
+        return [_shortened(item) for item in value[:most]]
+    if isinstance(value, msgspec.Struct):
+        names = value.__struct_fields__
+        parts = {name: _shortened(getattr(value, name), _MOST_OF.get(name, _MOST_PARTS)) for name in names}
+        return msgspec.structs.replace(value, **parts)
+    return value
 
 
 _LONGEST_LEAD: Final = 200
@@ -148,7 +112,7 @@ GRAVEST_FIRST: Final[tuple[Verdict, ...]] = ("contradicted", "not_mentioned", "p
 
 
 class ShownSentence(NamedTuple):
-    """A sentence, its gravest verdict (None where no tier could judge it), and its claims."""
+    """A sentence, its gravest verdict (None if no tier could judge it), and its claims."""
 
     text: str
     verdict: Verdict | None
@@ -169,7 +133,7 @@ class ShownRow:
     rank: int
     status: ReportRowStatus
     tier: ReportTier
-    result: Result | None
+    result: RowResult | None
     error: Fault | None
     sentences: tuple[ShownSentence, ...]
     loose_claims: tuple[Claim, ...]
@@ -179,7 +143,7 @@ class ShownRow:
 
 
 def shown_row(kept: KeptRow, rank: int) -> ShownRow:
-    """What the page shows of a row."""
+    """Build what the page shows of a row."""
     row, result = kept.row, kept.row.result
     sentences = () if result is None else tuple(_sentences(result))
     known = {sentence.index for sentence in result.sentences} if result else set()
@@ -209,7 +173,7 @@ def _lead(sentences: tuple[ShownSentence, ...], error: Fault | None) -> str:
     return "" if gravest is None else gravest.text
 
 
-def _sentences(result: Result) -> list[ShownSentence]:
+def _sentences(result: RowResult) -> list[ShownSentence]:
     claims_by_sentence: dict[int, list[Claim]] = {}
     for claim in result.claims:
         claims_by_sentence.setdefault(claim.sentence, []).append(claim)
@@ -225,6 +189,6 @@ def _gravest(claims: list[Claim]) -> Verdict:
     return next((verdict for verdict in GRAVEST_FIRST if verdict in found), "not_a_claim")
 
 
-def _verdicts(result: Result) -> tuple[tuple[Verdict, int], ...]:
+def _verdicts(result: RowResult) -> tuple[tuple[Verdict, int], ...]:
     counts = [(verdict, cast(int, getattr(result.counts, verdict))) for verdict in GRAVEST_FIRST]
     return tuple((verdict, count) for verdict, count in counts if count)

@@ -7,7 +7,7 @@ from typing import Final, Self
 
 import numpy as np
 
-from plumbline.rows.report.result_lines import Counts, Result, ResultRow, RowUsage
+from plumbline.rows.report.result_lines import Counts, ResultRow, RowResult, RowUsage
 from plumbline.schemas.batch import TierCounts
 from plumbline.schemas.evaluation import UsageItem, VerdictCounts
 from plumbline.schemas.report import LEVEL, ReportRowStatus, ReportTier, ScoreMean, ScoreMeans, StatusCounts, TierReport
@@ -36,14 +36,14 @@ class MeanTally:
         self._sums = [0.0] * (PARTS + 1)
 
     def add(self, value: float) -> None:
-        """Counts a value."""
+        """Add a value."""
         part = int((value - self._low) * self._scale)
         self._counts[part] += 1
         self._sums[part] += value
 
     @classmethod
     def merged(cls, tallies: Iterable["MeanTally"]) -> Self:
-        """All values of tallies over one range together."""
+        """Return the union of tallies over one range."""
         merged = cls()
         for tally in tallies:
             merged._low, merged._width = tally._low, tally._width
@@ -52,7 +52,7 @@ class MeanTally:
         return merged
 
     def mean(self) -> ScoreMean:
-        """The mean and its interval."""
+        """Return the mean and its interval."""
         rows = sum(self._counts)
         if not rows:
             return ScoreMean(mean=None, low=None, high=None, rows=0)
@@ -61,7 +61,7 @@ class MeanTally:
         return ScoreMean(mean=mean, low=low, high=high, rows=rows)
 
     def _interval(self, rows: int) -> tuple[float, float]:
-        """Percentile interval after Efron & Tibshirani 1993, chapter 13.
+        """Return the percentile interval after Efron & Tibshirani 1993, chapter 13.
 
         Drawing n rows with replacement is one draw of a multinomial over their values: its cost does not grow with n.
         """
@@ -87,7 +87,7 @@ class MeanTally:
 
 
 def complement(mean: ScoreMean) -> ScoreMean:
-    """The mean of `1 - value`, with its interval."""
+    """Return the mean of `1 - value`, with its interval."""
     if mean.mean is None:
         return mean
     low = None if mean.high is None else 1.0 - mean.high
@@ -112,8 +112,8 @@ class ScoreTallies:
         self.utilization = MeanTally()
         self.passed = MeanTally()
 
-    def add(self, result: Result) -> None:
-        """Counts a judged row."""
+    def add(self, result: RowResult) -> None:
+        """Add a judged row."""
         for tally, value in (
             (self.faithfulness, result.faithfulness),
             (self.strict, result.faithfulness_strict),
@@ -124,7 +124,7 @@ class ScoreTallies:
                 tally.add(value)
 
     def means(self) -> ScoreMeans:
-        """The means with their intervals."""
+        """Return the means with their intervals."""
         faithfulness = self.faithfulness.mean()
         return ScoreMeans(
             faithfulness=faithfulness,
@@ -136,7 +136,7 @@ class ScoreTallies:
 
     @staticmethod
     def merged(groups: "list[ScoreTallies]") -> "ScoreTallies":
-        """All rows of several groups."""
+        """Return the union of several groups."""
         merged = ScoreTallies()
         for name in vars(merged):
             setattr(merged, name, MeanTally.merged(getattr(group, name) for group in groups))
@@ -154,8 +154,8 @@ class TierTally:
         self._histogram = [0] * _BARS
         self._verdicts = [0] * len(Counts.__struct_fields__)
 
-    def add(self, result: Result, faithfulness: float) -> None:
-        """Counts a judged row."""
+    def add(self, result: RowResult, faithfulness: float) -> None:
+        """Add a judged row."""
         self.judged += 1
         self.passed += result.passed is True
         self._degraded += "degraded" in result.flags
@@ -165,7 +165,7 @@ class TierTally:
         self.scores.add(result)
 
     def take_in(self, other: "TierTally") -> None:
-        """Adds rows that were judged without a tier."""
+        """Add the rows of another tally that were judged without a tier."""
         self.judged += other.judged
         self.passed += other.passed
         self._degraded += other._degraded
@@ -175,7 +175,7 @@ class TierTally:
         self.scores = ScoreTallies.merged([self.scores, other.scores])
 
     def report(self, scores: ScoreMeans) -> TierReport:
-        """Everything counted up to now."""
+        """Return the tier's figures so far."""
         return TierReport(
             tier=self.tier,
             judged=self.judged,
@@ -189,12 +189,12 @@ class TierTally:
 
 
 def verdict_counts(counts: Counts) -> tuple[int, int, int, int, int]:
-    """The counts in the order of their fields."""
+    """Return the counts in field order."""
     return counts.supported, counts.partial, counts.contradicted, counts.not_mentioned, counts.not_a_claim
 
 
 class RowTally:
-    """All rows: statuses, flags and what they used."""
+    """Statuses, flags and usage of all rows."""
 
     def __init__(self) -> None:
         self.rows = self.degraded = self.rows_of_unknown_cost = 0
@@ -204,7 +204,7 @@ class RowTally:
         self._used = [0] * 5
 
     def add(self, row: ResultRow) -> None:
-        """Counts a row."""
+        """Add a row."""
         self.rows += 1
         result = row.result
         if result is None:
@@ -230,26 +230,26 @@ class RowTally:
             self.known_cost += usage.cost
 
     def statuses(self) -> StatusCounts:
-        """Rows by status."""
+        """Count rows by status."""
         return _status_counts(sum(self._statuses.values(), Counter[ReportRowStatus]()))
 
     def statuses_by_tier(self) -> dict[ReportTier, StatusCounts]:
-        """Rows by tier and status; tiers without rows are left out."""
+        """Count rows by tier and status, without empty tiers."""
         return {tier: _status_counts(self._statuses[tier]) for tier in TIERS if tier in self._statuses}
 
     def tier_counts(self) -> TierCounts:
-        """Rows that each tier answered."""
+        """Count rows by answering tier."""
         return TierCounts(**{name: self._total(name) for name in TierCounts.model_fields})
 
     def _total(self, tier: str) -> int:
         return sum(counts.total() for name, counts in self._statuses.items() if name == tier)
 
     def flags(self) -> dict[str, int]:
-        """Results by flag, most first."""
+        """Count results by flag, most frequent first."""
         return dict(sorted(self._flags.items(), key=lambda each: (-each[1], each[0]))[:_MOST_FLAGS_TOLD])
 
     def usage(self) -> UsageItem:
-        """What all rows used."""
+        """Return the usage of all rows."""
         calls, unmetered, prompt, completion, cached = self._used
         return UsageItem(
             calls=calls,
