@@ -10,7 +10,6 @@ from plumbline.assembly import build, make_plan
 from plumbline.extras.provider_batches.batch_client import BatchClient
 from plumbline.extras.provider_batches.batch_file_chat import BatchFileChatModel, Correspondence
 from plumbline.extras.provider_batches.manifest import JudgeSpec, Manifest
-from plumbline.extras.provider_batches.submission import BatchApi
 from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.settings import DEFAULT_JUDGE, ModelPrice, Settings
 from plumbline.judging.tiers.llm import PromptSet
@@ -101,7 +100,7 @@ def prompt_digests(settings: Settings) -> Mapping[str, str]:
 
 
 @asynccontextmanager
-async def batch_api(settings: Settings, manifest: Manifest) -> AsyncIterator[BatchApi]:
+async def batch_api(settings: Settings, manifest: Manifest) -> AsyncIterator[BatchClient]:
     """Open the Batch API that the files of a manifest are sent to.
 
     Raises:

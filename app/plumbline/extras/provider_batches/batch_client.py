@@ -5,20 +5,20 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar, cast
+from typing import Annotated, Any, Final, NamedTuple, TypeVar, cast
 
 import httpx2
 import openai
 from openai import AsyncOpenAI
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
-from plumbline.extras.provider_batches.submission import BatchInfo
 from plumbline.ground.errors import BatchApiError, ConfigurationError
 from plumbline.models.chat.call_failures import shown, status_failure
 from plumbline.models.chat.endpoints import Endpoint
 
 _ReadT = TypeVar("_ReadT", bound=BaseModel)
 
+ENDED: Final = frozenset({"completed", "failed", "expired", "cancelled"})
 _TAG: Final = "plumbline"
 _CONNECT_SECONDS: Final = 10.0
 # Files have hundreds of megabytes.
@@ -38,6 +38,23 @@ _Id = Annotated[str, Field(min_length=1, max_length=512)]
 _Word = Annotated[str, BeforeValidator(lambda value: value.lower() if isinstance(value, str) else "")]
 _IdOrNone = Annotated[str | None, BeforeValidator(lambda value: value if isinstance(value, str) and value else None)]
 _Count = Annotated[int, BeforeValidator(lambda value: value if isinstance(value, int) and value > 0 else 0)]
+
+
+class BatchInfo(NamedTuple):
+    """State of a batch, as the provider reports it.
+
+    `status` is its word in lower case; one of `ENDED` does not change any more. The files are None until they are
+    there, and where there is none. `errors` are codes and numbers of lines, never a text.
+    """
+
+    id: str
+    status: str
+    output_file_id: str | None = None
+    error_file_id: str | None = None
+    total: int = 0
+    completed: int = 0
+    failed: int = 0
+    errors: tuple[str, ...] = ()
 
 
 class _Counts(BaseModel):
@@ -106,7 +123,7 @@ class BatchClient:
             # Beats an Authorization line in OPENAI_CUSTOM_HEADERS, which would beat `api_key`.
             default_headers={"Authorization": f"Bearer {endpoint.api_key}"},
             timeout=timeout,
-            # A redirect would hand the key and the texts to a host that nobody configured.
+            # A redirect would hand the key and the texts to a host that is not in the settings.
             http_client=_new_http_client(timeout),
         )
 

@@ -5,33 +5,16 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final
 
 import msgspec
 
+from plumbline.extras.provider_batches.batch_client import ENDED, BatchClient, BatchInfo
 from plumbline.extras.provider_batches.manifest import ManifestFile, RequestFile
 from plumbline.ground.errors import BatchApiError, InvalidInput
 from plumbline.ground.files import locked, read_file, replace_file, sha256_of
 
-ENDED: Final = frozenset({"completed", "failed", "expired", "cancelled"})
 _VERSION: Final = 1
-
-
-class BatchInfo(NamedTuple):
-    """State of a batch, as the provider reports it.
-
-    `status` is its word in lower case; one of `ENDED` does not change any more. The files are None until they are
-    there, and where there is none. `errors` are codes and numbers of lines, never a text.
-    """
-
-    id: str
-    status: str
-    output_file_id: str | None = None
-    error_file_id: str | None = None
-    total: int = 0
-    completed: int = 0
-    failed: int = 0
-    errors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,34 +92,6 @@ _DIGEST_DIGITS: Final = 32
 Say = Callable[[str], None]
 
 
-class BatchApi(Protocol):
-    """A provider's Batch API. Every method raises `BatchApiError`; what may be repeated was repeated already."""
-
-    async def upload(self, path: Path, name: str) -> str:
-        """Upload a file under a name and return its id."""
-        ...
-
-    async def find_upload(self, name: str, size: int) -> str | None:
-        """The id of a file that was uploaded under this name with so many bytes; None for none."""
-        ...
-
-    async def create(self, file_id: str, *, endpoint: str, window: str, tag: str) -> BatchInfo:
-        """A new batch. Tried once: the caller knows whether to try again."""
-        ...
-
-    async def find_batch(self, file_id: str, tag: str) -> BatchInfo | None:
-        """Return the batch of this file or with this tag; None if the provider lists none."""
-        ...
-
-    async def batch(self, batch_id: str) -> BatchInfo:
-        """Return the current state of a batch."""
-        ...
-
-    async def download(self, file_id: str, path: Path) -> None:
-        """A file of replies."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Submission:
     """Options of every batch. `pause_seconds`: wait before the first retry of a refused one, doubling."""
@@ -147,7 +102,7 @@ class Submission:
 
 
 async def submit(
-    at: ManifestFile, files: Sequence[RequestFile], states: BatchStates, api: BatchApi, *, how: Submission, say: Say
+    at: ManifestFile, files: Sequence[RequestFile], states: BatchStates, api: BatchClient, *, how: Submission, say: Say
 ) -> None:
     """Upload each file and create its batch, unless that is done.
 
@@ -164,7 +119,7 @@ async def submit(
             say(f"{file.name}: submitted before, batch {describe_state(state)}")
 
 
-async def refresh(files: Sequence[RequestFile], states: BatchStates, api: BatchApi) -> None:
+async def refresh(files: Sequence[RequestFile], states: BatchStates, api: BatchClient) -> None:
     """Update the states of batches that have not ended."""
     for file in files:
         state = states.of(file.name)
@@ -173,23 +128,23 @@ async def refresh(files: Sequence[RequestFile], states: BatchStates, api: BatchA
 
 
 async def wait_until_ended(
-    files: Sequence[RequestFile], states: BatchStates, api: BatchApi, *, poll_seconds: float, say: Say
+    files: Sequence[RequestFile], states: BatchStates, api: BatchClient, *, poll_seconds: float, say: Say
 ) -> None:
     """Poll until every batch has ended, and report changes."""
-    told: dict[str, str] = {}
+    last_lines: dict[str, str] = {}
     while True:
         await refresh(files, states, api)
         for file in files:
             line = describe_state(states.of(file.name))
-            if told.get(file.name) != line:
-                told[file.name] = line
+            if last_lines.get(file.name) != line:
+                last_lines[file.name] = line
                 say(f"{file.name}: {line}")
         if all(states.of(file.name).is_ended for file in files):
             return
         await asyncio.sleep(poll_seconds)
 
 
-async def fetch(at: ManifestFile, files: Sequence[RequestFile], states: BatchStates, api: BatchApi) -> None:
+async def fetch(at: ManifestFile, files: Sequence[RequestFile], states: BatchStates, api: BatchClient) -> None:
     """Download the replies of batches that have ended, unless they are there."""
     at.replies_folder.mkdir(mode=0o700, exist_ok=True)
     for file in files:
@@ -218,7 +173,7 @@ def describe_state(state: FileState) -> str:
     return f"{batch.id} {batch.status}{counts}{failed}{errors}"
 
 
-async def _uploaded(at: ManifestFile, file: RequestFile, states: BatchStates, api: BatchApi) -> FileState:
+async def _uploaded(at: ManifestFile, file: RequestFile, states: BatchStates, api: BatchClient) -> FileState:
     path, state = at.folder / file.name, states.of(file.name)
     if state.file_id is not None:
         return state
@@ -234,7 +189,7 @@ async def _uploaded(at: ManifestFile, file: RequestFile, states: BatchStates, ap
 
 
 async def _batched(
-    state: FileState, file: RequestFile, states: BatchStates, api: BatchApi, how: Submission
+    state: FileState, file: RequestFile, states: BatchStates, api: BatchClient, how: Submission
 ) -> FileState:
     assert state.file_id is not None  # noqa: S101 - uploaded before
     tag = f"{file.sha256[:_DIGEST_DIGITS]}-{file.round}"
@@ -257,7 +212,7 @@ async def _batched(
     return state
 
 
-async def _found(state: FileState, tag: str, api: BatchApi) -> BatchInfo | None:
+async def _found(state: FileState, tag: str, api: BatchClient) -> BatchInfo | None:
     """Return a batch that was created from this file before.
 
     Raises:

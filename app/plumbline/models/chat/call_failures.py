@@ -48,10 +48,10 @@ class CallFailure(TierFailure):
     """Failure of one call.
 
     Args:
-        reason, detail: as of every `TierFailure`.
+        reason, detail: those of every `TierFailure`.
         is_retryable: the same call may succeed later.
         blame: which breaker counts it.
-        wait_seconds: how long the provider asks to be left alone; None when it does not say.
+        wait_seconds: the pause that the provider asks for; None if it names none.
         is_throttle: there were too many calls at once.
         is_free: the provider said no, and bills nothing.
         complaint: what the provider wrote with a 400 or 422, in lower case and shortened; never shown.

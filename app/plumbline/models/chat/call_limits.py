@@ -30,7 +30,7 @@ class AdaptiveLimit:
     limit was halved do not halve it again.
 
     Args:
-        cap: the most calls at one time, 1 or more.
+        cap: most concurrent calls, 1 or more.
     """
 
     def __init__(self, cap: int) -> None:
@@ -194,7 +194,7 @@ class LocalBudget:
 class SharedBudget:
     """`CallBudget` of all processes that share a database; of this process alone while the database fails.
 
-    What a call took less, or more, than it reserved is told with the next one: a call is one round trip.
+    The difference between reserved and used tokens is sent with the next call: a call is one round trip.
 
     Args:
         key: which address it is of; holds no secret.

@@ -36,7 +36,7 @@ def build_chat_models(
         policy: in place of what the settings say of limits, retries and budgets.
         shared: where budgets are kept that hold for other processes too.
         arrivals: where they are kept without one; of the processes that share it.
-        observer: told of every call.
+        observer: notified of every call.
 
     Raises:
         ConfigurationError: an endpoint lacks what its provider needs.

@@ -102,7 +102,7 @@ class Breaker:
         self._open_until = self._clock() + open_seconds
 
 
-# A provider that asks to be left alone for a day is asked again after this: quotas are often raised in between.
+# A provider that asks for a pause of a day is called again after this: quotas are often raised in between.
 _LONGEST_PAUSE_SECONDS = 300.0
 # A deadline that left less than this says nothing of the endpoint: a hurried caller must not shut it for others.
 _FAIR_SECONDS = 1.0

@@ -59,7 +59,7 @@ class RequestForm:
         Args:
             complaint: what the provider wrote with its 400 or 422, in lower case.
             sent: the body that it refused.
-            provider: whose manners these are.
+            provider: of the model.
         """
         if self.sends_thinking_off and provider.thinking_off and contains_any(complaint, _THINKING_WORDS):
             return replace(self, sends_thinking_off=False)

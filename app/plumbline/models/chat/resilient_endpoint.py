@@ -33,7 +33,7 @@ class RetryPolicy:
     """Retries and limits of an endpoint.
 
     Args:
-        max_concurrency: calls under way at one time.
+        max_concurrency: most concurrent calls.
         backoff_seconds: longest wait before the first retry.
         rpm, tpm: requests and tokens a minute; None for no budget.
         attempts: calls for one request at most, those apart that were refused for a field.

@@ -54,7 +54,7 @@ class SqliteVerdictStore:
     """Store of bytes by key in one file that several processes may share; no failure raises.
 
     The file has mode 0600, since quotes of contexts are in it. All its work is done in one thread of its own. A file
-    that is damaged is put aside as `<name>.corrupt` and a new one begun.
+    that is damaged is renamed to `<name>.corrupt` and a new one created.
 
     Args:
         path: None for memory; then it ends with the process.
