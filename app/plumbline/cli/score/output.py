@@ -24,7 +24,7 @@ _FILE_MODE: Final = 0o666
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """State of one run, as it is stored beside the results.
+    """State of one run, as it is stored next to the results.
 
     Args:
         input: the file that is scored.
