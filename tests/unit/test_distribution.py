@@ -1,5 +1,6 @@
 """The base install is light: few packages, no framework, no model; what it lacks is named in one line."""
 
+import json
 import subprocess
 import sys
 import tomllib
@@ -11,6 +12,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import plumbline
+from tests.doubles.scripted_service import batch_answer, scripted
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -77,6 +79,17 @@ def test_the_client_comes_from_the_top_of_the_package_also_beside_a_package_name
     assert (done.stdout, done.stderr) == ("Plumbline\n", "")
     with pytest.raises(AttributeError, match="no attribute 'Plumline'"):
         _ = plumbline.Plumline
+
+
+def test_rows_are_scored_by_a_service_without_one_installed(tmp_path: Path) -> None:
+    rows = [{"id": str(number), "contexts": ["It rains."], "answer": "It rains."} for number in range(3)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+    with scripted(batch_answer) as service:
+        done = run_command("score", "rows.jsonl", "-o", "out.jsonl", "--url", service.url, "--quiet", folder=tmp_path)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len((tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()) == 3
 
 
 @pytest.mark.parametrize("command", ["serve", "worker", "keys", "evaluate", "calibrate"])

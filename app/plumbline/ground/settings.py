@@ -66,30 +66,32 @@ class Settings(BaseSettings):
     max_concurrent_requests: int = Field(
         default=1_000,
         ge=1,
-        description="Requests under /v1 under way at one time, those of all callers together; beyond them 503.",
+        description="Maximum concurrent requests under /v1, of all callers together; further ones get 503.",
     )
 
     max_connections: int = Field(
         default=2_048,
         ge=1,
-        description="Connections at one time; beyond them those go that the service has waited for longest.",
+        description="Maximum open connections; beyond it the longest-idle ones are closed.",
     )
 
     # --- what a request may hold
-    max_body_bytes: int = Field(default=4_194_304, ge=1024, description="Bytes of one request body.")
+    max_body_bytes: int = Field(default=4_194_304, ge=1024, description="Maximum bytes of a request body.")
     max_retrieval_body_bytes: int = Field(
-        default=157_286_400, ge=1024, description="Bytes of one body under /v1/retrieval."
+        default=157_286_400, ge=1024, description="Maximum bytes of a body under /v1/retrieval."
     )
-    max_batch_body_bytes: int = Field(default=33_554_432, ge=1024, description="Bytes of one body with a batch.")
-    max_batch_samples: int = Field(default=1_000, ge=1, le=100_000, description="Samples of one batch.")
+    max_batch_body_bytes: int = Field(default=33_554_432, ge=1024, description="Maximum bytes of a batch's body.")
+    max_batch_samples: int = Field(default=1_000, ge=1, le=100_000, description="Maximum samples of a batch.")
     max_job_body_bytes: int = Field(
-        default=4_294_967_296, ge=1024, description="Bytes of one body with the rows of a job, written as they arrive."
+        default=4_294_967_296,
+        ge=1024,
+        description="Maximum bytes of a job's upload, which is written to disk as it arrives.",
     )
     body_timeout_seconds: float = Field(
         default=15.0,
         gt=0,
         le=600,
-        description="Seconds in which a body must have arrived; of one with the rows of a job, the next 16,384 bytes.",
+        description="Timeout in seconds for receiving a body; for a job's upload, for each 16,384 bytes.",
     )
     workers: int = Field(
         default=1,
@@ -98,32 +100,37 @@ class Settings(BaseSettings):
         description="Processes of `plumbline serve`: they share budgets and caches, and divide limits on concurrency.",
     )
     drain_seconds: int = Field(
-        default=20, ge=1, le=600, description="Seconds that answers under way get at SIGTERM; then they are 503."
+        default=20,
+        ge=1,
+        le=600,
+        description="Seconds for graceful shutdown at SIGTERM; requests still running then get 503.",
     )
-    max_contexts: int = Field(default=200, ge=1, description="Contexts of one sample.")
-    max_context_characters: int = Field(default=1_000_000, ge=1, description="Characters of all contexts together.")
+    max_contexts: int = Field(default=200, ge=1, description="Maximum contexts of a sample.")
+    max_context_characters: int = Field(
+        default=1_000_000, ge=1, description="Maximum characters of all contexts together."
+    )
     max_answer_characters: int = Field(
-        default=50_000, ge=1, description="Characters of the answer (and of a reference)."
+        default=50_000, ge=1, description="Maximum characters of the answer (and of a reference)."
     )
-    max_question_characters: int = Field(default=10_000, ge=1, description="Characters of the question.")
+    max_question_characters: int = Field(default=10_000, ge=1, description="Maximum characters of the question.")
 
     # --- scoring
-    threshold: float = Field(default=0.5, ge=0, le=1, description="Faithfulness from which `passed` is true.")
+    threshold: float = Field(default=0.5, ge=0, le=1, description="Minimum faithfulness for `passed` to be true.")
     deadline_seconds: float = Field(
-        default=20.0, gt=0, le=600, description="Seconds for one sample, all tiers together."
+        default=20.0, gt=0, le=600, description="Deadline in seconds for one sample, all tiers together."
     )
     row_deadline_seconds: float = Field(
         default=300.0,
         gt=0,
         le=600,
-        description="Seconds for one row of a job or a file, all tiers together, from its turn: nobody waits for it.",
+        description="Deadline in seconds for one row of a job or a file, all tiers together, counted from its start.",
     )
     batch_concurrency: int = Field(
-        default=64, ge=1, le=10_000, description="Samples of batches judged at one time, those of all batches together."
+        default=64, ge=1, le=10_000, description="Maximum samples evaluated concurrently, of all batches together."
     )
     data_dir: Path = Field(
         default=Path("plumbline-data"),
-        description="Folder of jobs, with their answers, contexts and results, mode 0700; made with the first job.",
+        description="Folder for jobs with their answers, contexts and results, mode 0700; created with the first job.",
     )
     database_url: SecretStr | None = Field(
         default=None,
@@ -134,9 +141,9 @@ class Settings(BaseSettings):
         default=64,
         ge=0,
         le=10_000,
-        description="Rows of jobs scored at one time; 0: this process takes jobs and works on none.",
+        description="Maximum rows of jobs scored concurrently; 0: accept jobs and leave the work to workers.",
     )
-    calibration: Path | None = Field(default=None, description="Calibration file to use in place of the built-in one.")
+    calibration: Path | None = Field(default=None, description="Calibration file that replaces the built-in one.")
 
     # --- tier llm
     llm_provider: ProviderName = Field(
@@ -144,45 +151,50 @@ class Settings(BaseSettings):
         description="`dashscope`, `dashscope-intl`, `openai`; with a base URL `azure`, `vllm`, `llamacpp`, `ollama`, "
         "`generic`.",
     )
-    llm_api_key: SecretStr | None = Field(default=None, description="Key of the judge's provider.")
+    llm_api_key: SecretStr | None = Field(default=None, description="API key of the judge's provider.")
     dashscope_api_key: SecretStr | None = Field(
         default=None,
         validation_alias="DASHSCOPE_API_KEY",
-        description="Key of DashScope, used with its two providers alone, where no judge key is set.",
+        description="API key for `dashscope` and `dashscope-intl`, if `PLUMBLINE_LLM_API_KEY` is not set.",
     )
-    llm_base_url: str | None = Field(default=None, description="Base URL in place of the provider's own.")
-    llm_model: str | None = Field(default=None, description="Model in place of the provider's default.")
-    llm_max_output_tokens: int = Field(default=4096, ge=64, description="Tokens that one reply may have.")
+    llm_base_url: str | None = Field(default=None, description="Base URL that replaces the provider's.")
+    llm_model: str | None = Field(default=None, description="Model that replaces the provider's default.")
+    llm_max_output_tokens: int = Field(default=4096, ge=64, description="Maximum tokens of a reply.")
     llm_context_tokens: int | None = Field(
-        default=None, ge=1_024, description="Tokens of a request and its reply together; empty: the provider's usual."
+        default=None,
+        ge=1_024,
+        description="Context window: tokens of a request and its reply together; empty: the provider's default.",
     )
     llm_fallbacks: Annotated[tuple[LlmEndpoint, ...], NoDecode, FROM_JSON] = Field(
         default=(),
-        description="JSON list of `{provider, base_url, api_key, model, context_tokens}`: asked in order when the "
-        "judge cannot answer.",
+        description="JSON list of `{provider, base_url, api_key, model, context_tokens}`: called in order when the "
+        "judge fails.",
     )
     llm_judges: Annotated[Mapping[str, tuple[LlmEndpoint, ...]] | None, NoDecode, FROM_JSON, WITH_NAMES] = Field(
-        default=None, description="JSON object of further judges that requests may name, each with such a list."
+        default=None,
+        description="JSON object: names of further judges that requests may select, each with such a list.",
     )
     llm_max_concurrency: int = Field(
-        default=64, ge=1, le=10_000, description="Calls under way at one time, for each address, model and key."
+        default=64, ge=1, le=10_000, description="Maximum concurrent calls for each base URL, model and key."
     )
     llm_backoff_seconds: float = Field(
-        default=0.5, gt=0, le=60, description="Longest wait before the first retry; it doubles for each further one."
+        default=0.5, gt=0, le=60, description="Maximum backoff before the first retry; it doubles with each retry."
     )
     llm_rpm: int | None = Field(
-        default=None, ge=1, description="Requests a minute, for each address, model and key; empty: no budget."
+        default=None,
+        ge=1,
+        description="Rate limit in requests per minute for each base URL, model and key; empty: none.",
     )
     llm_tpm: int | None = Field(
-        default=None, ge=1, description="Tokens a minute, for each address, model and key; empty: no budget."
+        default=None, ge=1, description="Rate limit in tokens per minute for each base URL, model and key; empty: none."
     )
     llm_prices: Annotated[Mapping[str, ModelPrice] | None, NoDecode, FROM_JSON] = Field(
-        default=None, description="JSON object: model to `{input, output, cached}`, the prices of a million tokens."
+        default=None, description="JSON object: model to `{input, output, cached}`, prices per million tokens."
     )
     llm_max_cost: float | None = Field(
-        default=None, gt=0, description="What the judges of one sample may cost, in the currency of the prices."
+        default=None, gt=0, description="Budget for the judge calls of one sample, in the currency of the prices."
     )
-    prompts_dir: Path | None = Field(default=None, description="Folder of prompts in place of the built-in ones.")
+    prompts_dir: Path | None = Field(default=None, description="Folder of prompts that replace the built-in ones.")
 
     # --- tier embedding
     embedding_model: str | None = Field(
@@ -191,49 +203,54 @@ class Settings(BaseSettings):
     )
     embedding_backend: Literal["auto", "torch", "openvino"] = Field(
         default="auto",
-        description="What runs that model: `torch`, `openvino` (extra); `auto`: PyTorch on a GPU, else OpenVINO where "
-        "it is installed.",
+        description="Runtime of the embedding model: `torch`, `openvino` (extra); `auto`: PyTorch on a GPU, else "
+        "OpenVINO if it is installed.",
     )
     embedding_precision: Literal["fp32", "bf16"] = Field(
         default="fp32",
-        description="Arithmetic of that model; `bf16` is several times as fast, see docs/performance.md.",
+        description="Precision of the embedding model; `bf16` is several times as fast, see docs/performance.md.",
     )
     embedding_threads: int | None = Field(
-        default=None, ge=1, le=256, description="Threads that run that model; empty: one for each core."
+        default=None, ge=1, le=256, description="Threads of the embedding model; empty: one per core."
     )
     embedding_cache_bytes: int = Field(
-        default=268_435_456, ge=0, description="Bytes of vectors of sentences kept in memory; 0 keeps none."
+        default=268_435_456,
+        ge=0,
+        description="Maximum bytes of the in-memory cache of sentence vectors; 0 disables it.",
     )
     embedding_cache_path: Path | None = Field(
         default=None,
-        description="File that keeps those vectors beyond the process, mode 0600, of as many bytes; empty: none.",
+        description="File that persists the cache of sentence vectors, mode 0600, of the same size; empty: none.",
     )
     embedding_queue_seconds: float = Field(
         default=10.0,
         gt=0,
         le=600,
-        description="Seconds of work that may wait for that model; a request beyond is refused with 503.",
+        description="Maximum queued embedding work, in seconds; further requests get 503.",
     )
     embedding_max_windows: int = Field(
-        default=2_000, ge=1, description="Context windows and sentences that one sample may have encoded."
+        default=2_000, ge=1, description="Maximum context windows and sentences encoded for one sample."
     )
     warm_up: bool = Field(default=True, description="Load the embedding model in the background at start-up.")
     cpu_threads: int = Field(default=2, ge=1, description="Threads for segmentation and the lexical tier.")
 
     # --- cache
     cache_path: Path | None = Field(
-        default=None, description="File that keeps verdicts of tier llm, with quotes, mode 0600; empty: memory."
+        default=None,
+        description="File that persists the cache of judge verdicts, with quotes, mode 0600; empty: in memory.",
     )
-    cache_max_bytes: int = Field(default=268_435_456, ge=1_048_576, description="Bytes of kept verdicts.")
+    cache_max_bytes: int = Field(default=268_435_456, ge=1_048_576, description="Maximum bytes of the verdict cache.")
     cache_ttl_seconds: int = Field(
-        default=604_800, ge=0, description="Seconds for which a verdict is kept; 0 keeps none."
+        default=604_800, ge=0, description="Time to live of a cached verdict, in seconds; 0 disables the cache."
     )
 
     # --- logs and traces
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(default="INFO", description="Lowest level logged.")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        default="INFO", description="Minimum level of logged events."
+    )
     tracing: Literal["off", "otlp"] = Field(
         default="off",
-        description="`otlp`: spans go where OpenTelemetry's own `OTEL_*` variables say; needs `pip install "
+        description="`otlp` exports traces as OpenTelemetry's own `OTEL_*` variables configure; needs `pip install "
         "'plumbline-rag[otel]'`.",
     )
 
@@ -256,7 +273,7 @@ _MIN_KEY_LENGTH = 16
 
 
 def load_settings() -> Settings:
-    """The settings of the environment.
+    """Load the settings from the environment.
 
     Raises:
         ConfigurationError: naming every wrong variable in one line; values are not shown, one may be a key.
@@ -272,7 +289,7 @@ def load_settings() -> Settings:
 
 
 def unknown_variables(names: Iterable[str]) -> list[str]:
-    """One line for each name that looks like a setting and is none, with the nearest setting where one is close."""
+    """List the unknown PLUMBLINE_* variables, one line each, with the nearest setting if one is close."""
     known = [variable_name(field) for field in Settings.model_fields]
     lines = []
     for name in sorted(names):
@@ -283,7 +300,7 @@ def unknown_variables(names: Iterable[str]) -> list[str]:
 
 
 def variable_name(field: str) -> str:
-    """The environment variable of a field: `max_body_bytes` -> `PLUMBLINE_MAX_BODY_BYTES`."""
+    """Return the environment variable of a field: `max_body_bytes` -> `PLUMBLINE_MAX_BODY_BYTES`."""
     alias = Settings.model_fields[field].validation_alias if field in Settings.model_fields else field
     return alias if isinstance(alias, str) else PREFIX + field.upper()
 
@@ -293,7 +310,7 @@ def _first(location: tuple[int | str, ...]) -> str:
 
 
 def _inside(location: tuple[int | str, ...]) -> str:
-    """The place inside a variable's JSON; names that the user wrote there are left out, one may be a key."""
+    """Return the place inside a variable's JSON, without names that the user wrote: one may be a key."""
     ours = LlmEndpoint.model_fields.keys() | ModelPrice.model_fields.keys()
     places = [str(part) for part in location[1:] if isinstance(part, int) or part in ours]
     return f"{'.'.join(places)}: " if places else ""

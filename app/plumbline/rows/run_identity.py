@@ -7,13 +7,15 @@ resume. A new setting that changes results belongs here, and nowhere else.
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from plumbline import __version__
-from plumbline.ground.settings import Settings
-from plumbline.judging.tiers.calibration import CalibrationTable
-from plumbline.judging.tiers.llm import PromptSet
 from plumbline.schemas.evaluation import EvaluationOptions
+
+if TYPE_CHECKING:
+    from plumbline.ground.settings import Settings
+    from plumbline.judging.tiers.calibration import CalibrationTable
+    from plumbline.judging.tiers.llm import PromptSet
 
 Choice = str | int | float | bool | list[str] | None
 
@@ -40,11 +42,11 @@ def option_identity(options: EvaluationOptions) -> dict[str, Choice]:
 
 
 def run_identity(
-    settings: Settings,
+    settings: "Settings",
     options: EvaluationOptions,
     *,
-    calibrations: CalibrationTable,
-    prompts: PromptSet | None,
+    calibrations: "CalibrationTable",
+    prompts: "PromptSet | None",
     judges: Sequence[str],
 ) -> dict[str, Choice]:
     """Return the identity of a run in this process; values are as JSON reads them back.

@@ -19,8 +19,6 @@ from plumbline.cli.score.request import ScoreRequest
 from plumbline.cli.score.run import Budget, Run, RunEnd, StopSignal, StreamScorer
 from plumbline.cli.score.source import InputSource, identify_file, open_source
 from plumbline.ground.errors import InvalidInput
-from plumbline.ground.settings import load_settings
-from plumbline.ground.telemetry import configure_logging
 from plumbline.rows.records.record import ReadPosition
 from plumbline.rows.run_identity import Choice, option_identity
 
@@ -109,7 +107,6 @@ def _scoring_place(request: ScoreRequest) -> ScoringPlace:
         return ScoringPlace(plan.identity(), partial(plan.scorer, concurrency=request.concurrency))
     from plumbline.cli.score.remote import remote_scorer  # noqa: PLC0415 - not for rows that are scored here
 
-    configure_logging("ERROR")
     identity = {
         **option_identity(options),
         "threshold": options.threshold,
@@ -122,6 +119,8 @@ def _scoring_place(request: ScoreRequest) -> ScoringPlace:
 def _local_plan(request: ScoreRequest) -> "LocalPlan":
     # Seconds of import that a run against a service does not pay
     from plumbline.cli.score.local import LocalPlan  # noqa: PLC0415
+    from plumbline.ground.settings import load_settings  # noqa: PLC0415
+    from plumbline.ground.telemetry import configure_logging  # noqa: PLC0415
 
     settings = load_settings()
     # Each row says if a tier failed; a log line for each of a million rows helps no one
