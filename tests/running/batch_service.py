@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from starlette.types import Message
 
 from plumbline.judging.ports.token_vectors import TokenizedTexts
-from plumbline.schemas.batch import BatchError, BatchResult, BatchResults, BatchSummary, BatchSummaryLine
+from plumbline.schemas.batch import BatchError, BatchResult, BatchResults, BatchSummary
 from plumbline.service.api.responses import JSON, NDJSON
 from tests.doubles.fakes import WordEncoder
 from tests.running.service import plain_settings, running
@@ -78,8 +78,10 @@ def read_lines(response: httpx2.Response) -> tuple[list[dict[str, Any]], dict[st
     assert response.text.endswith("\n")
     # every end of a line that Unicode knows
     *rows, last = response.text.splitlines()
-    BatchSummaryLine.model_validate_json(last)
-    return [read_row(each) for each in rows], json.loads(last)["summary"]
+    summary = json.loads(last)
+    assert set(summary) == {"summary"}
+    BatchSummary.model_validate(summary["summary"])
+    return [read_row(each) for each in rows], summary["summary"]
 
 
 def read_row(line: str | bytes) -> dict[str, Any]:

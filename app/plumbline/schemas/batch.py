@@ -109,12 +109,6 @@ class BatchSummary(WireModel):
     seconds: float = Field(ge=0)
 
 
-class BatchSummaryLine(WireModel):
-    """The last line. An answer without it was cut."""
-
-    summary: BatchSummary
-
-
 class BatchResults(WireModel):
     """The whole answer as one object, results in the order of the samples."""
 
