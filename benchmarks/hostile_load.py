@@ -15,9 +15,9 @@ from benchmarks.hostile_requests import Attack
 from benchmarks.hostile_talk import attacked, wrong_problem
 from plumbline.service.api.openapi import (
     COMPARISON_EXAMPLES,
-    EVALUATION_EXAMPLES,
     FUSION_EXAMPLES,
     RANKING_EXAMPLES,
+    RETRIEVAL_EXAMPLES,
 )
 
 # Enough to fill caches with all of them before the memory is first looked at.
@@ -124,7 +124,7 @@ class Mixture:
         path, body = {
             "evaluation": ("/v1/evaluations", sample),
             "batch": ("/v1/evaluations/batch", {"samples": rows, "options": {"tiers": tiers}, "format": "ndjson"}),
-            "retrieval": ("/v1/retrieval/evaluations", self._example(EVALUATION_EXAMPLES)),
+            "retrieval": ("/v1/retrieval/evaluations", self._example(RETRIEVAL_EXAMPLES)),
             "comparison": ("/v1/retrieval/comparisons", self._example(COMPARISON_EXAMPLES)),
             "fusion": ("/v1/retrieval/fusions", self._example(FUSION_EXAMPLES)),
             "rankings": ("/v1/retrieval/rankings", self._example(RANKING_EXAMPLES)),
