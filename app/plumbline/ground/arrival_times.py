@@ -65,16 +65,13 @@ class ArrivalTimes:
             self._connection = None
 
     def _update_file(self, path: Path, key: str, change: Callable[[float], tuple[float | None, T]]) -> T:
-        database = self._connection = self._connection or _open(path)
+        if self._connection is None:
+            self._connection = open_database(path, _FORMAT, busy_seconds=_BUSY_SECONDS)
+            self._connection.execute("PRAGMA synchronous = OFF")
+        database = self._connection
         with transaction(database):
             row = database.execute(_READ, (key,)).fetchone()
             arrival, result = change(row[0] if row else -math.inf)
             if arrival is not None:
                 database.execute(_WRITE, (key, arrival))
         return result
-
-
-def _open(path: Path) -> sqlite3.Connection:
-    database = open_database(path, _FORMAT, busy_seconds=_BUSY_SECONDS)
-    database.execute("PRAGMA synchronous = OFF")
-    return database

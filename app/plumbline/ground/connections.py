@@ -8,6 +8,7 @@ import ssl
 import time
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import h11
@@ -81,17 +82,14 @@ class HttpConnections:
             await connection.send(head, body)
             yield HttpResponse(connection, await connection.receive_head())
         finally:
-            self._release(connection)
+            if connection in self._open and len(self._idle) < self._limits.max_kept and connection.is_ready_again():
+                self._idle.append(connection)
+            else:
+                self._drop(connection)
 
     def close(self) -> None:
         """Close all connections, idle or not."""
         for connection in tuple(self._open):
-            self._drop(connection)
-
-    def _release(self, connection: "_Connection") -> None:
-        if connection in self._open and len(self._idle) < self._limits.max_kept and connection.is_ready_again():
-            self._idle.append(connection)
-        else:
             self._drop(connection)
 
     def _take_idle(self) -> "_Connection | None":
@@ -107,7 +105,7 @@ class HttpConnections:
         self._open.discard(connection)
         if connection in self._idle:
             self._idle.remove(connection)
-        connection.abort()
+        connection.writer.transport.abort()
 
     async def _connect(self) -> "_Connection":
         loop = asyncio.get_running_loop()
@@ -204,7 +202,7 @@ class _Connection:
 
     def __init__(self, wire: _Wire, writer: asyncio.StreamWriter, *, read_seconds: float | None) -> None:
         self._wire = wire
-        self._writer = writer
+        self.writer = writer
         self._read_seconds = read_seconds
         self._protocol = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MAX_HEAD_BYTES)
         self._kept_since = 0.0
@@ -212,7 +210,7 @@ class _Connection:
     def is_stale(self, kept_seconds: float) -> bool:
         """Return True if the other side closed it, sent something out of turn, or may close it any moment."""
         is_old = time.monotonic() - self._kept_since > kept_seconds
-        return is_old or self._wire.has_unread or self._wire.reader.at_eof() or self._writer.is_closing()
+        return is_old or self._wire.has_unread or self._wire.reader.at_eof() or self.writer.is_closing()
 
     def is_ready_again(self) -> bool:
         """Return True if request and response are complete and nothing came after them; start the next cycle."""
@@ -222,20 +220,16 @@ class _Connection:
         self._kept_since = time.monotonic()
         return True
 
-    def abort(self) -> None:
-        self._writer.transport.abort()
-
     async def send(self, head: h11.Request, body: Iterable[bytes]) -> None:
-        self._writer.write(self._protocol.send(head) or b"")
+        self.writer.write(self._protocol.send(head) or b"")
         try:
-            for part in body:
+            for event in chain((h11.Data(data=part) for part in body), [h11.EndOfMessage()]):
                 # A server may answer before it has read all of a request that it refuses.
-                if self._wire.has_unread:
+                if self._wire.has_unread and isinstance(event, h11.Data):
                     return
-                self._writer.write(self._protocol.send(h11.Data(data=part)) or b"")
-                await self._drain()
-            self._writer.write(self._protocol.send(h11.EndOfMessage()) or b"")
-            await self._drain()
+                self.writer.write(self._protocol.send(event) or b"")
+                async with asyncio.timeout(self._read_seconds):
+                    await self.writer.drain()
         except TimeoutError:
             raise
         except OSError:
@@ -262,10 +256,6 @@ class _Connection:
         except (OSError, h11.RemoteProtocolError) as error:
             raise ResponseCut(str(error) or type(error).__name__) from error
         return event
-
-    async def _drain(self) -> None:
-        async with asyncio.timeout(self._read_seconds):
-            await self._writer.drain()
 
 
 async def _open_socket(

@@ -1,37 +1,4 @@
-"""Every failure Plumbline declares. Knows nothing of HTTP: the api room maps each class to a status.
-
-PlumblineError
-├── ConfigurationError      a setting is wrong; start-up stops with one line
-├── PromptError             a prompt file is missing, malformed or was changed
-├── CalibrationError        a calibration file is missing or malformed
-├── BadRequest              the caller sent something that cannot be read
-│   ├── MalformedBody       not JSON, or JSON that no field can take
-│   ├── UnsupportedBody     a content type or encoding that is not read here
-│   ├── NotAcceptable       no form of the answer that the caller would take
-│   ├── InvalidInput        judgments, runs, measures, labels or data files that cannot be read; names the place
-│   ├── BodyTooLarge        more bytes than the limit
-│   └── BodyTooSlow         the body did not arrive in time
-├── JobRefused               what was asked of a job cannot be done
-│   ├── JobUnknown          there is no such job, or it is another caller's
-│   ├── JobStateConflict    not in this state of the job
-│   └── IdempotencyConflict the key was used with another request
-├── BatchApiError            a provider's Batch API refused, could not be reached, or does not say what it did
-├── StoreUnavailable        the store of jobs cannot be read or written now; nothing was changed
-├── ClusterUnavailable       a data cluster cannot be reached, or was lost; what is written stays
-├── TooBusy                 no room for one more of these now
-├── Ending                  the service ends, and this was not answered in the time that was left
-├── AccessDenied
-│   ├── KeyMissing          no key was sent
-│   ├── KeyUnknown          the key sent is not one of ours
-│   ├── KeyExpired          the key sent was one of ours
-│   ├── ScopeMissing        the key is not for this
-│   └── Locked              no key is configured and the caller is not on loopback
-├── LimitReached            a key has had what it may have; says when there is more
-│   ├── RateExceeded        of requests a minute
-│   ├── ConcurrencyExceeded of requests under way at one time
-│   └── BudgetSpent         of tokens or money a day
-└── TierFailure             a tier could not answer; the cascade goes on (a value, not a bug)
-"""
+"""Every failure Plumbline declares. Knows nothing of HTTP: the API maps each class to a status."""
 
 from enum import StrEnum
 
@@ -72,7 +39,7 @@ class InvalidInput(BadRequest):
     """Judgments, runs, measures, labels or data files that cannot be read or evaluated.
 
     Args:
-        detail: what was seen and what was wanted; quotes ids and numbers shortened, never a passage.
+        detail: seen and expected; quotes ids and numbers shortened, never a passage.
         place: where: `run.txt:14` for a line of a file, `/runs/0/results/q1` for a place in a body, or empty.
     """
 
@@ -115,9 +82,8 @@ class BatchApiError(PlumblineError):
 
     Args:
         detail: one line; no key, no text of the caller's.
-        is_retryable: the same call may succeed later.
         is_unsure: the call may have been carried out nevertheless.
-        wait_seconds: how long the provider asks to be left alone; None when it does not say.
+        wait_seconds: of the provider's Retry-After; None without one.
     """
 
     def __init__(
@@ -130,15 +96,11 @@ class BatchApiError(PlumblineError):
 
 
 class ClusterUnavailable(PlumblineError):
-    """A data cluster cannot be reached, or was lost on the way; what is written stays, and running again goes on."""
+    """A data cluster cannot be reached, or was lost; what is written stays, and a second run resumes."""
 
 
 class TooBusy(PlumblineError):
-    """As many as are served at one time are under way; trying again later is right.
-
-    Args:
-        retry_after_seconds: when; None where it cannot be told.
-    """
+    """As many as are served at once are in flight; a retry later is right, None: at an unknown time."""
 
     def __init__(self, detail: str, *, retry_after_seconds: float | None = None) -> None:
         super().__init__(detail)
@@ -162,7 +124,7 @@ class KeyUnknown(AccessDenied):
 
 
 class KeyExpired(AccessDenied):
-    """The key that was sent is of no use any more; a wrong key is never told so."""
+    """The key that was sent has expired; a wrong key never gets this answer."""
 
 
 class ScopeMissing(AccessDenied):
@@ -174,12 +136,7 @@ class Locked(AccessDenied):
 
 
 class LimitReached(PlumblineError):
-    """A key has had all that it may have for now.
-
-    Args:
-        detail: the limit, and what lifts it.
-        retry_after_seconds: when there is more, 1 or more.
-    """
+    """A key has reached a limit; `retry_after_seconds` is 1 or more."""
 
     def __init__(self, detail: str, *, retry_after_seconds: int) -> None:
         super().__init__(detail)
@@ -191,7 +148,7 @@ class RateExceeded(LimitReached):
 
 
 class ConcurrencyExceeded(LimitReached):
-    """More requests under way than the key may have."""
+    """More requests in flight than the key may have."""
 
 
 class BudgetSpent(LimitReached):
@@ -199,7 +156,7 @@ class BudgetSpent(LimitReached):
 
 
 class FailureReason(StrEnum):
-    """Why a tier did not answer: a closed set, so that it can be counted."""
+    """Reasons of a tier that did not answer: a closed set, so that it can be counted."""
 
     NOT_CONFIGURED = "not_configured"
     NOT_INSTALLED = "not_installed"
@@ -223,10 +180,9 @@ class FailureReason(StrEnum):
 
 
 class TierFailure(PlumblineError):
-    """A tier could not answer. Expected and reported; anything else that a tier raises is a bug and stays one.
+    """A tier could not answer. Expected and reported; anything else that a tier raises is a bug.
 
     Args:
-        reason: one of a closed set.
         detail: one line for the caller; no secret, no text of theirs.
     """
 

@@ -1,17 +1,4 @@
-"""Files that are replaced atomically, locked over processes and compared by digest; on Linux, macOS and Windows.
-
-One of each, for the whole package:
-
-    with atomic_write(path) as file:                 # readers find the old content or the new, never a part
-        file.write(data)
-    with locked(lock, place="results", busy="another process writes here"):      # refuse instead of waiting
-        ...
-    with locked(lock, place="keys"):                 # wait for the lock
-        ...
-    if not try_lock(file.fileno()):                  # a lock on an open file, released when that file is closed
-        ...
-    before = file_stamp(path)                        # changes when the file does
-"""
+"""Files that are replaced atomically, locked over processes and compared by digest; on Linux, macOS and Windows."""
 
 import hashlib
 import os
@@ -32,9 +19,6 @@ def atomic_write(path: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
 
     Its content is on the disk before it takes the name. After an error the temporary file is removed and `path` is as
     it was; a killed process leaves `.NAME.RANDOM.partial`. Each writer has a temporary file of its own.
-
-    Raises:
-        OSError: the file cannot be written or replaced.
     """
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PARTIAL_SUFFIX}")
     try:
@@ -86,11 +70,7 @@ def sha256_of(path: Path) -> str:
 
 
 def sync_file(path: Path) -> None:
-    """Flush a closed file to the disk, and its entry in the folder where the system can do that.
-
-    Raises:
-        OSError: it cannot be flushed.
-    """
+    """Flush a closed file to the disk, and its entry in the folder where the system can do that."""
     _fsync(path, os.O_RDWR)
     if os.name == "posix":
         _fsync(path.parent, os.O_RDONLY)
@@ -114,17 +94,15 @@ def locked(path: Path, *, place: str, busy: str | None = None) -> Iterator[None]
     except OSError as error:
         raise InvalidInput(f"cannot be locked ({error.strerror})", place=place) from error
     try:
-        if not try_lock(descriptor):
-            if busy is not None:
-                raise InvalidInput(busy, place=place)
-            _wait_for_lock(descriptor)
+        if not try_lock(descriptor, is_waiting=busy is None):
+            raise InvalidInput(busy or "", place=place)
         yield
     finally:
         os.close(descriptor)
 
 
-def try_lock(descriptor: int) -> bool:
-    """Lock an open file for this process, exclusively, and return False if another process holds the lock.
+def try_lock(descriptor: int, *, is_waiting: bool = False) -> bool:
+    """Lock an open file for this process, exclusively; return False, or wait, if another process holds the lock.
 
     The lock is advisory on POSIX; on Windows it covers the file's first byte and keeps others from reading it. Closing
     the file releases it.
@@ -135,7 +113,7 @@ def try_lock(descriptor: int) -> bool:
     # 70 ms of import that a process without locks never pays.
     from filelock import lock_descriptor  # noqa: PLC0415
 
-    return lock_descriptor(descriptor, blocking=False)
+    return lock_descriptor(descriptor, blocking=is_waiting)
 
 
 class FileStamp(NamedTuple):
@@ -147,22 +125,12 @@ class FileStamp(NamedTuple):
 
 
 def file_stamp(path: Path) -> FileStamp | None:
-    """Return the stamp of a file; None if there is no such file.
-
-    Raises:
-        OSError: it cannot be looked at.
-    """
+    """Return the stamp of a file; None if there is no such file."""
     try:
         found = path.stat()
     except (FileNotFoundError, NotADirectoryError):
         return None
     return FileStamp(found.st_mtime_ns, found.st_size, found.st_ino)
-
-
-def _wait_for_lock(descriptor: int) -> None:
-    from filelock import lock_descriptor  # noqa: PLC0415
-
-    lock_descriptor(descriptor)
 
 
 def _fsync(path: Path, flags: int) -> None:

@@ -29,7 +29,11 @@ def connection_string(url: str, *, schema: str = SCHEMA, is_durable: bool = True
     Raises:
         ConfigurationError: the URL cannot be read, or the extra is not installed.
     """
-    require_extra()
+    if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
+        raise ConfigurationError(
+            f"PLUMBLINE_DATABASE_URL needs {' and '.join(missing)}; "
+            "install them with pip install 'plumbline-rag[postgres]'"
+        )
     import psycopg  # noqa: PLC0415
     from psycopg.conninfo import conninfo_to_dict, make_conninfo  # noqa: PLC0415
 
@@ -40,14 +44,9 @@ def connection_string(url: str, *, schema: str = SCHEMA, is_durable: bool = True
         raise ConfigurationError(
             "PLUMBLINE_DATABASE_URL: not an address of a database; expected postgresql://user:password@host:5432/name"
         ) from None
-    options = [
-        given.pop("options", None),
-        f"-c search_path={schema}",
-        None if is_durable else "-c synchronous_commit=off",
-    ]
-    return make_conninfo(
-        **{"application_name": "plumbline", **_PATIENCE, **given, "options": " ".join(filter(None, options))}
-    )
+    commit = "" if is_durable else " -c synchronous_commit=off"
+    options = f"{given.pop('options', '')} -c search_path={schema}{commit}".strip()
+    return make_conninfo(**{"application_name": "plumbline", **_PATIENCE, **given, "options": options})
 
 
 def probe(conninfo: str) -> None:
@@ -68,15 +67,6 @@ def probe(conninfo: str) -> None:
         if secret := str(given.get("password") or ""):
             words = words.replace(secret, "***")
         raise ConfigurationError(f"PLUMBLINE_DATABASE_URL: cannot reach the database at {place}: {words}") from None
-
-
-def require_extra() -> None:
-    """Raise ConfigurationError if the packages for PostgreSQL are not installed."""
-    if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
-        raise ConfigurationError(
-            f"PLUMBLINE_DATABASE_URL needs {' and '.join(missing)}; "
-            "install them with pip install 'plumbline-rag[postgres]'"
-        )
 
 
 def reason_of(error: "Error") -> str:

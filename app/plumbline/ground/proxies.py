@@ -96,9 +96,8 @@ async def connect_through_socks(proxy: Proxy, host: str, port: int) -> socket.so
             f"the proxy {proxy.place} speaks SOCKS, which needs python-socks: pip install 'plumbline-rag[service]'"
         ) from None
 
-    kind = ProxyType.SOCKS4 if proxy.scheme.startswith("socks4") else ProxyType.SOCKS5
     connector = SocksProxy(
-        kind,
+        ProxyType.SOCKS4 if proxy.scheme.startswith("socks4") else ProxyType.SOCKS5,
         proxy.host,
         proxy.port,
         username=proxy.username or None,

@@ -1,29 +1,74 @@
-"""Every knob: name, default, unit and one line of help. Read from the environment, prefix `PLUMBLINE_`."""
+"""Every setting: name, default, unit and one line of help. Read from the environment, prefix `PLUMBLINE_`."""
 
+import json
+import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+)
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from plumbline.ground.errors import ConfigurationError
-from plumbline.ground.judge_settings import DEFAULT_JUDGE, FROM_JSON, WITH_NAMES, LlmEndpoint, ModelPrice, ProviderName
-
-__all__ = [
-    "DEFAULT_JUDGE",
-    "LlmEndpoint",
-    "ModelPrice",
-    "ProviderName",
-    "Settings",
-    "load_settings",
-    "unknown_variables",
-    "variable_name",
-]
 
 PREFIX = "PLUMBLINE_"
+_MIN_KEY_LENGTH = 16
+ProviderName = Literal["dashscope", "dashscope-intl", "openai", "azure", "vllm", "llamacpp", "ollama", "generic"]
+DEFAULT_JUDGE: Final = "default"
+_JUDGE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+class LlmEndpoint(BaseModel):
+    """One address of a chat model; what is left out is the provider's own, where it has one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    provider: ProviderName
+    base_url: str | None = None
+    api_key: SecretStr | None = None
+    model: str | None = None
+    context_tokens: int | None = Field(default=None, ge=1_024)
+
+
+class ModelPrice(BaseModel):
+    """Price of a million tokens, in any one currency; cached ones cost as much as others by default."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    input: float = Field(ge=0, allow_inf_nan=False)
+    output: float = Field(ge=0, allow_inf_nan=False)
+    cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+
+
+def _from_json(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        raise PydanticCustomError("not_json", "expected JSON") from None
+
+
+def _with_names(
+    judges: Mapping[str, tuple[LlmEndpoint, ...]] | None,
+) -> Mapping[str, tuple[LlmEndpoint, ...]] | None:
+    for name, endpoints in (judges or {}).items():
+        if name == DEFAULT_JUDGE or not _JUDGE_NAME.fullmatch(name):
+            raise PydanticCustomError(
+                "judge_name", f"a judge's name has letters, digits and ._- and is not {DEFAULT_JUDGE!r}"
+            )
+        if not endpoints:
+            raise PydanticCustomError("no_endpoint", "a judge needs one endpoint or more")
+    return judges
 
 
 class Settings(BaseSettings):
@@ -165,12 +210,14 @@ class Settings(BaseSettings):
         ge=1_024,
         description="Context window: tokens of a request and its reply together; empty: the provider's default.",
     )
-    llm_fallbacks: Annotated[tuple[LlmEndpoint, ...], NoDecode, FROM_JSON] = Field(
+    llm_fallbacks: Annotated[tuple[LlmEndpoint, ...], NoDecode, BeforeValidator(_from_json)] = Field(
         default=(),
         description="JSON list of `{provider, base_url, api_key, model, context_tokens}`: called in order when the "
         "judge fails.",
     )
-    llm_judges: Annotated[Mapping[str, tuple[LlmEndpoint, ...]] | None, NoDecode, FROM_JSON, WITH_NAMES] = Field(
+    llm_judges: Annotated[
+        Mapping[str, tuple[LlmEndpoint, ...]] | None, NoDecode, BeforeValidator(_from_json), AfterValidator(_with_names)
+    ] = Field(
         default=None,
         description="JSON object: names of further judges that requests may select, each with such a list.",
     )
@@ -188,7 +235,7 @@ class Settings(BaseSettings):
     llm_tpm: int | None = Field(
         default=None, ge=1, description="Rate limit in tokens per minute for each base URL, model and key; empty: none."
     )
-    llm_prices: Annotated[Mapping[str, ModelPrice] | None, NoDecode, FROM_JSON] = Field(
+    llm_prices: Annotated[Mapping[str, ModelPrice] | None, NoDecode, BeforeValidator(_from_json)] = Field(
         default=None, description="JSON object: model to `{input, output, cached}`, prices per million tokens."
     )
     llm_max_cost: float | None = Field(
@@ -269,9 +316,6 @@ class Settings(BaseSettings):
         return keys
 
 
-_MIN_KEY_LENGTH = 16
-
-
 def load_settings() -> Settings:
     """Load the settings from the environment.
 
@@ -282,7 +326,7 @@ def load_settings() -> Settings:
         return Settings()
     except ValidationError as error:
         problems = "; ".join(
-            f"{variable_name(_first(e['loc']))}: {_inside(e['loc'])}{e['msg']}"
+            f"{variable_name(str(e['loc'][0])) if e['loc'] else 'settings'}: {_inside(e['loc'])}{e['msg']}"
             for e in error.errors(include_input=False)
         )
         raise ConfigurationError(problems) from None
@@ -303,10 +347,6 @@ def variable_name(field: str) -> str:
     """Return the environment variable of a field: `max_body_bytes` -> `PLUMBLINE_MAX_BODY_BYTES`."""
     alias = Settings.model_fields[field].validation_alias if field in Settings.model_fields else field
     return alias if isinstance(alias, str) else PREFIX + field.upper()
-
-
-def _first(location: tuple[int | str, ...]) -> str:
-    return str(location[0]) if location else "settings"
 
 
 def _inside(location: tuple[int | str, ...]) -> str:

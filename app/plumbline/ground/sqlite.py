@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-# How long one process waits for another's transaction; one takes some milliseconds.
+# To wait for another process's transaction; one takes some milliseconds.
 _BUSY_SECONDS: Final = 5.0
 
 
@@ -34,9 +34,6 @@ class SqliteFormat:
 def open_database(path: Path | None, form: SqliteFormat, *, busy_seconds: float = _BUSY_SECONDS) -> sqlite3.Connection:
     """Open a database in autocommit mode, and create its tables if it is empty; None: in memory.
 
-    Args:
-        busy_seconds: how long to wait for another process's transaction.
-
     Raises:
         sqlite3.Error: the file cannot be opened; ForeignDatabase: it is not of this format.
     """
@@ -52,7 +49,13 @@ def open_database(path: Path | None, form: SqliteFormat, *, busy_seconds: float 
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute(f"PRAGMA journal_size_limit = {form.journal_bytes}")
         if is_new:
-            _create(connection, form)
+            with transaction(connection):
+                # Checked again under the lock: another process may have created them meanwhile.
+                if _is_empty(connection, form):
+                    for statement in form.schema.split(";\n"):
+                        connection.execute(statement)
+                    connection.execute(f"PRAGMA application_id = {form.application_id}")
+                    connection.execute(f"PRAGMA user_version = {form.version}")
     except BaseException:
         connection.close()
         raise
@@ -89,21 +92,9 @@ def _is_empty(connection: sqlite3.Connection, form: SqliteFormat) -> bool:
     """Return True if there are no tables yet, False if they are of this format."""
     # Counted before the header is read: another process may commit both in between.
     is_empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
-    if (pragma(connection, "application_id"), pragma(connection, "user_version")) == (
-        form.application_id,
-        form.version,
-    ):
+    found = pragma(connection, "application_id"), pragma(connection, "user_version")
+    if found == (form.application_id, form.version):
         return False
     if not is_empty:
         raise ForeignDatabase("the file is a database of something else, or of another version")
     return True
-
-
-def _create(connection: sqlite3.Connection, form: SqliteFormat) -> None:
-    with transaction(connection):
-        # Checked again under the lock: another process may have created them meanwhile.
-        if _is_empty(connection, form):
-            for statement in form.schema.split(";\n"):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA application_id = {form.application_id}")
-            connection.execute(f"PRAGMA user_version = {form.version}")

@@ -9,16 +9,8 @@ import structlog
 
 # They log requests: at INFO their URLs, at DEBUG their bodies, which hold users' texts.
 _TALKATIVE = (
-    "opentelemetry",
-    "procrastinate",
-    "openai",
-    "httpx",
-    "httpx2",
-    "httpcore",
-    "httpcore2",
-    "sentence_transformers",
-    "transformers",
-    "urllib3",
+    *("opentelemetry", "procrastinate", "openai", "httpx", "httpx2", "httpcore", "httpcore2"),
+    *("sentence_transformers", "transformers", "urllib3"),
 )
 _MAX_FRAMES = 30
 _MAX_CAUSES = 5
@@ -27,10 +19,7 @@ _MAX_CAUSES = 5
 def configure_logging(level: str, **fields: object) -> None:
     """Send events of this level and above to standard error: JSON lines, or a readable form on a terminal.
 
-    What libraries log through `logging` takes the same form.
-
-    Args:
-        fields: of every event of this process.
+    What libraries log through `logging` takes the same form. `fields` are added to every event.
     """
 
     def add_fields(_: object, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
@@ -42,7 +31,9 @@ def configure_logging(level: str, **fields: object) -> None:
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    render = _renderer()
+    render: structlog.typing.Processor = structlog.processors.JSONRenderer(ensure_ascii=False)
+    if sys.stderr.isatty():
+        render = structlog.dev.ConsoleRenderer()
     structlog.configure(
         processors=[*shared, render],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level]),
@@ -67,7 +58,7 @@ def configure_logging(level: str, **fields: object) -> None:
 
 
 def log_failure(error: Exception, event: str, **fields: object) -> None:
-    """Logs an error of ours as classes and places, never its message: that may quote a text."""
+    """Log an error of ours as classes and places, never its message: that may quote a text."""
     structlog.get_logger().error(
         event,
         error=_class_name(error),
@@ -75,12 +66,6 @@ def log_failure(error: Exception, event: str, **fields: object) -> None:
         causes=[f"{_class_name(cause)} at {(_frames(cause) or ['?'])[-1]}" for cause in _causes(error)],
         **fields,
     )
-
-
-def _renderer() -> structlog.typing.Processor:
-    if sys.stderr.isatty():
-        return structlog.dev.ConsoleRenderer()
-    return structlog.processors.JSONRenderer(ensure_ascii=False)
 
 
 def _class_name(error: BaseException) -> str:
