@@ -83,8 +83,8 @@ class Chunks(Generic[S]):
         return chunk
 
     async def _next(self) -> EncodedSample[S] | None:
-        if (held := self._held_over) is not None:
-            self._held_over = None
+        if self._held_over is not None:
+            held, self._held_over = self._held_over, None
             return held
         # Not called after its end, which not every iterator allows.
         sample = End() if self._is_exhausted else await self._next_sample()
@@ -93,19 +93,6 @@ class Chunks(Generic[S]):
             return None
         self._count += 1
         return encode_sample(self._count - 1, sample)
-
-
-class _RowCame(NamedTuple, Generic[S]):
-    """A row; `is_last`: of its chunk."""
-
-    row: Row[S]
-    is_last: bool
-
-
-class _Ended(NamedTuple):
-    """The end of a worker; `error`: its failure, None at the end of the samples."""
-
-    error: BaseException | None
 
 
 class BatchRun(Generic[S]):
@@ -118,7 +105,8 @@ class BatchRun(Generic[S]):
         self._at_once = at_once
         self._slots = asyncio.Semaphore(at_once)
         self._reading = asyncio.Lock()
-        self._came: asyncio.Queue[_RowCame[S] | _Ended] = asyncio.Queue()
+        # A row, and True for the last one of its chunk; at the end of a worker its failure, or None.
+        self._came: asyncio.Queue[tuple[Row[S], bool] | Exception | None] = asyncio.Queue()
 
     async def rows(self, *, in_order: bool) -> AsyncGenerator[Row[S], None]:
         """Yield each sample's row. Closing the generator cancels the requests in flight.
@@ -128,66 +116,59 @@ class BatchRun(Generic[S]):
                 earlier one if `in_order`.
         """
         tasks = [asyncio.create_task(self._work()) for _ in range(self._at_once)]
-        waiting: dict[int, _RowCame[S]] = {}
+        waiting: dict[int, tuple[Row[S], bool]] = {}
         due, running = 0, len(tasks)
         try:
             while running:
                 came = await self._came.get()
-                if isinstance(came, _Ended):
-                    if came.error is not None:
-                        raise came.error
+                if isinstance(came, Exception):
+                    raise came
+                if came is None:
                     running -= 1
                 elif not in_order:
-                    yield self._taken(came)
+                    yield self._taken(*came)
                 else:
-                    waiting[came.row.index] = came
+                    waiting[came[0].index] = came
                     while (ready := waiting.pop(due, None)) is not None:
                         due += 1
-                        yield self._taken(ready)
+                        yield self._taken(*ready)
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _taken(self, came: _RowCame[S]) -> Row[S]:
-        if came.is_last:
+    def _taken(self, row: Row[S], is_last: bool) -> Row[S]:
+        if is_last:
             self._slots.release()
-        return came.row
+        return row
 
     async def _work(self) -> None:
-        error: BaseException | None = None
         try:
-            while await self._send_chunk():
-                pass
+            while True:
+                await self._slots.acquire()
+                async with self._reading:
+                    chunk = await self._chunks.take()
+                if not chunk:
+                    break
+                left = len(chunk)
+                async with aclosing(_evaluate_chunk(self._connection, chunk, self._options)) as rows:
+                    async for row in rows:
+                        left -= 1
+                        self._came.put_nowait((row, left == 0))
         except Exception as failure:
-            error = failure
-        self._came.put_nowait(_Ended(error))
-
-    async def _send_chunk(self) -> bool:
-        """Send the next chunk and queue its rows; return False at the end."""
-        await self._slots.acquire()
-        async with self._reading:
-            chunk = await self._chunks.take()
-        left = len(chunk)
-        async with aclosing(evaluate_chunk(self._connection, chunk, self._options)) as rows:
-            async for row in rows:
-                left -= 1
-                self._came.put_nowait(_RowCame(row, is_last=left == 0))
-        if not chunk:
+            self._came.put_nowait(failure)
+        else:
             self._slots.release()
-        return bool(chunk)
+            self._came.put_nowait(None)
 
 
-async def evaluate_chunk(
+async def _evaluate_chunk(
     connection: Connection, chunk: list[EncodedSample[S]], options: bytes
 ) -> AsyncGenerator[Row[S], None]:
     """Yield a row for each sample of the chunk, once, in order of completion.
 
     Only samples without a result are retried. A request that is refused because of one sample is sent in halves, until
     that sample alone has the refusal as its problem.
-
-    Raises:
-        ClientError: the failure of the rest, after the last attempt.
     """
     for sent in chunk:
         if sent.body is None and sent.problem is not None:
@@ -220,11 +201,7 @@ async def evaluate_chunk(
 async def _post(
     connection: Connection, waiting: dict[int, EncodedSample[S]], options: bytes
 ) -> AsyncGenerator[Row[S], None]:
-    """Send one request; each sample leaves `waiting` when its row is yielded.
-
-    Raises:
-        ClientError: it was refused, or cut.
-    """
+    """Send one request; each sample leaves `waiting` when its row is yielded."""
     samples = b",".join(sent.body or b"" for sent in waiting.values())
     body = b'{"samples":[%b],"options":%b,"format":"ndjson"}' % (samples, options)
     async with connection.stream(RequestSpec("POST", BATCH_PATH, headers=_HEADERS, content=body)) as response:
@@ -233,7 +210,7 @@ async def _post(
         async with aclosing(lines_of(response)) as lines:
             async for line in lines:
                 wire = parse_line(line)
-                if wire.is_summary:
+                if bytes(wire.summary):
                     # Read to the end: only then is the connection used again.
                     continue
                 if (sent := waiting.pop(wire.index, None)) is None:

@@ -36,7 +36,7 @@ _PATH_CHARACTERS: Final = "/%:@!$&'()*+,;=~"
 
 
 class Timeouts(Protocol):
-    """Seconds to connect, and without a byte; an `httpx2.Timeout` has them, too."""
+    """Seconds to connect, and without a byte; `httpx2.Timeout` fulfils it."""
 
     @property
     def connect(self) -> float | None: ...
@@ -92,16 +92,7 @@ class RequestSpec:
 
 
 class Connection:
-    """One service. Redirects are not followed: the key goes to this address and to no other.
-
-    Args:
-        base_url: of the service, with the path under which a proxy has it, without `/v1`.
-        api_key: None: that of the environment variable `PLUMBLINE_API_KEY`, none when that is empty.
-        timeout: seconds without a byte after which an answer is given up (5 at most to connect), or both.
-
-    Raises:
-        ConfigurationError: the address or a proxy's is no URL, or the key cannot stand in a header.
-    """
+    """One service; arguments as of `AsyncPlumbline`. Redirects are not followed: the key goes nowhere else."""
 
     def __init__(self, base_url: str, *, api_key: str | None, timeout: float | Timeouts, retries: Retries) -> None:
         self.retries = retries
@@ -132,11 +123,7 @@ class Connection:
         self._is_closed = False
 
     async def answer(self, spec: RequestSpec) -> bytes:
-        """Return the whole body of a success.
-
-        Raises:
-            ClientError: the failure of the last attempt.
-        """
+        """Return the whole body of a success; raise the failure of the last attempt."""
         state = RetryState(self.retries)
         while True:
             try:
@@ -194,11 +181,7 @@ class Connection:
 
 
 async def lines_of(response: HttpResponse) -> AsyncGenerator[bytes, None]:
-    """Yield the lines of a body as they come, without their ends; blank ones are left out.
-
-    Raises:
-        ClientError: the body was cut, also where only the end of the last line is missing.
-    """
+    """Yield the lines of a body without their ends; raise AnswerCut if the last one has none. Blank ones are left out."""
     rest: list[bytes] = []
     async with aclosing(response.body()) as parts:
         async for part in parts:

@@ -1,21 +1,4 @@
-"""The errors of the client, and how a response becomes one.
-
-PlumblineError
-└── ClientError
-    ├── NotReached              no connection to the service
-    ├── TimedOut                connected, and nothing came in time
-    ├── AnswerCut               the connection ended before the answer did
-    ├── AnswerUnreadable        an answer, and not one of this service's
-    ├── ClientClosed            the client was closed before, or meanwhile
-    ├── JobNotEnded             a job that was waited for has not ended in time
-    └── Refused                 the service answered with a problem; `status` and the rest tell which
-        ├── RequestRefused      4xx: the request is wrong, and sending it again is no use
-        │   ├── AccessRefused   401, 403
-        │   ├── NotThere        404
-        │   └── NotNow          409: not in this state
-        ├── Busy                408, 429, 502, 503, 504: later it may go
-        └── ServiceFailed       other 5xx: something failed on the service's side
-"""
+"""The errors of the client, and how a response becomes one."""
 
 import re
 from collections.abc import Mapping
@@ -37,7 +20,7 @@ _SECONDS: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,6})?")
 
 
 class ClientError(PlumblineError):
-    """The service could not be asked, or did not do what it was asked for."""
+    """A request failed."""
 
 
 class NotReached(ClientError):
@@ -45,7 +28,7 @@ class NotReached(ClientError):
 
 
 class TimedOut(ClientError):
-    """Nothing came for as long as the client waits."""
+    """Nothing came before the timeout."""
 
 
 class AnswerCut(ClientError):
@@ -53,7 +36,7 @@ class AnswerCut(ClientError):
 
 
 class AnswerUnreadable(ClientError):
-    """What answered is not this service, or one that speaks differently."""
+    """The answer is not one of this service, or of another version of it."""
 
 
 class ClientClosed(ClientError):
@@ -61,11 +44,7 @@ class ClientClosed(ClientError):
 
 
 class JobNotEnded(ClientError):
-    """A job has not ended in the time given.
-
-    Args:
-        info: the job as it was last told.
-    """
+    """A job has not ended in the time given; `info` is its last known state."""
 
     def __init__(self, message: str, info: JobInfo) -> None:
         super().__init__(message)
@@ -77,13 +56,15 @@ class Refused(ClientError):
 
     Attributes:
         status: of HTTP.
-        type, title, detail, errors, request_id: of the problem; `type` is `about:blank` where something between the
-            client and the service answered.
-        retry_after: seconds that the service asks to be left alone; None where it does not say.
+        type, title, detail, errors, request_id: of the problem; `type` is `about:blank` if a proxy answered.
+        retry_after: seconds; None if the service does not say.
     """
 
     def __init__(self, problem: Problem, *, retry_after: float | None = None) -> None:
-        super().__init__(_line(problem))
+        places = "; ".join(f"{each.pointer or '/'}: {each.detail}" for each in problem.errors)
+        asked = f" (request {problem.request_id})" if problem.request_id else ""
+        within = f" [{places}]" if places else ""
+        super().__init__(f"{problem.status} {problem.title}: {problem.detail}{within}{asked}")
         self.status = problem.status
         self.type = problem.type
         self.title = problem.title
@@ -94,7 +75,7 @@ class Refused(ClientError):
 
     @property
     def is_ours(self) -> bool:
-        """Whether the service itself said so, and not something in between."""
+        """True if the service itself answered, not a proxy in front of it."""
         return self.type.startswith("urn:plumbline:")
 
     @property
@@ -104,7 +85,7 @@ class Refused(ClientError):
 
 
 class RequestRefused(Refused):
-    """The request is wrong; sending it again is no use."""
+    """The request is wrong; a retry does not help."""
 
 
 class AccessRefused(RequestRefused):
@@ -193,9 +174,3 @@ def retry_after_seconds(header: str | None, *, now: datetime | None = None) -> f
     # A date without a zone is in UTC, and datetime would take it for local time.
     zoned = date if date.tzinfo else date.replace(tzinfo=UTC)
     return max(0.0, (zoned - (now or datetime.now(UTC))).total_seconds())
-
-
-def _line(problem: Problem) -> str:
-    places = "; ".join(f"{each.pointer or '/'}: {each.detail}" for each in problem.errors)
-    asked = f" (request {problem.request_id})" if problem.request_id else ""
-    return f"{problem.status} {problem.title}: {problem.detail}{f' [{places}]' if places else ''}{asked}"

@@ -78,7 +78,14 @@ class AsyncJob:
         """
         try:
             async with asyncio.timeout(timeout) as scope:
-                return await (self._listen() if poll_seconds is None else self._poll(poll_seconds))
+                if poll_seconds is None:
+                    await self._listen()
+                else:
+                    await self.refresh()
+                    while not self._is_settled:
+                        await asyncio.sleep(poll_seconds)
+                        await self.refresh()
+                return self.info
         except TimeoutError:
             if not scope.expired():
                 raise
@@ -130,18 +137,16 @@ class AsyncJob:
 
         Args:
             after: start after this row, counted from 0; None: with the first.
-            page_size: rows per request.
             follow: wait for rows that are not done yet, until the job has ended; else stop there.
-            poll_seconds: interval at which new rows are looked for.
+            poll_seconds: interval between requests for new rows.
 
         Raises:
             InvalidInput: at once: a page of no rows.
-            ClientError: while iterating: the service was not reached any more, or refused.
+            ClientError: while iterating.
         """
         if page_size < 1:
             raise InvalidInput(f"page_size is {page_size}; expected 1 or more")
-        pages = _Pages(self._connection, self.id, -1 if after is None else after, page_size)
-        return pages.rows(poll_seconds if follow else None)
+        return self._rows(-1 if after is None else after, page_size, poll_seconds if follow else None)
 
     async def pause(self) -> JobInfo:
         """Pause: rows in progress are finished, no more are started. `NotNow` if the job has ended."""
@@ -185,21 +190,10 @@ class AsyncJob:
         spec = RequestSpec("POST", f"{_job_path(self.id)}/{action}")
         return self._update(parse_model(JobInfo, await self._connection.answer(spec)))
 
-    async def _listen(self) -> JobInfo:
-        if not self._is_settled:
-            async with aclosing(self.events()) as events:
-                async for _ in events:
-                    if self._is_settled:
-                        break
-        return self.info
-
-    async def _poll(self, seconds: float) -> JobInfo:
-        await self.refresh()
-        # The job changes elsewhere: there is nothing here to wait on.
-        while not self._is_settled:
-            await asyncio.sleep(seconds)
-            await self.refresh()
-        return self.info
+    async def _listen(self) -> None:
+        async with aclosing(self.events()) as events:
+            while not self._is_settled:
+                await anext(events)
 
     @property
     def _is_settled(self) -> bool:
@@ -219,18 +213,45 @@ class AsyncJob:
                     if kind == "job":
                         yield JobEvent(event_id, parse_model(JobInfo, data))
 
+    async def _rows(self, last: int, page_size: int, poll_seconds: float | None) -> AsyncGenerator[Row[None], None]:
+        """Yield the rows after `last`, page by page; with None do not wait for more."""
+        retries, limit, has_next = RetryState(self._connection.retries), str(page_size), True
+        while has_next:
+            before = last
+            params = {"limit": limit} if last < 0 else {"limit": limit, "after": str(last)}
+            try:
+                async with self._connection.stream(
+                    RequestSpec("GET", f"{_job_path(self.id)}/results", params=params)
+                ) as response:
+                    # The address of the next page is ours, wherever the link leads; its limit is the service's.
+                    link = _NEXT_LINK.search(response.headers.get("link", ""))
+                    has_next = link is not None
+                    limit = parse_qs(urlsplit(link[1]).query).get("limit", [limit])[-1] if link else limit
+                    async with aclosing(lines_of(response)) as lines:
+                        async for line in lines:
+                            wire = parse_line(line)
+                            if wire.row <= last:
+                                raise AnswerUnreadable("the rows of the answer are not in the order of the file")
+                            last = wire.row
+                            retries.renew()
+                            yield Row(wire.row, wire.custom_id, None, wire.result_json, wire.problem_json, wire.line)
+            except ClientError as failure:
+                # What came before the cut is not asked for again.
+                await retries.sleep_after(failure)
+                has_next = True
+                continue
+            retries.renew()
+            if has_next and last == before:
+                if poll_seconds is None:
+                    return
+                await asyncio.sleep(poll_seconds)
+
     def _update(self, info: JobInfo) -> JobInfo:
         self.info = info
         return info
 
 
 async def fetch_job(connection: Connection, job_id: str) -> JobInfo:
-    """Fetch the state of a job.
-
-    Raises:
-        NotThere: there is none of this id, or it is another caller's.
-        ClientError: the service was not reached or refused.
-    """
     return parse_model(JobInfo, await connection.answer(RequestSpec("GET", _job_path(job_id))))
 
 
@@ -262,50 +283,3 @@ async def _server_sent_events(response: HttpResponse) -> AsyncGenerator[tuple[st
                     kind = value
                 elif name == "id" and "\0" not in value:
                     event_id = value
-
-
-class _Pages:
-    """The results of a job, page by page. `_last` is the row last yielded, -1 before the first."""
-
-    def __init__(self, connection: Connection, job_id: str, last: int, page_size: int) -> None:
-        self._connection = connection
-        self._path = f"{_job_path(job_id)}/results"
-        self._last = last
-        self._params: dict[str, str | int] = {"limit": page_size}
-        self._has_next = True
-
-    async def rows(self, poll_seconds: float | None) -> AsyncGenerator[Row[None], None]:
-        retries = RetryState(self._connection.retries)
-        while self._has_next:
-            before = self._last
-            try:
-                async with aclosing(self._page()) as page:
-                    async for row in page:
-                        retries.renew()
-                        yield row
-            except ClientError as failure:
-                # What came before the cut is not asked for again.
-                await retries.sleep_after(failure)
-                self._has_next = True
-                continue
-            retries.renew()
-            if self._has_next and self._last == before:
-                if poll_seconds is None:
-                    return
-                await asyncio.sleep(poll_seconds)
-
-    async def _page(self) -> AsyncGenerator[Row[None], None]:
-        params = {**self._params, **({} if self._last < 0 else {"after": self._last})}
-        async with self._connection.stream(RequestSpec("GET", self._path, params=params)) as response:
-            # The address of the next page is ours, wherever the link leads; its limit is the service's.
-            link = _NEXT_LINK.search(response.headers.get("link", ""))
-            self._has_next = link is not None
-            if link is not None and (limit := parse_qs(urlsplit(link[1]).query).get("limit")):
-                self._params["limit"] = limit[-1]
-            async with aclosing(lines_of(response)) as lines:
-                async for line in lines:
-                    wire = parse_line(line)
-                    if wire.row <= self._last:
-                        raise AnswerUnreadable("the rows of the answer are not in the order of the file")
-                    self._last = wire.row
-                    yield Row(wire.row, wire.custom_id, None, wire.result_json, wire.problem_json, wire.line)

@@ -81,41 +81,31 @@ class AsyncJobs:
         max_cost: float | None,
         idempotency_key: str | None,
     ) -> Iterator["Submission"]:
-        """Prepare a job; its files are closed when the context ends.
-
-        Raises:
-            InvalidInput: a choice that does not validate, or a key that is none.
-        """
-        choices = _choices(options, name=name, columns=columns, max_cost=max_cost)
+        """Prepare a job; its files are closed when the context ends."""
+        key = uuid.uuid4().hex if idempotency_key is None else idempotency_key
+        if not _KEY.fullmatch(key):
+            raise InvalidInput("idempotency_key: expected 1 to 200 visible ASCII characters")
+        given = {"name": name, "columns": columns, "max_cost": max_cost}
+        fields = {field: value for field, value in given.items() if value is not None}
+        choices = encode_model(validate(JobChoices, {"options": check_options(options), **fields}))
         with ExitStack() as files:
-            yield Submission(self._connection, files, choices, _checked_key(idempotency_key))
+            yield Submission(self._connection, files, choices, key)
 
     async def get(self, job_id: str) -> AsyncJob:
-        """Fetch the job of this id.
-
-        Raises:
-            NotThere: there is none, or it is another caller's.
-            ClientError: the service was not reached or refused.
-        """
-        return self._job(await fetch_job(self._connection, job_id))
+        """Fetch the job of this id; raise NotThere if there is none, or it is another caller's."""
+        return AsyncJob(self._connection, await fetch_job(self._connection, job_id))
 
     async def list(self, *, limit: int | None = None) -> AsyncGenerator[AsyncJob, None]:
         """Yield the caller's jobs, newest first, at most `limit`."""
-        left, page = (
-            limit,
-            RequestSpec("GET", JOBS_PATH, params={"limit": _PAGE if limit is None else min(limit, _PAGE)}),
-        )
+        left, params = limit, {"limit": str(_PAGE if limit is None else min(limit, _PAGE))}
         while left is None or left > 0:
-            found = parse_model(JobList, await self._connection.answer(page))
+            found = parse_model(JobList, await self._connection.answer(RequestSpec("GET", JOBS_PATH, params=params)))
             for info in found.jobs[:left]:
-                yield self._job(info)
+                yield AsyncJob(self._connection, info)
             left = None if left is None else left - len(found.jobs)
             if found.next is None:
                 return
-            page = RequestSpec("GET", JOBS_PATH, params=dict(parse_qsl(urlsplit(found.next).query)))
-
-    def _job(self, info: JobInfo) -> AsyncJob:
-        return AsyncJob(self._connection, info)
+            params = dict(parse_qsl(urlsplit(found.next).query))
 
 
 class Submission:
@@ -176,17 +166,3 @@ def _write_row(file: IO[bytes], number: int, row: object) -> None:
         file.write(encode_json(value) + b"\n")
     except InvalidInput as error:
         raise InvalidInput(error.detail, place=f"row {number}") from None
-
-
-def _choices(options: AnyOptions, *, name: str | None, columns: str | None, max_cost: float | None) -> bytes:
-    given = {"name": name, "columns": columns, "max_cost": max_cost}
-    fields = {field: value for field, value in given.items() if value is not None}
-    return encode_model(validate(JobChoices, {"options": check_options(options), **fields}))
-
-
-def _checked_key(key: str | None) -> str:
-    if key is None:
-        return uuid.uuid4().hex
-    if not _KEY.fullmatch(key):
-        raise InvalidInput("idempotency_key: expected 1 to 200 visible ASCII characters")
-    return key

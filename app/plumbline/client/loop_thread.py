@@ -1,7 +1,4 @@
-"""An event loop on a background thread, for callers without one and for those inside a running one.
-
-anyio's portal would do the half of it that is not `iterate`; the base install does without anyio.
-"""
+"""An event loop on a background thread, for callers without one and for those inside a running one."""
 
 import asyncio
 import queue
@@ -23,7 +20,7 @@ _AHEAD: Final = 32
 
 
 class LoopThread:
-    """Run coroutines for other threads; a daemon thread."""
+    """Run coroutines for other threads; a daemon thread. anyio's portal has no `iterate`, and is no dependency here."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -54,9 +51,7 @@ class LoopThread:
             future.cancel()
             raise
 
-    def iterate(
-        self, items: Callable[[], AsyncGenerator[T, None]], *, feed: "Feed[Any] | None" = None
-    ) -> Generator[T, None, None]:
+    def iterate(self, items: AsyncGenerator[T, None], *, feed: "Feed[Any] | None" = None) -> Generator[T, None, None]:
         """Yield the items, produced on the loop at most a few ahead; closing this ends their producer.
 
         `feed` is read on the thread that iterates, while it waits for the loop.
@@ -126,10 +121,10 @@ class _Box(Generic[T]):
         if feed is not None:
             feed.ask = lambda: self._came.put(_Wanted())
 
-    async def fill(self, items: Callable[[], AsyncGenerator[T, None]]) -> None:
+    async def fill(self, items: AsyncGenerator[T, None]) -> None:
         """Put the items in, with backpressure."""
         try:
-            async with aclosing(items()) as made:
+            async with aclosing(items) as made:
                 async for item in made:
                     await self._room.acquire()
                     self._came.put(item)

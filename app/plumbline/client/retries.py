@@ -1,4 +1,4 @@
-"""Retries: of which failures, how many, and after what wait."""
+"""Retries: which failures, how many attempts, how long a wait."""
 
 import asyncio
 import random
@@ -18,9 +18,9 @@ class Retries:
         attempts: of one request at most, the first one counted; for many samples since the last one that was answered.
         backoff_seconds: longest wait before the second attempt; it doubles for each further one.
         longest_backoff_seconds: where the doubling ends.
-        longest_retry_after_seconds: a service that asks to be left alone for longer is asked again after so long.
-        total_wait_seconds: all waits of one request together. A service that asks to be left alone for longer than
-            what is left of it is not waited for at all: a key that has spent its budget of the day has none for hours.
+        longest_retry_after_seconds: bound on a Retry-After that is waited for.
+        total_wait_seconds: all waits of one request together. After a longer Retry-After there is no retry: a key that
+            has spent its budget of the day has none for hours.
         jitter: a wait between 0 and the one given.
     """
 
@@ -41,30 +41,23 @@ class RetryState:
         self._waited = 0.0
 
     def renew(self) -> None:
-        """Some of the work was done: the next failure is the first again."""
+        """Count from the start again: some of the work was done."""
         self._failures, self._waited = 0, 0.0
 
     def wait_after(self, failure: ClientError) -> float:
-        """Seconds to wait before the next attempt.
-
-        Raises:
-            ClientError: the failure itself, when it will not pass or it was enough.
-        """
+        """Return seconds to wait before the next attempt; raise the failure if it is not retried."""
         self._failures += 1
         if not isinstance(failure, _PASSING) or self._failures >= self._retries.attempts:
             raise failure
         asked = failure.retry_after or 0.0 if isinstance(failure, Busy) else 0.0
         within = min(asked, self._retries.longest_retry_after_seconds)
-        wait = within + self._retries.jitter(self._longest_backoff())
+        backoff = self._retries.backoff_seconds * 2.0 ** (self._failures - 1)
+        wait = within + self._retries.jitter(min(self._retries.longest_backoff_seconds, backoff))
         if self._waited + max(asked, wait) > self._retries.total_wait_seconds:
             raise failure
         self._waited += wait
         return wait
 
     async def sleep_after(self, failure: ClientError) -> None:
-        """Waits as `wait_after` says, and raises as it does."""
+        """Wait before the next attempt; raises as `wait_after` does."""
         await asyncio.sleep(self.wait_after(failure))
-
-    def _longest_backoff(self) -> float:
-        doubled = self._retries.backoff_seconds * 2.0 ** (self._failures - 1)
-        return min(self._retries.longest_backoff_seconds, doubled)

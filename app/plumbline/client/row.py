@@ -34,14 +34,12 @@ class Row(Generic[S]):
     @cached_property
     def result(self) -> EvaluationResult | None:
         """The result, as of a single evaluation; None if there is a `problem`."""
-        found = self.result_json
-        return None if found is None else parse_model(EvaluationResult, found)
+        return None if self.result_json is None else parse_model(EvaluationResult, self.result_json)
 
     @cached_property
     def problem(self) -> RowProblem | None:
         """The reason that there is no result; None if there is one."""
-        found = self.problem_json
-        return None if found is None else parse_model(RowProblem, found)
+        return None if self.problem_json is None else parse_model(RowProblem, self.problem_json)
 
     @cached_property
     def raw(self) -> dict[str, Any]:
@@ -76,18 +74,11 @@ class WireRow(msgspec.Struct):
     summary: msgspec.Raw = _NOTHING
 
     @property
-    def is_summary(self) -> bool:
-        """True for the last line of a batch."""
-        return bool(bytes(self.summary))
-
-    @property
     def result_json(self) -> bytes | None:
-        """The result as JSON; None if there is none."""
         return bytes(self.result) or None
 
     @property
     def problem_json(self) -> bytes | None:
-        """The problem as JSON; None if there is none."""
         return bytes(self.error) or None
 
 
@@ -95,11 +86,7 @@ _DECODER = msgspec.json.Decoder(WireRow)
 
 
 def parse_line(line: bytes) -> WireRow:
-    """Parse one line of a response.
-
-    Raises:
-        AnswerUnreadable: it is no row and no summary.
-    """
+    """Parse one line of a response; raise AnswerUnreadable if it is no row and no summary."""
     try:
         row = _DECODER.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError):

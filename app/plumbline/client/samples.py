@@ -87,12 +87,9 @@ def encode_json(value: object) -> bytes:
 
 
 def evaluation_request(fields: Mapping[str, Any], options: AnyOptions) -> EvaluationRequest:
-    """Build the request for one sample.
-
-    Raises:
-        InvalidInput: naming each field that does not validate.
-    """
-    given = {**_set_options(options), **fields}
+    """Build the request for one sample; raises as `validate` does."""
+    chosen = options.model_dump(exclude_unset=True) if isinstance(options, EvaluationOptions) else options or {}
+    given = {**chosen, **fields}
     contexts = given.get("contexts")
     if isinstance(contexts, Iterable) and not isinstance(contexts, str | bytes | Mapping):
         given["contexts"] = list(contexts)
@@ -100,20 +97,12 @@ def evaluation_request(fields: Mapping[str, Any], options: AnyOptions) -> Evalua
 
 
 def check_options(options: AnyOptions) -> EvaluationOptions:
-    """Validate the options of a caller.
-
-    Raises:
-        InvalidInput: naming each field that does not validate.
-    """
+    """Validate the options of a caller; raises as `validate` does."""
     return options if isinstance(options, EvaluationOptions) else validate(EvaluationOptions, dict(options or {}))
 
 
 def encode_model(model: BaseModel) -> bytes:
-    """Encode the fields that were set as JSON.
-
-    Raises:
-        InvalidInput: a text that UTF-8 cannot hold.
-    """
+    """Encode the fields that were set as JSON; raise InvalidInput if UTF-8 cannot hold a text."""
     try:
         return model.model_dump_json(exclude_unset=True).encode()
     except (PydanticSerializationError, UnicodeEncodeError):
@@ -121,11 +110,7 @@ def encode_model(model: BaseModel) -> bytes:
 
 
 def validate(model: type[M], fields: Mapping[str, Any]) -> M:
-    """Build a model.
-
-    Raises:
-        InvalidInput: naming each field that does not validate.
-    """
+    """Build a model; raise InvalidInput naming each field that does not validate."""
     try:
         return model.model_validate(fields)
     except ValidationError as error:
@@ -133,10 +118,6 @@ def validate(model: type[M], fields: Mapping[str, Any]) -> M:
         places = ["".join(f"/{part}" for part in each["loc"]) for each in found]
         detail = "; ".join(f"{place}: {each['msg']}" for place, each in zip(places, found, strict=True))
         raise InvalidInput(detail) from None
-
-
-def _set_options(options: AnyOptions) -> dict[str, Any]:
-    return options.model_dump(exclude_unset=True) if isinstance(options, EvaluationOptions) else dict(options or {})
 
 
 def _texts(sample: Sample) -> dict[str, Any]:

@@ -48,7 +48,6 @@ class Plumbline:
         id: str | None = None,  # noqa: A002
         **options: Unpack[OptionFields],
     ) -> EvaluationResult:
-        """As `AsyncPlumbline.evaluate`."""
         return self._thread.run(
             self._client.evaluate(
                 contexts=contexts, answer=answer, question=question, reference=reference, id=id, **options
@@ -69,7 +68,7 @@ class Plumbline:
         rows = self._client.evaluate_source(
             feed.next, options=options, in_flight=in_flight, batch_size=batch_size, in_order=in_order
         )
-        return self._thread.iterate(lambda: rows, feed=feed)
+        return self._thread.iterate(rows, feed=feed)
 
     def close(self) -> None:
         """Close the connections and stop the thread."""
@@ -85,7 +84,7 @@ class Plumbline:
 
 
 class Jobs:
-    """As `AsyncJobs`."""
+    """As `AsyncJobs`, blocking; rows are read on the calling thread."""
 
     def __init__(self, jobs: AsyncJobs, thread: LoopThread) -> None:
         self._jobs = jobs
@@ -102,28 +101,22 @@ class Jobs:
         format: str | None = None,  # noqa: A002
         idempotency_key: str | None = None,
     ) -> "Job":
-        """As `AsyncJobs.submit`; rows are read on the calling thread."""
         with self._jobs.submission(
             options=options, name=name, columns=columns, max_cost=max_cost, idempotency_key=idempotency_key
         ) as submission:
             submission.add(source, format)
-            return self._job(self._thread.run(submission.send()))
+            return Job(self._thread.run(submission.send()), self._thread)
 
     def get(self, job_id: str) -> "Job":
-        """As `AsyncJobs.get`."""
-        return self._job(self._thread.run(self._jobs.get(job_id)))
+        return Job(self._thread.run(self._jobs.get(job_id)), self._thread)
 
     def list(self, *, limit: int | None = None) -> Generator["Job", None, None]:
-        """As `AsyncJobs.list`."""
-        for job in self._thread.iterate(lambda: self._jobs.list(limit=limit)):
-            yield self._job(job)
-
-    def _job(self, job: AsyncJob) -> "Job":
-        return Job(job, self._thread)
+        for job in self._thread.iterate(self._jobs.list(limit=limit)):
+            yield Job(job, self._thread)
 
 
 class Job:
-    """As `AsyncJob`."""
+    """As `AsyncJob`, blocking: the same methods, arguments and errors."""
 
     def __init__(self, job: AsyncJob, thread: LoopThread) -> None:
         self._job = job
@@ -131,35 +124,28 @@ class Job:
 
     @property
     def info(self) -> JobInfo:
-        """The last known state."""
         return self._job.info
 
     @property
     def id(self) -> str:
-        """The id by which `client.jobs.get` finds it."""
         return self._job.id
 
     @property
     def status(self) -> JobStatus:
-        """The last known status."""
         return self._job.status
 
     @property
     def is_ended(self) -> bool:
-        """As `AsyncJob.is_ended`."""
         return self._job.is_ended
 
     def refresh(self) -> JobInfo:
-        """As `AsyncJob.refresh`."""
         return self._thread.run(self._job.refresh())
 
     def wait(self, *, timeout: float | None = None, poll_seconds: float | None = None) -> JobInfo:
-        """As `AsyncJob.wait`."""
         return self._thread.run(self._job.wait(timeout=timeout, poll_seconds=poll_seconds))
 
     def events(self, *, last_event_id: str | None = None) -> Generator[JobEvent, None, None]:
-        """As `AsyncJob.events`."""
-        return self._thread.iterate(lambda: self._job.events(last_event_id=last_event_id))
+        return self._thread.iterate(self._job.events(last_event_id=last_event_id))
 
     def results(
         self,
@@ -169,30 +155,24 @@ class Job:
         follow: bool = True,
         poll_seconds: float = DEFAULT_POLL_SECONDS,
     ) -> Generator[Row[None], None, None]:
-        """As `AsyncJob.results`."""
-        rows = self._job.results(after=after, page_size=page_size, follow=follow, poll_seconds=poll_seconds)
-        return self._thread.iterate(lambda: rows)
+        return self._thread.iterate(
+            self._job.results(after=after, page_size=page_size, follow=follow, poll_seconds=poll_seconds)
+        )
 
     def pause(self) -> JobInfo:
-        """As `AsyncJob.pause`."""
         return self._thread.run(self._job.pause())
 
     def resume(self) -> JobInfo:
-        """As `AsyncJob.resume`."""
         return self._thread.run(self._job.resume())
 
     def cancel(self) -> JobInfo:
-        """As `AsyncJob.cancel`."""
         return self._thread.run(self._job.cancel())
 
     def retry(self, select: Literal["failed", "degraded"]) -> JobInfo:
-        """As `AsyncJob.retry`."""
         return self._thread.run(self._job.retry(select))
 
     def delete(self) -> None:
-        """As `AsyncJob.delete`."""
         self._thread.run(self._job.delete())
 
     def report(self, *, format: Literal["html", "json"] = "html", lang: Literal["en", "zh"] = "en") -> bytes:  # noqa: A002
-        """As `AsyncJob.report`."""
         return self._thread.run(self._job.report(format=format, lang=lang))

@@ -100,7 +100,7 @@ class ClusterUnavailable(PlumblineError):
 
 
 class TooBusy(PlumblineError):
-    """As many as are served at once are in flight; a retry later is right, None: at an unknown time."""
+    """As many as are served at once are in flight; retry later. `retry_after_seconds` is None if unknown."""
 
     def __init__(self, detail: str, *, retry_after_seconds: float | None = None) -> None:
         super().__init__(detail)

@@ -79,8 +79,11 @@ def bootstrap_interval(
     if len(sums) < _FEWEST:
         return None
     rng = np.random.default_rng(seed)
-    means = np.concatenate([_resampled_means(sums, sizes, rng, rows) for rows in _chunks(resamples, len(sums))])
-    low, high = np.quantile(means, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
+    means = []
+    for rows in _chunks(resamples, len(sums)):
+        drawn = rng.integers(0, len(sums), size=(rows, len(sums)))
+        means.append(sums[drawn].sum(axis=1) / (len(sums) if sizes is None else sizes[drawn].sum(axis=1)))
+    low, high = np.quantile(np.concatenate(means), [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
     # Rounding of a mean of equal values could put it outside of them.
     return float(np.clip(low, sample.min(), sample.max())), float(np.clip(high, sample.min(), sample.max()))
 
@@ -94,11 +97,6 @@ def _units(sample: FloatArray, clusters: npt.ArrayLike | None) -> tuple[FloatArr
         raise InvalidInput(f"expected one cluster per value, found {labels.shape} clusters for {sample.shape} values")
     _, unit_of = np.unique(labels, return_inverse=True)
     return np.bincount(unit_of, weights=sample).astype(np.float64), np.bincount(unit_of).astype(np.float64)
-
-
-def _resampled_means(sums: FloatArray, sizes: FloatArray | None, rng: np.random.Generator, rows: int) -> FloatArray:
-    drawn = rng.integers(0, len(sums), size=(rows, len(sums)))
-    return np.asarray(sums[drawn].sum(axis=1) / (len(sums) if sizes is None else sizes[drawn].sum(axis=1)))
 
 
 def paired_differences(first: npt.ArrayLike, second: npt.ArrayLike) -> FloatArray:
@@ -159,10 +157,11 @@ def sign_flip_test(differences: npt.ArrayLike, *, resamples: int = 10_000, seed:
     if len(moved) <= _MOST_EXACT:
         return SignFlip(_exact_share(moved, limit), is_exact=True)
     rng = np.random.default_rng(seed)
-    beyond = sum(
-        int(np.count_nonzero(np.abs(_flipped_sums(moved, rng, rows)) >= limit))
-        for rows in _chunks(resamples, len(moved))
-    )
+    beyond = 0
+    for rows in _chunks(resamples, len(moved)):
+        packed = rng.integers(0, 256, size=(rows, -(-len(moved) // 8)), dtype=np.uint8)
+        kept = np.unpackbits(packed, axis=1, count=len(moved)).astype(np.float64)
+        beyond += int(np.count_nonzero(np.abs(2.0 * (kept @ moved) - moved.sum()) >= limit))
     return SignFlip((beyond + 1) / (resamples + 1), is_exact=False)
 
 
@@ -172,12 +171,6 @@ def _exact_share(moved: FloatArray, limit: float) -> float:
     for value in moved[1:]:
         sums = np.concatenate([sums + value, sums - value])
     return float(np.mean(np.abs(sums) >= limit))
-
-
-def _flipped_sums(moved: FloatArray, rng: np.random.Generator, rows: int) -> FloatArray:
-    packed = rng.integers(0, 256, size=(rows, -(-len(moved) // 8)), dtype=np.uint8)
-    kept = np.unpackbits(packed, axis=1, count=len(moved)).astype(np.float64)
-    return np.asarray(2.0 * (kept @ moved) - moved.sum())
 
 
 def effect_size_dz(differences: npt.ArrayLike) -> float | None:
