@@ -190,7 +190,7 @@ async def test_without_asyncio_a_job_is_not_fetched_ahead_of_a_reader_who_waits(
             await asyncio.sleep(0)
 
     thread = LoopThread()
-    with closing(thread.iterate(items)) as rows:
+    with closing(thread.iterate(items())) as rows:
         assert next(rows) == 0
         assert await quiet(made) <= 40
     thread.close()

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from benchmarks.kill_service import environment
-from plumbline.service.access.keys import KEYS_FILE_NAME, Scope, StoredLimits, create_key
+from plumbline.service.access.keys import KEYS_FILE_NAME, Limits, Scope, create_key
 from tests.running.judge_process import JudgeProcess, judge_process, row
 from tests.running.worker_service import WorkerService, is_alive, worker_service
 
@@ -26,6 +26,7 @@ class Served(NamedTuple):
 
     service: WorkerService
     judge: JudgeProcess
+    folder: Path
     key: str
     limited: str
 
@@ -35,16 +36,19 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("workers")
     keys = [
         create_key(folder / KEYS_FILE_NAME, name, scopes=list(Scope), limits=limits)
-        for name, limits in (("free", StoredLimits()), ("limited", StoredLimits(requests_per_minute=2)))
+        for name, limits in (("free", Limits()), ("limited", Limits(requests_per_minute=2)))
     ]
-    with judge_process(latency_seconds=0.02) as judge:
+    left_by_a_killed_service = folder / "workers-old"
+    left_by_a_killed_service.mkdir()
+    (left_by_a_killed_service / "lock").touch()
+    with judge_process(latency_seconds=0.5) as judge:
         variables = {
             **environment(judge.base_url, folder),
             "PLUMBLINE_LLM_RPM": str(RPM),
             "PLUMBLINE_CACHE_TTL_SECONDS": "60",
         }
         with worker_service(variables) as service:
-            yield Served(service.wait_until_ready(), judge, *keys)
+            yield Served(service.wait_until_ready(), judge, folder, *keys)
 
 
 def sample_of(number: int, tier: str = "llm") -> dict[str, Any]:
@@ -88,7 +92,7 @@ def test_the_budget_of_the_judge_holds_for_all(served: Served) -> None:
     before = len(served.service.workers_of(EVALUATIONS))
     started = time.monotonic()
 
-    with ThreadPoolExecutor(12) as threads:
+    with ThreadPoolExecutor(20) as threads:
         answers = list(
             threads.map(lambda n: served.service.post(EVALUATIONS, sample_of(n), served.key), range(100, 120))
         )
@@ -136,13 +140,14 @@ def test_a_killed_process_is_replaced_and_no_later_request_is_lost(served: Serve
     assert service.of("worker_died")[0]["pid"] == killed
 
 
-def test_sigterm_lets_requests_in_flight_end_and_leaves_no_process(tmp_path: Path) -> None:
-    key = create_key(tmp_path / KEYS_FILE_NAME, "free", scopes=[Scope.EVALUATE], limits=StoredLimits())
-    with judge_process(latency_seconds=1.5) as judge, worker_service(environment(judge.base_url, tmp_path)) as service:
+def test_sigterm_lets_requests_in_flight_end_and_leaves_no_process(served: Served, tmp_path: Path) -> None:
+    key = create_key(tmp_path / KEYS_FILE_NAME, "free", scopes=[Scope.EVALUATE], limits=Limits())
+    numbers = set(range(200, 208))
+    with worker_service(environment(served.judge.base_url, tmp_path)) as service:
         service.wait_until_ready()
         with ThreadPoolExecutor(8) as threads:
-            asking = [threads.submit(service.post, EVALUATIONS, sample_of(number), key) for number in range(8)]
-            service.wait_for(lambda: len(judge.calls_by_row()) == 8)
+            asking = [threads.submit(service.post, EVALUATIONS, sample_of(number), key) for number in numbers]
+            service.wait_for(lambda: numbers <= served.judge.calls_by_row().keys())
             code = service.end()
             answers = [each.result() for each in asking]
 
@@ -153,17 +158,22 @@ def test_sigterm_lets_requests_in_flight_end_and_leaves_no_process(tmp_path: Pat
     assert not list(tmp_path.glob("*workers-*"))
 
 
-def test_workers_end_with_a_parent_that_is_killed_and_leave_no_verdicts(tmp_path: Path) -> None:
-    variables = {"PLUMBLINE_WARM_UP": "false", "PLUMBLINE_DATA_DIR": str(tmp_path)}
-    with worker_service(variables) as service:
+def test_files_of_a_killed_service_are_removed_at_the_next_start(served: Served) -> None:
+    assert [folder.name == "workers-old" for folder in served.folder.glob("workers-*")] == [False]
+
+
+def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    with worker_service({"PLUMBLINE_WARM_UP": "false", "PLUMBLINE_DATA_DIR": str(tmp_path)}) as service:
         service.wait_until_ready()
 
         code = service.end(signal.SIGKILL)
 
         assert code == -signal.SIGKILL
         service.wait_for(lambda: not any(map(is_alive, service.pids())))
-    (left,) = tmp_path.glob("workers-*")
-    with worker_service({**variables, "PLUMBLINE_PROMPTS_DIR": "/nowhere"}) as service:
+
+
+def test_a_worker_that_cannot_start_ends_the_service_with_one_line(tmp_path: Path) -> None:
+    with worker_service({"PLUMBLINE_PROMPTS_DIR": "/nowhere", "PLUMBLINE_DATA_DIR": str(tmp_path)}) as service:
         code = service.process.wait(60)
         service.end()
 
@@ -171,4 +181,3 @@ def test_workers_end_with_a_parent_that_is_killed_and_leave_no_verdicts(tmp_path
     assert [line for line in service.lines if line] == [
         "plumbline: prompt verify_claims/v2.en.toml: cannot be read (No such file or directory)\n"
     ]
-    assert not left.exists()

@@ -48,7 +48,7 @@ def test_a_created_key_opens_with_the_scopes_and_limits_asked_for(
 
     key = ring(folder).key_of([secret.encode()])
     assert key.scopes == {Scope.JOBS, Scope.ADMIN}
-    assert key.limits == Limits(60, None, 1_000, 2.5)
+    assert key.limits == Limits(requests_per_minute=60, tokens_per_day=1_000, cost_per_day=2.5)
     kept = read_keys(folder / KEYS_FILE_NAME).keys[0]
     assert kept.expires is not None
     assert (kept.expires - kept.created).days == 30

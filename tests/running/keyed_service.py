@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.ground.settings import Settings
-from plumbline.service.access.keys import KEYS_FILE_NAME, Scope, StoredLimits, create_key
+from plumbline.service.access.keys import KEYS_FILE_NAME, Limits, Scope, create_key
 from tests.running.service import plain_settings
 
 EVERYTHING = tuple(Scope)
@@ -13,7 +13,7 @@ EVERYTHING = tuple(Scope)
 def made_key(folder: Path, name: str, *scopes: Scope, expires_days: float | None = None, **limits: Any) -> str:
     """The secret of a new key, for everything unless scopes are given."""
     path = folder / KEYS_FILE_NAME
-    return create_key(path, name, scopes=scopes or EVERYTHING, limits=StoredLimits(**limits), expires_days=expires_days)
+    return create_key(path, name, scopes=scopes or EVERYTHING, limits=Limits(**limits), expires_days=expires_days)
 
 
 def with_key(secret: str) -> dict[str, str]:

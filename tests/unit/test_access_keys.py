@@ -21,7 +21,6 @@ from plumbline.service.access.keys import (
     Limits,
     Scope,
     StoredKey,
-    StoredLimits,
     adopt_key,
     create_key,
     read_keys,
@@ -54,7 +53,7 @@ class Clock:
 
 
 def made(path: Path, name: str = "ci", **limits: float) -> str:
-    return create_key(path, name, scopes=[Scope.EVALUATE], limits=StoredLimits.model_validate(limits), now=NOON)
+    return create_key(path, name, scopes=[Scope.EVALUATE], limits=Limits.model_validate(limits), now=NOON)
 
 
 def ring(path: Path, *configured: str, clock: Clock | None = None, defaults: Limits | None = None) -> Keyring:
@@ -204,7 +203,7 @@ def test_the_digest_of_a_key_opens_nothing(path: Path) -> None:
 
 def test_a_key_that_expires_opens_until_then(path: Path) -> None:
     clock = Clock()
-    secret = create_key(path, "a", scopes=[Scope.JOBS], limits=StoredLimits(), expires_days=2, now=NOON)
+    secret = create_key(path, "a", scopes=[Scope.JOBS], limits=Limits(), expires_days=2, now=NOON)
     keyring = ring(path, clock=clock)
 
     clock.seconds = 2 * 86_400 - 1
@@ -325,7 +324,7 @@ def test_rotating_brings_a_revoked_key_back_to_its_jobs(path: Path) -> None:
 
 
 def test_an_expired_key_is_not_rotated(path: Path) -> None:
-    create_key(path, "a", scopes=[Scope.JOBS], limits=StoredLimits(), expires_days=1, now=NOON)
+    create_key(path, "a", scopes=[Scope.JOBS], limits=Limits(), expires_days=1, now=NOON)
 
     with pytest.raises(InvalidInput, match="expired"):
         rotate_key(path, "a", now=NOON + timedelta(days=1))

@@ -83,7 +83,8 @@ class TimeoutProtocol(H11Protocol):
         """Close if a timeout has passed; call it about every second."""
         now, untaken = self.loop.time(), self.transport.get_write_buffer_size()
         is_new = self.cycle is not self._last_cycle or not self.is_idle()
-        if is_new or self._was_taken(untaken):
+        is_less = untaken <= self._untaken - _TAKEN_BYTES or (untaken > 0) != (self._untaken > 0)
+        if is_new or is_less or self._has_taken:
             self.waited_since, self._untaken, self._last_cycle = now, untaken, self.cycle
         self._has_taken = False
         waited = now - self.waited_since
@@ -91,10 +92,6 @@ class TimeoutProtocol(H11Protocol):
             self.leave()
         elif not untaken and waited > self._timeouts.head_seconds and not self.transport.is_closing():
             self.timeout_keep_alive_handler()
-
-    def _was_taken(self, untaken: int) -> bool:
-        is_less = untaken <= self._untaken - _TAKEN_BYTES
-        return self._has_taken or is_less or (untaken > 0) != (self._untaken > 0)
 
 
 def timeout_protocol(timeouts: ConnectionTimeouts) -> type[asyncio.Protocol]:

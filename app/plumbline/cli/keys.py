@@ -7,15 +7,15 @@ import sqlite3
 import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import load_settings
 from plumbline.service.access.access import key_path, spending_path
 from plumbline.service.access.keys import (
+    Limits,
     Scope,
     StoredKey,
-    StoredLimits,
     adopt_key,
     create_key,
     read_keys,
@@ -27,11 +27,8 @@ from plumbline.service.access.spending import Spent, read_day
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
-_DEFAULT_SCOPES: Final = "evaluate,jobs"
-
 
 def add_command(commands: "Commands") -> None:
-    """Add `keys` to the parser."""
     keys = commands.add_parser(
         "keys",
         help="create, list, rotate and revoke API keys",
@@ -64,7 +61,7 @@ def _add_create(actions: "Commands") -> None:
     create.add_argument(
         "--scopes",
         type=_scopes,
-        default=_DEFAULT_SCOPES,
+        default="evaluate,jobs",
         help=f"comma-separated scopes of {', '.join(Scope)} (default: %(default)s)",
     )
     create.add_argument("--expires", type=_positive(float), metavar="DAYS", help="days until the key expires")
@@ -81,7 +78,7 @@ def _create(options: argparse.Namespace) -> int:
         key_path(load_settings()),
         options.name,
         scopes=options.scopes,
-        limits=StoredLimits(
+        limits=Limits(
             requests_per_minute=options.requests_per_minute,
             concurrency=options.concurrency,
             tokens_per_day=options.tokens_per_day,
@@ -147,10 +144,8 @@ def _row(key: StoredKey, spent: Spent, now: datetime) -> dict[str, object]:
 def _table(rows: list[dict[str, object]]) -> str:
     if not rows:
         return "no keys; create one with 'plumbline keys create NAME'\n"
-    cells = [
-        [name.upper().replace("_", " ") for name in rows[0]],
-        *([_cell(each) for each in row.values()] for row in rows),
-    ]
+    head = [name.upper().replace("_", " ") for name in rows[0]]
+    cells = [head, *([_cell(each) for each in row.values()] for row in rows)]
     widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells)
     return "\n".join(lines) + "\n"

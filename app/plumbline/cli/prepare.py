@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 
 def add_command(commands: "Commands") -> None:
-    """Add `prepare` to the parser."""
     prepare = commands.add_parser(
         "prepare",
         help="convert the embedding model, so that the next start is fast",

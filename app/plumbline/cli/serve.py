@@ -37,7 +37,6 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def add_command(commands: "Commands") -> None:
-    """Add `serve` to the parser."""
     serve = commands.add_parser("serve", help="serve the HTTP API; settings come from PLUMBLINE_* variables")
     serve.add_argument(
         "--host",
@@ -62,7 +61,7 @@ def _workers(text: str) -> int:
 def _serve(options: argparse.Namespace) -> int:
     # The first process of a container ignores signals without a handler; loading takes seconds.
     for each in _SIGNALS:
-        signal.signal(each, _end_now)
+        signal.signal(each, lambda *_: sys.exit(0))
     if options.worker is not None:
         return _serve_as_worker(options.worker)
     settings = load_settings()
@@ -88,13 +87,8 @@ def _serve_by_workers(settings: Settings, host: str, port: int, count: int) -> i
             _log_listening(listener, workers=count)
             _announce(listener)
 
-        async def supervise() -> int:
-            supervisor = Supervisor(
-                listener, folder, count=count, drain_seconds=settings.drain_seconds, on_ready=on_ready
-            )
-            return await supervisor.run()
-
-        return asyncio.run(supervise())
+        supervisor = Supervisor(listener, folder, count=count, drain_seconds=settings.drain_seconds, on_ready=on_ready)
+        return asyncio.run(supervisor.run())
 
 
 def _serve_as_worker(order: WorkerOrder) -> int:
@@ -139,28 +133,19 @@ def _build_server(settings: Settings, share: WorkerShare) -> "DrainingServer":
     )
 
 
-def _end_now(*_: object) -> None:
-    sys.exit(0)
-
-
 def _log_listening(listener: socket.socket, **fields: object) -> None:
     host, port = listener.getsockname()[:2]
     structlog.get_logger().info("listening", host=host, port=port, **fields)
 
 
 def _announce(listener: socket.socket) -> None:
-    """Print where to find the service, for people."""
     host, port = listener.getsockname()[:2]
     name = {_EVERY_ADDRESS: "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
     sys.stderr.write(f"Plumbline: http://{name}:{port}   API documentation: http://{name}:{port}/docs\n")
 
 
 def _host(settings: Settings, host: str) -> str:
-    """Return the address to listen on; beyond loopback only if callers are authenticated.
-
-    Raises:
-        ConfigurationError: with the three ways to allow it.
-    """
+    """Return the address to listen on; raise ConfigurationError beyond loopback if callers are not authenticated."""
     if settings.allow_anonymous or is_loopback(host) or build_access(settings).keyring.has_open_key():
         return _EVERY_ADDRESS if host == _AUTO else host
     if host == _AUTO:
@@ -200,18 +185,15 @@ class DrainingServer(uvicorn.Server):
         return 0 if self.started else 1
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and tell."""
         await super().startup(sockets)
         if self._on_started is not None and self.started:
             self._on_started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Shut down, after `on_shutdown`."""
         self._on_shutdown()
         await super().shutdown(sockets)
 
     async def on_tick(self, counter: int) -> bool:
-        """Close stale connections each second."""
         if counter % _TICKS_A_SECOND == 0:
             close_stale(self.server_state)
         return await super().on_tick(counter)
@@ -243,11 +225,7 @@ def connections_within_descriptors(wanted: int) -> int:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket.
-
-    Raises:
-        ConfigurationError: the address is not available.
-    """
+    """Return a listening socket; raise ConfigurationError if the address is not available."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listener = socket.create_server((host, port), family=family, backlog=BACKLOG)

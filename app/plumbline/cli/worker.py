@@ -24,7 +24,6 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def add_command(commands: "Commands") -> None:
-    """Add `worker` to the parser."""
     worker = commands.add_parser(
         "worker",
         help="process jobs kept in PostgreSQL, with any number of other workers",

@@ -49,7 +49,7 @@ class SharedListener(socket.socket):
 
 @dataclass(frozen=True, slots=True)
 class WorkerOrder:
-    """What a worker process is started with."""
+    """Arguments of a worker process."""
 
     number: int
     count: int
@@ -58,12 +58,10 @@ class WorkerOrder:
 
     @classmethod
     def parse(cls, text: str) -> "WorkerOrder":
-        """Return the order that an option holds."""
         return cls(**json.loads(text))
 
     @property
     def share(self) -> WorkerShare:
-        """Return the worker's share of the service."""
         return WorkerShare.joining(Path(self.folder), self.number, self.count)
 
 
@@ -77,11 +75,9 @@ class ParentLink:
         threading.Thread(target=self._end_with_parent, name="parent-watch", daemon=True).start()
 
     def report_ready(self) -> None:
-        """Tell the parent that requests are served."""
         os.write(self._report, _READY.encode())
 
     def report_failure(self, error: PlumblineError) -> None:
-        """Tell the parent the line to end with."""
         os.write(self._report, f"plumbline: {error}\n".encode())
 
     @staticmethod
@@ -100,13 +96,7 @@ class Supervisor:
     """
 
     def __init__(
-        self,
-        listener: socket.socket,
-        folder: Path,
-        *,
-        count: int,
-        drain_seconds: float,
-        on_ready: Callable[[], None],
+        self, listener: socket.socket, folder: Path, *, count: int, drain_seconds: float, on_ready: Callable[[], None]
     ) -> None:
         self._listener = listener
         self._folder = folder
@@ -161,14 +151,8 @@ class Supervisor:
                 return
             lived = time.monotonic() - started
             pause = 0.0 if lived > _HEALTHY_SECONDS else min(_LONGEST_PAUSE_SECONDS, pause * 2 or _FIRST_PAUSE_SECONDS)
-            structlog.get_logger().error(
-                "worker_died",
-                worker=number,
-                pid=process.pid,
-                code=process.returncode,
-                detail=failure.strip(),
-                pause=pause,
-            )
+            death = {"pid": process.pid, "code": process.returncode, "detail": failure.strip(), "pause": pause}
+            structlog.get_logger().error("worker_died", worker=number, **death)
             try:
                 await asyncio.wait_for(self._stopping.wait(), pause)
             except TimeoutError:

@@ -181,7 +181,7 @@ class Connection:
 
 
 async def lines_of(response: HttpResponse) -> AsyncGenerator[bytes, None]:
-    """Yield the lines of a body without their ends; raise AnswerCut if the last one has none. Blank ones are left out."""
+    """Yield the lines of a body that are not blank, without their ends; raise AnswerCut if the last one has none."""
     rest: list[bytes] = []
     async with aclosing(response.body()) as parts:
         async for part in parts:

@@ -1,8 +1,8 @@
 """OpenTelemetry spans: one for each request, each attempt of a tier and each call to a judge.
 
-An extra, imported only if tracing is on. Attributes are names and numbers of ours, never a text, path, query, header or
-key. Of a caller's trace context `traceparent`, which can hold ids alone, is propagated to the judge; `tracestate` and
-baggage are free text of the caller, and dropped.
+An extra, imported only if tracing is on. Names are those of semantic conventions 1.41 (of GenAI: in development).
+Attributes are names and numbers of ours, never a text, path, query, header or key. Of a caller's trace context
+`traceparent`, which can hold ids alone, is propagated to the judge; `tracestate` and baggage, free text, are dropped.
 """
 
 import os
@@ -25,26 +25,8 @@ from plumbline.judging.ports.observation import (
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
-# The names are those of semantic conventions 1.41; those of GenAI are in development there, and may change.
 _SCHEMA: Final = "https://opentelemetry.io/schemas/1.41.0"
-_METHOD: Final = "http.request.method"
-_ROUTE: Final = "http.route"
-_STATUS: Final = "http.response.status_code"
 _ERROR: Final = "error.type"
-_OPERATION: Final = "gen_ai.operation.name"
-_PROVIDER: Final = "gen_ai.provider.name"
-_MODEL: Final = "gen_ai.request.model"
-_MAX_TOKENS: Final = "gen_ai.request.max_tokens"
-_FINISH: Final = "gen_ai.response.finish_reasons"
-_INPUT: Final = "gen_ai.usage.input_tokens"
-_CACHED: Final = "gen_ai.usage.cache_read.input_tokens"
-_OUTPUT: Final = "gen_ai.usage.output_tokens"
-_ADDRESS: Final = "server.address"
-_PORT: Final = "server.port"
-_TIER: Final = "plumbline.tier"
-_OUTCOME: Final = "plumbline.outcome"
-_COST: Final = "plumbline.cost"
-_LOOKUP: Final = "plumbline.verdict_cache"
 # Providers by the names that the conventions give them; others keep ours, as the conventions want it.
 _PROVIDER_NAMES: Final[Mapping[str, str]] = {"azure": "azure.ai.openai", "dashscope-intl": "dashscope"}
 _FIRST_ERROR_STATUS: Final = 500
@@ -71,7 +53,7 @@ class Tracing(Observer):
                 # Not that of the task: the parent of a request is its caller's span alone.
                 context=self._propagator.extract(carrier),
                 kind=self._trace.SpanKind.SERVER,
-                attributes={_METHOD: note.method},
+                attributes={"http.request.method": note.method},
                 record_exception=False,
                 set_status_on_exception=False,
             ) as span,
@@ -81,7 +63,7 @@ class Tracing(Observer):
                 yield
             finally:
                 span.update_name(f"{note.method} {note.route}")
-                span.set_attributes({_ROUTE: note.route, _STATUS: note.status})
+                span.set_attributes({"http.route": note.route, "http.response.status_code": note.status})
                 if note.status >= _FIRST_ERROR_STATUS:
                     span.set_attribute(_ERROR, str(note.status))
                     span.set_status(self._trace.StatusCode.ERROR)
@@ -89,12 +71,15 @@ class Tracing(Observer):
     @contextmanager
     def tier(self, note: TierRecord) -> Iterator[None]:
         with self._tracer.start_as_current_span(
-            f"tier {note.tier}", attributes={_TIER: note.tier}, record_exception=False, set_status_on_exception=False
+            f"tier {note.tier}",
+            attributes={"plumbline.tier": note.tier},
+            record_exception=False,
+            set_status_on_exception=False,
         ) as span:
             try:
                 yield
             finally:
-                span.set_attribute(_OUTCOME, note.outcome)
+                span.set_attribute("plumbline.outcome", note.outcome)
                 if note.outcome != ANSWERED:
                     span.set_attribute(_ERROR, note.outcome)
                     span.set_status(self._trace.StatusCode.ERROR)
@@ -106,12 +91,12 @@ class Tracing(Observer):
             f"chat {note.model}",
             kind=self._trace.SpanKind.CLIENT,
             attributes={
-                _OPERATION: "chat",
-                _PROVIDER: _PROVIDER_NAMES.get(note.provider, note.provider),
-                _MODEL: note.model,
-                _MAX_TOKENS: note.max_output_tokens,
-                _ADDRESS: address,
-                **({_PORT: port} if port else {}),
+                "gen_ai.operation.name": "chat",
+                "gen_ai.provider.name": _PROVIDER_NAMES.get(note.provider, note.provider),
+                "gen_ai.request.model": note.model,
+                "gen_ai.request.max_tokens": note.max_output_tokens,
+                "server.address": address,
+                **({"server.port": port} if port else {}),
             },
             record_exception=False,
             set_status_on_exception=False,
@@ -126,7 +111,7 @@ class Tracing(Observer):
                     span.set_status(self._trace.StatusCode.ERROR)
 
     def on_cache_lookup(self, outcome: CacheOutcome) -> None:
-        self._trace.get_current_span().set_attribute(_LOOKUP, outcome)
+        self._trace.get_current_span().set_attribute("plumbline.verdict_cache", outcome)
 
     def close(self) -> None:
         """Flush and shut down; takes seconds if the collector does not answer."""
@@ -149,15 +134,13 @@ def otlp_tracing(version: str) -> Tracing:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
     except ImportError:
         raise ConfigurationError("PLUMBLINE_TRACING=otlp needs packages: pip install 'plumbline-rag[otel]'") from None
-    provider = TracerProvider(resource=Resource.create(_resource(version)), shutdown_on_exit=False)
+    attributes = {"service.version": version}
+    is_named = "service.name=" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "") or os.environ.get("OTEL_SERVICE_NAME")
+    if not is_named:
+        attributes["service.name"] = "plumbline"
+    provider = TracerProvider(resource=Resource.create(attributes), shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     return Tracing(provider, version=version)
-
-
-def _resource(version: str) -> dict[str, str]:
-    """Return the attributes of the service that the variables leave out."""
-    named = "service.name=" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "") or os.environ.get("OTEL_SERVICE_NAME")
-    return {"service.version": version, **({} if named else {"service.name": "plumbline"})}
 
 
 def _place(host: str) -> tuple[str, int | None]:
@@ -169,11 +152,15 @@ def _place(host: str) -> tuple[str, int | None]:
 
 
 def _reply_attributes(note: JudgeCallRecord) -> dict[str, str | int | float | list[str]]:
-    attributes: dict[str, str | int | float | list[str]] = {_OUTCOME: note.outcome}
-    counts = {_INPUT: note.prompt_tokens, _CACHED: note.cached_tokens, _OUTPUT: note.completion_tokens}
+    attributes: dict[str, str | int | float | list[str]] = {"plumbline.outcome": note.outcome}
+    counts = {
+        "gen_ai.usage.input_tokens": note.prompt_tokens,
+        "gen_ai.usage.cache_read.input_tokens": note.cached_tokens,
+        "gen_ai.usage.output_tokens": note.completion_tokens,
+    }
     attributes |= {name: count for name, count in counts.items() if count is not None}
     if note.cost is not None:
-        attributes[_COST] = note.cost
+        attributes["plumbline.cost"] = note.cost
     if note.outcome == ANSWERED:
-        attributes[_FINISH] = ["length" if note.is_truncated else "stop"]
+        attributes["gen_ai.response.finish_reasons"] = ["length" if note.is_truncated else "stop"]
     return attributes

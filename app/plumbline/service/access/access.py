@@ -17,8 +17,6 @@ from plumbline.service.access.keyring import Keyring
 from plumbline.service.access.keys import KEYS_FILE_NAME, AccessKey, Limits
 from plumbline.service.access.spending import SPENDING_FILE_NAME, Spending
 
-_RATE: Final = "requests"
-_CONCURRENCY: Final = "concurrency"
 # When one of the requests in flight will end is unknown.
 _SOON_SECONDS: Final = 1
 # What is left of a second after sums of seconds since the machine's start.
@@ -97,7 +95,7 @@ class RequestGate:
             return
         limit = math.ceil(key.limits.concurrency / self._processes)
         left = limit - self._in_flight[key.tenant]
-        quotas.append(Quota(_CONCURRENCY, limit, max(0, left - 1), unit="concurrent-requests"))
+        quotas.append(Quota("concurrency", limit, max(0, left - 1), unit="concurrent-requests"))
         if left <= 0:
             self.refused["concurrency"] += 1
             raise ConcurrencyExceeded(
@@ -121,7 +119,7 @@ class RequestGate:
         remaining = int((room + _ROUNDING) / limit.seconds_per_unit)
         wait = (remaining + 1) * limit.seconds_per_unit - room
         seconds = max(1, math.ceil(wait - _ROUNDING))
-        quotas.insert(0, Quota(_RATE, per_minute, remaining, window_seconds=WINDOW_SECONDS, next_seconds=seconds))
+        quotas.insert(0, Quota("requests", per_minute, remaining, window_seconds=WINDOW_SECONDS, next_seconds=seconds))
         if not is_admitted:
             self.refused["rate"] += 1
             raise RateExceeded(
@@ -161,11 +159,7 @@ class Access:
 
 
 def build_access(settings: Settings, *, processes: int = 1, arrivals: ArrivalTimes | None = None) -> Access:
-    """Return the access control that the settings describe.
-
-    Args:
-        processes: how many serve together.
-        arrivals: of request rates that hold for all of them.
+    """Return the access control that the settings describe, of one of the `processes` that share `arrivals`.
 
     Raises:
         ConfigurationError: the key file cannot be read.
@@ -185,12 +179,10 @@ def build_access(settings: Settings, *, processes: int = 1, arrivals: ArrivalTim
 
 
 def key_path(settings: Settings) -> Path:
-    """Return the path of the key file."""
     return settings.keys_file or settings.data_dir / KEYS_FILE_NAME
 
 
 def spending_path(settings: Settings) -> Path:
-    """Return the path of the file that keeps daily spending."""
     return settings.data_dir / SPENDING_FILE_NAME
 
 

@@ -2,7 +2,7 @@
 
 import hmac
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -30,8 +30,6 @@ _LOG = structlog.get_logger()
 
 
 class _Entry(NamedTuple):
-    """One secret, its key and its end."""
-
     digest: bytes
     key: AccessKey
     until: datetime | None
@@ -66,7 +64,7 @@ class Keyring:
         self._defaults = defaults
         self._monotonic = monotonic
         self._now = now
-        self._anonymous = AccessKey("anonymous", "", limits=defaults.over(NO_LIMITS))
+        self.anonymous = AccessKey("anonymous", "", limits=defaults.over(NO_LIMITS))
         self._had_keys = bool(configured)
         self._complaint = ""
         self._entries: list[_Entry] = []
@@ -82,11 +80,6 @@ class Keyring:
         self._look()
         return self._had_keys
 
-    @property
-    def anonymous(self) -> AccessKey:
-        """Return the caller without a key."""
-        return self._anonymous
-
     def has_open_key(self) -> bool:
         """Return True if any key is valid now."""
         self._look()
@@ -100,7 +93,9 @@ class Keyring:
             KeyExpired: one was.
         """
         self._look()
-        found = [entry for secret in secrets for entry in self._matches(digest_of(secret))]
+        # Digests have one length, and none is skipped: the time taken reveals nothing.
+        digests = [digest_of(secret) for secret in secrets]
+        found = [entry for sent in digests for entry in self._entries if hmac.compare_digest(sent, entry.digest)]
         if not found:
             raise KeyUnknown("the key that was sent is not one of those configured")
         for entry in found:
@@ -111,16 +106,12 @@ class Keyring:
     def limits_of(self, tenant: str) -> Limits:
         """Return the limits of the tenant's key; the defaults if it is unknown."""
         self._look()
-        return self._limits_by_tenant.get(tenant, self._anonymous.limits)
+        return self._limits_by_tenant.get(tenant, self.anonymous.limits)
 
     def is_revoked(self, tenant: str) -> bool:
         """Return True if the tenant's key was revoked."""
         self._look()
         return tenant in self._revoked_tenants
-
-    def _matches(self, digest: bytes) -> list[_Entry]:
-        # Digests have one length, and none is skipped: the time taken reveals nothing.
-        return [entry for entry in self._entries if hmac.compare_digest(digest, entry.digest)]
 
     def _is_open(self, entry: _Entry) -> bool:
         return entry.until is None or self._now() < entry.until
@@ -150,24 +141,22 @@ class Keyring:
             raise unreadable(self._path, error) from error
 
     def _take(self, file: KeyFile) -> None:
-        entries = [*_entries_of(file, self._defaults)]
-        listed = {key.tenant for key in file.keys}
+        limits: dict[str, Limits] = {}
+        entries: list[_Entry] = []
+        for stored in file.keys:
+            limits[stored.tenant] = stored.limits.over(self._defaults)
+            key = AccessKey(stored.name, stored.tenant, stored.scopes, limits[stored.tenant])
+            for secret in stored.secrets:
+                ends = [end for end in (stored.expires, secret.until) if end is not None]
+                entries.append(_Entry(bytes.fromhex(secret.digest), key, min(ends, default=None)))
         # The file decides about a key of the settings that it has adopted, revoked ones included.
-        for number, secret in enumerate(self._configured, start=1):
-            digest = digest_of(secret.encode())
-            if digest.hex() not in listed:
+        for number, configured in enumerate(self._configured, start=1):
+            digest = digest_of(configured.encode())
+            if digest.hex() not in limits:
                 name = f"{CONFIGURED_PREFIX}{number}"
                 key = AccessKey(name, digest.hex(), ALL_SCOPES, self._defaults.over(NO_LIMITS))
                 entries.append(_Entry(digest, key, None))
         self._entries = entries
-        self._limits_by_tenant = {key.tenant: key.limits.as_limits().over(self._defaults) for key in file.keys}
+        self._limits_by_tenant = limits
         self._revoked_tenants = frozenset(key.tenant for key in file.keys if key.revoked is not None)
         self._had_keys = self._had_keys or bool(file.keys)
-
-
-def _entries_of(file: KeyFile, defaults: Limits) -> Iterator[_Entry]:
-    for stored in file.keys:
-        key = AccessKey(stored.name, stored.tenant, stored.scopes, stored.limits.as_limits().over(defaults))
-        for secret in stored.secrets:
-            ends = [end for end in (stored.expires, secret.until) if end is not None]
-            yield _Entry(bytes.fromhex(secret.digest), key, min(ends, default=None))

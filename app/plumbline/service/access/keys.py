@@ -4,19 +4,17 @@ import hashlib
 import secrets
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Final
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
 from plumbline.ground.errors import ConfigurationError, InvalidInput
 from plumbline.ground.files import atomic_write
 from plumbline.ground.files import locked as file_locked
-
-N = TypeVar("N", int, float)
 
 KEYS_FILE_NAME: Final = "keys.json"
 # Names of the keys of PLUMBLINE_API_KEYS, by their position.
@@ -26,11 +24,8 @@ SECRET_PREFIX: Final = "plumbline_"  # noqa: S105
 # Each request is compared with all of them.
 MAX_KEYS: Final = 1_000
 _SECRET_BYTES: Final = 32
-_NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
-_HEX_DIGITS: Final = r"^[0-9a-f]{64}$"
-_ABSENT: Final = (FileNotFoundError, NotADirectoryError)
 
-KeyName = Annotated[str, StringConstraints(pattern=_NAME_PATTERN)]
+KeyName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 _NAME: Final = TypeAdapter(KeyName)
 
 
@@ -45,8 +40,11 @@ class Scope(StrEnum):
 ALL_SCOPES: Final = frozenset(Scope)
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class _Stored(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Limits(_Stored):
     """Limits of a key. None: the default of the settings, or no limit if they have none; 0: no limit.
 
     Args:
@@ -56,23 +54,15 @@ class Limits:
         cost_per_day: in the currency of the price table, likewise.
     """
 
-    requests_per_minute: int | None = None
-    concurrency: int | None = None
-    tokens_per_day: int | None = None
-    cost_per_day: float | None = None
+    requests_per_minute: int | None = Field(default=None, ge=0)
+    concurrency: int | None = Field(default=None, ge=0)
+    tokens_per_day: int | None = Field(default=None, ge=0)
+    cost_per_day: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
     def over(self, defaults: "Limits") -> "Limits":
         """Return the limits that hold: these, else the defaults; None for no limit."""
-        return Limits(
-            requests_per_minute=_effective(self.requests_per_minute, defaults.requests_per_minute),
-            concurrency=_effective(self.concurrency, defaults.concurrency),
-            tokens_per_day=_effective(self.tokens_per_day, defaults.tokens_per_day),
-            cost_per_day=_effective(self.cost_per_day, defaults.cost_per_day),
-        )
-
-
-def _effective(own: N | None, default: N | None) -> N | None:
-    return (default if own is None else own) or None
+        chosen = {**dict(defaults), **self.model_dump(exclude_none=True)}
+        return Limits(**{name: limit or None for name, limit in chosen.items()})
 
 
 NO_LIMITS: Final = Limits()
@@ -90,31 +80,14 @@ class AccessKey:
     name: str
     tenant: str
     scopes: frozenset[Scope] = ALL_SCOPES
-    limits: Limits = field(default=NO_LIMITS)
-
-
-class _Stored(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    limits: Limits = NO_LIMITS
 
 
 class StoredSecret(_Stored):
     """One secret of a key, valid until `until`; None: as long as its key."""
 
-    digest: str = Field(pattern=_HEX_DIGITS)
+    digest: str = Field(pattern=r"^[0-9a-f]{64}$")
     until: AwareDatetime | None = None
-
-
-class StoredLimits(_Stored):
-    """`Limits` in the file."""
-
-    requests_per_minute: int | None = Field(default=None, ge=0)
-    concurrency: int | None = Field(default=None, ge=0)
-    tokens_per_day: int | None = Field(default=None, ge=0)
-    cost_per_day: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-
-    def as_limits(self) -> Limits:
-        """Return them as `Limits`."""
-        return Limits(self.requests_per_minute, self.concurrency, self.tokens_per_day, self.cost_per_day)
 
 
 class StoredKey(_Stored):
@@ -124,7 +97,7 @@ class StoredKey(_Stored):
     tenant: str = Field(min_length=1, max_length=128)
     secrets: tuple[StoredSecret, ...] = ()
     scopes: frozenset[Scope] = frozenset({Scope.EVALUATE, Scope.JOBS})
-    limits: StoredLimits = StoredLimits()
+    limits: Limits = Limits()
     created: AwareDatetime
     expires: AwareDatetime | None = None
     revoked: AwareDatetime | None = None
@@ -169,7 +142,7 @@ def read_keys(path: Path) -> KeyFile:
     """
     try:
         data = path.read_bytes()
-    except _ABSENT:
+    except (FileNotFoundError, NotADirectoryError):
         return KeyFile()
     except OSError as error:
         raise unreadable(path, error) from error
@@ -202,14 +175,14 @@ def create_key(
     name: str,
     *,
     scopes: Collection[Scope],
-    limits: StoredLimits,
+    limits: Limits,
     expires_days: float | None = None,
     now: datetime | None = None,
 ) -> str:
     """Create a key with a tenant of its own and return its secret, which is not stored.
 
-    Raises:
-        InvalidInput: the name is invalid or taken, or there are too many keys.
+    Raises (as do the functions below):
+        InvalidInput: the name is invalid, taken or unknown, or there are too many keys.
         ConfigurationError: the file cannot be read or written.
     """
     now = now or datetime.now(UTC)
@@ -229,29 +202,17 @@ def create_key(
 
 
 def adopt_key(path: Path, name: str, configured: str, *, now: datetime | None = None) -> None:
-    """Add a key of PLUMBLINE_API_KEYS to the file, with its secret and tenant, so that it can be revoked.
-
-    Raises:
-        InvalidInput, ConfigurationError: see `create_key`.
-    """
+    """Add a key of PLUMBLINE_API_KEYS to the file, with its secret and tenant, so that it can be revoked."""
     digest = digest_of(configured.encode()).hex()
-    key = StoredKey.model_construct(
-        name=name,
-        tenant=digest,
-        secrets=(StoredSecret(digest=digest),),
-        scopes=ALL_SCOPES,
-        created=now or datetime.now(UTC),
+    secret, created = StoredSecret(digest=digest), now or datetime.now(UTC)
+    _add(
+        path,
+        StoredKey.model_construct(name=name, tenant=digest, secrets=(secret,), scopes=ALL_SCOPES, created=created),
     )
-    _add(path, key)
 
 
 def rotate_key(path: Path, name: str, *, keep_old_hours: float = 0.0, now: datetime | None = None) -> str:
-    """Replace the secret of a key and return the new one; old ones stay valid for the hours given. Un-revokes a key.
-
-    Raises:
-        InvalidInput: there is no such key, or it has expired.
-        ConfigurationError: the file cannot be read or written.
-    """
+    """Replace the secret of a key and return the new one; old ones stay valid for the hours given. Un-revokes a key."""
     now = now or datetime.now(UTC)
     secret, until = _new_secret(), now + timedelta(hours=keep_old_hours)
     with _locked(path):
@@ -267,12 +228,7 @@ def rotate_key(path: Path, name: str, *, keep_old_hours: float = 0.0, now: datet
 
 
 def revoke_key(path: Path, name: str, *, now: datetime | None = None) -> None:
-    """Revoke a key; a running service sees it within two seconds.
-
-    Raises:
-        InvalidInput: there is no such key.
-        ConfigurationError: the file cannot be read or written.
-    """
+    """Revoke a key; a running service sees it within two seconds."""
     with _locked(path):
         keys = read_keys(path)
         key = _found(keys, name)

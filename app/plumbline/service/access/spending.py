@@ -48,7 +48,6 @@ class Spent(NamedTuple):
     unpriced: int = 0
 
     def plus(self, other: "Spent") -> "Spent":
-        """Return the sum."""
         return Spent(self.tokens + other.tokens, self.cost + other.cost, self.unpriced + other.unpriced)
 
 
@@ -123,8 +122,12 @@ class Spending:
                 # Blocks for as long as the disk does.
                 found = await asyncio.to_thread(self._exchange, day, dict(self._leaving))
             except (OSError, sqlite3.Error) as error:
-                self._take_back(day)
-                self._complain(error)
+                if day == self._day:
+                    for tenant, spent in self._leaving.items():
+                        self._unkept[tenant] = self._unkept.get(tenant, Spent()).plus(spent)
+                if not self._is_failing:
+                    _LOG.warning("spending_not_kept", reason=type(error).__name__)
+                self._is_failing = True
             else:
                 self._is_failing = False
                 if day == self._day:
@@ -139,16 +142,6 @@ class Spending:
         found = add_to_day(self._path, day, more) if more else read_day(self._path, day)
         self._state = state
         return found
-
-    def _take_back(self, day: str) -> None:
-        if day == self._day:
-            for tenant, spent in self._leaving.items():
-                self._unkept[tenant] = self._unkept.get(tenant, Spent()).plus(spent)
-
-    def _complain(self, error: Exception) -> None:
-        if not self._is_failing:
-            _LOG.warning("spending_not_kept", reason=type(error).__name__)
-        self._is_failing = True
 
     def _turn_day(self) -> None:
         today = self._today()
@@ -176,11 +169,7 @@ def _complaint(spent: Spent, limits: Limits) -> str | None:
 
 
 def read_day(path: Path, day: str) -> dict[str, Spent]:
-    """Return the spending of a day by tenant; blocks.
-
-    Raises:
-        OSError, sqlite3.Error: the file exists and cannot be read.
-    """
+    """Return the spending of a day by tenant, blocking; raise OSError or sqlite3.Error if the file cannot be read."""
     if file_stamp(path) is None:
         return {}
     with closing(open_database(path, _FORMAT)) as database:
@@ -188,11 +177,7 @@ def read_day(path: Path, day: str) -> dict[str, Spent]:
 
 
 def add_to_day(path: Path, day: str, more: Mapping[str, Spent]) -> dict[str, Spent]:
-    """Add to a day and return all its spending by tenant; blocks. Creates folder and file, mode 0600.
-
-    Raises:
-        OSError, sqlite3.Error: the file cannot be written; nothing was added.
-    """
+    """Add to a day, all or nothing, and return its spending by tenant; blocks. Creates folder and file, mode 0600."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     with closing(open_database(path, _FORMAT)) as database, transaction(database):

@@ -8,10 +8,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from plumbline.ground.errors import FailureReason
 from plumbline.judging.ports.observation import ANSWERED, INTERRUPTED
 
-# From a health check to the longest stream; the defaults end at 10 s, half of one sample's deadline.
-_REQUEST_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 60, 300)
-# Tier lexical takes a millisecond, a judge seconds, a row of a job up to five minutes.
-_TIER_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 60, 300)
+# From a health check, or tier lexical, to the longest stream, or a row of a job; the defaults end at 10 s.
+_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 60, 300)
 _CALL_SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 7.5, 10, 15, 20, 30, 60, 120, 300)
 # A mode of prometheus_client, for gauges of several processes.
 LIVE_SUM: Final = "livesum"
@@ -44,7 +42,7 @@ class Measured:
         self.request_seconds = histogram(
             "plumbline_http_request_duration_seconds",
             "From a request's first byte to the last of its response.",
-            _REQUEST_SECONDS,
+            _SECONDS,
             "route",
             "method",
         )
@@ -56,7 +54,7 @@ class Measured:
             "plumbline_tier_failures", "Samples that a tier could not answer; the next is asked.", "tier", "reason"
         )
         self.tier_seconds = histogram(
-            "plumbline_tier_duration_seconds", "Of one tier's attempt at one sample.", _TIER_SECONDS, "tier"
+            "plumbline_tier_duration_seconds", "Of one tier's attempt at one sample.", _SECONDS, "tier"
         )
         model = ("provider", "model")
         self.judge_calls = counter(
@@ -86,9 +84,6 @@ class Measured:
         self.loop_lag = histogram(
             "plumbline_event_loop_lag_seconds", "Delay of timers of the event loop.", _LAG_SECONDS
         )
-        self._begin_at_zero(tiers, row_statuses)
-
-    def _begin_at_zero(self, tiers: Sequence[str], row_statuses: Sequence[str]) -> None:
         for tier in tiers:
             self.tier_seconds.labels(tier)
             for outcome in (ANSWERED, "failed", INTERRUPTED):

@@ -3,7 +3,7 @@
 import asyncio
 import platform
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -40,8 +40,6 @@ class Metrics(Observer):
     """Counts of one service.
 
     Args:
-        version: of the service.
-        tiers: their names.
         row_statuses: final states of rows of jobs.
         models: provider and name of each chat model that is configured.
         folder: of the counts of all processes that serve together; None for one.
@@ -88,7 +86,7 @@ class Metrics(Observer):
 
         Args:
             accept: the header; OpenMetrics if it asks for that, else Prometheus' own text.
-            store: of jobs; its statistics are refreshed every few seconds if it has any.
+            store: of jobs.
         """
         self._update_encoder()
         await self._store.look(store)
@@ -160,13 +158,9 @@ class Metrics(Observer):
         model = (note.provider, note.model)
         self._measured.judge_calls.labels(*model, note.outcome).inc()
         self._measured.judge_seconds.labels(*model).observe(seconds)
-        tokens: Mapping[str, int | None] = {
-            "input": note.prompt_tokens,
-            "cached_input": note.cached_tokens,
-            "output": note.completion_tokens,
-        }
-        for kind, count in tokens.items():
-            self._measured.judge_tokens.labels(*model, kind).inc(count or 0)
+        self._measured.judge_tokens.labels(*model, "input").inc(note.prompt_tokens or 0)
+        self._measured.judge_tokens.labels(*model, "cached_input").inc(note.cached_tokens or 0)
+        self._measured.judge_tokens.labels(*model, "output").inc(note.completion_tokens or 0)
         if note.cost is None:
             self._measured.judge_unpriced.labels(*model).inc()
         else:
