@@ -6,17 +6,17 @@ h11, retries, limits, budgets, and the event loop.
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from statistics import median
 
 import h11
 
 from benchmarks.judge_server import completion_bytes
+from plumbline.ground.connections import SendStatus
 from plumbline.judging.ports.exchange import ChatRequest
 from plumbline.models.chat.completions import read_completion
 from plumbline.models.chat.completions_client import CompletionsClient
 from plumbline.models.chat.endpoints import Endpoint
-from plumbline.models.chat.judge_connections import SendStatus
 from plumbline.models.chat.request_form import LearntForm
 
 CALLS = 500
@@ -26,17 +26,17 @@ class InMemory:
     """Answers every request at once, as the connections to a judge do later."""
 
     def __init__(self) -> None:
-        self.body = completion_bytes().split(b"\r\n\r\n", 1)[1]
-        self.status_code = 200
-        self.headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(self.body))]
+        self._content = completion_bytes().split(b"\r\n\r\n", 1)[1]
+        self.status = 200
+        self.raw_headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(self._content))]
 
-    async def send(self, head: h11.Request, body: bytes, status: SendStatus) -> "InMemory":
+    async def send(self, head: h11.Request, body: Iterable[bytes], status: SendStatus) -> "InMemory":
         """Return the response."""
         return self
 
-    async def decoded(self) -> AsyncGenerator[bytes, None]:
+    async def body(self) -> AsyncGenerator[bytes, None]:
         """Yield the body."""
-        yield self.body
+        yield self._content
 
     def close(self) -> None:
         """Do nothing."""
@@ -54,7 +54,7 @@ async def _measured(endpoint: Endpoint, request: ChatRequest, rounds: int) -> di
     sent = LearntForm(endpoint.provider).form.parameters(request, endpoint.provider, endpoint.model)
 
     async def read() -> None:
-        read_completion(memory.body).reply(endpoint)
+        read_completion(memory._content).reply(endpoint)
 
     calls: dict[str, Callable[[], Awaitable[object]]] = {
         "building_the_request": lambda: client.post(sent, SendStatus()),

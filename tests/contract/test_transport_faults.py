@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NoReturn
 
-import httpx2
 import pytest
 
 from plumbline.ground.errors import TierFailure
@@ -398,12 +397,12 @@ def test_a_failure_of_a_call_is_a_failure_of_the_tier() -> None:
 async def test_a_certificate_that_is_not_trusted_is_not_tried_again(
     judge: ScriptedJudge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from plumbline.models.chat.judge_connections import JudgeConnections
+    from plumbline.ground.connections import ConnectError, HttpConnections
 
     async def refuse(*args: object, **options: object) -> NoReturn:
-        raise httpx2.ConnectError("no") from ssl.SSLCertVerificationError("self-signed certificate")
+        raise ConnectError("no") from ssl.SSLCertVerificationError("self-signed certificate")
 
-    monkeypatch.setattr(JudgeConnections, "send", refuse)
+    monkeypatch.setattr(HttpConnections, "send", refuse)
     ledger = Ledger()
     async with transport(judge) as chat:
         first = await failure_of(chat, ledger=ledger)

@@ -92,7 +92,6 @@ FENCES: dict[str, set[str] | None] = {
     "openai": {"extras/provider_batches/batch_client.py"},
     "httpx2": {
         "models/chat/completions_client.py",
-        "models/chat/judge_connections.py",
         "extras/provider_batches/batch_client.py",
         "extras/lab/answers.py",
         "extras/lab/retrievers/elastic_server.py",
@@ -101,7 +100,6 @@ FENCES: dict[str, set[str] | None] = {
         "client/connection.py",
         "ground/connections.py",
         "models/chat/completions_client.py",
-        "models/chat/judge_connections.py",
         "cli/connections.py",
     },
     "tenacity": {"models/chat/resilient_endpoint.py"},

@@ -3,7 +3,7 @@
 import os
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Final, Protocol
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
@@ -20,7 +20,7 @@ from plumbline.client.failures import (
     failure_of,
 )
 from plumbline.client.retries import Retries, RetryState
-from plumbline.ground.connections import ConnectFailed, ConnectionLimits, HttpConnections, HttpResponse
+from plumbline.ground.connections import ConnectError, ConnectionLimits, HttpConnections, HttpResponse
 from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.proxies import DEFAULT_PORTS, find_proxy
 
@@ -151,13 +151,12 @@ class Connection:
         if content or spec.method == "POST":
             headers["content-length"] = str(content.size() if isinstance(content, FormFile) else len(content))
         head = h11.Request(method=spec.method, target=f"{self._base}{spec.path}{query}", headers=list(headers.items()))
-        with self._mapped_errors():
-            async with self._connections.send(head, body) as response:
-                if response.headers.get("content-encoding", "identity") != "identity":
-                    raise AnswerUnreadable(f"the answer of {self._place} is compressed, which was not asked for")
-                if not 200 <= response.status < 300:  # noqa: PLR2004 - the successes of HTTP
-                    raise failure_of(response.status, response.headers, await self._read(response), spec.path)
-                yield response
+        with self._mapped_errors(), closing(await self._connections.send(head, body)) as response:
+            if response.headers.get("content-encoding", "identity") != "identity":
+                raise AnswerUnreadable(f"the answer of {self._place} is compressed, which was not asked for")
+            if not 200 <= response.status < 300:  # noqa: PLR2004 - the successes of HTTP
+                raise failure_of(response.status, response.headers, await self._read(response), spec.path)
+            yield response
 
     async def close(self) -> None:
         """Close the connections."""
@@ -172,7 +171,7 @@ class Connection:
     def _mapped_errors(self) -> Iterator[None]:
         try:
             yield
-        except ConnectFailed as error:
+        except ConnectError as error:
             raise NotReached(f"{self._place} cannot be reached: {error}") from error
         except TimeoutError as error:
             raise TimedOut(f"{self._place} did not answer in time") from error

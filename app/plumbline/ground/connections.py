@@ -1,13 +1,14 @@
-"""Kept HTTP/1.1 connections to one server, directly or through a proxy; h11 speaks the protocol.
+"""Persistent HTTP/1.1 connections to one server, directly or through a proxy; h11 speaks the protocol.
 
-A connection that says something out of turn is closed, so that no call gets another call's response.
+A connection on which unexpected bytes arrive is closed, so that no call gets another call's response.
 """
 
 import asyncio
+import math
 import ssl
 import time
 from collections.abc import AsyncGenerator, Iterable
-from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
@@ -22,8 +23,12 @@ _MAX_HEAD_BYTES: Final = 102_400
 _NEXT_ADDRESS_SECONDS: Final = 0.25
 
 
-class ConnectFailed(ConnectionError):
-    """No connection to the server or its proxy, in time."""
+class ConnectError(ConnectionError):
+    """No connection to the server or its proxy; nothing was sent."""
+
+
+class ConnectTimeout(ConnectError):
+    """No connection within the time limit."""
 
 
 class ResponseCut(ConnectionError):
@@ -31,12 +36,19 @@ class ResponseCut(ConnectionError):
 
 
 class ConnectionLimits(NamedTuple):
-    """Seconds to connect, without a byte sent or received, and to keep an idle connection; and how many are kept."""
+    """Seconds to connect, to wait for bytes, to keep an idle connection; number of idle connections; None: no limit."""
 
     connect_seconds: float | None
     read_seconds: float | None
     kept_seconds: float
-    max_kept: int
+    max_kept: float = math.inf
+
+
+@dataclass(slots=True)
+class SendStatus:
+    """`has_left`: the whole request was written; from then on the server may have read it, and bill it."""
+
+    has_left: bool = False
 
 
 class HttpConnections:
@@ -67,29 +79,39 @@ class HttpConnections:
         self._limits = limits
         self._idle: list[_Connection] = []
         self._open: set[_Connection] = set()
+        self._is_closed = False
 
-    @asynccontextmanager
-    async def send(self, head: h11.Request, body: Iterable[bytes]) -> AsyncGenerator["HttpResponse", None]:
-        """Send a request and give its response; a response that is read to its end leaves the connection to others.
+    async def send(self, head: h11.Request, body: Iterable[bytes], status: SendStatus | None = None) -> "HttpResponse":
+        """Send a request and return its response, which must be closed.
+
+        Args:
+            status: updated once the whole request is written.
 
         Raises:
-            ConnectFailed: nothing was sent.
+            ConnectError: nothing was sent.
             TimeoutError: nothing was sent or received for as long as the limits allow.
             ResponseCut: the connection ended before the head of the response.
         """
         connection = self._take_idle() or await self._connect()
         try:
-            await connection.send(head, body)
-            yield HttpResponse(connection, await connection.receive_head())
-        finally:
-            if connection in self._open and len(self._idle) < self._limits.max_kept and connection.is_ready_again():
-                self._idle.append(connection)
-            else:
-                self._drop(connection)
+            await connection.send(head, body, status)
+            response = await connection.receive_head()
+        except BaseException:
+            self._drop(connection)
+            raise
+        return HttpResponse(self, connection, response)
 
     def close(self) -> None:
         """Close all connections, idle or not."""
+        self._is_closed = True
         for connection in tuple(self._open):
+            self._drop(connection)
+
+    def release(self, connection: "_Connection") -> None:
+        """Keep a connection whose response was read to its end; close any other."""
+        if connection in self._open and len(self._idle) < self._limits.max_kept and connection.is_ready_again():
+            self._idle.append(connection)
+        else:
             self._drop(connection)
 
     def _take_idle(self) -> "_Connection | None":
@@ -108,16 +130,18 @@ class HttpConnections:
         connection.writer.transport.abort()
 
     async def _connect(self) -> "_Connection":
+        if self._is_closed:
+            raise ConnectError("the connections are closed")
         loop = asyncio.get_running_loop()
         wire = _Wire(asyncio.StreamReader(), loop=loop)
         try:
-            async with asyncio.timeout(self._limits.connect_seconds):
+            async with asyncio.timeout(self._limits.connect_seconds) as scope:
                 transport = await self._open_transport(wire, loop)
-        except TimeoutError as error:
-            raise ConnectFailed(str(error) or "timed out") from error
         # A name that cannot be encoded is a ValueError.
         except (OSError, ValueError) as error:
-            raise ConnectFailed(str(error)) from error
+            if scope.expired():
+                raise ConnectTimeout("timed out") from error
+            raise ConnectError(str(error) or type(error).__name__) from error
         connection = _Connection(
             wire, asyncio.StreamWriter(transport, wire, wire.reader, loop), read_seconds=self._limits.read_seconds
         )
@@ -157,25 +181,31 @@ class HttpConnections:
 
 
 class HttpResponse:
-    """A response whose head has come; its body is read in parts.
+    """A response whose head has arrived; its body is read in parts. Closing it releases the connection."""
 
-    Attributes:
-        headers: names in lower case; of a repeated one the last.
-    """
-
-    def __init__(self, connection: "_Connection", head: h11.Response) -> None:
+    def __init__(self, connections: HttpConnections, connection: "_Connection", head: h11.Response) -> None:
         self.status = head.status_code
-        self.headers = {name.decode("ascii"): value.decode("latin-1") for name, value in head.headers}
+        self.raw_headers = list(head.headers)
+        self._connections = connections
         self._connection = connection
 
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers by name in lower case; the last value of a repeated one."""
+        return {name.decode("ascii"): value.decode("latin-1") for name, value in self.raw_headers}
+
     async def body(self) -> AsyncGenerator[bytes, None]:
-        """Yield the body as it comes.
+        """Yield the body as it arrives, without its transfer encoding.
 
         Raises:
-            ResponseCut, TimeoutError: its end did not come.
+            ResponseCut, TimeoutError: its end did not arrive.
         """
         while isinstance(event := await self._connection.next_event(), h11.Data):
             yield bytes(event.data)
+
+    def close(self) -> None:
+        """Release the connection: for the next call if the body was read to its end."""
+        self._connections.release(self._connection)
 
 
 class _Wire(asyncio.StreamReaderProtocol):
@@ -220,21 +250,26 @@ class _Connection:
         self._kept_since = time.monotonic()
         return True
 
-    async def send(self, head: h11.Request, body: Iterable[bytes]) -> None:
-        self.writer.write(self._protocol.send(head) or b"")
+    async def send(self, head: h11.Request, body: Iterable[bytes], status: SendStatus | None) -> None:
+        # The head leaves in one write with the first part.
+        unsent = self._protocol.send(head) or b""
         try:
             for event in chain((h11.Data(data=part) for part in body), [h11.EndOfMessage()]):
                 # A server may answer before it has read all of a request that it refuses.
-                if self._wire.has_unread and isinstance(event, h11.Data):
+                if self._wire.has_unread and not unsent and isinstance(event, h11.Data):
                     return
-                self.writer.write(self._protocol.send(event) or b"")
-                async with asyncio.timeout(self._read_seconds):
-                    await self.writer.drain()
+                data, unsent = unsent + (self._protocol.send(event) or b""), b""
+                if data:
+                    self.writer.write(data)
+                    async with asyncio.timeout(self._read_seconds):
+                        await self.writer.drain()
         except TimeoutError:
             raise
         except OSError:
-            # The connection is closed; what the server said before that is still to be read.
+            # The connection is closed; what the server sent before that is still to be read.
             return
+        if status is not None:
+            status.has_left = True
 
     async def receive_head(self) -> h11.Response:
         while isinstance(event := await self.next_event(), h11.InformationalResponse):

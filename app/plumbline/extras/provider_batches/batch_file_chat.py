@@ -13,13 +13,13 @@ from typing import Final, NamedTuple
 import msgspec
 
 from plumbline.extras.provider_batches.reply_index import BatchReply, ReplyIndex
+from plumbline.ground.connections import SendStatus
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.models.chat.call_failures import CallFailure, status_failure
 from plumbline.models.chat.completions import read_completion
 from plumbline.models.chat.endpoints import Endpoint
-from plumbline.models.chat.judge_connections import SendStatus
 from plumbline.models.chat.request_form import RequestForm
 from plumbline.models.chat.spending import Bill, Tariff, prompt_tokens
 

@@ -2,8 +2,8 @@
 
 import json
 import ssl
-from collections.abc import Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, closing
 from functools import cache
 from http import HTTPStatus
 from types import MappingProxyType
@@ -11,14 +11,23 @@ from types import MappingProxyType
 import h11
 import httpx2
 
+from plumbline.ground.connections import (
+    ConnectionLimits,
+    ConnectTimeout,
+    HttpConnections,
+    HttpResponse,
+    SendStatus,
+)
 from plumbline.ground.errors import FailureReason
 from plumbline.ground.proxies import DEFAULT_PORTS, ProxyError, find_proxy
 from plumbline.models.chat.call_failures import Blame, CallFailure, status_failure
 from plumbline.models.chat.endpoints import Endpoint
-from plumbline.models.chat.judge_connections import JudgeConnections, JudgeResponse, SendStatus
 
 MAX_REPLY_BYTES = 8_388_608
 _MAX_ERROR_BYTES = 65_536
+# An idle connection is kept as long as a pool of httpx2 keeps it: many servers close theirs soon after. The caller's
+# deadline bounds the wait for a reply.
+_LIMITS = ConnectionLimits(connect_seconds=5.0, read_seconds=None, kept_seconds=5.0)
 # The only header that a caller may add: the context of a trace.
 _TRACE_HEADER = "traceparent"
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
@@ -40,8 +49,14 @@ class CompletionsClient:
         url = completions_url(endpoint.base_url)
         host, port = url.raw_host.decode("ascii"), url.port or DEFAULT_PORTS[url.scheme]
         self._proxy = proxy = find_proxy(url.scheme, host, port)
-        needs_tls = url.scheme == "https" or (proxy is not None and proxy.scheme == "https")
-        self._connections = JudgeConnections(url, _tls_context() if needs_tls else None, proxy)
+        self._connections = HttpConnections(
+            host,
+            port,
+            limits=_LIMITS,
+            tls=_tls_context() if url.scheme == "https" else None,
+            proxy=proxy,
+            proxy_tls=_tls_context() if proxy is not None and proxy.scheme == "https" else None,
+        )
         self._target = url.raw_path
         self._headers = [
             ("Host", url.netloc.decode("ascii")),
@@ -76,29 +91,25 @@ class CompletionsClient:
         sent += [(name, value) for name, value in headers.items() if name.lower() == _TRACE_HEADER]
         head = h11.Request(method="POST", target=self._target, headers=sent)
         try:
-            response = await self._connections.send(head, content, send_status)
-            try:
+            with closing(await self._connections.send(head, (content,), send_status)) as response:
                 body = await self._read(response)
-            finally:
-                response.close()
-        except httpx2.RequestError as error:
+        except (OSError, httpx2.DecodingError) as error:
             raise self._connection_failure(error) from error
-        if response.status_code < HTTPStatus.MULTIPLE_CHOICES:
+        if response.status < HTTPStatus.MULTIPLE_CHOICES:
             return body
-        if self._proxy is not None and response.status_code == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
+        if self._proxy is not None and response.status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
             raise self._proxy_failure(ProxyError("HTTP 407", is_denied=True))
-        fields = {name.decode("ascii"): value.decode("latin-1") for name, value in response.headers}
-        raise status_failure(response.status_code, fields, body, self._endpoint)
+        raise status_failure(response.status, response.headers, body, self._endpoint)
 
     async def close(self) -> None:
         """Close the connections."""
         self._connections.close()
 
-    async def _read(self, response: JudgeResponse) -> bytes:
-        is_error = response.status_code >= HTTPStatus.BAD_REQUEST
+    async def _read(self, response: HttpResponse) -> bytes:
+        is_error = response.status >= HTTPStatus.BAD_REQUEST
         limit = _MAX_ERROR_BYTES if is_error else self._max_reply_bytes
         parts, size = [], 0
-        async with aclosing(response.decoded()) as stream:
+        async with aclosing(_decoded(response)) as stream:
             async for part in stream:
                 parts.append(part)
                 size += len(part)
@@ -110,12 +121,12 @@ class CompletionsClient:
                     )
         return b"".join(parts)[:limit]
 
-    def _connection_failure(self, error: httpx2.RequestError) -> CallFailure:
+    def _connection_failure(self, error: Exception) -> CallFailure:
         host, cause = self._endpoint.host, error.__cause__
         if isinstance(cause, ProxyError):
             return self._proxy_failure(cause)
         way = f" through the proxy {self._proxy.place}" if self._proxy else ""
-        if isinstance(error, httpx2.ConnectTimeout):
+        if isinstance(error, ConnectTimeout):
             return CallFailure(
                 FailureReason.TIMEOUT, f"no connection to {host}{way} in time", is_retryable=True, blame=Blame.TRANSPORT
             )
@@ -146,6 +157,13 @@ def completions_url(base_url: str) -> httpx2.URL:
     path, mark, query = url.raw_path.partition(b"?")
     raw_path = path.rstrip(b"/") + b"/chat/completions" + mark + query
     return url.copy_with(raw_path=raw_path, username=None, password=None, fragment=None)
+
+
+def _decoded(response: HttpResponse) -> AsyncGenerator[bytes, None]:
+    """Yield the body without its content encoding, as it inflates."""
+    if not any(name == b"content-encoding" for name, _ in response.raw_headers):
+        return response.body()
+    return httpx2.Response(response.status, headers=response.raw_headers, content=response.body()).aiter_bytes()
 
 
 @cache

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, field
 
+from plumbline.ground.connections import SendStatus
 from plumbline.ground.settings import ModelPrice
 from plumbline.judging.ports.exchange import ChatRequest, Ledger, estimate_tokens
 from plumbline.judging.ports.observation import JudgeCallRecord
 from plumbline.models.chat.completions import TokenCounts
-from plumbline.models.chat.judge_connections import SendStatus
 
 _MILLION = 1_000_000
 # What roles and separators of two messages take.

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from plumbline.models.chat.judge_connections import address_race
+from plumbline.ground.connections import address_race
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import completion, completion_payload
 from tests.doubles.scripted_transport import ask, failure_of, transport
