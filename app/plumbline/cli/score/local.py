@@ -158,7 +158,6 @@ class LocalPlan:
             # The loaded parts live as long as the run; collecting them again and again costs a tenth of the time
             gc.collect()
             gc.freeze()
-            stack.callback(gc.unfreeze)
             rows = RowScorer(service.scorer, self.settings, self.options, judge_names=plan.judge_names)
             yield LocalScorer(rows.score, concurrency=concurrency or self.usual_concurrency)
 
