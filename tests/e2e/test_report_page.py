@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from plumbline.rows.report.building import build_report
 from plumbline.rows.report.gates import GateOutcome
 from plumbline.rows.report.page import render_html
 from plumbline.rows.report.shown_rows import GRAVEST_FIRST
 from plumbline.rows.report.texts import one_line
 from plumbline.schemas.report import ReportLanguage
-from tests.making.result_rows import error_line, hostile_lines, result_line, scored_line
+from tests.making.result_rows import build_report, error_line, hostile_lines, result_line, scored_line
 from tests.reading.report_html import HOSTILE
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -75,7 +75,7 @@ def test_truncated_gzip_is_told_behind_the_rows_before_the_break(tmp_path: Path)
 
     assert len(records) > 10_000
     assert [each.row for each in records] == list(range(len(records)))
-    assert "a.jsonl.gz: the gzip data ends too early, behind " in str(told.value)
+    assert "a.jsonl.gz: the gzip data ends too early, after " in str(told.value)
 
 
 def test_gzip_with_a_damaged_byte_is_told(tmp_path: Path) -> None:

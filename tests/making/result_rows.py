@@ -1,8 +1,10 @@
 """Lines of results as the service writes them, for what reads them; every text in them can be chosen."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from plumbline.rows.report.baseline import Baseline
+from plumbline.rows.report.building import DEFAULT_WORST, Report, ReportBuilder
 from plumbline.schemas.batch import RowError, RowResult
 from plumbline.schemas.evaluation import EvaluationResult
 from plumbline.schemas.problem import FieldProblem, RowProblem
@@ -114,3 +116,14 @@ def hostile_lines(text: str) -> list[bytes]:
         result_line(name, row=4, status="empty_answer"),
         error_line(name, row=5, detail=text, title=text),
     ]
+
+
+def build_report(
+    lines: Iterable[bytes | None], *, worst: int = DEFAULT_WORST, baseline_lines: Iterable[bytes | None] | None = None
+) -> Report:
+    """Build the report on lines of results."""
+    baseline = None if baseline_lines is None else Baseline(baseline_lines)
+    builder = ReportBuilder(worst=worst, baseline=baseline)
+    for line in lines:
+        builder.add(line)
+    return builder.report()

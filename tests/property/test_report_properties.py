@@ -5,12 +5,11 @@ from xml.etree import ElementTree as ET
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbline.rows.report.building import build_report
 from plumbline.rows.report.gates import GateOutcome
 from plumbline.rows.report.junit import junit_xml
 from plumbline.rows.report.markdown import escaped, markdown_summary
 from plumbline.rows.report.texts import visible, xml_text
-from tests.making.result_rows import scored_line
+from tests.making.result_rows import build_report, scored_line
 from tests.reading.report_html import HOSTILE, Page, hostile_page, hostile_report
 
 # Any text that JSON can carry, and pieces that mean something where the report is written.

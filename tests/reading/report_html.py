@@ -3,10 +3,10 @@
 import re
 from html.parser import HTMLParser
 
-from plumbline.rows.report.building import Report, build_report
+from plumbline.rows.report.building import Report
 from plumbline.rows.report.gates import GateOutcome
 from plumbline.rows.report.page import render_html
-from tests.making.result_rows import hostile_lines, scored_line
+from tests.making.result_rows import build_report, hostile_lines, scored_line
 
 # Texts that would do something were they not escaped, and names that a browser would run or load.
 HOSTILE = (

@@ -166,9 +166,9 @@ def test_an_element_longer_than_the_limit_is_skipped_to_its_end(tmp_path: Path) 
     [
         ('{"data": []}', "begins with '{'; expected '[' and JSON objects; name the format jsonl for one object a line"),
         ("", "is empty; expected '['"),
-        ('[{"contexts": [], "answer": "a"}', "a.json:1: the array is not closed behind row 1; expected ']'"),
-        ('[{"contexts": [], "answer": "a"},\n{"answer', "a.json:2: the array is not closed behind row 1"),
-        ('[{"contexts": [], "answer": "a"}] [1]', "a.json:1: more text behind the array's ']'"),
+        ('[{"contexts": [], "answer": "a"}', "a.json:1: the array is not closed after row 1; expected ']'"),
+        ('[{"contexts": [], "answer": "a"},\n{"answer', "a.json:2: the array is not closed after row 1"),
+        ('[{"contexts": [], "answer": "a"}] [1]', "a.json:1: more text after the array's ']'"),
     ],
 )
 def test_an_array_that_is_none_or_is_cut_off_is_refused(tmp_path: Path, text: str, said: str) -> None:

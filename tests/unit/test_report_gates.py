@@ -3,10 +3,9 @@
 import pytest
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.rows.report.building import build_report
 from plumbline.rows.report.gates import CiGate, all_passed, baseline_outcomes, max_degraded_outcome, parse_gate
 from plumbline.schemas.report import ReportSummary
-from tests.making.result_rows import error_line, result_line, scored_line
+from tests.making.result_rows import build_report, error_line, result_line, scored_line
 
 
 def summary_of(*lines: bytes, before: list[bytes] | None = None) -> ReportSummary:

@@ -10,12 +10,11 @@ from string import Formatter
 import pytest
 
 from plumbline.rows.report import page as page_module
-from plumbline.rows.report.building import build_report
 from plumbline.rows.report.page import render_html
 from plumbline.rows.report.shown_rows import GRAVEST_FIRST, shown_row
 from plumbline.rows.report.texts import load_words, one_line, visible
 from plumbline.schemas.report import ReportLanguage
-from tests.making.result_rows import claim, error_line, result_line, scored_line
+from tests.making.result_rows import build_report, claim, error_line, result_line, scored_line
 from tests.reading.report_html import HOSTILE, Page, colours, contrast, hostile_page
 
 ENGLISH, CHINESE = load_words("en"), load_words("zh")

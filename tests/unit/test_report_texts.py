@@ -5,11 +5,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from plumbline.rows.report.building import build_report
 from plumbline.rows.report.gates import GateOutcome
 from plumbline.rows.report.junit import junit_xml
 from plumbline.rows.report.markdown import escaped, markdown_summary
-from tests.making.result_rows import error_line, result_line, scored_line
+from tests.making.result_rows import build_report, error_line, result_line, scored_line
 from tests.reading.report_html import HOSTILE, hostile_report
 
 PASSED = GateOutcome("faithfulness", "at least 0.8", "0.9", passed=True)

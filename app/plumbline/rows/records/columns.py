@@ -11,6 +11,7 @@ from plumbline.rows.records.record import shown
 _MAX_COLUMNS_SHOWN: Final = 20
 _FIELDS: Final = ("question", "contexts", "answer", "reference", "custom_id")
 _NEEDED: Final = ("contexts", "answer")
+_OPTIONAL: Final = ("question", "reference", "custom_id")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,9 +19,8 @@ class ColumnMap:
     """The columns of a sample's fields; a dot reads inside an object (`body.answer`). None: no such field.
 
     Args:
-        contexts: one column that holds them all (a list, or text as `context_texts` reads it), or several columns with
-            one context each.
-        context_separator: what parts the contexts of one cell, where they are not a list.
+        contexts: one column with all contexts (a list, or text as `context_texts` parses it), or a column for each.
+        context_separator: separator of the contexts in one cell, where they are not a list.
     """
 
     answer: str
@@ -32,17 +32,13 @@ class ColumnMap:
 
     def columns_of(self, name: str) -> tuple[str, ...]:
         """Return the columns of a field; empty if the file has none."""
-        columns = getattr(self, name)
-        if columns is None:
-            return ()
+        columns = getattr(self, name) or ()
         return (columns,) if isinstance(columns, str) else tuple(columns)
 
     def without_absent(self, found: Collection[str]) -> "ColumnMap":
         """Return the map with None for each optional column that is not among `found`."""
-        question, reference, custom_id = (
-            name if name in found else None for name in (self.question, self.reference, self.custom_id)
-        )
-        return replace(self, question=question, reference=reference, custom_id=custom_id)
+        optional = {name: getattr(self, name) for name in _OPTIONAL}
+        return replace(self, **{name: column if column in found else None for name, column in optional.items()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +46,9 @@ class ColumnPreset:
     """A known row format: the possible names of each field; the first one present is used.
 
     Args:
-        marks: columns without which a row is not taken for this form.
-        note: what the form cannot say, as the end of a sentence.
-        lacks: columns of the form that stand where a needed one is missing, with what that means.
+        marks: columns that a row of this format must have.
+        note: a limit of the format, as the end of a sentence.
+        lacks: columns of the format that explain why a needed one is missing, with the explanation.
     """
 
     name: str
@@ -66,19 +62,14 @@ class ColumnPreset:
     lacks: Mapping[str, str] = field(default_factory=dict)
 
     def names_of(self, name: str) -> tuple[str, ...]:
-        """Return the possible names of a field."""
         names: tuple[str, ...] = getattr(self, name)
         return names
 
 
-# Ours comes first, the loosest last; `huggingface` is guessed only where no other form fits.
+# Ours comes first, the loosest last; `huggingface` is guessed only where no other format fits.
 _ALL: Final = (
     ColumnPreset(
-        name="plumbline",
-        question=("question",),
-        contexts=("contexts",),
-        answer=("answer",),
-        reference=("reference",),
+        name="plumbline", question=("question",), contexts=("contexts",), answer=("answer",), reference=("reference",)
     ),
     # https://docs.ragas.io SingleTurnSample, version 0.2 on
     ColumnPreset(
@@ -122,7 +113,7 @@ _ALL: Final = (
             "document_ids": "document_ids name the wanted passages but hold no text",
         },
     ),
-    # LettuceDetect's HallucinationSample: the passages and the question stand in one prompt
+    # LettuceDetect's HallucinationSample: the prompt holds the passages and the question
     ColumnPreset(
         name="lettucedetect",
         contexts=("prompt",),
@@ -152,7 +143,7 @@ class ChosenColumns:
 
 
 def check_columns(columns: ColumnMap, found: Iterable[str] | None) -> ChosenColumns:
-    """Return a caller's own map, checked against the columns of a table (None: rows name their own fields).
+    """Check a caller's own map against the columns of a table (None: rows name their own fields).
 
     Raises:
         InvalidInput: a column is not in the table.
@@ -192,13 +183,13 @@ def detect_columns(found: Iterable[str]) -> ChosenColumns:
         InvalidInput: none fits, or several do and disagree; the message lists the columns and how to name them.
     """
     found = list(found)
-    fitting = [(preset, _filled(preset, found)) for preset in _ALL[:-1]]
-    fitting = [(preset, chosen) for preset, chosen in fitting if _fits(preset, chosen, found)]
-    if fitting:
-        _refuse_conflicts(fitting, found)
-        # max takes the first of equals: ours
-        return _choice(*max(fitting, key=lambda each: len(each[1]) + len(each[0].marks)))
-    return _guessed(found)
+    marked = [(preset, _filled(preset, found)) for preset in _ALL[:-1] if set(preset.marks) <= set(found)]
+    fitting = [(preset, chosen) for preset, chosen in marked if all(name in chosen for name in _NEEDED)]
+    if not fitting:
+        return _guessed(found)
+    _refuse_conflicts(fitting, found)
+    # max takes the first of equals: ours
+    return _choice(*max(fitting, key=lambda each: len(each[1]) + len(each[0].marks)))
 
 
 def _guessed(found: list[str]) -> ChosenColumns:
@@ -226,10 +217,6 @@ def _filled(preset: ColumnPreset, found: list[str]) -> dict[str, str]:
     return {name: column for name, column in pairs if column is not None}
 
 
-def _fits(preset: ColumnPreset, chosen: Mapping[str, str], found: list[str]) -> bool:
-    return all(name in chosen for name in _NEEDED) and all(mark in found for mark in preset.marks)
-
-
 def _refuse_conflicts(fitting: list[tuple[ColumnPreset, dict[str, str]]], found: list[str]) -> None:
     for name in _FIELDS[:-1]:
         # The first preset of several that agree: ours
@@ -240,8 +227,8 @@ def _refuse_conflicts(fitting: list[tuple[ColumnPreset, dict[str, str]]], found:
 
 
 def _choice(preset: ColumnPreset, chosen: Mapping[str, str]) -> ChosenColumns:
-    # A field that this row leaves out may stand in a later one
-    usual = {name: preset.names_of(name)[0] for name in ("question", "reference", "custom_id") if preset.names_of(name)}
+    # A later row may have a field that this one lacks
+    usual = {name: preset.names_of(name)[0] for name in _OPTIONAL if preset.names_of(name)}
     map_ = ColumnMap(**{**usual, **chosen})
     note = f"; {preset.note}" if preset.note else ""
     return ChosenColumns(map_, f"read as {preset.name}: {_described(map_, chosen)}{note}")

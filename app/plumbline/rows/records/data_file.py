@@ -5,9 +5,9 @@ import gzip
 import io
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import BinaryIO, Final, Literal, NamedTuple, Protocol, cast
+from typing import BinaryIO, Final, Literal, NamedTuple, Protocol, TypeVar, cast
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.record import shown
@@ -16,7 +16,8 @@ from plumbline.rows.records.record import shown
 MAX_ROW_BYTES: Final = 64 * 1024 * 1024
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _BLOCK_BYTES: Final = 256 * 1024
-_UTF16_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+_T = TypeVar("_T")
 
 
 class DataFile(Protocol):
@@ -47,14 +48,21 @@ class ByteStream:
 
     def __init__(self, path: DataFile, *, offset: int = 0) -> None:
         self._name = path.name
+        self.offset = 0
         try:
             raw = path.open("rb")
         except OSError as error:
             raise InvalidInput(f"cannot be read ({error.strerror})", place=self._name) from error
         try:
-            self._stream = self._opened(raw)
-            self.offset = 0
-            self._begin(offset)
+            self._stream: BinaryIO = raw
+            if raw.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
+                # GzipFile reads through small calls; the buffer makes lines cheap.
+                self._stream = cast(BinaryIO, io.BufferedReader(gzip.GzipFile(fileobj=raw), _BLOCK_BYTES))
+            mark = self.read(len(codecs.BOM_UTF8))
+            if mark.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                raise InvalidInput("is UTF-16; save the file as UTF-8", place=self._name)
+            start = len(codecs.BOM_UTF8) if mark == codecs.BOM_UTF8 else 0
+            self.offset = self._checked(self._stream.seek, max(offset, start))
         except BaseException:
             raw.close()
             raise
@@ -62,19 +70,13 @@ class ByteStream:
 
     def read(self, size: int) -> bytes:
         """Return the next bytes, at most `size`; empty at the end."""
-        try:
-            data = self._stream.read(size)
-        except (EOFError, OSError, zlib.error) as error:
-            raise self._broken(error) from error
+        data = self._checked(self._stream.read, size)
         self.offset += len(data)
         return data
 
     def readline(self, limit: int) -> bytes:
         """Return the next line with its end, or its first `limit` bytes."""
-        try:
-            data = self._stream.readline(limit)
-        except (EOFError, OSError, zlib.error) as error:
-            raise self._broken(error) from error
+        data = self._checked(self._stream.readline, limit)
         self.offset += len(data)
         return data
 
@@ -83,27 +85,17 @@ class ByteStream:
         self._stream.close()
         self._raw.close()
 
-    def _opened(self, raw: io.BufferedReader) -> BinaryIO:
-        if raw.peek(len(_GZIP_MAGIC))[: len(_GZIP_MAGIC)] == _GZIP_MAGIC:
-            # GzipFile reads through small calls; the buffer makes lines cheap.
-            return cast(BinaryIO, io.BufferedReader(gzip.GzipFile(fileobj=raw), _BLOCK_BYTES))
-        return raw
-
-    def _begin(self, offset: int) -> None:
-        mark = self.read(len(codecs.BOM_UTF8))
-        if mark.startswith(_UTF16_MARKS):
-            raise InvalidInput("is UTF-16; save the file as UTF-8", place=self._name)
-        start = max(offset, len(codecs.BOM_UTF8) if mark == codecs.BOM_UTF8 else 0)
+    def _checked(self, access: Callable[[int], _T], amount: int) -> _T:
         try:
-            self.offset = self._stream.seek(start)
+            return access(amount)
         except (EOFError, OSError, zlib.error) as error:
             raise self._broken(error) from error
 
     def _broken(self, error: Exception) -> InvalidInput:
         if isinstance(error, EOFError):
-            detail = f"the gzip data ends too early, behind {self.offset} bytes of text; was the copy cut off?"
+            detail = f"the gzip data ends too early, after {self.offset} bytes of text; was the copy cut off?"
         elif isinstance(error, gzip.BadGzipFile | zlib.error):
-            detail = f"the gzip data is broken behind {self.offset} bytes of text"
+            detail = f"the gzip data is broken after {self.offset} bytes of text"
         else:
             detail = f"cannot be read ({getattr(error, 'strerror', None) or error})"
         return InvalidInput(detail, place=self._name)
@@ -113,7 +105,7 @@ class TextLines:
     """The lines of a file, one at a time; lines can be put back.
 
     Args:
-        lines_before: the lines that stand before `offset`.
+        lines_before: the number of lines before `offset`.
 
     Raises:
         InvalidInput: as `ByteStream`.
@@ -136,7 +128,8 @@ class TextLines:
             return None
         self._number += 1
         if len(data) > self._max_bytes:
-            self._skip_rest(data)
+            while data and not data.endswith(b"\n"):
+                data = self._stream.readline(_BLOCK_BYTES)
             return TextLine(self._number, None, self._stream.offset)
         return TextLine(self._number, data, self._stream.offset)
 
@@ -148,17 +141,13 @@ class TextLines:
         """Close the file."""
         self._stream.close()
 
-    def _skip_rest(self, data: bytes) -> None:
-        while data and not data.endswith(b"\n"):
-            data = self._stream.readline(_BLOCK_BYTES)
-
 
 def too_long(max_bytes: int) -> tuple[str, str]:
     """Return the finding and expectation of a row over the size limit."""
     return f"a row of more than {max_bytes} bytes", "less, in one row"
 
 
-FORM_BY_SUFFIX: Final[Mapping[str, str]] = {
+_FORM_BY_SUFFIX: Final[Mapping[str, str]] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".json": "json",
@@ -166,14 +155,14 @@ FORM_BY_SUFFIX: Final[Mapping[str, str]] = {
     ".tsv": "tsv",
     ".parquet": "parquet",
 }
-FORMS: Final = tuple(dict.fromkeys(FORM_BY_SUFFIX.values()))
+FORMS: Final = tuple(dict.fromkeys(_FORM_BY_SUFFIX.values()))
 
 
 def parse_row_format(path: DataFile, named: str | None = None) -> str:
     """Return the format of a data file, one of `FORMS`: as named, else by its suffix without `.gz`.
 
     Raises:
-        InvalidInput: no such form, or a suffix that says none.
+        InvalidInput: no such format, or an unknown suffix.
     """
     if named is not None:
         if named not in FORMS:
@@ -181,9 +170,9 @@ def parse_row_format(path: DataFile, named: str | None = None) -> str:
             raise InvalidInput(detail, place=path.name)
         return named
     name = path.name.lower().removesuffix(".gz")
-    form = FORM_BY_SUFFIX.get(Path(name).suffix)
+    form = _FORM_BY_SUFFIX.get(Path(name).suffix)
     if form is None:
-        known = ", ".join(FORM_BY_SUFFIX)
+        known = ", ".join(_FORM_BY_SUFFIX)
         raise InvalidInput(f"its suffix is none of {known} (text also with .gz); name the format", place=path.name)
     return form
 

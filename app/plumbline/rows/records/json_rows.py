@@ -13,7 +13,7 @@ from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, describe
 
 _WANTED: Final = "one JSON object"
 _BLOCK_BYTES: Final = 256 * 1024
-# Whole texts in one step; the quote alone where one goes on behind the block or is broken. Possessive: linear.
+# Whole texts in one step; the quote alone where a text continues in the next block or is broken. Possessive: linear.
 _TEXT: Final = rb'"(?:[^"\\\n]++|\\[^\n])*+"'
 _OUTSIDE: Final = re.compile(_TEXT + rb'|["{}\[\],]')
 _NESTED: Final = re.compile(_TEXT + rb'|["{}\[\]]')
@@ -27,7 +27,7 @@ class JsonLineRows:
     """The rows of a JSON Lines file, plain or gzip; blank lines are no rows.
 
     Raises:
-        InvalidInput: the file cannot be opened; when walked: broken gzip, behind the rows that stand before the break.
+        InvalidInput: the file cannot be opened; when iterated: broken gzip, after the rows before the break.
     """
 
     columns: tuple[str, ...] | None = None
@@ -53,12 +53,12 @@ class JsonLineRows:
 class JsonArrayRows:
     """The elements of one JSON array, read a block at a time.
 
-    An element that is malformed costs itself alone while its brackets are paired; one that is not takes the rest of the
-    array with it, which raises at the end of the file.
+    A malformed element fails alone if its brackets are paired; unpaired brackets swallow the rest of the array, which
+    raises at the end of the file.
 
     Raises:
-        InvalidInput: the file cannot be opened or does not begin with `[`; when walked: it ends inside of an element
-            or behind none, behind the rows before it.
+        InvalidInput: the file cannot be opened or does not begin with `[`; when iterated: it ends without the `]`, or
+            there is text after it; raised after the rows before it.
     """
 
     columns: tuple[str, ...] | None = None
@@ -72,8 +72,13 @@ class JsonArrayRows:
         self._buffer = b""
         self._at = 0
         try:
-            if start.offset == 0:
-                self._enter()
+            first = b"[" if start.offset else self._next_char()
+            if first != b"[":
+                what = f"begins with {first.decode('ascii', 'replace')!r}" if first else "is empty"
+                detail = f"{what}; expected '[' and JSON objects; name the format jsonl for one object a line"
+                raise InvalidInput(detail, place=self._name)
+            if not start.offset:
+                self._move(self._at + 1)
         except BaseException:
             self._stream.close()
             raise
@@ -91,20 +96,12 @@ class JsonArrayRows:
         """Close the file."""
         self._stream.close()
 
-    def _enter(self) -> None:
-        first = self._next_char()
-        if first != b"[":
-            what = f"begins with {first.decode('ascii', 'replace')!r}" if first else "is empty"
-            detail = f"{what}; expected '[' and JSON objects; name the format jsonl for one object a line"
-            raise InvalidInput(detail, place=self._name)
-        self._move(self._at + 1)
-
     def _is_before_element(self) -> bool:
         if self._next_char() != b"]":
             return True
         self._move(self._at + 1)
         if self._next_char():
-            raise InvalidInput("more text behind the array's ']'; expected its end", place=self._place())
+            raise InvalidInput("more text after the array's ']'; expected its end", place=self._place())
         return False
 
     def _next_char(self) -> bytes:
@@ -126,9 +123,9 @@ class JsonArrayRows:
             kept += b"" if is_long else self._buffer[self._at : end]
             self._move(end)
             if not is_ended and not self._fill():
-                # One that is whole counts; the missing bracket is told behind it
+                # A whole element counts; the missing bracket raises after it
                 if scan.is_open or not kept.strip(_SPACE):
-                    detail = f"the array is not closed behind row {self._row}; expected ']'; was the copy cut off?"
+                    detail = f"the array is not closed after row {self._row}; expected ']'; was the copy cut off?"
                     raise InvalidInput(detail, place=self._place())
                 break
         if is_ended and self._buffer[self._at : self._at + 1] == b",":
@@ -176,17 +173,13 @@ class _ElementScan:
                 position += 1
             elif len(char) == 1 and not self.is_open and char in b",]":
                 return match.start(), True
-            else:
-                self._pass(char)
-
-    def _pass(self, char: bytes) -> None:
-        if self._is_text or char == b'"':
-            # A line end closes a text that nobody closed, so that it costs its own row alone.
-            self._is_text = not self._is_text
-        elif char in (b"{", b"["):
-            self._depth += 1
-        elif char in (b"}", b"]"):
-            self._depth = max(0, self._depth - 1)
+            elif self._is_text or char == b'"':
+                # A line end closes a text without a closing quote, so that only its own row fails.
+                self._is_text = not self._is_text
+            elif char in (b"{", b"["):
+                self._depth += 1
+            elif char in (b"}", b"]"):
+                self._depth = max(0, self._depth - 1)
 
 
 def decode_row(data: bytes) -> Mapping[str, object] | BadRow:

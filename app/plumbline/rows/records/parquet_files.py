@@ -30,10 +30,10 @@ class ParquetRows:
     """The rows of a Parquet file, lists as lists; `columns` are the schema's names.
 
     Args:
-        only: the columns that rows are to hold, of those that there are; None: all.
+        only: the columns to read, of those that exist; None: all.
 
     Raises:
-        InvalidInput: pyarrow is missing, or the file is not Parquet; when walked: it is damaged.
+        InvalidInput: pyarrow is missing, or the file is not Parquet; when iterated: it is damaged.
     """
 
     columns: tuple[str, ...]

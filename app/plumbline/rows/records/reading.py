@@ -2,18 +2,13 @@
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from functools import partial
 from hashlib import blake2b
 from typing import Final, Protocol, Self
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.rows.records.columns import (
-    ChosenColumns,
-    ColumnMap,
-    apply_preset,
-    check_columns,
-    detect_columns,
-)
+from plumbline.rows.records.columns import ChosenColumns, ColumnMap, apply_preset, check_columns, detect_columns
 from plumbline.rows.records.data_file import DataFile, parse_row_format
 from plumbline.rows.records.json_rows import JsonArrayRows, JsonLineRows
 from plumbline.rows.records.parquet_files import ParquetRows
@@ -39,8 +34,7 @@ class RowSource(Protocol):
         """Close the file."""
 
 
-_OpenSource = Callable[[DataFile, ReadPosition], RowSource]
-_SOURCES: Final[Mapping[str, _OpenSource]] = {
+_SOURCES: Final[Mapping[str, Callable[[DataFile, ReadPosition], RowSource]]] = {
     "jsonl": JsonLineRows,
     "json": JsonArrayRows,
     "csv": TableRows,
@@ -64,7 +58,7 @@ class RecordReader(Iterator[Record | RecordProblem]):
     Duplicates: the second row of a custom_id is a problem. Ids are kept as 64-bit hashes, `SeenIds` has the bounds.
 
     Raises:
-        InvalidInput: the file cannot be opened, its form or its columns are not known, or no row of it is good; when
+        InvalidInput: the file cannot be opened, its format or its columns are unknown, or no row of it is good; when
             iterated: it is truncated or damaged, after the rows before the damage.
     """
 
@@ -82,7 +76,8 @@ class RecordReader(Iterator[Record | RecordProblem]):
         self.position = start or ReadPosition()
         open_source = _SOURCES[self.format]
         try:
-            chosen = _chosen_in(path, open_source, columns)
+            with closing(open_source(path, ReadPosition())) as source:
+                chosen = choose_columns(source.columns, source, columns)
         except InvalidInput as error:
             raise error if error.place else InvalidInput(error.detail, place=path.name) from error
         self.columns = chosen.map
@@ -111,7 +106,7 @@ def open_rows(path: DataFile, form: str) -> RowSource:
     """Open the raw rows of a file, before their columns are mapped.
 
     Raises:
-        InvalidInput: as `RecordReader`, for the file and its form.
+        InvalidInput: as `RecordReader`, for the file and its format.
     """
     return _SOURCES[form](path, ReadPosition())
 
@@ -135,7 +130,7 @@ def choose_columns(
     """Choose the columns of rows: as named, by a preset, or detected from their names.
 
     Args:
-        found: the columns of a table; None where each row names its own fields, then the first of `rows` tell.
+        found: the columns of a table; None where each row names its own fields: the first of `rows` decide.
 
     Raises:
         InvalidInput: they do not have the columns, or no row is good.
@@ -148,14 +143,6 @@ def choose_columns(
     chosen = _by_name(columns, found)
     # No later row of a table has other columns: a name that is absent now would be refused when the map is used again
     return ChosenColumns(chosen.map.without_absent(found), chosen.explanation)
-
-
-def _chosen_in(path: DataFile, open_source: _OpenSource, columns: ColumnMap | str | None) -> ChosenColumns:
-    source = open_source(path, ReadPosition())
-    try:
-        return choose_columns(source.columns, source, columns)
-    finally:
-        source.close()
 
 
 def _by_name(preset: str | None, found: Iterable[str]) -> ChosenColumns:
@@ -172,20 +159,15 @@ def _by_rows(preset: str | None, source: Iterable[RawRow]) -> ChosenColumns:
             bad = bad or RecordProblem(raw.row, raw.line, None, raw.fields.found, raw.fields.expected)
             continue
         try:
-            return _by_name(preset, _dotted(raw.fields))
+            body = raw.fields.get("body")
+            dotted = (f"body.{name}" for name in body) if isinstance(body, Mapping) else ()
+            return _by_name(preset, (*raw.fields, *dotted))
         except InvalidInput as error:
             unknown = unknown or error
     if unknown is not None:
         raise unknown
     first = f"; {bad}" if bad else ""
     raise InvalidInput(f"holds no good row among its first {_ROWS_LOOKED_AT}{first}")
-
-
-def _dotted(fields: Mapping[str, object]) -> Iterator[str]:
-    yield from fields
-    body = fields.get("body")
-    if isinstance(body, Mapping):
-        yield from (f"body.{name}" for name in body)
 
 
 _FIRST_SLOTS: Final = 1 << 10
@@ -219,17 +201,12 @@ class SeenIds:
             self._table[slot] = key
             self._count += 1
         elif len(self._table) < self._max_slots:
-            self._grow()
+            smaller, self._table = self._table, _empty(2 * len(self._table))
+            for each in filter(None, smaller):
+                self._table[_slot_of(each, self._table)] = each
             self._table[_slot_of(key, self._table)] = key
             self._count += 1
         return False
-
-    def _grow(self) -> None:
-        table = _empty(2 * len(self._table))
-        for key in self._table:
-            if key:
-                table[_slot_of(key, table)] = key
-        self._table = table
 
 
 def _empty(slots: int) -> "array[int]":

@@ -24,8 +24,8 @@ class Record(NamedTuple):
 class RecordProblem:
     """The problem of a bad row; `str` gives one line that quotes no passage.
 
-    `line` counts from 1 and is where the row begins; None for Parquet, which has no lines. `custom_id` is None where
-    it could not be read or is itself the problem.
+    `line` is the row's first, from 1; None for Parquet, which has no lines. `custom_id` is None where it could not be
+    read or is itself the problem.
     """
 
     row: int
@@ -42,8 +42,7 @@ class RecordProblem:
 class ReadPosition(NamedTuple):
     """A position to resume reading from; plain numbers.
 
-    `row` is the next row. `offset` is in bytes of the uncompressed text, `line` the lines before it; both are 0 for
-    Parquet, which finds a row by its row groups.
+    `row` is the next row. `offset` is in bytes of the uncompressed text after `line` lines; both are 0 for Parquet.
     """
 
     row: int = 0

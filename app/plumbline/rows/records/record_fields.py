@@ -11,8 +11,9 @@ from plumbline.rows.records.columns import ColumnMap
 from plumbline.rows.records.record import BadRow, RawRow, Record, checked_text, shown
 
 _MAX_ID_CHARACTERS: Final = 200
+# The endpoint of an OpenAI batch's lines
 _EVALUATIONS: Final = "/v1/evaluations"
-# Where a passage's text stands when passages are objects: LangChain, LlamaIndex, DPR, Elasticsearch
+# The field with the text when passages are objects: LangChain, LlamaIndex, DPR, Elasticsearch
 _TEXT_NAMES: Final = ("text", "page_content", "content", "contents", "passage")
 # One item of a printed Python list; numpy prints its arrays without commas. Possessive: no character is read twice.
 _ITEM: Final = re.compile(r"""\s*+(?:'((?:[^'\\]|\\.)*+)'|"((?:[^"\\]|\\.)*+)")(?:\s*+,|\s++|\Z)""", re.DOTALL)
@@ -21,11 +22,8 @@ _ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r"}
 _LIST_STARTS: Final = re.compile(r"""\[\s*+["']""")
 
 
-class _Absent:
-    """Marker of a missing field, which differs from null."""
-
-
-_ABSENT: Final = _Absent()
+# Marks a missing field, which differs from null
+_ABSENT: Final = object()
 
 
 def build_record(raw: RawRow, columns: ColumnMap, *, custom_id: str) -> Record:
@@ -37,7 +35,10 @@ def build_record(raw: RawRow, columns: ColumnMap, *, custom_id: str) -> Record:
     fields = raw.fields
     if isinstance(fields, BadRow):
         raise fields
-    _check_batch_line(fields)
+    url = fields.get("url")
+    is_batch_line = isinstance(url, str) and isinstance(fields.get("body"), Mapping)
+    if is_batch_line and urlsplit(str(url)).path.rstrip("/") != _EVALUATIONS:
+        raise BadRow(f"url is {shown(str(url))}", shown(_EVALUATIONS))
     sample = Sample(
         question=_optional_text(fields, columns.question) or "",
         contexts=_contexts(fields, columns),
@@ -72,7 +73,7 @@ def context_texts(text: str, separator: str | None = None) -> tuple[str, ...]:
     Empty text: nothing was retrieved. With a separator a cell is only split, never read as a list; parts are stripped.
 
     Raises:
-        ValueError: the text begins as a list of strings and is none.
+        ValueError: the text starts like a list of strings and is none.
     """
     stripped = text.strip()
     if not stripped:
@@ -121,14 +122,6 @@ def _found(fields: Mapping[str, object], column: str) -> object:
     return value
 
 
-def _check_batch_line(fields: Mapping[str, object]) -> None:
-    """Refuse a line of an OpenAI batch for another endpoint."""
-    url = fields.get("url")
-    is_line = isinstance(url, str) and isinstance(fields.get("body"), Mapping)
-    if is_line and urlsplit(str(url)).path.rstrip("/") != _EVALUATIONS:
-        raise BadRow(f"url is {shown(str(url))}", shown(_EVALUATIONS))
-
-
 def _contexts(fields: Mapping[str, object], columns: ColumnMap) -> tuple[str, ...]:
     if not isinstance(columns.contexts, str):
         values = [(column, _found(fields, column)) for column in columns.contexts]
@@ -142,10 +135,9 @@ def _contexts(fields: Mapping[str, object], columns: ColumnMap) -> tuple[str, ..
         except ValueError:
             found = f"{column} begins as a list and cannot be read as one"
             raise BadRow(found, 'a JSON list of strings: ["...", "..."]') from None
-    if not isinstance(value, list):
-        _text(value, column, expected)
-    items = value if isinstance(value, list) else []
-    return tuple(_passage(item, f"{column}[{place}]") for place, item in enumerate(items))
+    if isinstance(value, list):
+        return tuple(_passage(item, f"{column}[{place}]") for place, item in enumerate(value))
+    return (_text(value, column, expected),)
 
 
 def _passage(item: object, name: str) -> str:
@@ -159,7 +151,7 @@ def _passage(item: object, name: str) -> str:
 
 def _reference(fields: Mapping[str, object], column: str | None) -> str | None:
     value = None if column is None else _found(fields, column)
-    if column is not None and isinstance(value, list):
+    if isinstance(value, list):
         return _text(value[0], f"{column}[0]", "a string") if value else None
     # An empty cell of a table is no answer
     return _optional_text(fields, column) or None
@@ -182,7 +174,7 @@ def _extra(fields: Mapping[str, object], columns: ColumnMap) -> Mapping[str, obj
     """Return the unused fields, and the rest of objects that fields were read from."""
     used = {columns.answer, columns.question, columns.custom_id}
     used.update(columns.columns_of("contexts"))
-    # More right answers than one are not lost
+    # Of several right answers the others are kept as an extra
     if not isinstance(_found(fields, columns.reference or ""), list):
         used.add(columns.reference)
     extra = {name: value for name, value in fields.items() if name not in used}

@@ -50,22 +50,22 @@ RESULT_COLUMNS: Final[Mapping[str, ColumnType]] = {
 }
 # Objects of a result whose fields become columns of their own
 _OPENED: Final = ("counts", "judge", "usage")
-_SHOWN_OF_PROBLEM: Final = ("detail", "title", "message", "type")
+_PROBLEM_TEXTS: Final = ("detail", "title", "message", "type")
 _DELIMITER: Final = {"csv": ",", "tsv": "\t"}
 # Texts that a spreadsheet takes for a formula (OWASP, CSV Injection), with the full-width signs that Chinese and
 # Japanese spreadsheets read alike. Leading apostrophes count, so that removing one always restores the text.
 _FORMULA: Final = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")
 _NEEDS_QUOTES: Final = re.compile('["\t\r\n,]|^\\s|\\s$')
-# Rows of one Parquet row group, held until it is written
+# Rows of one Parquet row group, in memory until it is written
 _GROUP_ROWS: Final = 10_000
 
 
 def flat_result(result: Mapping[str, object]) -> dict[str, object]:
     """Return one value for each of `RESULT_COLUMNS`; None if the result has none.
 
-    A result is what `POST /v1/evaluations` answers, at the top or under `result`, with `custom_id` (or `id`), `row` and
-    `error`: a text, or a problem object, of which the detail is kept. A value of another type than its column's is
-    left out.
+    Args:
+        result: an answer of `POST /v1/evaluations`, itself or under `result`, with `custom_id` (or `id`), `row` and
+            `error`: a text, or a problem object, of which the detail is kept. Values of a wrong type are left out.
     """
     inner = result.get("result")
     given = {name: value for name, value in result.items() if value is not None}
@@ -79,14 +79,10 @@ def flat_result(result: Mapping[str, object]) -> dict[str, object]:
         fields["calls"] = usage.get("calls")
     if fields.get("custom_id") is None:
         fields["custom_id"] = fields.get("id")
-    fields["error"] = _error_text(fields.get("error"))
+    error = fields.get("error")
+    if isinstance(error, Mapping):
+        fields["error"] = next((error[name] for name in _PROBLEM_TEXTS if isinstance(error.get(name), str)), "an error")
     return {name: _of_type(fields.get(name), kind) for name, kind in RESULT_COLUMNS.items()}
-
-
-def _error_text(error: object) -> object:
-    if not isinstance(error, Mapping):
-        return error
-    return next((error[name] for name in _SHOWN_OF_PROBLEM if isinstance(error.get(name), str)), "an error")
 
 
 def _of_type(value: object, kind: ColumnType) -> object:
@@ -147,7 +143,7 @@ def open_result_table(path: Path, *, format: str | None = None) -> "Iterator[Res
         format: `csv`, `tsv` or `parquet`; None: by the suffix.
 
     Raises:
-        InvalidInput: the format is another one, pyarrow is missing, or the file cannot be written.
+        InvalidInput: unknown format, pyarrow is missing, or the file cannot be written.
     """
     form = parse_row_format(path, format)
     if form not in (*_DELIMITER, "parquet") or (format is None and path.name.lower().endswith(".gz")):
@@ -178,7 +174,7 @@ class ResultTable:
         self._write_cells([format_cell(value) for value in flat_result(result).values()])
 
     def finish(self) -> None:
-        """Write what is still held in memory."""
+        """Write the rows that are still in memory."""
 
     def _write_cells(self, cells: list[str]) -> None:
         self._file.write(table_line(cells, self._delimiter).encode("utf-8"))

@@ -1,7 +1,7 @@
 """Rows of CSV and TSV after RFC 4180: quotes, doubled quotes, line ends in cells, a header; UTF-8.
 
 The standard reader gives no byte offset of a row and takes the rest of the file for one cell when a quote stays open;
-here a row that cannot be read ends with its first line and costs no other one.
+here a row that cannot be read ends with its first line, and only this row fails.
 """
 
 import re
@@ -13,7 +13,7 @@ from plumbline.rows.records.data_file import MAX_ROW_BYTES, DataFile, TextLine, 
 from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, shown
 
 _QUOTED: Final = re.compile(r'(?:[^"]++|"")*+')
-# What a line that is held takes beside its bytes, so that millions of empty ones are bounded too
+# Memory of a buffered line besides its bytes, so that millions of empty ones are bounded too
 _LINE_COST: Final = 150
 _LINE_ENDS: Final = ("", "\n", "\r\n")
 _PLAIN: Final = {delimiter: re.compile(rf"[^{delimiter}\r\n]*+") for delimiter in ",\t;"}
@@ -23,7 +23,7 @@ class TableRows:
     """The rows below the header, as cells by column; `columns` are the header's names.
 
     Raises:
-        InvalidInput: the file cannot be opened, the header is missing, repeats a name or cannot be read; when walked:
+        InvalidInput: the file cannot be opened, the header is missing, repeats a name or cannot be read; when iterated:
             broken gzip.
     """
 
@@ -106,8 +106,8 @@ class TableRows:
                 position += 1
             if text[position:] not in _LINE_ENDS:
                 if text.startswith("\r", position):
-                    raise BadRow(f"a bare CR behind cell {len(cells)}", "LF or CRLF at line ends, or quotes around it")
-                raise BadRow(f"text behind the closing quote of cell {len(cells)}", "a separator, or doubled quotes")
+                    raise BadRow(f"a bare CR after cell {len(cells)}", "LF or CRLF at line ends, or quotes around it")
+                raise BadRow(f"text after the closing quote of cell {len(cells)}", "a separator, or doubled quotes")
         except BadRow:
             self._lines.put_back(taken)
             raise

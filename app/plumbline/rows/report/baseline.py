@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from plumbline.rows.report.result_lines import LineProblem, LineReader, ResultRow
+from plumbline.rows.report.result_lines import ResultRow, Scored, read_line
 from plumbline.rows.report.tallies import TIERS, MeanTally
 from plumbline.schemas.report import Comparison, ReportTier, RowMove, TierComparison
 
@@ -25,12 +25,11 @@ class Baseline:
     def __init__(self, lines: Iterable[bytes | None]) -> None:
         self.rows = self.bad_lines = 0
         keys, scores, tiers = array("Q"), array("d"), array("B")
-        reader = LineReader()
         for line in lines:
             if line is not None and not line.strip():
                 continue
-            read = reader.read(line)
-            if isinstance(read, LineProblem):
+            read = read_line(line)
+            if isinstance(read, str):
                 self.bad_lines += 1
                 continue
             self.rows += 1
@@ -39,9 +38,6 @@ class Baseline:
                 keys.append(_hash_of(scored.custom_id))
                 scores.append(scored.faithfulness)
                 tiers.append(TIERS.index(scored.tier))
-        self._keep(keys, scores, tiers)
-
-    def _keep(self, keys: "array[int]", scores: "array[float]", tiers: "array[int]") -> None:
         unique, first = np.unique(np.frombuffer(keys, dtype=np.uint64), return_index=True)
         self._keys = array("Q", unique.tobytes())
         self._scores = array("d", np.frombuffer(scores, dtype=np.float64)[first].tobytes())
@@ -51,19 +47,13 @@ class Baseline:
     def __len__(self) -> int:
         return len(self._keys)
 
-    def place_of(self, custom_id: str) -> int | None:
-        """Return the index of a row by id; None if absent."""
+    def find(self, custom_id: str) -> tuple[int, Scored] | None:
+        """Return a row and its index; None if absent."""
         key = _hash_of(custom_id)
         place = bisect_left(self._keys, key)
-        return place if place < len(self._keys) and self._keys[place] == key else None
-
-    def tier_at(self, place: int) -> ReportTier:
-        """Return the tier of a row by index."""
-        return TIERS[self._tiers[place]]
-
-    def score_at(self, place: int) -> float:
-        """Return the faithfulness of a row by index."""
-        return self._scores[place]
+        if place == len(self._keys) or self._keys[place] != key:
+            return None
+        return place, Scored(custom_id, TIERS[self._tiers[place]], self._scores[place])
 
 
 def _hash_of(custom_id: str) -> int:
@@ -81,7 +71,17 @@ class _Moved(NamedTuple):
 class _TierPairs:
     def __init__(self) -> None:
         self.differences = MeanTally(low=-1.0, width=2.0)
-        self.better = self.worse = self.paired = 0
+        self.better = self.equal = self.worse = 0
+
+    def add(self, difference: float) -> None:
+        self.differences.add(difference)
+        self.better += difference > 0
+        self.equal += difference == 0
+        self.worse += difference < 0
+
+    def comparison(self, tier: ReportTier) -> TierComparison:
+        counts = {"better": self.better, "equal": self.equal, "worse": self.worse}
+        return TierComparison(tier=tier, paired=sum(counts.values()), difference=self.differences.mean(), **counts)
 
 
 class ComparisonTally:
@@ -100,25 +100,23 @@ class ComparisonTally:
         scored = row.scored
         if scored is None:
             return
-        place = self._baseline.place_of(scored.custom_id)
-        if place is None:
+        found = self._baseline.find(scored.custom_id)
+        if found is None:
             self._only_here += 1
-        elif self._taken[place]:
+            return
+        place, earlier = found
+        if self._taken[place]:
             self._repeated += 1
+            return
+        self._taken[place] = 1
+        if earlier.tier == scored.tier:
+            self._add_pair(row, scored.tier, earlier.faithfulness, scored.faithfulness)
         else:
-            self._taken[place] = 1
-            if self._baseline.tier_at(place) == scored.tier:
-                self._add_pair(row, scored.tier, self._baseline.score_at(place), scored.faithfulness)
-            else:
-                self._other_tier += 1
+            self._other_tier += 1
 
     def _add_pair(self, row: ResultRow, tier: ReportTier, before: float, now: float) -> None:
         difference = now - before if abs(now - before) > _NOISE else 0.0
-        pairs = self._pairs.setdefault(tier, _TierPairs())
-        pairs.differences.add(difference)
-        pairs.paired += 1
-        pairs.better += difference > 0
-        pairs.worse += difference < 0
+        self._pairs.setdefault(tier, _TierPairs()).add(difference)
         if difference:
             self._seen += 1
             heap = self._better if difference > 0 else self._worse
@@ -126,13 +124,15 @@ class ComparisonTally:
                 move = RowMove(
                     custom_id=row.custom_id or "", row=row.row, tier=tier, before=before, now=now, difference=difference
                 )
-                _push(heap, _Moved(abs(difference), -self._seen, move))
+                heapq.heappush(heap, _Moved(abs(difference), -self._seen, move))
+            if len(heap) > _MOST_MOVES:
+                heapq.heappop(heap)
 
     def comparison(self) -> Comparison:
         """Return the comparison of all rows so far."""
         baseline = self._baseline
         return Comparison(
-            tiers=[_tier_comparison(tier, self._pairs[tier]) for tier in TIERS if tier in self._pairs],
+            tiers=[self._pairs[tier].comparison(tier) for tier in TIERS if tier in self._pairs],
             other_tier=self._other_tier,
             only_here=self._only_here,
             only_in_baseline=len(baseline) - sum(self._taken),
@@ -142,22 +142,3 @@ class ComparisonTally:
             worse=[moved.move for moved in sorted(self._worse, reverse=True)],
             better=[moved.move for moved in sorted(self._better, reverse=True)],
         )
-
-
-def _tier_comparison(tier: ReportTier, pairs: _TierPairs) -> TierComparison:
-    equal = pairs.paired - pairs.better - pairs.worse
-    return TierComparison(
-        tier=tier,
-        paired=pairs.paired,
-        difference=pairs.differences.mean(),
-        better=pairs.better,
-        equal=equal,
-        worse=pairs.worse,
-    )
-
-
-def _push(heap: list[_Moved], moved: _Moved) -> None:
-    if len(heap) < _MOST_MOVES:
-        heapq.heappush(heap, moved)
-    else:
-        heapq.heapreplace(heap, moved)

@@ -1,19 +1,19 @@
 """Reports built from lines of results, in one pass and bounded memory."""
 
 import copy
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from plumbline.rows.report.baseline import Baseline, ComparisonTally
-from plumbline.rows.report.result_lines import LineProblem, LineReader, ResultRow
+from plumbline.rows.report.result_lines import ResultRow, read_line
 from plumbline.rows.report.shown_rows import KeptRow, KeptRows
-from plumbline.rows.report.tallies import METHOD, TIERS, RowTally, ScoreTallies, TierTally, verdict_counts
+from plumbline.rows.report.tallies import METHOD, TIERS, RowTally, ScoreTallies, TierTally
 from plumbline.schemas.evaluation import VerdictCounts
-from plumbline.schemas.report import BadLine, Comparison, ReportSummary, ReportTier, ScoreMeans, WorstRow
+from plumbline.schemas.report import BadLine, ReportSummary, ReportTier, WorstRow
 
 DEFAULT_WORST: Final = 200
-MOST_WORST: Final = 10_000
 _MOST_BAD_LINES: Final = 20
 
 
@@ -41,7 +41,6 @@ class ReportBuilder:
     """
 
     def __init__(self, *, worst: int = DEFAULT_WORST, baseline: Baseline | None = None) -> None:
-        self._reader = LineReader()
         self._rows = RowTally()
         self._tiers: dict[ReportTier, TierTally] = {}
         self._kept = KeptRows(worst)
@@ -55,44 +54,40 @@ class ReportBuilder:
         return self._rows.rows
 
     def add(self, line: bytes | None) -> BadLine | None:
-        """Add a line, with or without its end; None stands for a line too long to read.
+        """Add a line, with or without its end; None is a line too long to read. Blank lines are no rows.
 
-        Blank lines are no rows. A line that is no row is counted as such, and said.
+        Returns the problem of a line that is no row.
         """
         self._lines += 1
         if line is not None and not line.strip():
             return None
-        read = self._reader.read(line)
-        if isinstance(read, LineProblem):
-            return self._bad(read)
-        self._add_row(read, size=len(line or b""))
-        return None
-
-    def _add_row(self, row: ResultRow, *, size: int) -> None:
+        row = read_line(line)
+        if isinstance(row, str):
+            self._bad_lines += 1
+            bad = BadLine(line=self._lines, problem=row)
+            if len(self._first_bad_lines) < _MOST_BAD_LINES:
+                self._first_bad_lines.append(bad)
+            return bad
         self._rows.add(row)
         scored = row.scored
         if scored is not None and row.result is not None:
             self._tiers.setdefault(scored.tier, TierTally(scored.tier)).add(row.result, scored.faithfulness)
-        self._kept.add(row, size=size)
+        self._kept.add(row, size=len(line or b""))
         if self._comparison is not None:
             self._comparison.add(row)
-
-    def _bad(self, found: LineProblem) -> BadLine:
-        self._bad_lines += 1
-        bad = BadLine(line=self._lines, problem=found.problem)
-        if len(self._first_bad_lines) < _MOST_BAD_LINES:
-            self._first_bad_lines.append(bad)
-        return bad
+        return None
 
     def report(self) -> Report:
         """Return the report on the lines so far."""
-        worst = self._kept.worst()
-        return Report(self._summary(worst), worst, self._kept.unscored())
-
-    def _summary(self, worst: tuple[KeptRow, ...]) -> ReportSummary:
-        tallies = self._tier_tallies()
+        tallies = [copy.deepcopy(self._tiers[tier]) for tier in TIERS if tier in self._tiers]
+        # Rows without a tier are added to the largest one
+        if len(tallies) > 1 and tallies[-1].tier == "none":
+            max(tallies[:-1], key=lambda tally: tally.judged).take_in(tallies.pop())
         means = [tally.scores.means() for tally in tallies]
-        return ReportSummary(
+        # The means of one tier need not be drawn again
+        is_alone = len(means) == 1
+        worst = self._kept.worst()
+        summary = ReportSummary(
             rows=self._rows.rows,
             statuses=self._rows.statuses(),
             passed=sum(tally.passed for tally in tallies),
@@ -100,56 +95,29 @@ class ReportBuilder:
             tier_counts=self._rows.tier_counts(),
             statuses_by_tier=self._rows.statuses_by_tier(),
             tiers=[tally.report(each) for tally, each in zip(tallies, means, strict=True)],
-            all_tiers=_over_all(tallies, means),
+            all_tiers=means[0] if is_alone else ScoreTallies.merged([tally.scores for tally in tallies]).means(),
             usage=self._rows.usage(),
             known_cost=self._rows.known_cost,
             rows_of_unknown_cost=self._rows.rows_of_unknown_cost,
             flags=self._rows.flags(),
             worst=[short for kept in worst if (short := _in_short(kept.row)) is not None],
-            comparison=self._compared(),
+            comparison=None if self._comparison is None else self._comparison.comparison(),
             bad_lines=self._bad_lines,
             first_bad_lines=self._first_bad_lines,
             interval_method=METHOD,
         )
-
-    def _tier_tallies(self) -> list[TierTally]:
-        """Return the tiers with judged rows; rows without a tier are added to the largest one."""
-        tallies = [copy.deepcopy(self._tiers[tier]) for tier in TIERS if tier in self._tiers]
-        if len(tallies) > 1 and tallies[-1].tier == "none":
-            max(tallies[:-1], key=lambda tally: tally.judged).take_in(tallies.pop())
-        return tallies
-
-    def _compared(self) -> Comparison | None:
-        return None if self._comparison is None else self._comparison.comparison()
-
-
-def build_report(
-    lines: Iterable[bytes | None], *, worst: int = DEFAULT_WORST, baseline_lines: Iterable[bytes | None] | None = None
-) -> Report:
-    """Build the report on lines of results, see `ReportBuilder`."""
-    baseline = None if baseline_lines is None else Baseline(baseline_lines)
-    builder = ReportBuilder(worst=worst, baseline=baseline)
-    for line in lines:
-        builder.add(line)
-    return builder.report()
-
-
-def _over_all(tallies: list[TierTally], means: list[ScoreMeans]) -> ScoreMeans:
-    # One tier: its own, which need not be drawn again.
-    return means[0] if len(means) == 1 else ScoreTallies.merged([tally.scores for tally in tallies]).means()
+        return Report(summary, worst, self._kept.unscored())
 
 
 def _in_short(row: ResultRow) -> WorstRow | None:
     scored = row.scored
     if scored is None or row.result is None:
         return None
-    counts = row.result.counts
-    verdicts = dict(zip(counts.__struct_fields__, verdict_counts(counts), strict=True))
     return WorstRow(
         custom_id=scored.custom_id,
         row=row.row,
         tier=scored.tier,
         faithfulness=scored.faithfulness,
         passed=row.result.passed,
-        verdicts=VerdictCounts(**verdicts),
+        verdicts=VerdictCounts(**msgspec.structs.asdict(row.result.counts)),
     )

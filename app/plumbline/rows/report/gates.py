@@ -1,7 +1,7 @@
 """Quality gates for continuous integration: bounds that results must meet."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final, Literal, cast, get_args
@@ -36,7 +36,7 @@ class CiGate:
 
     Args:
         bound: in [0, 1].
-        tier: the tier whose rows it is about; None for each tier that scored rows, by itself.
+        tier: the tier whose rows count; None for each tier that scored rows, by itself.
     """
 
     score: GateScore
@@ -46,52 +46,47 @@ class CiGate:
     def outcomes(self, summary: ReportSummary) -> tuple[GateOutcome, ...]:
         """Return one outcome per tier; a score that no row has fails."""
         chosen = [each for each in summary.tiers if self.tier in (None, each.tier)]
-        means = [(each.tier, mean) for each in chosen if (mean := self._mean_of(each.scores)).rows]
-        if not means:
-            return (GateOutcome(self._name(self.tier), self._wanted, "no row has this score", passed=False),)
+        mean_by_tier: dict[ReportTier, ScoreMean] = {each.tier: getattr(each.scores, self.score) for each in chosen}
         is_alone = self.tier is None and len(summary.tiers) == 1
-        return tuple(self._outcome(None if is_alone else tier, mean) for tier, mean in means)
-
-    def _mean_of(self, scores: object) -> ScoreMean:
-        mean: ScoreMean = getattr(scores, self.score)
-        return mean
+        outcomes = [self._outcome(None if is_alone else tier, mean) for tier, mean in mean_by_tier.items() if mean.rows]
+        return tuple(outcomes or [self._outcome(self.tier, ScoreMean(mean=None, low=None, high=None, rows=0))])
 
     def _outcome(self, tier: ReportTier | None, mean: ScoreMean) -> GateOutcome:
-        value = mean.mean or 0.0
-        passed = value <= self.bound + _NOISE if self.score == _AT_MOST else value >= self.bound - _NOISE
-        return GateOutcome(self._name(tier), self._wanted, format_mean(mean), passed)
-
-    def _name(self, tier: ReportTier | None) -> str:
-        return self.score if tier is None else f"{tier}:{self.score}"
-
-    @property
-    def _wanted(self) -> str:
-        return f"{'at most' if self.score == _AT_MOST else 'at least'} {self.bound:g}"
+        name = self.score if tier is None else f"{tier}:{self.score}"
+        sense, excess = ("at most", -1.0) if self.score == _AT_MOST else ("at least", 1.0)
+        passed = mean.mean is not None and excess * (mean.mean - self.bound) >= -_NOISE
+        return GateOutcome(name, f"{sense} {self.bound:g}", format_mean(mean), passed)
 
 
 def parse_gate(spec: str) -> CiGate:
     """Parse a gate: `faithfulness=0.8`, or `llm:faithfulness=0.8` for the rows of one tier.
 
     Raises:
-        InvalidInput: it names no score or tier, or no share.
+        InvalidInput: unknown score or tier, or a bound that is no share.
     """
     name, equals, bound_text = spec.partition("=")
     tier, colon, score = name.strip().rpartition(":")
     if not equals:
         raise InvalidInput(f"found {_quoted(spec)}; expected a score and its bound, for example faithfulness=0.8")
-    if score not in _SCORES:
-        raise InvalidInput(f"unknown score {_quoted(score)}; expected {_or(_SCORES)}{_meant(score, _SCORES)}")
-    if colon and tier not in _TIERS:
-        raise InvalidInput(f"unknown tier {_quoted(tier)}; expected {_or(_TIERS)}{_meant(tier, _TIERS)}")
+    _check_known("score", score, _SCORES)
+    if colon:
+        _check_known("tier", tier, _TIERS)
     chosen_tier = cast(ReportTier, tier) if colon else None
     return CiGate(cast(GateScore, score), parse_share(bound_text, place=score), chosen_tier)
+
+
+def _check_known(kind: str, name: str, known: Sequence[str]) -> None:
+    if name not in known:
+        close = get_close_matches(name, known, n=1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        raise InvalidInput(f"unknown {kind} {_quoted(name)}; expected {', '.join(known[:-1])} or {known[-1]}{hint}")
 
 
 def parse_share(text: str, *, place: str) -> float:
     """Parse a share in [0, 1].
 
     Raises:
-        InvalidInput: it is none; `place` says whose.
+        InvalidInput: it is none; `place` names it.
     """
     try:
         share = float(text)
@@ -103,11 +98,7 @@ def parse_share(text: str, *, place: str) -> float:
 
 
 def max_degraded_outcome(summary: ReportSummary, most: float) -> GateOutcome:
-    """Check the share of rows that fell to a lower tier or that no tier judged (`not_judged`).
-
-    Args:
-        most: share of all rows, in [0, 1].
-    """
+    """Check that at most the share `most` of all rows fell to a lower tier or was judged by none (`not_judged`)."""
     degraded, not_judged = summary.degraded, summary.statuses.not_judged
     share = (degraded + not_judged) / summary.rows if summary.rows else None
     counts = f"{degraded:,} of a lower tier, {not_judged:,} of none, of {summary.rows:,} rows"
@@ -118,11 +109,8 @@ def max_degraded_outcome(summary: ReportSummary, most: float) -> GateOutcome:
 def baseline_outcomes(summary: ReportSummary, *, max_drop: float = 0.0) -> tuple[GateOutcome, ...]:
     """Check faithfulness against the baseline, tier by tier; fails without a pair.
 
-    A tier fails when the whole interval of its paired mean difference lies below `-max_drop`: it got worse by more
-    than that, and by more than which rows were drawn explains. With one pair, that pair decides.
-
-    Args:
-        max_drop: in [0, 1].
+    A tier fails when the whole interval of its paired mean difference lies below `-max_drop`, in [-1, 0]: it got worse
+    by more than that, and by more than chance explains. With one pair, that pair decides.
     """
     wanted = f"no drop beyond {max_drop:g}" if max_drop else "no drop"
     pairs = summary.comparison.tiers if summary.comparison else []
@@ -160,12 +148,3 @@ def _highest(difference: ScoreMean) -> float:
 
 def _quoted(text: str) -> str:
     return repr(text if len(text) <= _LONGEST_QUOTED else f"{text[:_LONGEST_QUOTED]}…")
-
-
-def _or(names: tuple[str, ...]) -> str:
-    return f"{', '.join(names[:-1])} or {names[-1]}"
-
-
-def _meant(name: str, names: tuple[str, ...]) -> str:
-    close = get_close_matches(name, names, n=1)
-    return f"; did you mean {close[0]}?" if close else ""

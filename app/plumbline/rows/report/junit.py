@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from plumbline.rows.report.building import Report
 from plumbline.rows.report.gates import GateOutcome
 from plumbline.rows.report.markdown import worst_claim
-from plumbline.rows.report.result_lines import Fault, RowResult
+from plumbline.rows.report.result_lines import RowResult
 from plumbline.rows.report.shown_rows import KeptRow
 from plumbline.rows.report.texts import one_line, xml_text
 
@@ -33,50 +33,44 @@ def junit_xml(report: Report, gates: Sequence[GateOutcome] = (), *, suite: str =
     """Return one suite in UTF-8, in the format that Jenkins, GitLab and GitHub Actions read.
 
     Tests are: each gate; each row below its threshold (failure), with an error or judged by no tier (error), abstained
-    or empty (skipped), as far as the report keeps it; and one test for each kind of further rows. Rows that passed are
-    one test together, so that the file stays small.
+    or empty (skipped), if the report keeps it; one test for each kind of further rows; one for all rows that passed.
     """
-    cases = [*_gate_cases(gates), *_row_cases(report), *_further_cases(report), *_passed_cases(report)]
+    cases = [_gate_case(gate) for gate in gates]
+    cases += [*_row_cases(report), *_further_cases(report)]
+    if report.summary.passed:
+        cases.append(_Case("rows", f"rows that passed: {report.summary.passed}"))
     root = Element("testsuites")
     test_suite = SubElement(root, "testsuite", {"name": _clean(suite, _LONGEST_NAME), "tests": str(len(cases))})
     for kind, attribute in _COUNTED_AS.items():
         test_suite.set(attribute, str(sum(case.kind == kind for case in cases)))
-    # Nothing here was timed; some readers want the attribute.
+    # Nothing is timed; some readers need the attribute.
     test_suite.set("time", "0")
     for case in cases:
-        _write(test_suite, case)
+        attributes = {"classname": f"plumbline.{case.group}", "name": _clean(case.name, _LONGEST_NAME), "time": "0"}
+        element = SubElement(test_suite, "testcase", attributes)
+        if case.kind is not None:
+            outcome = SubElement(element, case.kind, {"message": _clean(case.message, _LONGEST_MESSAGE)})
+            if case.kind != "skipped":
+                outcome.set("type", case.type)
+                outcome.text = xml_text(case.detail)
     indent(root)
     body: bytes = tostring(root, encoding="utf-8", xml_declaration=True)
     return body + b"\n"
 
 
-def _write(suite: Element, case: _Case) -> None:
-    element = SubElement(
-        suite,
-        "testcase",
-        {"classname": f"plumbline.{case.group}", "name": _clean(case.name, _LONGEST_NAME), "time": "0"},
-    )
-    if case.kind is None:
-        return
-    outcome = SubElement(element, case.kind, {"message": _clean(case.message, _LONGEST_MESSAGE)})
-    if case.kind != "skipped":
-        outcome.set("type", case.type)
-        outcome.text = xml_text(case.detail)
-
-
-def _gate_cases(gates: Sequence[GateOutcome]) -> Iterator[_Case]:
-    for gate in gates:
-        message = f"wanted {gate.wanted}, found {gate.got}"
-        yield _Case("gates", gate.name) if gate.passed else _Case("gates", gate.name, "failure", "gate", message)
+def _gate_case(gate: GateOutcome) -> _Case:
+    if gate.passed:
+        return _Case("gates", gate.name)
+    return _Case("gates", gate.name, "failure", "gate", f"wanted {gate.wanted}, found {gate.got}")
 
 
 def _row_cases(report: Report) -> Iterator[_Case]:
     for kept in (*report.worst, *report.unscored):
-        row, name = kept.row, _name(kept)
+        row = kept.row
+        name = f"row {row.row}: {row.custom_id if row.custom_id is not None else '(no name)'}"
         if row.error is not None:
-            yield _Case(
-                "rows", name, "error", "row_error", f"{row.error.title}: {row.error.detail}", _faults(row.error)
-            )
+            faults = "\n".join(f"{each.pointer} {each.detail}" for each in row.error.errors)
+            yield _Case("rows", name, "error", "row_error", f"{row.error.title}: {row.error.detail}", faults)
         elif row.result is not None and row.result.status != "judged":
             yield _unscored_case(name, row.result)
         elif row.result is not None and row.result.passed is False:
@@ -102,9 +96,10 @@ def _further_cases(report: Report) -> Iterator[_Case]:
     """Yield one test for all rows of a kind beyond those that the report keeps."""
     summary = report.summary
     statuses = [kept.row.status for kept in report.unscored]
-    below = sum(kept.row.result.passed is False for kept in report.worst if kept.row.result)
+    below = sum(tier.scores.passed_share.rows for tier in summary.tiers) - summary.passed
+    kept_below = sum(kept.row.result.passed is False for kept in report.worst if kept.row.result)
     kinds: list[tuple[str, Kind, str, int]] = [
-        ("below their threshold", "failure", "below_threshold", _below(report) - below),
+        ("below their threshold", "failure", "below_threshold", below - kept_below),
         ("with an error", "error", "row_error", summary.statuses.error - statuses.count("error")),
         ("that no tier could judge", "error", "not_judged", summary.statuses.not_judged - statuses.count("not_judged")),
         ("abstained", "skipped", "", summary.statuses.abstained - statuses.count("abstained")),
@@ -114,27 +109,9 @@ def _further_cases(report: Report) -> Iterator[_Case]:
         if count > 0:
             yield _Case("rows", f"{count} further rows {words}", kind, kind_type, f"{count} rows, not listed")
     if summary.bad_lines:
-        told = "\n".join(f"line {bad.line}: {bad.problem}" for bad in summary.first_bad_lines)
+        problems = "\n".join(f"line {bad.line}: {bad.problem}" for bad in summary.first_bad_lines)
         message = f"{summary.bad_lines} lines are no rows of results"
-        yield _Case("rows", "lines that were skipped", "error", "bad_lines", message, told)
-
-
-def _below(report: Report) -> int:
-    decided = sum(tier.scores.passed_share.rows for tier in report.summary.tiers)
-    return decided - report.summary.passed
-
-
-def _passed_cases(report: Report) -> Iterator[_Case]:
-    if report.summary.passed:
-        yield _Case("rows", f"rows that passed: {report.summary.passed}")
-
-
-def _name(kept: KeptRow) -> str:
-    return f"row {kept.row.row}: {kept.row.custom_id if kept.row.custom_id is not None else '(no name)'}"
-
-
-def _faults(fault: Fault) -> str:
-    return "\n".join(f"{each.pointer} {each.detail}" for each in fault.errors)
+        yield _Case("rows", "lines that were skipped", "error", "bad_lines", message, problems)
 
 
 def _clean(text: str, most: int) -> str:

@@ -9,14 +9,13 @@ from plumbline.rows.report.gates import GateOutcome
 from plumbline.rows.report.result_lines import Verdict
 from plumbline.rows.report.shown_rows import GRAVEST_FIRST, KeptRow
 from plumbline.rows.report.texts import load_words, one_line
-from plumbline.schemas.report import Comparison, ReportLanguage, ReportSummary, ScoreMean, ScoreMeans
+from plumbline.schemas.report import Comparison, ReportLanguage, ReportSummary, ScoreMean
 
-DEFAULT_ROWS: Final = 10
 _LONGEST: Final = 160
 _SCORES: Final = ("faithfulness", "hallucination_rate", "context_utilization", "passed_share")
 # As entities they have no meaning in Markdown (CommonMark 0.31, section 2.5), nor do they end a cell of a table.
 _MARKS: Final = re.compile(r"[\\`*_{}\[\]()~|^$:&<>!@#]")
-# Names and addresses are looked for once more in what was rendered: an unseen joiner behind these ends them.
+# Renderers search their output once more for names and addresses: an invisible joiner after these ends them.
 _CALLING: Final = re.compile(r"(&#64;|&#35;|&#58;|www(?=\.))", re.IGNORECASE)
 _JOINER: Final = "&#8288;"
 
@@ -27,20 +26,18 @@ def markdown_summary(
     *,
     language: ReportLanguage = "en",
     title: str | None = None,
-    rows: int = DEFAULT_ROWS,
+    rows: int = 10,
 ) -> str:
-    """Return gates, scores with their intervals, the comparison and the worst rows as Markdown.
-
-    Args:
-        rows: how many of the worst rows are told.
-    """
+    """Return gates, scores with their intervals, the comparison and the `rows` worst rows as Markdown."""
     words, summary = load_words(language), report.summary
     parts = [f"## {escaped(title) if title else words['title']}"]
     parts += _gates(gates, words) if gates else []
     parts += _scores(summary, words)
     parts += [_counts(summary, words)]
     parts += _comparison(summary.comparison, words) if summary.comparison else []
-    parts += _worst(report.worst[:rows], words) if rows else []
+    if worst := report.worst[:rows]:
+        header = (words["score"], words["tier"], "custom_id", words["verdict"], words["claims"])
+        parts += [f"### {words['worst_rows']}", _table(header, [_row(kept, words) for kept in worst])]
     return "\n\n".join(parts) + "\n"
 
 
@@ -53,19 +50,11 @@ def escaped(text: str, *, most: int = _LONGEST) -> str:
 def _gates(gates: Sequence[GateOutcome], words: Mapping[str, str]) -> Iterator[str]:
     failed = any(not gate.passed for gate in gates)
     yield f"**{'❌' if failed else '✅'} {words['some_gates_failed'] if failed else words['all_gates_passed']}**"
-    header = (words["gate"], words["wanted"], words["got"], "")
-    yield _table(
-        header,
-        [
-            (
-                escaped(gate.name),
-                escaped(gate.wanted),
-                escaped(gate.got),
-                f"✅ {words['gate_passed']}" if gate.passed else f"❌ {words['gate_failed']}",
-            )
-            for gate in gates
-        ],
-    )
+    rows = []
+    for gate in gates:
+        outcome = f"✅ {words['gate_passed']}" if gate.passed else f"❌ {words['gate_failed']}"
+        rows.append((escaped(gate.name), escaped(gate.wanted), escaped(gate.got), outcome))
+    yield _table((words["gate"], words["wanted"], words["got"], ""), rows)
 
 
 def _scores(summary: ReportSummary, words: Mapping[str, str]) -> Iterator[str]:
@@ -77,13 +66,11 @@ def _scores(summary: ReportSummary, words: Mapping[str, str]) -> Iterator[str]:
         yield words["nothing_judged"]
         return
     header = (words["tier"], words["rows"], *(words[name] for name in _SCORES))
-    yield _table(header, [(name, f"{rows:,}", *_cells(scores)) for name, rows, scores in groups])
+    yield _table(
+        header,
+        [(name, f"{rows:,}", *(_mean(getattr(scores, each)) for each in _SCORES)) for name, rows, scores in groups],
+    )
     yield words["scores_note"] + (f" {words['mixed_note']}" if is_mixed else "")
-
-
-def _cells(scores: ScoreMeans) -> Iterator[str]:
-    for name in _SCORES:
-        yield _mean(getattr(scores, name))
 
 
 def _mean(mean: ScoreMean, *, sign: str = "") -> str:
@@ -99,11 +86,11 @@ def _counts(summary: ReportSummary, words: Mapping[str, str]) -> str:
     counted += [(words["bad_lines"], summary.bad_lines), (words["degraded"], summary.degraded)]
     used = summary.usage
     tokens = [(words["prompt_tokens"], used.prompt_tokens), (words["completion_tokens"], used.completion_tokens)]
-    told = " · ".join(f"{name}: {count:,}" for name, count in (*counted, *tokens))
-    unknown = words["cost_unknown"].format(count=f"{summary.rows_of_unknown_cost:,}")
-    return f"{told} · {words['cost']}: {summary.known_cost:,.4f}" + (
-        f" ({unknown})" if summary.rows_of_unknown_cost else ""
-    )
+    line = " · ".join(f"{name}: {count:,}" for name, count in (*counted, *tokens))
+    line += f" · {words['cost']}: {summary.known_cost:,.4f}"
+    if summary.rows_of_unknown_cost:
+        line += f" ({words['cost_unknown'].format(count=f'{summary.rows_of_unknown_cost:,}')})"
+    return line
 
 
 def _comparison(comparison: Comparison, words: Mapping[str, str]) -> Iterator[str]:
@@ -112,25 +99,11 @@ def _comparison(comparison: Comparison, words: Mapping[str, str]) -> Iterator[st
         yield words["no_pairs"]
         return
     names = ("paired", "better", "equal", "worse")
-    yield _table(
-        (words["tier"], words["difference"], *(words[name] for name in names)),
-        [
-            (
-                words[f"tier_{tier.tier}"],
-                _mean(tier.difference, sign="+"),
-                *(f"{getattr(tier, name):,}" for name in names),
-            )
-            for tier in comparison.tiers
-        ],
-    )
-
-
-def _worst(rows: Sequence[KeptRow], words: Mapping[str, str]) -> Iterator[str]:
-    if not rows:
-        return
-    yield f"### {words['worst_rows']}"
-    header = (words["score"], words["tier"], "custom_id", words["verdict"], words["claims"])
-    yield _table(header, [_row(kept, words) for kept in rows])
+    rows = []
+    for tier in comparison.tiers:
+        counts = (f"{getattr(tier, name):,}" for name in names)
+        rows.append((words[f"tier_{tier.tier}"], _mean(tier.difference, sign="+"), *counts))
+    yield _table((words["tier"], words["difference"], *(words[name] for name in names)), rows)
 
 
 def _row(kept: KeptRow, words: Mapping[str, str]) -> tuple[str, ...]:

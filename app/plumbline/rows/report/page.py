@@ -16,8 +16,7 @@ from plumbline.rows.report.shown_rows import GRAVEST_FIRST, shown_row
 from plumbline.rows.report.standalone_html import BASE_STYLE, build_environment, content_security_policy, read_part
 from plumbline.rows.report.tallies import PARTS, RESAMPLES, SEED
 from plumbline.rows.report.texts import load_words, one_line, visible
-from plumbline.schemas.evaluation import VerdictCounts
-from plumbline.schemas.report import ReportLanguage, ReportRowStatus, StatusCounts
+from plumbline.schemas.report import ReportLanguage, ReportRowStatus
 
 _PARTS: Final = Path(__file__).parent / "page_parts"
 _HTML_LANG: Final[Mapping[ReportLanguage, str]] = {"en": "en", "zh": "zh-Hans"}
@@ -29,8 +28,10 @@ _CHART_WIDTH: Final = 360
 _BASE: Final = 145
 _HEIGHT: Final = 125
 _GAP: Final = 2.0
-# A bar with rows in it must not vanish beside one with a million.
+# A bar with rows in it must not vanish next to one with a million.
 _LEAST_HEIGHT: Final = 1.5
+# Smaller costs are shown with four digits
+_COST_IN_CENTS: Final = 100.0
 
 
 def render_html(
@@ -41,11 +42,10 @@ def render_html(
     gates: Sequence[GateOutcome] = (),
     made_at: datetime | None = None,
 ) -> str:
-    """Render the page; takes some milliseconds per shown row.
+    """Render the page, with the gates before the scores; takes some milliseconds per shown row.
 
     Args:
-        title: whatever names the report; escaped, as every text of the results is.
-        gates: outcomes to show before the scores.
+        title: heading of the page; escaped, as every text of the results is.
         made_at: default: now.
     """
     words = load_words(language)
@@ -67,8 +67,8 @@ def render_html(
         statuses=_STATUSES,
         rows=rows,
         shown_numbers={row.row for row in rows},
-        tier_choices=[(tier, words[f"tier_{tier}"]) for tier in _in_order(row.tier for row in rows)],
-        status_choices=[(status, words[f"status_{status}"]) for status in _in_order(row.status for row in rows)],
+        tier_choices=[(tier, words[f"tier_{tier}"]) for tier in dict.fromkeys(row.tier for row in rows)],
+        status_choices=[(status, words[f"status_{status}"]) for status in dict.fromkeys(row.status for row in rows)],
         verdict_choices=[(verdict, words[f"verdict_{verdict}"]) for verdict in GRAVEST_FIRST],
         method={"resamples": RESAMPLES, "seed": SEED, "parts": PARTS},
     )
@@ -135,38 +135,21 @@ def percent_of_scale(value: float, low: float, width: float) -> float:
     return round(100.0 * (value - low) / width, 2)
 
 
-def _in_order(names: Any) -> list[Any]:
-    return list(dict.fromkeys(names))
-
-
-def _fill(text: str, **values: object) -> str:
-    return text.format(**values)
-
-
-def _verdict_counts(verdicts: VerdictCounts) -> list[tuple[str, int]]:
-    return [(name, getattr(verdicts, name)) for name in _BAR_ORDER]
-
-
-def _total(counts: StatusCounts) -> int:
-    return sum(getattr(counts, name) for name in StatusCounts.model_fields)
-
-
 def _money(cost: float) -> str:
-    cents = 100.0
-    return f"{cost:,.2f}" if cost >= cents else f"{cost:,.4f}"
+    return f"{cost:,.2f}" if cost >= _COST_IN_CENTS else f"{cost:,.4f}"
 
 
 _FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "columns": _histogram_bars,
     "count": lambda number: f"{number:,}",
-    "fill": _fill,
+    "fill": str.format,
     "money": _money,
     "parts": _stack_parts,
     "place": percent_of_scale,
     "share": lambda share: f"{share:.3f}",
     "short": lambda number: f"{number:g}",
     "signed": lambda number: f"{number:+.3f}".replace("-", "−"),
-    "total": _total,
-    "verdict_counts": _verdict_counts,
+    "total": lambda counts: sum(dict(counts).values()),
+    "verdict_counts": lambda verdicts: [(name, getattr(verdicts, name)) for name in _BAR_ORDER],
     "visible": visible,
 }

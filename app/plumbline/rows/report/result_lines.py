@@ -9,11 +9,11 @@ from plumbline.schemas.report import ReportRowStatus, ReportTier
 
 Verdict = Literal["supported", "partial", "contradicted", "not_mentioned", "not_a_claim"]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
-# What a JSON reader takes as a whole number; sums of such costs stay finite.
+# Whole numbers that every JSON reader reads exactly; sums of such costs stay finite.
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 Cost = Annotated[float, msgspec.Meta(ge=-1e15, le=1e15)]
 
-# The decoder's message that holds a value of the file, and what stands before the place in all its messages.
+# The decoder's one message that quotes a value of the file, and the text before the place in all its messages.
 _UNKNOWN_VALUE: Final = "Invalid enum value"
 _AT: Final = " - at `$"
 
@@ -149,35 +149,28 @@ class Scored(NamedTuple):
     faithfulness: float
 
 
-class LineProblem(NamedTuple):
-    """The problem of a line that is no row; quotes no value of it."""
-
-    problem: str
+_DECODER: Final = msgspec.json.Decoder(ResultRow)
 
 
-class LineReader:
-    """Reader of result lines."""
+def read_line(line: bytes | None) -> ResultRow | str:
+    """Decode a line, with or without its end; None is a line too long to read.
 
-    def __init__(self) -> None:
-        self._decoder = msgspec.json.Decoder(ResultRow)
-
-    def read(self, line: bytes | None) -> ResultRow | LineProblem:
-        """Decode a line, with or without its end; None stands for a line too long to read."""
-        if line is None:
-            return LineProblem("too long to be a row of results")
-        try:
-            return self._decoder.decode(line)
-        except UnicodeDecodeError:
-            return LineProblem("not UTF-8")
-        except msgspec.ValidationError as error:
-            return LineProblem(f"no row of results: {_without_value(str(error))}")
-        except msgspec.DecodeError as error:
-            # Says what and at which byte, never which character.
-            return LineProblem(f"not JSON: {error}")
-        except RecursionError:
-            return LineProblem("nested too deep to be a row of results")
-
-
-def _without_value(message: str) -> str:
-    _, at, place = message.rpartition(_AT)
-    return f"unknown value{at}{place}" if message.startswith(_UNKNOWN_VALUE) else message
+    Returns a text in place of the row if the line is none: its problem, which quotes no value of it.
+    """
+    if line is None:
+        return "too long to be a row of results"
+    try:
+        return _DECODER.decode(line)
+    except UnicodeDecodeError:
+        return "not UTF-8"
+    except msgspec.ValidationError as error:
+        message = str(error)
+        if message.startswith(_UNKNOWN_VALUE):
+            _, at, place = message.rpartition(_AT)
+            message = f"unknown value{at}{place}"
+        return f"no row of results: {message}"
+    except msgspec.DecodeError as error:
+        # The message names the error and its byte, never a character.
+        return f"not JSON: {error}"
+    except RecursionError:
+        return "nested too deep to be a row of results"

@@ -12,9 +12,9 @@ from plumbline.rows.report.tallies import TIERS
 from plumbline.rows.report.texts import one_line
 from plumbline.schemas.report import ReportRowStatus, ReportTier
 
-UNSCORED: Final[tuple[ReportRowStatus, ...]] = ("error", "not_judged", "abstained", "empty_answer")
-MOST_UNSCORED: Final = 50
-# Longer ones are shortened before they are kept: what 400 rows hold then stays within some dozen megabytes.
+_UNSCORED: Final[tuple[ReportRowStatus, ...]] = ("error", "not_judged", "abstained", "empty_answer")
+_MOST_UNSCORED: Final = 50
+# Longer ones are shortened before they are kept, so that 400 rows take some dozen megabytes at most.
 _LONG_LINE: Final = 128 * 1024
 _MOST_CHARACTERS: Final = 600
 _MOST_PARTS: Final = 60
@@ -49,14 +49,14 @@ class KeptRows:
         self._worst = worst
         self._heaps: dict[ReportTier, list[_Placed]] = {tier: [] for tier in TIERS}
         self._scored: Counter[ReportTier] = Counter()
-        self._unscored: dict[ReportRowStatus, list[KeptRow]] = {status: [] for status in UNSCORED}
+        self._unscored: dict[ReportRowStatus, list[KeptRow]] = {status: [] for status in _UNSCORED}
 
     def add(self, row: ResultRow, *, size: int) -> None:
         """Add a row whose line has `size` bytes."""
         scored = row.scored
         if scored is None or row.result is None:
             kept = self._unscored[row.status]
-            if len(kept) < MOST_UNSCORED:
+            if len(kept) < _MOST_UNSCORED:
                 kept.append(_kept(row, size))
             return
         self._scored[scored.tier] += 1
@@ -73,21 +73,17 @@ class KeptRows:
 
         Each tier has places by its number of rows, at least one, since its scores compare with no other tier's.
         """
-        places = self._places()
+        total = self._scored.total()
+        places = {tier: max(1, self._worst * self._scored[tier] // total) for tier in TIERS if self._scored[tier]}
+        # The largest tier makes up for rounding.
+        for tier, _ in self._scored.most_common():
+            room = self._worst - sum(places.values())
+            places[tier] = min(max(0, places[tier] + room), len(self._heaps[tier]))
         return tuple(each.kept for tier in places for each in heapq.nlargest(places[tier], self._heaps[tier]))
 
     def unscored(self) -> tuple[KeptRow, ...]:
         """Return the rows without a score, errors first."""
-        return tuple(kept for status in UNSCORED for kept in self._unscored[status])
-
-    def _places(self) -> dict[ReportTier, int]:
-        total = self._scored.total()
-        places = {tier: max(1, self._worst * self._scored[tier] // total) for tier in TIERS if self._scored[tier]}
-        # What rounding left over, or took too much, is the largest tier's.
-        for tier, _ in self._scored.most_common():
-            room = self._worst - sum(places.values())
-            places[tier] = min(max(0, places[tier] + room), len(self._heaps[tier]))
-        return places
+        return tuple(kept for rows in self._unscored.values() for kept in rows)
 
 
 def _kept(row: ResultRow, size: int) -> KeptRow:
@@ -123,8 +119,8 @@ class ShownSentence(NamedTuple):
 class ShownRow:
     """One row of the page.
 
-    `verdicts`: those that its claims have, gravest first; `rank`: its place in the list;
-    `lead`: the first of the sentences with the gravest verdict, or what was wrong, shortened.
+    `verdicts`: those of its claims, gravest first; `rank`: its place in the list; `lead`: the first of the sentences
+    with the gravest verdict, or the error, shortened.
     """
 
     custom_id: str | None
@@ -147,6 +143,7 @@ def shown_row(kept: KeptRow, rank: int) -> ShownRow:
     row, result = kept.row, kept.row.result
     sentences = () if result is None else tuple(_sentences(result))
     known = {sentence.index for sentence in result.sentences} if result else set()
+    counts = [(each, cast(int, getattr(result.counts, each))) for each in GRAVEST_FIRST] if result else []
     return ShownRow(
         custom_id=row.custom_id,
         row=row.row,
@@ -158,7 +155,7 @@ def shown_row(kept: KeptRow, rank: int) -> ShownRow:
         error=row.error,
         sentences=sentences,
         loose_claims=() if result is None else tuple(each for each in result.claims if each.sentence not in known),
-        verdicts=() if result is None else _verdicts(result),
+        verdicts=tuple((verdict, count) for verdict, count in counts if count),
         lead=one_line(_lead(sentences, row.error), most=_LONGEST_LEAD),
         is_cut=kept.is_cut,
     )
@@ -187,8 +184,3 @@ def _sentences(result: RowResult) -> list[ShownSentence]:
 def _gravest(claims: list[Claim]) -> Verdict:
     found = {claim.verdict for claim in claims}
     return next((verdict for verdict in GRAVEST_FIRST if verdict in found), "not_a_claim")
-
-
-def _verdicts(result: RowResult) -> tuple[tuple[Verdict, int], ...]:
-    counts = [(verdict, cast(int, getattr(result.counts, verdict))) for verdict in GRAVEST_FIRST]
-    return tuple((verdict, count) for verdict, count in counts if count)

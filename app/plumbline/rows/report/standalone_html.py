@@ -29,7 +29,7 @@ def build_environment(folder: Path, filters: Mapping[str, Callable[..., Any]]) -
 
 
 def read_part(path: Path) -> str:
-    """Return a style or script as it stands in the page; the browser hashes it with LF line ends."""
+    """Return a style or script with LF line ends, which the browser hashes."""
     return path.read_text(encoding="utf-8")
 
 

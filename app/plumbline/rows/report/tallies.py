@@ -7,12 +7,12 @@ from typing import Final, Self
 
 import numpy as np
 
-from plumbline.rows.report.result_lines import Counts, ResultRow, RowResult, RowUsage
+from plumbline.rows.report.result_lines import Counts, ResultRow, RowResult
 from plumbline.schemas.batch import TierCounts
 from plumbline.schemas.evaluation import UsageItem, VerdictCounts
 from plumbline.schemas.report import LEVEL, ReportRowStatus, ReportTier, ScoreMean, ScoreMeans, StatusCounts, TierReport
 
-# A value is taken as the mean of its part: what that hides of the spread is at most a thousandth of the scale.
+# A value counts as the mean of its part, which is off by at most a thousandth of the scale.
 PARTS: Final = 1_000
 RESAMPLES: Final = 2_000
 SEED: Final = 0
@@ -70,17 +70,11 @@ class MeanTally:
         counts, sums = counts[filled], np.array(self._sums)[filled]
         rng = np.random.default_rng(SEED)
         values = sums / counts
-        means = np.concatenate(
-            [
-                rng.multinomial(rows, counts / rows, size=_ROWS_AT_ONCE) @ values / rows
-                for _ in range(RESAMPLES // _ROWS_AT_ONCE)
-            ]
-        )
+        chunks = [rng.multinomial(rows, counts / rows, size=_ROWS_AT_ONCE) for _ in range(RESAMPLES // _ROWS_AT_ONCE)]
+        means = np.concatenate([drawn @ values / rows for drawn in chunks])
         low, high = np.quantile(means, [(1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0])
         # Rounding of a mean of equal values could put it outside of them.
-        return self._inside(float(np.clip(low, values.min(), None))), self._inside(
-            float(np.clip(high, None, values.max()))
-        )
+        return self._inside(float(max(low, values.min()))), self._inside(float(min(high, values.max())))
 
     def _inside(self, value: float) -> float:
         return min(max(value, self._low), self._low + self._width)
@@ -96,11 +90,13 @@ def complement(mean: ScoreMean) -> ScoreMean:
 
 
 TIERS: Final[tuple[ReportTier, ...]] = ("llm", "embedding", "lexical", "none")
+_VERDICTS: Final = Counts.__struct_fields__
 _BARS: Final = 20
-# A file that somebody else wrote could carry a new flag in every row.
+# A foreign file could have a new flag in every row.
 _MOST_FLAGS_COUNTED: Final = 1_000
-_MOST_FLAGS_TOLD: Final = 50
+_MOST_FLAGS_SHOWN: Final = 50
 _LONGEST_FLAG: Final = 100
+_USED: Final = ("calls", "unmetered_calls", "prompt_tokens", "completion_tokens", "cached_tokens")
 
 
 class ScoreTallies:
@@ -108,18 +104,14 @@ class ScoreTallies:
 
     def __init__(self) -> None:
         self.faithfulness = MeanTally()
-        self.strict = MeanTally()
-        self.utilization = MeanTally()
+        self.faithfulness_strict = MeanTally()
+        self.context_utilization = MeanTally()
         self.passed = MeanTally()
 
     def add(self, result: RowResult) -> None:
         """Add a judged row."""
-        for tally, value in (
-            (self.faithfulness, result.faithfulness),
-            (self.strict, result.faithfulness_strict),
-            (self.utilization, result.context_utilization),
-            (self.passed, result.passed),
-        ):
+        for name, tally in vars(self).items():
+            value = getattr(result, name)
             if value is not None:
                 tally.add(value)
 
@@ -128,9 +120,9 @@ class ScoreTallies:
         faithfulness = self.faithfulness.mean()
         return ScoreMeans(
             faithfulness=faithfulness,
-            faithfulness_strict=self.strict.mean(),
+            faithfulness_strict=self.faithfulness_strict.mean(),
             hallucination_rate=complement(faithfulness),
-            context_utilization=self.utilization.mean(),
+            context_utilization=self.context_utilization.mean(),
             passed_share=self.passed.mean(),
         )
 
@@ -152,7 +144,7 @@ class TierTally:
         self.tier = tier
         self._without_tier = 0
         self._histogram = [0] * _BARS
-        self._verdicts = [0] * len(Counts.__struct_fields__)
+        self._verdicts = dict.fromkeys(_VERDICTS, 0)
 
     def add(self, result: RowResult, faithfulness: float) -> None:
         """Add a judged row."""
@@ -160,8 +152,8 @@ class TierTally:
         self.passed += result.passed is True
         self._degraded += "degraded" in result.flags
         self._histogram[min(int(faithfulness * _BARS), _BARS - 1)] += 1
-        for place, count in enumerate(verdict_counts(result.counts)):
-            self._verdicts[place] += count
+        for name in _VERDICTS:
+            self._verdicts[name] += getattr(result.counts, name)
         self.scores.add(result)
 
     def take_in(self, other: "TierTally") -> None:
@@ -171,7 +163,7 @@ class TierTally:
         self._degraded += other._degraded
         self._without_tier += other.judged
         self._histogram = [a + b for a, b in zip(self._histogram, other._histogram, strict=True)]
-        self._verdicts = [a + b for a, b in zip(self._verdicts, other._verdicts, strict=True)]
+        self._verdicts = {name: self._verdicts[name] + other._verdicts[name] for name in _VERDICTS}
         self.scores = ScoreTallies.merged([self.scores, other.scores])
 
     def report(self, scores: ScoreMeans) -> TierReport:
@@ -184,13 +176,8 @@ class TierTally:
             without_tier=self._without_tier,
             scores=scores,
             histogram=self._histogram,
-            verdicts=VerdictCounts(**dict(zip(Counts.__struct_fields__, self._verdicts, strict=True))),
+            verdicts=VerdictCounts(**self._verdicts),
         )
-
-
-def verdict_counts(counts: Counts) -> tuple[int, int, int, int, int]:
-    """Return the counts in field order."""
-    return counts.supported, counts.partial, counts.contradicted, counts.not_mentioned, counts.not_a_claim
 
 
 class RowTally:
@@ -201,7 +188,7 @@ class RowTally:
         self.known_cost = 0.0
         self._statuses: defaultdict[ReportTier, Counter[ReportRowStatus]] = defaultdict(Counter)
         self._flags: Counter[str] = Counter()
-        self._used = [0] * 5
+        self._used = dict.fromkeys(_USED, 0)
 
     def add(self, row: ResultRow) -> None:
         """Add a row."""
@@ -215,15 +202,9 @@ class RowTally:
         for flag in result.flags:
             if flag in self._flags or len(self._flags) < _MOST_FLAGS_COUNTED:
                 self._flags[flag[:_LONGEST_FLAG]] += 1
-        self._add_usage(result.usage)
-
-    def _add_usage(self, usage: RowUsage) -> None:
-        used = self._used
-        used[0] += usage.calls
-        used[1] += usage.unmetered_calls
-        used[2] += usage.prompt_tokens
-        used[3] += usage.completion_tokens
-        used[4] += usage.cached_tokens
+        usage = result.usage
+        for name in _USED:
+            self._used[name] += getattr(usage, name)
         if usage.cost is None:
             self.rows_of_unknown_cost += 1
         else:
@@ -239,26 +220,16 @@ class RowTally:
 
     def tier_counts(self) -> TierCounts:
         """Count rows by answering tier."""
-        return TierCounts(**{name: self._total(name) for name in TierCounts.model_fields})
-
-    def _total(self, tier: str) -> int:
-        return sum(counts.total() for name, counts in self._statuses.items() if name == tier)
+        totals = {str(tier): counts.total() for tier, counts in self._statuses.items()}
+        return TierCounts(**{name: totals.get(name, 0) for name in TierCounts.model_fields})
 
     def flags(self) -> dict[str, int]:
         """Count results by flag, most frequent first."""
-        return dict(sorted(self._flags.items(), key=lambda each: (-each[1], each[0]))[:_MOST_FLAGS_TOLD])
+        return dict(sorted(self._flags.items(), key=lambda each: (-each[1], each[0]))[:_MOST_FLAGS_SHOWN])
 
     def usage(self) -> UsageItem:
         """Return the usage of all rows."""
-        calls, unmetered, prompt, completion, cached = self._used
-        return UsageItem(
-            calls=calls,
-            unmetered_calls=unmetered,
-            prompt_tokens=prompt,
-            completion_tokens=completion,
-            cached_tokens=cached,
-            cost=None if self.rows_of_unknown_cost else self.known_cost,
-        )
+        return UsageItem(cost=None if self.rows_of_unknown_cost else self.known_cost, **self._used)
 
 
 def _status_counts(counts: Counter[ReportRowStatus]) -> StatusCounts:

@@ -12,7 +12,7 @@ _PARTS: Final = Path(__file__).parent / "page_parts"
 _UNSEEN: Final = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
 )
-# Those that no XML 1.0 document may hold, not even escaped; surrogates cannot be written as UTF-8.
+# Forbidden in XML 1.0, even escaped; surrogates cannot be written as UTF-8.
 _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _SPACES: Final = re.compile(r"\s+")
 
