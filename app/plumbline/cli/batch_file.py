@@ -18,9 +18,13 @@ def add_command(commands: "Commands") -> None:
     )
     steps = command.add_subparsers(required=True, metavar="STEP")
     _add_prepare(steps)
-    _add_submit(steps)
-    _add_status(steps)
+    submit = steps.add_parser("submit", help="upload the files and create their batches; resumes after an interruption")
+    _add_files(submit)
+    submit.add_argument("--window", default="24h", help="completion window in hours or days (default: %(default)s)")
+    _add_files(steps.add_parser("status", help="query the status of the batches"))
     _add_collect(steps)
+    for name, step in steps.choices.items():
+        step.set_defaults(run=_run, step=name)
 
 
 def _add_prepare(steps: "Commands") -> None:
@@ -28,11 +32,7 @@ def _add_prepare(steps: "Commands") -> None:
     step.add_argument("data", type=Path, metavar="DATA", help="rows: JSONL, JSON, CSV, TSV or Parquet, also .gz")
     step.add_argument("-o", "--output", type=Path, required=True, metavar="REQUESTS.jsonl")
     step.add_argument("--format", metavar="NAME", help="format of the data (default: by its suffix)")
-    step.add_argument(
-        "--columns",
-        metavar="PRESET",
-        help="column preset: plumbline, ragas, ... (default: detected)",
-    )
+    step.add_argument("--columns", metavar="PRESET", help="column preset: plumbline, ragas, ... (default: detected)")
     step.add_argument(
         "--judge", default="default", metavar="NAME", help="a judge of the settings (default: %(default)s)"
     )
@@ -41,35 +41,14 @@ def _add_prepare(steps: "Commands") -> None:
         choices=("json_schema", "json_object", "plain"),
         help="how replies are constrained (default: the strictest that the provider is known to support)",
     )
-    step.add_argument(
-        "--omit", action="append", default=[], choices=("temperature", "thinking"), help="a field that the model "
-        "refuses; repeatable"
-    )  # fmt: skip
+    omit_help = "a field that the model refuses; repeatable"
+    step.add_argument("--omit", action="append", default=[], choices=("temperature", "thinking"), help=omit_help)
     step.add_argument("--url", metavar="PATH", help="endpoint of each request (default: /v1/chat/completions)")
     step.add_argument("--max-requests", type=_positive, metavar="N", help="limit of one file (default: the provider's)")
     step.add_argument("--max-bytes", type=_positive, metavar="N", help="limit of one file (default: the provider's)")
-    step.add_argument(
-        "--secret-of",
-        type=Path,
-        metavar="MANIFEST",
-        help="reuse the secret of another manifest",
-    )
+    step.add_argument("--secret-of", type=Path, metavar="MANIFEST", help="reuse the secret of another manifest")
     step.add_argument("--estimate", action="store_true", help="print the expected requests and cost, and write nothing")
     _add_price(step)
-    step.set_defaults(run=_run, step="prepare")
-
-
-def _add_submit(steps: "Commands") -> None:
-    step = steps.add_parser("submit", help="upload the files and create their batches; resumes after an interruption")
-    _add_files(step)
-    step.add_argument("--window", default="24h", help="completion window in hours or days (default: %(default)s)")
-    step.set_defaults(run=_run, step="submit")
-
-
-def _add_status(steps: "Commands") -> None:
-    step = steps.add_parser("status", help="query the status of the batches")
-    _add_files(step)
-    step.set_defaults(run=_run, step="status")
 
 
 def _add_collect(steps: "Commands") -> None:
@@ -78,11 +57,7 @@ def _add_collect(steps: "Commands") -> None:
     step.add_argument("-o", "--output", type=Path, required=True, metavar="RESULTS.jsonl")
     step.add_argument("--wait", action="store_true", help="wait until every batch has ended")
     step.add_argument(
-        "--poll-seconds",
-        type=float,
-        default=60.0,
-        metavar="S",
-        help="poll interval of --wait (default: %(default)s)",
+        "--poll-seconds", type=float, default=60.0, metavar="S", help="poll interval of --wait (default: %(default)s)"
     )
     step.add_argument(
         "--fallback",
@@ -97,7 +72,6 @@ def _add_collect(steps: "Commands") -> None:
         help="write the open questions (second passes, further windows, expired requests) as files to submit",
     )
     _add_price(step)
-    step.set_defaults(run=_run, step="collect")
 
 
 def _add_files(step: argparse.ArgumentParser) -> None:
@@ -105,10 +79,8 @@ def _add_files(step: argparse.ArgumentParser) -> None:
 
 
 def _add_price(step: argparse.ArgumentParser) -> None:
-    step.add_argument(
-        "--price-factor", type=_factor, default=0.5, metavar="F", help="batch price as a share of the price table's "
-        "(default: %(default)s)"
-    )  # fmt: skip
+    price_help = "batch price as a share of the price table's (default: %(default)s)"
+    step.add_argument("--price-factor", type=_factor, default=0.5, metavar="F", help=price_help)
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -59,7 +59,7 @@ _INCOMPLETE: Final = 3
 _FALLBACKS: Final = ("embedding", "lexical")
 _SECRET_BYTES: Final = 32
 _URL: Final = "/v1/chat/completions"
-# DashScope's model that runs the whole way and judges nothing.
+# DashScope's test model: it answers without judging.
 _TEST_URL: Final = "/v1/chat/ds-test"
 
 
@@ -141,11 +141,7 @@ def collect(options: argparse.Namespace) -> int:
 
 
 def _check_apart(path: Path, at: ManifestFile, *others: Path) -> None:
-    """Refuse to overwrite another file of the same run.
-
-    Raises:
-        InvalidInput: they are the same.
-    """
+    """Raise InvalidInput if the path is another file of the same run."""
     if path.resolve() in {each.resolve() for each in (at.path, at.state_path, *others)}:
         raise InvalidInput("is needed itself and would be written over; expected another --output", place=path.name)
 
@@ -174,7 +170,7 @@ def _planned(options: argparse.Namespace, settings: Settings, at: ManifestFile, 
 
 
 def _secret(at: ManifestFile, other: Path | None) -> str:
-    """Return the secret of the other or the replaced manifest, so that the same rows give the same bytes."""
+    """Reuse the secret of the other or the replaced manifest, so that the same rows give the same bytes."""
     if other is not None:
         return ManifestFile(other).load().secret
     return at.load().secret if at.path.exists() else secrets.token_hex(_SECRET_BYTES)
@@ -239,8 +235,11 @@ async def _collect(
         at.save(with_next_round(manifest, files, further))
     say_troubles(files, states, index)
     out(f"written: {options.output}; {summed(tally.summary())}")
-    if estimate.requests:
-        say_open(estimate, [file.name for file in further])
+    if further:
+        names = ", ".join(file.name for file in further)
+        out(f"written: {names}, {estimate.requests} questions that are still open; submit and collect again")
+    elif estimate.requests:
+        out(f"{estimate.requests} questions are still open; --next-round writes them as files to be submitted")
 
 
 def _settings() -> Settings:
@@ -250,7 +249,7 @@ def _settings() -> Settings:
     return settings
 
 
-# As the calls of the service expect it.
+# As the service expects of its own calls.
 _EXPECTED_OUTPUT_TOKENS: Final = 512
 
 
@@ -267,14 +266,14 @@ def say_estimate(settings: Settings, manifest: Manifest, estimate: Estimate, fac
         f"{expected} out, {estimate.max_output_tokens} at most; second looks, where asked for, come on top"
     )
     tokens_out = (expected, estimate.max_output_tokens)
-    costs = [
+    likely, most = (
         estimate_cost(settings, manifest, prompt_tokens=estimate.prompt_tokens, output_tokens=tokens, factor=factor)
         for tokens in tokens_out
-    ]
-    if costs[0] is None or costs[1] is None:
+    )
+    if likely is None or most is None:
         out(f"cost: not known; PLUMBLINE_LLM_PRICES has no price of {manifest.judge.model}")
     else:
-        out(f"cost: about {costs[0]:.4f}, at most {costs[1]:.4f}, at {factor:g} of the price table's prices")
+        out(f"cost: about {likely:.4f}, at most {most:.4f}, at {factor:g} of the price table's prices")
 
 
 def say_troubles(files: Sequence[RequestFile], states: BatchStates, index: ReplyIndex) -> None:
@@ -287,14 +286,6 @@ def say_troubles(files: Sequence[RequestFile], states: BatchStates, index: Reply
     if any(odd.values()):
         counts = ", ".join(f"{count} {name}" for name, count in odd.items() if count)
         note(f"lines of replies passed over: {counts}")
-
-
-def say_open(estimate: Estimate, names: Sequence[str]) -> None:
-    """Print the number of questions without a reply."""
-    if names:
-        out(f"written: {', '.join(names)}, {estimate.requests} questions that are still open; submit and collect again")
-    else:
-        out(f"{estimate.requests} questions are still open; --next-round writes them as files to be submitted")
 
 
 def summed(summary: BatchSummary) -> str:

@@ -30,30 +30,23 @@ _FIGURES = ("auroc", "balanced_accuracy", "kappa", "brier", "ece")
 def add_command(commands: "Commands") -> None:
     """Add `calibrate` to the parser."""
     command = commands.add_parser(
-        "calibrate", help="fit tiers embedding and lexical on labelled answers and say how far they agree with them"
+        "calibrate", help="fit the embedding and lexical tiers on labelled answers and measure the agreement"
     )
-    command.add_argument(
-        "labels",
-        type=Path,
-        nargs="+",
-        metavar="LABELS.jsonl",
-        help="a line: contexts, answer, label (1 faithful, 0 not)",
-    )
-    command.add_argument("--tier", action="append", choices=_TIERS, help="repeatable; default: both")
+    line_help = "JSON Lines with contexts, answer and label (1 faithful, 0 not)"
+    command.add_argument("labels", type=Path, nargs="+", metavar="LABELS.jsonl", help=line_help)
+    command.add_argument("--tier", action="append", choices=_TIERS, help="tier to fit; repeatable (default: both)")
     command.add_argument(
         "--fit",
         choices=("scale", "weights"),
         default="scale",
-        help="slope and boundary alone, for hundreds of labels; or the weight of every measure too, for thousands "
-        "(default: %(default)s)",
+        help="scale: slope and boundary, for hundreds of labels; weights: also the weight of each measure, for "
+        "thousands (default: %(default)s)",
     )
-    command.add_argument(
-        "--out", type=Path, metavar="FILE", help="write the calibration file for PLUMBLINE_CALIBRATION"
-    )
-    command.add_argument("--skip", default="", metavar="NAMES", help="datasets left out, with commas between")
-    command.add_argument("--name", metavar="TEXT", help="what the file calls the data (default: its file name)")
+    command.add_argument("--out", type=Path, metavar="FILE", help="calibration file for PLUMBLINE_CALIBRATION")
+    command.add_argument("--skip", default="", metavar="NAMES", help="datasets to leave out, separated by commas")
+    command.add_argument("--name", metavar="TEXT", help="name of the data in the file (default: the file names)")
     command.add_argument("--draws", type=int, default=1_000, help="resamples for the intervals (default: %(default)s)")
-    command.add_argument("--json", action="store_true", help="JSON on standard output in place of a table")
+    command.add_argument("--json", action="store_true", help="print JSON instead of a table")
     command.set_defaults(run=_calibrate)
 
 
@@ -100,29 +93,28 @@ def _reports(
     rows: list["LabelledRow"], options: argparse.Namespace, settings: Settings, table: "CalibrationTable"
 ) -> list["CalibrationReport"]:
     from plumbline.assembly import encoder_of  # noqa: PLC0415
-    from plumbline.extras.calibration.calibrating import CalibrationRequest, calibrate_tiers  # noqa: PLC0415
+    from plumbline.extras.calibration.calibrating import calibrate_tiers  # noqa: PLC0415
     from plumbline.judging.tiers.calibration import CalibrationSource  # noqa: PLC0415
     from plumbline.judging.tiers.tier import TierName  # noqa: PLC0415
 
+    names = [path.name for path in options.labels]
+    tier_options = "".join(f" --tier {tier}" for tier in options.tier or ())
+    skip = f" --skip {options.skip}" if options.skip else ""
     source = CalibrationSource(
-        data=options.name or ", ".join(path.name for path in options.labels),
+        data=options.name or ", ".join(names),
         rows=len(rows),
         date=datetime.now(UTC).date().isoformat(),
-        command=_command(options),
+        command=f"plumbline calibrate {' '.join(names)}{tier_options} --fit {options.fit}{skip}",
     )
     tiers = [TierName(name) for name in options.tier or _TIERS]
     with closing(encoder_of(settings)) as encoder:
-        request = CalibrationRequest(tiers, options.fit, source, options.draws)
-        reports, passed_over = asyncio.run(calibrate_tiers(rows, request, table, encoder))
-    for line in passed_over:
+        calibrating = calibrate_tiers(
+            rows, tiers, fit=options.fit, source=source, draws=options.draws, table=table, encoder=encoder
+        )
+        reports, skipped = asyncio.run(calibrating)
+    for line in skipped:
         sys.stderr.write(f"{line}\n")
     return reports
-
-
-def _command(options: argparse.Namespace) -> str:
-    tiers = "".join(f" --tier {tier}" for tier in options.tier or ())
-    skip = f" --skip {options.skip}" if options.skip else ""
-    return f"plumbline calibrate {' '.join(path.name for path in options.labels)}{tiers} --fit {options.fit}{skip}"
 
 
 def _key(entry: "Calibration") -> tuple[str, str, str]:
@@ -150,16 +142,15 @@ def _say(reports: list["CalibrationReport"], options: argparse.Namespace) -> Non
 
 
 def _as_dict(report: "CalibrationReport") -> dict[str, object]:
-    entry = report.calibration.model_dump(mode="json")
-    figures = {
-        when: {name: _triple(_figure(each, name)) for name in _FIGURES}
-        for when, each in (("before", report.before), ("after", report.after))
+    return {
+        "calibration": report.calibration.model_dump(mode="json"),
+        "before": {name: _triple(_figure(report.before, name)) for name in _FIGURES},
+        "after": {name: _triple(_figure(report.after, name)) for name in _FIGURES},
+        "after_by_dataset": {
+            dataset: {name: _triple(getattr(figures, name)) for name in _FIGURES}
+            for dataset, figures in report.after.by_dataset.items()
+        },
     }
-    by_dataset = {
-        name: {figure: _triple(getattr(each, figure)) for figure in _FIGURES}
-        for name, each in report.after.by_dataset.items()
-    }
-    return {"calibration": entry, **figures, "after_by_dataset": by_dataset}
 
 
 def _figure(agreement: "Agreement", name: str) -> "Figure":

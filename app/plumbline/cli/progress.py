@@ -18,11 +18,10 @@ class Standing:
     """State of a run at one moment.
 
     Args:
-        counts: of all written rows, those of earlier parts of the run included.
+        counts: of all written rows, including those of earlier parts of the run.
         means: mean faithfulness by tier, over the judged rows.
         rows_now: rows of this part alone; `seconds` is its time.
-        share: of the file that is done, in [0, 1]; None if unknown.
-        share_before: `share` at the start of this part.
+        share: finished share of the file, in [0, 1], None if unknown; `share_before` at the start of this part.
     """
 
     counts: "BatchSummary"
@@ -55,7 +54,7 @@ class _ProgressOutput:
         if stream.isatty() and not is_quiet:
             from tqdm import tqdm  # noqa: PLC0415 - a tenth of a second, on terminals alone
 
-            # Its thread would redraw a bar that is redrawn anyway
+            # No monitor thread: the bar is redrawn anyway
             tqdm.monitor_interval = 0
             self.bar = tqdm(file=stream, leave=False, dynamic_ncols=True, mininterval=_BAR_SECONDS, **bar_options)
 
@@ -88,11 +87,11 @@ class ScoreProgress(_ProgressOutput):
         self.bar.set_postfix_str(_line(standing), refresh=True)
 
     def end(self, standing: Standing, left: str | None) -> None:
-        """Report the end of the run; `left` says why rows are left, None when none are."""
+        """Report the end of the run; `left` is the reason why rows are left, None if none are."""
         self.write_event("ended", complete=left is None, left=left, **_fields(standing))
         self.close()
         if self.bar is not None:
-            self._stream.writelines(f"{line}\n" for line in summary_lines(standing))
+            self._stream.write(_summary(standing))
 
 
 class LabProgress(_ProgressOutput):
@@ -141,8 +140,7 @@ class LabProgress(_ProgressOutput):
             self.bar.write(line, file=self.bar.fp)
 
 
-def summary_lines(standing: Standing) -> list[str]:
-    """Return the summary of a run for a terminal."""
+def _summary(standing: Standing) -> str:
     counts, usage = standing.counts, standing.counts.usage
     means = ", ".join(f"{tier} {mean:.3f}" for tier, mean in standing.means.items()) or "no row has a score"
     lines = [
@@ -154,7 +152,7 @@ def summary_lines(standing: Standing) -> list[str]:
     if usage.calls:
         cost = "cost not known (PLUMBLINE_LLM_PRICES)" if usage.cost is None else f"cost {usage.cost:.6g}"
         lines.append(f"{usage.calls} calls, {usage.prompt_tokens} tokens in, {usage.completion_tokens} out; {cost}")
-    return lines
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _line(standing: Standing) -> str:

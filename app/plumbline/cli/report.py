@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
-_DEFAULT_WORST = 200
 _MOST_WORST = 10_000
 _MOST_WARNINGS = 20
 
@@ -29,20 +29,13 @@ def add_command(commands: "Commands") -> None:
     )
     command.add_argument("-o", "--output", type=Path, metavar="FILE", help="output file (default: standard output)")
     command.add_argument(
-        "--baseline",
-        type=Path,
-        metavar="FILE",
-        help="earlier results to compare with, by custom_id and tier",
+        "--baseline", type=Path, metavar="FILE", help="earlier results to compare with, by custom_id and tier"
     )
     command.add_argument("--lang", choices=("en", "zh"), default="en", help="language of the page (default: en)")
     command.add_argument("--format", choices=("html", "json"), help="default: by the suffix of FILE, else html")
     command.add_argument("--title", metavar="TEXT", help="page heading (default: the name of the results file)")
     command.add_argument(
-        "--worst",
-        type=_worst,
-        default=_DEFAULT_WORST,
-        metavar="N",
-        help="rows to show, 0 to 10,000 (default: 200)",
+        "--worst", type=_worst, default=200, metavar="N", help="rows to show, 0 to 10,000 (default: %(default)s)"
     )
     command.set_defaults(run=_report)
 
@@ -98,9 +91,6 @@ def _lines(path: Path) -> Iterator[bytes | None]:
     """Yield the lines of a file; None for one that is too long."""
     from plumbline.rows.records.data_file import TextLines  # noqa: PLC0415
 
-    lines = TextLines(path)
-    try:
+    with closing(TextLines(path)) as lines:
         while (line := lines.next_line()) is not None:
             yield line.data
-    finally:
-        lines.close()

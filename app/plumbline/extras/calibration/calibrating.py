@@ -1,10 +1,11 @@
 """Calibrations of tiers fitted on labelled answers, with their agreement before and after."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, get_args
+from operator import attrgetter
+from typing import Literal, get_args
 
 import numpy as np
 from sklearn.isotonic import IsotonicRegression
@@ -33,20 +34,10 @@ from plumbline.judging.tiers.lexical import collect_lexical_findings
 from plumbline.judging.tiers.sentence_claims import Finding
 from plumbline.judging.tiers.tier import JudgeOptions, SentenceEncoder, TierName
 
-# Nobody waits for one answer.
-_PATIENT = JudgeOptions(can_wait=True)
-# Answers set beside contexts of other subjects.
+# Answers paired with contexts of other subjects.
 _UNRELATED_PAIRS = 300
-
-
-class Measure(Protocol):
-    """A tier's function that measures the sentences of a sample, by position."""
-
-    async def __call__(self, case: SegmentedSample) -> Mapping[int, Finding]:
-        """Raises:
-        TierFailure: the tier does not measure this sample.
-        """
-        ...
+# Measures the sentences of a sample, by position; raises TierFailure if the tier does not measure this sample.
+Measure = Callable[[SegmentedSample], Awaitable[Mapping[int, Finding]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +65,7 @@ def measuring_tier(name: TierName, encoder: SentenceEncoder) -> MeasuringTier:
     tier = EmbeddingTier(encoder, CalibrationTable(()), ThreadPoolExecutor(1), max_windows=sys.maxsize)
 
     async def measure(case: SegmentedSample) -> Mapping[int, Finding]:
-        return (await tier.compare(case, _PATIENT, seconds=float("inf"))).finding_by_position
+        return (await tier.compare(case, JudgeOptions(can_wait=True), seconds=float("inf"))).finding_by_position
 
     return MeasuringTier(name, encoder.model, measure)
 
@@ -86,7 +77,7 @@ async def _measure_wording(case: SegmentedSample) -> Mapping[int, Finding]:
 async def measure_rows(rows: Sequence[LabelledRow], tier: MeasuringTier, *, language: Language) -> MeasuredRows | None:
     """Measure the rows in a language; None if no row has a checkable claim and contexts.
 
-    A row that says that it is in another language than its answer is found to be in is left out.
+    Rows whose `lang` differs from the detected language of the answer are left out.
     """
     ordered = sorted(rows, key=lambda row: (row.cluster, row.sample.contexts))
     cases = [(row, segment(row.sample)) for row in ordered if row.lang in ("", language)]
@@ -125,12 +116,12 @@ async def _measure(
 
 def _unrelated(rows: Sequence[tuple[LabelledRow, SegmentedSample]]) -> list[tuple[LabelledRow, SegmentedSample]]:
     """Pair answers with the contexts of another dataset, or document if there is one dataset. Deterministic."""
-    several = len({row.dataset for row, _ in rows}) > 1
+    subject = attrgetter("dataset" if len({row.dataset for row, _ in rows}) > 1 else "cluster")
     found = []
     for at in range(0, len(rows), max(1, len(rows) // _UNRELATED_PAIRS)):
         row = rows[at][0]
         others = (rows[(at + len(rows) // 2 + step) % len(rows)][0] for step in range(len(rows)))
-        other = next((other for other in others if _is_strange(row, other, several=several)), None)
+        other = next((other for other in others if subject(other) != subject(row)), None)
         if other:
             case = segment(replace(other.sample, answer=row.sample.answer, question=""))
             if case.checkable:
@@ -138,14 +129,10 @@ def _unrelated(rows: Sequence[tuple[LabelledRow, SegmentedSample]]) -> list[tupl
     return found
 
 
-def _is_strange(row: LabelledRow, other: LabelledRow, *, several: bool) -> bool:
-    return row.dataset != other.dataset if several else row.cluster != other.cluster
-
-
-# What is fitted: how steep and where the boundary is, two parameters; or the weight of each measure and the gate too.
+# `scale` fits slope and boundary, two parameters; `weights` also the weight of each measure and the gate.
 Fit = Literal["scale", "weights"]
 
-FEWEST_OF_A_LABEL = 10
+_FEWEST_OF_A_LABEL = 10
 _FOLDS = 5
 _CURVE_POINTS = 10
 _SURE, _UNSURE = 0.98, 0.02
@@ -155,7 +142,7 @@ _SURE, _UNSURE = 0.98, 0.02
 class CalibrationReport:
     """The new calibration and the agreement before and after it; `after` is on held-out answers.
 
-    Of `answers` that were measured people took `faithful` for that.
+    `answers` were measured; `faithful` of them have that label.
     """
 
     calibration: Calibration
@@ -165,29 +152,23 @@ class CalibrationReport:
     after: Agreement
 
 
-@dataclass(frozen=True, slots=True)
-class CalibrationRequest:
-    """Options of a calibration.
-
-    `source` says what to tell of the data, rows and AUROC are filled in; `draws`: resamples for the intervals.
-    """
-
-    tiers: Sequence[TierName]
-    fit: Fit
-    source: CalibrationSource
-    draws: int
-
-
 async def calibrate_tiers(
-    rows: Sequence[LabelledRow], request: CalibrationRequest, table: CalibrationTable, encoder: SentenceEncoder
+    rows: Sequence[LabelledRow],
+    tiers: Sequence[TierName],
+    *,
+    fit: Fit,
+    source: CalibrationSource,
+    draws: int,
+    table: CalibrationTable,
+    encoder: SentenceEncoder,
 ) -> tuple[list[CalibrationReport], list[str]]:
-    """Calibrate each tier and language with enough rows; the others are explained in one line each.
+    """Calibrate each tier and language with enough rows; return a line on each of the others.
 
     Raises:
         CalibrationError: as `calibrate`.
     """
     reports, passed_over = [], []
-    for name in request.tiers:
+    for name in tiers:
         tier = measuring_tier(name, encoder)
         for language in get_args(Language):
             measured = await measure_rows(rows, tier, language=language)
@@ -195,14 +176,14 @@ async def calibrate_tiers(
                 continue
             faithful = int(measured.answers.labels.sum())
             other = len(measured.answers) - faithful
-            if min(faithful, other) < FEWEST_OF_A_LABEL:
+            if min(faithful, other) < _FEWEST_OF_A_LABEL:
                 passed_over.append(
                     f"tier {name}, language {language}: left as it is; found {faithful} faithful and {other} other "
-                    f"answers, at least {FEWEST_OF_A_LABEL} of each are needed"
+                    f"answers, at least {_FEWEST_OF_A_LABEL} of each are needed"
                 )
                 continue
             in_force = table.find(tier=name, model=tier.model, language=language)
-            reports.append(calibrate(measured, in_force, fit=request.fit, source=request.source, draws=request.draws))
+            reports.append(calibrate(measured, in_force, fit=fit, source=source, draws=draws))
     return reports, passed_over
 
 
@@ -214,8 +195,8 @@ def calibrate(
     Each dataset counts the same, and so does each label in it: 0.5 is the boundary where both labels are as common.
 
     Args:
-        measured: at least `FEWEST_OF_A_LABEL` answers of each label.
-        source: what to say of the data; rows and AUROC are filled in.
+        measured: at least 10 answers of each label.
+        source: the description of the data; rows and AUROC are filled in.
         draws: resamples for the intervals.
 
     Raises:
@@ -227,16 +208,10 @@ def calibrate(
     after = np.clip(cross_predict(answers, split_folds(answers, parts=_FOLDS), fitted), 0.0, 1.0)
     agreement = measure_agreement(_scored(answers, after), draws=draws)
     auroc = agreement.macro.auroc.value
-    calibration = fitted(answers).model_copy(
-        update={
-            "reliability": _reliability(answers, after),
-            "source": source.model_copy(
-                update={"rows": len(answers), "auroc": None if auroc is None else round(auroc, 4)}
-            ),
-        }
-    )
+    measured_on = {"rows": len(answers), "auroc": None if auroc is None else round(auroc, 4)}
+    filled = {"reliability": _reliability(answers, after), "source": source.model_copy(update=measured_on)}
     return CalibrationReport(
-        calibration=calibration,
+        calibration=fitted(answers).model_copy(update=filled),
         answers=len(answers),
         faithful=int(answers.labels.sum()),
         before=measure_agreement(_scored(answers, before), draws=draws),
@@ -247,24 +222,18 @@ def calibrate(
 def _fitter(measured: MeasuredRows, in_force: Calibration, fit: Fit) -> Callable[[MeasuredAnswers], Calibration]:
     if fit == "weights":
         gate = fit_gate(measured.unrelated, list_measures(in_force.tier, in_force.language)[0])
-        gated = in_force.model_copy(update={"gate": gate})
+        in_force = in_force.model_copy(update={"gate": gate})
 
-        def weighed(answers: MeasuredAnswers) -> Calibration:
-            weights, intercept = fit_weights(answers, gate, row_weights=balanced_weights(answers))
-            return _rounded(gated, weights, intercept)
+    def fitted(answers: MeasuredAnswers) -> Calibration:
+        row_weights = balanced_weights(answers)
+        if fit == "weights":
+            weights, intercept = fit_weights(answers, in_force.gate, row_weights=row_weights)
+        else:
+            weights, intercept = fit_scale(answers, in_force, row_weights=row_weights)
+        rounded = {name: round(weight, 4) for name, weight in weights.items()}
+        return in_force.model_copy(update={"weights": rounded, "intercept": round(intercept, 4)})
 
-        return weighed
-
-    def scaled(answers: MeasuredAnswers) -> Calibration:
-        weights, intercept = fit_scale(answers, in_force, row_weights=balanced_weights(answers))
-        return _rounded(in_force, weights, intercept)
-
-    return scaled
-
-
-def _rounded(calibration: Calibration, weights: dict[str, float], intercept: float) -> Calibration:
-    rounded = {name: round(weight, 4) for name, weight in weights.items()}
-    return calibration.model_copy(update={"weights": rounded, "intercept": round(intercept, 4)})
+    return fitted
 
 
 def _scored(answers: MeasuredAnswers, scores: FloatArray) -> ScoredRows:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 import numpy as np
 
@@ -21,19 +21,12 @@ from plumbline.extras.calibration.resampling import (
 from plumbline.extras.calibration.weighted import FloatArray
 from plumbline.ground.errors import InvalidInput
 
-# A rank score orders rows and says nothing else: no threshold of 0.5, no calibration.
+# A rank score only orders rows: no threshold of 0.5, no calibration.
 Scale = Literal["probability", "rank"]
 
 _LEVEL: Final = 0.95
 _RANK_FIGURES: Final[tuple[FigureName, ...]] = ("auroc", "best_balanced_accuracy")
-_FIGURES: Final[tuple[FigureName, ...]] = (
-    *_RANK_FIGURES,
-    "balanced_accuracy",
-    "kappa",
-    "brier",
-    "brier_base_rate",
-    "ece",
-)
+_FIGURES: Final[tuple[FigureName, ...]] = get_args(FigureName)
 _FEWEST_CLUSTERS: Final = 2
 
 
@@ -53,8 +46,7 @@ _NONE: Final = Figure(None, None, None)
 class Figures:
     """Figures of agreement between scores and labels, defined in `weighted`.
 
-    `best_threshold` is the lowest score that must pass for `best_balanced_accuracy`; a mean over data sets has none,
-    since each had its own there.
+    `best_threshold` is the lowest score that must pass for `best_balanced_accuracy`; a mean over data sets has none.
     """
 
     rows: int
@@ -102,10 +94,10 @@ def measure_agreement(
         threshold: the score from which a row passes.
         weighing: `natural`, each row weighs the same in `brier`, `brier_base_rate` and `ece` (and in the pooled
             AUROC and best threshold); `balanced`, each data set does, and each label in it, and data sets with one
-            label are left out of the pooled figures. Kappa, which balancing would turn into 2 * balanced accuracy - 1,
-            is natural always.
+            label are left out of the pooled figures. Kappa is always natural: balanced, it would be
+            2 * balanced accuracy - 1.
         scale: on `rank`, AUROC and the best balanced accuracy alone.
-        groups: data sets by the name of their group; one that was not scored is passed over.
+        groups: data sets by the name of their group; those without rows are ignored.
         draws: at least 1. A draw in which a figure is not defined for a data set (one label was drawn) is left out.
         seed: same seed, same intervals.
 

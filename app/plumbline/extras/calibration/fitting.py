@@ -15,16 +15,16 @@ FloatArray = NDArray[np.float64]
 
 # Ridge penalties, chosen on the development data by leaving each dataset out. The weights' is on standardised measures.
 _RIDGE = 1e-2
-# Datasets differ in how much they ask of "faithful". An intercept for each, drawn to zero a little, takes that up while
-# the weights are fitted: without it they bend to explain datasets rather than answers.
+# Datasets differ in how strict "faithful" is. An intercept for each, penalised a little, absorbs that while the weights
+# are fitted: without it they would explain datasets rather than answers.
 _RIDGE_OF_DATASETS = 5e-3
-# Draws a slope towards what it was, so that a few separable labels do not make a step of it.
+# Draws a slope towards its old value, so that a few separable labels do not turn the curve into a step.
 _RIDGE_OF_SCALE = 1e-3
 _DATASETS_AS_FOLDS = 3
 _NOTHING_TO_CALIBRATE = (
     "the tier's scores do not rise with these labels (1 is faithful, 0 is not): there is nothing to calibrate"
 )
-# Of what sentences beside strange contexts reach, each counting by its length; the factor was chosen on the same data.
+# Quantiles, weighted by length, of sentences paired with unrelated contexts; the factor was chosen on the same data.
 _CLOSED_AT, _OPEN_AT, _OPEN_ABOVE = 0.05, 0.99, 1.25
 _SMALLEST, _LARGEST = 1e-5, 1.0 - 1e-5
 
@@ -34,7 +34,7 @@ class MeasuredAnswers:
     """Sentences of labelled answers, measured by a tier.
 
     Of s sentences: `measures` (s, m), columns named by `names`; `owners` (s,) the number of its answer, ascending from
-    0 without gaps; `lengths` (s,) their weights in the score; `is_copy` (s,) whether it stands in a context verbatim.
+    0 without gaps; `lengths` (s,) their weights in the score; `is_copy` (s,) true if a context has it verbatim.
     Of n answers: `labels` (n,) 1 faithful, 0 not; `datasets` (n,); `clusters` (n,) equal for one document.
     """
 
@@ -79,7 +79,7 @@ def fit_gate(unrelated: MeasuredAnswers, measure: str) -> CalibrationGate:
     """Fit the gate of a measure on answers paired with unrelated contexts.
 
     Raises:
-        CalibrationError: there are no such answers, or all are as like their strange contexts.
+        CalibrationError: there are no such answers, or all are equally like their contexts.
     """
     closed = round(_weighted_quantile(unrelated, measure, _CLOSED_AT), 4)
     opened = round(_OPEN_ABOVE * _weighted_quantile(unrelated, measure, _OPEN_AT), 4)
@@ -119,7 +119,7 @@ def fit_weights(
         penalty = _RIDGE * (slopes**2).sum() + _RIDGE_OF_DATASETS * (offsets**2).sum()
         return value + penalty, np.concatenate([slope_gradient, [gradient.sum()], offset_gradient])
 
-    # No measure may count against its sense, whatever some labels say.
+    # No measure may count against its meaning, whatever a few labels suggest.
     bounds = [(None, 0.0) if name in COUNTED_AGAINST else (0.0, None) for name in answers.names]
     free = [(None, None)] * (1 + sets)
     start = np.zeros(count + 1 + sets)
@@ -161,7 +161,7 @@ def balanced_weights(answers: MeasuredAnswers) -> FloatArray:
 def split_folds(answers: MeasuredAnswers, *, parts: int) -> list[NDArray[np.bool_]]:
     """Return the left-out answers of each fold: one dataset a fold if there are several, else `parts` parts by cluster.
 
-    Answers about one document alone are parted as they are: nothing else can be left out.
+    Answers about one document are split one by one.
     """
     names = np.unique(answers.datasets)
     if len(names) >= _DATASETS_AS_FOLDS:
@@ -174,9 +174,7 @@ def split_folds(answers: MeasuredAnswers, *, parts: int) -> list[NDArray[np.bool
 
 
 def cross_predict(
-    answers: MeasuredAnswers,
-    folds: Sequence[NDArray[np.bool_]],
-    fit: Callable[[MeasuredAnswers], Calibration],
+    answers: MeasuredAnswers, folds: Sequence[NDArray[np.bool_]], fit: Callable[[MeasuredAnswers], Calibration]
 ) -> FloatArray:
     """Return each answer's score by a calibration fitted without its fold, shape (n,)."""
     scores = np.full(len(answers), np.nan)

@@ -23,7 +23,7 @@ class LabelledRow:
     """One answer with its human label.
 
     `label` is 1 for faithful, 0 for not. Rows of one `cluster` (those about the same document) are not independent.
-    `line` counts from 1. `task` and `lang` are as the file says, empty where it does not.
+    `line` counts from 1. `task` and `lang` are empty where the file has none.
     """
 
     sample: Sample
@@ -73,13 +73,18 @@ def parse_labels(data: bytes, *, name: str, default_dataset: str) -> Labels:
 
     Fields: `contexts` (list of strings), `answer` (string), `label` (1 or true: faithful; 0 or false: not); optional
     `question`, `dataset`, `task`, `lang` (strings) and `doc` (string or whole number: the cluster). Without `doc` the
-    cluster is a hash of the normalised contexts. Null is as good as absent for an optional field, other fields are
-    ignored. A byte-order mark, CRLF and blank lines are fine. A bad line costs no good one.
+    cluster is a hash of the normalised contexts. Null is like absent for an optional field, other fields are ignored. A
+    byte-order mark, CRLF and blank lines are fine. Only the bad line fails.
 
     Raises:
         InvalidInput: not UTF-8, or without one good row; the message names file and line.
     """
-    text = _decoded(data, name)
+    data = data.removeprefix(codecs.BOM_UTF8)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line_number = data.count(b"\n", 0, error.start) + 1
+        raise InvalidInput("is not UTF-8; save the file as UTF-8", place=f"{name}:{line_number}") from error
     rows: list[LabelledRow] = []
     problems: list[LabelProblem] = []
     # Not splitlines: U+2028 may stand inside of a JSON string.
@@ -90,42 +95,41 @@ def parse_labels(data: bytes, *, name: str, default_dataset: str) -> Labels:
             except BadRow as bad:
                 problems.append(LabelProblem(number, bad.found, bad.expected))
     if not rows:
-        raise InvalidInput(_no_row(problems), place=name)
+        wanted = "one JSON object a line with contexts, answer and label"
+        others = f" (and {len(problems) - 1} more bad lines)" if len(problems) > 1 else ""
+        first = f"; {problems[0]}{others}" if problems else ""
+        raise InvalidInput(f"holds no {'good ' if problems else ''}row; expected {wanted}{first}", place=name)
     return Labels(tuple(rows), tuple(problems))
-
-
-def _decoded(data: bytes, name: str) -> str:
-    data = data.removeprefix(codecs.BOM_UTF8)
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InvalidInput("is not UTF-8; save the file as UTF-8", place=f"{name}:{line}") from error
-
-
-def _no_row(problems: Sequence[LabelProblem]) -> str:
-    wanted = "one JSON object a line with contexts, answer and label"
-    if not problems:
-        return f"holds no row; expected {wanted}"
-    others = f" (and {len(problems) - 1} more bad lines)" if len(problems) > 1 else ""
-    return f"holds no good row; expected {wanted}; {problems[0]}{others}"
 
 
 def _row(line: str, number: int, default_dataset: str) -> LabelledRow:
     fields = decode_row(line.encode())
     if isinstance(fields, BadRow):
         raise fields
-    contexts = tuple(_strings(fields, "contexts"))
+    contexts = _contexts(fields)
     question = _optional(fields, "question") or ""
+    answer = checked_text(_required(fields, "answer", "a string"), "answer", "a string")
+    label = _label(fields)
+    dataset = _optional(fields, "dataset")
+    if dataset is not None and not dataset.strip():
+        raise BadRow("dataset is empty", "a name, or nothing")
     return LabelledRow(
-        sample=Sample(question, contexts, _string(fields, "answer")),
-        label=_label(fields),
-        dataset=_dataset(fields, default_dataset),
-        cluster=_doc(fields) or _hash(contexts),
+        sample=Sample(question, contexts, answer),
+        label=label,
+        dataset=default_dataset if dataset is None else dataset,
+        cluster=_cluster(fields.get("doc"), contexts),
         line=number,
         task=_optional(fields, "task") or "",
         lang=_optional(fields, "lang") or "",
     )
+
+
+def _contexts(fields: Mapping[str, object]) -> tuple[str, ...]:
+    expected = "a list of strings"
+    value = _required(fields, "contexts", expected)
+    if not isinstance(value, list):
+        raise BadRow(f"contexts is {describe_type(value)}", expected)
+    return tuple(checked_text(item, f"contexts[{place}]", "a string") for place, item in enumerate(value))
 
 
 def _label(fields: Mapping[str, object]) -> int:
@@ -134,19 +138,8 @@ def _label(fields: Mapping[str, object]) -> int:
     # JSON knows no difference between 1 and 1.0.
     if isinstance(label, bool | int | float) and label in (0, 1):
         return int(label)
-    raise BadRow(f"label is {_shown(label)}", expected)
-
-
-def _strings(fields: Mapping[str, object], name: str) -> list[str]:
-    expected = "a list of strings"
-    value = _required(fields, name, expected)
-    if not isinstance(value, list):
-        raise BadRow(f"{name} is {describe_type(value)}", expected)
-    return [checked_text(item, f"{name}[{place}]", "a string") for place, item in enumerate(value)]
-
-
-def _string(fields: Mapping[str, object], name: str) -> str:
-    return checked_text(_required(fields, name, "a string"), name, "a string")
+    text = json.dumps(label) if isinstance(label, str | bool | int | float) else describe_type(label)
+    raise BadRow(f"label is {text if len(text) <= _MAX_SHOWN else f'{text[:_MAX_SHOWN]}…'}", expected)
 
 
 def _optional(fields: Mapping[str, object], name: str) -> str | None:
@@ -154,31 +147,17 @@ def _optional(fields: Mapping[str, object], name: str) -> str | None:
     return None if value is None else checked_text(value, name, "a string, or nothing")
 
 
-def _dataset(fields: Mapping[str, object], default: str) -> str:
-    dataset = _optional(fields, "dataset")
-    if dataset is not None and not dataset.strip():
-        raise BadRow("dataset is empty", "a name, or nothing")
-    return default if dataset is None else dataset
-
-
-def _doc(fields: Mapping[str, object]) -> str:
-    doc = fields.get("doc")
+def _cluster(doc: object, contexts: Sequence[str]) -> str:
     if isinstance(doc, int) and not isinstance(doc, bool):
         return str(doc)
-    return "" if doc is None else checked_text(doc, "doc", "a string or a whole number, or nothing")
+    named = "" if doc is None else checked_text(doc, "doc", "a string or a whole number, or nothing")
+    if named:
+        return named
+    text = "\n".join(normalise(context) for context in contexts)
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:_CLUSTER_DIGITS]
 
 
 def _required(fields: Mapping[str, object], name: str, expected: str) -> object:
     if name not in fields:
         raise BadRow(f"{name} is missing", expected)
     return fields[name]
-
-
-def _shown(value: object) -> str:
-    text = json.dumps(value) if isinstance(value, str | bool | int | float) else describe_type(value)
-    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
-
-
-def _hash(contexts: Sequence[str]) -> str:
-    text = "\n".join(normalise(context) for context in contexts)
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:_CLUSTER_DIGITS]

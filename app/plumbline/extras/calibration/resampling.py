@@ -7,7 +7,6 @@ from typing import Final, Literal
 from zlib import crc32
 
 import numpy as np
-import numpy.typing as npt
 
 from plumbline.extras.calibration import weighted
 from plumbline.extras.calibration.weighted import BoolArray, FloatArray, IntArray, SortedRows, sorted_rows
@@ -75,7 +74,10 @@ def by_dataset(scored: ScoredRows) -> tuple[DatasetRows, ...]:
     found, start = [], 0
     for name, end in zip(names.tolist(), ends.tolist(), strict=True):
         places = order[start:end]
-        found.append(_dataset(name, slice(start, end), scored.scores[places], labels[places], clusters[places]))
+        # Numbered by name, not by place: the order of the scores does not change which clusters are drawn.
+        cluster_names, cluster_of = np.unique(clusters[places], return_inverse=True)
+        rows = sorted_rows(scored.scores[places], labels[places])
+        found.append(DatasetRows(name, rows, slice(start, end), cluster_of, len(cluster_names)))
         start = end
     return tuple(found)
 
@@ -84,8 +86,8 @@ def draw_weights(datasets: Sequence[DatasetRows], *, draws: int, seed: int) -> I
     """Yield the weights of each row: first one row of ones, then `draws` rows in chunks; shape (chunk, columns).
 
     Clusters are drawn with replacement within their data set (Field & Welsh, JRSS B 2007; the data sets themselves are
-    not drawn). What is drawn for a data set depends on the seed, its name and its clusters alone, so that two tiers
-    on the same rows are drawn alike and differences between them are paired.
+    not drawn). The draws of a data set depend on the seed, its name and its clusters alone, so that two tiers on the
+    same rows are drawn alike and differences between them are paired.
     """
     width = datasets[-1].columns.stop
     yield np.ones((1, width))
@@ -99,14 +101,6 @@ def draw_weights(datasets: Sequence[DatasetRows], *, draws: int, seed: int) -> I
         yield weights
 
 
-def _dataset(
-    name: str, columns: slice, scores: FloatArray, labels: BoolArray, clusters: npt.NDArray[np.object_]
-) -> DatasetRows:
-    # Numbered by name, not by place: the same clusters are drawn in whichever order the scores put the rows.
-    names, cluster_of = np.unique(clusters, return_inverse=True)
-    return DatasetRows(name, sorted_rows(scores, labels), columns, cluster_of, len(names))
-
-
 def _cluster_counts(generator: np.random.Generator, rows: int, clusters: int) -> FloatArray:
     drawn = generator.integers(0, clusters, size=(rows, clusters))
     drawn += np.arange(rows)[:, None] * clusters
@@ -117,7 +111,7 @@ Weighing = Literal["natural", "balanced"]
 FigureName = Literal["auroc", "best_balanced_accuracy", "balanced_accuracy", "kappa", "brier", "brier_base_rate", "ece"]
 DrawsByFigure = Mapping[FigureName, FloatArray]
 
-CALIBRATION_BINS: Final = 10
+_CALIBRATION_BINS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +216,7 @@ def number_or_none(value: float) -> float | None:
 
 def _bins(rows: SortedRows, weights: FloatArray) -> IntArray:
     # A data set that weighs nothing has no figures; any bin will do.
-    return weighted.equal_mass_bins(rows, weights, CALIBRATION_BINS) if weights.any() else rows.tie_starts[:1]
+    return weighted.equal_mass_bins(rows, weights, _CALIBRATION_BINS) if weights.any() else rows.tie_starts[:1]
 
 
 def _bin(scores: FloatArray, is_faithful: BoolArray, weights: FloatArray, total: float) -> ReliabilityBin:

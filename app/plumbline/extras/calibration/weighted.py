@@ -1,7 +1,7 @@
 """Weighted figures of agreement: many bootstrap draws at once, each a row of weights over the same sorted rows.
 
 Every function takes `weights` of shape (draws, n), at least 0, over rows that ascend by score, and returns shape
-(draws,), NaN in a draw for which the figure is not defined. Nothing outside of this room sees that NaN.
+(draws,), NaN in a draw for which the figure is not defined; callers turn NaN into None.
 """
 
 from dataclasses import dataclass
@@ -51,9 +51,7 @@ def best_balanced_accuracy(rows: SortedRows, weights: FloatArray) -> tuple[Float
     Chosen on the rows it is measured on: an upper bound of what a threshold can do.
     """
     faithful, other = _by_tie(rows, weights)
-    missed = _share_below(faithful)
-    rejected = _share_below(other)
-    at_each = 0.5 + 0.5 * (rejected - missed)
+    at_each = 0.5 + 0.5 * (_share_below(other) - _share_below(faithful))
     best = np.argmax(at_each, axis=1)
     values = np.take_along_axis(at_each, best[:, None], axis=1)[:, 0]
     return values, np.where(np.isnan(values), np.nan, rows.scores[rows.tie_starts[best]])
@@ -82,7 +80,7 @@ def brier_of_base_rate(rows: SortedRows, weights: FloatArray) -> FloatArray:
 
 
 def calibration_error(rows: SortedRows, weights: FloatArray, bin_starts: IntArray) -> FloatArray:
-    """Expected calibration error: mean over bins, by weight, of |share of faithful rows - mean score|.
+    """Return the expected calibration error: mean over bins, by weight, of |share of faithful rows - mean score|.
 
     Naeini et al., AAAI 2015, and Guo et al., ICML 2017, except that the bins hold equal mass, not equal width: scores
     crowd together, and a bin of a few rows measures nothing. It is above 0 even for a perfect score, more so the fewer
