@@ -16,9 +16,11 @@ from benchmarks.agreement_baselines import (
     shortness,
 )
 from plumbline.assembly import Service, encoder_of
-from plumbline.extras.calibration.figures import Scale
+from plumbline.extras.calibration.figures import Figure, Scale, build_figure, mean_over_datasets
 from plumbline.extras.calibration.labels import LabelledRow
+from plumbline.extras.calibration.resampling import DatasetRows, DrawPlan, ScoredRows, by_dataset
 from plumbline.ground.concurrency import map_concurrently
+from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import Settings
 from plumbline.judging.ports.exchange import Usage
 from plumbline.judging.scoring import SampleResult, SampleStatus
@@ -114,3 +116,24 @@ def _outcome(result: SampleResult) -> Outcome:
         failures = [str(attempt.reason) for attempt in result.attempts if attempt.reason]
         reason = failures[-1] if result.status is SampleStatus.NOT_JUDGED and failures else result.status.value
     return Outcome(score, reason, result.judge.model if result.judge else "", result.flags, result.usage)
+
+
+def auroc_difference(first: ScoredRows, second: ScoredRows, *, draws: int = 1_000, seed: int = 0) -> Figure:
+    """Return the macro AUROC of `first` minus that of `second` on the same rows, with a paired interval.
+
+    Raises:
+        InvalidInput: the rows are not the same ones.
+    """
+    same = (list(first.datasets), list(first.clusters)) == (list(second.datasets), list(second.clusters))
+    if not same or not np.array_equal(first.labels, second.labels):
+        raise InvalidInput("expected two scores of the same rows in one order, found rows that differ")
+    both: list[DatasetRows] = []
+    means = []
+    for scored in (first, second):
+        datasets = by_dataset(scored)
+        both = [each for each in datasets if each.has_both_labels]
+        if not both:
+            return Figure(None, None, None)
+        values = DrawPlan(datasets, ("auroc",), 0.0, "natural").draw(draws, seed)
+        means.append(mean_over_datasets(values, both, ("auroc",))["auroc"])
+    return build_figure(means[0] - means[1], has_interval=any(each.clusters > 1 for each in both))

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score, brier_score_loss, cohen_kappa_score, roc_auc_score
 
+from benchmarks.agreement_scores import auroc_difference
 from plumbline.extras.calibration import weighted
-from plumbline.extras.calibration.figures import Agreement, Figure, Figures, Scale, auroc_difference, measure_agreement
+from plumbline.extras.calibration.figures import Agreement, Figure, Figures, Scale, measure_agreement
 from plumbline.extras.calibration.resampling import ScoredRows, by_dataset, draw_weights
 from plumbline.ground.errors import InvalidInput
 

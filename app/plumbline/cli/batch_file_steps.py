@@ -123,7 +123,10 @@ def status(options: argparse.Namespace) -> int:
 
 def collect(options: argparse.Namespace) -> int:
     """Fetch the replies and write the results; return 3 until all batches have ended."""
-    fallback = _parse_fallback(options.fallback)
+    fallback = () if options.fallback == "none" else tuple(name.strip() for name in options.fallback.split(","))
+    if any(name not in _FALLBACKS for name in fallback) or len(set(fallback)) < len(fallback):
+        found = options.fallback[:40]
+        raise InvalidInput(f"is {found!r}; expected {' or '.join(_FALLBACKS)}, both, or none", place="--fallback")
     settings, at = _settings(), find_manifest(options.files)
     manifest = at.load()
     _check_apart(
@@ -300,20 +303,11 @@ def summed(summary: BatchSummary) -> str:
 
 
 def out(line: str) -> None:
-    """Write a line of the outcome to standard output."""
     sys.stdout.write(f"{line}\n")
 
 
 def note(line: str) -> None:
-    """Write a line of progress to standard error."""
     sys.stderr.write(f"{line}\n")
-
-
-def _parse_fallback(text: str) -> tuple[str, ...]:
-    names = () if text == "none" else tuple(name.strip() for name in text.split(","))
-    if any(name not in _FALLBACKS for name in names) or len(set(names)) < len(names):
-        raise InvalidInput(f"is {text[:40]!r}; expected {' or '.join(_FALLBACKS)}, both, or none", place="--fallback")
-    return names
 
 
 STEPS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {

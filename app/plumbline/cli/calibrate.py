@@ -61,11 +61,11 @@ def _calibrate(options: argparse.Namespace) -> int:
     reports = _reports(rows, options, settings, table)
     if not reports:
         raise InvalidInput("no tier could be calibrated on these labels")
-    made = [report.calibration for report in reports]
-    replaced = {_key(entry) for entry in made}
-    entries = (*made, *(entry for entry in table.entries if _key(entry) not in replaced))
     if options.out:
-        file = CalibrationFile(version=FILE_VERSION, entries=entries)
+        entry_by_key: dict[tuple[str, str, str], Calibration] = {}
+        for entry in (*(report.calibration for report in reports), *table.entries):
+            entry_by_key.setdefault((entry.tier, entry.model, entry.language), entry)
+        file = CalibrationFile(version=FILE_VERSION, entries=tuple(entry_by_key.values()))
         try:
             options.out.write_text(file.model_dump_json(indent=1) + "\n", encoding="utf-8")
         except OSError as error:
@@ -115,10 +115,6 @@ def _reports(
     for line in skipped:
         sys.stderr.write(f"{line}\n")
     return reports
-
-
-def _key(entry: "Calibration") -> tuple[str, str, str]:
-    return entry.tier, entry.model, entry.language
 
 
 def _say(reports: list["CalibrationReport"], options: argparse.Namespace) -> None:

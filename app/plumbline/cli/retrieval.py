@@ -33,9 +33,7 @@ _LIMITS = ReadLimits(max_bytes=8_000_000_000, max_rows=200_000_000)
 
 def add_command(commands: "Commands") -> None:
     """Add the retrieval commands to the parser."""
-    evaluate = commands.add_parser(
-        "evaluate", help="compute measures of runs against judgments, from TREC files (plain or gz)"
-    )
+    evaluate = commands.add_parser("evaluate", help="compute measures of TREC runs against judgments")
     evaluate.add_argument("qrels", type=Path, metavar="QRELS", help="judgments: query_id 0 doc_id relevance")
     evaluate.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="runs: query_id Q0 doc_id rank score tag")
     evaluate.add_argument(
@@ -65,9 +63,7 @@ def _add_tables(command: argparse.ArgumentParser) -> None:
 
 
 def _add_compare(commands: "Commands") -> None:
-    compare_ = commands.add_parser(
-        "compare", help="compare runs: paired tests over queries, corrected for multiple comparisons"
-    )
+    compare_ = commands.add_parser("compare", help="compare runs by paired tests over queries, with a correction")
     compare_.add_argument("qrels", type=Path, metavar="QRELS")
     compare_.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="two or more")
     compare_.add_argument("-m", "--measure", action="append", metavar="MEASURE")
@@ -85,9 +81,7 @@ def _add_fuse(commands: "Commands") -> None:
     fuse_ = commands.add_parser("fuse", help="fuse several runs into one TREC run on standard output")
     fuse_.add_argument("runs", type=Path, nargs="+", metavar="RUN")
     fuse_.add_argument("--method", default="rrf", help=f"fusion method: {', '.join(METHODS)} (default: %(default)s)")
-    fuse_.add_argument(
-        "--norm", help=f"score normalization: {', '.join(NORMS)} (default: min-max if the method uses scores)"
-    )
+    fuse_.add_argument("--norm", help=f"one of {', '.join(NORMS)} (default: min-max if the method uses scores)")
     fuse_.add_argument("--weights", type=float, nargs="+", metavar="W", help="a weight for each run")
     fuse_.add_argument("--depth", type=int, help="documents to keep for each query")
     fuse_.set_defaults(run=_fuse)

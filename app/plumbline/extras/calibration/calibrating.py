@@ -61,17 +61,17 @@ class MeasuringTier:
 def measuring_tier(name: TierName, encoder: SentenceEncoder) -> MeasuringTier:
     """Build tier lexical or embedding without its limit on windows."""
     if name is TierName.LEXICAL:
-        return MeasuringTier(name, LEXICAL_MODEL, _measure_wording)
+
+        async def measure_wording(case: SegmentedSample) -> Mapping[int, Finding]:
+            return collect_lexical_findings(case)
+
+        return MeasuringTier(name, LEXICAL_MODEL, measure_wording)
     tier = EmbeddingTier(encoder, CalibrationTable(()), ThreadPoolExecutor(1), max_windows=sys.maxsize)
 
     async def measure(case: SegmentedSample) -> Mapping[int, Finding]:
         return (await tier.compare(case, JudgeOptions(can_wait=True), seconds=float("inf"))).finding_by_position
 
     return MeasuringTier(name, encoder.model, measure)
-
-
-async def _measure_wording(case: SegmentedSample) -> Mapping[int, Finding]:
-    return collect_lexical_findings(case)
 
 
 async def measure_rows(rows: Sequence[LabelledRow], tier: MeasuringTier, *, language: Language) -> MeasuredRows | None:
@@ -203,7 +203,19 @@ def calibrate(
         CalibrationError: the scores do not rise with the labels.
     """
     answers = measured.answers
-    fitted = _fitter(measured, in_force, fit)
+    gate = in_force.gate
+    if fit == "weights":
+        gate = fit_gate(measured.unrelated, list_measures(in_force.tier, in_force.language)[0])
+
+    def fitted(answers: MeasuredAnswers) -> Calibration:
+        row_weights = balanced_weights(answers)
+        if fit == "weights":
+            weights, intercept = fit_weights(answers, gate, row_weights=row_weights)
+        else:
+            weights, intercept = fit_scale(answers, in_force, row_weights=row_weights)
+        rounded = {name: round(weight, 4) for name, weight in weights.items()}
+        return in_force.model_copy(update={"gate": gate, "weights": rounded, "intercept": round(intercept, 4)})
+
     before = predict(answers, in_force)
     after = np.clip(cross_predict(answers, split_folds(answers, parts=_FOLDS), fitted), 0.0, 1.0)
     agreement = measure_agreement(_scored(answers, after), draws=draws)
@@ -217,23 +229,6 @@ def calibrate(
         before=measure_agreement(_scored(answers, before), draws=draws),
         after=agreement,
     )
-
-
-def _fitter(measured: MeasuredRows, in_force: Calibration, fit: Fit) -> Callable[[MeasuredAnswers], Calibration]:
-    if fit == "weights":
-        gate = fit_gate(measured.unrelated, list_measures(in_force.tier, in_force.language)[0])
-        in_force = in_force.model_copy(update={"gate": gate})
-
-    def fitted(answers: MeasuredAnswers) -> Calibration:
-        row_weights = balanced_weights(answers)
-        if fit == "weights":
-            weights, intercept = fit_weights(answers, in_force.gate, row_weights=row_weights)
-        else:
-            weights, intercept = fit_scale(answers, in_force, row_weights=row_weights)
-        rounded = {name: round(weight, 4) for name, weight in weights.items()}
-        return in_force.model_copy(update={"weights": rounded, "intercept": round(intercept, 4)})
-
-    return fitted
 
 
 def _scored(answers: MeasuredAnswers, scores: FloatArray) -> ScoredRows:

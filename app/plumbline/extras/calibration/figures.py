@@ -117,34 +117,14 @@ def measure_agreement(
     chosen = {name: [each for each in both if each.name in members] for name, members in groups.items()}
     return Agreement(
         by_dataset={each.name: _figures([each], values[each.name], plan.best_threshold(each)) for each in datasets},
-        macro=_figures(both, _means(values, both, names)),
-        by_group={name: _figures(part, _means(values, part, names)) for name, part in chosen.items() if part},
+        macro=_figures(both, mean_over_datasets(values, both, names)),
+        by_group={
+            name: _figures(part, mean_over_datasets(values, part, names)) for name, part in chosen.items() if part
+        },
         pooled=_figures(plan.pooled_datasets, values[None], plan.best_threshold(None)),
         reliability=plan.reliability() if scale == "probability" else (),
         one_label=tuple(each.name for each in datasets if not each.has_both_labels),
     )
-
-
-def auroc_difference(first: ScoredRows, second: ScoredRows, *, draws: int = 1_000, seed: int = 0) -> Figure:
-    """Return the macro AUROC of `first` minus that of `second` on the same rows, with a paired interval.
-
-    Raises:
-        InvalidInput: the rows are not the same ones, or as `measure_agreement`.
-    """
-    same = (list(first.datasets), list(first.clusters)) == (list(second.datasets), list(second.clusters))
-    if not same or not np.array_equal(first.labels, second.labels):
-        raise InvalidInput("expected two scores of the same rows in one order, found rows that differ")
-    both: list[DatasetRows] = []
-    means = []
-    for scored in (first, second):
-        _check(scored, threshold=0.0, scale="rank", draws=draws, seed=seed)
-        datasets = by_dataset(scored)
-        both = [each for each in datasets if each.has_both_labels]
-        if not both:
-            return _NONE
-        values = DrawPlan(datasets, ("auroc",), 0.0, "natural").draw(draws, seed)
-        means.append(_means(values, both, ("auroc",))["auroc"])
-    return _figure(means[0] - means[1], has_interval=any(each.clusters >= _FEWEST_CLUSTERS for each in both))
 
 
 def _check(scored: ScoredRows, *, threshold: float, scale: Scale, draws: int, seed: int) -> None:
@@ -157,7 +137,7 @@ def _check(scored: ScoredRows, *, threshold: float, scale: Scale, draws: int, se
         raise InvalidInput(f"score {odd[0]} is {scored.scores[odd[0]]}; expected numbers in [0, 1], or scale 'rank'")
 
 
-def _means(
+def mean_over_datasets(
     values: Mapping[str | None, DrawsByFigure], datasets: Sequence[DatasetRows], names: Iterable[FigureName]
 ) -> DrawsByFigure:
     """Return the mean over data sets in each draw, over those where the figure is defined."""
@@ -174,7 +154,7 @@ def _mean(stacked: FloatArray) -> FloatArray:
 
 def _figures(datasets: Sequence[DatasetRows], values: DrawsByFigure, best_threshold: float | None = None) -> Figures:
     has_interval = any(each.clusters >= _FEWEST_CLUSTERS for each in datasets)
-    figure_by_name = {name: _figure(draws, has_interval=has_interval) for name, draws in values.items()}
+    figure_by_name = {name: build_figure(draws, has_interval=has_interval) for name, draws in values.items()}
     return Figures(
         rows=sum(len(each.rows.scores) for each in datasets),
         faithful=sum(int(each.rows.is_faithful.sum()) for each in datasets),
@@ -183,7 +163,7 @@ def _figures(datasets: Sequence[DatasetRows], values: DrawsByFigure, best_thresh
     )
 
 
-def _figure(draws: FloatArray, *, has_interval: bool) -> Figure:
+def build_figure(draws: FloatArray, *, has_interval: bool) -> Figure:
     value, resampled = number_or_none(draws[0]), draws[1:][~np.isnan(draws[1:])]
     if value is None or not has_interval or not len(resampled):
         return Figure(value, None, None)

@@ -9,7 +9,7 @@ from zlib import crc32
 import numpy as np
 
 from plumbline.extras.calibration import weighted
-from plumbline.extras.calibration.weighted import BoolArray, FloatArray, IntArray, SortedRows, sorted_rows
+from plumbline.extras.calibration.weighted import FloatArray, IntArray, SortedRows, sorted_rows
 from plumbline.ground.errors import InvalidInput
 
 # Weights held at once: 8 MiB, whatever the numbers of rows and draws.
@@ -97,14 +97,11 @@ def draw_weights(datasets: Sequence[DatasetRows], *, draws: int, seed: int) -> I
         rows = min(chunk, draws - start)
         weights = np.empty((rows, width))
         for each, generator in zip(datasets, generators, strict=True):
-            weights[:, each.columns] = _cluster_counts(generator, rows, each.clusters)[:, each.cluster_of]
+            drawn = generator.integers(0, each.clusters, size=(rows, each.clusters))
+            drawn += np.arange(rows)[:, None] * each.clusters
+            counts = np.bincount(drawn.ravel(), minlength=rows * each.clusters).reshape(rows, each.clusters)
+            weights[:, each.columns] = counts[:, each.cluster_of]
         yield weights
-
-
-def _cluster_counts(generator: np.random.Generator, rows: int, clusters: int) -> FloatArray:
-    drawn = generator.integers(0, clusters, size=(rows, clusters))
-    drawn += np.arange(rows)[:, None] * clusters
-    return np.bincount(drawn.ravel(), minlength=rows * clusters).reshape(rows, clusters).astype(np.float64)
 
 
 Weighing = Literal["natural", "balanced"]
@@ -144,11 +141,7 @@ class DrawPlan:
         labels = np.concatenate([each.rows.is_faithful for each in datasets])
         self._order = np.argsort(scores, kind="stable")
         self._pooled = weighted.sorted_rows(scores[self._order], labels[self._order])
-        ones = np.ones((1, len(scores)))
-        self._weights: dict[str | None, FloatArray] = {
-            each.name: self._weigh(each, ones[:, each.columns]) for each in datasets
-        }
-        self._weights[None] = self._pool(self._weights)
+        self._weights = self._weigh_all(np.ones((1, len(scores))))
         self._bins: dict[str | None, IntArray] = {
             each.name: _bins(each.rows, self._weights[each.name][0]) for each in datasets
         }
@@ -158,14 +151,11 @@ class DrawPlan:
         """Return by data set and figure an array of shape (1 + draws,): the value, then that of each draw."""
         chunks: dict[str | None, dict[FigureName, list[FloatArray]]] = defaultdict(lambda: defaultdict(list))
         for counts in draw_weights(self._datasets, draws=draws, seed=seed):
-            weights: dict[str | None, FloatArray] = {
-                each.name: self._weigh(each, counts[:, each.columns]) for each in self._datasets
-            }
+            weights = self._weigh_all(counts)
             for each in self._datasets:
                 self._add(chunks[each.name], each.name, each.rows, counts[:, each.columns], weights[each.name])
             if len(self._names) > 1:
-                natural = counts[:, self._order]
-                self._add(chunks[None], None, self._pooled, natural, self._pool(weights))
+                self._add(chunks[None], None, self._pooled, counts[:, self._order], weights[None])
         return {name: {figure: np.concatenate(parts) for figure, parts in by.items()} for name, by in chunks.items()}
 
     def best_threshold(self, dataset: DatasetRows | None) -> float | None:
@@ -177,11 +167,21 @@ class DrawPlan:
         """Return the bins of the pooled calibration error."""
         rows, weights, starts = self._pooled, self._weights[None][0], self._bins[None]
         stops = [*starts[1:].tolist(), len(rows.scores)]
-        return tuple(
-            _bin(rows.scores[start:stop], rows.is_faithful[start:stop], weights[start:stop], weights.sum())
-            for start, stop in zip(starts.tolist(), stops, strict=True)
-            if weights[start:stop].any()
-        )
+        bins = []
+        for start, stop in zip(starts.tolist(), stops, strict=True):
+            scores, masses = rows.scores[start:stop], weights[start:stop]
+            weight = float(masses.sum())
+            if masses.any():
+                reliability = ReliabilityBin(
+                    low=float(scores[0]),
+                    high=float(scores[-1]),
+                    rows=int(np.count_nonzero(masses)),
+                    weight=weight / float(weights.sum()),
+                    mean_score=float(masses @ scores) / weight,
+                    share_faithful=float(masses @ rows.is_faithful[start:stop]) / weight,
+                )
+                bins.append(reliability)
+        return tuple(bins)
 
     def _weigh(self, dataset: DatasetRows, counts: FloatArray) -> FloatArray:
         """Return the weights of a data set's rows; balanced, they sum to 1, or 0 if one label is missing."""
@@ -193,8 +193,12 @@ class DrawPlan:
         scales = [np.divide(0.5, sums, out=np.zeros_like(sums), where=has_both) for sums in (faithful, other)]
         return np.where(is_faithful, counts * scales[0][:, None], counts * scales[1][:, None])
 
-    def _pool(self, weights: Mapping[str | None, FloatArray]) -> FloatArray:
-        return np.concatenate([weights[each.name] for each in self._datasets], axis=1)[:, self._order]
+    def _weigh_all(self, counts: FloatArray) -> dict[str | None, FloatArray]:
+        weights: dict[str | None, FloatArray] = {}
+        for each in self._datasets:
+            weights[each.name] = self._weigh(each, counts[:, each.columns])
+        weights[None] = np.concatenate(list(weights.values()), axis=1)[:, self._order]
+        return weights
 
     def _add(
         self,
@@ -204,9 +208,17 @@ class DrawPlan:
         counts: FloatArray,
         weights: FloatArray,
     ) -> None:
+        formulas: dict[FigureName, Callable[[], FloatArray]] = {
+            "auroc": lambda: weighted.auroc(rows, weights),
+            "best_balanced_accuracy": lambda: weighted.best_balanced_accuracy(rows, weights)[0],
+            "balanced_accuracy": lambda: weighted.balanced_accuracy(rows, weights, self._threshold),
+            "kappa": lambda: weighted.cohen_kappa(rows, counts, self._threshold),
+            "brier": lambda: weighted.brier(rows, weights),
+            "brier_base_rate": lambda: weighted.brier_of_base_rate(rows, weights),
+            "ece": lambda: weighted.calibration_error(rows, weights, self._bins[name]),
+        }
         for figure in self._names:
-            draws = _Draws(rows, counts, weights, self._bins[name], self._threshold)
-            parts[figure].append(_FORMULAS[figure](draws))
+            parts[figure].append(formulas[figure]())
 
 
 def number_or_none(value: float) -> float | None:
@@ -217,37 +229,3 @@ def number_or_none(value: float) -> float | None:
 def _bins(rows: SortedRows, weights: FloatArray) -> IntArray:
     # A data set that weighs nothing has no figures; any bin will do.
     return weighted.equal_mass_bins(rows, weights, _CALIBRATION_BINS) if weights.any() else rows.tie_starts[:1]
-
-
-def _bin(scores: FloatArray, is_faithful: BoolArray, weights: FloatArray, total: float) -> ReliabilityBin:
-    weight = float(weights.sum())
-    return ReliabilityBin(
-        low=float(scores[0]),
-        high=float(scores[-1]),
-        rows=int(np.count_nonzero(weights)),
-        weight=weight / float(total),
-        mean_score=float(weights @ scores) / weight,
-        share_faithful=float(weights @ is_faithful) / weight,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Draws:
-    """Some rows with their counts and weights in each draw."""
-
-    rows: SortedRows
-    counts: FloatArray
-    weights: FloatArray
-    bin_starts: IntArray
-    threshold: float
-
-
-_FORMULAS: Final[Mapping[FigureName, Callable[[_Draws], FloatArray]]] = {
-    "auroc": lambda each: weighted.auroc(each.rows, each.weights),
-    "best_balanced_accuracy": lambda each: weighted.best_balanced_accuracy(each.rows, each.weights)[0],
-    "balanced_accuracy": lambda each: weighted.balanced_accuracy(each.rows, each.weights, each.threshold),
-    "kappa": lambda each: weighted.cohen_kappa(each.rows, each.counts, each.threshold),
-    "brier": lambda each: weighted.brier(each.rows, each.weights),
-    "brier_base_rate": lambda each: weighted.brier_of_base_rate(each.rows, each.weights),
-    "ece": lambda each: weighted.calibration_error(each.rows, each.weights, each.bin_starts),
-}

@@ -37,8 +37,10 @@ class ColumnMap:
 
     def without_absent(self, found: Collection[str]) -> "ColumnMap":
         """Return the map with None for each optional column that is not among `found`."""
-        optional = {name: getattr(self, name) for name in _OPTIONAL}
-        return replace(self, **{name: column if column in found else None for name, column in optional.items()})
+        question, reference, custom_id = (
+            name if name in found else None for name in (self.question, self.reference, self.custom_id)
+        )
+        return replace(self, question=question, reference=reference, custom_id=custom_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

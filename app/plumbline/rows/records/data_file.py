@@ -81,7 +81,6 @@ class ByteStream:
         return data
 
     def close(self) -> None:
-        """Close the file."""
         self._stream.close()
         self._raw.close()
 
@@ -138,7 +137,6 @@ class TextLines:
         self._put_back.extend(reversed(lines))
 
     def close(self) -> None:
-        """Close the file."""
         self._stream.close()
 
 

@@ -46,7 +46,6 @@ class JsonLineRows:
             yield RawRow(row, line.number, fields, ReadPosition(self._row, line.number, line.end))
 
     def close(self) -> None:
-        """Close the file."""
         self._lines.close()
 
 
@@ -93,7 +92,6 @@ class JsonArrayRows:
             yield RawRow(row, line, fields, ReadPosition(self._row, self._line, offset))
 
     def close(self) -> None:
-        """Close the file."""
         self._stream.close()
 
     def _is_before_element(self) -> bool:

@@ -65,7 +65,6 @@ class ParquetRows:
             first += size
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
     def _group_rows(self, group: int, skip: int) -> Iterator[RawRow]:

@@ -92,7 +92,6 @@ class RecordReader(Iterator[Record | RecordProblem]):
         return record_or_problem(raw, self.columns, self._seen)
 
     def close(self) -> None:
-        """Close the file."""
         self._source.close()
 
     def __enter__(self) -> Self:
@@ -186,7 +185,7 @@ class SeenIds:
     def __init__(self, ids: Iterable[str] = (), *, max_slots: int = _MAX_SLOTS) -> None:
         self._max_slots = max_slots
         self._count = 0
-        self._table = _empty(min(_FIRST_SLOTS, max_slots))
+        self._table = array("Q", [0]) * min(_FIRST_SLOTS, max_slots)
         for each in ids:
             self.add(each)
 
@@ -201,16 +200,12 @@ class SeenIds:
             self._table[slot] = key
             self._count += 1
         elif len(self._table) < self._max_slots:
-            smaller, self._table = self._table, _empty(2 * len(self._table))
+            smaller, self._table = self._table, array("Q", [0]) * (2 * len(self._table))
             for each in filter(None, smaller):
                 self._table[_slot_of(each, self._table)] = each
             self._table[_slot_of(key, self._table)] = key
             self._count += 1
         return False
-
-
-def _empty(slots: int) -> "array[int]":
-    return array("Q", [0]) * slots
 
 
 def _slot_of(key: int, table: "array[int]") -> int:

@@ -15,7 +15,6 @@ from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, shown
 _QUOTED: Final = re.compile(r'(?:[^"]++|"")*+')
 # Memory of a buffered line besides its bytes, so that millions of empty ones are bounded too
 _LINE_COST: Final = 150
-_LINE_ENDS: Final = ("", "\n", "\r\n")
 _PLAIN: Final = {delimiter: re.compile(rf"[^{delimiter}\r\n]*+") for delimiter in ",\t;"}
 
 
@@ -56,7 +55,6 @@ class TableRows:
             yield RawRow(row, line.number, fields, ReadPosition(self._row, last.number, last.end))
 
     def close(self) -> None:
-        """Close the file."""
         self._lines.close()
 
     def _header(self) -> tuple[str, ...]:
@@ -104,7 +102,7 @@ class TableRows:
                 if not text.startswith(self._delimiter, position):
                     break
                 position += 1
-            if text[position:] not in _LINE_ENDS:
+            if text[position:] not in ("", "\n", "\r\n"):
                 if text.startswith("\r", position):
                     raise BadRow(f"a bare CR after cell {len(cells)}", "LF or CRLF at line ends, or quotes around it")
                 raise BadRow(f"text after the closing quote of cell {len(cells)}", "a separator, or doubled quotes")

@@ -55,7 +55,7 @@ class CiGate:
         name = self.score if tier is None else f"{tier}:{self.score}"
         sense, excess = ("at most", -1.0) if self.score == _AT_MOST else ("at least", 1.0)
         passed = mean.mean is not None and excess * (mean.mean - self.bound) >= -_NOISE
-        return GateOutcome(name, f"{sense} {self.bound:g}", format_mean(mean), passed)
+        return GateOutcome(name, f"{sense} {self.bound:g}", _with_rows(mean), passed)
 
 
 def parse_gate(spec: str) -> CiGate:
@@ -116,15 +116,14 @@ def baseline_outcomes(summary: ReportSummary, *, max_drop: float = 0.0) -> tuple
     pairs = summary.comparison.tiers if summary.comparison else []
     if not pairs:
         return (GateOutcome("baseline", wanted, "no row has a pair in the baseline", passed=False),)
-    return tuple(
-        GateOutcome(
-            "baseline" if len(pairs) == 1 else f"{each.tier}:baseline",
-            wanted,
-            format_mean(each.difference, signed=True),
-            passed=_highest(each.difference) >= -max_drop - _NOISE,
-        )
-        for each in pairs
-    )
+    outcomes = []
+    for each in pairs:
+        name = "baseline" if len(pairs) == 1 else f"{each.tier}:baseline"
+        difference = each.difference
+        highest = difference.mean if difference.high is None else difference.high
+        passed = (highest or 0.0) >= -max_drop - _NOISE
+        outcomes.append(GateOutcome(name, wanted, _with_rows(difference, sign="+"), passed))
+    return tuple(outcomes)
 
 
 def all_passed(outcomes: Iterable[GateOutcome]) -> bool:
@@ -132,18 +131,18 @@ def all_passed(outcomes: Iterable[GateOutcome]) -> bool:
     return all(outcome.passed for outcome in outcomes)
 
 
-def format_mean(mean: ScoreMean, *, signed: bool = False) -> str:
-    """Format a mean with its interval and number of rows."""
+def format_mean(mean: ScoreMean, *, sign: str = "") -> str:
+    """Format a mean with its interval, `–` if unknown; with `sign="+"` its sign is always shown."""
+    if mean.mean is None:
+        return "–"
+    interval = "" if mean.low is None or mean.high is None else f" [{mean.low:{sign}.3f}, {mean.high:{sign}.3f}]"
+    return f"{mean.mean:{sign}.3f}{interval}"
+
+
+def _with_rows(mean: ScoreMean, *, sign: str = "") -> str:
     if mean.mean is None:
         return "no row has this score"
-    sign = "+" if signed else ""
-    interval = "" if mean.low is None or mean.high is None else f" [{mean.low:{sign}.3f}, {mean.high:{sign}.3f}]"
-    return f"{mean.mean:{sign}.3f}{interval}, {mean.rows:,} row{'' if mean.rows == 1 else 's'}"
-
-
-def _highest(difference: ScoreMean) -> float:
-    value = difference.mean if difference.high is None else difference.high
-    return value or 0.0
+    return f"{format_mean(mean, sign=sign)}, {mean.rows:,} row{'' if mean.rows == 1 else 's'}"
 
 
 def _quoted(text: str) -> str:

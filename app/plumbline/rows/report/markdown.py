@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from plumbline.rows.report.building import Report
-from plumbline.rows.report.gates import GateOutcome
+from plumbline.rows.report.gates import GateOutcome, format_mean
 from plumbline.rows.report.result_lines import Verdict
 from plumbline.rows.report.shown_rows import GRAVEST_FIRST, KeptRow
 from plumbline.rows.report.texts import load_words, one_line
-from plumbline.schemas.report import Comparison, ReportLanguage, ReportSummary, ScoreMean
+from plumbline.schemas.report import Comparison, ReportLanguage, ReportSummary
 
 _LONGEST: Final = 160
 _SCORES: Final = ("faithfulness", "hallucination_rate", "context_utilization", "passed_share")
@@ -68,16 +68,12 @@ def _scores(summary: ReportSummary, words: Mapping[str, str]) -> Iterator[str]:
     header = (words["tier"], words["rows"], *(words[name] for name in _SCORES))
     yield _table(
         header,
-        [(name, f"{rows:,}", *(_mean(getattr(scores, each)) for each in _SCORES)) for name, rows, scores in groups],
+        [
+            (name, f"{rows:,}", *(format_mean(getattr(scores, each)) for each in _SCORES))
+            for name, rows, scores in groups
+        ],
     )
     yield words["scores_note"] + (f" {words['mixed_note']}" if is_mixed else "")
-
-
-def _mean(mean: ScoreMean, *, sign: str = "") -> str:
-    if mean.mean is None:
-        return "–"
-    interval = "" if mean.low is None or mean.high is None else f" [{mean.low:{sign}.3f}, {mean.high:{sign}.3f}]"
-    return f"{mean.mean:{sign}.3f}{interval}"
 
 
 def _counts(summary: ReportSummary, words: Mapping[str, str]) -> str:
@@ -102,7 +98,7 @@ def _comparison(comparison: Comparison, words: Mapping[str, str]) -> Iterator[st
     rows = []
     for tier in comparison.tiers:
         counts = (f"{getattr(tier, name):,}" for name in names)
-        rows.append((words[f"tier_{tier.tier}"], _mean(tier.difference, sign="+"), *counts))
+        rows.append((words[f"tier_{tier.tier}"], format_mean(tier.difference, sign="+"), *counts))
     yield _table((words["tier"], words["difference"], *(words[name] for name in names)), rows)
 
 

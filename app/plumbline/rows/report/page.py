@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from jinja2 import Environment
 from markupsafe import Markup
@@ -79,53 +79,34 @@ def _environment() -> Environment:
     return build_environment(_PARTS, _FILTERS)
 
 
-class _HistogramBar(NamedTuple):
-    """A bar of the histogram in SVG units; `low` and `high` bound its scores."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    low: str
-    high: str
-    rows: int
-
-
-class _StackPart(NamedTuple):
-    """A part of a stacked bar, in percent of its width."""
-
-    name: str
-    x: float
-    width: float
-
-
-def _histogram_bars(histogram: Sequence[int]) -> list[_HistogramBar]:
-    """Return the bars that are not empty, left to right."""
+def _histogram_bars(histogram: Sequence[int]) -> list[dict[str, object]]:
+    """Return the bars that are not empty, left to right, in SVG units; `low` and `high` bound the scores of each."""
     step, most = _CHART_WIDTH / len(histogram), max(histogram)
     return [
-        _HistogramBar(
-            x=round(place * step + _GAP / 2, 2),
-            y=round(_BASE - height, 2),
-            width=round(step - _GAP, 2),
-            height=round(height, 2),
-            low=f"{place / len(histogram):.2f}",
-            high=f"{(place + 1) / len(histogram):.2f}",
-            rows=count,
-        )
+        {
+            "x": round(place * step + _GAP / 2, 2),
+            "y": round(_BASE - height, 2),
+            "width": round(step - _GAP, 2),
+            "height": round(height, 2),
+            "low": f"{place / len(histogram):.2f}",
+            "high": f"{(place + 1) / len(histogram):.2f}",
+            "rows": count,
+        }
         for place, count in enumerate(histogram)
         if count
         for height in [max(_LEAST_HEIGHT, _HEIGHT * count / most)]
     ]
 
 
-def _stack_parts(counts: Sequence[tuple[str, int]]) -> list[_StackPart]:
-    """Return the parts of a stacked bar in the order given; none if all counts are 0."""
+def _stack_parts(counts: Sequence[tuple[str, int]]) -> list[dict[str, object]]:
+    """Return the parts of a stacked bar in percent of its width; none if all counts are 0."""
     total = sum(count for _, count in counts)
-    found, x = [], 0.0
+    found: list[dict[str, object]] = []
+    x = 0.0
     for name, count in counts:
         if count:
             width = 100.0 * count / total
-            found.append(_StackPart(name, round(x, 3), round(width, 3)))
+            found.append({"name": name, "x": round(x, 3), "width": round(width, 3)})
             x += width
     return found
 

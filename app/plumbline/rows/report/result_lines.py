@@ -19,8 +19,6 @@ _AT: Final = " - at `$"
 
 
 class Sentence(msgspec.Struct, frozen=True, gc=False):
-    """A sentence of the answer."""
-
     index: int
     text: str
 
@@ -46,8 +44,6 @@ class Claim(msgspec.Struct, frozen=True):
 
 
 class Counts(msgspec.Struct, frozen=True, gc=False):
-    """Claims by verdict."""
-
     supported: Count
     partial: Count
     contradicted: Count
@@ -56,8 +52,6 @@ class Counts(msgspec.Struct, frozen=True, gc=False):
 
 
 class Attempt(msgspec.Struct, frozen=True, gc=False):
-    """An attempt of a tier."""
-
     tier: str
     outcome: Literal["answered", "failed"]
     reason: str | None
@@ -96,8 +90,6 @@ class RowResult(msgspec.Struct, frozen=True):
 
 
 class FieldFault(msgspec.Struct, frozen=True, gc=False):
-    """A wrong field of a row."""
-
     pointer: str
     detail: str
 
@@ -129,7 +121,6 @@ class ResultRow(msgspec.Struct, frozen=True):
 
     @property
     def status(self) -> ReportRowStatus:
-        """The row's status."""
         return "error" if self.result is None else self.result.status
 
     @property

@@ -28,17 +28,8 @@ class KeptRow(NamedTuple):
     is_cut: bool
 
 
-class _Badness(NamedTuple):
-    """Sort key, larger is worse; `earlier_seen` makes it unique."""
-
-    unfaithfulness: float
-    contradicted: int
-    earlier: int
-    earlier_seen: int
-
-
 class _Placed(NamedTuple):
-    badness: _Badness
+    badness: tuple[float, int, int, int]
     kept: KeptRow
 
 
@@ -61,8 +52,8 @@ class KeptRows:
             return
         self._scored[scored.tier] += 1
         heap = self._heaps[scored.tier]
-        # The least bad of the kept ones lies on top. Among equals: fewer contradictions, later rows.
-        bad = _Badness(-scored.faithfulness, row.result.counts.contradicted, -row.row, -self._scored.total())
+        # The least bad row is on top: by score, then fewer contradictions, then later rows; the last number is unique.
+        bad = (-scored.faithfulness, row.result.counts.contradicted, -row.row, -self._scored.total())
         if len(heap) < self._worst:
             heapq.heappush(heap, _Placed(bad, _kept(row, size)))
         elif self._worst and bad > heap[0].badness:

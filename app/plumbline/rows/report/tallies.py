@@ -36,7 +36,6 @@ class MeanTally:
         self._sums = [0.0] * (PARTS + 1)
 
     def add(self, value: float) -> None:
-        """Add a value."""
         part = int((value - self._low) * self._scale)
         self._counts[part] += 1
         self._sums[part] += value
@@ -52,7 +51,6 @@ class MeanTally:
         return merged
 
     def mean(self) -> ScoreMean:
-        """Return the mean and its interval."""
         rows = sum(self._counts)
         if not rows:
             return ScoreMean(mean=None, low=None, high=None, rows=0)
@@ -109,14 +107,12 @@ class ScoreTallies:
         self.passed = MeanTally()
 
     def add(self, result: RowResult) -> None:
-        """Add a judged row."""
         for name, tally in vars(self).items():
             value = getattr(result, name)
             if value is not None:
                 tally.add(value)
 
     def means(self) -> ScoreMeans:
-        """Return the means with their intervals."""
         faithfulness = self.faithfulness.mean()
         return ScoreMeans(
             faithfulness=faithfulness,
@@ -147,7 +143,6 @@ class TierTally:
         self._verdicts = dict.fromkeys(_VERDICTS, 0)
 
     def add(self, result: RowResult, faithfulness: float) -> None:
-        """Add a judged row."""
         self.judged += 1
         self.passed += result.passed is True
         self._degraded += "degraded" in result.flags
@@ -167,7 +162,6 @@ class TierTally:
         self.scores = ScoreTallies.merged([self.scores, other.scores])
 
     def report(self, scores: ScoreMeans) -> TierReport:
-        """Return the tier's figures so far."""
         return TierReport(
             tier=self.tier,
             judged=self.judged,
@@ -191,7 +185,6 @@ class RowTally:
         self._used = dict.fromkeys(_USED, 0)
 
     def add(self, row: ResultRow) -> None:
-        """Add a row."""
         self.rows += 1
         result = row.result
         if result is None:
@@ -228,7 +221,6 @@ class RowTally:
         return dict(sorted(self._flags.items(), key=lambda each: (-each[1], each[0]))[:_MOST_FLAGS_SHOWN])
 
     def usage(self) -> UsageItem:
-        """Return the usage of all rows."""
         return UsageItem(cost=None if self.rows_of_unknown_cost else self.known_cost, **self._used)
 
 
