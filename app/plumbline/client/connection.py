@@ -136,11 +136,7 @@ class Connection:
 
     @asynccontextmanager
     async def stream(self, spec: RequestSpec) -> AsyncIterator[HttpResponse]:
-        """Send a request once and give the response of a success, whose body is still to be read.
-
-        Raises:
-            ClientError: it was refused, or the connection failed; also while the body is read.
-        """
+        """Send a request once and give the response of a success; any failure, also of reading it, is a ClientError."""
         if self._is_closed:
             raise ClientClosed("the client is closed")
         query = f"?{urlencode(spec.params)}" if spec.params else ""

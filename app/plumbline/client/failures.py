@@ -137,11 +137,7 @@ def failure_of(status: int, headers: Mapping[str, str], body: bytes, path: str) 
 
 
 def parse_model(model: type[M], content: bytes | str) -> M:
-    """Parse the JSON of a response as a model; fields that a newer service adds are left out.
-
-    Raises:
-        AnswerUnreadable: it is not of this kind.
-    """
+    """Parse the JSON of a response, or raise AnswerUnreadable; fields that a newer service adds are left out."""
     try:
         return model.model_validate_json(content)
     except ValidationError as error:

@@ -34,11 +34,7 @@ class LoopThread:
         return self._finalizer.alive
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine and return its result; it is cancelled when the caller is interrupted.
-
-        Raises:
-            ClientClosed: the client is closed.
-        """
+        """Run a coroutine and return its result; it is cancelled when the caller is interrupted."""
         if not self.is_open:
             coroutine.close()
             raise ClientClosed("the client is closed")

@@ -12,7 +12,7 @@ _PASSING = (NotReached, TimedOut, AnswerCut, Busy)
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """How failures are met that may pass: no connection, a cut answer, a timeout, and 408, 429, 502, 503, 504.
+    """Retries of temporary failures: no connection, a cut answer, a timeout, and 408, 429, 502, 503, 504.
 
     Args:
         attempts: of one request at most, the first one counted; for many samples since the last one that was answered.
@@ -21,7 +21,7 @@ class Retries:
         longest_retry_after_seconds: bound on a Retry-After that is waited for.
         total_wait_seconds: all waits of one request together. After a longer Retry-After there is no retry: a key that
             has spent its budget of the day has none for hours.
-        jitter: a wait between 0 and the one given.
+        jitter: draws a wait between 0 and its argument.
     """
 
     attempts: int = 5

@@ -73,11 +73,7 @@ def sample_fields(sample: object) -> Any:
 
 
 def encode_json(value: object) -> bytes:
-    """Encode a value as JSON in UTF-8.
-
-    Raises:
-        InvalidInput: a part of the value has no JSON, or a text no UTF-8.
-    """
+    """Encode a value as JSON; raise InvalidInput if a part of it has no JSON, or a text no UTF-8."""
     try:
         return _ENCODER.encode(value)
     except UnicodeEncodeError:

@@ -55,9 +55,7 @@ class HttpConnections:
     """Connections to one server, as many as there are concurrent calls; the last used one is used first.
 
     Args:
-        host, port: of the server.
         tls: for the server; None speaks plain HTTP.
-        proxy: to connect through; None connects directly.
         proxy_tls: for a proxy that is itself reached by https.
     """
 
@@ -195,11 +193,7 @@ class HttpResponse:
         return {name.decode("ascii"): value.decode("latin-1") for name, value in self.raw_headers}
 
     async def body(self) -> AsyncGenerator[bytes, None]:
-        """Yield the body as it arrives, without its transfer encoding.
-
-        Raises:
-            ResponseCut, TimeoutError: its end did not arrive.
-        """
+        """Yield the body as it arrives; raise ResponseCut or TimeoutError if its end does not."""
         while isinstance(event := await self._connection.next_event(), h11.Data):
             yield bytes(event.data)
 

@@ -58,7 +58,7 @@ class BodyTooSlow(BadRequest):
 
 
 class JobRefused(PlumblineError):
-    """What was asked of a job cannot be done."""
+    """A request about a job that cannot be fulfilled."""
 
 
 class JobUnknown(JobRefused):
@@ -81,7 +81,6 @@ class BatchApiError(PlumblineError):
     """A provider's Batch API refused a call, could not be reached, or does not say what became of one.
 
     Args:
-        detail: one line; no key, no text of the caller's.
         is_unsure: the call may have been carried out nevertheless.
         wait_seconds: of the provider's Retry-After; None without one.
     """
@@ -180,11 +179,7 @@ class FailureReason(StrEnum):
 
 
 class TierFailure(PlumblineError):
-    """A tier could not answer. Expected and reported; anything else that a tier raises is a bug.
-
-    Args:
-        detail: one line for the caller; no secret, no text of theirs.
-    """
+    """A tier could not answer; expected, and reported with `detail`, which holds no secret and no text of a caller."""
 
     def __init__(self, reason: FailureReason, detail: str) -> None:
         super().__init__(f"{reason}: {detail}")

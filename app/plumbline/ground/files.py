@@ -32,11 +32,7 @@ def atomic_write(path: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
 
 
 def replace_file(path: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """Write a small file atomically.
-
-    Raises:
-        InvalidInput: it cannot be written.
-    """
+    """Write a small file atomically; raise InvalidInput if it cannot be written."""
     try:
         with atomic_write(path, mode=mode) as file:
             file.write(data)
@@ -45,11 +41,7 @@ def replace_file(path: Path, data: bytes, *, mode: int = 0o600) -> None:
 
 
 def read_file(path: Path) -> bytes:
-    """Return the content of a small file.
-
-    Raises:
-        InvalidInput: it cannot be read.
-    """
+    """Return the content of a small file; raise InvalidInput if it cannot be read."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -57,11 +49,7 @@ def read_file(path: Path) -> bytes:
 
 
 def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file of any size, as hexadecimal digits.
-
-    Raises:
-        InvalidInput: it cannot be read.
-    """
+    """Return the SHA-256 of a file of any size in hexadecimal digits; raise InvalidInput if it cannot be read."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -83,7 +71,7 @@ def locked(path: Path, *, place: str, busy: str | None = None) -> Iterator[None]
     Args:
         path: a lock file, created when missing and left behind: removing it would let two processes in. Not the
             file that is protected, which is another one after each atomic write.
-        place: what is locked, as the user knows it.
+        place: its name for the user.
         busy: the error when another process holds the lock; None: wait for it.
 
     Raises:

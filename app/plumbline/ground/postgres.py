@@ -50,11 +50,7 @@ def connection_string(url: str, *, schema: str = SCHEMA, is_durable: bool = True
 
 
 def probe(conninfo: str) -> None:
-    """Connect once, blocking.
-
-    Raises:
-        ConfigurationError: the database cannot be reached, with its address and no password.
-    """
+    """Connect once, blocking; raise ConfigurationError, with the address and no password, if that fails."""
     import psycopg  # noqa: PLC0415
     from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
 

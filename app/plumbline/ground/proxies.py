@@ -55,11 +55,7 @@ class Proxy:
 
 
 def find_proxy(scheme: str, host: str, port: int) -> Proxy | None:
-    """Return the proxy of the environment for a server, None for loopback hosts and those of NO_PROXY.
-
-    Raises:
-        ConfigurationError: the variable holds no URL of a proxy.
-    """
+    """Return the proxy of the environment for a server, None for loopback hosts and those of NO_PROXY."""
     proxies = getproxies()
     name = scheme if proxies.get(scheme) else "all"
     address = proxies.get(name)
@@ -84,7 +80,6 @@ async def connect_through_socks(proxy: Proxy, host: str, port: int) -> socket.so
 
     Raises:
         ProxyError, OSError: the proxy refuses, or cannot be reached.
-        ConfigurationError: python-socks is not installed.
     """
     # Few have such a proxy; the base install does not bring the package.
     try:
@@ -112,11 +107,7 @@ async def connect_through_socks(proxy: Proxy, host: str, port: int) -> socket.so
 
 
 async def open_tunnel(transport: asyncio.Transport, reader: asyncio.StreamReader, proxy: Proxy, target: str) -> None:
-    """Ask an HTTP proxy to connect to a target, `host:port` (RFC 9110, 9.3.6).
-
-    Raises:
-        ProxyError: it refuses.
-    """
+    """Ask an HTTP proxy to connect to a target, `host:port` (RFC 9110, 9.3.6); raise ProxyError if it refuses."""
     lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
     if proxy.authorization:
         lines.append(f"Proxy-Authorization: {proxy.authorization}")

@@ -81,7 +81,7 @@ class Settings(BaseSettings):
     # --- who may call
     api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
         default=(),
-        description="Comma-separated API keys for everything, 16 characters or more each, beside those of "
+        description="Comma-separated API keys for everything, 16 characters or more each, besides those of "
         "`plumbline keys`; no key at all: loopback only.",
     )
     allow_anonymous: bool = Field(
@@ -97,7 +97,7 @@ class Settings(BaseSettings):
         default=None, ge=1, description="Requests a minute of a key that has no limit of its own; empty: no limit."
     )
     key_concurrency: int | None = Field(
-        default=None, ge=1, description="Requests under way at one time of such a key; empty: no limit."
+        default=None, ge=1, description="Maximum concurrent requests of such a key; empty: no limit."
     )
     key_tokens_per_day: int | None = Field(
         default=None, ge=1, description="Tokens of judges that such a key may use a day (UTC); empty: no limit."

@@ -32,11 +32,7 @@ class SqliteFormat:
 
 
 def open_database(path: Path | None, form: SqliteFormat, *, busy_seconds: float = _BUSY_SECONDS) -> sqlite3.Connection:
-    """Open a database in autocommit mode, and create its tables if it is empty; None: in memory.
-
-    Raises:
-        sqlite3.Error: the file cannot be opened; ForeignDatabase: it is not of this format.
-    """
+    """Open a database in autocommit mode, and create its tables if it is empty; None: in memory."""
     connection = sqlite3.connect(
         path or ":memory:", timeout=busy_seconds, isolation_level=None, check_same_thread=False
     )

@@ -60,8 +60,6 @@ def bootstrap_interval(
     Args:
         values: shape (n,), finite.
         level: nominal coverage, in (0, 1).
-        resamples: at least 1.
-        seed: same seed, same interval.
         clusters: shape (n,), the cluster of each value (say, the document that several questions are about). Whole
             clusters are then drawn with replacement, since values of one cluster are not independent; the mean stays
             the one over values.
@@ -155,7 +153,11 @@ def sign_flip_test(differences: npt.ArrayLike, *, resamples: int = 10_000, seed:
     moved = moved / np.abs(moved).max()
     limit = abs(float(moved.sum())) - _SUM_NOISE * float(np.abs(moved).sum())
     if len(moved) <= _MOST_EXACT:
-        return SignFlip(_exact_share(moved, limit), is_exact=True)
+        # The first sign is fixed by symmetry.
+        sums = moved[:1]
+        for value in moved[1:]:
+            sums = np.concatenate([sums + value, sums - value])
+        return SignFlip(float(np.mean(np.abs(sums) >= limit)), is_exact=True)
     rng = np.random.default_rng(seed)
     beyond = 0
     for rows in _chunks(resamples, len(moved)):
@@ -163,14 +165,6 @@ def sign_flip_test(differences: npt.ArrayLike, *, resamples: int = 10_000, seed:
         kept = np.unpackbits(packed, axis=1, count=len(moved)).astype(np.float64)
         beyond += int(np.count_nonzero(np.abs(2.0 * (kept @ moved) - moved.sum()) >= limit))
     return SignFlip((beyond + 1) / (resamples + 1), is_exact=False)
-
-
-def _exact_share(moved: FloatArray, limit: float) -> float:
-    """Return the share of sign assignments with a sum as extreme; the first sign is fixed by symmetry."""
-    sums = moved[:1]
-    for value in moved[1:]:
-        sums = np.concatenate([sums + value, sums - value])
-    return float(np.mean(np.abs(sums) >= limit))
 
 
 def effect_size_dz(differences: npt.ArrayLike) -> float | None:

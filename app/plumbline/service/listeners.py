@@ -21,20 +21,11 @@ class Listeners(NamedTuple):
 
     @property
     def observer(self) -> Observer:
-        """Return all of them as one."""
         return self.metrics if self.traces is None else Observers(self.traces, self.metrics)
 
 
 def build_listeners(settings: Settings, *, tracing: Tracing | None = None, folder: Path | None = None) -> Listeners:
-    """Return the listeners that the settings name.
-
-    Args:
-        tracing: in place of the traces of the settings.
-        folder: of the counts of all processes that serve together.
-
-    Raises:
-        ConfigurationError: traces need packages that are not installed, or another protocol is configured.
-    """
+    """Return the listeners that the settings name; `folder` is that of `Metrics`, `tracing` replaces the settings'."""
     metrics = Metrics(
         version=__version__,
         tiers=[tier.value for tier in TierName],

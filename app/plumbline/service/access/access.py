@@ -48,10 +48,8 @@ class RequestGate:
         refused: count of refused requests by `rate`, `concurrency` and `capacity`.
 
     Args:
-        max_requests: in flight, of all keys together.
         processes: the bounds of a key on requests in flight are divided by it, rounded up.
-        arrivals: where request rates are kept, for other processes too.
-        clock: monotonic seconds.
+        arrivals: of request rates, for other processes too.
     """
 
     def __init__(

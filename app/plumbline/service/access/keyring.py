@@ -86,12 +86,7 @@ class Keyring:
         return any(self._is_open(entry) for entry in self._entries)
 
     def key_of(self, secrets: Sequence[bytes]) -> AccessKey:
-        """Return the key of the first valid one of these secrets.
-
-        Raises:
-            KeyUnknown: none is a secret of a key.
-            KeyExpired: one was.
-        """
+        """Return the key of the first valid secret; raise KeyUnknown, or KeyExpired if one was valid."""
         self._look()
         # Digests have one length, and none is skipped: the time taken reveals nothing.
         digests = [digest_of(secret) for secret in secrets]

@@ -74,7 +74,7 @@ class AccessKey:
 
     Args:
         tenant: owner of jobs, results and cached verdicts; it opens nothing.
-        limits: those that hold, defaults included.
+        limits: effective ones, defaults included.
     """
 
     name: str

@@ -55,10 +55,6 @@ class Spending:
     """Daily spending in memory, for each request to check, and in a file that other processes add to.
 
     If the file fails, that is logged, counting continues in memory, and storing is retried.
-
-    Args:
-        path: of the file, created with the first call.
-        now: the time, with its zone.
     """
 
     def __init__(self, path: Path, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:

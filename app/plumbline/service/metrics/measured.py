@@ -20,10 +20,6 @@ class Measured:
     """The metrics of one process. Series with known labels start at 0: the first failure is then an increase.
 
     Gauges are summed over the live processes that serve together.
-
-    Args:
-        tiers: names of the tiers.
-        row_statuses: final states of rows of jobs.
     """
 
     def __init__(self, registry: CollectorRegistry, *, tiers: Sequence[str], row_statuses: Sequence[str]) -> None:

@@ -82,12 +82,7 @@ class Metrics(Observer):
             self._encoder.watch(counts)
 
     async def page(self, accept: str, store: object) -> Page:
-        """Return all metrics.
-
-        Args:
-            accept: the header; OpenMetrics if it asks for that, else Prometheus' own text.
-            store: of jobs.
-        """
+        """Return all metrics, as OpenMetrics if the header `accept` asks for that, else in Prometheus' own text."""
         self._update_encoder()
         await self._store.look(store)
         encoder, media_type = choose_encoder(accept)
@@ -95,11 +90,7 @@ class Metrics(Observer):
 
     @contextmanager
     def served(self, host: str, port: int) -> Iterator[int]:
-        """Serve scrapes in a thread and yield the port; for a process without HTTP. No key is needed.
-
-        Raises:
-            OSError: the address is not available.
-        """
+        """Serve scrapes in a thread, without a key, and yield the port; for a process without HTTP."""
         server, thread = start_wsgi_server(port, host, self._page)
         try:
             yield server.server_port
