@@ -1,20 +1,23 @@
 """The parts of a run: its journal, its state, its scorer, its budget, what they promise one another."""
 
 import asyncio
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from plumbline.cli.score.journal import Journal, read_written
 from plumbline.cli.score.local import LocalScorer
-from plumbline.cli.score.output import RunOutput, RunState, load_state, result_files, save_state
+from plumbline.cli.score.output import Journal, RunOutput, RunState, load_state, read_written, result_files, save_state
 from plumbline.cli.score.run import Budget, StopSignal
 from plumbline.cli.score.source import InputFile, identify_file
 from plumbline.ground.errors import InvalidInput
 from plumbline.judging.ports.exchange import Usage
 from plumbline.judging.text.sample import Sample
 from plumbline.rows.records.record import ReadPosition, Record, RecordProblem
+from plumbline.rows.run_identity import Choice
 from plumbline.rows.scored_row import RowStatus, ScoredRow
 
 INPUT = InputFile(10, 5, "abc")
@@ -119,7 +122,7 @@ def test_a_torn_line_is_dropped_and_whole_ones_stay(tmp_path: Path) -> None:
     path = tmp_path / "x.partial"
     path.write_bytes(LINE % (0, 0) + b"\n" + (LINE % (1, 1))[:50])
 
-    with Journal(path) as journal:
+    with closing(Journal(path)) as journal:
         assert [row.row for row in journal.written()] == [0]
         journal.write(LINE % (1, 1))
         assert [row.row for row in journal.written()] == [0, 1]
@@ -127,7 +130,7 @@ def test_a_torn_line_is_dropped_and_whole_ones_stay(tmp_path: Path) -> None:
 
 def test_two_runs_do_not_write_into_one_file(tmp_path: Path) -> None:
     path = tmp_path / "x.partial"
-    with Journal(path), pytest.raises(InvalidInput, match=r"x\.partial: another run writes to it"):
+    with closing(Journal(path)), pytest.raises(InvalidInput, match=r"x\.partial: another run writes to it"):
         Journal(path)
 
     Journal(path).close()
@@ -138,7 +141,7 @@ def test_a_journal_with_a_row_out_of_place_is_not_gone_on_with(tmp_path: Path, l
     path = tmp_path / "x.partial"
     path.write_bytes(LINE % (0, 0) + b"\n" + line + b"\n")
 
-    with Journal(path) as journal, pytest.raises(InvalidInput, match="line 2 is not the result of row 1"):
+    with closing(Journal(path)) as journal, pytest.raises(InvalidInput, match="line 2 is not the result of row 1"):
         list(journal.written())
 
 
@@ -174,9 +177,16 @@ def test_an_input_is_known_by_its_content_whatever_its_date(tmp_path: Path) -> N
     assert identify_file(path, InputFile(first.bytes, 1, "read")).digest == first.digest
 
 
+def data_in(tmp_path: Path) -> Path:
+    """A file of the size and date of INPUT."""
+    path = tmp_path / "data.jsonl"
+    path.write_text("0123456789")
+    os.utime(path, ns=(INPUT.modified_ns, INPUT.modified_ns))
+    return path
+
+
 def output_of(tmp_path: Path, *, restart: bool = False) -> RunOutput:
-    files = result_files(tmp_path / "out.jsonl")
-    return RunOutput(files, lambda _: RunState(INPUT, {}), restart=restart)
+    return RunOutput(result_files(tmp_path / "out.jsonl"), data_in(tmp_path), {}, restart=restart)
 
 
 def test_results_that_were_changed_by_hand_are_not_taken_for_the_runs(tmp_path: Path) -> None:
@@ -208,7 +218,8 @@ def test_a_run_killed_between_its_last_line_and_the_name_of_the_results_is_finis
     with output_of(tmp_path) as output:
         assert output.journal is not None
         output.journal.write(LINE % (0, 0))
-        save_state(output.state.complete(output.journal.size()), output.files.state)
+        complete = replace(output.state, is_complete=True, result_bytes=output.journal.size())
+        save_state(complete, output.files.state)
 
     with output_of(tmp_path) as output:
         assert not output.state.is_complete
@@ -238,24 +249,24 @@ def test_a_half_made_output_of_another_version_is_refused_in_one_line_that_says_
     (tmp_path / "out.jsonl.state").write_bytes(STATE_OF_0_1_0)
     (tmp_path / "out.jsonl.partial").write_bytes(LINE % (0, 0) + b"\n")
     files = result_files(tmp_path / "out.jsonl")
-    now = RunState(INPUT, {"tiers": ["lexical"], "plumbline": "9.9"})
+    data = data_in(tmp_path)
+    now: Mapping[str, Choice] = {"tiers": ["lexical"], "plumbline": "9.9"}
 
     with pytest.raises(InvalidInput) as refused:
-        RunOutput(files, lambda _: now)
+        RunOutput(files, data, now)
 
     assert str(refused.value) == (
         "out.jsonl: is half made from something else: plumbline was 0.1.0 and is 9.9; --restart begins anew"
     )
     assert (tmp_path / "out.jsonl.partial").read_bytes() == LINE % (0, 0) + b"\n"
-    with RunOutput(files, lambda _: now, restart=True) as output:
-        assert output.state == now
+    with RunOutput(files, data, now, restart=True) as output:
+        assert (output.state.choices, output.state.position) == (now, ReadPosition())
 
 
 def test_a_run_without_a_row_binds_no_later_one(tmp_path: Path) -> None:
-    files = result_files(tmp_path / "out.jsonl")
-    with RunOutput(files, lambda _: RunState(INPUT, {"service": "http://mistyped"})):
+    files, data = result_files(tmp_path / "out.jsonl"), data_in(tmp_path)
+    with RunOutput(files, data, {"service": "http://mistyped"}):
         pass
-    right = RunState(INPUT, {"service": "http://right"})
 
-    with RunOutput(files, lambda _: right) as output:
-        assert output.state == right
+    with RunOutput(files, data, {"service": "http://right"}) as output:
+        assert output.state.choices == {"service": "http://right"}

@@ -1,4 +1,1 @@
-"""`plumbline score`: a file of rows into a file of results in input order, resumable.
-
-request -> source, scorer (local, remote) -> run -> journal -> output -> gates
-"""
+"""`plumbline score`: a file of rows into a file of results in input order, resumable."""

@@ -103,16 +103,14 @@ def _add_gates(score: argparse.ArgumentParser) -> None:
 
 def _score(options: argparse.Namespace) -> int:
     # Parts of a second of import that the other commands do not pay.
-    from plumbline.cli.score.request import parse_cluster_task, parse_request  # noqa: PLC0415
-
     try:
         if options.engine is not None:
-            from plumbline.cli.score.cluster import score_on_cluster  # noqa: PLC0415
+            from plumbline.cli.score.cluster import parse_cluster_task, score_on_cluster  # noqa: PLC0415
 
             return score_on_cluster(parse_cluster_task(options), is_quiet=options.quiet)
         from plumbline.cli.score.score_file import score_file  # noqa: PLC0415
 
-        return score_file(parse_request(options))
+        return score_file(options)
     except KeyboardInterrupt:
         sys.stderr.write("plumbline: interrupted before the first row; run the same command again\n")
         return _INCOMPLETE

@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final
@@ -12,9 +12,9 @@ from plumbline.cli.score.run import Budget, StopSignal
 from plumbline.ground.concurrency import InlineExecutor, map_concurrently
 from plumbline.ground.errors import ConfigurationError, TierFailure
 from plumbline.ground.settings import DEFAULT_JUDGE, Settings
-from plumbline.judging.ports.exchange import ChatRequest, estimate_tokens
+from plumbline.judging.ports.exchange import estimate_tokens
 from plumbline.judging.text.sample import Sample
-from plumbline.judging.text.segmented_sample import segment
+from plumbline.judging.text.segmented_sample import SegmentedSample, segment
 from plumbline.judging.tiers.llm import expected_requests
 from plumbline.judging.tiers.tier import SentenceEncoder, TierName
 from plumbline.models.chat.endpoints import Endpoint, resolve_judges
@@ -112,13 +112,6 @@ class LocalPlan:
         self.tiers = tuple(options.tiers or (tier.value for tier in TierName))
         self.has_judge = TierName.LLM in self.tiers and bool(self.plan.judge_names)
 
-    @property
-    def usual_concurrency(self) -> int:
-        """Return the default concurrency: many rows that wait for an LLM, few that need this machine alone."""
-        if self.has_judge:
-            return self.settings.batch_concurrency
-        return _BESIDE_ENCODER if TierName.EMBEDDING in self.tiers else 1
-
     def check_prices(self) -> None:
         """Check that every judge's model has a price.
 
@@ -159,29 +152,32 @@ class LocalPlan:
             gc.collect()
             gc.freeze()
             rows = RowScorer(service.scorer, self.settings, self.options, judge_names=plan.judge_names)
-            yield LocalScorer(rows.score, concurrency=concurrency or self.usual_concurrency)
+            # Many rows that wait for an LLM, few that need this machine alone
+            usual = _BESIDE_ENCODER if TierName.EMBEDDING in self.tiers else 1
+            usual = self.settings.batch_concurrency if self.has_judge else usual
+            yield LocalScorer(rows.score, concurrency=concurrency or usual)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CostEstimate:
     """Expected requests of tier llm. Tokens are rather too many than too few; `cost` is None without a price.
 
-    rows = asked + unasked + bad. Unasked rows are decided by code, or too long for the judge.
+    The rows that are neither asked nor bad are decided by code, or too long for the judge.
     """
 
-    rows: int
-    asked: int
-    unasked: int
-    bad: int
-    requests: int
-    prompt_tokens: int
-    completion_tokens: int
-    cost: float | None
     models: tuple[str, ...]
+    rows: int = 0
+    asked: int = 0
+    bad: int = 0
+    requests: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = 0.0
 
     def lines(self) -> list[str]:
         """Return the estimate and its assumptions for a person."""
-        head = f"{self.rows} rows: {self.asked} for tier llm, {self.unasked} without it, {self.bad} bad"
+        unasked = self.rows - self.asked - self.bad
+        head = f"{self.rows} rows: {self.asked} for tier llm, {unasked} without it, {self.bad} bad"
         if not self.models:
             return [head, "tier llm: no judge is configured, or --tiers leaves it out: it costs nothing"]
         cost = "not known: set PLUMBLINE_LLM_PRICES" if self.cost is None else f"{self.cost:.6g}"
@@ -196,66 +192,52 @@ class CostEstimate:
         ]
 
 
-class CostEstimator:
-    """Sum of what rows would cost with one plan."""
+def estimate_cost(plan: LocalPlan, rows: Iterable[Record | RecordProblem]) -> CostEstimate:
+    """Return the estimate over all rows with one plan; takes some milliseconds each."""
+    judges = resolve_judges(plan.settings) if plan.has_judge else {}
+    names = plan.options.judges or [next(iter(judges), DEFAULT_JUDGE)]
+    endpoints = [judges[name][0] for name in names if name in judges]
+    found = CostEstimate(models=tuple(dict.fromkeys(endpoint.model for endpoint in endpoints)))
+    for row in rows:
+        found.rows += 1
+        if isinstance(row, RecordProblem):
+            found.bad += 1
+        elif endpoints:
+            sample = row.sample
+            segmented = segment(Sample(sample.question, sample.contexts, sample.answer, sample.reference))
+            found.asked += segmented.needs_judge and _add_requests(found, plan, segmented, endpoints)
+    return found
 
-    def __init__(self, plan: LocalPlan) -> None:
-        self._plan = plan
-        judges = resolve_judges(plan.settings) if plan.has_judge else {}
-        names = plan.options.judges or [next(iter(judges), DEFAULT_JUDGE)]
-        self._endpoints: list[Endpoint] = [judges[name][0] for name in names if name in judges]
-        # The first vote makes the claims, the others judge them
-        self._votes = [endpoint for endpoint in self._endpoints for _ in range(plan.options.samples)]
-        self._smallest = min((endpoint.context_tokens for endpoint in self._endpoints), default=0)
-        self._rows = self._asked = self._bad = self._requests = self._prompt = self._completion = 0
-        self._cost: float | None = 0.0
 
-    def estimate(self, rows: Iterable[Record | RecordProblem]) -> CostEstimate:
-        """Return the estimate over all rows; takes some milliseconds each."""
-        for row in rows:
-            self._rows += 1
-            if isinstance(row, RecordProblem):
-                self._bad += 1
-            elif self._endpoints:
-                self._add(Sample(row.sample.question, row.sample.contexts, row.sample.answer, row.sample.reference))
-        return CostEstimate(
-            rows=self._rows,
-            asked=self._asked,
-            unasked=self._rows - self._asked - self._bad,
-            bad=self._bad,
-            requests=self._requests,
-            prompt_tokens=self._prompt,
-            completion_tokens=self._completion,
-            cost=self._cost,
-            models=tuple(dict.fromkeys(endpoint.model for endpoint in self._endpoints)),
+def _add_requests(
+    found: CostEstimate, plan: LocalPlan, segmented: SegmentedSample, endpoints: Sequence[Endpoint]
+) -> bool:
+    """Return False if the sample is too long for a judge."""
+    prompts = plan.plan.prompts.for_case(segmented)
+    # The first vote makes the claims, the others judge them
+    votes = [endpoint for endpoint in endpoints for _ in range(plan.options.samples)]
+    for position, endpoint in enumerate(votes):
+        requests = expected_requests(
+            segmented,
+            prompts,
+            context_tokens=min(each.context_tokens for each in endpoints),
+            max_output_tokens=plan.settings.llm_max_output_tokens,
+            is_first=position == 0,
         )
-
-    def _add(self, sample: Sample) -> None:
-        segmented = segment(sample)
-        if not segmented.needs_judge:
-            return
-        most = self._plan.settings.llm_max_output_tokens
-        prompts = self._plan.plan.prompts.for_case(segmented)
-        for position, endpoint in enumerate(self._votes):
-            requests = expected_requests(
-                segmented, prompts, context_tokens=self._smallest, max_output_tokens=most, is_first=position == 0
-            )
-            try:
-                for request, verdicts in requests:
-                    self._count(request, endpoint, TOKENS_OF_A_VERDICT * verdicts)
-            except TierFailure:
-                return
-        self._asked += 1
-
-    def _count(self, request: ChatRequest, endpoint: Endpoint, completion: int) -> None:
-        prompt = estimate_tokens(request.system) + estimate_tokens(request.user) + _FRAME_TOKENS
-        if endpoint.provider.structure == "json_schema":
-            prompt += estimate_tokens(str(request.schema))
-        self._requests += 1
-        self._prompt += prompt
-        self._completion += completion
-        price = (self._plan.settings.llm_prices or {}).get(endpoint.model)
-        if price is None or self._cost is None:
-            self._cost = None
-        else:
-            self._cost += (prompt * price.input + completion * price.output) / _MILLION
+        price = (plan.settings.llm_prices or {}).get(endpoint.model)
+        try:
+            for request, verdicts in requests:
+                prompt = estimate_tokens(request.system) + estimate_tokens(request.user) + _FRAME_TOKENS
+                if endpoint.provider.structure == "json_schema":
+                    prompt += estimate_tokens(str(request.schema))
+                completion = TOKENS_OF_A_VERDICT * verdicts
+                found.requests += 1
+                found.prompt_tokens += prompt
+                found.completion_tokens += completion
+                if price is None or found.cost is None:
+                    found.cost = None
+                else:
+                    found.cost += (prompt * price.input + completion * price.output) / _MILLION
+        except TierFailure:
+            return False
+    return True

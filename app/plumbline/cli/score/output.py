@@ -1,25 +1,29 @@
-"""Output of a run: the result file, its journal, and the state by which an interrupted run is resumed."""
+"""Output of a run: result lines in a locked journal, and the state by which an interrupted run is resumed."""
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, BinaryIO, Final, NamedTuple, Self
 
 import msgspec
 
-from plumbline.cli.score.journal import Journal
-from plumbline.cli.score.source import InputFile
+from plumbline.cli.score.source import InputFile, identify_file
 from plumbline.ground.errors import InvalidInput
-from plumbline.ground.files import replace_file
-from plumbline.rows.records.data_file import parse_row_format
+from plumbline.ground.files import file_stamp, replace_file, try_lock
+from plumbline.judging.ports.exchange import Usage
+from plumbline.rows.records.data_file import drop_torn_line, parse_row_format
 from plumbline.rows.records.record import ReadPosition
 from plumbline.rows.records.result_table import open_result_table
 from plumbline.rows.run_identity import Choice, differences
+from plumbline.rows.scored_row import RowStatus, ScoredRow
 
 _RESTART: Final = "--restart begins anew"
 _VERSION: Final = 1
 _BEGINNING: Final = ReadPosition()
 _FILE_MODE: Final = 0o666
+_LOCK_TRIES: Final = 10
+_OUR_FAULT: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +44,6 @@ class RunState:
     is_complete: bool = False
     result_bytes: int = 0
     version: int = _VERSION
-
-    def at(self, position: ReadPosition) -> "RunState":
-        """Return the state with another position."""
-        return replace(self, position=position)
-
-    def complete(self, result_bytes: int) -> "RunState":
-        """Return the state of the finished run."""
-        return replace(self, is_complete=True, result_bytes=result_bytes)
 
     def differences(self, now: "RunState") -> list[str]:
         """Return one line for each reason why rows of this run and of `now` may not lie in one file."""
@@ -117,7 +113,8 @@ class RunOutput:
         state: where to resume. `state.is_complete`: nothing is left to do, and `journal` is None.
 
     Args:
-        state_of: returns the initial state of this run, given that of an earlier one.
+        source: the input.
+        identity: of this run, see `rows.run_identity`.
         restart: discard what is there.
 
     Raises:
@@ -125,13 +122,13 @@ class RunOutput:
     """
 
     def __init__(
-        self, files: ResultFiles, state_of: Callable[[RunState | None], RunState], *, restart: bool = False
+        self, files: ResultFiles, source: Path, identity: Mapping[str, Choice], *, restart: bool = False
     ) -> None:
         self.files = files
         self.journal: Journal | None = None
         before = None if restart else load_state(files.state)
         has_target = not restart and files.target.exists()
-        fresh = state_of(before)
+        fresh = RunState(identify_file(source, before.input if before else None), identity)
         if has_target:
             self._check_target(before, fresh)
             if before is not None and before.is_complete and not files.lines.exists():
@@ -165,7 +162,7 @@ class RunOutput:
 
     def save_position(self, position: ReadPosition) -> None:
         """Store where to resume."""
-        self._save(self.state.at(position))
+        self._save(replace(self.state, position=position))
 
     def finish(self) -> None:
         """Give the results their name; a table is made from the lines, which stay until this is closed.
@@ -177,14 +174,18 @@ class RunOutput:
             return
         self.journal.sync()
         if self.files.form == "jsonl":
-            self._save(self.state.complete(self.journal.size()))
+            self._save(replace(self.state, is_complete=True, result_bytes=self.journal.size()))
             try:
                 self.files.lines.replace(self.files.target)
             except OSError as error:
                 raise InvalidInput(f"cannot be written ({error.strerror})", place=self.files.target.name) from error
         else:
-            _write_table(self.files)
-            self._save(self.state.complete(self.files.target.stat().st_size))
+            decoder, files = msgspec.json.Decoder(dict[str, Any]), self.files
+            with files.lines.open("rb") as lines, open_result_table(files.target, format=files.form) as writer:
+                for line in lines:
+                    writer.write(decoder.decode(line))
+            size = self.files.target.stat().st_size
+            self._save(replace(self.state, is_complete=True, result_bytes=size))
 
     def __enter__(self) -> Self:
         return self
@@ -219,8 +220,143 @@ def _check_same(files: ResultFiles, before: RunState, fresh: RunState) -> None:
         raise InvalidInput(f"{what} from something else: {'; '.join(different)}; {_RESTART}", place=files.target.name)
 
 
-def _write_table(files: ResultFiles) -> None:
-    decoder = msgspec.json.Decoder(dict[str, Any])
-    with files.lines.open("rb") as lines, open_result_table(files.target, format=files.form) as writer:
-        for line in lines:
-            writer.write(decoder.decode(line))
+class WrittenRow(NamedTuple):
+    """Counted fields of a result line. `faithfulness` is None without a score, `custom_id` if it could not be read."""
+
+    row: int
+    custom_id: str | None
+    faithfulness: float | None
+    scored: ScoredRow
+
+
+class Journal:
+    """Result lines of a run: line N is row N. Locked while it is open.
+
+    A line is handed to the operating system as soon as it is written: a killed process loses none. A torn last line,
+    as a process killed while writing leaves it, is cut off when the file is opened.
+
+    Raises:
+        InvalidInput: it cannot be opened, or another run has it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._file = _open_locked(path)
+            drop_torn_line(self._file)
+        except OSError as error:
+            raise InvalidInput(f"cannot be written ({error.strerror})", place=path.name) from error
+
+    def written(self) -> Iterator[WrittenRow]:
+        """Yield the rows so far, in order.
+
+        Raises:
+            InvalidInput: a line is no result, or not that of its row.
+        """
+        with self.path.open("rb") as lines:
+            for row, line in enumerate(lines):
+                found = read_written(line)
+                if found is None or found.row != row:
+                    detail = (
+                        f"line {row + 1} is not the result of row {row}; was the file edited? --restart begins anew"
+                    )
+                    raise InvalidInput(detail, place=self.path.name)
+                yield found
+
+    def write(self, line: bytes) -> None:
+        """Append the line of the next row; `line` has no line end.
+
+        Raises:
+            InvalidInput: the disk is full, or the file cannot be written for another reason.
+        """
+        try:
+            # Unbuffered: one call, so that a kill leaves whole lines and at most one torn one
+            view = memoryview(line + b"\n")
+            while view:
+                view = view[self._file.write(view) or 0 :]
+        except OSError as error:
+            raise InvalidInput(f"cannot be written ({error.strerror})", place=self.path.name) from error
+
+    def clear(self) -> None:
+        """Delete all lines."""
+        self._file.truncate(0)
+        self._file.seek(0)
+
+    def size(self) -> int:
+        """Return the bytes written, those of earlier runs included."""
+        return os.fstat(self._file.fileno()).st_size
+
+    def sync(self) -> None:
+        """Flush the lines to disk."""
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Release the file; its lines stay."""
+        self._file.close()
+
+
+class _Usage(msgspec.Struct):
+    calls: int
+    unmetered_calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+    cost: float | None
+
+
+class _Result(msgspec.Struct):
+    status: RowStatus
+    tier: str | None
+    faithfulness: float | None
+    usage: _Usage
+    flags: list[str]
+
+
+class _Error(msgspec.Struct):
+    status: int
+
+
+class _Line(msgspec.Struct):
+    custom_id: str | None
+    row: int
+    result: _Result | None = None
+    error: _Error | None = None
+
+
+_DECODER: Final = msgspec.json.Decoder(_Line)
+
+
+def read_written(line: bytes) -> WrittenRow | None:
+    """Return the counted fields of a result line; None if it is none as in `schemas.rows`. `scored.line` is empty."""
+    try:
+        found = _DECODER.decode(line)
+    except (ValueError, RecursionError):
+        return None
+    result, error = found.result, found.error
+    if result is not None:
+        usage = Usage(**msgspec.structs.asdict(result.usage))
+        scored = ScoredRow(found.row, b"", result.status, result.tier, "degraded" in result.flags, usage)
+        return WrittenRow(found.row, found.custom_id, result.faithfulness, scored)
+    if error is not None:
+        status = RowStatus.FAILED if error.status >= _OUR_FAULT else RowStatus.INVALID
+        scored = ScoredRow(found.row, b"", status, None, is_degraded=False, usage=Usage())
+        return WrittenRow(found.row, found.custom_id, None, scored)
+    return None
+
+
+def _open_locked(path: Path) -> BinaryIO:
+    """Open the file for reading and writing, with a lock that ends with it."""
+    for _ in range(_LOCK_TRIES):
+        file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
+        try:
+            if not try_lock(file.fileno()):
+                raise InvalidInput("another run writes to it; wait for it, or name another output", place=path.name)
+            # Between open and lock another run may have finished it, and renamed it to the results
+            now = file_stamp(path)
+            if now is not None and now.inode == os.fstat(file.fileno()).st_ino:
+                return file
+        except BaseException:
+            file.close()
+            raise
+        file.close()
+    raise InvalidInput("another run writes to it", place=path.name)

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 from contextlib import aclosing, asynccontextmanager
 from typing import Final
 
-from plumbline.cli.score.journal import read_written
+from plumbline.cli.score.output import read_written
 from plumbline.cli.score.run import Budget, StopSignal
 from plumbline.client.async_client import AsyncPlumbline
 from plumbline.client.batches import DEFAULT_BATCH_SIZE, DEFAULT_IN_FLIGHT

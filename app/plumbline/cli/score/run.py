@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from plumbline.cli.progress import ScoreProgress, Standing
-from plumbline.cli.score.journal import Journal, WrittenRow
-from plumbline.cli.score.output import RunOutput
+from plumbline.cli.score.output import Journal, RunOutput, WrittenRow
 from plumbline.cli.score.source import InputSource, share_before
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.reading import RecordReader

@@ -1,5 +1,6 @@
-"""`plumbline score` on one machine: source, scorer, output and gates of one request, put together and run."""
+"""`plumbline score` on one machine: input, scorer, output and gates, put together and run."""
 
+import argparse
 import asyncio
 import signal
 import sys
@@ -7,116 +8,119 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from plumbline.cli.progress import ScoreProgress
-from plumbline.cli.score.gates import RunGates, load_gates
-from plumbline.cli.score.output import ResultFiles, RunOutput, RunState, result_files
-from plumbline.cli.score.request import ScoreRequest
+from plumbline.cli.score.gates import RunGates
+from plumbline.cli.score.output import ResultFiles, RunOutput, result_files
+from plumbline.cli.score.request import check_options, parse_columns, parse_judge_options
 from plumbline.cli.score.run import Budget, Run, RunEnd, StopSignal, StreamScorer
-from plumbline.cli.score.source import InputSource, identify_file, open_source
+from plumbline.cli.score.source import InputSource, open_source
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.record import ReadPosition
 from plumbline.rows.run_identity import Choice, option_identity
+from plumbline.schemas.evaluation import EvaluationOptions
 
 if TYPE_CHECKING:
     from plumbline.cli.score.local import LocalPlan
 
 T = TypeVar("T")
+ScorerFactory = Callable[[], AbstractAsyncContextManager[StreamScorer]]
 
 _DONE: Final = 0
 _INCOMPLETE: Final = 3
 
 
-class ScoringPlace(NamedTuple):
-    """This process or a service: the part of the run's identity that it decides, and its scorer."""
-
-    identity: dict[str, Choice]
-    scorer: Callable[[], AbstractAsyncContextManager[StreamScorer]]
-
-
-def score_file(request: ScoreRequest) -> int:
-    """Score the file of a request; return the exit code.
+def score_file(options: argparse.Namespace) -> int:
+    """Score one file in this process or by a service; return the exit code.
 
     Raises:
         PlumblineError: an error that the user can fix.
     """
+    check_options(options)
+    columns, changes = parse_columns(options)
+    judging = parse_judge_options(options)
     with ExitStack() as stack:
-        if request.estimate:
-            return _estimate(request, open_source(request.input, stack))
-        gates = load_gates(request.gates)
-        files = _result_files(request, stack)
-        source = open_source(request.input, stack)
-        _say(request, f"{source.path.name}: {source.explanation}")
-        place = _scoring_place(request)
-        identity = {**source.identity(), "limit": request.limit, **place.identity}
-
-        def state_of(before: RunState | None) -> RunState:
-            return RunState(identify_file(source.path, before.input if before else None), identity)
-
-        output = stack.enter_context(RunOutput(files, state_of, restart=request.restart))
+        if options.estimate:
+            source = open_source(stack, options.data[0], options.format, columns, changes)
+            return _estimate(source, judging, options.limit)
+        gates = RunGates(
+            options.fail_under,
+            max_degraded=options.max_degraded,
+            baseline=options.baseline,
+            max_drop=options.max_drop,
+            junit=options.junit,
+            markdown=options.markdown,
+        )
+        files = _result_files(stack, options.output, options.out_format)
+        source = open_source(stack, options.data[0], options.format, columns, changes)
+        progress = None if options.quiet else ScoreProgress(sys.stderr)
+        _say(progress, f"{source.path.name}: {source.explanation}")
+        place, scorer = _scorer(judging, options.url, concurrency=options.concurrency, max_cost=options.max_cost)
+        identity = {**source.identity(), "limit": options.limit, **place}
+        output = stack.enter_context(RunOutput(files, source.path, identity, restart=options.restart))
+        is_streamed = options.output == "-" and files.form == "jsonl"
         if output.journal is None:
-            _say(request, f"{files.target.name} is complete; nothing is left to do (--restart scores again)")
+            _say(progress, f"{files.target.name} is complete; nothing is left to do (--restart scores again)")
         else:
-            echo = _echo_line if _is_streamed(request, files) else None
-            progress = None if request.quiet else ScoreProgress(sys.stderr)
-            run = Run(source, output, output.journal, limit=request.limit, progress=progress, echo=echo)
-            end = _run_to_end(run, place, request.max_cost)
-            if progress is not None and end is not None:
-                progress.end(end.standing, end.left)
-            if end is None or end.left is not None:
-                return _say_incomplete(request, end)
+            echo = _echo_line if is_streamed else None
+            run = Run(source, output, output.journal, limit=options.limit, progress=progress, echo=echo)
+            if not _run_to_end(run, scorer, options.max_cost, progress, "-" not in (options.output, options.data[0])):
+                return _INCOMPLETE
             output.finish()
-        return _finish(request, output, gates)
+        if options.output == "-" and not is_streamed:
+            _write_stdout(files.target.read_bytes())
+        return gates.exit_code(output.result_lines, name=files.target.name, is_quiet=options.quiet)
 
 
-def _run_to_end(run: Run, place: ScoringPlace, max_cost: float | None) -> RunEnd | None:
-    """Return the end of the run; None if it was cancelled at once."""
+def _run_to_end(
+    run: Run,
+    open_scorer: ScorerFactory,
+    max_cost: float | None,
+    progress: ScoreProgress | None,
+    is_resumable: bool,
+) -> bool:
+    """Return True if every row is written; else say on standard error why some are not."""
     stop = StopSignal()
 
     async def work() -> RunEnd:
-        async with place.scorer() as scorer:
+        async with open_scorer() as scorer:
             return await run.score(scorer, stop, Budget(max_cost, stop))
 
-    return run_interruptibly(work, stop)
-
-
-def _finish(request: ScoreRequest, output: RunOutput, gates: RunGates | None) -> int:
-    if request.output == "-" and not _is_streamed(request, output.files):
-        _write_stdout(output.files.target.read_bytes())
-    return _DONE if gates is None else gates.exit_code(output.result_lines, name=output.files.target.name)
-
-
-def _say_incomplete(request: ScoreRequest, end: RunEnd | None) -> int:
+    # None: cancelled at once
+    end = run_interruptibly(work, stop)
+    if progress is not None and end is not None:
+        progress.end(end.standing, end.left)
+    if end is not None and end.left is None:
+        return True
     rows = "" if end is None else f"{end.standing.counts.rows} rows written, more remain: "
     left = "stopped at once" if end is None else end.left
-    how = "; run the same command again to resume" if request.is_resumable else ""
+    how = "; run the same command again to resume" if is_resumable else ""
     sys.stderr.write(f"plumbline: {rows}{left}{how}\n")
-    return _INCOMPLETE
+    return False
 
 
-def _scoring_place(request: ScoreRequest) -> ScoringPlace:
-    options = request.options
-    if request.url is None:
-        plan = _local_plan(request)
-        if request.max_cost is not None:
+def _scorer(
+    judging: EvaluationOptions, url: str | None, *, concurrency: int | None, max_cost: float | None
+) -> tuple[dict[str, Choice], ScorerFactory]:
+    """Return the identity of a run in this process or on a service, and its scorer."""
+    if url is None:
+        plan = _local_plan(judging)
+        if max_cost is not None:
             plan.check_prices()
-        return ScoringPlace(plan.identity(), partial(plan.scorer, concurrency=request.concurrency))
+        return plan.identity(), partial(plan.scorer, concurrency=concurrency)
     from plumbline.cli.score.remote import remote_scorer  # noqa: PLC0415 - not for rows that are scored here
 
-    identity = {
-        **option_identity(options),
-        "threshold": options.threshold,
-        "deadline": options.deadline_seconds,
-        "service": request.url,
-    }
-    return ScoringPlace(identity, partial(remote_scorer, request.url, options, concurrency=request.concurrency))
+    deadline = judging.deadline_seconds
+    identity = {**option_identity(judging), "threshold": judging.threshold, "deadline": deadline, "service": url}
+    return identity, partial(remote_scorer, url, judging, concurrency=concurrency)
 
 
-def _local_plan(request: ScoreRequest) -> "LocalPlan":
+def _local_plan(judging: EvaluationOptions) -> "LocalPlan":
     # Seconds of import that a run against a service does not pay
     from plumbline.cli.score.local import LocalPlan  # noqa: PLC0415
     from plumbline.ground.settings import load_settings  # noqa: PLC0415
@@ -125,30 +129,22 @@ def _local_plan(request: ScoreRequest) -> "LocalPlan":
     settings = load_settings()
     # Each row says if a tier failed; a log line for each of a million rows helps no one
     configure_logging(settings.log_level if "log_level" in settings.model_fields_set else "ERROR")
-    return LocalPlan(settings, request.options)
+    return LocalPlan(settings, judging)
 
 
-def _estimate(request: ScoreRequest, source: InputSource) -> int:
-    from plumbline.cli.score.local import CostEstimator  # noqa: PLC0415 - as above
+def _estimate(source: InputSource, judging: EvaluationOptions, limit: int | None) -> int:
+    from plumbline.cli.score.local import estimate_cost  # noqa: PLC0415 - as above
 
     with source.open(ReadPosition(), iter(())) as reader:
-        limit = request.limit
-        rows = reader if limit is None else (row for row, _ in zip(reader, range(limit), strict=False))
-        estimate = CostEstimator(_local_plan(request)).estimate(rows)
+        estimate = estimate_cost(_local_plan(judging), islice(reader, limit))
     sys.stdout.writelines(f"{line}\n" for line in estimate.lines())
     return _DONE
 
 
-def _result_files(request: ScoreRequest, stack: ExitStack) -> ResultFiles:
-    if request.output != "-":
-        return result_files(Path(request.output or ""), request.out_form)
-    folder = Path(stack.enter_context(TemporaryDirectory()))
-    return result_files(folder / "standard-output", request.out_form or "jsonl")
-
-
-def _is_streamed(request: ScoreRequest, files: ResultFiles) -> bool:
-    """Return True if each line goes to standard output as soon as it is written."""
-    return request.output == "-" and files.form == "jsonl"
+def _result_files(stack: ExitStack, output: str, form: str | None) -> ResultFiles:
+    if output != "-":
+        return result_files(Path(output), form)
+    return result_files(Path(stack.enter_context(TemporaryDirectory())) / "standard-output", form or "jsonl")
 
 
 def _echo_line(line: bytes) -> None:
@@ -165,8 +161,8 @@ def _write_stdout(data: bytes) -> None:
         raise InvalidInput("closed by its reader", place="standard output") from None
 
 
-def _say(request: ScoreRequest, line: str) -> None:
-    if not request.quiet:
+def _say(progress: ScoreProgress | None, line: str) -> None:
+    if progress is not None:
         sys.stderr.write(f"plumbline: {line}\n")
 
 

@@ -3,14 +3,14 @@
 import hashlib
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from plumbline.cli.score.request import COLUMN_FIELDS, InputRequest
+from plumbline.cli.score.request import COLUMN_FIELDS
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.columns import ColumnMap
 from plumbline.rows.records.reading import RecordReader
@@ -51,23 +51,33 @@ class InputSource:
         return {"format": self.form, **columns, "context separator": map_.context_separator}
 
 
-def open_source(request: InputRequest, stack: ExitStack) -> InputSource:
-    """Return the input with its columns; standard input is copied to a file first, which can be read twice.
+def open_source(
+    stack: ExitStack,
+    name: str,
+    form: str | None,
+    columns: ColumnMap | str | None,
+    changes: Mapping[str, str | tuple[str, ...]],
+) -> InputSource:
+    """Return the input with its columns; standard input, `-`, is copied to a file, which can be read twice.
+
+    Args:
+        columns: a preset's name, a whole map, or None to find the columns.
+        changes: fields of the map that is found, to replace by these.
 
     Raises:
         InvalidInput: it cannot be read, or its columns are unknown.
     """
-    path, form = Path(request.path), request.form
-    if request.path == "-":
+    path = Path(name)
+    if name == "-":
         if form not in (None, "jsonl"):
             raise InvalidInput(f"--format {form}: standard input is read as jsonl")
         path, form = Path(stack.enter_context(TemporaryDirectory())) / "standard-input.jsonl", "jsonl"
         with path.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file, _BLOCK_BYTES)
-    with RecordReader(path, format=form, columns=request.columns) as reader:
-        if not request.changes:
+    with RecordReader(path, format=form, columns=columns) as reader:
+        if not changes:
             return InputSource(path, reader.format, reader.columns, reader.explanation)
-        changed, form = replace(reader.columns, **request.changes), reader.format  # type: ignore[arg-type]
+        changed, form = replace(reader.columns, **changes), reader.format  # type: ignore[arg-type]
     with RecordReader(path, format=form, columns=changed) as reader:
         return InputSource(path, reader.format, reader.columns, reader.explanation)
 
@@ -93,22 +103,21 @@ def identify_file(path: Path, before: InputFile | None = None) -> InputFile:
 
 def share_before(source: InputSource, limit: int | None) -> Callable[[ReadPosition], float | None]:
     """Return a function: the share of the file before a position, in [0, 1]; None if unknown."""
-    total, extent = _extent(source)
+    is_parquet = source.form == "parquet"
+    if is_parquet:
+        from plumbline.rows.records.parquet_files import load_pyarrow  # noqa: PLC0415 - heavy, and an extra
+
+        total: int | None = load_pyarrow(source.path.name).read_metadata(source.path).num_rows
+    else:
+        with source.path.open("rb") as file:
+            is_gzip = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+        total = None if is_gzip else source.path.stat().st_size
 
     def share(position: ReadPosition) -> float | None:
-        shares = [] if total is None else [extent(position) / total if total else 1.0]
+        done = position.row if is_parquet else position.offset
+        shares = [] if total is None else [done / total if total else 1.0]
         if limit is not None:
             shares.append(position.row / limit)
         return min(1.0, max(shares)) if shares else None
 
     return share
-
-
-def _extent(source: InputSource) -> tuple[int | None, Callable[[ReadPosition], int]]:
-    if source.form == "parquet":
-        from plumbline.rows.records.parquet_files import load_pyarrow  # noqa: PLC0415 - heavy, and an extra
-
-        return load_pyarrow(source.path.name).read_metadata(source.path).num_rows, lambda position: position.row
-    with source.path.open("rb") as file:
-        is_gzip = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
-    return None if is_gzip else source.path.stat().st_size, lambda position: position.offset

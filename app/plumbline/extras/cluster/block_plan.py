@@ -9,7 +9,7 @@ from plumbline.rows.records.columns import ColumnMap
 from plumbline.rows.records.data_file import DataFile
 from plumbline.rows.records.parquet_files import ParquetRows
 from plumbline.rows.records.reading import RecordReader, RowSource, SeenIds, open_rows
-from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, Record, RecordProblem
+from plumbline.rows.records.record import BadRow, ReadPosition, Record, RecordProblem
 from plumbline.rows.records.record_fields import parse_custom_id
 
 # Of text. A block is held in memory while it is scored.
@@ -73,11 +73,8 @@ def _parquet_blocks(path: DataFile, file: int, columns: ColumnMap, block_rows: i
     with closing(ParquetRows(path, ReadPosition(), only=ids)) as source:
         if any(each in source.columns for each in ids):
             return list(_walked(file, source, columns, block_rows))
-        return _even_blocks(file, source.row_count, block_rows)
-
-
-def _even_blocks(file: int, rows: int, block_rows: int) -> list[Block]:
-    return [Block(file, ReadPosition(first), min(block_rows, rows - first)) for first in range(0, rows, block_rows)]
+        rows = source.row_count
+        return [Block(file, ReadPosition(first), min(block_rows, rows - first)) for first in range(0, rows, block_rows)]
 
 
 def _walked(file: int, source: RowSource, columns: ColumnMap, block_rows: int) -> Iterator[Block]:
@@ -85,7 +82,10 @@ def _walked(file: int, source: RowSource, columns: ColumnMap, block_rows: int) -
     start, rows, own, repeats = ReadPosition(), 0, set[str](), list[str]()
     after = start
     for raw in source:
-        custom_id = _id_of(raw, columns)
+        try:
+            custom_id = parse_custom_id(raw, columns)
+        except BadRow:
+            custom_id = None
         if custom_id is not None and not seen.add(custom_id):
             own.add(custom_id)
         elif custom_id is not None and custom_id not in own:
@@ -96,10 +96,3 @@ def _walked(file: int, source: RowSource, columns: ColumnMap, block_rows: int) -
             start, rows, own, repeats = after, 0, set(), []
     if rows:
         yield Block(file, start, rows, tuple(dict.fromkeys(repeats)))
-
-
-def _id_of(raw: RawRow, columns: ColumnMap) -> str | None:
-    try:
-        return parse_custom_id(raw, columns)
-    except BadRow:
-        return None

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline import __version__
-from plumbline.assembly import Plan, make_plan
+from plumbline.assembly import make_plan
 from plumbline.extras.cluster.block_plan import Block, Reading, block_records
 from plumbline.extras.cluster.output_blocks import Manifest, OutputBlocks, parse_block, sum_summaries
 from plumbline.extras.cluster.places import FileFacts, files_in, is_uri
@@ -59,14 +59,34 @@ class ClusterRun:
     """
 
     def __init__(self, settings: Settings, task: ClusterTask) -> None:
-        _check(task)
+        if not task.paths:
+            raise InvalidInput("no input was named; expected one file or more")
+        if task.block_rows < 1:
+            raise InvalidInput(f"a block of {task.block_rows} rows; expected 1 or more")
+        if task.workers is not None and task.workers < 1:
+            raise InvalidInput(f"{task.workers} workers; expected 1 or more")
+        if not task.cpus_per_worker > 0:
+            raise InvalidInput(f"{task.cpus_per_worker} CPUs for a worker; expected more than 0")
         plan = make_plan(settings)
         self._settings = settings
         self._task = task
+        self.reading = Reading(task.format, task.columns)
         self._started = time.monotonic()
-        self._out_dir = _absolute(task.out_dir)
+        self._out_dir = task.out_dir.rstrip("/") if is_uri(task.out_dir) else str(Path(task.out_dir).absolute())
         self._output = OutputBlocks(self._out_dir, task.block_format)
-        self._identity = _identity(plan, task)
+        self._identity = {
+            **run_identity(
+                plan.settings,
+                task.options,
+                calibrations=plan.calibrations,
+                prompts=plan.prompts,
+                judges=[judges_digest(plan.settings)] if plan.judge_names else [],
+            ),
+            "columns": task.columns if task.columns is None or isinstance(task.columns, str) else repr(task.columns),
+            "format": task.format,
+            "block_format": task.block_format,
+            "block_rows": task.block_rows,
+        }
         self.files = [facts for place in task.paths for facts in files_in(place) if facts.size]
         self._manifest = self._output.manifest()
         if self._manifest is not None:
@@ -79,11 +99,6 @@ class ClusterRun:
     def is_planned(self) -> bool:
         """Return True if the blocks are known: from an earlier run, or by `begin`."""
         return self._manifest is not None
-
-    @property
-    def reading(self) -> Reading:
-        """Return how the files are read."""
-        return Reading(self._task.format, self._task.columns)
 
     def begin(self, blocks_by_file: Sequence[Sequence[Block]]) -> None:
         """Store the blocks of every file, in the order of `files`."""
@@ -159,33 +174,6 @@ class ClusterRun:
         return self._manifest.blocks if self._manifest is not None else ()
 
 
-def _check(task: ClusterTask) -> None:
-    if not task.paths:
-        raise InvalidInput("no input was named; expected one file or more")
-    if task.block_rows < 1:
-        raise InvalidInput(f"a block of {task.block_rows} rows; expected 1 or more")
-    if task.workers is not None and task.workers < 1:
-        raise InvalidInput(f"{task.workers} workers; expected 1 or more")
-    if not task.cpus_per_worker > 0:
-        raise InvalidInput(f"{task.cpus_per_worker} CPUs for a worker; expected more than 0")
-
-
-def _identity(plan: Plan, task: ClusterTask) -> dict[str, Choice]:
-    return {
-        **run_identity(
-            plan.settings,
-            task.options,
-            calibrations=plan.calibrations,
-            prompts=plan.prompts,
-            judges=[judges_digest(plan.settings)] if plan.judge_names else [],
-        ),
-        "columns": task.columns if task.columns is None or isinstance(task.columns, str) else repr(task.columns),
-        "format": task.format,
-        "block_format": task.block_format,
-        "block_rows": task.block_rows,
-    }
-
-
 def _check_same(manifest: Manifest, identity: dict[str, Choice], files: Sequence[FileFacts], place: str) -> None:
     # Manifests of 0.1.0 have the version under another name
     before = {"plumbline": manifest.identity.get("version"), **manifest.identity}
@@ -196,12 +184,6 @@ def _check_same(manifest: Manifest, identity: dict[str, Choice], files: Sequence
     if changed:
         detail = f"holds results of another run: {'; '.join(changed)}; name a new folder"
         raise InvalidInput(detail, place=place)
-
-
-def _absolute(place: str) -> str:
-    if is_uri(place):
-        return place.rstrip("/")
-    return str(Path(place).absolute())
 
 
 class BlockWork:
@@ -222,7 +204,13 @@ class BlockWork:
                 return {**outcome, "summary": summary.model_dump(mode="json")}
             if not self._output.may_begin(block, self._order.run):
                 return {**outcome, "given_up": True}
-            return {**outcome, "summary": self._scored(block)}
+            tally = RowTally()
+            rows = self._scorer.score(block_records(self._order.places[block.file], block, self._order.reading))
+            for row in rows:
+                tally.add(row)
+            summary = tally.summary()
+            self._output.write(block, rows, summary)
+            return {**outcome, "summary": summary.model_dump(mode="json")}
         except PlumblineError as error:
             return {**outcome, "refused": str(error)}
         except OSError as error:
@@ -252,12 +240,3 @@ class BlockWork:
             )
         settings = share_limits(received, order.workers).model_copy(update={"cpu_threads": order.cpu_threads})
         return BatchScorer(settings, EvaluationOptions.model_validate_json(order.options))
-
-    def _scored(self, block: Block) -> dict[str, object]:
-        scorer, tally = self._scorer, RowTally()
-        rows = scorer.score(block_records(self._order.places[block.file], block, self._order.reading))
-        for row in rows:
-            tally.add(row)
-        summary = tally.summary()
-        self._output.write(block, rows, summary)
-        return summary.model_dump(mode="json")

@@ -59,15 +59,28 @@ class OutputBlocks:
             InvalidInput: the folder holds something else.
         """
         data = self._ours.read(_MANIFEST)
-        if data is not None:
-            return _read_manifest(data, self.place)
-        if self._folder.names() - {_OURS}:
-            raise InvalidInput("holds files and no manifest of a run; name a new or empty folder", place=self.place)
-        return None
+        if data is None:
+            if self._folder.names() - {_OURS}:
+                raise InvalidInput("holds files and no manifest of a run; name a new or empty folder", place=self.place)
+            return None
+        try:
+            words = json.loads(data)
+            return Manifest(
+                words["identity"],
+                tuple(FileFacts(*facts) for facts in words["files"]),
+                tuple(parse_block(each) for each in words["blocks"]),
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise InvalidInput("its manifest cannot be read; name a new folder", place=self.place) from error
 
     def begin(self, manifest: Manifest) -> None:
         """Write the manifest, before any block."""
-        self._ours.write(_MANIFEST, _manifest_bytes(manifest))
+        words = {
+            "identity": manifest.identity,
+            "files": [list(facts) for facts in manifest.files],
+            "blocks": [block_words(block) for block in manifest.blocks],
+        }
+        self._ours.write(_MANIFEST, json.dumps(words, ensure_ascii=False).encode())
 
     def done(self) -> set[str]:
         """Return the names of the finished files."""
@@ -91,7 +104,9 @@ class OutputBlocks:
     def write(self, block: Block, rows: Sequence[ScoredRow], summary: BatchSummary) -> None:
         """Write the counts of a block, then its results."""
         self._summaries.write(f"{block.stem}.json", summary.model_dump_json().encode())
-        self._folder.write(self.file_of(block), _lines(rows) if self._format == "jsonl" else _parquet(rows))
+        is_lines = self._format == "jsonl"
+        data = b"".join(row.line + b"\n" for row in rows) if is_lines else _parquet(rows)
+        self._folder.write(self.file_of(block), data)
         self._begun.remove(f"{block.stem}.json")
 
     def may_begin(self, block: Block, run: str) -> bool:
@@ -126,10 +141,6 @@ def sum_summaries(summaries: Iterable[BatchSummary], *, seconds: float) -> Batch
 _COUNTS: Final = ("rows", "judged", "abstained", "empty_answer", "not_judged", "errors", "degraded")
 
 
-def _lines(rows: Iterable[ScoredRow]) -> bytes:
-    return b"".join(row.line + b"\n" for row in rows)
-
-
 def _parquet(rows: Iterable[ScoredRow]) -> bytes:
     arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
     schema = result_schema(arrow).append(arrow.field("line", arrow.string()))
@@ -149,24 +160,3 @@ def parse_block(words: list[object]) -> Block:
     """Return the block of `block_words`."""
     file, start, rows, repeats = words
     return Block(file, ReadPosition(*start), rows, tuple(repeats))  # type: ignore[arg-type, misc]
-
-
-def _manifest_bytes(manifest: Manifest) -> bytes:
-    words = {
-        "identity": manifest.identity,
-        "files": [list(facts) for facts in manifest.files],
-        "blocks": [block_words(block) for block in manifest.blocks],
-    }
-    return json.dumps(words, ensure_ascii=False).encode()
-
-
-def _read_manifest(data: bytes, place: str) -> Manifest:
-    try:
-        words = json.loads(data)
-        return Manifest(
-            words["identity"],
-            tuple(FileFacts(*facts) for facts in words["files"]),
-            tuple(parse_block(each) for each in words["blocks"]),
-        )
-    except (ValueError, KeyError, TypeError) as error:
-        raise InvalidInput("its manifest cannot be read; name a new folder", place=place) from error

@@ -44,13 +44,17 @@ def score_on_ray(
         InvalidInput: the input cannot be read, or the folder of results holds another task.
     """
     with _environment(_QUIET if task.address else {**_QUIET, **_LOOPBACK}):
-        ray = _ray()
+        try:
+            import ray  # noqa: PLC0415
+            import ray.data  # noqa: PLC0415
+        except ImportError:
+            raise ConfigurationError('needs Ray; install "plumbline-rag[ray]"') from None
         run = ClusterRun(settings, task)
         if run.is_planned and not run.pending():
             return run.outcome()
         with _connected(ray, task.address):
             try:
-                _work_through(ray, run, task, on_progress or _ignore)
+                _work_through(ray, run, task, on_progress or (lambda _: None))
             except ray.exceptions.RayError as error:
                 log_failure(error, "cluster_failed")
                 kind = type(error).__name__
@@ -65,8 +69,9 @@ def _work_through(ray: Any, run: ClusterRun, task: ClusterTask, on_progress: Cal
     on_progress(run.progress())
     if not pending:
         return
-    workers = _workers(ray, task, len(pending))
-    for outcome in _outcomes(ray, pending, run.order(workers=workers), task.cpus_per_worker):
+    room = int(ray.cluster_resources().get("CPU", 1) / task.cpus_per_worker)
+    order = run.order(workers=min(task.workers or max(1, room), len(pending)))
+    for outcome in _outcomes(ray, pending, order, task.cpus_per_worker):
         run.take(outcome)
         on_progress(run.progress())
 
@@ -113,25 +118,6 @@ def _outcomes(ray: Any, blocks: Sequence[Block], order: WorkOrder, cpus: float) 
         yield from map(str, batch["outcome"])
 
 
-def _workers(ray: Any, task: ClusterTask, blocks: int) -> int:
-    room = int(ray.cluster_resources().get("CPU", 1) / task.cpus_per_worker)
-    return min(task.workers or max(1, room), blocks)
-
-
-def _ray() -> Any:
-    """Import Ray with Ray Data.
-
-    Raises:
-        ConfigurationError: it is not installed.
-    """
-    try:
-        import ray  # noqa: PLC0415
-        import ray.data  # noqa: PLC0415
-    except ImportError:
-        raise ConfigurationError('needs Ray; install "plumbline-rag[ray]"') from None
-    return ray
-
-
 @contextmanager
 def _connected(ray: Any, address: str | None) -> Iterator[None]:
     """Start Ray here or connect to its address; an initialized one stays as it is."""
@@ -163,7 +149,3 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-
-
-def _ignore(_: Progress) -> None:
-    """Nobody looks."""

@@ -4,9 +4,9 @@ import asyncio
 import json
 import math
 import threading
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
-from typing import Any, Final, NamedTuple, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from plumbline.assembly import build, encoder_of, make_plan
 from plumbline.ground.concurrency import map_concurrently
@@ -72,11 +72,15 @@ class BatchScorer:
         Raises:
             InvalidInput: it is no batch, or its columns are not those of samples.
         """
-        batch = parse_batch(records, first_row)
-        if not batch.rows:
+        names, found = _columns_and_records(records)
+        rows = [
+            RawRow(row, None, {name: plain(value) for name, value in fields.items()}, ReadPosition(row + 1))
+            for row, fields in enumerate(found, start=first_row)
+        ]
+        if not rows:
             return []
-        columns = choose_columns(batch.columns, batch.rows, self._columns).map
-        return [flat_record(row) for row in self.score(record_or_problem(raw, columns) for raw in batch.rows)]
+        columns = choose_columns(names, rows, self._columns).map
+        return [flat_record(row) for row in self.score(record_or_problem(raw, columns) for raw in rows)]
 
     def score(self, rows: Iterable[Record | RecordProblem]) -> list[ScoredRow]:
         """Return the scored rows in order."""
@@ -145,45 +149,21 @@ class LoopThread:
         self._loop.close()
 
 
-class BatchRows(NamedTuple):
-    """Rows of a batch; `columns` is None if each row names its own fields."""
-
-    columns: tuple[str, ...] | None
-    rows: list[RawRow]
-
-
-def parse_batch(batch: Batch, first_row: int = 0) -> BatchRows:
-    """Return the rows of a batch, numbered from `first_row`.
-
-    Raises:
-        InvalidInput: it is no batch, or its columns are not of one length.
-    """
-    columns, records = _columns_and_records(batch)
-    return BatchRows(columns, [_raw(row, fields) for row, fields in enumerate(records, start=first_row)])
-
-
-def _raw(row: int, fields: Mapping[str, object]) -> RawRow:
-    return RawRow(row, None, {name: plain(value) for name, value in fields.items()}, ReadPosition(row + 1))
-
-
 def _columns_and_records(batch: Batch) -> tuple[tuple[str, ...] | None, list[Mapping[str, object]]]:
+    """Return the columns, None if each row names its own fields, and the rows."""
     if hasattr(batch, "to_pylist") and hasattr(batch, "schema"):
         return tuple(batch.schema.names), batch.to_pylist()
     if hasattr(batch, "to_dict") and hasattr(batch, "columns"):
         return tuple(batch.columns), batch.to_dict("records")
     if isinstance(batch, Mapping):
-        return tuple(batch), list(_zipped(batch))
+        lengths = {len(values) for values in batch.values()}
+        if len(lengths) > 1:
+            few, many = min(lengths), max(lengths)
+            raise InvalidInput(f"the columns of a batch have {few} to {many} values; expected one length")
+        return tuple(batch), [dict(zip(batch, row, strict=True)) for row in zip(*batch.values(), strict=True)]
     if isinstance(batch, Sequence) and all(isinstance(each, Mapping) for each in batch):
         return None, list(batch)
     raise InvalidInput("a batch is a mapping of columns, a list of records, an Arrow table or a pandas frame")
-
-
-def _zipped(batch: Mapping[str, Sequence[object]]) -> Iterator[Mapping[str, object]]:
-    lengths = {len(values) for values in batch.values()}
-    if len(lengths) > 1:
-        raise InvalidInput(f"the columns of a batch have {min(lengths)} to {max(lengths)} values; expected one length")
-    for values in zip(*batch.values(), strict=True):
-        yield dict(zip(batch, values, strict=True))
 
 
 def plain(value: object) -> object:

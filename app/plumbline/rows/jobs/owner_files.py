@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable
 from pathlib import Path
 
 from plumbline.ground.files import try_lock
@@ -72,25 +72,12 @@ class Uploads:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return self._folder / f"{self._owners.name()}.{secrets.token_hex(8)}"
 
-    def path(self, name: str) -> Path:
-        """Return the path of an upload."""
-        return self._folder / name
-
     def orphans(self) -> set[str]:
         """Return the uploads of dead processes; a job may still need them."""
         found = self._folder.iterdir() if self._folder.exists() else ()
         return {each.name for each in found if not self._owners.is_alive(each.name.partition(".")[0])}
 
-    def remove(self, names: AbstractSet[str]) -> None:
+    def remove(self, names: Iterable[str]) -> None:
         """Remove uploads by name."""
         for name in names:
-            self.path(name).unlink(missing_ok=True)
-
-    def sync(self, path: Path) -> None:
-        """Flush an upload and its folder entry to disk."""
-        for each, flags in ((path, os.O_RDONLY), (path.parent, os.O_RDONLY | os.O_DIRECTORY)):
-            descriptor = os.open(each, flags)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            (self._folder / name).unlink(missing_ok=True)

@@ -72,7 +72,7 @@ def make_schema(connection: Connection, schema: str) -> None:
             raise StoreUnavailable(
                 f"the schema {schema} of the database has version {about['version']}, and this service knows {_VERSION}"
             )
-        if about["procrastinate"] != _queue_version():
+        if about["procrastinate"] != metadata.version("procrastinate"):
             _migrate_queue(connection)
 
 
@@ -89,9 +89,8 @@ def _make(connection: Connection) -> None:
     connection.execute("CREATE TABLE queue_migration (name text PRIMARY KEY)")
     connection.execute(TABLES.encode())
     connection.execute((resources.files("procrastinate.sql") / "schema.sql").read_bytes())
-    _note_migrations(connection, sorted(_migrations()))
     connection.execute("INSERT INTO about VALUES ('version', %s), ('procrastinate', '')", (_VERSION,))
-    _note_queue_version(connection)
+    _note_migrations(connection, sorted(_migrations()))
 
 
 def _migrate_queue(connection: Connection) -> None:
@@ -101,7 +100,6 @@ def _migrate_queue(connection: Connection) -> None:
     for name in sorted(files.keys() - known):
         connection.execute(files[name])
     _note_migrations(connection, sorted(files.keys() - known))
-    _note_queue_version(connection)
 
 
 def _migrations() -> dict[str, bytes]:
@@ -111,11 +109,5 @@ def _migrations() -> dict[str, bytes]:
 
 def _note_migrations(connection: Connection, names: list[str]) -> None:
     connection.cursor().executemany("INSERT INTO queue_migration VALUES (%s)", [(name,) for name in names])
-
-
-def _note_queue_version(connection: Connection) -> None:
-    connection.execute("UPDATE about SET value = %s WHERE what = 'procrastinate'", (_queue_version(),))
-
-
-def _queue_version() -> str:
-    return metadata.version("procrastinate")
+    version = metadata.version("procrastinate")
+    connection.execute("UPDATE about SET value = %s WHERE what = 'procrastinate'", (version,))

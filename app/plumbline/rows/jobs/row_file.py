@@ -1,13 +1,13 @@
 """Rows of a job in an immutable file of chunks, as they were parsed from the upload."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from plumbline.ground.errors import InvalidInput
+from plumbline.ground.files import atomic_write
 from plumbline.judging.text.sample import Sample
 from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import Record, RecordProblem
@@ -45,18 +45,20 @@ def cut_upload(upload: Path, target: Path, *, form: str, columns: str | None, ch
         InvalidInput: there is no row, or the form or the columns are not known.
         OSError: the target cannot be written.
     """
-    partial = target.with_name(target.name + ".partial")
-    try:
-        with partial.open("wb") as file:
-            cut = _cut(chunked_rows(upload, form=form, columns=columns, chunk_rows=chunk_rows), file)
-            file.flush()
-            os.fsync(file.fileno())
-        if not cut.rows:
-            raise InvalidInput(cut.damage or "the file has no row")
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
-    return cut
+    spans: list[ChunkSpan] = []
+    row = offset = 0
+    damage = None
+    with atomic_write(target, mode=0o600) as file:
+        for chunk in chunked_rows(upload, form=form, columns=columns, chunk_rows=chunk_rows):
+            damage = chunk.damage
+            if chunk.rows:
+                spans.append(ChunkSpan(row, chunk.rows, offset, len(chunk.data)))
+                file.write(chunk.data)
+                row += chunk.rows
+                offset += len(chunk.data)
+        if not row:
+            raise InvalidInput(damage or "the file has no row")
+    return Cut(spans, row, damage)
 
 
 class RowChunk(NamedTuple):
@@ -91,20 +93,6 @@ def chunked_rows(upload: Path, *, form: str, columns: str | None, chunk_rows: in
                 lines, size = [], 0
         if lines:
             yield RowChunk(len(lines), b"".join(lines))
-
-
-def _cut(chunks: Iterator[RowChunk], file: BinaryIO) -> Cut:
-    spans: list[ChunkSpan] = []
-    row = offset = 0
-    damage = None
-    for chunk in chunks:
-        damage = chunk.damage
-        if chunk.rows:
-            spans.append(ChunkSpan(row, chunk.rows, offset, len(chunk.data)))
-            file.write(chunk.data)
-            row += chunk.rows
-            offset += len(chunk.data)
-    return Cut(spans, row, damage)
 
 
 def read_chunk(path: Path, *, offset: int, length: int) -> bytes:

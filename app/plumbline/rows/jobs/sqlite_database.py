@@ -95,17 +95,26 @@ class SqliteDatabase:
 
     async def write(self, work: Callable[[Sql], T], *, is_durable: bool = False) -> T:
         """Run `work` in a transaction and commit. `is_durable`: survive a power failure too."""
-        return await self._writer.run(
-            lambda connection: _in_transaction(
-                connection, lambda: work(SqliteSql(connection, self._clock)), is_durable=is_durable
-            )
-        )
+
+        def write(connection: sqlite3.Connection) -> T:
+            connection.execute(f"PRAGMA synchronous = {'FULL' if is_durable else 'NORMAL'}")
+            with transaction(connection):
+                return work(SqliteSql(connection, self._clock))
+
+        return await self._writer.run(write)
 
     async def read(self, work: Callable[[Sql], T]) -> T:
         """Run `work` on one snapshot of the database."""
-        return await self._reader.run(
-            lambda connection: _in_one_view(connection, lambda: work(SqliteSql(connection, self._clock)))
-        )
+
+        def read(connection: sqlite3.Connection) -> T:
+            connection.execute("BEGIN")
+            try:
+                return work(SqliteSql(connection, self._clock))
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+        return await self._reader.run(read)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -175,21 +184,6 @@ def guarded() -> Iterator[None]:
         yield
     except OSError as error:
         raise unavailable(error) from error
-
-
-def _in_transaction(connection: sqlite3.Connection, work: Callable[[], T], *, is_durable: bool) -> T:
-    connection.execute(f"PRAGMA synchronous = {'FULL' if is_durable else 'NORMAL'}")
-    with transaction(connection):
-        return work()
-
-
-def _in_one_view(connection: sqlite3.Connection, work: Callable[[], T]) -> T:
-    connection.execute("BEGIN")
-    try:
-        return work()
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
 
 
 def _connected(path: Path) -> sqlite3.Connection:

@@ -5,11 +5,12 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import structlog
 
 from plumbline.ground.errors import InvalidInput
+from plumbline.ground.files import sync_file
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.rows.jobs.chunk_table import ChunkTable, LeftRows
 from plumbline.rows.jobs.job import MAX_CRASHES, VALIDATION, Held, JobState, Lease, NewJob, PendingRow
@@ -27,21 +28,6 @@ _CRASHED: Final = f"reading the file ended {MAX_CRASHES} processes; it is not tr
 _NEVER: Final = float("inf")
 
 
-class KeptUpload(NamedTuple):
-    """Name of an upload, its form and its columns."""
-
-    name: str
-    form: str
-    columns: str | None
-
-
-class JobFiles(NamedTuple):
-    """Names of a job's files."""
-
-    upload: str | None
-    rows: str | None
-
-
 class SqliteJobStore(SqlJobStore):
     """`JobStore` in a folder: `jobs.sqlite3`, and files in `uploads`, `rows` and `owners`.
 
@@ -57,7 +43,8 @@ class SqliteJobStore(SqlJobStore):
         self._file = folder / "jobs.sqlite3"
         super().__init__(SqliteDatabase(self._file, clock=clock), lease_seconds=lease_seconds)
         self._owners = Owners(folder / "owners")
-        self._uploads = Uploads(folder / "uploads", self._owners)
+        self._upload_folder = folder / "uploads"
+        self._uploads = Uploads(self._upload_folder, self._owners)
         self._checked_at = 0.0
 
     # --- for callers of the API
@@ -70,18 +57,20 @@ class SqliteJobStore(SqlJobStore):
     async def submit(self, new: NewJob, upload: Upload) -> Submission:
         """Store a job durably; the upload stays where it is until its rows have been read."""
         with guarded():
-            await asyncio.to_thread(self._uploads.sync, upload.path)
-        kept = KeptUpload(upload.path.name, upload.form, upload.columns)
+            await asyncio.to_thread(sync_file, upload.path)
         job_id = f"job_{secrets.token_hex(12)}"
-        submission = await self._database.write(lambda sql: _submitted(sql, new, kept, job_id), is_durable=True)
+        submission = await self._database.write(lambda sql: _submitted(sql, new, upload, job_id), is_durable=True)
         if not submission.is_new:
             await asyncio.to_thread(upload.path.unlink, missing_ok=True)
         self._on_change()
         return submission
 
     async def delete(self, tenant: str, job_id: str) -> None:
-        files = await self._write_job(tenant, job_id, _deleted)
-        await asyncio.to_thread(self._remove, files)
+        upload, rows = await self._write_job(tenant, job_id, _deleted)
+        if upload is not None:
+            await asyncio.to_thread((self._upload_folder / upload).unlink, missing_ok=True)
+        if rows is not None:
+            await asyncio.to_thread((self._folder / "rows" / rows).unlink, missing_ok=True)
 
     # --- for workers
 
@@ -103,7 +92,7 @@ class SqliteJobStore(SqlJobStore):
 
     async def validate(self, lease: Lease) -> Held:
         """Read the upload and split it into chunks, then queue the job; fail it if no row can be read."""
-        upload = await self._database.read(lambda sql: _upload(sql, lease))
+        upload = await self._database.read(lambda sql: _upload(sql, lease, self._upload_folder))
         if upload is None:
             return Held.LOST
         if lease.owner_crashes >= MAX_CRASHES:
@@ -112,13 +101,13 @@ class SqliteJobStore(SqlJobStore):
         rows = self._folder / "rows" / f"{lease.job_id}.{lease.fence}"
         try:
             with guarded():
-                cut = await asyncio.to_thread(self._cut, upload, rows)
+                rows.parent.mkdir(mode=0o700, exist_ok=True)
+                cut = await asyncio.to_thread(cut_upload, upload.path, rows, form=upload.form, columns=upload.columns)
         except InvalidInput as error:
             held = await self.fail(lease, error.detail)
         else:
             held = await self._database.write(lambda sql: _filled(sql, lease, cut, rows.name), is_durable=True)
-        is_kept = held is not Held.LOST
-        await asyncio.to_thread((self._uploads.path(upload.name) if is_kept else rows).unlink, missing_ok=True)
+        await asyncio.to_thread((rows if held is Held.LOST else upload.path).unlink, missing_ok=True)
         return held
 
     async def rows(self, lease: Lease) -> Sequence[PendingRow]:
@@ -152,16 +141,6 @@ class SqliteJobStore(SqlJobStore):
             chunks.take_back(dead, quiet_since=_NEVER)
         return chunks.lease(owner, self._lease_seconds), dead
 
-    def _cut(self, upload: KeptUpload, rows: Path) -> Cut:
-        rows.parent.mkdir(mode=0o700, exist_ok=True)
-        return cut_upload(self._uploads.path(upload.name), rows, form=upload.form, columns=upload.columns)
-
-    def _remove(self, files: JobFiles) -> None:
-        if files.upload is not None:
-            self._uploads.path(files.upload).unlink(missing_ok=True)
-        if files.rows is not None:
-            (self._folder / "rows" / files.rows).unlink(missing_ok=True)
-
     async def _clear_after(self, dead: Sequence[str]) -> None:
         """Remove the locks of dead processes, and uploads of theirs that no job took."""
         try:
@@ -174,27 +153,29 @@ class SqliteJobStore(SqlJobStore):
             structlog.get_logger().warning("jobs_not_tidied", error=error.strerror)
 
 
-def _submitted(sql: Sql, new: NewJob, upload: KeptUpload, job_id: str) -> Submission:
+def _submitted(sql: Sql, new: NewJob, upload: Upload, job_id: str) -> Submission:
     jobs = JobTable(sql)
     # In the same transaction: concurrent requests may have the same key.
     known = jobs.repeated(new)
     if known is not None:
         return Submission(known, is_new=False)
-    number = jobs.insert(new, job_id, JobState.VALIDATING, upload=upload.name, form=upload.form, columns=upload.columns)
+    file, form, columns = upload.path.name, upload.form, upload.columns
+    number = jobs.insert(new, job_id, JobState.VALIDATING, upload=file, form=form, columns=columns)
     # A chunk that stands for reading the upload.
     ChunkTable(sql).add(number, [(VALIDATION, 0, 0)])
     return Submission(jobs.by_number(number), is_new=True)
 
 
-def _deleted(sql: Sql, number: int) -> JobFiles:
-    files = sql.execute("SELECT upload, rows_file FROM job WHERE number = ?", (number,)).fetchone()
+def _deleted(sql: Sql, number: int) -> tuple[str | None, str | None]:
+    """Delete the job; return the names of its upload and its file of rows."""
+    upload, rows = sql.execute("SELECT upload, rows_file FROM job WHERE number = ?", (number,)).fetchone()
     JobTable(sql).delete(number)
-    return JobFiles(*files)
+    return upload, rows
 
 
-def _upload(sql: Sql, lease: Lease) -> KeptUpload | None:
+def _upload(sql: Sql, lease: Lease, folder: Path) -> Upload | None:
     found = sql.execute("SELECT upload, form, columns FROM job WHERE id = ?", (lease.job_id,)).fetchone()
-    return None if found is None or found[0] is None else KeptUpload(*found)
+    return None if found is None or found[0] is None else Upload(folder / found[0], *found[1:])
 
 
 def _filled(sql: Sql, lease: Lease, cut: Cut, file: str) -> Held:
