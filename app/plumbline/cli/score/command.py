@@ -19,7 +19,6 @@ _EPILOG = (
 
 
 def add_command(commands: "Commands") -> None:
-    """Add `score` to the parser."""
     score = commands.add_parser("score", help="score a file of rows, resumable", epilog=_EPILOG)
     score.add_argument(
         "data", metavar="DATA", nargs="+", help="JSONL, JSON, CSV, TSV or Parquet, text also as .gz; - for stdin"

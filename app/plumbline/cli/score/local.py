@@ -50,7 +50,6 @@ class LocalScorer:
     async def scored(
         self, rows: Iterable[Record | RecordProblem], stop: StopSignal, budget: Budget
     ) -> AsyncGenerator[ScoredRow, None]:
-        """Yield the scored rows as `StreamScorer` does."""
         work = self._serially if self._concurrency == 1 else self._concurrently
         async with aclosing(work(rows, stop, budget)) as done:
             async for scored in done:
@@ -125,7 +124,6 @@ class LocalPlan:
                 raise ConfigurationError(f"PLUMBLINE_LLM_PRICES: has no price of {model!r}, which --max-cost needs")
 
     def identity(self) -> dict[str, Choice]:
-        """Return the identity of a run with this plan."""
         judges = resolve_judges(self.settings) if self.has_judge else {}
         return run_identity(
             self.settings,

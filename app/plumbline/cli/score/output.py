@@ -161,7 +161,6 @@ class RunOutput:
         return self.files.lines if self.journal is not None else None
 
     def save_position(self, position: ReadPosition) -> None:
-        """Store where to resume."""
         self._save(replace(self.state, position=position))
 
     def finish(self) -> None:
@@ -278,7 +277,6 @@ class Journal:
             raise InvalidInput(f"cannot be written ({error.strerror})", place=self.path.name) from error
 
     def clear(self) -> None:
-        """Delete all lines."""
         self._file.truncate(0)
         self._file.seek(0)
 
@@ -287,7 +285,6 @@ class Journal:
         return os.fstat(self._file.fileno()).st_size
 
     def sync(self) -> None:
-        """Flush the lines to disk."""
         os.fsync(self._file.fileno())
 
     def close(self) -> None:

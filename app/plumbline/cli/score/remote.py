@@ -10,7 +10,6 @@ from plumbline.cli.score.run import Budget, StopSignal
 from plumbline.client.async_client import AsyncPlumbline
 from plumbline.client.batches import DEFAULT_BATCH_SIZE, DEFAULT_IN_FLIGHT
 from plumbline.client.failures import AnswerCut, AnswerUnreadable, Busy, NotReached, ServiceFailed, TimedOut
-from plumbline.client.row import Row
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.scored_row import ScoredRow, unreadable_row
 from plumbline.schemas.evaluation import EvaluationOptions
@@ -53,7 +52,11 @@ class RemoteScorer:
                 async for row in done:
                     while unsent and unsent[0].row < row.sample.row:
                         yield unreadable_row(unsent.popleft())
-                    scored = _scored_row(row)
+                    line = row.to_line(row=row.sample.row)
+                    written = read_written(line)
+                    if written is None:
+                        raise AnswerUnreadable("a row of the answer is not one of this service")
+                    scored = written.scored._replace(line=line)
                     budget.pay(scored.usage.cost)
                     yield scored
         except _TEMPORARY as error:
@@ -78,11 +81,3 @@ def _readable(rows: Iterable[Record | RecordProblem], unsent: deque[RecordProble
             yield row
         else:
             unsent.append(row)
-
-
-def _scored_row(row: Row[Record]) -> ScoredRow:
-    line = row.to_line(row=row.sample.row)
-    written = read_written(line)
-    if written is None:
-        raise AnswerUnreadable("a row of the answer is not one of this service")
-    return written.scored._replace(line=line)

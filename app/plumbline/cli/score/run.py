@@ -34,7 +34,6 @@ class StopSignal:
 
     @property
     def is_set(self) -> bool:
-        """Return True if no row may start."""
         return self.reason is not None
 
 
@@ -91,11 +90,11 @@ class RunCounts:
         self._sums: dict[str | None, tuple[float, int]] = {}
         self._rows_now = 0
         self._rows_before = 0
-        self._started = time.monotonic()
+        # Of this part
+        self.started = time.monotonic()
 
     @property
     def rows(self) -> int:
-        """Return the number of written rows."""
         return self._rows_before + self._rows_now
 
     @property
@@ -104,16 +103,10 @@ class RunCounts:
         return self._tally.summary().usage.cost
 
     def add_earlier(self, row: WrittenRow) -> None:
-        """Add a row of an earlier part."""
         self._add(row.scored, row.faithfulness)
         self._rows_before += 1
 
-    def start(self) -> None:
-        """Start the clock of this part."""
-        self._started = time.monotonic()
-
     def add(self, scored: ScoredRow) -> None:
-        """Add a row of this part."""
         # Its first mention is the score: in a name before it the quotes are escaped
         found = _FAITHFULNESS.search(scored.line)
         self._add(scored, float(found[1]) if found else None)
@@ -121,11 +114,18 @@ class RunCounts:
 
     def standing(self, share: float | None, share_before: float) -> Standing:
         """Return the counts at this moment; `share` of the input that is done, and that was before this part."""
+        # Rows that needed no tier count for the most frequent one, as in a report
+        sums = {tier: each for tier, each in self._sums.items() if tier is not None}
+        untiered = self._sums.get(None)
+        if untiered is not None:
+            largest = max(sums, key=lambda tier: sums[tier][1], default="none")
+            total, rows = sums.get(largest, (0.0, 0))
+            sums[largest] = total + untiered[0], rows + untiered[1]
         return Standing(
             counts=self._tally.summary(),
-            means={tier: total / rows for tier, (total, rows) in self._sums_by_tier().items()},
+            means={tier: total / rows for tier, (total, rows) in sums.items()},
             rows_now=self._rows_now,
-            seconds=time.monotonic() - self._started,
+            seconds=time.monotonic() - self.started,
             share=share,
             share_before=share_before,
         )
@@ -135,16 +135,6 @@ class RunCounts:
         if faithfulness is not None:
             total, rows = self._sums.get(scored.tier, (0.0, 0))
             self._sums[scored.tier] = total + faithfulness, rows + 1
-
-    def _sums_by_tier(self) -> dict[str, tuple[float, int]]:
-        """Return sums by tier; rows that needed no tier count for the most frequent one, as in a report."""
-        sums = {tier: each for tier, each in self._sums.items() if tier is not None}
-        untiered = self._sums.get(None)
-        if untiered is not None:
-            largest = max(sums, key=lambda tier: sums[tier][1], default="none")
-            total, rows = sums.get(largest, (0.0, 0))
-            sums[largest] = total + untiered[0], rows + untiered[1]
-        return sums
 
 
 class Run:
@@ -256,7 +246,7 @@ class Run:
 
     @contextlib.asynccontextmanager
     async def _reported(self) -> AsyncIterator[None]:
-        self._counts.start()
+        self._counts.started = time.monotonic()
         reporting = None if self._progress is None else asyncio.create_task(self._report(self._progress))
         try:
             yield

@@ -41,7 +41,6 @@ class InputSource:
     explanation: str
 
     def open(self, start: ReadPosition, seen_ids: Iterator[str]) -> RecordReader:
-        """Return a reader from a position on."""
         return RecordReader(self.path, format=self.form, columns=self.columns, start=start, seen_ids=seen_ids)
 
     def identity(self) -> dict[str, Choice]:

@@ -115,7 +115,6 @@ class ClusterRun:
         return [block for block, name in found if name not in done]
 
     def order(self, *, workers: int) -> WorkOrder:
-        """Return the work order for this number of workers."""
         return WorkOrder(
             settings=sent_settings(self._settings),
             judges=judges_digest(self._settings),
@@ -144,7 +143,6 @@ class ClusterRun:
             self._summaries[parsed["block"]] = BatchSummary.model_validate(parsed["summary"])
 
     def progress(self) -> Progress:
-        """Return the progress of the run."""
         return Progress(
             blocks_done=len(self._summaries),
             blocks=len(self._blocks),
@@ -217,7 +215,6 @@ class BlockWork:
             return {**outcome, "refused": f"{self._order.out_dir}: cannot be written ({error.strerror or error})"}
 
     def close(self) -> None:
-        """Close the scorer."""
         self._scorer.close()
 
     @cached_property

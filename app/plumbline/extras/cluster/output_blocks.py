@@ -49,7 +49,6 @@ class OutputBlocks:
         self._begun = self._ours.folder("begun")
 
     def file_of(self, block: Block) -> str:
-        """Return the name of a block's file."""
         return f"{block.stem}.{self._format}"
 
     def manifest(self) -> Manifest | None:
@@ -83,7 +82,6 @@ class OutputBlocks:
         self._ours.write(_MANIFEST, json.dumps(words, ensure_ascii=False).encode())
 
     def done(self) -> set[str]:
-        """Return the names of the finished files."""
         return self._folder.names() - {_OURS}
 
     def summary_of(self, block: Block) -> BatchSummary | None:
@@ -152,11 +150,9 @@ def _parquet(rows: Iterable[ScoredRow]) -> bytes:
 
 
 def block_words(block: Block) -> list[object]:
-    """Return a block as plain values."""
     return [block.file, list(block.start), block.rows, list(block.repeats)]
 
 
 def parse_block(words: list[object]) -> Block:
-    """Return the block of `block_words`."""
     file, start, rows, repeats = words
     return Block(file, ReadPosition(*start), rows, tuple(repeats))  # type: ignore[arg-type, misc]

@@ -43,7 +43,6 @@ class Folder(Protocol):
 
 
 def is_uri(place: str) -> bool:
-    """Return True if the place is a URI."""
     return "://" in place
 
 
@@ -67,14 +66,13 @@ def files_in(place: str) -> list[FileFacts]:
     Raises:
         InvalidInput: there is none, or its file system cannot be reached.
     """
-    found = _remote_files(place) if is_uri(place) else _local_files(place)
+    found = _remote_files(place) if is_uri(place) else _local_files(Path(place).absolute())
     if not found:
         raise InvalidInput("there is no such file, or none in it; expected files of rows", place=place)
     return found
 
 
-def _local_files(place: str) -> list[FileFacts]:
-    path = Path(place).absolute()
+def _local_files(path: Path) -> list[FileFacts]:
     if path.is_dir():
         paths = [each for each in sorted(path.iterdir()) if _is_data(each.name)]
     elif path.exists():

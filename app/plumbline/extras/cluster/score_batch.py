@@ -83,11 +83,9 @@ class BatchScorer:
         return [flat_record(row) for row in self.score(record_or_problem(raw, columns) for raw in rows)]
 
     def score(self, rows: Iterable[Record | RecordProblem]) -> list[ScoredRow]:
-        """Return the scored rows in order."""
         return self._loop.run(self._scored(rows))
 
     def close(self) -> None:
-        """Close models, connections and threads."""
         self._loop.run(self._stack.aclose())
         self._loop.close()
 
@@ -142,7 +140,6 @@ class LoopThread:
             raise
 
     def close(self) -> None:
-        """Stop the loop and its thread."""
         self.run(self._loop.shutdown_default_executor())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()

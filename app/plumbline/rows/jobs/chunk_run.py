@@ -87,7 +87,6 @@ class Slots:
         return taken
 
     def give(self, count: int) -> None:
-        """Release slots."""
         self._free += count
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
@@ -144,11 +143,9 @@ class ChunkRun:
         self._grouped = 0.0
 
     def stop(self) -> None:
-        """Start no further row."""
         self._is_stopping = True
 
     def look(self) -> None:
-        """Check the lease with the store now."""
         self._looked.set()
 
     async def keep_renewing(self) -> None:

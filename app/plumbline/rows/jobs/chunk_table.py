@@ -32,8 +32,6 @@ _PUT: Final = (
     + " WHERE result.redo = 1"
 )
 _OWNED: Final = "job = ? AND n = ? AND fence = ? AND state = 'leased'"
-
-
 _OPEN: Final = "('validating', 'queued', 'running')"
 
 
@@ -116,7 +114,8 @@ class ChunkTable:
             return None
         number, tenant, options, state, max_cost = found
         if max_cost is not None and is_spent(max_cost, self._jobs.counts(number)):
-            self._jobs.enter(number, JobState.PAUSED, spent_line(max_cost))
+            problem = f"the job has spent its max_cost of {max_cost:g}, or the price of a call is not known"
+            self._jobs.enter(number, JobState.PAUSED, problem)
             return None
         taken = self._sql.execute(
             "UPDATE chunk SET state = 'leased', owner = ?, fence = fence + 1, lease_until = ? WHERE job = ? AND n = ("
@@ -131,7 +130,6 @@ class ChunkTable:
         return Lease(job_id, tenant, options, *taken)
 
     def renew(self, lease: Lease, seconds: float) -> Held:
-        """Extend the lease if it holds."""
         self._sql.execute(
             f"UPDATE chunk SET lease_until = ? WHERE {_OWNED}", (self._sql.now() + seconds, *self._place(lease))
         )
@@ -145,12 +143,8 @@ class ChunkTable:
         job = self._sql.execute(f"SELECT number, state FROM job WHERE id = ?{job_lock}", (lease.job_id,)).fetchone()
         if job is None or JobState(job[1]).is_ended:
             return Held.LOST
-        if (
-            self._sql.execute(
-                f"SELECT 1 FROM chunk WHERE {_OWNED}{chunk_lock}", (job[0], lease.chunk, lease.fence)
-            ).fetchone()
-            is None
-        ):
+        owned = f"SELECT 1 FROM chunk WHERE {_OWNED}{chunk_lock}"
+        if self._sql.execute(owned, (job[0], lease.chunk, lease.fence)).fetchone() is None:
             return Held.LOST
         return Held.PAUSED if job[1] == JobState.PAUSED else Held.YES
 
@@ -169,7 +163,6 @@ class ChunkTable:
         )
 
     def begin(self, lease: Lease, rows: Sequence[int]) -> None:
-        """Add these rows to those in flight."""
         self._change_in_flight(lease, lambda before: before | set(rows))
 
     def _change_in_flight(self, lease: Lease, change: Callable[[set[int]], set[int]]) -> None:
@@ -201,10 +194,6 @@ class ChunkTable:
             " WHERE job = ? AND n = ?",
             (*sums, number, lease.chunk),
         )
-        self.end_if_done(number)
-
-    def end_if_done(self, number: int) -> None:
-        """End a job that has no chunk left."""
         left = self._sql.execute("SELECT 1 FROM chunk WHERE job = ? AND state <> 'done' LIMIT 1", (number,)).fetchone()
         if left is None:
             job = self._jobs.by_number(number)
@@ -213,16 +202,10 @@ class ChunkTable:
             state = JobState.COMPLETED if is_clean else JobState.COMPLETED_WITH_ERRORS
             self._jobs.enter(number, state)
 
-    def fail(self, lease: Lease, problem: str) -> None:
-        """Fail the job."""
-        self._jobs.enter(self._number(lease), JobState.FAILED, problem)
-
-    def pause(self, lease: Lease, problem: str) -> None:
-        """Pause the job until it is resumed."""
-        self._jobs.enter(self._number(lease), JobState.PAUSED, problem)
+    def enter(self, lease: Lease, state: JobState, problem: str) -> None:
+        self._jobs.enter(self._number(lease), state, problem)
 
     def release(self, lease: Lease) -> None:
-        """Free the chunk without counting a crash."""
         self._sql.execute(
             f"UPDATE chunk SET state = 'free', owner = NULL, under_way = '[]' WHERE {_OWNED}", self._place(lease)
         )
@@ -258,11 +241,6 @@ class ChunkTable:
         """Return the job's number; 0, which no job has, if it is deleted."""
         found = self._sql.execute("SELECT number FROM job WHERE id = ?", (lease.job_id,)).fetchone()
         return 0 if found is None else int(found[0])
-
-
-def spent_line(max_cost: float) -> str:
-    """Return the reason of a job that is paused because its budget is spent."""
-    return f"the job has spent its max_cost of {max_cost:g}, or the price of a call is not known"
 
 
 def sweep(sql: Sql, rows: int) -> bool:

@@ -1,6 +1,6 @@
 """SQL on the table `job`, and the counts over results; each method runs within one transaction."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from plumbline.ground.errors import IdempotencyConflict, JobStateConflict, JobUnknown
@@ -103,7 +103,6 @@ class JobTable:
         return int(found[0])
 
     def by_number(self, number: int) -> Job:
-        """Return the job with its counts."""
         row = self._sql.execute(f"SELECT {_COLUMNS} FROM job WHERE number = ?", (number,)).fetchone()
         return self._job(row)
 
@@ -123,14 +122,14 @@ class JobTable:
         if job.state in ALREADY[action]:
             return job
         if job.state not in targets:
-            raise JobStateConflict(f"a job that is {job.state} cannot be {_DONE[action]}")
+            done = {"pause": "paused", "resume": "resumed", "cancel": "cancelled"}[action]
+            raise JobStateConflict(f"a job that is {job.state} cannot be {done}")
         if action == "resume" and job.max_cost is not None and is_spent(job.max_cost, job.counts):
             raise JobStateConflict(f"the job has spent its max_cost of {job.max_cost:g}; submit the rest with another")
         self.enter(number, targets[job.state])
         return self.by_number(number)
 
     def enter(self, number: int, state: JobState, problem: str | None = None) -> None:
-        """Set the state and record the change."""
         now = self._sql.now()
         self._sql.execute(
             "UPDATE job SET state = ?, seq = seq + 1, problem = ?, started = CASE WHEN ? THEN coalesce(started, ?) ELSE"
@@ -170,7 +169,6 @@ class JobTable:
         self._sql.execute("INSERT INTO garbage VALUES (?)", (number,))
 
     def changes(self, number: int, after: int) -> list[StateChange]:
-        """Return the changes of state behind `after`."""
         rows = self._sql.execute(
             "SELECT seq, state, at, problem FROM change WHERE job = ? AND seq > ? ORDER BY seq", (number, after)
         )
@@ -188,16 +186,22 @@ class JobTable:
             " WHERE c.job = ? AND c.counted = 0 AND c.fence > 0",
             (number << ROW_BITS, number << ROW_BITS, number),
         ).fetchone()
-        return add_counts(done, open_)
+        of = dict(zip(COUNT_COLUMNS, (sum(each) for each in zip(done, open_, strict=True)), strict=True))
+        return JobCounts(
+            by_status={name: int(of[name]) for name in _STATUSES},
+            by_tier={name: int(of[name]) for name in _TIERS},
+            degraded=int(of["degraded"]),
+            usage=Usage(
+                **{name: int(of[name]) for name in _USED},
+                cost=None if of["unpriced"] else float(of["cost"]),
+            ),
+        )
 
     def _job(self, row: tuple[object, ...]) -> Job:
         *values, number = row
         fields: dict[str, Any] = dict(zip(_FIELDS, values, strict=True))
         fields["state"] = JobState(fields["state"])
         return Job(**fields, counts=self.counts(cast(int, number)))
-
-
-_DONE: Final[dict[Action, str]] = {"pause": "paused", "resume": "resumed", "cancel": "cancelled"}
 
 
 def is_spent(max_cost: float, counts: JobCounts) -> bool:
@@ -207,30 +211,8 @@ def is_spent(max_cost: float, counts: JobCounts) -> bool:
 
 
 def result_values(row: ScoredRow) -> tuple[object, ...]:
-    """Return the values of `RESULT_COLUMNS`."""
-    used = row.usage
-    return (
-        row.status.value,
-        row.tier,
-        int(row.is_degraded),
-        *(getattr(used, name) for name in _USED),
-        used.cost,
-        row.line,
-    )
-
-
-def add_counts(*sums: Sequence[float]) -> JobCounts:
-    """Return the total of rows of `SUMS_OF_RESULTS` or `SUMS_OF_CHUNKS`."""
-    of = dict(zip(COUNT_COLUMNS, (sum(each) for each in zip(*sums, strict=True)), strict=True))
-    return JobCounts(
-        by_status={name: int(of[name]) for name in _STATUSES},
-        by_tier={name: int(of[name]) for name in _TIERS},
-        degraded=int(of["degraded"]),
-        usage=Usage(
-            **{name: int(of[name]) for name in _USED},
-            cost=None if of["unpriced"] else float(of["cost"]),
-        ),
-    )
+    used = [getattr(row.usage, name) for name in _USED]
+    return row.status.value, row.tier, int(row.is_degraded), *used, row.usage.cost, row.line
 
 
 def count_jobs(sql: Sql) -> JobStats:

@@ -36,7 +36,6 @@ class Owners:
         return self._name
 
     def is_alive(self, name: str) -> bool:
-        """Return True if the process of that name is running."""
         if name == self._name:
             return True
         try:
@@ -49,11 +48,9 @@ class Owners:
             os.close(descriptor)
 
     def forget(self, name: str) -> None:
-        """Remove the lock file of a dead process."""
         (self._folder / name).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Release the lock of this process."""
         if self._name is not None and self._lock is not None:
             self.forget(self._name)
             os.close(self._lock)
@@ -68,7 +65,6 @@ class Uploads:
         self._owners = owners
 
     def new(self) -> Path:
-        """Return a path for a new upload."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return self._folder / f"{self._owners.name()}.{secrets.token_hex(8)}"
 
@@ -78,6 +74,5 @@ class Uploads:
         return {each.name for each in found if not self._owners.is_alive(each.name.partition(".")[0])}
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove uploads by name."""
         for name in names:
             (self._folder / name).unlink(missing_ok=True)

@@ -85,7 +85,6 @@ class PostgresDatabase:
         return await self._run(self._long_threads, work, b"BEGIN")
 
     async def read(self, work: Callable[[Sql], T]) -> T:
-        """Run `work` on one snapshot of the database."""
         return await self._run(self._threads, work, b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     async def close(self) -> None:
@@ -182,7 +181,8 @@ class OwnerSession:
         self._conninfo = conninfo
         self._number = secrets.randbelow(1 << 31)
         self._connection: psycopg.Connection | None = None
-        self._since = 0.0
+        # When the lock was taken, in monotonic seconds.
+        self.since = 0.0
         self._lock = threading.Lock()
 
     @property
@@ -191,14 +191,9 @@ class OwnerSession:
         return str(self._number)
 
     @property
-    def since(self) -> float:
-        """Return when the lock was taken, in monotonic seconds."""
-        return self._since
-
-    @property
     def seconds(self) -> float:
         """Return for how many seconds the lock has been held without a break."""
-        return 0.0 if self._connection is None else time.monotonic() - self._since
+        return 0.0 if self._connection is None else time.monotonic() - self.since
 
     def hold(self, *, is_checked: bool = False) -> None:
         """Take the lock unless it is held; blocks. `is_checked`: test the connection first.
@@ -219,10 +214,9 @@ class OwnerSession:
                 except BaseException:
                     connection.close()
                     raise
-                self._connection, self._since = connection, time.monotonic()
+                self._connection, self.since = connection, time.monotonic()
 
     def close(self) -> None:
-        """Release the lock."""
         with self._lock:
             self._disconnect()
 

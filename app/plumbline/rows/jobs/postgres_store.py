@@ -104,7 +104,6 @@ class PostgresJobStore(SqlJobStore):
     # --- for workers
 
     def owner(self) -> str:
-        """Return the name under which this process leases chunks."""
         return self._session.name
 
     async def lease(self, owner: str) -> Lease | None:
@@ -119,7 +118,6 @@ class PostgresJobStore(SqlJobStore):
         return Held.LOST
 
     async def rows(self, lease: Lease) -> Sequence[PendingRow]:
-        """Return the pending rows of the chunk; none if the lease is lost."""
         found = await self._database.read(lambda sql: _kept_rows(sql, lease))
         if found is None:
             return []
@@ -127,7 +125,6 @@ class PostgresJobStore(SqlJobStore):
         return left.pending(decode_rows(zlib.decompress(data)))
 
     async def release(self, lease: Lease) -> None:
-        """Return the chunk unfinished and enqueue it."""
 
         def release(sql: Sql) -> None:
             ChunkTable(sql).release(lease)
@@ -149,10 +146,9 @@ class PostgresJobStore(SqlJobStore):
         await self._database.write(lambda sql: self._rescue(sql, is_calm=is_calm, is_recount=is_recount))
         if is_recount:
             self._recounted, self._recounted_session = time.monotonic(), self._session.since
-            await asyncio.to_thread(self._remove_orphans)
+            await asyncio.to_thread(lambda: self._uploads.remove(self._uploads.orphans()))
 
     def readiness(self) -> Readiness:
-        """Return where jobs are stored."""
         return Readiness(State.READY, f"jobs are kept in the schema {self._schema} of a PostgreSQL database")
 
     async def close(self) -> None:
@@ -243,9 +239,6 @@ class PostgresJobStore(SqlJobStore):
         )
         self._engine.enqueue(sql, [ChunkName(*each) for each in free])
 
-    def _remove_orphans(self) -> None:
-        self._uploads.remove(self._uploads.orphans())
-
 
 class _Placed(NamedTuple):
     """Chunk with its place in its job and its first row."""
@@ -293,7 +286,6 @@ class QueueWorker:
         self._running: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Start to consume messages."""
         work = self._engine.run_worker(self._process, at_once=self._at_once)
         self._running = asyncio.get_running_loop().create_task(work)
 

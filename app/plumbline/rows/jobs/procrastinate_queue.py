@@ -56,10 +56,30 @@ class ProcrastinateEngine:
                 ([_lock_of(chunk) for chunk in batch],),
             )
             known = {lock for (lock,) in waiting}
-            self._defer(cast(PostgresSql, sql), [chunk for chunk in batch if _lock_of(chunk) not in known])
+            jobs = [
+                Job(
+                    id=None,
+                    queue=_QUEUE,
+                    lock=None,
+                    queueing_lock=_lock_of(chunk),
+                    task_name=_TASK,
+                    priority=-chunk.n,
+                    task_kwargs={"job": chunk.job_id, "n": chunk.n},
+                )
+                for chunk in batch
+                if _lock_of(chunk) not in known
+            ]
+            if not jobs:
+                continue
+            connection = cast(PostgresSql, sql).connection
+            try:
+                with connection.transaction():
+                    self._manager.batch_defer_jobs(jobs, connection=connection)
+            except AlreadyEnqueued:
+                # Another process was quicker with one of them; missing messages are found by the next rescue.
+                _LOG.debug("chunk_enqueued_twice")
 
     def cancel(self, sql: Sql, job_id: str) -> None:
-        """Remove the waiting messages of a job."""
         sql.execute(
             "SELECT procrastinate_cancel_job_v1(id, false, true) FROM procrastinate_jobs"
             " WHERE status = 'todo' AND queueing_lock LIKE ?",
@@ -78,28 +98,6 @@ class ProcrastinateEngine:
                 _LOG.warning("queue_failed", error=type(error).__name__)
             # It also ends when the database is unavailable.
             await asyncio.sleep(_RETRY_SECONDS)
-
-    def _defer(self, sql: PostgresSql, chunks: Sequence[ChunkName]) -> None:
-        if not chunks:
-            return
-        jobs = [
-            Job(
-                id=None,
-                queue=_QUEUE,
-                lock=None,
-                queueing_lock=_lock_of(chunk),
-                task_name=_TASK,
-                priority=-chunk.n,
-                task_kwargs={"job": chunk.job_id, "n": chunk.n},
-            )
-            for chunk in chunks
-        ]
-        try:
-            with sql.connection.transaction():
-                self._manager.batch_defer_jobs(jobs, connection=sql.connection)
-        except AlreadyEnqueued:
-            # Another process was quicker with one of them; missing messages are found by the next rescue.
-            _LOG.debug("chunk_enqueued_twice")
 
     async def _run(self, process: Process, at_once: int) -> None:
         app = App(connector=PsycopgConnector())

@@ -111,7 +111,6 @@ def encode_row(row: Record | RecordProblem) -> bytes:
 
 
 def decode_rows(chunk: bytes) -> Iterator[Record | RecordProblem]:
-    """Yield the rows of a chunk."""
     for line in chunk.splitlines():
         fields = _DECODER.decode(line)
         if len(fields) == _RECORD_FIELDS:

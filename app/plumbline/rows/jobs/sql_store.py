@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from plumbline.rows.jobs.chunk_table import ChunkTable, sweep
-from plumbline.rows.jobs.job import Action, Held, Job, Lease, ResultLine, Select, StateChange
+from plumbline.rows.jobs.job import Action, Held, Job, JobState, Lease, ResultLine, Select, StateChange
 from plumbline.rows.jobs.job_table import JobTable, count_jobs
 from plumbline.rows.jobs.sql import Database, Sql
 from plumbline.rows.jobs.store import JobStats
@@ -52,7 +52,6 @@ class SqlJobStore:
         return await self._read_job(tenant, job_id, lambda jobs, number: jobs.changes(number, after))
 
     async def job_stats(self) -> JobStats:
-        """Return the number of jobs and chunks in each state."""
         return await self._database.read(count_jobs)
 
     async def renew(self, lease: Lease) -> Held:
@@ -71,7 +70,7 @@ class SqlJobStore:
         return await self._while_held(lease, commit, is_last=is_done)
 
     async def fail(self, lease: Lease, problem: str) -> Held:
-        return await self._while_held(lease, lambda chunks: chunks.fail(lease, problem), is_last=True)
+        return await self._while_held(lease, lambda chunks: chunks.enter(lease, JobState.FAILED, problem), is_last=True)
 
     async def pause(self, lease: Lease, problem: str) -> Held:
 
@@ -79,7 +78,7 @@ class SqlJobStore:
             chunks = ChunkTable(sql)
             held = chunks.hold(lease, is_last=True)
             if held is Held.YES:
-                chunks.pause(lease, problem)
+                chunks.enter(lease, JobState.PAUSED, problem)
                 return Held.PAUSED
             return held
 

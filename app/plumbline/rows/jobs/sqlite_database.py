@@ -94,7 +94,6 @@ class SqliteDatabase:
         self._reader = _Side(path, "jobs-reader")
 
     async def write(self, work: Callable[[Sql], T], *, is_durable: bool = False) -> T:
-        """Run `work` in a transaction and commit. `is_durable`: survive a power failure too."""
 
         def write(connection: sqlite3.Connection) -> T:
             connection.execute(f"PRAGMA synchronous = {'FULL' if is_durable else 'NORMAL'}")
@@ -104,7 +103,6 @@ class SqliteDatabase:
         return await self._writer.run(write)
 
     async def read(self, work: Callable[[Sql], T]) -> T:
-        """Run `work` on one snapshot of the database."""
 
         def read(connection: sqlite3.Connection) -> T:
             connection.execute("BEGIN")
@@ -117,7 +115,6 @@ class SqliteDatabase:
         return await self._reader.run(read)
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._writer.close()
         await self._reader.close()
 

@@ -75,7 +75,6 @@ class SqliteJobStore(SqlJobStore):
     # --- for workers
 
     def owner(self) -> str:
-        """Return the name under which this process leases chunks."""
         with guarded():
             return self._owners.name()
 
@@ -111,7 +110,6 @@ class SqliteJobStore(SqlJobStore):
         return held
 
     async def rows(self, lease: Lease) -> Sequence[PendingRow]:
-        """Return the pending rows of the chunk; none if the lease is lost."""
         found = await self._database.read(lambda sql: _place(sql, lease))
         if found is None:
             return []
@@ -128,7 +126,6 @@ class SqliteJobStore(SqlJobStore):
         return await super().job_stats() if self._file.exists() else NO_JOBS
 
     def readiness(self) -> Readiness:
-        """Return where jobs are stored."""
         return Readiness(State.READY, f"jobs are kept in {self._folder.name}")
 
     async def close(self) -> None:
@@ -210,5 +207,4 @@ def _place(sql: Sql, lease: Lease) -> tuple[tuple[str, int, int], LeftRows] | No
 
 
 def _kept_uploads(sql: Sql) -> set[str]:
-    """Return the uploads that jobs still need."""
     return {name for (name,) in sql.execute("SELECT upload FROM job WHERE upload IS NOT NULL")}

@@ -73,7 +73,8 @@ class Worker:
                     log_failure(error, "worker_failed")
                     is_busy = False
                 if not is_busy:
-                    await self._wait()
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(self._woken.wait(), self._pace.poll_seconds)
         finally:
             await self._end_runs()
 
@@ -96,10 +97,13 @@ class Worker:
             await asyncio.wait({self._begin(lease)})
 
     async def _begin_one(self) -> bool:
-        """Return True if a chunk was leased and started."""
         if len(self._runs) >= self._pace.chunks:
             return False
-        lease = await self._leased()
+        try:
+            lease = await self._store.lease(self._store.owner())
+        except StoreUnavailable as error:
+            _LOG.warning("jobs_wait_for_store", detail=str(error))
+            return False
         if lease is not None:
             self._begin(lease)
         return lease is not None
@@ -113,13 +117,6 @@ class Worker:
         self._runs[task] = run
         task.add_done_callback(self._ended)
         return task
-
-    async def _leased(self) -> Lease | None:
-        try:
-            return await self._store.lease(self._store.owner())
-        except StoreUnavailable as error:
-            _LOG.warning("jobs_wait_for_store", detail=str(error))
-            return None
 
     async def _work(self, run: ChunkRun) -> None:
         # In every log line of its rows; the task is this chunk's alone.
@@ -162,10 +159,6 @@ class Worker:
             return await self._store.tidy()
         except StoreUnavailable:
             return False
-
-    async def _wait(self) -> None:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._woken.wait(), self._pace.poll_seconds)
 
     async def _end_runs(self) -> None:
         runs = dict(self._runs)
