@@ -36,12 +36,7 @@ _MILLION: Final = 1_000_000
 
 
 class LocalScorer:
-    """`StreamScorer` in this process.
-
-    Args:
-        score: scores a single row; never raises for its content.
-        concurrency: rows in flight.
-    """
+    """`StreamScorer` in this process; `score` never raises for the content of a row."""
 
     def __init__(self, score: Callable[[Record | RecordProblem], Awaitable[ScoredRow]], *, concurrency: int) -> None:
         self._score = score

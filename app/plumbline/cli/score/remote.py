@@ -19,11 +19,7 @@ _TEMPORARY: Final = (AnswerCut, Busy, NotReached, ServiceFailed, TimedOut)
 
 
 class RemoteScorer:
-    """`StreamScorer` on a service. A failure of the service stops the run: it makes no row an error.
-
-    Args:
-        concurrency: rows in flight.
-    """
+    """`StreamScorer` on a service. A failure of the service stops the run: it makes no row an error."""
 
     def __init__(self, client: AsyncPlumbline, options: EvaluationOptions, *, concurrency: int) -> None:
         self._client = client
@@ -33,11 +29,7 @@ class RemoteScorer:
     async def scored(
         self, rows: Iterable[Record | RecordProblem], stop: StopSignal, budget: Budget
     ) -> AsyncGenerator[ScoredRow, None]:
-        """Yield the scored rows as `StreamScorer` does.
-
-        Raises:
-            ClientError: the service refuses the whole request.
-        """
+        """Yield the scored rows; raise ClientError if the service refuses the whole request."""
         # Unreadable rows stay here until those before them have come back
         unsent: deque[RecordProblem] = deque()
         answers = self._client.evaluate_many(

@@ -89,13 +89,9 @@ class RunCounts:
         self._tally = RowTally()
         self._sums: dict[str | None, tuple[float, int]] = {}
         self._rows_now = 0
-        self._rows_before = 0
+        self.rows_before = 0
         # Of this part
         self.started = time.monotonic()
-
-    @property
-    def rows(self) -> int:
-        return self._rows_before + self._rows_now
 
     @property
     def cost(self) -> float | None:
@@ -104,7 +100,7 @@ class RunCounts:
 
     def add_earlier(self, row: WrittenRow) -> None:
         self._add(row.scored, row.faithfulness)
-        self._rows_before += 1
+        self.rows_before += 1
 
     def add(self, scored: ScoredRow) -> None:
         # Its first mention is the score: in a name before it the quotes are escaped
@@ -138,13 +134,7 @@ class RunCounts:
 
 
 class Run:
-    """Scoring of the pending rows of a file.
-
-    Args:
-        output: an output that is not complete.
-        limit: number of rows to score, from the first of the file.
-        echo: called with each line that is written.
-    """
+    """Scoring of the pending rows of a file, the first `limit` rows; `echo` gets each line that is written."""
 
     def __init__(
         self,
@@ -178,7 +168,7 @@ class Run:
             InvalidInput: the input cannot be read, the lines cannot be written, or are not those of this file.
         """
         with self._reader() as reader:
-            if self._counts.rows:
+            if self._counts.rows_before:
                 budget.pay(self._counts.cost)
             async with self._reported():
                 await self._write(scorer.scored(self._rows(reader, stop), stop, budget))
@@ -207,13 +197,13 @@ class Run:
         rows = self._counted(self._journal.written())
         reader = self._source.open(start, (row.custom_id for row in rows if row.custom_id is not None))
         try:
-            if start.row > self._counts.rows:
+            if start.row > self._counts.rows_before:
                 # The disk kept less than was written
                 reader.close()
                 reader = self._source.open(ReadPosition(), iter(()))
-            while reader.position.row < self._counts.rows:
+            while reader.position.row < self._counts.rows_before:
                 if next(reader, None) is None:
-                    detail = f"has fewer rows than the {self._counts.rows} that have results"
+                    detail = f"has fewer rows than the {self._counts.rows_before} that have results"
                     raise InvalidInput(detail, place=reader.name)
         except BaseException:
             reader.close()

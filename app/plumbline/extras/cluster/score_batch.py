@@ -1,14 +1,13 @@
 """`score_batch(records) -> records`: a blocking function that Ray, Spark, Dask or a loop of one's own can wrap."""
 
-import asyncio
 import json
 import math
-import threading
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from typing import Any, Final, Self, TypeVar
 
 from plumbline.assembly import build, encoder_of, make_plan
+from plumbline.client.loop_thread import LoopThread
 from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import Settings
@@ -52,7 +51,7 @@ class BatchScorer:
         self._columns = columns
         self._at_once = settings.batch_concurrency
         self._stack = AsyncExitStack()
-        self._loop = LoopThread("batch-scorer")
+        self._loop = LoopThread()
         try:
             self._scorer = self._loop.run(self._opened(settings, options or EvaluationOptions()))
         except BaseException:
@@ -116,34 +115,6 @@ def flat_record(row: ScoredRow) -> dict[str, object]:
     """Return the columns of a scored row, and its line."""
     text = row.line.decode()
     return {**flat_result(json.loads(text)), "line": text}
-
-
-class LoopThread:
-    """Event loop in its own thread, for callers without asyncio; any thread may call, concurrently.
-
-    Not `anyio.from_thread.start_blocking_portal`: a process that never closes that hangs at its end.
-    """
-
-    def __init__(self, name: str) -> None:
-        self._loop = asyncio.new_event_loop()
-        # A daemon: a process that never closes it can still end.
-        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
-        self._thread.start()
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return the result of the coroutine; cancel it if the caller is interrupted."""
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
-
-    def close(self) -> None:
-        self.run(self._loop.shutdown_default_executor())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
 
 
 def _columns_and_records(batch: Batch) -> tuple[tuple[str, ...] | None, list[Mapping[str, object]]]:

@@ -61,9 +61,7 @@ class PostgresDatabase:
     Threads, so that the functions are those of the embedded store. Connects lazily, creates the schema if needed, and
     replaces a failed connection at its next use.
 
-    Args:
-        conninfo: as `connection_string` makes it.
-        schema: schema of the tables.
+    `conninfo` is as `connection_string` makes it.
     """
 
     def __init__(self, conninfo: str, *, schema: str) -> None:
@@ -144,21 +142,18 @@ class PostgresDatabase:
         connection: psycopg.Connection | None = getattr(self._own, "connection", None)
         if connection is None:
             connection = psycopg.connect(self._conninfo, autocommit=True)
-            self._make(connection)
+            try:
+                with self._lock:
+                    if not self._is_made:
+                        make_schema(connection, self._schema)
+                        self._is_made = True
+            except BaseException:
+                connection.close()
+                raise
             self._own.connection = connection
             with self._lock:
                 self._connections.add(connection)
         return connection
-
-    def _make(self, connection: psycopg.Connection) -> None:
-        try:
-            with self._lock:
-                if not self._is_made:
-                    make_schema(connection, self._schema)
-                    self._is_made = True
-        except BaseException:
-            connection.close()
-            raise
 
     def _drop(self) -> None:
         # The next connection may reach another or an emptied database.

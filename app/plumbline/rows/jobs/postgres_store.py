@@ -51,9 +51,7 @@ class PostgresJobStore(SqlJobStore):
     come from a file on this machine, and are in the database when `submit` returns.
 
     Args:
-        conninfo: as `connection_string` makes it.
-        schema: schema of the tables; the one of `conninfo`.
-        engine: delivers chunks to workers.
+        conninfo: as `connection_string` makes it, with the same `schema`.
         uploads: folder for uploads in progress.
         lease_seconds: an owner that does not renew for this long loses its chunk; a killed one loses it after
             `grace_seconds`.
@@ -286,8 +284,11 @@ class QueueWorker:
         self._running: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        work = self._engine.run_worker(self._process, at_once=self._at_once)
-        self._running = asyncio.get_running_loop().create_task(work)
+
+        async def process(chunk: ChunkName) -> None:
+            await self._worker.work_on(lambda: self._store.lease_chunk(chunk))
+
+        self._running = asyncio.create_task(self._engine.run_worker(process, at_once=self._at_once))
 
     async def stop(self, seconds: float) -> None:
         """Shut down gracefully: take no more messages, give rows in flight `seconds`, then release all chunks."""
@@ -296,9 +297,6 @@ class QueueWorker:
         self._running.cancel()
         await self._worker.stop(seconds)
         await asyncio.gather(self._running, return_exceptions=True)
-
-    async def _process(self, chunk: ChunkName) -> None:
-        await self._worker.work_on(lambda: self._store.lease_chunk(chunk))
 
 
 async def keep_rescuing(store: PostgresJobStore) -> None:

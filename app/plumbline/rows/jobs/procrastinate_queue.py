@@ -35,9 +35,6 @@ class ProcrastinateEngine:
 
     The store is the source of truth: a message lost, late or delivered twice is harmless. Jobs take turns: the first
     chunk of each comes before the second ones.
-
-    Args:
-        conninfo: of the database, as the store's.
     """
 
     def __init__(self, conninfo: str) -> None:

@@ -37,9 +37,7 @@ class Cut(NamedTuple):
 
 
 def cut_upload(upload: Path, target: Path, *, form: str, columns: str | None, chunk_rows: int = CHUNK_ROWS) -> Cut:
-    """Write the rows of an upload to `target`, atomically.
-
-    Rows before damage are kept and scored.
+    """Write the rows of an upload, up to damage in it, to `target`, atomically.
 
     Raises:
         InvalidInput: there is no row, or the form or the columns are not known.

@@ -16,11 +16,7 @@ SWEPT_AT_ONCE: Final = 2_000
 
 
 class SqlJobStore:
-    """Part of `JobStore` that SQLite and PostgreSQL share; methods without a docstring are documented there.
-
-    Args:
-        lease_seconds: an owner that does not renew for this long loses its chunk.
-    """
+    """Part of `JobStore` that SQLite and PostgreSQL share; methods without a docstring are documented there."""
 
     def __init__(self, database: Database, *, lease_seconds: float) -> None:
         self._database = database
@@ -61,7 +57,6 @@ class SqlJobStore:
         return await self._while_held(lease, lambda chunks: chunks.begin(lease, rows))
 
     async def commit(self, lease: Lease, rows: Sequence[ScoredRow], *, is_done: bool) -> Held:
-
         def commit(chunks: ChunkTable) -> None:
             chunks.put(lease, rows)
             if is_done:
@@ -73,7 +68,6 @@ class SqlJobStore:
         return await self._while_held(lease, lambda chunks: chunks.enter(lease, JobState.FAILED, problem), is_last=True)
 
     async def pause(self, lease: Lease, problem: str) -> Held:
-
         def write(sql: Sql) -> Held:
             chunks = ChunkTable(sql)
             held = chunks.hold(lease, is_last=True)

@@ -31,10 +31,7 @@ _LOG = structlog.get_logger()
 class Worker:
     """Worker on the chunks that the store leases, from `run` until `stop`.
 
-    Args:
-        handler_of: returns the scorer of the rows of a job.
-        pause_reason: why the rows of a tenant may not be scored now; its jobs are paused with that reason.
-        observer: notified of chunks and rows.
+    `pause_reason` says why the rows of a tenant may not be scored now; its jobs are paused with that reason.
     """
 
     def __init__(
@@ -123,7 +120,11 @@ class Worker:
         structlog.contextvars.bind_contextvars(job=run.lease.job_id)
         renewing = asyncio.create_task(run.keep_renewing())
         try:
-            await self._run(run)
+            if run.lease.chunk == VALIDATION:
+                held = await self._store.validate(run.lease)
+                _LOG.info("job_read", job=run.lease.job_id, held=held)
+            else:
+                await self._score(run)
         except StoreUnavailable as error:
             # The lease expires, and another owner does it again.
             _LOG.warning("chunk_left", detail=str(error))
@@ -134,11 +135,7 @@ class Worker:
             renewing.cancel()
             await asyncio.gather(renewing, return_exceptions=True)
 
-    async def _run(self, run: ChunkRun) -> None:
-        if run.lease.chunk == VALIDATION:
-            held = await self._store.validate(run.lease)
-            _LOG.info("job_read", job=run.lease.job_id, held=held)
-            return
+    async def _score(self, run: ChunkRun) -> None:
         try:
             handler = self._handler_of(run.lease)
         except PlumblineError as error:
