@@ -20,11 +20,7 @@ _ONE_MACHINE: Final = (
 
 
 def score_on_cluster(task: ClusterTask, *, is_quiet: bool) -> int:
-    """Score the files of a task; return the exit code.
-
-    Raises:
-        PlumblineError: an error that the user can fix.
-    """
+    """Score the files of a task; return the exit code."""
     # Seconds of import
     from plumbline.extras.cluster.ray_engine import score_on_ray  # noqa: PLC0415
 

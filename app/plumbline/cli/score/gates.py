@@ -12,8 +12,6 @@ from plumbline.ground.files import replace_file
 if TYPE_CHECKING:
     from plumbline.rows.report.gates import CiGate
 
-_PASSED = 0
-_FAILED = 1
 _FILE_MODE = 0o666
 
 
@@ -69,7 +67,7 @@ class RunGates:
             InvalidInput: there are no lines, or something cannot be written.
         """
         if self._is_empty:
-            return _PASSED
+            return 0
         from plumbline.rows.report.building import ReportBuilder  # noqa: PLC0415
         from plumbline.rows.report.gates import all_passed, baseline_outcomes, max_degraded_outcome  # noqa: PLC0415
         from plumbline.rows.report.junit import junit_xml  # noqa: PLC0415
@@ -94,7 +92,7 @@ class RunGates:
             if not outcome.passed or not is_quiet:
                 word = "passed" if outcome.passed else "FAILED"
                 sys.stderr.write(f"gate {outcome.name}: {word}: wanted {outcome.wanted}, got {outcome.got}\n")
-        return _PASSED if all_passed(outcomes) else _FAILED
+        return 0 if all_passed(outcomes) else 1
 
 
 def _lines(path: Path) -> Iterator[bytes | None]:

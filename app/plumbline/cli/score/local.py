@@ -107,11 +107,7 @@ class LocalPlan:
         self.has_judge = TierName.LLM in self.tiers and bool(self.plan.judge_names)
 
     def check_prices(self) -> None:
-        """Check that every judge's model has a price.
-
-        Raises:
-            ConfigurationError: one has none.
-        """
+        """Check that every judge's model has a price. Raises ConfigurationError: one has none."""
         known = self.settings.llm_prices or {}
         judges = resolve_judges(self.settings).values() if self.has_judge else ()
         for model in (endpoint.model for endpoints in judges for endpoint in endpoints):

@@ -73,11 +73,7 @@ def load_state(path: Path) -> RunState | None:
 
 
 def save_state(state: RunState, path: Path) -> None:
-    """Write the state atomically.
-
-    Raises:
-        InvalidInput: it cannot be written.
-    """
+    """Write the state atomically. Raises InvalidInput: it cannot be written."""
     replace_file(path, msgspec.json.encode(state) + b"\n", mode=_FILE_MODE)
 
 
@@ -247,11 +243,7 @@ class Journal:
             raise InvalidInput(f"cannot be written ({error.strerror})", place=path.name) from error
 
     def written(self) -> Iterator[WrittenRow]:
-        """Yield the rows so far, in order.
-
-        Raises:
-            InvalidInput: a line is no result, or not that of its row.
-        """
+        """Yield the rows so far, in order. Raises InvalidInput: a line is no result, or not that of its row."""
         with self.path.open("rb") as lines:
             for row, line in enumerate(lines):
                 found = read_written(line)

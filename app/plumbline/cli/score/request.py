@@ -13,11 +13,7 @@ COLUMN_FIELDS: Final = ("question", "contexts", "answer", "reference", "custom_i
 
 
 def check_options(given: argparse.Namespace) -> None:
-    """Check the options of a run on one machine.
-
-    Raises:
-        InvalidInput: an option is wrong; the message names it.
-    """
+    """Check the options of a run on one machine. Raises InvalidInput: an option is wrong; the message names it."""
     if len(given.data) > 1:
         raise InvalidInput(f"{len(given.data)} files: expected one, or --engine ray")
     if given.output is None and not given.estimate:
@@ -59,11 +55,7 @@ def parse_columns(given: argparse.Namespace) -> tuple[ColumnMap | str | None, di
 
 
 def parse_judge_options(given: argparse.Namespace) -> EvaluationOptions:
-    """Return the options of every row.
-
-    Raises:
-        InvalidInput: one is wrong; the message names it.
-    """
+    """Return the options of every row. Raises InvalidInput: one is wrong; the message names it."""
     chosen: dict[str, Any] = {
         "tiers": _names(given.tiers),
         "threshold": given.threshold,

@@ -36,11 +36,7 @@ _INCOMPLETE: Final = 3
 
 
 def score_file(options: argparse.Namespace) -> int:
-    """Score one file in this process or by a service; return the exit code.
-
-    Raises:
-        PlumblineError: an error that the user can fix.
-    """
+    """Score one file in this process or by a service; return the exit code."""
     check_options(options)
     columns, changes = parse_columns(options)
     judging = parse_judge_options(options)

@@ -89,11 +89,7 @@ class OutputBlocks:
         return self.counted(block) if self._folder.has(self.file_of(block)) else None
 
     def counted(self, block: Block) -> BatchSummary:
-        """Return the counts of a block that has its file.
-
-        Raises:
-            InvalidInput: they were removed.
-        """
+        """Return the counts of a block that has its file. Raises InvalidInput: they were removed."""
         data = self._summaries.read(f"{block.stem}.json")
         if data is None:
             raise InvalidInput(f"the counts of {self.file_of(block)} are gone; name a new folder", place=self.place)
@@ -120,12 +116,13 @@ class OutputBlocks:
 def sum_summaries(summaries: Iterable[BatchSummary], *, seconds: float) -> BatchSummary:
     """Return the total of the counts of many blocks."""
     parts = list(summaries)
+    names = ("rows", "judged", "abstained", "empty_answer", "not_judged", "errors", "degraded")
     costs = [part.usage.cost for part in parts]
     usage = {
         name: sum(getattr(part.usage, name) for part in parts) for name in UsageItem.model_fields if name != "cost"
     }
     known = [cost for cost in costs if cost is not None]
-    counts = {name: sum(getattr(part, name) for part in parts) for name in _COUNTS}
+    counts = {name: sum(getattr(part, name) for part in parts) for name in names}
     return BatchSummary(
         **counts,
         tiers=TierCounts(
@@ -134,9 +131,6 @@ def sum_summaries(summaries: Iterable[BatchSummary], *, seconds: float) -> Batch
         usage=UsageItem(**usage, cost=sum(known) if len(known) == len(costs) else None),
         seconds=round(seconds, 3),
     )
-
-
-_COUNTS: Final = ("rows", "judged", "abstained", "empty_answer", "not_judged", "errors", "degraded")
 
 
 def _parquet(rows: Iterable[ScoredRow]) -> bytes:

@@ -4,12 +4,14 @@ import fnmatch
 import io
 import uuid
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import PARTIAL_SUFFIX, atomic_write
 from plumbline.rows.records.data_file import DataFile
+
+_OBJECT_STORES: Final = frozenset({"s3", "gcs", "abfs"})
 
 
 class FileFacts(NamedTuple):
@@ -18,28 +20,6 @@ class FileFacts(NamedTuple):
     place: str
     size: int
     modified: int
-
-
-class Folder(Protocol):
-    """Folder of atomic files: one that is there is complete."""
-
-    def names(self) -> set[str]:
-        """Return the names of its files; empty if there is no folder."""
-
-    def has(self, name: str) -> bool:
-        """Return True if a file of this name is there."""
-
-    def read(self, name: str) -> bytes | None:
-        """Return the content of a file; None if there is none."""
-
-    def write(self, name: str, data: bytes) -> None:
-        """Write a file atomically; raises OSError."""
-
-    def remove(self, name: str) -> None:
-        """Remove a file if it is there."""
-
-    def folder(self, name: str) -> "Folder":
-        """Return a folder in this one."""
 
 
 def is_uri(place: str) -> bool:
@@ -51,13 +31,13 @@ def data_file(place: str) -> DataFile:
     return _RemoteFile(place) if is_uri(place) else Path(place)
 
 
-def folder_at(place: str) -> Folder:
+def folder_at(place: str) -> "LocalFolder | RemoteFolder":
     """Return the folder; it is created by the first write.
 
     Raises:
         InvalidInput: there is no such file system, or pyarrow is missing.
     """
-    return _RemoteFolder(*_remote(place)) if is_uri(place) else _LocalFolder(Path(place).absolute())
+    return RemoteFolder(*_remote(place)) if is_uri(place) else LocalFolder(Path(place).absolute())
 
 
 def files_in(place: str) -> list[FileFacts]:
@@ -146,7 +126,9 @@ class _RemoteFile:
         return io.BufferedReader(system.open_input_file(path))
 
 
-class _LocalFolder:
+class LocalFolder:
+    """Folder of atomic files on this machine: one that is there is complete."""
+
     def __init__(self, path: Path) -> None:
         self._path = path
 
@@ -171,11 +153,11 @@ class _LocalFolder:
     def remove(self, name: str) -> None:
         (self._path / name).unlink(missing_ok=True)
 
-    def folder(self, name: str) -> Folder:
-        return _LocalFolder(self._path / name)
+    def folder(self, name: str) -> "LocalFolder":
+        return LocalFolder(self._path / name)
 
 
-class _RemoteFolder:
+class RemoteFolder:
     """Folder on a file system of pyarrow; uploads to an object store are atomic, elsewhere a rename is."""
 
     def __init__(self, system: Any, path: str) -> None:
@@ -211,12 +193,9 @@ class _RemoteFolder:
         if self.has(name):
             self._system.delete_file(f"{self._path}/{name}")
 
-    def folder(self, name: str) -> Folder:
-        return _RemoteFolder(self._system, f"{self._path}/{name}")
+    def folder(self, name: str) -> "RemoteFolder":
+        return RemoteFolder(self._system, f"{self._path}/{name}")
 
     def _put(self, path: str, data: bytes) -> None:
         with self._system.open_output_stream(path) as stream:
             stream.write(data)
-
-
-_OBJECT_STORES = frozenset({"s3", "gcs", "abfs"})

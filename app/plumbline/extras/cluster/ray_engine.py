@@ -82,12 +82,11 @@ def _planned(ray: Any, run: ClusterRun, task: ClusterTask) -> list[list[Block]]:
         return [split_file(facts.place, file, run.reading, task.block_rows) for file, facts in enumerate(run.files)]
     plan = ray.remote(_plan)
     refs = [plan.remote(facts.place, file, run.reading, task.block_rows) for file, facts in enumerate(run.files)]
-    planned = []
-    for found in ray.get(refs):
+    planned = ray.get(refs)
+    for found in planned:
         if isinstance(found, str):
             raise ConfigurationError(found)
-        planned.append(found)
-    return planned
+    return list(planned)
 
 
 def _plan(place: str, file: int, reading: Reading, block_rows: int) -> list[Block] | str:

@@ -80,7 +80,6 @@ class PostgresJobStore(SqlJobStore):
     # --- for callers of the API
 
     def new_upload(self) -> Path:
-        """Return a path for an upload; one that no job takes is removed once this process has ended."""
         try:
             return self._uploads.new()
         except OSError as error:

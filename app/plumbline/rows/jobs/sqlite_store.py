@@ -25,7 +25,6 @@ from plumbline.rows.jobs.store import NO_JOBS, JobStats, Submission, Upload
 # Interval of checks for dead owners: a check takes a file lock for each owner.
 _CHECK_SECONDS: Final = 1.0
 _CRASHED: Final = f"reading the file ended {MAX_CRASHES} processes; it is not tried again"
-_NEVER: Final = float("inf")
 
 
 class SqliteJobStore(SqlJobStore):
@@ -50,7 +49,6 @@ class SqliteJobStore(SqlJobStore):
     # --- for callers of the API
 
     def new_upload(self) -> Path:
-        """Return a path for an upload; one that no job takes is removed once this process has ended."""
         with guarded():
             return self._uploads.new()
 
@@ -83,7 +81,15 @@ class SqliteJobStore(SqlJobStore):
         if not self._file.exists():
             return None
         is_check = time.monotonic() - self._checked_at >= _CHECK_SECONDS
-        lease, dead = await self._database.write(lambda sql: self._leased(ChunkTable(sql), owner, is_check=is_check))
+
+        def take(sql: Sql) -> tuple[Lease | None, list[str]]:
+            chunks, dead = ChunkTable(sql), list[str]()
+            if is_check:
+                dead = [each for each in chunks.owners() if not self._owners.is_alive(each)]
+                chunks.take_back(dead, quiet_since=float("inf"))
+            return chunks.lease(owner, self._lease_seconds), dead
+
+        lease, dead = await self._database.write(take)
         if is_check:
             self._checked_at = time.monotonic()
             await self._clear_after(dead)
@@ -131,12 +137,6 @@ class SqliteJobStore(SqlJobStore):
     async def close(self) -> None:
         await self._database.close()
         await asyncio.to_thread(self._owners.close)
-
-    def _leased(self, chunks: ChunkTable, owner: str, *, is_check: bool) -> tuple[Lease | None, list[str]]:
-        dead = [each for each in chunks.owners() if not self._owners.is_alive(each)] if is_check else []
-        if is_check:
-            chunks.take_back(dead, quiet_since=_NEVER)
-        return chunks.lease(owner, self._lease_seconds), dead
 
     async def _clear_after(self, dead: Sequence[str]) -> None:
         """Remove the locks of dead processes, and uploads of theirs that no job took."""

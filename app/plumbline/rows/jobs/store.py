@@ -62,14 +62,10 @@ class JobStore(Protocol):
     # --- for callers of the API
 
     def new_upload(self) -> Path:
-        """Return a path for an upload, on the file system that will keep it."""
+        """Return a path for an upload; one that no job takes is removed once this process has ended."""
 
     async def submit(self, new: NewJob, upload: Upload) -> Submission:
-        """Store a job durably.
-
-        Raises:
-            IdempotencyConflict: the key was used for another request.
-        """
+        """Store a job durably. Raises IdempotencyConflict: the key was used for another request."""
 
     async def get(self, tenant: str, job_id: str) -> Job:
         """Return one job. Raises JobUnknown."""
