@@ -8,7 +8,6 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.run import FloatArray, Results
 
 Norm = Literal["none", "min-max", "max", "sum", "z-score", "rank", "borda"]
@@ -71,14 +70,6 @@ def borda_points(length: int, candidates: int) -> tuple[FloatArray, float]:
     In units of the number of candidates, so in [0, 1]; Aslam & Montague, SIGIR 2001 (times `candidates`).
     """
     return _falling(length, candidates), (candidates - length + 1) / (2.0 * candidates)
-
-
-def checked_norm(norm: str) -> Norm:
-    """Return the normalisation of that name, or raise InvalidInput."""
-    for known in NORMS:
-        if known == norm:
-            return known
-    raise InvalidInput(f"unknown normalisation {norm!r}; expected one of {', '.join(NORMS)}")
 
 
 def _falling(length: int, steps: int) -> FloatArray:
@@ -156,13 +147,8 @@ class Pool:
 def pooled(rankings: Sequence[RankedResults], *, norm: Norm, fills_missing: bool, ties: TieOrder) -> Pool:
     """Align the rankings of one query by document.
 
-    Args:
-        rankings: one for each run; empty where the run has nothing for the query, which then says nothing of any
-            document and is filled in nowhere.
-        norm: how each run's scores are made comparable.
-        fills_missing: whether a document that a run did not retrieve gets that run's lowest score; with norm `borda`
-            it gets the mean of the points left over either way.
-        ties: the order of the columns; for `input_order` that in which the runs, one after another, first name them.
+    A run with nothing for the query has an empty ranking and is filled in nowhere. With `fills_missing`, a document
+    that a run did not retrieve gets that run's lowest score; with norm `borda` always the mean of the points left over.
     """
     doc_ids = tie_ordered(dict.fromkeys(doc_id for ranking in rankings for doc_id in ranking.doc_ids), ties=ties)
     column_by_id = {doc_id: column for column, doc_id in enumerate(doc_ids)}
@@ -185,19 +171,11 @@ def pooled(rankings: Sequence[RankedResults], *, norm: Norm, fills_missing: bool
 
 
 def combine(pool: Pool, weights: FloatArray, *, method: str, params: Mapping[str, float]) -> FloatArray:
-    """Compute the fused score of each column of the pool; higher is better.
+    """Compute the fused score of each column of the pool; higher is better, and the order of the runs changes no bit.
 
-    Args:
-        weights: shape (runs,), not negative; read by the methods in `WEIGHTED` alone.
-        method: a key of `FORMULAS`.
-        params: every parameter in `PARAMS[method]`.
-
-    The order of the runs changes no bit of it: what is added up is put in order of size first.
+    `weights`: shape (runs,), not negative. `params`: every parameter in `PARAMS[method]`.
     """
     return FORMULAS[method](pool, weights[:, None], params)
-
-
-Formula = Callable[[Pool, FloatArray, Mapping[str, float]], FloatArray]
 
 
 def _total(contributions: FloatArray) -> FloatArray:
@@ -253,7 +231,7 @@ def _condorcet(pool: Pool, weights: FloatArray, _: Mapping[str, float]) -> Float
     return np.concatenate(wins)
 
 
-FORMULAS: Mapping[str, Formula] = MappingProxyType(
+FORMULAS: Mapping[str, Callable[[Pool, FloatArray, Mapping[str, float]], FloatArray]] = MappingProxyType(
     {
         "wsum": lambda pool, weights, _: _total(pool.scores * weights),
         "combsum": lambda pool, _weights, _: _total(pool.scores),

@@ -80,7 +80,7 @@ def compare(
 
     Args:
         values_by_run: at least two runs, each of shape (n,): the measure's value of each query.
-        query_ids: shape (n,), what query each value belongs to; the same for all runs.
+        query_ids: shape (n,), the query of each value; the same for all runs.
         baseline: name of the run that the others are compared with (it is `b`); all pairs when None.
         pairs: those that were planned, as (a, b), in place of all or of those with a baseline; at least one.
         test: `randomization` (sign flips, exact up to 20 queries that differ) or `t` (Student, paired).
@@ -95,7 +95,12 @@ def compare(
     """
     _check(values_by_run, query_ids=query_ids, baseline=baseline, test=test, correction=correction, alpha=alpha)
     if pairs is not None:
-        chosen = _checked_pairs(pairs, values_by_run)
+        chosen = list(pairs)
+        for a, b in chosen:
+            if a not in values_by_run or b not in values_by_run or a == b:
+                raise InvalidInput(f"{a[:80]!r} and {b[:80]!r} are no pair of the runs")
+        if not chosen or len(set(chosen)) < len(chosen):
+            raise InvalidInput("expected at least one pair, and each of them once")
     elif baseline is not None:
         chosen = [(name, baseline) for name in values_by_run if name != baseline]
     else:
@@ -125,15 +130,6 @@ def compare(
         )
         for (a, b), each, (t, p), p_adjusted in zip(chosen, differences, tested, adjusted, strict=True)
     )
-
-
-def _checked_pairs(pairs: Sequence[tuple[str, str]], known: Mapping[str, object]) -> list[tuple[str, str]]:
-    for a, b in pairs:
-        if a not in known or b not in known or a == b:
-            raise InvalidInput(f"{a[:80]!r} and {b[:80]!r} are no pair of the runs")
-    if not pairs or len(set(pairs)) < len(pairs):
-        raise InvalidInput("expected at least one pair, and each of them once")
-    return list(pairs)
 
 
 def _check(

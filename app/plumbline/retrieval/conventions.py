@@ -133,7 +133,9 @@ def _checked(name: str, value: object) -> object:
     if name == "gain_map":
         return None if value is None else _gain_map(value)
     if name == "id_pattern":
-        return _pattern(value)
+        if value is not None and not isinstance(value, str):
+            raise InvalidInput(f"found {quoted(str(value))}, wanted a regular expression", place="id_pattern")
+        return value
     return None if value is None and name == "max_rel" else _grade(name, value)
 
 
@@ -154,28 +156,18 @@ def _grade(name: str, value: object) -> int:
     return value
 
 
-def _pattern(value: object) -> str | None:
-    if value is not None and not isinstance(value, str):
-        raise InvalidInput(f"found {quoted(str(value))}, wanted a regular expression", place="id_pattern")
-    return value
-
-
 def _gain_map(value: object) -> tuple[tuple[int, float], ...]:
     if not isinstance(value, Mapping) or not value:
         raise InvalidInput('wanted gains by grade, such as {"1": 1, "2": 3}', place="gain_map")
-    return tuple(sorted((_gain_grade(grade), _gain(gain)) for grade, gain in value.items()))
-
-
-def _gain_grade(grade: object) -> int:
-    is_digits = isinstance(grade, str) and _WHOLE_NUMBER.fullmatch(grade) is not None
-    return _grade("gain_map", int(str(grade)) if is_digits else grade)
-
-
-def _gain(gain: object) -> float:
-    # The bound keeps sums finite; a NaN fails the comparison too.
-    if isinstance(gain, bool) or not isinstance(gain, int | float) or not 0 <= gain <= _MAX_GAIN:
-        raise InvalidInput(f"found the gain {quoted(str(gain))}, wanted a number from 0 to 1e100", place="gain_map")
-    return float(gain)
+    pairs = []
+    for grade, gain in value.items():
+        is_digits = isinstance(grade, str) and _WHOLE_NUMBER.fullmatch(grade)
+        whole = _grade("gain_map", int(grade) if is_digits else grade)
+        # The bound keeps sums finite; a NaN fails the comparison too.
+        if isinstance(gain, bool) or not isinstance(gain, int | float) or not 0 <= gain <= _MAX_GAIN:
+            raise InvalidInput(f"found the gain {quoted(str(gain))}, wanted a number from 0 to 1e100", place="gain_map")
+        pairs.append((whole, float(gain)))
+    return tuple(sorted(pairs))
 
 
 def _nearest_or_all(word: str, known: tuple[str, ...]) -> str:

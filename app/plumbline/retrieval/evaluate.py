@@ -10,7 +10,7 @@ from plumbline.retrieval.conventions import DEFAULT_CONVENTIONS, Conventions
 from plumbline.retrieval.formulas import MeasureInputs, build_inputs, compute_measure
 from plumbline.retrieval.measure import Measure, parse_measures
 from plumbline.retrieval.order import IdNormaliser
-from plumbline.retrieval.ranking import Rankings, normalised, rank
+from plumbline.retrieval.ranking import normalised, rank
 from plumbline.retrieval.run import FloatArray, Qrels, Run
 from plumbline.retrieval.text_file import quoted
 
@@ -70,51 +70,36 @@ def evaluate(
 ) -> Evaluation:
     """Compute every measure for every judged query.
 
-    Args:
-        qrels: integer grades by document by query; read only.
-        run: scores by document, or documents best first, by query; read only.
-        measures: values or texts (`parse_measures`).
-        conventions: everything else that a number depends on.
-        normalise_id: the function of `conventions.id_rule`; needed unless that is `none`.
+    `normalise_id`: the function of `conventions.id_rule`; needed unless that is `none`.
 
     Raises:
         InvalidInput: a measure, grade, score or id that the conventions refuse; the place is `query/document`.
     """
     asked = parse_measures(map(str, measures))
-    _check(conventions, normalise_id)
+    if conventions.id_rule != "none" and normalise_id is None:
+        raise InvalidInput(f"'{conventions.id_rule}' was asked for, and no function for it was given", place="id_rule")
+    if conventions.ties == "average" and conventions.dedupe == "after_cutoff":
+        raise InvalidInput("'average' needs dedupe 'before_cutoff'; a cut inside tied duplicates is open", place="ties")
     judged = normalised(qrels, normalise_id)
-    resolved = _resolved(conventions, judged, asked)
+    resolved = conventions
+    if conventions.max_rel is None and any(measure.name == "map_graded" for measure in asked):
+        highest = max((max(grades.values(), default=1) for grades in judged.values()), default=1)
+        resolved = replace(conventions, max_rel=max(highest, 1))
     missing = tuple(query_id for query_id in judged if query_id not in run.results)
     extra = tuple(query_id for query_id in run.results if query_id not in judged)
-    barren = _without_relevant(judged, resolved)
+    level = resolved.rel_level
+    barren = frozenset(query for query, grades in judged.items() if max(grades.values(), default=level - 1) < level)
     kept = _kept(judged, frozenset(missing), barren, resolved)
-    ranked = rank(judged, run, query_ids=kept, conventions=resolved, normalise_id=normalise_id, depth=_depth(asked))
+    cutoffs = [measure.k for measure in asked if measure.k is not None]
+    # A measure without a cutoff needs the whole ranking.
+    depth = max(cutoffs) if cutoffs and len(cutoffs) == len(asked) else None
+    ranked = rank(judged, run, query_ids=kept, conventions=resolved, normalise_id=normalise_id, depth=depth)
     inputs = build_inputs(ranked, resolved)
     values = {str(measure): compute_measure(measure, inputs) for measure in asked}
     means = {text: float(value.mean()) if len(value) else None for text, value in values.items()}
     counts = _counts(asked, inputs, missing=len(missing), extra=len(extra), without_relevant=len(barren))
     warnings = _warnings(counts, resolved, is_max_rel_declared=conventions.max_rel == resolved.max_rel)
     return Evaluation(ranked.query_ids, values, means, counts, resolved, warnings, missing, extra)
-
-
-def _check(conventions: Conventions, normalise_id: IdNormaliser | None) -> None:
-    if conventions.id_rule != "none" and normalise_id is None:
-        raise InvalidInput(f"'{conventions.id_rule}' was asked for, and no function for it was given", place="id_rule")
-    if conventions.ties == "average" and conventions.dedupe == "after_cutoff":
-        raise InvalidInput("'average' needs dedupe 'before_cutoff'; a cut inside tied duplicates is open", place="ties")
-
-
-def _resolved(conventions: Conventions, qrels: Qrels, measures: tuple[Measure, ...]) -> Conventions:
-    """Fill in `max_rel` if a measure needs it: the largest grade over the whole qrels."""
-    if conventions.max_rel is not None or all(measure.name != "map_graded" for measure in measures):
-        return conventions
-    highest = max((max(grades.values(), default=1) for grades in qrels.values()), default=1)
-    return replace(conventions, max_rel=max(highest, 1))
-
-
-def _without_relevant(qrels: Qrels, conventions: Conventions) -> frozenset[str]:
-    level = conventions.rel_level
-    return frozenset(query_id for query_id, grades in qrels.items() if max(grades.values(), default=level - 1) < level)
 
 
 def _kept(qrels: Qrels, missing: frozenset[str], barren: frozenset[str], conventions: Conventions) -> tuple[str, ...]:
@@ -129,17 +114,12 @@ def _kept(qrels: Qrels, missing: frozenset[str], barren: frozenset[str], convent
     return tuple(query_id for query_id in qrels if query_id not in dropped)
 
 
-def _depth(measures: tuple[Measure, ...]) -> int | None:
-    """Return the largest cutoff; None if some measure needs the whole ranking."""
-    cutoffs = [measure.k for measure in measures]
-    return None if None in cutoffs else max((k for k in cutoffs if k is not None), default=None)
-
-
 def _counts(
     measures: tuple[Measure, ...], inputs: MeasureInputs, *, missing: int, extra: int, without_relevant: int
 ) -> EvaluationCounts:
     ranked = inputs.rankings
     depth = max((measure.k for measure in measures if measure.k is not None), default=_JUDGED_DEPTH)
+    seen = float(ranked.retrieved_within(depth).sum())
     has_context = any(measure.name.startswith("context_") for measure in measures)
     return EvaluationCounts(
         queries=len(ranked.query_ids),
@@ -148,16 +128,11 @@ def _counts(
         without_relevant=without_relevant,
         duplicates_removed=ranked.duplicates_removed,
         retrieved=int(ranked.retrieved.sum()),
-        judged_share=_judged_share(ranked, depth),
+        judged_share=float(ranked.rows.expected(np.ones_like, depth).sum()) / seen if seen else None,
         judged_depth=depth,
         gold=int(inputs.total.sum()) if has_context else None,
         correct=len(inputs.relevant.rank) if has_context else None,
     )
-
-
-def _judged_share(ranked: Rankings, depth: int) -> float | None:
-    seen = float(ranked.retrieved_within(depth).sum())
-    return float(ranked.rows.expected(np.ones_like, depth).sum()) / seen if seen else None
 
 
 def _warnings(counts: EvaluationCounts, conventions: Conventions, *, is_max_rel_declared: bool) -> tuple[str, ...]:

@@ -4,16 +4,14 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import BinaryIO, Final, NamedTuple, Protocol, TypeVar
+from typing import BinaryIO, Final, NamedTuple
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.run import Qrels, Run
 from plumbline.retrieval.text_file import ReadLimits, format_place, quoted, read_text_bytes
 from plumbline.retrieval.trec import read_qrels, read_run
-
-Read_co = TypeVar("Read_co", covariant=True)
 
 # The names that LiveRAG's result and DataMorgana's question files use.
 QUERY_COLUMN: Final = "qid"
@@ -145,33 +143,22 @@ def _printed_ids(inside: str) -> tuple[str, ...] | None:
     position = 0
     while position < len(inside):
         item = _ITEM.match(inside, position)
-        text = _unescaped(next(group for group in item.groups() if group is not None)) if item else None
-        if item is None or text is None or not text.strip():
+        if item is None:
             return None
-        ids.append(text)
+        text = next(group for group in item.groups() if group is not None)
+        # Backslashes stand before quotes and backslashes alone.
+        if not text.strip() or any(match[1] not in "'\"\\" for match in _ESCAPE.finditer(text)):
+            return None
+        ids.append(_ESCAPE.sub(r"\1", text))
         position = item.end()
     return tuple(ids)
 
 
-def _unescaped(text: str) -> str | None:
-    """Remove backslashes before quotes and backslashes; return None for any other escape."""
-    if any(match[1] not in "'\"\\" for match in _ESCAPE.finditer(text)):
-        return None
-    return _ESCAPE.sub(r"\1", text)
-
-
-class FileReader(Protocol[Read_co]):
-    """Reader of one file; raises InvalidInput naming the file and the line."""
-
-    def __call__(self, source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> Read_co:
-        """Read judgments or a run."""
-
-
 class FileFormat(NamedTuple):
-    """Readers of one file format."""
+    """Readers of one file format: `(source, *, name, limits)`; InvalidInput names the file and the line."""
 
-    read_qrels: FileReader[Qrels]
-    read_run: FileReader[Run]
+    read_qrels: Callable[..., Qrels]
+    read_run: Callable[..., Run]
 
 
 FILE_FORMATS: Mapping[str, FileFormat] = MappingProxyType(

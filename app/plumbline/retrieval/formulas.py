@@ -193,7 +193,9 @@ def _ndcg(inputs: MeasureInputs, measure: Measure) -> FloatArray:
     """
     rankings = inputs.rankings
     gains = _gains(rankings.rows.grade, inputs.conventions, measure)
-    dcg = inputs.summed(rankings.rows, gains * rankings.rows.expected(_discount, measure.k))
+    dcg = inputs.summed(
+        rankings.rows, gains * rankings.rows.expected(lambda ranks: 1.0 / np.log2(ranks + 1), measure.k)
+    )
     return _ratio(dcg, _ideal_dcg(rankings, _gains(rankings.pool_grade, inputs.conventions, measure), measure.k))
 
 
@@ -202,12 +204,8 @@ def _ideal_dcg(rankings: Rankings, gains: FloatArray, k: int | None) -> FloatArr
     query, gains = rankings.pool_query[has_gain], gains[has_gain]
     best_first = np.lexsort((-gains, query))
     rank = np.arange(len(query)) - np.searchsorted(query, query) + 1  # `query` ascends, and so does query[best_first]
-    terms = gains[best_first] * _discount(rank.astype(np.float64))
+    terms = gains[best_first] * (1.0 / np.log2(rank + 1.0))
     return rankings.per_query(query, terms if k is None else terms * (rank <= k))
-
-
-def _discount(ranks: FloatArray) -> FloatArray:
-    return np.asarray(1.0 / np.log2(ranks + 1))
 
 
 def _gains(grades: IntArray, conventions: Conventions, measure: Measure) -> FloatArray:
@@ -218,14 +216,12 @@ def _gains(grades: IntArray, conventions: Conventions, measure: Measure) -> Floa
         if kept.max(initial=0) > _MAX_EXPONENT:
             raise InvalidInput(f"found the grade {kept.max()}; ndcg_exp takes grades up to {_MAX_EXPONENT}")
         return np.asarray(np.exp2(kept.astype(np.float64)) - 1)
-    return _mapped(kept, conventions) if measure.name == "ndcg_gains" else kept.astype(np.float64)
-
-
-def _mapped(grades: IntArray, conventions: Conventions) -> FloatArray:
+    if measure.name != "ndcg_gains":
+        return kept.astype(np.float64)
     if conventions.gain_map is None:
         raise InvalidInput('ndcg_gains needs the gains by grade, such as {"1": 1, "2": 3}', place="gain_map")
     gain_by_grade = {0: 0.0, **dict(conventions.gain_map)}
-    distinct, index = np.unique(grades, return_inverse=True)
+    distinct, index = np.unique(kept, return_inverse=True)
     unknown = [grade for grade in distinct.tolist() if grade not in gain_by_grade]
     if unknown:
         raise InvalidInput(f"no gain for the grade {unknown[0]}", place="gain_map")

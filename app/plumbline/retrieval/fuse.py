@@ -7,12 +7,12 @@ from statistics import median_low
 from typing import Literal, TypeVar, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.combination import (
     FORMULAS,
     MAX_DUELISTS,
+    NORMS,
     PARAMS,
     RANK_BASED,
     TIE_ORDERS,
@@ -21,12 +21,11 @@ from plumbline.retrieval.combination import (
     Pool,
     RankedResults,
     TieOrder,
-    checked_norm,
     combine,
     pooled,
     ranked,
 )
-from plumbline.retrieval.run import FloatArray, Results, Run
+from plumbline.retrieval.run import FloatArray, Run
 from plumbline.retrieval.text_file import quoted
 
 Missing = Literal["zero", "min"]
@@ -49,9 +48,7 @@ _BOUNDS: Mapping[str, tuple[float, float]] = {
 class Recipe:
     """All resolved parameters of a fusion.
 
-    Args:
-        norm: `none` for the methods that read ranks alone.
-        weights: one for each run; all 1 when none were given.
+    `norm` is `none` for the methods that read ranks alone; without given weights all are 1.
     """
 
     method: str
@@ -107,7 +104,7 @@ def fuse(
         len(runs), method=method, norm=norm, weights=weights, params=params, missing=missing, ties=ties, depth=depth
     )
     # One pool at a time: all of them together are larger than the runs.
-    results = _combined_all(_pools(runs, recipe), recipe)
+    results = _combine_queries(_pools(runs, recipe), recipe)
     fused = Run(name if name is not None else method, results)
     return Fusion(fused, recipe, tuple(_warnings(runs, recipe, norm)))
 
@@ -130,7 +127,7 @@ def resolve(
         raise InvalidInput(f"unknown fusion method {method!r}; expected one of {', '.join(METHODS)}")
     if depth is not None and depth < 1:
         raise InvalidInput(f"depth must be at least 1, found {depth!r}")
-    known_norm = checked_norm("min-max" if norm is None else norm)
+    known_norm = _one_of("min-max" if norm is None else norm, NORMS, "normalisation")
     return Recipe(
         method=method,
         norm="none" if method in RANK_BASED else known_norm,
@@ -140,12 +137,6 @@ def resolve(
         ties=_one_of(ties, TIE_ORDERS, "ties"),
         depth=depth,
     )
-
-
-def pool_queries(runs: Sequence[Run], recipe: Recipe) -> Mapping[str, Pool]:
-    """Align the runs by document for each query; the part of a fusion that does not depend on the weights."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return dict(_pools(runs, recipe))
 
 
 def _pools(runs: Sequence[Run], recipe: Recipe) -> Iterator[tuple[str, Pool]]:
@@ -165,12 +156,7 @@ def _pools(runs: Sequence[Run], recipe: Recipe) -> Iterator[tuple[str, Pool]]:
         yield query_id, pool
 
 
-def combine_queries(pools: Mapping[str, Pool], recipe: Recipe) -> dict[str, dict[str, float]]:
-    """Return fused scores by doc_id, best first, by query_id."""
-    return _combined_all(pools.items(), recipe)
-
-
-def _combined_all(pools: Iterable[tuple[str, Pool]], recipe: Recipe) -> dict[str, dict[str, float]]:
+def _combine_queries(pools: Iterable[tuple[str, Pool]], recipe: Recipe) -> dict[str, dict[str, float]]:
     weights = np.array(recipe.weights, dtype=np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         return {query_id: _combined(query_id, pool, weights, recipe) for query_id, pool in pools}
@@ -187,11 +173,6 @@ def _combined(query_id: str, pool: Pool, weights: FloatArray, recipe: Recipe) ->
     # The columns are in the order of ties, and the sort is stable.
     best_first = np.argsort(-scores, kind="stable")[: recipe.depth].tolist()
     return dict(zip([pool.doc_ids[column] for column in best_first], scores[best_first].tolist(), strict=True))
-
-
-def with_weights(recipe: Recipe, weights: Sequence[float]) -> Recipe:
-    """Return the same recipe with other weights."""
-    return replace(recipe, weights=_checked_weights(weights, recipe.method, len(recipe.weights)))
 
 
 def _checked_weights(weights: Sequence[float] | None, method: str, run_count: int) -> tuple[float, ...]:
@@ -248,21 +229,19 @@ def _warnings(runs: Sequence[Run], recipe: Recipe, norm: str | None) -> Iterator
 
 def _scale_warning(runs: Sequence[Run], method: str) -> Iterator[str]:
     """Warn if the runs' scales (median over queries of the largest |score|) differ by a factor above 3."""
-    scales = sorted(
-        (median_low([_peak(results) for results in run.results.values() if len(results)]), run.name)
-        for run in runs
-        if any(len(results) for results in run.results.values())
-    )
+    scales = []
+    for run in runs:
+        found = [results for results in run.results.values() if len(results)]
+        peaks = [max(map(abs, each.values())) if isinstance(each, Mapping) else 1.0 for each in found]
+        if peaks:
+            scales.append((median_low(peaks), run.name))
+    scales.sort()
     if len(scales) > 1 and scales[-1][0] > _SCALE_RATIO * scales[0][0]:
         (low, low_name), (high, high_name) = scales[0], scales[-1]
         yield (
             f"{method} mixes raw scores of different scales: run {high_name[:80]!r} tops out near {high:.3g}, "
             f"run {low_name[:80]!r} near {low:.3g}; choose a normalisation"
         )
-
-
-def _peak(results: Results) -> float:
-    return max(abs(score) for score in results.values()) if isinstance(results, Mapping) else 1.0
 
 
 # Value of each query, in the order of the ids handed in; higher is better.
@@ -334,16 +313,28 @@ def tune_weights(
     if method not in WEIGHTED:
         raise InvalidInput(f"{method} takes no weights; expected one of {', '.join(sorted(WEIGHTED))}")
     grid = simplex_grid(len(runs), step=step)
-    shuffled = _shuffled(query_ids if query_ids is not None else _queries_of(runs), folds=folds, seed=seed)
-    pools = pool_queries(runs, recipe)
+    if query_ids is None:
+        query_ids = [query_id for run in runs for query_id in run.results]
+    shuffled = _shuffled(query_ids, folds=folds, seed=seed)
+    with np.errstate(over="ignore", invalid="ignore"):
+        pools = list(_pools(runs, recipe))
 
-    def valued(weights: Sequence[float]) -> FloatArray:
-        fused = Run(method, combine_queries(pools, with_weights(recipe, weights)))
-        return _checked_values(objective(fused, shuffled), len(shuffled))
+    def valued(weights: tuple[float, ...]) -> FloatArray:
+        fused = Run(method, _combine_queries(pools, replace(recipe, weights=weights)))
+        array = np.asarray(objective(fused, shuffled), dtype=np.float64)
+        if array.shape != (len(shuffled),) or not np.isfinite(array).all():
+            raise InvalidInput(f"the objective must give one finite value for each of {len(shuffled)} queries")
+        return array
 
     values = np.stack([valued(weights) for weights in grid])
     best = _best_point(values, grid)
-    chosen, held_out = _cross_validated(values, grid, folds=folds)
+    fold_of = np.arange(len(shuffled)) % folds
+    held_out = np.empty(len(shuffled))
+    chosen = []
+    for fold in range(folds):
+        point = _best_point(values[:, fold_of != fold], grid)
+        held_out[fold_of == fold] = values[point, fold_of == fold]
+        chosen.append(point)
     return Tuning(
         weights=grid[best],
         in_sample_score=float(values[best].mean()),
@@ -352,7 +343,7 @@ def tune_weights(
         fold_weights=tuple(grid[point] for point in chosen),
         point_count=len(grid),
         query_ids=tuple(shuffled),
-        recipe=with_weights(recipe, grid[best]),
+        recipe=replace(recipe, weights=grid[best]),
     )
 
 
@@ -382,10 +373,6 @@ def _compositions(total: int, places: int) -> Iterator[tuple[int, ...]]:
             yield (first, *rest)
 
 
-def _queries_of(runs: Sequence[Run]) -> list[str]:
-    return list(dict.fromkeys(query_id for run in runs for query_id in run.results))
-
-
 def _shuffled(query_ids: Sequence[str], *, folds: int, seed: int) -> list[str]:
     ordered = sorted(set(query_ids))
     least = 2
@@ -394,27 +381,6 @@ def _shuffled(query_ids: Sequence[str], *, folds: int, seed: int) -> list[str]:
     if seed < 0:
         raise InvalidInput(f"seed must not be negative, found {seed!r}")
     return [ordered[place] for place in np.random.default_rng(seed).permutation(len(ordered))]
-
-
-def _checked_values(values: npt.ArrayLike, query_count: int) -> FloatArray:
-    array = np.asarray(values, dtype=np.float64)
-    if array.shape != (query_count,) or not np.isfinite(array).all():
-        raise InvalidInput(f"the objective must give one finite value for each of {query_count} queries")
-    return array
-
-
-def _cross_validated(
-    values: FloatArray, grid: Sequence[tuple[float, ...]], *, folds: int
-) -> tuple[list[int], FloatArray]:
-    """Return the point that each fold's other queries choose, and each query's value at the point chosen without it."""
-    fold_of = np.arange(values.shape[1]) % folds
-    held_out = np.empty(values.shape[1])
-    chosen = []
-    for fold in range(folds):
-        point = _best_point(values[:, fold_of != fold], grid)
-        held_out[fold_of == fold] = values[point, fold_of == fold]
-        chosen.append(point)
-    return chosen, held_out
 
 
 def _best_point(values: FloatArray, grid: Sequence[tuple[float, ...]]) -> int:

@@ -1,17 +1,17 @@
 """Rules that map the id of a chunk, as a retriever writes it, to the id of the judged document."""
 
-import difflib
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Final, get_args
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval.conventions import Conventions
+from plumbline.retrieval.conventions import Conventions, IdRuleName
+from plumbline.retrieval.measure import nearest
 
 IdRule = Callable[[str], str]
 
-ID_RULES: Final = ("none", "strip_chunk", "urn_uuid", "regex")
 
+ID_RULES: Final = get_args(IdRuleName)
 _MAX_PATTERN: Final = 1_000
 # re2's memory per pattern; its default is 8 MiB, and no id needs that.
 _MAX_PATTERN_BYTES: Final = 1024 * 1024
@@ -37,14 +37,16 @@ def build_id_rule(name: str, *, pattern: str | None = None) -> IdRule:
             than one group or of more than 1,000 characters; from the function: a list of several UUIDs.
     """
     if name not in ID_RULES:
-        close = difflib.get_close_matches(name, ID_RULES, 1)
-        hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(ID_RULES)}"
+        near = nearest(name, ID_RULES)
+        hint = f"did you mean {near!r}?" if near else f"known are {', '.join(ID_RULES)}"
         raise InvalidInput(f"unknown id rule {name[:40]!r}; {hint}")
     if name == "regex":
         return _regex_rule(pattern)
     if pattern is not None:
         raise InvalidInput(f"the id rule {name!r} takes no pattern; use the rule 'regex'")
-    return {"none": _as_is, "strip_chunk": _strip_chunk, "urn_uuid": _urn_uuid}[name]
+    if name == "urn_uuid":
+        return _urn_uuid
+    return str if name == "none" else lambda doc_id: _CHUNK.sub("", doc_id) or doc_id
 
 
 def select_id_rule(conventions: Conventions) -> IdRule | None:
@@ -57,14 +59,6 @@ def select_id_rule(conventions: Conventions) -> IdRule | None:
 def find_uuids(text: str) -> tuple[str, ...]:
     """Return every distinct UUID of a text in lower case, in order: seed 3's gold column is a list in a string."""
     return tuple(dict.fromkeys(match[0].lower() for match in _UUID.finditer(text)))
-
-
-def _as_is(doc_id: str) -> str:
-    return doc_id
-
-
-def _strip_chunk(doc_id: str) -> str:
-    return _CHUNK.sub("", doc_id) or doc_id
 
 
 def _urn_uuid(doc_id: str) -> str:

@@ -33,7 +33,7 @@ def json_rankings(text: str) -> Iterator[list[str]]:
     """Yield the ids of each JSON value that ranks something; objects with an id in a row make one ranking."""
     in_a_row: list[str] = []
     for value in _values(text):
-        single = _id_of_object(value) if isinstance(value, dict) else None
+        single = _id_of(value) if isinstance(value, dict) else None
         if single is not None:
             in_a_row.append(single)
             continue
@@ -90,18 +90,10 @@ def _ids_of_list(values: list[object]) -> list[str] | None:
 
 def _id_of(value: object) -> str | None:
     if isinstance(value, dict):
-        return _id_of_object(value)
+        return next((str(value[key]) for key in _ID_KEYS if isinstance(value.get(key), str)), None)
     if isinstance(value, list):
         value = value[0] if value else None
     return str(value) if isinstance(value, str) else None
-
-
-def _id_of_object(fields: dict[str, object]) -> str | None:
-    for key in _ID_KEYS:
-        value = fields.get(key)
-        if isinstance(value, str):
-            return str(value)
-    return None
 
 
 def _mapping(fields: dict[str, object]) -> Iterator[list[str]]:
@@ -156,11 +148,8 @@ def parse_ranking(text: str, *, candidates: Sequence[str] | None = None) -> Pars
     Within a form that occurs several times, the occurrence that names the most candidates is read. When no form names
     a candidate, the first that names anything is reported through `unknown`.
 
-    Args:
-        text: the reply.
-        candidates: the ids that were offered, in the order in which they were offered. When none of them is a number,
-            a number n stands for the n-th of them, from 1. Without candidates every id is taken as known, a number
-            is an id, and prose holds no ids.
+    `candidates`: the ids that were offered, in that order. When none of them is a number, a number n stands for the
+    n-th of them, from 1. Without candidates every id is taken as known, a number is an id, and prose holds no ids.
     """
     reply = without_reasoning(text)
     reader = _Reader(candidates)

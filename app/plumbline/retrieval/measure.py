@@ -49,13 +49,12 @@ _NAME_BY_ALIAS: Final = {
     "reciprocal_rank": "mrr",
     "ap": "map",
 }
-_PARAMETER_BY_NAME: Final = {"rbp": "p"}
 # Users who stop at rank 5 on average; the middle of the values in Moffat & Zobel, TOIS 2008 (0.5, 0.8, 0.95).
 _DEFAULT_PERSISTENCE: Final = 0.8
 
 _SHAPE = re.compile(r"(?P<name>[a-z0-9_]*)(?:\((?P<params>[^()]*)\))?(?:@(?P<k>.*))?", re.DOTALL)
 _WHOLE_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
-_ASSIGNMENT = re.compile(r"\s*([a-z]+)\s*=\s*([0-9.e-]{1,24})\s*")
+_PERSISTENCE = re.compile(r"\s*p\s*=\s*([0-9.e-]{1,24})\s*")
 # Longer words are no names of ours; matching is quadratic.
 _MATCHED_CHARACTERS = 40
 
@@ -91,17 +90,17 @@ def parse_measure(text: str) -> Measure:
 
 def parse_measures(texts: Iterable[str]) -> tuple[Measure, ...]:
     """Parse measures in their order, each once; `recall@1,3,5` stands for three."""
-    return tuple(dict.fromkeys(parse_measure(single) for text in texts for single in _singles(text)))
+    found: dict[Measure, None] = {}
+    for text in texts:
+        stem, at, cutoffs = text.rpartition("@")
+        for single in [f"{stem}@{cutoff.strip()}" for cutoff in cutoffs.split(",")] if at else [text]:
+            found[parse_measure(single)] = None
+    return tuple(found)
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """Return the known word most like this one, or None if none is near."""
     return next(iter(difflib.get_close_matches(word[:_MATCHED_CHARACTERS], list(known), n=1)), None)
-
-
-def _singles(text: str) -> list[str]:
-    stem, at, cutoffs = text.rpartition("@")
-    return [f"{stem}@{cutoff.strip()}" for cutoff in cutoffs.split(",")] if at else [text]
 
 
 def _split(text: str) -> tuple[str, str | None, str | None]:
@@ -140,20 +139,17 @@ def _cutoff(text: str, name: str, cutoff: str | None) -> int | None:
 
 
 def _parameters(text: str, name: str, params: str | None) -> tuple[tuple[str, float], ...]:
-    wanted = _PARAMETER_BY_NAME.get(name)
-    if wanted is None:
+    if name != "rbp":
         if params is not None:
             raise InvalidInput(f"measure {quoted(text)} takes no parameters; did you mean '{name}'?")
         return ()
-    return ((wanted, _DEFAULT_PERSISTENCE if params is None else _persistence(text, wanted, params)),)
-
-
-def _persistence(text: str, wanted: str, params: str) -> float:
-    assignment = _ASSIGNMENT.fullmatch(params)
+    if params is None:
+        return (("p", _DEFAULT_PERSISTENCE),)
+    assignment = _PERSISTENCE.fullmatch(params)
     try:
-        value = float(assignment[2]) if assignment and assignment[1] == wanted else 0.0
+        value = float(assignment[1]) if assignment else 0.0
     except ValueError:
         value = 0.0
     if not 0 < value < 1:
         raise InvalidInput(f"measure {quoted(text)} has wrong parameters; wanted 0 < p < 1, as in 'rbp(p=0.8)'")
-    return value
+    return (("p", value),)

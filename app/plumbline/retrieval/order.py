@@ -51,13 +51,8 @@ def order(
 ) -> Order:
     """Rank the judged documents of one query.
 
-    Args:
-        query_id: for the place of an error, and for documents that are the query itself.
-        results: scores by document, or documents best first.
-        grades: the query's judgments, ids already normalised.
-        conventions: ties, duplicates, dedupe, score precision, and what leaves the ranking.
-        normalise_id: applied to every retrieved id before it is compared.
-        depth: no measure looks at ranks beyond it, so a list is read no further; None for all.
+    The ids of `grades` are normalised already; `normalise_id` is applied to every retrieved id. No measure looks at
+    ranks beyond `depth`, so a list is read no further; None for all.
 
     Raises:
         InvalidInput: a score that is not a finite number, or a duplicate where none may be.
@@ -108,7 +103,12 @@ def _order_normalised(
         if _stays(query_id, document, grades, conventions)
     ]
     if conventions.dedupe == "after_cutoff":
-        return _order_listed(query_id, _sorted_documents(rows, conventions), grades, conventions, None)
+        # Best first, duplicates next to their equals.
+        if conventions.ties != "input_order":
+            rows.sort(key=lambda row: row[0], reverse=conventions.ties == "docno_desc")
+        negated = _negated(np.array([value for _, value in rows], dtype=np.float64), conventions).tolist()
+        best_first = sorted(range(len(rows)), key=negated.__getitem__)
+        return _order_listed(query_id, [rows[row][0] for row in best_first], grades, conventions, None)
     best: dict[str, float] = {}
     for document, value in rows:
         if value > best.get(document, -np.inf):
@@ -117,17 +117,6 @@ def _order_normalised(
         raise _duplicate(query_id, (document for document, _ in rows))
     found = _order_scored(query_id, best, grades, conventions)
     return found._replace(duplicates=len(rows) - len(best))
-
-
-def _sorted_documents(rows: list[tuple[str, float]], conventions: Conventions) -> list[str]:
-    """Return documents best first, duplicates kept next to their equals."""
-    negated = _negated(np.array([value for _, value in rows], dtype=np.float64), conventions)
-    documents = [document for document, _ in rows]
-    index = list(range(len(rows)))
-    if conventions.ties != "input_order":
-        index.sort(key=documents.__getitem__, reverse=conventions.ties == "docno_desc")
-    index.sort(key=negated.tolist().__getitem__)
-    return [documents[row] for row in index]
 
 
 def _order_scored(

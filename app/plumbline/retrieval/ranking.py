@@ -1,6 +1,6 @@
 """Rankings of all queries as flat arrays: one row per judged document, so that a measure is a sum over rows."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -98,13 +98,7 @@ def rank(
 ) -> Rankings:
     """Rank every query; one that the run lacks is an empty ranking.
 
-    Args:
-        qrels: judgments, ids already normalised and grades checked (`normalised`).
-        run: scores or id lists.
-        query_ids: the queries, all of them in `qrels`.
-        conventions: see `order`.
-        normalise_id: applied to retrieved ids.
-        depth: the largest cutoff when every measure has one; lists are read no further.
+    `qrels` are checked and `normalised`, and hold all of `query_ids`. `conventions`, `normalise_id`, `depth`: see `order`.
 
     Raises:
         InvalidInput: as `order`.
@@ -122,7 +116,18 @@ def rank(
         )
         for query_id in kept
     ]
-    return _flattened(kept, orders, qrels)
+    pools = [qrels[query_id].values() for query_id in kept]
+    cut_query, cut_position = _cut(orders)
+    return Rankings(
+        query_ids=kept,
+        rows=_rows(orders),
+        retrieved=np.array([found.retrieved for found in orders], dtype=np.int64),
+        pool_query=np.repeat(np.arange(len(pools)), [len(pool) for pool in pools]),
+        pool_grade=np.array([grade for pool in pools for grade in pool], dtype=np.int64),
+        duplicates_removed=sum(found.duplicates for found in orders),
+        cut_query=cut_query,
+        cut_position=cut_position,
+    )
 
 
 def normalised(qrels: Qrels, normalise_id: IdNormaliser | None) -> Qrels:
@@ -135,7 +140,9 @@ def normalised(qrels: Qrels, normalise_id: IdNormaliser | None) -> Qrels:
         if not set(map(type, grades.values())) <= {int} or (
             grades and not (max(grades.values()) <= _MAX_GRADE and min(grades.values()) >= -_MAX_GRADE)
         ):
-            raise _bad_grade(query_id, grades)
+            document, grade = next(row for row in grades.items() if type(row[1]) is not int or abs(row[1]) > _MAX_GRADE)
+            detail = f"found the grade {quoted(repr(grade))}, wanted a whole number up to {_MAX_GRADE}"
+            raise InvalidInput(detail, place=f"{quoted(query_id)[1:-1]}/{quoted(document)[1:-1]}")
     if normalise_id is None:
         return qrels
     merged: dict[str, dict[str, int]] = {}
@@ -145,27 +152,6 @@ def normalised(qrels: Qrels, normalise_id: IdNormaliser | None) -> Qrels:
             name = normalise_id(document)
             own[name] = max(grade, own.get(name, grade))
     return merged
-
-
-def _bad_grade(query_id: str, grades: Mapping[str, int]) -> InvalidInput:
-    document, grade = next(row for row in grades.items() if type(row[1]) is not int or abs(row[1]) > _MAX_GRADE)
-    place = f"{quoted(query_id)[1:-1]}/{quoted(document)[1:-1]}"
-    return InvalidInput(f"found the grade {quoted(repr(grade))}, wanted a whole number up to {_MAX_GRADE}", place=place)
-
-
-def _flattened(query_ids: tuple[str, ...], orders: list[Order], qrels: Qrels) -> Rankings:
-    pools = [qrels[query_id].values() for query_id in query_ids]
-    cut = _cut(orders)
-    return Rankings(
-        query_ids=query_ids,
-        rows=_rows(orders),
-        retrieved=np.array([found.retrieved for found in orders], dtype=np.int64),
-        pool_query=np.repeat(np.arange(len(pools)), [len(pool) for pool in pools]),
-        pool_grade=np.array([grade for pool in pools for grade in pool], dtype=np.int64),
-        duplicates_removed=sum(found.duplicates for found in orders),
-        cut_query=cut[0],
-        cut_position=cut[1],
-    )
 
 
 def _rows(orders: list[Order]) -> RankedRows:
@@ -197,30 +183,21 @@ def first_hit_expectation(relevant: RankedRows, k: int | None, *, n_queries: int
 
     In the first block with a relevant document (first rank s, t documents, r of them relevant), the first hit is the
     block's j-th document with chance C(t - j, r - 1) / C(t, r), here by its recurrence.
-
-    Args:
-        relevant: the relevant documents, sorted by query and rank.
-        k: cutoff, or None.
-        n_queries: length of both results; 0 for a query without a relevant document retrieved.
+    Both have the shape (n_queries,), 0 for a query without a relevant document retrieved.
     """
     reciprocal, chance = np.zeros(n_queries), np.zeros(n_queries)
     queries, starts = np.unique(relevant.query, return_index=True)
     _, block_hits = _blocks(relevant)
     for query, start in zip(queries.tolist(), starts.tolist(), strict=True):
         first, size = int(relevant.rank[start]), int(relevant.size[start])
-        chances = _first_hit_chances(size, int(block_hits[start]))
+        hits = int(block_hits[start])
+        missed = np.arange(size - hits, dtype=np.float64)  # documents already seen, all of them misses
+        survives = np.concatenate([[1.0], np.cumprod((size - hits - missed) / (size - missed))])
+        chances = survives * hits / (size - np.arange(size - hits + 1))
         ranks = np.arange(first, first + len(chances))
         seen = chances if k is None else chances * (ranks <= k)
         reciprocal[query], chance[query] = (seen / ranks).sum(), seen.sum()
     return reciprocal, np.minimum(chance, 1.0)
-
-
-def _first_hit_chances(size: int, hits: int) -> FloatArray:
-    """Return the chance that the first of `hits` hits among `size` shuffled documents is the j-th, j from 1."""
-    missed = np.arange(size - hits, dtype=np.float64)  # documents already seen, all of them misses
-    survives = np.concatenate([[1.0], np.cumprod((size - hits - missed) / (size - missed))])
-    places = np.arange(size - hits + 1)
-    return survives * hits / (size - places)
 
 
 def precision_at_hits(relevant: RankedRows, k: int | None) -> FloatArray:

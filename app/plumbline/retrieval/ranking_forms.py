@@ -165,10 +165,7 @@ def chained(text: str) -> Iterator[list[str]]:
 def listed(text: str, *, tokens: CandidateTokens | None, names_known: Callable[[str], bool]) -> Iterator[list[str]]:
     """Yield items of numbered or bulleted lines; failing those, of lines that hold only ids.
 
-    Args:
-        text: the reply.
-        tokens: finds candidates inside of a line; None without candidates.
-        names_known: whether a whole item is a candidate; False without candidates.
+    `tokens` finds candidates inside of a line; `names_known` returns True for a whole item that is a candidate.
     """
     lines = [line.strip() for line in text.splitlines()]
     lines = [line for line in lines if line and not line.startswith(_FENCE)]

@@ -47,35 +47,36 @@ class RunReport:
     summary_by_measure: Mapping[str, Summary]
 
 
-@dataclass(frozen=True, slots=True)
-class Resampling:
-    """Bootstrap resamples (0: no intervals) and their seed."""
-
-    resamples: int
-    seed: int
-
-
 def report_runs(
     qrels: Qrels,
     runs: Sequence[Run],
     *,
     measures: Sequence[Measure],
     conventions: Conventions,
-    resampling: Resampling,
+    resamples: int,
+    seed: int,
 ) -> tuple[RunReport, ...]:
-    """Evaluate each run, in order.
+    """Evaluate each run, in order, with bootstrap intervals from `resamples` (0: none).
 
     Raises:
         InvalidInput: two runs of one name, or what `evaluate` refuses; the place starts with the run's name.
     """
-    names = [run.name for run in runs]
-    if len(set(names)) < len(names):
-        raise InvalidInput(f"two runs are named {_first_repeated(names)!r}; each needs a name of its own")
     normalise_id = select_id_rule(conventions)
+    names: set[str] = set()
+    for run in runs:
+        if run.name in names:
+            raise InvalidInput(f"two runs are named {run.name!r}; each needs a name of its own")
+        names.add(run.name)
     reports = []
     for run in runs:
         evaluation = evaluate(qrels, run, measures, conventions=conventions, normalise_id=normalise_id)
-        summaries = {text: _summary(evaluation, text, resampling) for text in evaluation.values}
+        summaries = {}
+        for text, values in evaluation.values.items():
+            has_interval = resamples > 0 and len(values) > 0
+            interval = (
+                bootstrap_interval(values, level=_LEVEL, resamples=resamples, seed=seed) if has_interval else None
+            )
+            summaries[text] = Summary(evaluation.means[text], interval, len(values))
         reports.append(RunReport(run.name, evaluation, summaries))
     return tuple(reports)
 
@@ -136,18 +137,3 @@ def summarise_latency(milliseconds: Collection[float]) -> LatencySummary | None:
         raise InvalidInput("a latency is negative or not finite; expected milliseconds")
     p50, p95, p99 = (float(each) for each in np.percentile(timed, (50, 95, 99)))
     return LatencySummary(float(timed.mean()), p50, p95, p99, len(timed))
-
-
-def _summary(evaluation: Evaluation, measure: str, resampling: Resampling) -> Summary:
-    values = evaluation.values[measure]
-    mean = evaluation.means[measure]
-    if mean is None or len(values) == 0 or resampling.resamples == 0:
-        return Summary(mean, None, len(values))
-    interval = bootstrap_interval(values, level=_LEVEL, resamples=resampling.resamples, seed=resampling.seed)
-    return Summary(mean, interval, len(values))
-
-
-def _first_repeated(names: Sequence[str]) -> str:
-    seen: set[str] = set()
-    # set.add returns None, so this is the first name met twice.
-    return next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]

@@ -48,11 +48,9 @@ class TextColumn:
     lengths: _Integers
 
     def __len__(self) -> int:
-        """Return the number of texts."""
         return len(self.starts)
 
     def __getitem__(self, row: int) -> str:
-        """Return one text."""
         start = int(self.starts[row])
         return self.buffer[start : start + int(self.lengths[row])].tobytes().decode()
 
@@ -163,23 +161,18 @@ class ScoreColumn(Mapping[str, float]):
         return {document: row for document, row in found if document in wanted}
 
     def documents_at(self, rows: npt.NDArray[np.int64]) -> list[str]:
-        """Return the documents of the rows, in their order."""
         return self._documents.texts(rows)
 
     def __getitem__(self, document: str) -> float:
-        """Return the score of a document; KeyError if it was not retrieved."""
         return self._mapping()[document]
 
     def __contains__(self, document: object) -> bool:
-        """Return True if the document was retrieved."""
         return isinstance(document, str) and document in self.find_rows([document])
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the documents in the order of the file."""
         return iter(self._mapping())
 
     def __len__(self) -> int:
-        """Return the number of documents retrieved."""
         return len(self.scores)
 
     def _mapping(self) -> dict[str, float]:

@@ -44,17 +44,23 @@ def comparison_table(comparisons: Sequence[RunComparison]) -> Table:
     """
     if not comparisons:
         raise InvalidInput("nothing was compared, so there is no table of it")
-    names = _run_names(comparisons)
+    seconds = {each.b for each in comparisons}
+    baseline = seconds if len(seconds) == 1 else ()
+    names = tuple(dict.fromkeys((*baseline, *(name for each in comparisons for name in (each.a, each.b)))))
     measures = tuple(dict.fromkeys(each.measure for each in comparisons))
     label_by_name = {name: label(place) for place, name in enumerate(names)}
     means = {(each.a, each.measure): each.mean_a for each in comparisons}
     means |= {(each.b, each.measure): each.mean_b for each in comparisons}
-    beats = _beaten(comparisons, label_by_name)
-    rows = tuple(
-        (label_by_name[name], name, *(_marked(means.get((name, each)), beats.get((name, each))) for each in measures))
-        for name in names
-    )
-    return Table(("label", "run", *measures), rows)
+    beaten: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for each in comparisons:
+        if each.significant and each.diff != 0.0:
+            winner, loser = (each.a, each.b) if each.diff > 0.0 else (each.b, each.a)
+            beaten[winner, each.measure].append(label_by_name[loser])
+    cells: dict[tuple[str, str], Cell] = {
+        key: Marked(mean, tuple(sorted(beaten[key], key=lambda text: (len(text), text)))) for key, mean in means.items()
+    }
+    rows = ((label_by_name[name], name, *(cells.get((name, each)) for each in measures)) for name in names)
+    return Table(("label", "run", *measures), tuple(rows))
 
 
 def pair_table(comparisons: Sequence[RunComparison]) -> Table:
@@ -124,28 +130,6 @@ def as_latex(table: Table, *, digits: int = 4) -> str:
 TABLE_WRITERS: Mapping[str, Callable[[Table], str]] = MappingProxyType(
     {"markdown": as_markdown, "csv": as_csv, "latex": as_latex}
 )
-
-
-def _run_names(comparisons: Sequence[RunComparison]) -> tuple[str, ...]:
-    seconds = {each.b for each in comparisons}
-    baseline = tuple(seconds) if len(seconds) == 1 else ()
-    return tuple(dict.fromkeys((*baseline, *(name for each in comparisons for name in (each.a, each.b)))))
-
-
-def _beaten(
-    comparisons: Sequence[RunComparison], label_by_name: Mapping[str, str]
-) -> dict[tuple[str, str], tuple[str, ...]]:
-    """Return the labels that each run beats by each measure; without an entry, none."""
-    labels: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-    for each in comparisons:
-        if each.significant and each.diff != 0.0:
-            winner, loser = (each.a, each.b) if each.diff > 0.0 else (each.b, each.a)
-            labels[winner, each.measure].append(label_by_name[loser])
-    return {key: tuple(sorted(found, key=lambda text: (len(text), text))) for key, found in labels.items()}
-
-
-def _marked(mean: float | None, beats: tuple[str, ...] | None) -> Cell:
-    return None if mean is None else Marked(mean, beats or ())
 
 
 def _is_text(table: Table, place: int) -> bool:
