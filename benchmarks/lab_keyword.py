@@ -22,7 +22,7 @@ from plumbline.extras.lab.retrievers.keyword import KeywordSettings
 from plumbline.extras.lab.retrievers.keyword_index import build_tokenizer
 from plumbline.retrieval.conventions import build_conventions
 from plumbline.retrieval.measure import parse_measures
-from plumbline.retrieval.report import Resampling, report_runs
+from plumbline.retrieval.report import report_runs
 from plumbline.retrieval.run import Qrels, Run
 from tests.doubles.keyword_oracle import bm25s_scores
 
@@ -106,7 +106,7 @@ def searched(
 def measured(qrels: Qrels, run: Run) -> str:
     """Means, by `plumbline evaluate`'s own code."""
     (report,) = report_runs(
-        qrels, [run], measures=MEASURES, conventions=build_conventions(), resampling=Resampling(resamples=0, seed=0)
+        qrels, [run], measures=MEASURES, conventions=build_conventions(), resamples=0, seed=0
     )
     return " | ".join(f"{summary.mean:.4f}" for summary in report.summary_by_measure.values())
 

@@ -4,7 +4,7 @@ from plumbline.extras.lab.results import Built, CorpusFacts, ExperimentResults, 
 from plumbline.extras.lab.retriever import IndexFacts
 from plumbline.retrieval.conventions import build_conventions
 from plumbline.retrieval.measure import parse_measures
-from plumbline.retrieval.report import LatencySummary, Resampling, compare_reports, report_runs
+from plumbline.retrieval.report import LatencySummary, compare_reports, report_runs
 from plumbline.retrieval.run import Run
 
 MEASURES = ("ndcg@10", "map")
@@ -28,7 +28,8 @@ def results_of(
         [Run(names[key], ranking) for key, ranking in _RANKINGS.items()],
         measures=parse_measures(MEASURES),
         conventions=build_conventions("trec_eval"),
-        resampling=Resampling(200, seed=0),
+        resamples=200,
+        seed=0,
     )
     comparisons = compare_reports(
         reports, baseline=names["worse"], test="randomization", correction="holm", alpha=0.05, resamples=1_000, seed=0

@@ -65,7 +65,7 @@ def _add_language(action: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     experiment = _experiment(options)
-    out = options.out or options.experiment.parent / experiment.name
+    out = options.out or options.experiment.parent / experiment.table.name
     progress = LabProgress(sys.stderr, is_quiet=options.quiet)
     try:
         results = run_experiment(
@@ -93,9 +93,9 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    experiment = _experiment(options)
     sys.stdout.writelines(
-        f"{each.name}{' = ' + ' + '.join(each.parts) if each.parts else ''}\n" for each in experiment.systems()
+        f"{each.name}{' = ' + ' + '.join(each.parts) if each.parts else ''}\n"
+        for each in _experiment(options).systems()
     )
     return 0
 

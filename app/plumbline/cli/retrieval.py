@@ -16,7 +16,7 @@ from plumbline.retrieval.conventions import PRESETS, as_dict, build_conventions
 from plumbline.retrieval.file_formats import FILE_FORMATS, FileFormat
 from plumbline.retrieval.fuse import METHODS, fuse
 from plumbline.retrieval.measure import parse_measures
-from plumbline.retrieval.report import Resampling, RunReport, compare_reports, report_runs
+from plumbline.retrieval.report import RunReport, compare_reports, report_runs
 from plumbline.retrieval.run import Run
 from plumbline.retrieval.tables import TABLE_WRITERS, comparison_table, pair_table
 from plumbline.retrieval.text_file import ReadLimits, format_place
@@ -46,8 +46,27 @@ def add_command(commands: "Commands") -> None:
     evaluate.add_argument("--by-query", action="store_true", help="also print the values of every query")
     evaluate.add_argument("--json", action="store_true", help="print JSON instead of a table")
     evaluate.set_defaults(run=_evaluate)
-    _add_compare(commands)
-    _add_fuse(commands)
+
+    compare = commands.add_parser("compare", help="compare runs by paired tests over queries, with a correction")
+    compare.add_argument("qrels", type=Path, metavar="QRELS")
+    compare.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="two or more")
+    compare.add_argument("-m", "--measure", action="append", metavar="MEASURE")
+    compare.add_argument("--preset", default="trec_eval")
+    _add_tables(compare)
+    compare.add_argument("--baseline", metavar="NAME", help="file name of the run to compare with; default: all pairs")
+    compare.add_argument("--test", choices=TESTS, default="randomization")
+    compare.add_argument("--correction", choices=sorted(CORRECTIONS), default="holm")
+    compare.add_argument("--alpha", type=float, default=0.05)
+    compare.add_argument("--format", choices=sorted(TABLE_WRITERS), default="markdown")
+    compare.set_defaults(run=_compare)
+
+    fusion = commands.add_parser("fuse", help="fuse several runs into one TREC run on standard output")
+    fusion.add_argument("runs", type=Path, nargs="+", metavar="RUN")
+    fusion.add_argument("--method", default="rrf", help=f"fusion method: {', '.join(METHODS)} (default: %(default)s)")
+    fusion.add_argument("--norm", help=f"one of {', '.join(NORMS)} (default: min-max if the method uses scores)")
+    fusion.add_argument("--weights", type=float, nargs="+", metavar="W", help="a weight for each run")
+    fusion.add_argument("--depth", type=int, help="documents to keep for each query")
+    fusion.set_defaults(run=_fuse)
 
 
 def _add_tables(command: argparse.ArgumentParser) -> None:
@@ -62,33 +81,8 @@ def _add_tables(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_compare(commands: "Commands") -> None:
-    compare_ = commands.add_parser("compare", help="compare runs by paired tests over queries, with a correction")
-    compare_.add_argument("qrels", type=Path, metavar="QRELS")
-    compare_.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="two or more")
-    compare_.add_argument("-m", "--measure", action="append", metavar="MEASURE")
-    compare_.add_argument("--preset", default="trec_eval")
-    _add_tables(compare_)
-    compare_.add_argument("--baseline", metavar="NAME", help="file name of the run to compare with; default: all pairs")
-    compare_.add_argument("--test", choices=TESTS, default="randomization")
-    compare_.add_argument("--correction", choices=sorted(CORRECTIONS), default="holm")
-    compare_.add_argument("--alpha", type=float, default=0.05)
-    compare_.add_argument("--format", choices=sorted(TABLE_WRITERS), default="markdown")
-    compare_.set_defaults(run=_compare)
-
-
-def _add_fuse(commands: "Commands") -> None:
-    fuse_ = commands.add_parser("fuse", help="fuse several runs into one TREC run on standard output")
-    fuse_.add_argument("runs", type=Path, nargs="+", metavar="RUN")
-    fuse_.add_argument("--method", default="rrf", help=f"fusion method: {', '.join(METHODS)} (default: %(default)s)")
-    fuse_.add_argument("--norm", help=f"one of {', '.join(NORMS)} (default: min-max if the method uses scores)")
-    fuse_.add_argument("--weights", type=float, nargs="+", metavar="W", help="a weight for each run")
-    fuse_.add_argument("--depth", type=int, help="documents to keep for each query")
-    fuse_.set_defaults(run=_fuse)
-
-
 def _evaluate(options: argparse.Namespace) -> int:
-    reports = _reports(options, Resampling(_RESAMPLES, seed=0))
+    reports = _reports(options, resamples=_RESAMPLES)
     if options.json:
         sys.stdout.write(_as_json(reports, as_dict(reports[0].evaluation.conventions), by_query=options.by_query))
     else:
@@ -97,7 +91,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     return 0
 
 
-def _reports(options: argparse.Namespace, resampling: Resampling) -> tuple[RunReport, ...]:
+def _reports(options: argparse.Namespace, *, resamples: int) -> tuple[RunReport, ...]:
     # What was mistyped is said before files of gigabytes are read.
     conventions, measures = build_conventions(options.preset), parse_measures(options.measure or _MEASURES)
     files = FILE_FORMATS[options.format_name]
@@ -108,12 +102,13 @@ def _reports(options: argparse.Namespace, resampling: Resampling) -> tuple[RunRe
         [_run(path, files) for path in options.runs],
         measures=measures,
         conventions=conventions,
-        resampling=resampling,
+        resamples=resamples,
+        seed=0,
     )
 
 
 def _compare(options: argparse.Namespace) -> int:
-    reports = _reports(options, Resampling(0, seed=0))
+    reports = _reports(options, resamples=0)
     comparisons = compare_reports(
         reports,
         baseline=options.baseline,

@@ -98,7 +98,7 @@ def rank(
 ) -> Rankings:
     """Rank every query; one that the run lacks is an empty ranking.
 
-    `qrels` are checked and `normalised`, and hold all of `query_ids`. `conventions`, `normalise_id`, `depth`: see `order`.
+    `qrels` are checked and `normalised`, and hold all of `query_ids`; the rest is as in `order`.
 
     Raises:
         InvalidInput: as `order`.

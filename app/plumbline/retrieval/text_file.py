@@ -24,12 +24,7 @@ _MAX_NAME: Final = 120
 
 @dataclass(frozen=True, slots=True)
 class ReadLimits:
-    """Limits for reading a file.
-
-    Args:
-        max_bytes: size of the file, and again of what it decompresses to.
-        max_rows: rows of data; comments and blank lines do not count.
-    """
+    """Limits of a file: its bytes, and again those that it decompresses to; its rows, without comments and blanks."""
 
     max_bytes: int
     max_rows: int
@@ -41,7 +36,9 @@ def read_text_bytes(source: bytes | BinaryIO, *, name: str, limits: ReadLimits) 
     Raises:
         InvalidInput: larger than `max_bytes` before or after decompression, broken gzip, not UTF-8, or with NUL.
     """
-    data = _read_all(source, name, limits.max_bytes)
+    data = source if isinstance(source, bytes) else source.read(limits.max_bytes + 1)
+    if len(data) > limits.max_bytes:
+        raise InvalidInput(f"the file is larger than {limits.max_bytes} bytes, the limit", place=format_place(name))
     if data.startswith(_GZIP_MAGIC):
         data = _gunzip(data, name, limits.max_bytes)
     data = data.removeprefix(codecs.BOM_UTF8)
@@ -64,13 +61,6 @@ def quoted(value: bytes | str) -> str:
     """Quote a value for an error: on one line, shortened to 40 characters."""
     text = value[: 4 * _MAX_SHOWN].decode("utf-8", "replace") if isinstance(value, bytes) else value
     return repr(text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…")
-
-
-def _read_all(source: bytes | BinaryIO, name: str, max_bytes: int) -> bytes:
-    data = source if isinstance(source, bytes) else source.read(max_bytes + 1)
-    if len(data) > max_bytes:
-        raise InvalidInput(f"the file is larger than {max_bytes} bytes, the limit", place=format_place(name))
-    return data
 
 
 def _gunzip(data: bytes, name: str, max_bytes: int) -> bytes:

@@ -4,7 +4,8 @@ A line that is blank, or whose first character is `#`, is a comment. Blanks are 
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import BinaryIO, Final
 
 from plumbline.ground.errors import InvalidInput
@@ -80,9 +81,9 @@ def read_run_lines(data: bytes, *, name: str, limits: ReadLimits) -> dict[str, R
     if first is None:
         raise InvalidInput(f"holds no row; expected lines of {_RUN_FORM}", place=format_place(name))
     if len(first[1]) == _TRIPLE_FIELDS:
-        return _ranked_lists(first, rows, name)
+        return _ranked_lists(chain([first], rows), name)
     if len(first[1]) >= _RUN_FIELDS:
-        return _scores(first, rows, name)
+        return _scores(chain([first], rows), name)
     expected = f"expected 6 fields {_RUN_FORM} or 3 fields {_RANKED_FORM}"
     raise InvalidInput(f"{expected}, found {len(first[1])}", place=format_place(name, first[0]))
 
@@ -99,14 +100,14 @@ def _rows(data: bytes, name: str, limits: ReadLimits) -> Iterator[_Row]:
         yield line_number, fields
 
 
-def _scores(first: _Row, rows: Iterator[_Row], name: str) -> dict[str, Results]:
+def _scores(rows: Iterable[_Row], name: str) -> dict[str, Results]:
     results: dict[str, Results] = {}
     current, scores = b"", dict[str, float]()
-    row: _Row | None = first
-    while row is not None:
-        line_number, fields = row
+    for line_number, fields in rows:
         if len(fields) < _RUN_FIELDS:
-            raise _miscounted(name, line_number, f"6 fields {_RUN_FORM}", len(fields))
+            raise InvalidInput(
+                f"expected 6 fields {_RUN_FORM}, found {len(fields)}", place=format_place(name, line_number)
+            )
         if fields[0] != current:
             current = fields[0]
             scores = results.setdefault(current.decode(), {})  # type: ignore[assignment]  # only dicts go in
@@ -114,19 +115,22 @@ def _scores(first: _Row, rows: Iterator[_Row], name: str) -> dict[str, Results]:
         if doc_id in scores:
             raise _duplicate(name, line_number, doc_id, current)
         scores[doc_id] = _number(fields[4], name, line_number, "score")
-        row = next(rows, None)
     return results
 
 
-def _ranked_lists(first: _Row, rows: Iterator[_Row], name: str) -> dict[str, Results]:
+def _ranked_lists(rows: Iterable[_Row], name: str) -> dict[str, Results]:
     ranked: dict[str, tuple[dict[str, int], set[int]]] = {}
-    row: _Row | None = first
-    while row is not None:
-        line_number, fields = row
+    for line_number, fields in rows:
         if len(fields) != _TRIPLE_FIELDS:
-            raise _miscounted(name, line_number, f"3 fields {_RANKED_FORM}", len(fields))
+            raise InvalidInput(
+                f"expected 3 fields {_RANKED_FORM}, found {len(fields)}", place=format_place(name, line_number)
+            )
         rank_by_doc, ranks = ranked.setdefault(fields[0].decode(), ({}, set()))
-        doc_id, rank = fields[1].decode(), _rank(fields[2], name, line_number)
+        doc_id = fields[1].decode()
+        if len(fields[2]) > _MAX_NUMBER_LENGTH or not fields[2].isdigit():
+            detail = f"rank {quoted(fields[2])} is not an integer >= 0; expected 3 fields {_RANKED_FORM}"
+            raise InvalidInput(detail, place=format_place(name, line_number))
+        rank = int(fields[2])
         if doc_id in rank_by_doc:
             raise _duplicate(name, line_number, doc_id, fields[0])
         if rank in ranks:
@@ -134,7 +138,6 @@ def _ranked_lists(first: _Row, rows: Iterator[_Row], name: str) -> dict[str, Res
             raise InvalidInput(detail, place=format_place(name, line_number))
         rank_by_doc[doc_id] = rank
         ranks.add(rank)
-        row = next(rows, None)
     return {query_id: tuple(sorted(by_doc, key=by_doc.__getitem__)) for query_id, (by_doc, _) in ranked.items()}
 
 
@@ -145,16 +148,18 @@ def _qrels_rows(data: bytes, name: str, limits: ReadLimits) -> Iterator[tuple[in
     if first is None:
         return
     if len(first[1]) == _TRIPLE_FIELDS:
-        _check_header(first, name)
+        words = [field.decode().lower() for field in first[1]]
+        if not all(word in names for word, names in zip(words, _HEADER_NAMES, strict=True)):
+            detail = f"expected 4 fields {_QRELS_FORM}, found 3; a table of 3 columns needs the header {_HEADER_FORM}"
+            raise InvalidInput(detail, place=format_place(name, first[0]))
         yield from _table_rows(data, rows, name, header_line=first[0])
         return
-    row: _Row | None = first
-    while row is not None:
-        line_number, fields = row
+    for line_number, fields in chain([first], rows):
         if len(fields) != _QRELS_FIELDS:
-            raise _miscounted(name, line_number, f"4 fields {_QRELS_FORM}", len(fields))
+            raise InvalidInput(
+                f"expected 4 fields {_QRELS_FORM}, found {len(fields)}", place=format_place(name, line_number)
+            )
         yield line_number, (fields[0], fields[2], fields[3])
-        row = next(rows, None)
 
 
 def _table_rows(
@@ -169,18 +174,12 @@ def _table_rows(
             line = next(line for number, line in lines if number == line_number)
             fields = [field.strip() for field in line.split(b"\t")]
         if len(fields) != _TRIPLE_FIELDS:
-            raise _miscounted(name, line_number, f"3 fields {_HEADER_FORM}", len(fields))
+            raise InvalidInput(
+                f"expected 3 fields {_HEADER_FORM}, found {len(fields)}", place=format_place(name, line_number)
+            )
         if not all(fields):
             raise InvalidInput("a field is empty", place=format_place(name, line_number))
         yield line_number, (fields[0], fields[1], fields[2])
-
-
-def _check_header(row: _Row, name: str) -> None:
-    line_number, fields = row
-    words = [field.decode().lower() for field in fields]
-    if not all(word in names for word, names in zip(words, _HEADER_NAMES, strict=True)):
-        detail = f"expected 4 fields {_QRELS_FORM}, found 3; a table of 3 columns needs the header {_HEADER_FORM}"
-        raise InvalidInput(detail, place=format_place(name, line_number))
 
 
 def _grade(field: bytes, name: str, line_number: int) -> int:
@@ -192,13 +191,6 @@ def _grade(field: bytes, name: str, line_number: int) -> int:
         detail = f"relevance {quoted(field)} is beyond {_MAX_GRADE}"
         raise InvalidInput(detail, place=format_place(name, line_number))
     return int(value)
-
-
-def _rank(field: bytes, name: str, line_number: int) -> int:
-    if len(field) > _MAX_NUMBER_LENGTH or not field.isdigit():
-        detail = f"rank {quoted(field)} is not an integer >= 0; expected 3 fields {_RANKED_FORM}"
-        raise InvalidInput(detail, place=format_place(name, line_number))
-    return int(field)
 
 
 def _number(field: bytes, name: str, line_number: int, what: str) -> float:
@@ -215,7 +207,3 @@ def _number(field: bytes, name: str, line_number: int, what: str) -> float:
 def _duplicate(name: str, line_number: int, doc_id: str, query: bytes) -> InvalidInput:
     detail = f"document {quoted(doc_id)} is listed twice for query {quoted(query)}"
     return InvalidInput(detail, place=format_place(name, line_number))
-
-
-def _miscounted(name: str, line_number: int, expected: str, found: int) -> InvalidInput:
-    return InvalidInput(f"expected {expected}, found {found}", place=format_place(name, line_number))

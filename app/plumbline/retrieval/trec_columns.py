@@ -14,8 +14,11 @@ import numpy.typing as npt
 
 from plumbline.retrieval.run import WORD_BYTES, WORD_MASKS, Results, ScoreColumn, TextColumn, joined
 
-RANKED_COLUMNS: Final = 3
 SCORED_COLUMNS: Final = 6
+_COLUMN_NAMES: Final = {
+    SCORED_COLUMNS: ("query_id", "q0", "doc_id", "rank", "score", "tag"),
+    3: ("query_id", "doc_id", "rank"),
+}
 LARGEST_BLANK: Final = 32
 _SCAN_BYTES: Final = 256 * 1024  # stays in the processor's cache
 
@@ -49,11 +52,7 @@ def find_regular_text(data: bytes) -> RegularText | None:
     first = data[: end if end >= 0 else len(data)]
     separator = b"\t" if b"\t" in first else b" "
     columns = first.count(separator) + 1
-    if (
-        columns not in {RANKED_COLUMNS, SCORED_COLUMNS}
-        or data.startswith((separator, b"#"))
-        or data.endswith(separator)
-    ):
+    if columns not in _COLUMN_NAMES or data.startswith((separator, b"#")) or data.endswith(separator):
         return None
     blanks = _count_single_blanks(data)
     rows, left = divmod((blanks or 0) + (not data.endswith(b"\n")), columns)
@@ -78,7 +77,6 @@ _NEWLINE: Final = ord("\n")
 _MAX_NUMBER_BYTES: Final = 31
 _SPACES: Final = np.uint64(int.from_bytes(b" " * WORD_BYTES, "little"))
 _COMMA_LAST: Final = np.uint64((ord(",") ^ ord(" ")) << (8 * (WORD_BYTES - 1)))
-_Integers = npt.NDArray[np.int64]
 
 
 class RunBlock(NamedTuple):
@@ -117,13 +115,11 @@ def _parse_block(lines: bytes, text: RegularText) -> RunBlock:
     if (by_line[:, -1] != _NEWLINE).any() or (by_line[:, :-1] != text.separator[0]).any():
         raise IrregularRun
     starts = np.concatenate([[0], ends[:-1] + 1])
-    query_ids, documents, numbers = (_select_column(buffer, starts, ends, index) for index in (0, 2, 4))
+    lengths = ends - starts
+    query_ids, documents, numbers = (
+        TextColumn(buffer, starts[index::SCORED_COLUMNS], lengths[index::SCORED_COLUMNS]) for index in (0, 2, 4)
+    )
     return RunBlock(query_ids, documents, _decode_numbers(numbers))
-
-
-def _select_column(buffer: npt.NDArray[np.uint8], starts: _Integers, ends: _Integers, index: int) -> TextColumn:
-    own = starts[index::SCORED_COLUMNS]
-    return TextColumn(buffer, own, ends[index::SCORED_COLUMNS] - own)
 
 
 def _decode_numbers(numbers: TextColumn) -> npt.NDArray[np.float64]:
@@ -146,11 +142,6 @@ def _decode_numbers(numbers: TextColumn) -> npt.NDArray[np.float64]:
 
 
 _ARROW_BLOCK_BYTES: Final = 4 * 1024 * 1024
-_COLUMN_NAMES: Final = {
-    6: ("query_id", "q0", "doc_id", "rank", "score", "tag"),
-    3: ("query_id", "doc_id", "rank"),
-}
-_USED_COLUMNS: Final = {6: ("query_id", "doc_id", "score"), 3: ("query_id", "doc_id", "rank")}
 
 
 def read_arrow_blocks(text: RegularText) -> Iterator[RunBlock] | None:
@@ -160,10 +151,9 @@ def read_arrow_blocks(text: RegularText) -> Iterator[RunBlock] | None:
         IrregularRun: pyarrow cannot read the file, or would not read it as the line reader does.
     """
     try:
-        csv, pa = importlib.import_module("pyarrow.csv"), importlib.import_module("pyarrow")
+        return _read_arrow_blocks(text, importlib.import_module("pyarrow.csv"), importlib.import_module("pyarrow"))
     except ImportError:
         return None
-    return _read_arrow_blocks(text, csv, pa)
 
 
 def _read_arrow_blocks(text: RegularText, csv: ModuleType, pa: ModuleType) -> Iterator[RunBlock]:
@@ -183,8 +173,8 @@ def _read_arrow_blocks(text: RegularText, csv: ModuleType, pa: ModuleType) -> It
 
 
 def _open_arrow_reader(text: RegularText, csv: ModuleType, pa: ModuleType) -> Any:
-    query_id, doc_id, number = _USED_COLUMNS[text.columns]
-    types = {query_id: pa.string(), doc_id: pa.string(), number: pa.float64() if number == "score" else pa.int64()}
+    number = ("score", pa.float64()) if text.columns == SCORED_COLUMNS else ("rank", pa.int64())
+    types = dict([("query_id", pa.string()), ("doc_id", pa.string()), number])
     return csv.open_csv(
         pa.BufferReader(text.data),
         read_options=csv.ReadOptions(
@@ -260,10 +250,8 @@ def _split_stretches(block: RunBlock) -> Iterator[tuple[str, _Stretch]]:
         query_id = block.query_ids[start]
         if query_id.startswith("#"):  # a comment of six words
             raise IrregularRun
-        yield (
-            query_id,
-            _Stretch(block.documents.between(start, end), fingerprints[start:end], block.numbers[start:end]),
-        )
+        documents = block.documents.between(start, end)
+        yield query_id, _Stretch(documents, fingerprints[start:end], block.numbers[start:end])
 
 
 def _join_stretches(stretches: list[_Stretch]) -> _Stretch:
@@ -281,9 +269,8 @@ def _score_column(stretches: list[_Stretch]) -> Results:
             raise IrregularRun
         return by_document
     # half of a fingerprint says nearly as much and is sorted in half the time
-    if _has_repeats(np.sort((fingerprints >> _HALF).astype(np.uint32))) and len(set(documents.texts())) < len(
-        documents
-    ):
+    halves = np.sort((fingerprints >> _HALF).astype(np.uint32))
+    if (halves[1:] == halves[:-1]).any() and len(set(documents.texts())) < len(documents):
         raise IrregularRun
     return ScoreColumn(documents, fingerprints, numbers)
 
@@ -291,11 +278,7 @@ def _score_column(stretches: list[_Stretch]) -> Results:
 def _ranked_list(stretches: list[_Stretch]) -> Results:
     documents, _, ranks = _join_stretches(stretches)
     by_rank = np.argsort(ranks, kind="stable")
-    ranked = documents.texts(by_rank)
-    if ranks[by_rank[0]] < 0 or _has_repeats(ranks[by_rank]) or len(set(ranked)) < len(ranked):
+    ranks, ranked = ranks[by_rank], documents.texts(by_rank)
+    if ranks[0] < 0 or (ranks[1:] == ranks[:-1]).any() or len(set(ranked)) < len(ranked):
         raise IrregularRun
     return tuple(ranked)
-
-
-def _has_repeats(ordered: npt.NDArray[np.uint32] | npt.NDArray[np.float64]) -> bool:
-    return bool((ordered[1:] == ordered[:-1]).any())

@@ -26,16 +26,10 @@ from plumbline.rows.records.data_file import drop_torn_line
 _MOST_ANSWER_BYTES: Final = 1_000_000
 _SHOWN: Final = 200
 _MEANS: Final = ("faithfulness", "hallucination_rate", "context_utilization")
-Figures = Mapping[str, float | None]
-Tell = Callable[[int, int], None]
 
 
 class KeptLines:
-    """Append-only JSON Lines file that survives a kill: a truncated last line is dropped. A context manager.
-
-    Raises:
-        InvalidInput: it cannot be opened or written.
-    """
+    """Append-only JSON Lines file that survives a kill: a truncated last line is dropped. A context manager."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -48,23 +42,17 @@ class KeptLines:
             raise InvalidInput(f"cannot be written ({error.strerror})", place=path.name) from error
 
     def lines(self) -> Iterator[dict[str, Any]]:
-        """Yield the lines, oldest first.
-
-        Raises:
-            InvalidInput: a line is no JSON object.
-        """
+        """Yield the lines, oldest first; InvalidInput for one that is no JSON object."""
         decoder = msgspec.json.Decoder(dict[str, Any])
         with self._path.open("rb") as file:
             for number, line in enumerate(file, start=1):
                 try:
                     yield decoder.decode(line)
                 except msgspec.MsgspecError:
-                    raise InvalidInput(
-                        "is no JSON; was the file edited?", place=f"{self._path.name}:{number}"
-                    ) from None
+                    place = f"{self._path.name}:{number}"
+                    raise InvalidInput("is no JSON; was the file edited?", place=place) from None
 
     def add(self, line: dict[str, Any]) -> None:
-        """Append a line."""
         data = memoryview(msgspec.json.encode(line) + b"\n")
         try:
             while data:
@@ -89,7 +77,6 @@ class EndpointQuestion:
 
     @property
     def digest(self) -> str:
-        """Return the digest of the text and the contexts."""
         return json_digest([self.text, self.contexts])
 
 
@@ -119,7 +106,9 @@ def build_questions(
         yield EndpointQuestion(query.id, query.text, tuple(contexts))
 
 
-def ask_endpoint(wanted: Sequence[EndpointQuestion], answers: Answers, kept: KeptLines, tell: Tell) -> dict[str, str]:
+def ask_endpoint(
+    wanted: Sequence[EndpointQuestion], answers: Answers, kept: KeptLines, tell: Callable[[int, int], None]
+) -> dict[str, str]:
     """Return the answers by query id; a failed question has none. Questions answered before are not repeated.
 
     Raises:
@@ -141,10 +130,17 @@ def ask_endpoint(wanted: Sequence[EndpointQuestion], answers: Answers, kept: Kep
 
 
 async def _asked(
-    left: Sequence[EndpointQuestion], answers: Answers, kept: KeptLines, tell: Tell, total: int
+    left: Sequence[EndpointQuestion], answers: Answers, kept: KeptLines, tell: Callable[[int, int], None], total: int
 ) -> dict[str, str]:
     found: dict[str, str] = {}
-    async with httpx2.AsyncClient(timeout=answers.timeout_seconds, headers=_headers(answers)) as client:
+    headers = {}
+    if answers.key_variable is not None:
+        key = os.environ.get(answers.key_variable, "")
+        if not key:
+            detail = f"the environment variable {answers.key_variable} is not set"
+            raise InvalidInput(detail, place="answers.key_variable")
+        headers["authorization"] = f"Bearer {key}"
+    async with httpx2.AsyncClient(timeout=answers.timeout_seconds, headers=headers) as client:
 
         async def ask(question: EndpointQuestion) -> tuple[EndpointQuestion, str | None, str | None]:
             try:
@@ -156,8 +152,7 @@ async def _asked(
             count = total - len(left)
             async for question, answer, error in done:
                 count += 1
-                line = {"query_id": question.query_id, "digest": question.digest, "answer": answer, "error": error}
-                kept.add(line)
+                kept.add({"query_id": question.query_id, "digest": question.digest, "answer": answer, "error": error})
                 tell(count, total)
                 if answer is not None:
                     found[question.query_id] = answer
@@ -181,21 +176,12 @@ async def _answer(client: httpx2.AsyncClient, url: str, question: EndpointQuesti
     return answer
 
 
-def _headers(answers: Answers) -> dict[str, str]:
-    if answers.key_variable is None:
-        return {}
-    key = os.environ.get(answers.key_variable, "")
-    if not key:
-        raise InvalidInput(f"the environment variable {answers.key_variable} is not set", place="answers.key_variable")
-    return {"authorization": f"Bearer {key}"}
-
-
 def score_answers(
     wanted: Sequence[EndpointQuestion],
     answer_by_query: Mapping[str, str],
     answers: Answers,
     kept: KeptLines,
-    tell: Tell,
+    tell: Callable[[int, int], None],
 ) -> dict[str, float | None]:
     """Return the means of the service's scores, each over the answers that have it, and counts.
 
@@ -206,8 +192,7 @@ def score_answers(
     """
     samples: list[dict[str, Any]] = []
     for each in wanted:
-        if each.query_id in answer_by_query:
-            answer = answer_by_query[each.query_id]
+        if (answer := answer_by_query.get(each.query_id)) is not None:
             sample = {"question": each.text, "contexts": list(each.contexts), "answer": answer}
             samples.append({**sample, "custom_id": json_digest([each.query_id, sample])})
     known = {line["digest"]: line for line in kept.lines() if line.get("problem") is None}
@@ -237,14 +222,14 @@ def score_answers(
 
 def answer_figures(
     experiment: Experiment, folder: ResultsFolder, done: Sequence[Planned], progress: ProgressReporter
-) -> tuple[dict[str, Figures], dict[str, str]]:
+) -> tuple[dict[str, Mapping[str, float | None]], dict[str, str]]:
     """Return the scores of each system's answers, and the reasons of those that failed; empty without [answers].
 
     Raises:
         InvalidInput: a corpus or a run cannot be read.
     """
     answers = experiment.answers
-    found: dict[str, Figures] = {}
+    found: dict[str, Mapping[str, float | None]] = {}
     failures: dict[str, str] = {}
     if answers is None:
         return found, failures

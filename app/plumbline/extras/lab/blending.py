@@ -8,7 +8,7 @@ from plumbline.extras.lab.experiment import Blend
 from plumbline.extras.lab.results import Tuned
 from plumbline.retrieval.conventions import Conventions
 from plumbline.retrieval.evaluate import evaluate
-from plumbline.retrieval.fuse import Tuning, fuse, tune_weights
+from plumbline.retrieval.fuse import fuse, tune_weights
 from plumbline.retrieval.ids import select_id_rule
 from plumbline.retrieval.measure import parse_measures
 from plumbline.retrieval.run import FloatArray, Qrels, Run
@@ -46,16 +46,36 @@ def blend_runs(blend: Blend, runs: Sequence[Run], *, name: str, depth: int, judg
         fusion = fuse(runs, depth=depth, name=name, **blend.recipe())
         run, milliseconds = _by_query(blend, runs, name=name, depth=depth, weights={})
         return Blended(run, milliseconds, None, fusion.warnings)
-    tuning = _tuning(blend, runs, depth=depth, judged=judged, measure=blend.tune)
+    measure = str(parse_measures([blend.tune])[0])
+    # A query that the parts find nothing for counts, whatever it does in the table
+    conventions = replace(judged.conventions, missing_queries="zero", no_relevant="zero")
+    normalise_id = select_id_rule(conventions)
+
+    def objective(run: Run, query_ids: Sequence[str]) -> FloatArray:
+        some = {query: judged.qrels[query] for query in query_ids}
+        return evaluate(some, run, [measure], conventions=conventions, normalise_id=normalise_id).values[measure]
+
+    tuning = tune_weights(
+        runs,
+        objective,
+        query_ids=list(judged.qrels),
+        method=blend.method,
+        norm=blend.norm,
+        params=blend.params,
+        missing=blend.missing,
+        depth=depth,
+        folds=blend.folds,
+        step=blend.step,
+        seed=judged.seed,
+    )
     held_out = {
         query: tuning.fold_weights[place % len(tuning.fold_weights)] for place, query in enumerate(tuning.query_ids)
     }
-    everywhere = {**blend.recipe(), "weights": tuning.weights}
-    warnings = fuse(runs, depth=depth, name=name, **everywhere).warnings
+    warnings = fuse(runs, depth=depth, **{**blend.recipe(), "weights": tuning.weights}).warnings
     weights = {query: held_out.get(query, tuning.weights) for run in runs for query in run.results}
     run, milliseconds = _by_query(blend, runs, name=name, depth=depth, weights=weights)
     tuned = Tuned(
-        measure=str(parse_measures([blend.tune])[0]),
+        measure=measure,
         folds=len(tuning.fold_weights),
         weights=dict(zip(blend.parts, tuning.weights, strict=True)),
         fold_weights=tuple(dict(zip(blend.parts, each, strict=True)) for each in tuning.fold_weights),
@@ -80,29 +100,3 @@ def _by_query(
         milliseconds[query] = 1_000 * (time.perf_counter() - started)
         results[query] = fused[query]
     return Run(name, results), milliseconds
-
-
-def _tuning(blend: Blend, runs: Sequence[Run], *, depth: int, judged: Judged, measure: str) -> Tuning:
-    text = str(parse_measures([measure])[0])
-    # A query that the parts find nothing for counts, whatever it does in the table
-    conventions = replace(judged.conventions, missing_queries="zero", no_relevant="zero")
-    normalise_id = select_id_rule(conventions)
-
-    def objective(run: Run, query_ids: Sequence[str]) -> FloatArray:
-        some = {query: judged.qrels[query] for query in query_ids}
-        evaluation = evaluate(some, run, [text], conventions=conventions, normalise_id=normalise_id)
-        return evaluation.values[text]
-
-    return tune_weights(
-        runs,
-        objective,
-        query_ids=list(judged.qrels),
-        method=blend.method,
-        norm=blend.norm,
-        params=blend.params,
-        missing=blend.missing,
-        depth=depth,
-        folds=blend.folds,
-        step=blend.step,
-        seed=judged.seed,
-    )

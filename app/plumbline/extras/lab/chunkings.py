@@ -10,7 +10,6 @@ from plumbline.extras.lab.outline import Section, split_sections
 from plumbline.extras.lab.text_lengths import MeasuredText, Pieces, Unit, load_text_measure, pack_runs
 from plumbline.judging.text.segmentation import split_sentences
 
-_DEFAULT_SIZE = 200
 # A document cut into chunks, in order of their places.
 Cut = Callable[[Document], Iterator[Chunk]]
 
@@ -57,7 +56,7 @@ def _build_chunks(document: Document, parts: Iterable[TextPart]) -> Iterator[Chu
 class SizedChunking(Chunking):
     """Chunks of at most `size`."""
 
-    size: int = Field(default=_DEFAULT_SIZE, ge=1, description="The longest chunk, in units.")
+    size: int = Field(default=200, ge=1, description="The longest chunk, in units.")
     unit: Unit = Field(
         default="words",
         description="Words (between blanks, or one Chinese or Japanese character), or a model's tokens.",
@@ -67,7 +66,6 @@ class SizedChunking(Chunking):
     )
 
     def prepare(self) -> Cut:
-        """Return the function, with its tokenizer loaded; see `Chunking.prepare`."""
         measure = load_text_measure(self.unit, self.model)
         return lambda document: _build_chunks(document, self._parts(measure(document.fields.get(BODY, ""))))
 
@@ -82,12 +80,12 @@ class WholeChunking(Chunking):
 
     def prepare(self) -> Cut:
         """Return the function; ids and white space at the ends stay as they are."""
-        return _whole
 
+        def whole(document: Document) -> Iterator[Chunk]:
+            text = document.fields.get(BODY, "")
+            yield Chunk(document.id, document.id, {**document.fields, BODY: text}, 0, len(text))
 
-def _whole(document: Document) -> Iterator[Chunk]:
-    text = document.fields.get(BODY, "")
-    yield Chunk(document.id, document.id, {**document.fields, BODY: text}, 0, len(text))
+        return whole
 
 
 class TokensChunking(SizedChunking):

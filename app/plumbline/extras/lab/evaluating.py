@@ -1,11 +1,9 @@
 """Evaluate the run files of an experiment with `plumbline.retrieval`.
 
-So `plumbline evaluate qrels/C.qrels runs/C.*.run` gives the same means and intervals, and `plumbline compare` the same
-uncorrected p of each pair, where the experiment's seed is 0.
+With seed 0 the means, intervals and uncorrected p are those of `plumbline evaluate` and `plumbline compare`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from plumbline.extras.lab.experiment import Experiment, Planned
@@ -17,21 +15,19 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.compare import RunComparison
 from plumbline.retrieval.conventions import build_conventions
 from plumbline.retrieval.measure import parse_measures
-from plumbline.retrieval.report import Resampling, RunReport, compare_reports, report_runs, summarise_latency
+from plumbline.retrieval.report import RunReport, compare_reports, report_runs, summarise_latency
 
 # As many as `plumbline evaluate` and `plumbline compare` take.
 _RESAMPLES: Final = 1_000
 _PERMUTATIONS: Final = 10_000
 _ALPHA: Final = 0.05
 
-Done = Mapping[Planned, Outcome]
-
 
 def evaluate_experiment(
     experiment: Experiment,
     folder: ResultsFolder,
     *,
-    done: Done,
+    done: Mapping[Planned, Outcome],
     corpora: Mapping[str, CorpusFacts],
     answers: Mapping[str, Mapping[str, float | None]],
     failures: Mapping[str, str],
@@ -53,18 +49,34 @@ def evaluate_experiment(
             [load_run(folder.run(each.name), name=each.name) for each in planned],
             measures=parse_measures(experiment.table.measures),
             conventions=build_conventions(experiment.table.preset),
-            resampling=Resampling(_RESAMPLES, seed=experiment.table.seed),
+            resamples=_RESAMPLES,
+            seed=experiment.table.seed,
         )
         compared, trouble = _compared(experiment, corpus, planned, reports)
         comparisons += compared
         for each, report in zip(planned, reports, strict=True):
-            system = _system(folder, each, done[each], report)
-            warnings = (*system.warnings, *trouble)
-            if not is_same(done[each].machine, machine):
+            outcome = done[each]
+            warnings = (*outcome.warnings, *report.evaluation.warnings, *trouble)
+            if not is_same(outcome.machine, machine):
                 warnings = ("timed on another machine than the results name; use --fresh to measure again", *warnings)
-            systems.append(replace(system, warnings=warnings, answers=answers.get(each.name)))
+            systems.append(
+                System(
+                    name=each.name,
+                    corpus=each.corpus,
+                    chunking=each.chunking,
+                    retriever=each.retriever,
+                    parts=each.parts,
+                    run_file=folder.run(each.name).relative_to(folder.root).as_posix(),
+                    measures=report.summary_by_measure,
+                    latency=summarise_latency(folder.milliseconds(each.name).values()),
+                    built=outcome.built,
+                    tuned=outcome.tuned,
+                    answers=answers.get(each.name),
+                    warnings=warnings,
+                )
+            )
     return ExperimentResults(
-        name=experiment.name,
+        name=experiment.table.name,
         measures=tuple(str(each) for each in parse_measures(experiment.table.measures)),
         baseline=experiment.baseline,
         systems=tuple(systems),
@@ -108,20 +120,3 @@ def list_pairs(planned: Sequence[Planned], baseline: str) -> Iterator[tuple[str,
         # The baseline's parts are compared with it already
         others = dict.fromkeys((baseline, *each.part_names)) if each.name != baseline else ()
         yield from ((each.name, other) for other in others if other in names)
-
-
-def _system(folder: ResultsFolder, planned: Planned, outcome: Outcome, report: RunReport) -> System:
-    return System(
-        name=planned.name,
-        corpus=planned.corpus,
-        chunking=planned.chunking,
-        retriever=planned.retriever,
-        parts=planned.parts,
-        run_file=folder.run(planned.name).relative_to(folder.root).as_posix(),
-        measures=report.summary_by_measure,
-        latency=summarise_latency(folder.milliseconds(planned.name).values()),
-        built=outcome.built,
-        tuned=outcome.tuned,
-        answers=None,
-        warnings=(*outcome.warnings, *report.evaluation.warnings),
-    )

@@ -14,9 +14,6 @@ from plumbline.extras.lab.retrievers import AnyRetriever
 # Names of files are made of them, with dots between: none in them, and no separator.
 NAME_PATTERN = r"^[A-Za-z0-9_-]{1,40}$"
 Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
-_DEEPEST = 100_000
-_MOST_CONTEXTS = 50
-_SERVICE = "http://127.0.0.1:8000"
 
 
 class _FileTable(BaseModel):
@@ -30,7 +27,7 @@ class ExperimentTable(_FileTable):
     measures: tuple[str, ...] = Field(
         ("ndcg@10", "map", "precision@20", "recall@100"), min_length=1, description="As in `plumbline evaluate`"
     )
-    depth: int = Field(1_000, ge=1, le=_DEEPEST, description="Documents kept for each query")
+    depth: int = Field(1_000, ge=1, le=100_000, description="Documents kept for each query")
     preset: str = Field("trec_eval", description="Conventions of the measures, as in `plumbline evaluate`")
     seed: int = Field(0, ge=0, le=2**32 - 1, description="Random seed of intervals, tests and folds")
     baseline: Name | None = Field(None, description="A retriever or a blend; default: the first retriever")
@@ -64,9 +61,11 @@ class Answers(_FileTable):
     """`[answers]`: a user's endpoint answers from the retrieved contexts, and a running service scores the answers."""
 
     url: str = Field(pattern=r"^https?://", description="Takes POST {question, contexts}, gives {answer}")
-    k: int = Field(5, ge=1, le=_MOST_CONTEXTS, description="Contexts of a question: the best chunk of k documents")
+    k: int = Field(5, ge=1, le=50, description="Contexts of a question: the best chunk of k documents")
     service: str = Field(
-        _SERVICE, pattern=r"^https?://", description="URL of the scoring service; its key is in the environment"
+        "http://127.0.0.1:8000",
+        pattern=r"^https?://",
+        description="URL of the scoring service; its key is in the environment",
     )
     systems: tuple[str, ...] = Field((), description="Retrievers, blends or whole systems; all when empty")
     timeout_seconds: float = Field(60.0, gt=0, le=3_600)
@@ -86,16 +85,13 @@ class Planned:
 
     @property
     def name(self) -> str:
-        """Return the system's name, also its run file's without the suffix."""
         return f"{self.corpus}.{self.chunking}.{self.retriever}"
 
     @property
     def part_names(self) -> tuple[str, ...]:
-        """Return the names of the systems it is made of."""
         return tuple(f"{self.corpus}.{self.chunking}.{part}" for part in self.parts)
 
     def goes_by(self, name: str) -> bool:
-        """Return True if `name` is this system's, or its corpus's, chunking's or retriever's."""
         return name in {self.name, self.corpus, self.chunking, self.retriever}
 
 
@@ -112,13 +108,7 @@ class Experiment:
     base: Path
 
     @property
-    def name(self) -> str:
-        """Return the experiment's name."""
-        return self.table.name
-
-    @property
     def baseline(self) -> str:
-        """Return the retriever or blend that others are compared with."""
         return self.table.baseline or next(iter(self.retrievers))
 
     def systems(self) -> Iterator[Planned]:

@@ -21,7 +21,6 @@ from plumbline.retrieval.measure import nearest, parse_measures
 
 _MOST_BYTES = 1_000_000
 _TABLES = ("experiment", "corpora", "chunkings", "retrievers", "blends", "answers")
-_DEFAULT_CHUNKINGS = {"whole": {"kind": "whole"}}
 
 
 def read_experiment(path: Path, *, base: Path | None = None) -> Experiment:
@@ -46,8 +45,9 @@ def read_experiment(path: Path, *, base: Path | None = None) -> Experiment:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InvalidInput(f"is no TOML: {error}", place=path.name) from None
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", path.stem)[:40].strip("-") or "experiment"
     try:
-        return build_experiment(tables, name=_file_name(path), base=(base or path.parent).resolve())
+        return build_experiment(tables, name=name, base=(base or path.parent).resolve())
     except InvalidInput as error:
         raise InvalidInput(str(error), place=path.name) from None
 
@@ -58,18 +58,16 @@ def build_experiment(tables: Mapping[str, Any], *, name: str, base: Path) -> Exp
     Raises:
         InvalidInput: names the table and the key.
     """
-    for title in tables:
-        if title not in _TABLES:
-            raise InvalidInput(_unknown("table", title, _TABLES))
+    if unknown := [title for title in tables if title not in _TABLES]:
+        raise InvalidInput(_unknown("table", unknown[0], _TABLES))
     for title in ("corpora", "retrievers"):
         if not tables.get(title):
             raise InvalidInput(f"there is none; expected a table [{title}.NAME]", place=title)
+    table = {"name": name, **_mapping(tables.get("experiment", {}), "experiment")}
     experiment = Experiment(
-        table=_one(
-            {"name": name, **_mapping(tables.get("experiment", {}), "experiment")}, ExperimentTable, "experiment"
-        ),
+        table=_one(table, ExperimentTable, "experiment"),
         corpora=_named(tables["corpora"], "corpora", AnyCorpus),
-        chunkings=_named(tables.get("chunkings") or _DEFAULT_CHUNKINGS, "chunkings", AnyChunking),
+        chunkings=_named(tables.get("chunkings") or {"whole": {"kind": "whole"}}, "chunkings", AnyChunking),
         retrievers=_named(tables["retrievers"], "retrievers", AnyRetriever),
         blends=_named(tables.get("blends", {}), "blends", Blend),
         answers=_one(tables["answers"], Answers, "answers") if "answers" in tables else None,
@@ -194,7 +192,3 @@ def _unknown(what: str, word: str, known: Sequence[str]) -> str:
     near = nearest(word, known)
     hint = f"did you mean {near!r}?" if near else f"known are {', '.join(known)}" if known else "remove it"
     return f"there is no {what} {word[:80]!r}; {hint}"
-
-
-def _file_name(path: Path) -> str:
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", path.stem)[:40].strip("-") or "experiment"

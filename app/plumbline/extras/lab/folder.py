@@ -89,20 +89,12 @@ class ResultsFolder:
         return outcome if outcome.run_digest == sha256_of(self.run(system)) else None
 
     def milliseconds(self, system: str) -> dict[str, float]:
-        """Return the milliseconds of each query."""
         return read_json(self.latency(system), dict[str, float])
 
     def forget(self, system: str) -> None:
         """Remove the record of a system's step and its answers."""
         for path in (self.step(system), self.answers(system), self.scores(system)):
             path.unlink(missing_ok=True)
-
-    def clear(self) -> None:
-        """Remove all that a lab wrote, and nothing else."""
-        for name in _FOLDERS:
-            shutil.rmtree(self.root / name, ignore_errors=True)
-        for name in _FILES:
-            (self.root / name).unlink(missing_ok=True)
 
     @contextmanager
     def held(self, *, fresh: bool) -> Iterator[None]:
@@ -120,13 +112,14 @@ class ResultsFolder:
             raise InvalidInput(f"cannot be created ({error.strerror})", place=self._place) from error
         busy = "another process works on this experiment; wait for it, or name another folder"
         with locked(self.root / "lock", place=self._place, busy=busy):
-            if fresh:
-                self.clear()
-            self._furnish()
+            self._furnish(fresh=fresh)
             yield
 
-    def _furnish(self) -> None:
-        shutil.rmtree(self.work, ignore_errors=True)
+    def _furnish(self, *, fresh: bool) -> None:
+        for name in _FOLDERS if fresh else ("work",):
+            shutil.rmtree(self.root / name, ignore_errors=True)
+        for name in _FILES if fresh else ():
+            (self.root / name).unlink(missing_ok=True)
         try:
             for name in _FOLDERS:
                 (self.root / name).mkdir(exist_ok=True)
@@ -147,11 +140,7 @@ class ResultsFolder:
 
 
 def load_results(folder: Path) -> ExperimentResults:
-    """Load the results of an experiment.
-
-    Raises:
-        InvalidInput: there are none, or they are of another version.
-    """
+    """Load the results of an experiment; InvalidInput where there are none, or they are of another version."""
     path = folder / RESULTS
     if not path.exists():
         detail = f"has no {RESULTS}; `plumbline lab run EXPERIMENT.toml` writes it when all is measured"
@@ -160,20 +149,12 @@ def load_results(folder: Path) -> ExperimentResults:
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write a small JSON file atomically.
-
-    Raises:
-        InvalidInput: it cannot be written; the disk is full.
-    """
+    """Write a small JSON file atomically; InvalidInput where it cannot be written."""
     replace_file(path, msgspec.json.format(msgspec.json.encode(value)) + b"\n", mode=0o666)
 
 
 def read_json(path: Path, form: type[T]) -> T:
-    """Read a file of `write_json`.
-
-    Raises:
-        InvalidInput: it cannot be read, or holds something else.
-    """
+    """Read a file of `write_json`; InvalidInput where it cannot be read, or holds something else."""
     try:
         return msgspec.json.decode(read_file(path), type=form)
     except msgspec.MsgspecError:

@@ -64,10 +64,8 @@ def split_sections(text: str) -> Iterator[Section]:
             yield _section(levels, blocks)
             blocks, has_text = [], False
         if level:
-            levels = [
-                *(each for each in levels if each[0] < level),
-                (level, heading_text(text[block.start : block.end])),
-            ]
+            heading = heading_text(text[block.start : block.end])
+            levels = [*(each for each in levels if each[0] < level), (level, heading)]
         else:
             has_text = True
         blocks.append(block)
@@ -76,9 +74,8 @@ def split_sections(text: str) -> Iterator[Section]:
 
 
 def _section(levels: list[tuple[int, str]], blocks: list[TextBlock]) -> Section:
-    return Section(
-        blocks[0].start, blocks[-1].end, " > ".join(filter(None, (title for _, title in levels))), tuple(blocks)
-    )
+    path = " > ".join(title for _, title in levels if title)
+    return Section(blocks[0].start, blocks[-1].end, path, tuple(blocks))
 
 
 def _heading_level(text: str, block: TextBlock) -> int:
@@ -90,11 +87,8 @@ def _heading_level(text: str, block: TextBlock) -> int:
         if not marks and len(lines) > 1 and _UNDERLINED.match(lines[-1].strip()):
             return 1 if lines[-1].strip().startswith("=") else 2
         return marks or _BOLD_LEVEL
-    return _plain_level(text[block.start : block.end]) if block.kind == "prose" else 0
-
-
-def _plain_level(line: str) -> int:
-    if len(line) > _MAX_PLAIN_CHARS or "\n" in line or _ENDS_CLOSED.search(line):
+    line = text[block.start : block.end]
+    if block.kind != "prose" or len(line) > _MAX_PLAIN_CHARS or "\n" in line or _ENDS_CLOSED.search(line):
         return 0
     if _PART_LINE.match(line):
         return 1

@@ -17,11 +17,7 @@ RankedScores = Sequence[tuple[str, float]]
 
 
 class RunWriter:
-    """Context manager that writes a run query by query, atomically.
-
-    Raises:
-        InvalidInput: it cannot be written.
-    """
+    """Context manager that writes a run query by query, atomically; InvalidInput where it cannot be written."""
 
     def __init__(self, path: Path, *, tag: str) -> None:
         self._path, self._tag = path, tag
@@ -68,11 +64,7 @@ def best_first(score_by_document: Mapping[str, float], depth: int) -> RankedScor
 
 
 def write_run(path: Path, run: Run) -> None:
-    """Write a run with scores.
-
-    Raises:
-        InvalidInput: it cannot be written, or there is nothing in it.
-    """
+    """Write a run with scores; InvalidInput where it cannot be written, or there is nothing in it."""
     with RunWriter(path, tag=run.name) as writer:
         for query_id, results in run.results.items():
             if isinstance(results, Mapping):
@@ -98,10 +90,6 @@ def load_qrels(path: Path) -> Qrels:
 
 
 def write_qrels(path: Path, qrels: Qrels) -> None:
-    """Write judgments as a TREC file.
-
-    Raises:
-        InvalidInput: it cannot be written.
-    """
+    """Write judgments as a TREC file; InvalidInput where it cannot be written."""
     lines = (f"{query} 0 {document} {grade}\n" for query, judged in qrels.items() for document, grade in judged.items())
     replace_file(path, "".join(lines).encode(), mode=0o666)

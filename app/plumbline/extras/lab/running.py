@@ -43,32 +43,27 @@ def run_experiment(
     """Run all systems that are not done yet, and return the results of all that are.
 
     Args:
-        source: the experiment file, a copy of which lies with the results.
+        source: the experiment file, copied to the results.
         out: the results' folder; one process at a time.
 
     Raises:
         InvalidInput: a corpus cannot be read, the folder holds results of other settings, the disk is full. A system
             that fails raises nothing: `failures` of the results names it.
     """
-    chosen = _chosen(experiment, choice.only)
+    systems = list(experiment.systems())
+    for name in choice.only:
+        if not any(each.goes_by(name) for each in systems):
+            known = ", ".join((*experiment.retrievers, *experiment.blends))
+            raise InvalidInput(f"there is no system {name[:80]!r}; known are {known}", place="--only")
+    meant = [each for each in systems if not choice.only or any(map(each.goes_by, choice.only))]
+    parts = {part for each in meant for part in each.part_names}
+    chosen = [each for each in systems if each in meant or each.name in parts]
     folder = ResultsFolder(out)
     with folder.held(fresh=choice.fresh and not choice.only):
         if choice.fresh:
             for planned in chosen:
                 folder.forget(planned.name)
         return _Run(experiment, folder, progress).results(source, chosen)
-
-
-def _chosen(experiment: Experiment, only: Collection[str]) -> list[Planned]:
-    """Return the selected systems, with the parts of their blends."""
-    systems = list(experiment.systems())
-    for name in only:
-        if not any(each.goes_by(name) for each in systems):
-            known = ", ".join((*experiment.retrievers, *experiment.blends))
-            raise InvalidInput(f"there is no system {name[:80]!r}; known are {known}", place="--only")
-    meant = [each for each in systems if not only or any(each.goes_by(name) for name in only)]
-    parts = {part for each in meant for part in each.part_names}
-    return [each for each in systems if each in meant or each.name in parts]
 
 
 class _Run:
@@ -85,11 +80,25 @@ class _Run:
     def results(self, source: bytes, chosen: Collection[Planned]) -> ExperimentResults:
         replace_file(self._folder.experiment, source, mode=0o666)
         for corpus in self._experiment.corpora:
-            self._read(corpus)
+            # Its judgments stay in the work folder until `_find_done` accepts them
+            self._progress.stage(corpus, "reading")
+            task = ReadCorpus(str(self._folder.root), str(self._experiment.base), corpus)
+            said = run_in_process(task, log=self._folder.log(corpus), listen=lambda _: None)
+            if not isinstance(said, CorpusRead):
+                raise InvalidInput(getattr(said, "detail", "cannot be read"))
+            self._corpora[corpus] = said.facts
         self._find_done()
         self._progress.steps(len(chosen))
         for planned in chosen:
-            self._take(planned)
+            was_there = planned in self._done
+            detail = None
+            if not was_there:
+                detail = self._blended(planned) if planned.parts else self._measured(planned)
+            if detail is None:
+                self._progress.done(planned.name, was_there=was_there)
+            else:
+                self._failures[planned.name] = detail
+                self._progress.failed(planned.name, detail)
         answers, unanswered = answer_figures(self._experiment, self._folder, list(self._done), self._progress)
         self._progress.stage("all", "evaluating")
         results = evaluate_experiment(
@@ -103,15 +112,6 @@ class _Run:
         )
         write_json(self._folder.root / RESULTS, results)
         return results
-
-    def _read(self, corpus: str) -> None:
-        """Read a corpus's facts; its judgments stay in the work folder until `_find_done` accepts them."""
-        task = ReadCorpus(str(self._folder.root), str(self._experiment.base), corpus)
-        self._progress.stage(corpus, "reading")
-        said = run_in_process(task, log=self._folder.log(corpus), listen=lambda _: None)
-        if not isinstance(said, CorpusRead):
-            raise InvalidInput(getattr(said, "detail", "cannot be read"))
-        self._corpora[corpus] = said.facts
 
     def _find_done(self) -> None:
         """Collect the outcomes of earlier runs.
@@ -150,16 +150,6 @@ class _Run:
         blend = {f"blends.{planned.retriever}": json_digest(settings["blends"][planned.retriever])}
         parts = {part: sha256_of(self._folder.run(part)) for part in planned.part_names}
         return {**corpus, **blend, **parts, **depth, "preset": table.preset, "seed": str(table.seed)}
-
-    def _take(self, planned: Planned) -> None:
-        was_there = planned in self._done
-        if not was_there:
-            detail = self._blended(planned) if planned.parts else self._measured(planned)
-            if detail is not None:
-                self._failures[planned.name] = detail
-                self._progress.failed(planned.name, detail)
-                return
-        self._progress.done(planned.name, was_there=was_there)
 
     def _measured(self, planned: Planned) -> str | None:
         """Return the reason of a failure; None if the system is done."""

@@ -13,8 +13,6 @@ from plumbline.models.encoder.text_reader import TokenPlaces
 
 Unit = Literal["words", "tokens"]
 
-# Where the tokens of a text lie, in order.
-_Tokens = Sequence[tuple[int, int]]
 
 # Scripts that are written without blanks, Han and kana: a character is a word, with the punctuation that belongs to it.
 _UNSPACED: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
@@ -54,13 +52,17 @@ class MeasuredText:
         tokens: where its tokens lie; None counts words. A token counts for the word that it ends in.
     """
 
-    def __init__(self, text: str, tokens: _Tokens | None) -> None:
+    def __init__(self, text: str, tokens: Sequence[tuple[int, int]] | None) -> None:
         self.text = text
         spans = [match.span() for match in _WORD.finditer(text)]
         self._begins = [start for start, _ in spans]
         self._ends = [end for _, end in spans]
         self._tokens = None if tokens is None else sorted((max(start, end - 1), start) for start, end in tokens)
-        self._lengths = [1] * len(spans) if self._tokens is None else self._token_counts(self._tokens)
+        self._lengths = [1] * len(spans)
+        if self._tokens is not None:
+            bounds = [bisect_left(self._tokens, (begin, 0)) for begin in self._begins]
+            # At least 1, so that no word is free
+            self._lengths = [max(1, after - first) for first, after in pairwise([*bounds, len(self._tokens)])]
         self._sums = [0, *accumulate(self._lengths)]
 
     def length(self, start: int, end: int) -> int:
@@ -80,19 +82,15 @@ class MeasuredText:
             return pieces
         cut = Pieces()
         for begin, stop, length in zip(pieces.starts, pieces.ends, pieces.lengths, strict=True):
-            cut.extend(
-                _cut_word(begin, stop, self._tokens, size) if length > size else Pieces([begin], [stop], [length])
-            )
+            if length > size:
+                cut.extend(_cut_word(begin, stop, self._tokens, size))
+            else:
+                cut.add(begin, stop, length)
         return cut
 
     def _places(self, start: int, end: int) -> tuple[int, int]:
         """Return the first word that reaches into [start, end), and the first after it."""
         return bisect_right(self._ends, start), bisect_left(self._begins, end)
-
-    def _token_counts(self, tokens: Sequence[tuple[int, int]]) -> list[int]:
-        """Count the tokens of each word; at least 1, so that no word is free."""
-        bounds = [bisect_left(tokens, (begin, 0)) for begin in self._begins]
-        return [max(1, after - first) for first, after in pairwise([*bounds, len(tokens)])]
 
 
 def _cut_word(start: int, end: int, tokens: Sequence[tuple[int, int]], size: int) -> Pieces:

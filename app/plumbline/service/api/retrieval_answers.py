@@ -14,7 +14,7 @@ from plumbline.retrieval.fuse import Tuning, fuse, simplex_grid, tune_weights
 from plumbline.retrieval.ids import select_id_rule
 from plumbline.retrieval.llm_rankings import ParsedRanking, parse_ranking
 from plumbline.retrieval.measure import parse_measures
-from plumbline.retrieval.report import Resampling, RunReport, Summary, compare_reports, report_runs, summarise_latency
+from plumbline.retrieval.report import RunReport, Summary, compare_reports, report_runs, summarise_latency
 from plumbline.retrieval.run import Qrels, Results, Run
 from plumbline.retrieval.tables import TABLE_WRITERS, comparison_table
 from plumbline.retrieval.text_file import ReadLimits, format_place, read_text_bytes
@@ -214,7 +214,8 @@ def _reports(qrels: Qrels, runs: Sequence[Run], options: EvaluationOptions) -> t
         runs,
         measures=measures,
         conventions=to_conventions(options.conventions),
-        resampling=Resampling(options.resamples, options.seed),
+        resamples=options.resamples,
+        seed=options.seed,
     )
 
 
@@ -282,7 +283,8 @@ def _fused_report(message: FusionRequest, run: Run) -> RunOut | None:
         [run],
         measures=measures,
         conventions=to_conventions(message.conventions),
-        resampling=Resampling(0, 0),
+        resamples=0,
+        seed=0,
     )
     return run_out(report, per_query=False)
 
