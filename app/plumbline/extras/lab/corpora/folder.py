@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from pydantic import Field
 
@@ -20,15 +20,8 @@ _CLOSING_FENCE: Final = re.compile(r"^(?:---|\.\.\.)[ \t]*\r?$\n?", re.MULTILINE
 _MAX_FRONT_MATTER_CHARS: Final = 64 * 1024
 
 
-class Fronted(NamedTuple):
-    """Fields of the front matter, and the text after it, unchanged."""
-
-    fields: dict[str, str]
-    body: str
-
-
-def split_front_matter(text: str, wanted: Collection[str], *, name: str) -> Fronted:
-    """Split off the front matter and return its `wanted` fields with the text after it.
+def split_front_matter(text: str, wanted: Collection[str], *, name: str) -> tuple[dict[str, str], str]:
+    """Split off the front matter and return its `wanted` fields, with the text after it unchanged.
 
     Text, numbers and dates are fields as they are written in YAML; a list of them is joined by commas; what is nested
     deeper, and what is not wanted, is left out with the front matter. Text between two rules that YAML does not read
@@ -40,12 +33,17 @@ def split_front_matter(text: str, wanted: Collection[str], *, name: str) -> Fron
     opening = _FENCE.match(text)
     closing = _CLOSING_FENCE.search(text, opening.end(), opening.end() + _MAX_FRONT_MATTER_CHARS) if opening else None
     if opening is None or closing is None:
-        return Fronted({}, text)
+        return {}, text
     values = _load_yaml(text[opening.end() : closing.start()], name)
     if not isinstance(values, dict):
-        return Fronted({}, text)
-    fields = {key: _format_value(values[key]) for key in wanted if key in values}
-    return Fronted(fields, text[closing.end() :])
+        return {}, text
+    fields = {}
+    for key in wanted:
+        if key in values:
+            value = values[key]
+            listed = value if isinstance(value, list) else [value]
+            fields[key] = ", ".join(each for each in listed if isinstance(each, str))
+    return fields, text[closing.end() :]
 
 
 def _load_yaml(matter: str, name: str) -> object:
@@ -62,12 +60,6 @@ def _load_yaml(matter: str, name: str) -> object:
         line = mark.line + 2 if mark else 1
         detail = "the front matter is no YAML; front_matter = false reads it as text"
         raise InvalidInput(detail, place=f"{name}:{line}") from error
-
-
-def _format_value(value: object) -> str:
-    if isinstance(value, list):
-        return ", ".join(each for each in value if isinstance(each, str))
-    return value if isinstance(value, str) else ""
 
 
 _MARKDOWN: Final = frozenset({".md", ".markdown"})
@@ -110,16 +102,11 @@ class FolderCorpus(AskedCorpus):
             is_hidden = any(part.startswith(".") for part in own_id.split("/"))
             if not is_hidden and own_id.lower().endswith(suffixes) and path.is_file():
                 text = read_file_text(path, name=own_id)
-                is_markdown = path.suffix.lower() in _MARKDOWN
-                yield (
-                    own_id,
-                    self._markdown(own_id, text) if is_markdown else Document(own_id, {_TITLE: "", BODY: text}),
-                )
-
-    def _markdown(self, own_id: str, text: str) -> Document:
-        fields = dict.fromkeys((_TITLE, *self.front_matter_fields), "")
-        if self.front_matter:
-            found, text = split_front_matter(text, self.front_matter_fields, name=own_id)
-            fields |= found
-        fields[_TITLE] = fields[_TITLE] or first_heading(text)
-        return Document(own_id, fields | {BODY: text})
+                fields = {_TITLE: ""}
+                if path.suffix.lower() in _MARKDOWN:
+                    fields |= dict.fromkeys(self.front_matter_fields, "")
+                    if self.front_matter:
+                        found, text = split_front_matter(text, self.front_matter_fields, name=own_id)
+                        fields |= found
+                    fields[_TITLE] = fields[_TITLE] or first_heading(text)
+                yield own_id, Document(own_id, fields | {BODY: text})

@@ -2,7 +2,7 @@
 
 import glob
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
@@ -106,11 +106,27 @@ class CorpusSettings(BaseModel):
         ids = {document.id for document in kept}
         if not kept:
             raise InvalidInput("there is no document", place=name)
-        asked = list(_unique_queries(queries))
+        asked, seen = [], {}
+        for place, query in queries:
+            query_id = _new_id(query.id, "query", place, seen)
+            text = " ".join(query.text.split())
+            if not text:
+                raise InvalidInput(f"query {quoted(query.id)} has no text", place=place)
+            asked.append(Query(query_id, text))
         if not asked:
             raise InvalidInput("there is no query", place=name)
         renamed = {run_id(q): {run_id(doc): grade for doc, grade in grades.items()} for q, grades in qrels.items()}
-        judged = self._keep_asked(name, asked, renamed)
+        query_ids = {query.id for query in asked}
+        judged = {query_id: grades for query_id, grades in renamed.items() if query_id in query_ids}
+        unasked = next((query_id for query_id in renamed if query_id not in query_ids), "")
+        if not judged:
+            example = f"judged is {quoted(unasked)}, asked is {quoted(asked[0].id)}"
+            raise InvalidInput(f"no judged query is among the queries: {example}", place=name)
+        if unasked and self.unasked == "refuse":
+            count = len(renamed) - len(judged)
+            found = f"{count} of {len(renamed)} judged queries are not among the queries, first {quoted(unasked)}"
+            detail = f'{found}; are the ids the same? unasked = "leave_out" continues without them'
+            raise InvalidInput(detail, place=name)
         judged_documents = {document_id for grades in judged.values() for document_id in grades}
         if not judged_documents & ids:
             example = f"judged is {quoted(min(judged_documents))}, the corpus has {quoted(kept[0].id)}"
@@ -119,35 +135,10 @@ class CorpusSettings(BaseModel):
             asked = [query for query in asked if query.id in judged]
         return Corpus(name, tuple(kept), tuple(asked), judged, len(judged_documents - ids))
 
-    def _keep_asked(self, name: str, asked: list[Query], qrels: Qrels) -> Qrels:
-        ids = {query.id for query in asked}
-        unasked = [query_id for query_id in qrels if query_id not in ids]
-        if len(unasked) == len(qrels):
-            example = f"judged is {quoted(unasked[0])}, asked is {quoted(asked[0].id)}"
-            raise InvalidInput(f"no judged query is among the queries: {example}", place=name)
-        if unasked and self.unasked == "refuse":
-            found = (
-                f"{len(unasked)} of {len(qrels)} judged queries are not among the queries, first {quoted(unasked[0])}"
-            )
-            raise InvalidInput(
-                f'{found}; are the ids the same? unasked = "leave_out" continues without them', place=name
-            )
-        return {query_id: grades for query_id, grades in qrels.items() if query_id in ids}
-
 
 def run_id(own_id: str) -> str:
     """Escape an id for a run file: white space, control characters and a leading `#` become `%20` and so on."""
     return _UNFIT.sub(lambda match: f"%{ord(match[0]):02X}", own_id)
-
-
-def _unique_queries(queries: Iterable[PlacedQuery]) -> Iterator[Query]:
-    seen: dict[str, str] = {}
-    for place, query in queries:
-        query_id = _new_id(query.id, "query", place, seen)
-        text = " ".join(query.text.split())
-        if not text:
-            raise InvalidInput(f"query {quoted(query.id)} has no text", place=place)
-        yield Query(query_id, text)
 
 
 def _new_id(own_id: str, what: str, place: str, seen: dict[str, str]) -> str:

@@ -66,7 +66,12 @@ def read_texts(files: Sequence[Path], columns: Columns, form: str | None) -> Ite
             missing -= {column for column in missing if _find_value(row, column)[0]}
             try:
                 fields = {field: _read_text(row, column) for field, column in columns.fields.items()}
-                yield place, _read_id(row, columns.id), fields
+                _, own_id = _find_value(row, columns.id)
+                if own_id is None:
+                    raise BadRow(f"no value for {shown(columns.id)}", _EXPECTED_ID)
+                if not isinstance(own_id, int) or isinstance(own_id, bool):
+                    own_id = checked_text(own_id, shown(columns.id), _EXPECTED_ID)
+                yield place, str(own_id), fields
             except BadRow as bad:
                 raise InvalidInput(f"{bad.found}; expected {bad.expected}", place=place) from None
         if missing and not is_empty:
@@ -86,15 +91,6 @@ def _read_rows(path: Path, needed: set[str], form: str | None) -> Iterator[tuple
             if isinstance(raw.fields, BadRow):
                 raise InvalidInput(f"{raw.fields.found}; expected {raw.fields.expected}", place=place)
             yield place, raw.fields
-
-
-def _read_id(row: Mapping[str, object], column: str) -> str:
-    _, value = _find_value(row, column)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    if value is None:
-        raise BadRow(f"no value for {shown(column)}", _EXPECTED_ID)
-    return checked_text(value, shown(column), _EXPECTED_ID)
 
 
 def _read_text(row: Mapping[str, object], column: str) -> str:

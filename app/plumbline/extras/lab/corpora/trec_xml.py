@@ -114,19 +114,15 @@ def _find_end(text: str, match: re.Match[str], name: str) -> int:
     """Return the end of a comment, a declaration or the like."""
     opening = match[0].upper()
     end = text.find(_ENDS[opening], match.end())
+    detail = None
     if end < 0:
-        raise InvalidInput(
-            f"{match[0]} is never closed; expected {_ENDS[opening]}", place=_format_place(text, match, name)
-        )
-    if opening == "<!DOCTYPE" and "[" in text[match.end() : end]:
+        detail = f"{match[0]} is never closed; expected {_ENDS[opening]}"
+    elif opening == "<!DOCTYPE" and "[" in text[match.end() : end]:
         detail = "the document type declares entities, which are not read here; take it out"
-        raise InvalidInput(detail, place=_format_place(text, match, name))
+    if detail is not None:
+        line = text.count("\n", 0, match.start()) + 1
+        raise InvalidInput(detail, place=f"{name}:{line}")
     return end + len(_ENDS[opening])
-
-
-def _format_place(text: str, match: re.Match[str], name: str) -> str:
-    line = text.count("\n", 0, match.start()) + 1
-    return f"{name}:{line}"
 
 
 def _unescaped(text: str) -> str:
@@ -135,7 +131,13 @@ def _unescaped(text: str) -> str:
 
 def _fields(tokens: list[_Token], known: Collection[str]) -> dict[str, str]:
     parts: dict[str, list[str]] = {}
-    closed = _closed_starts(tokens)
+    # Places of start tags whose end tag comes before the next start tag of the same name.
+    following: dict[str, str] = {}
+    closed = set()
+    for place, token in reversed([*enumerate(tokens)]):
+        if token.kind == "start" and following.get(token.name) == "end":
+            closed.add(place)
+        following[token.name] = token.kind
     field, has_end = "", False
     for place, token in enumerate(tokens):
         is_inside = bool(field) and (has_end or token.name not in known)
@@ -150,18 +152,6 @@ def _fields(tokens: list[_Token], known: Collection[str]) -> dict[str, str]:
             parts.setdefault(field, []).append("\n")
     texts = {field: "".join(pieces).strip() for field, pieces in parts.items()}
     return {field: text for field, text in texts.items() if field or text}
-
-
-def _closed_starts(tokens: list[_Token]) -> set[int]:
-    """Return the places of start tags whose end tag comes before the next start tag of the same name."""
-    following: dict[str, str] = {}
-    closed = set()
-    for place in reversed(range(len(tokens))):
-        token = tokens[place]
-        if token.kind == "start" and following.get(token.name) == "end":
-            closed.add(place)
-        following[token.name] = token.kind
-    return closed
 
 
 _TOPIC: Final = "top"
@@ -235,7 +225,6 @@ class TrecXmlCorpus(CorpusSettings):
 def _required(fields: Mapping[str, str], tag: str, place: str) -> str:
     text = _LABEL.sub("", fields.get(tag, ""))
     if not text:
-        raise InvalidInput(
-            f"has no <{tag}>; there are {', '.join(map('<{}>'.format, filter(None, fields)))}", place=place
-        )
+        there = ", ".join(f"<{name}>" for name in fields if name)
+        raise InvalidInput(f"has no <{tag}>; there are {there}", place=place)
     return text

@@ -1,8 +1,7 @@
-"""Time one retriever: load, build, then search one query at a time; write what it found as a run of documents.
+"""Time one retriever from outside: load, build, then search one query at a time; write what it found as a run.
 
-Everything is taken from outside: the retriever is not asked how long it took. Seconds are wall time by
-`time.perf_counter`. Query times are of one call of `search` each, one after the other, after one call that is not
-counted (the first query, so that what is loaded late is loaded).
+Seconds are wall time by `time.perf_counter`. A query's time is that of one call of `search`, after one call with the
+first query that is not counted, so that what is loaded late is loaded.
 """
 
 import math
@@ -75,7 +74,21 @@ def measure(
         facts = retriever.build(chunks, index)
         build_seconds = time.perf_counter() - started
         asked = _TimedRetriever(retriever, {chunk.id: chunk.document_id for chunk in chunks}, depth=depth)
-        milliseconds = _search(asked, queries, name=name, run=run, chunk_run=chunk_run, tell=tell)
+        milliseconds = {}
+        # Both are written as it goes, so that what was found takes no memory of the process that is measured
+        with RunWriter(run, tag=name) as documents, RunWriter(chunk_run, tag=name) as best_chunks:
+            asked.timed(queries[0])
+            asked.again = 0
+            for done, query in enumerate(queries):
+                tell("searching", done, len(queries))
+                hits, milliseconds[query.id] = asked.timed(query)
+                best = asked.best_chunks(hits)
+                ranked = best_first({document: score for document, (_, score) in best.items()}, depth)
+                documents.write(query.id, ranked)
+                best_chunks.write(query.id, [best[document] for document, _ in ranked])
+        if not asked.is_cut:
+            chunk_run.unlink()
+        tell("searching", len(queries), len(queries))
         peak = peak_bytes()
     finally:
         retriever.close()
@@ -89,27 +102,6 @@ def measure(
         resident_bytes=resident,
     )
     return RetrieverMeasurement(built, milliseconds, asked.again, asked.is_cut)
-
-
-def _search(
-    asked: "_TimedRetriever", queries: Sequence[Query], *, name: str, run: Path, chunk_run: Path, tell: Tell
-) -> dict[str, float]:
-    milliseconds = {}
-    # Both are written as it goes, so that what was found takes no memory of the process that is measured
-    with RunWriter(run, tag=name) as documents, RunWriter(chunk_run, tag=name) as best_chunks:
-        asked.timed(queries[0])
-        asked.again = 0
-        for done, query in enumerate(queries):
-            tell("searching", done, len(queries))
-            hits, milliseconds[query.id] = asked.timed(query)
-            best = asked.best_chunks(hits)
-            ranked = best_first({document: score for document, (_, score) in best.items()}, asked.depth)
-            documents.write(query.id, ranked)
-            best_chunks.write(query.id, [best[document] for document, _ in ranked])
-    if not asked.is_cut:
-        chunk_run.unlink()
-    tell("searching", len(queries), len(queries))
-    return milliseconds
 
 
 class _TimedRetriever:

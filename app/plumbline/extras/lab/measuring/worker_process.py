@@ -31,7 +31,6 @@ from plumbline.ground.errors import InvalidInput, PlumblineError
 
 # More frequent messages would be seen in the measured times.
 _PROGRESS_SECONDS: Final = 0.1
-_BROKEN: Final = 1
 _ORPHANED: Final = 3
 
 
@@ -85,14 +84,20 @@ class Failed(msgspec.Struct, tag="failed"):
 Task: TypeAlias = ReadCorpus | MeasureSystem
 TaskResult: TypeAlias = CorpusRead | SystemMeasured
 WorkerMessage: TypeAlias = WorkerProgress | TaskResult | Failed
-Listener = Callable[[WorkerProgress], None]
 
 
 def main() -> int:
     """Run one task in the worker process; return 0 if it was done."""
     task = msgspec.json.decode(sys.stdin.buffer.readline(), type=Task)
-    said = _Messages(_own_stdout())
-    threading.Thread(target=_end_with_the_parent, daemon=True).start()
+    # Standard output is for messages; what libraries print goes to standard error, which is a log
+    said = _Messages(os.fdopen(os.dup(1), "wb"))
+    os.dup2(2, 1)
+
+    def end_with_the_parent() -> None:
+        os.read(0, 1)
+        os._exit(_ORPHANED)
+
+    threading.Thread(target=end_with_the_parent, daemon=True).start()
     try:
         said.say(_run_task(task, said))
     except PlumblineError as error:
@@ -105,7 +110,7 @@ def main() -> int:
         traceback.print_exc()
         sys.stderr.flush()
         said.say(Failed(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"))
-        return _BROKEN
+        return 1
     return 0
 
 
@@ -159,24 +164,20 @@ def _measure_system(
 def _build_corpus_facts(corpus: Corpus, folder: ResultsFolder) -> CorpusFacts:
     if corpus.unjudged == len(corpus.queries):
         raise InvalidInput("no query has a judgment", place=f"corpora.{corpus.name}")
-    return CorpusFacts(
-        documents=len(corpus.documents),
-        queries=len(corpus.queries),
-        unjudged=corpus.unjudged,
-        judged_elsewhere=corpus.judged_elsewhere,
-        qrels_file=folder.qrels(corpus.name).relative_to(folder.root).as_posix(),
-        digest=_digest_corpus(corpus),
-    )
-
-
-def _digest_corpus(corpus: Corpus) -> str:
     digest, encode = hashlib.sha256(), msgspec.json.Encoder().encode
     for document in corpus.documents:
         digest.update(encode([document.id, list(document.fields.items())]))
     for query in corpus.queries:
         digest.update(encode([query.id, query.text]))
     digest.update(encode(corpus.qrels))
-    return digest.hexdigest()
+    return CorpusFacts(
+        documents=len(corpus.documents),
+        queries=len(corpus.queries),
+        unjudged=corpus.unjudged,
+        judged_elsewhere=corpus.judged_elsewhere,
+        qrels_file=folder.qrels(corpus.name).relative_to(folder.root).as_posix(),
+        digest=digest.hexdigest(),
+    )
 
 
 class _Messages:
@@ -198,18 +199,6 @@ class _Messages:
             self.say(WorkerProgress(stage, done, total))
 
 
-def _own_stdout() -> BinaryIO:
-    """Keep standard output for messages; what libraries print goes to standard error, which is a log."""
-    ours = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    return ours
-
-
-def _end_with_the_parent() -> None:
-    os.read(0, 1)
-    os._exit(_ORPHANED)
-
-
 # This process's import path: a module in the user's folder cannot shadow ours.
 _CODE: Final = (
     "import sys; sys.path[:] = {path!r}; "
@@ -218,7 +207,7 @@ _CODE: Final = (
 _MESSAGE_DECODER: Final[msgspec.json.Decoder[WorkerMessage]] = msgspec.json.Decoder(WorkerMessage)
 
 
-def run_in_process(task: Task, *, log: Path, listen: Listener) -> TaskResult | Failed:
+def run_in_process(task: Task, *, log: Path, listen: Callable[[WorkerProgress], None]) -> TaskResult | Failed:
     """Run a task in a worker process and return its result; the process never outlives this call.
 
     Raises:
@@ -234,7 +223,13 @@ def run_in_process(task: Task, *, log: Path, listen: Listener) -> TaskResult | F
     except OSError as error:
         raise InvalidInput(f"cannot be started ({error.strerror})", place=log.name) from error
     try:
-        return _listen(process, task, listen) or _describe_death(process, log)
+        if (result := _listen(process, task, listen)) is not None:
+            return result
+        code = process.wait()
+        name = signal.Signals(-code).name if code < 0 else ""
+        hint = "; was the memory full?" if name == "SIGKILL" else ""
+        how = f"was ended by {name}{hint}" if name else f"ended with code {code}"
+        return Failed(f"its process {how} (see logs/{log.name})")
     finally:
         if process.returncode is None:
             # With its children; it is not reaped yet, so its id is not reused
@@ -246,7 +241,9 @@ def run_in_process(task: Task, *, log: Path, listen: Listener) -> TaskResult | F
                 stream.close()
 
 
-def _listen(process: "subprocess.Popen[bytes]", task: Task, listen: Listener) -> TaskResult | Failed | None:
+def _listen(
+    process: "subprocess.Popen[bytes]", task: Task, listen: Callable[[WorkerProgress], None]
+) -> TaskResult | Failed | None:
     if process.stdin is None or process.stdout is None:
         return None
     try:
@@ -260,12 +257,3 @@ def _listen(process: "subprocess.Popen[bytes]", task: Task, listen: Listener) ->
             return said
         listen(said)
     return None
-
-
-def _describe_death(process: "subprocess.Popen[bytes]", log: Path) -> Failed:
-    code = process.wait()
-    if code < 0:
-        name = signal.Signals(-code).name
-        hint = "; was the memory full?" if name == "SIGKILL" else ""
-        return Failed(f"its process was ended by {name}{hint} (see logs/{log.name})")
-    return Failed(f"its process ended with code {code} (see logs/{log.name})")

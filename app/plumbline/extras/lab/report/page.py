@@ -1,6 +1,5 @@
 """Standalone HTML page of an experiment: verdict, table, plots and settings; it loads nothing and runs no script."""
 
-import functools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from jinja2 import Environment
 from markupsafe import Markup
 
 from plumbline import __version__
@@ -56,7 +54,7 @@ def render_page(results: ExperimentResults, *, language: PageLanguage = "en", ma
     words = words_in(language)
     style = read_part(BASE_STYLE) + read_part(_PARTS / "page.css")
     return (
-        _environment()
+        build_environment(_PARTS, _FILTERS)
         .get_template("page.html")
         .render(
             words=words,
@@ -103,15 +101,14 @@ def _verdict(
     """Yield sentences: the leader by the first measure, and its differences to the systems compared with it."""
     measure = results.measures[0]
     mean = best.measures[measure].mean
-    yield _fill(words["best"], name=best.name, measure=measure, mean=_share(mean or 0.0))
+    yield words["best"].format(name=best.name, measure=measure, mean=_share(mean or 0.0))
     against = [each for each in comparisons if each.measure == measure and best.name in (each.a, each.b)]
     if best.retriever == results.baseline and not against:
         yield words["is_baseline"]
     for each in against:
         sign = 1 if each.a == best.name else -1
         low, high = sorted(sign * bound for bound in each.ci95) if each.ci95 else (0.0, 0.0)
-        yield _fill(
-            words["against"],
+        yield words["against"].format(
             name=each.b if sign > 0 else each.a,
             diff=_signed(sign * each.diff),
             low=_signed(low) if each.ci95 else "–",
@@ -120,15 +117,6 @@ def _verdict(
             n=each.n,
             word=words["significant" if each.significant else "not_significant"],
         )
-
-
-@functools.cache
-def _environment() -> Environment:
-    return build_environment(_PARTS, _FILTERS)
-
-
-def _fill(text: str, **values: object) -> str:
-    return text.format(**values)
 
 
 def _share(value: float) -> str:
@@ -147,7 +135,7 @@ def _p_value(value: float) -> str:
 _FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "bytes": bytes_shown,
     "count": lambda number: f"{number:,}",
-    "fill": _fill,
+    "fill": str.format,
     "number": number_shown,
     "p_value": _p_value,
     "share": _share,

@@ -1,4 +1,4 @@
-"""Where the marks of a quality-latency plot stand: milliseconds on a logarithmic scale, a measure on a linear one."""
+"""Marks of a quality-latency plot and their places: milliseconds on a logarithmic scale, a measure on a linear one."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,6 @@ HEIGHT: Final = 280
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 16.0, 14.0, 34.0
 # Room around the outermost marks, as a share of their spread.
 _MARGIN: Final = 0.08
-_TICK_STEPS: Final = (1, 2, 5, 10)
 _MOST_TICKS: Final = 6
 # From a mark to its label: right, left, above, below.
 _SIDES: Final = ((13.0, 0.0), (-13.0, 0.0), (0.0, -14.0), (0.0, 14.0))
@@ -58,7 +57,7 @@ class Plot:
 
 
 def plot(systems: Sequence[System], measure: str) -> Plot | None:
-    """The plot of one measure against the median latency; None when no system has both."""
+    """Plot one measure against the median latency; None when no system has both."""
     seen = [
         (label(place), system, system.latency.p50, mean, system.measures[measure].ci95 or (mean, mean))
         for place, system in enumerate(systems)
@@ -84,18 +83,18 @@ def plot(systems: Sequence[System], measure: str) -> Plot | None:
 
 
 def _label_places(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The middle of each label: right of its mark, or the first other side on which nothing stands yet."""
+    """Return the middle of each label: right of its mark, or the first other side on which nothing stands yet."""
     places: list[tuple[float, float]] = []
     for x, y in points:
         sides = [(x + right, y + down) for right, down in _SIDES]
         taken = [point for point in points if point != (x, y)] + places
-        free = (side for side in sides if not any(_touches(side, other) for other in taken))
+        free = (
+            (left, top)
+            for left, top in sides
+            if not any(abs(left - x2) < _LABEL_WIDTH and abs(top - y2) < _LABEL_HEIGHT for x2, y2 in taken)
+        )
         places.append(next(free, sides[0]))
     return places
-
-
-def _touches(one: tuple[float, float], other: tuple[float, float]) -> bool:
-    return abs(one[0] - other[0]) < _LABEL_WIDTH and abs(one[1] - other[1]) < _LABEL_HEIGHT
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +126,7 @@ def _latency_ticks(scale: _Scale) -> tuple[Tick, ...]:
 
 def _value_ticks(scale: _Scale) -> tuple[Tick, ...]:
     power = 10.0 ** math.floor(math.log10((scale.high - scale.low) / _MOST_TICKS))
-    step = next(power * each for each in _TICK_STEPS if (scale.high - scale.low) / (power * each) <= _MOST_TICKS)
+    step = next(power * each for each in (1, 2, 5, 10) if (scale.high - scale.low) / (power * each) <= _MOST_TICKS)
     first, last = math.ceil(scale.low / step), math.floor(scale.high / step)
     return tuple(Tick(scale.at(place * step), f"{place * step:.4g}") for place in range(first, last + 1))
 

@@ -1,6 +1,6 @@
 """Table of an experiment: a row for each system, quality next to cost; for reading, pasting or loading."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from plumbline.extras.lab.results import ExperimentResults, System
@@ -41,16 +41,24 @@ def systems_table(results: ExperimentResults, corpus: str) -> Table:
     systems = systems_of(results, corpus)
     quality = _quality(results, corpus, systems)
     answers = tuple(dict.fromkeys(name for system in systems for name in system.answers or ()))
-    tuned = _TUNED_COLUMNS if any(system.tuned for system in systems) else ()
-    rows = tuple(
-        (
-            *(label(place), system.name, *quality[system.name], *_costs(system)),
-            *(_tuned(system) if tuned else ()),
-            *((system.answers or {}).get(name) for name in answers),
-        )
-        for place, system in enumerate(systems)
-    )
-    return Table(("label", "system", *results.measures, *_COST_COLUMNS, *tuned, *answers), rows)
+    tuned_columns = _TUNED_COLUMNS if any(system.tuned for system in systems) else ()
+    rows = []
+    for place, system in enumerate(systems):
+        latency, built, tuned = system.latency, system.built, system.tuned
+        row: list[Cell] = [label(place), system.name, *quality[system.name]]
+        row += [latency.mean, latency.p50, latency.p95, latency.p99] if latency else [None] * 4
+        if built is None:
+            row += [None] * 5
+        else:
+            row += [built.build_seconds, built.documents_per_second, built.facts.chunks, built.facts.index_bytes]
+            row.append(built.peak_bytes)
+        if tuned is not None:
+            row += [tuned.measure, tuned.in_sample_score, tuned.held_out_score, tuned.equal_score]
+        else:
+            row += [None] * len(tuned_columns)
+        row += [(system.answers or {}).get(name) for name in answers]
+        rows.append(tuple(row))
+    return Table(("label", "system", *results.measures, *_COST_COLUMNS, *tuned_columns, *answers), tuple(rows))
 
 
 def readable(table: Table) -> Table:
@@ -58,12 +66,12 @@ def readable(table: Table) -> Table:
     kept = [place for place, name in enumerate(table.columns) if name not in _TUNED_COLUMNS]
     names = [table.columns[place] for place in kept]
     columns = tuple(_READABLE[name][0] if name in _READABLE else name for name in names)
-    rows = tuple(tuple(_shown(name, row[place]) for name, place in zip(names, kept, strict=True)) for row in table.rows)
+
+    def shown(name: str, cell: Cell) -> Cell:
+        return _READABLE[name][1](cell) if name in _READABLE and isinstance(cell, int | float) else cell
+
+    rows = tuple(tuple(shown(name, row[place]) for name, place in zip(names, kept, strict=True)) for row in table.rows)
     return Table(columns, rows)
-
-
-def _shown(name: str, cell: Cell) -> Cell:
-    return _READABLE[name][1](cell) if name in _READABLE and isinstance(cell, int | float) else cell
 
 
 def bytes_shown(count: float) -> str:
@@ -94,32 +102,14 @@ def _quality(results: ExperimentResults, corpus: str, systems: Sequence[System])
     name_by_mark = {str(row[0]): str(row[1]) for row in compared.rows}
     cells: dict[str, tuple[Cell, ...]] = dict(own)
     for row in compared.rows:
-        marked = (row[place_by_measure[each]] for each in results.measures)
-        cells[str(row[1])] = tuple(_relabelled(cell, name_by_mark, label_by_name) for cell in marked)
+        marked = []
+        for measure in results.measures:
+            cell = row[place_by_measure[measure]]
+            if isinstance(cell, Marked):
+                cell = Marked(cell.value, tuple(sorted(label_by_name[name_by_mark[mark]] for mark in cell.beats)))
+            marked.append(cell)
+        cells[str(row[1])] = tuple(marked)
     return cells
-
-
-def _relabelled(cell: Cell, name_by_mark: dict[str, str], label_by_name: dict[str, str]) -> Cell:
-    if not isinstance(cell, Marked):
-        return cell
-    return Marked(cell.value, tuple(sorted(label_by_name[name_by_mark[mark]] for mark in cell.beats)))
-
-
-def _costs(system: System) -> Iterable[Cell]:
-    latency, built = system.latency, system.built
-    yield from (latency.mean, latency.p50, latency.p95, latency.p99) if latency else (None,) * 4
-    if built is None:
-        yield from (None,) * 5
-    else:
-        yield from (built.build_seconds, built.documents_per_second, built.facts.chunks, built.facts.index_bytes)
-        yield built.peak_bytes
-
-
-def _tuned(system: System) -> tuple[Cell, ...]:
-    tuned = system.tuned
-    if tuned is None:
-        return (None,) * len(_TUNED_COLUMNS)
-    return tuned.measure, tuned.in_sample_score, tuned.held_out_score, tuned.equal_score
 
 
 _READABLE: Final[dict[str, tuple[str, Callable[[float], str]]]] = {
