@@ -22,7 +22,7 @@ def read(tmp_path: Path, text: str) -> Experiment:
 def test_what_is_not_said_has_its_default(tmp_path: Path) -> None:
     experiment = read(tmp_path, CORPUS + RETRIEVER)
 
-    assert experiment.name == "my-experiment"
+    assert experiment.table.name == "my-experiment"
     assert experiment.baseline == "bm25"
     assert experiment.table.measures == ("ndcg@10", "map", "precision@20", "recall@100")
     assert (experiment.table.depth, experiment.table.preset, experiment.table.seed) == (1_000, "trec_eval", 0)

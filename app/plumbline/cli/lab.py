@@ -10,7 +10,6 @@ from plumbline.extras.lab.experiment import Experiment
 from plumbline.extras.lab.experiment_file import read_experiment
 from plumbline.extras.lab.folder import load_results
 from plumbline.extras.lab.report.table import corpora_of, readable, systems_table
-from plumbline.extras.lab.report.wording import LANGUAGES, PageLanguage
 from plumbline.extras.lab.results import ExperimentResults
 from plumbline.extras.lab.running import Choice, run_experiment
 from plumbline.ground.errors import InvalidInput
@@ -59,8 +58,14 @@ def _add_file(action: argparse.ArgumentParser) -> None:
 
 def _add_language(action: argparse.ArgumentParser) -> None:
     action.add_argument(
-        "--language", choices=LANGUAGES, default="en", help="language of the HTML page (default: %(default)s)"
+        "--language", choices=("en", "zh"), default="en", help="language of the HTML page (default: %(default)s)"
     )
+
+
+def _page(results: ExperimentResults, options: argparse.Namespace) -> str:
+    from plumbline.extras.lab.report.page import render_page  # noqa: PLC0415 - templates, for who writes a page alone
+
+    return render_page(results, language=options.language)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -83,7 +88,7 @@ def _run(options: argparse.Namespace) -> int:
     for name, text in (
         ("table.md", _written(results, "markdown")),
         ("table.csv", _written(results, "csv")),
-        ("report.html", _page(results, options.language)),
+        ("report.html", _page(results, options)),
     ):
         replace_file(out / name, text.encode(), mode=0o666)
     sys.stdout.write(_written(results, "markdown"))
@@ -103,7 +108,7 @@ def _check(options: argparse.Namespace) -> int:
 def _table(options: argparse.Namespace) -> int:
     results = load_results(options.folder)
     is_page = options.format == "html"
-    sys.stdout.write(_page(results, options.language) if is_page else _written(results, options.format))
+    sys.stdout.write(_page(results, options) if is_page else _written(results, options.format))
     return 0
 
 
@@ -111,12 +116,6 @@ def _experiment(options: argparse.Namespace) -> Experiment:
     if options.data is not None and not options.data.is_dir():
         raise InvalidInput("is no folder", place=f"--data {options.data.name}")
     return read_experiment(options.experiment, base=options.data)
-
-
-def _page(results: ExperimentResults, language: PageLanguage) -> str:
-    from plumbline.extras.lab.report.page import render_page  # noqa: PLC0415 - templates, for who writes a page alone
-
-    return render_page(results, language=language)
 
 
 def _written(results: ExperimentResults, form: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from markupsafe import Markup
 
@@ -20,13 +20,13 @@ from plumbline.extras.lab.report.table import (
     systems_of,
     systems_table,
 )
-from plumbline.extras.lab.report.wording import PageLanguage, words_in
 from plumbline.extras.lab.results import CorpusFacts, ExperimentResults, System
 from plumbline.retrieval.compare import RunComparison
 from plumbline.retrieval.tables import Table
 from plumbline.rows.report.standalone_html import BASE_STYLE, build_environment, content_security_policy, read_part
-from plumbline.rows.report.texts import visible
+from plumbline.rows.report.texts import load_words, visible
 
+PageLanguage = Literal["en", "zh"]
 _PARTS: Final = Path(__file__).parent / "page_parts"
 _HTML_LANG: Final[Mapping[PageLanguage, str]] = {"en": "en", "zh": "zh-Hans"}
 
@@ -51,7 +51,7 @@ def render_page(results: ExperimentResults, *, language: PageLanguage = "en", ma
     Args:
         made_at: default: now.
     """
-    words = words_in(language)
+    words = load_words(language, _PARTS)
     style = read_part(BASE_STYLE) + read_part(_PARTS / "page.css")
     return (
         build_environment(_PARTS, _FILTERS)

@@ -32,11 +32,7 @@ class DenseSettings(DenseVectorSettings):
     kind: Literal["dense"] = "dense"
 
     def make(self) -> DenseRetriever:
-        """Create the retriever and load its model.
-
-        Raises:
-            InvalidInput: the model is not there.
-        """
+        """Create the retriever and load its model; InvalidInput where it is missing."""
         return DenseRetriever(ChunkVectors(self))
 
 
@@ -72,7 +68,6 @@ class DenseRetriever:
         return self._texts.best(self._matrix @ vector, k)
 
     def close(self) -> None:
-        """Release the vectors."""
         self._texts = self._matrix = None
 
 
@@ -101,11 +96,7 @@ class ApproximateSettings(DenseVectorSettings):
     )
 
     def make(self) -> ApproximateRetriever:
-        """Create the retriever and load its model.
-
-        Raises:
-            InvalidInput: faiss or the model is not there.
-        """
+        """Create the retriever and load its model; InvalidInput where faiss or the model is missing."""
         try:
             import faiss  # noqa: PLC0415
         except ImportError as error:
@@ -162,7 +153,6 @@ class ApproximateRetriever:
         return self._texts.best(scores[0][there], k, rows[0][there])
 
     def close(self) -> None:
-        """Release the graph."""
         self._texts = self._index = None
 
     def _nearest(self, vectors: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.intp]]:

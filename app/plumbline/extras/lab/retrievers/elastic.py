@@ -15,6 +15,7 @@ from plumbline.rows.records.record import shown
 
 # What would mean something else in a field's name or in a list of fields.
 _SPECIAL: Final = frozenset('.*^,"\\ ')
+_BARE: Final = {"_source": False, "track_total_hits": False}
 Boost = Annotated[float, Field(gt=0, le=1000)]
 
 
@@ -72,12 +73,7 @@ class _Keyword(_ServerRetriever):
             return [{name: chunk.fields[name] for name in boosts if chunk.fields.get(name)} for chunk in some]
 
         def search(query: str, k: int) -> dict[str, Any]:
-            return {
-                "query": {"multi_match": {"query": query, "fields": named, **kind}},
-                "size": k,
-                "_source": False,
-                "track_total_hits": False,
-            }
+            return {"query": {"multi_match": {"query": query, "fields": named, **kind}}, "size": k, **_BARE}
 
         return IndexPlan(
             properties={name: {"type": "text", "analyzer": self.analyzer} for name in boosts},
@@ -170,12 +166,7 @@ class ElasticSparse(_ServerRetriever):
                 _WEIGHTS_FIELD: {"type": "rank_features" if is_open else "sparse_vector"},
             },
             sources=lambda some: [{_TEXT_FIELD: chunk.text} for chunk in some],
-            search=lambda query, k: {
-                "query": {kind: clause(query)},
-                "size": k,
-                "_source": False,
-                "track_total_hits": False,
-            },
+            search=lambda query, k: {"query": {kind: clause(query)}, "size": k, **_BARE},
             stated={"query": kind, "model": self.model},
             processors=[processor],
             unkept=[_WEIGHTS_FIELD],
@@ -183,7 +174,6 @@ class ElasticSparse(_ServerRetriever):
 
 
 _VECTOR_FIELD: Final = "vector"
-_MOST_CANDIDATES: Final = 10_000
 
 
 class ElasticKnn(ServerSettings):
@@ -196,7 +186,7 @@ class ElasticKnn(ServerSettings):
     m: int = Field(16, ge=2, le=512, description="Edges of a vector in the graph.")
     ef_construction: int = Field(100, ge=2, le=3200, description="Candidates that are looked at for each new vector.")
     candidates: int = Field(
-        100, ge=1, le=_MOST_CANDIDATES, description="Candidates that are looked at for a query; k, where that is more."
+        100, ge=1, le=10_000, description="Candidates that are looked at for a query; k, where that is more."
     )
 
     def make(self) -> Retriever:
@@ -226,13 +216,22 @@ class ElasticKnn(ServerSettings):
         def search(query: str, k: int) -> dict[str, Any]:
             vector = vectors.encode_queries([query])[0].tolist()
             wide = max(k, self.candidates)
-            bare = {"size": k, "_source": False, "track_total_hits": False}
             if is_open:
-                return {"query": {"knn": {_VECTOR_FIELD: {"vector": vector, "k": wide}}}, **bare}
-            return {"knn": {"field": _VECTOR_FIELD, "query_vector": vector, "k": k, "num_candidates": wide}, **bare}
+                return {"query": {"knn": {_VECTOR_FIELD: {"vector": vector, "k": wide}}}, "size": k, **_BARE}
+            near = {"field": _VECTOR_FIELD, "query_vector": vector, "k": k, "num_candidates": wide}
+            return {"knn": near, "size": k, **_BARE}
+
+        graph: dict[str, Any] = {"m": self.m, "ef_construction": self.ef_construction}
+        if is_open:
+            method = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil", "parameters": graph}
+            field: dict[str, Any] = {"type": "knn_vector", "dimension": dimensions, "method": method}
+        else:
+            field = {"type": "dense_vector", "dims": dimensions, "index": True, "similarity": "cosine"}
+            # explicit, as the default has changed with versions: float vectors, then 8 bits, then 1
+            field["index_options"] = {"type": "hnsw", **graph}
 
         return IndexPlan(
-            properties={_VECTOR_FIELD: self._field(dimensions, is_open=is_open)},
+            properties={_VECTOR_FIELD: field},
             sources=sources,
             search=search,
             settings={"knn": True} if is_open else {},
@@ -242,22 +241,11 @@ class ElasticKnn(ServerSettings):
                 "dimensions": dimensions,
                 "similarity": "cosine",
                 "graph": "hnsw (lucene)",
-                "m": self.m,
-                "ef_construction": self.ef_construction,
+                **graph,
                 "candidates": self.candidates,
             },
             unkept=[_VECTOR_FIELD],
         )
-
-    def _field(self, dimensions: int, *, is_open: bool) -> dict[str, Any]:
-        graph = {"m": self.m, "ef_construction": self.ef_construction}
-        if is_open:
-            method = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil", "parameters": graph}
-            return {"type": "knn_vector", "dimension": dimensions, "method": method}
-        # explicit, as the default has changed with versions: float vectors, then 8 bits, then 1
-        options = {"type": "hnsw", **graph}
-        field = {"type": "dense_vector", "dims": dimensions, "index": True, "similarity": "cosine"}
-        return {**field, "index_options": options}
 
 
 ElasticRetriever = Annotated[ElasticFields | ElasticPhrases | ElasticSparse | ElasticKnn, Field(discriminator="query")]

@@ -1,7 +1,7 @@
 """A retriever whose index lies on an Elasticsearch or OpenSearch server: create, bulk load, search, delete."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
@@ -23,88 +23,6 @@ MOST_BYTES: Final = 5_000_000
 _BulkRow = tuple[Chunk, bytes]
 
 
-class BulkLoad:
-    """Bulk loader of chunks into one index: bounded requests, refused items retried with backoff.
-
-    Args:
-        sources: the bodies of some chunks, in their order.
-        batch: chunks in a request, at most; also how many `sources` is asked for at a time.
-        pipeline: that the server passes each one through; None: none.
-    """
-
-    def __init__(
-        self,
-        server: Server,
-        index: str,
-        sources: Callable[[Sequence[Chunk]], list[dict[str, Any]]],
-        *,
-        batch: int,
-        pipeline: str | None,
-    ) -> None:
-        self._server = server
-        self._path = f"/{index}/_bulk"
-        self._sources = sources
-        self._batch = batch
-        self._params = {"pipeline": pipeline} if pipeline else {}
-
-    def send(self, chunks: Sequence[Chunk]) -> None:
-        """Send all chunks; sending is idempotent, as a document's id is the chunk's.
-
-        Raises:
-            InvalidInput: the server refused a chunk, or refused to take more of them for too long.
-        """
-        for rows in self._requests(chunks):
-            patience = self._server.patience()
-            left = rows
-            while left := self._refused_for_now(left):
-                try:
-                    self._server.wait(patience, _too_many(len(left), self._path))
-                except ClientError:
-                    detail = f"the server is too busy to take chunk {shown(left[0][0].id)} and {len(left) - 1} others"
-                    raise InvalidInput(f"{detail} (429); a smaller batch may help") from None
-
-    def _requests(self, chunks: Sequence[Chunk]) -> Iterator[list[_BulkRow]]:
-        for begin in range(0, len(chunks), self._batch):
-            some = chunks[begin : begin + self._batch]
-            rows: list[_BulkRow] = []
-            size = 0
-            for chunk, source in zip(some, self._sources(some), strict=True):
-                action = msgspec.json.encode({"index": {"_id": chunk.id}})
-                lines = b"%b\n%b\n" % (action, msgspec.json.encode(source))
-                if rows and size + len(lines) > MOST_BYTES:
-                    yield rows
-                    rows, size = [], 0
-                rows.append((chunk, lines))
-                size += len(lines)
-            yield rows
-
-    def _refused_for_now(self, rows: list[_BulkRow]) -> list[_BulkRow]:
-        lines = b"".join(lines for _, lines in rows)
-        answer = self._server.ask("POST", self._path, lines=lines, params=self._params, text=None)
-        if answer.get("errors") is False:
-            return []
-        items = answer.get("items")
-        if not isinstance(items, list) or len(items) != len(rows):
-            raise InvalidInput(f"the server answered for another number of chunks than the {len(rows)} that were sent")
-        again = []
-        for row, item in zip(rows, items, strict=True):
-            result = item["index"]
-            if result["status"] == HTTPStatus.TOO_MANY_REQUESTS:
-                again.append(row)
-            elif result["status"] >= HTTPStatus.BAD_REQUEST:
-                said = self._server.reason(result.get("error"), row[0].text)
-                raise InvalidInput(f"chunk {shown(row[0].id)} was refused: {result['status']} {said}")
-        return again
-
-
-def _too_many(count: int, path: str) -> Busy:
-    status = HTTPStatus.TOO_MANY_REQUESTS
-    detail = f"{count} chunks were refused"
-    return Busy(
-        Problem(type="about:blank", title=status.phrase, status=status, detail=detail, instance=path, request_id=None)
-    )
-
-
 # By this an index or a pipeline is known as the lab's; nothing without it is ever deleted or written over.
 MARKER: Final = "made by plumbline lab"
 MOST_HITS: Final = 10_000  # index.max_result_window, and the most candidates of kNN
@@ -116,13 +34,7 @@ _BARE: Final = {"filter_path": "hits.hits._id,hits.hits._score", "allow_partial_
 
 
 class ServerIndex:
-    """One index of one experiment's chunks, with one shard and no replica.
-
-    Args:
-        settings: the server's.
-        planner: what the kind of query needs.
-        server: in place of the one that the settings name.
-    """
+    """One index of one experiment's chunks, with one shard and no replica; `server` is the settings' by default."""
 
     def __init__(self, settings: ServerSettings, planner: Planner, *, server: Server | None = None) -> None:
         self._settings = settings
@@ -138,23 +50,27 @@ class ServerIndex:
         Raises:
             InvalidInput: the server is not there, refuses, or holds something else under the index's name.
         """
-        _check_ids(chunks)
+        if not chunks:
+            raise InvalidInput("there is no chunk to index")
+        for chunk in chunks:
+            if not 1 <= len(chunk.id.encode()) <= _MOST_ID_BYTES:
+                raise InvalidInput(f"chunk {shown(chunk.id)}: the server takes ids of 1 to {_MOST_ID_BYTES} bytes")
         facts = self._server.facts()
         self._plan = plan = self._planner(facts, chunks)
         self._name = f"{self._settings.index_prefix}-{_digest(self._settings, plan, chunks)}"
-        pipeline = self._make_pipeline(plan)
+        self._make_pipeline(plan)
         self._make_index(plan)
-        load = BulkLoad(self._server, self._name, plan.sources, batch=self._settings.batch, pipeline=pipeline)
-        load.send(chunks)
+        self._load(plan, chunks)
         if self._settings.merge:
             self._server.ask("POST", f"/{self._name}/_forcemerge", params={"max_num_segments": "1"})
         self._server.ask("POST", f"/{self._name}/_refresh")
         held = self._server.ask("GET", f"/{self._name}/_count")["count"]
         if held != len(chunks):
             raise InvalidInput(f"the server holds {held} chunks of the {len(chunks)} that it took")
+        store = self._server.ask("GET", f"/{self._name}/_stats/store")["indices"][self._name]["primaries"]["store"]
         return IndexFacts(
             chunks=held,
-            index_bytes=self._bytes(),
+            index_bytes=int(store["size_in_bytes"]),
             bytes_are="store size by the server's statistics, with the stored source",
             engine=facts.engine,
             stated={**plan.stated, "shards": 1, "merged": "yes" if self._settings.merge else "no"},
@@ -185,16 +101,15 @@ class ServerIndex:
             self._made = []
             self._server.close()
 
-    def _make_pipeline(self, plan: IndexPlan) -> str | None:
+    def _make_pipeline(self, plan: IndexPlan) -> None:
         if not plan.processors:
-            return None
+            return
         path = f"/_ingest/pipeline/{self._name}"
         there = self._server.ask("GET", path, is_optional=True).get(self._name)
         if there is not None and there.get("description") != MARKER:
             raise InvalidInput(f"the pipeline {self._name} exists and is not the lab's; set another index_prefix")
         self._server.ask("PUT", path, {"description": MARKER, "processors": list(plan.processors)})
         self._made.append(path)
-        return self._name
 
     def _make_index(self, plan: IndexPlan) -> None:
         path = f"/{self._name}"
@@ -204,27 +119,76 @@ class ServerIndex:
             if meta.get("made_by") != MARKER:
                 raise InvalidInput(f"the index {self._name} exists and is not the lab's; set another index_prefix")
             self._server.ask("DELETE", path)
-        self._server.ask("PUT", path, _index_body(plan))
+        mappings: dict[str, Any] = {"dynamic": False, "_meta": {"made_by": MARKER}, "properties": dict(plan.properties)}
+        if plan.unkept:
+            mappings["_source"] = {"excludes": list(plan.unkept)}
+        # One shard, so that term statistics are of all chunks; sizes computed on demand
+        index = {
+            "number_of_shards": 1,
+            "number_of_replicas": 0,
+            "refresh_interval": "-1",
+            "store.stats_refresh_interval": "0s",
+            **plan.settings,
+        }
+        self._server.ask("PUT", path, {"settings": {"index": index}, "mappings": mappings})
         self._made.insert(0, path)
 
-    def _bytes(self) -> int:
-        answer = self._server.ask("GET", f"/{self._name}/_stats/store")
-        return int(answer["indices"][self._name]["primaries"]["store"]["size_in_bytes"])
+    def _load(self, plan: IndexPlan, chunks: Sequence[Chunk]) -> None:
+        """Send all chunks, refused ones again with backoff; idempotent, as a document's id is the chunk's."""
+        path = f"/{self._name}/_bulk"
+        params = {"pipeline": self._name} if plan.processors else {}
+        status = HTTPStatus.TOO_MANY_REQUESTS
+        for rows in self._requests(plan, chunks):
+            patience = self._server.patience()
+            left = rows
+            while left := self._refused_for_now(path, params, left):
+                refused = f"{len(left)} chunks were refused"
+                problem = Problem(
+                    type="about:blank",
+                    title=status.phrase,
+                    status=status,
+                    detail=refused,
+                    instance=path,
+                    request_id=None,
+                )
+                try:
+                    self._server.wait(patience, Busy(problem))
+                except ClientError:
+                    detail = f"the server is too busy to take chunk {shown(left[0][0].id)} and {len(left) - 1} others"
+                    raise InvalidInput(f"{detail} (429); a smaller batch may help") from None
 
+    def _requests(self, plan: IndexPlan, chunks: Sequence[Chunk]) -> Iterator[list[_BulkRow]]:
+        for begin in range(0, len(chunks), self._settings.batch):
+            some = chunks[begin : begin + self._settings.batch]
+            rows: list[_BulkRow] = []
+            size = 0
+            for chunk, source in zip(some, plan.sources(some), strict=True):
+                action = msgspec.json.encode({"index": {"_id": chunk.id}})
+                lines = b"%b\n%b\n" % (action, msgspec.json.encode(source))
+                if rows and size + len(lines) > MOST_BYTES:
+                    yield rows
+                    rows, size = [], 0
+                rows.append((chunk, lines))
+                size += len(lines)
+            yield rows
 
-def _index_body(plan: IndexPlan) -> dict[str, Any]:
-    """Return the index body: one shard, so that term statistics are of all chunks; sizes computed on demand."""
-    mappings: dict[str, Any] = {"dynamic": False, "_meta": {"made_by": MARKER}, "properties": dict(plan.properties)}
-    if plan.unkept:
-        mappings["_source"] = {"excludes": list(plan.unkept)}
-    index = {
-        "number_of_shards": 1,
-        "number_of_replicas": 0,
-        "refresh_interval": "-1",
-        "store.stats_refresh_interval": "0s",
-        **plan.settings,
-    }
-    return {"settings": {"index": index}, "mappings": mappings}
+    def _refused_for_now(self, path: str, params: Mapping[str, str], rows: list[_BulkRow]) -> list[_BulkRow]:
+        lines = b"".join(lines for _, lines in rows)
+        answer = self._server.ask("POST", path, lines=lines, params=params, text=None)
+        if answer.get("errors") is False:
+            return []
+        items = answer.get("items")
+        if not isinstance(items, list) or len(items) != len(rows):
+            raise InvalidInput(f"the server answered for another number of chunks than the {len(rows)} that were sent")
+        again = []
+        for row, item in zip(rows, items, strict=True):
+            result = item["index"]
+            if result["status"] == HTTPStatus.TOO_MANY_REQUESTS:
+                again.append(row)
+            elif result["status"] >= HTTPStatus.BAD_REQUEST:
+                said = self._server.reason(result.get("error"), row[0].text)
+                raise InvalidInput(f"chunk {shown(row[0].id)} was refused: {result['status']} {said}")
+        return again
 
 
 def _digest(settings: ServerSettings, plan: IndexPlan, chunks: Sequence[Chunk]) -> str:
@@ -235,11 +199,3 @@ def _digest(settings: ServerSettings, plan: IndexPlan, chunks: Sequence[Chunk]) 
     for chunk in chunks:
         digest.update(encoder.encode((chunk.id, dict(chunk.fields))))
     return digest.hexdigest()
-
-
-def _check_ids(chunks: Sequence[Chunk]) -> None:
-    if not chunks:
-        raise InvalidInput("there is no chunk to index")
-    for chunk in chunks:
-        if not 1 <= len(chunk.id.encode()) <= _MOST_ID_BYTES:
-            raise InvalidInput(f"chunk {shown(chunk.id)}: the server takes ids of 1 to {_MOST_ID_BYTES} bytes")

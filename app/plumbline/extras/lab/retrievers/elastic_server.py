@@ -32,10 +32,7 @@ _TELLING_CHARACTERS: Final = 16
 class Server:
     """Client of one server, one request at a time. Redirects are not followed: credentials go to this address alone.
 
-    Args:
-        settings: where it is and who asks.
-        retries: how 429, 502, 503, 504 and cut connections are met.
-        sleep: in place of the clock.
+    `retries`: of 429, 502, 503, 504 and cut connections. `sleep`: in place of the clock.
 
     Raises:
         InvalidInput: a credential's variable is not set, or the authority's file cannot be read.
@@ -51,11 +48,17 @@ class Server:
         self._sleep = sleep
         credentials = settings.credentials()
         self._secrets = settings.secrets()
+        verify: ssl.SSLContext | bool = True
+        if settings.ca_certs:
+            try:
+                verify = ssl.create_default_context(cafile=settings.ca_certs)
+            except (OSError, ssl.SSLError) as error:
+                raise InvalidInput(f"ca_certs: {error.strerror or 'not a PEM file of certificates'}") from None
         self._client = httpx2.Client(
             base_url=settings.url,
             headers={"accept": _JSON} | ({"authorization": credentials} if credentials else {}),
             timeout=httpx2.Timeout(settings.timeout_seconds, connect=min(settings.timeout_seconds, CONNECT_SECONDS)),
-            verify=_trusted(settings) if settings.ca_certs else True,
+            verify=verify,
             follow_redirects=False,
         )
 
@@ -120,7 +123,9 @@ class Server:
     def reason(self, error: object, text: str | None) -> str:
         """Return a server's error on one line, without credentials and without the user's text."""
         kind, reason = _innermost(error)
-        if text is None or _reveals(reason, text):
+        runs = (reason[at : at + _TELLING_CHARACTERS] for at in range(len(reason) - _TELLING_CHARACTERS + 1))
+        lines = (line.strip() for line in (text or "").splitlines())
+        if text is None or any(line and line in reason for line in lines) or any(run in text for run in runs):
             reason = ""
         for secret in self._secrets:
             kind, reason = kind.replace(secret, "***"), reason.replace(secret, "***")
@@ -128,7 +133,6 @@ class Server:
         return said[:_MOST_REASON_CHARACTERS]
 
     def close(self) -> None:
-        """Close the connection."""
         self._client.close()
 
     def _send(self, method: str, path: str, patience: RetryState, **given: Any) -> httpx2.Response:
@@ -159,9 +163,8 @@ class Server:
         status = response.status_code
         asked = f"{response.request.method} {response.request.url.path}"
         if status == HTTPStatus.UNAUTHORIZED:
-            return InvalidInput(
-                "401: the credentials are missing or wrong (api_key_env or username_env)", place=self._url
-            )
+            detail = "401: the credentials are missing or wrong (api_key_env or username_env)"
+            return InvalidInput(detail, place=self._url)
         if status == HTTPStatus.FORBIDDEN:
             return InvalidInput(f"403: the credentials do not allow {asked}", place=self._url)
         if response.has_redirect_location:
@@ -179,13 +182,6 @@ class Server:
             raise InvalidInput("the answer is not JSON of Elasticsearch or OpenSearch", place=self._url) from None
 
 
-def _reveals(reason: str, text: str) -> bool:
-    """Return True if the reason repeats a line of the text, or a long run of its characters."""
-    runs = (reason[at : at + _TELLING_CHARACTERS] for at in range(len(reason) - _TELLING_CHARACTERS + 1))
-    lines = (line.strip() for line in text.splitlines())
-    return any(line and line in reason for line in lines) or any(run in text for run in runs)
-
-
 def _innermost(error: object) -> tuple[str, str]:
     """Return type and reason of the innermost cause that a server gives."""
     if not isinstance(error, dict):
@@ -197,25 +193,15 @@ def _innermost(error: object) -> tuple[str, str]:
     return str(error.get("type") or "error"), str(error.get("reason") or "")
 
 
-def _trusted(settings: ServerSettings) -> ssl.SSLContext:
-    try:
-        return ssl.create_default_context(cafile=settings.ca_certs)
-    except (OSError, ssl.SSLError) as error:
-        raise InvalidInput(f"ca_certs: {error.strerror or 'not a PEM file of certificates'}") from None
-
-
 @contextmanager
 def _mapped_errors() -> Iterator[None]:
     try:
         yield
-    except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
-        raise NotReached(f"{error.request.url.netloc.decode()} cannot be reached: {error}") from error
-    except httpx2.TimeoutException as error:
-        raise TimedOut(
-            f"{error.request.url.netloc.decode()} did not answer in time ({type(error).__name__})"
-        ) from error
     except httpx2.HTTPError as error:
+        where = error.request.url.netloc.decode()
+        if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.ProxyError):
+            raise NotReached(f"{where} cannot be reached: {error}") from error
+        if isinstance(error, httpx2.TimeoutException):
+            raise TimedOut(f"{where} did not answer in time ({type(error).__name__})") from error
         reason = str(error) or type(error).__name__
-        raise AnswerCut(
-            f"the connection to {error.request.url.netloc.decode()} ended before the answer did: {reason}"
-        ) from error
+        raise AnswerCut(f"the connection to {where} ended before the answer did: {reason}") from error

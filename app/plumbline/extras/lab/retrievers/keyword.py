@@ -21,6 +21,7 @@ from plumbline.extras.lab.retrievers.keyword_index import (
     build_index,
     build_tokenizer,
 )
+from plumbline.extras.lab.retrievers.vectors import folder_bytes
 from plumbline.ground.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -29,12 +30,8 @@ if TYPE_CHECKING:
 # Fixed in tantivy's source (`src/query/bm25.rs`).
 K1: Final = 1.2
 B: Final = 0.75
-# A boost beyond it says that the other fields do not count, which is said by leaving them out.
-_LARGEST_BOOST = 1000.0
-# Elasticsearch's default, too.
-_EXPANSIONS = 50
 
-Boost = Annotated[float, Field(gt=0, le=_LARGEST_BOOST)]
+Boost = Annotated[float, Field(gt=0, le=1000)]
 
 
 class KeywordSettings(BaseModel):
@@ -65,7 +62,7 @@ class KeywordSettings(BaseModel):
         default=0.0, ge=0, le=1, description="What the fields that are not the best one count for: 0 nothing, 1 all."
     )
     max_expansions: int = Field(
-        default=_EXPANSIONS, ge=1, le=1000, description="Completions of the last word that phrase_prefix tries."
+        default=50, ge=1, le=1000, description="Completions of the last word that phrase_prefix tries."
     )
     k1: float = Field(default=K1, description="How soon a term's repetitions stop to count; tantivy has this one only.")
     b: float = Field(default=B, description="How much a text's length counts; tantivy has this one only.")
@@ -82,11 +79,7 @@ class KeywordSettings(BaseModel):
         return self
 
     def make(self) -> KeywordRetriever:
-        """Create the retriever, nothing indexed yet.
-
-        Raises:
-            InvalidInput: tantivy is not installed.
-        """
+        """Create the retriever, nothing indexed yet; InvalidInput where tantivy is not installed."""
         return KeywordRetriever(self)
 
 
@@ -128,12 +121,23 @@ class KeywordRetriever:
         asked = KeywordQueryOptions(settings.query, settings.operator, settings.tie_breaker, settings.max_expansions)
         self._ids = [chunk.id for chunk in ordered]
         self._searcher, self._queries = searcher, IndexQueries(searcher, schema, weights, asked)
+        options = settings.model_dump(include={name for name, kinds in _ONLY_FOR.items() if settings.query in kinds})
+        stated: dict[str, str | int | float] = {
+            "k1": settings.k1,
+            "b": settings.b,
+            "idf": "ln(1 + (N - n + 0.5) / (n + 0.5))",
+            "lengths": "one byte: exact to 40 terms, beyond it rounded down by up to 11 %",
+            "query": settings.query,
+            "fields": ", ".join(f"{name}^{boost:g}" for name, boost in boosts.items()),
+            "language": self._language,
+            "segments": searcher.num_segments,
+        }
         return IndexFacts(
             chunks=searcher.num_docs,
-            index_bytes=sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
+            index_bytes=folder_bytes(folder),
             bytes_are="files of the index folder; texts and ids of the chunks are not in it",
             engine=f"tantivy {version('tantivy')}",
-            stated=self._stated(boosts, searcher.num_segments),
+            stated=stated | options,
         )
 
     def search(self, query: str, k: int) -> Hits:
@@ -156,21 +160,6 @@ class KeywordRetriever:
 
     def _terms_of(self, chunk: Chunk, fields: Sequence[str]) -> list[str]:
         return [term for name in fields for term in self._terms(chunk.fields.get(name, ""))]
-
-    def _stated(self, boosts: Mapping[str, float], segments: int) -> dict[str, str | int | float]:
-        settings = self._settings
-        stated: dict[str, str | int | float] = {
-            "k1": settings.k1,
-            "b": settings.b,
-            "idf": "ln(1 + (N - n + 0.5) / (n + 0.5))",
-            "lengths": "one byte: exact to 40 terms, beyond it rounded down by up to 11 %",
-            "query": settings.query,
-            "fields": ", ".join(f"{name}^{boost:g}" for name, boost in boosts.items()),
-            "language": self._language,
-            "segments": segments,
-        }
-        options = settings.model_dump(include={name for name, kinds in _ONLY_FOR.items() if settings.query in kinds})
-        return stated | options
 
 
 def _boosts(fields: Mapping[str, float], chunks: Sequence[Chunk]) -> Mapping[str, float]:

@@ -14,8 +14,6 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.judging.text.words import FUNCTION_CHARACTERS, is_han, split_tokens
 
 if TYPE_CHECKING:
-    from tantivy import Schema, Searcher
-if TYPE_CHECKING:
     from tantivy import Occur, Query, Schema, Searcher
 
 
@@ -42,9 +40,8 @@ def build_tokenizer(language: Language) -> Tokenize:
         InvalidInput: tantivy, which stems and indexes them, is not installed.
     """
     if find_spec("tantivy") is None:
-        raise InvalidInput(
-            'keyword retrievers need the package tantivy; install it with pip install "plumbline-rag[lab]"'
-        )
+        how = 'install it with pip install "plumbline-rag[lab]"'
+        raise InvalidInput(f"keyword retrievers need the package tantivy; {how}")
     drops_functions = language in ("auto", "zh")
     stemmed = _english() if language in ("auto", "en") else None
 

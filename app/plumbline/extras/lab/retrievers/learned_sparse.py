@@ -50,11 +50,7 @@ class LearnedSparseSettings(VectorSettings):
     )
 
     def make(self) -> LearnedSparseRetriever:
-        """Create the retriever and load its model.
-
-        Raises:
-            InvalidInput: the model is not there; says how to get it.
-        """
+        """Create the retriever and load its model; InvalidInput says how to get a missing one."""
         return LearnedSparseRetriever(self, load_model(self, "words", max_active_dims=self.max_active_dims))
 
 
@@ -109,5 +105,4 @@ class LearnedSparseRetriever:
         return self._texts.best(scores[rows], k, rows)
 
     def close(self) -> None:
-        """Release the postings."""
         self._texts = self._postings = None

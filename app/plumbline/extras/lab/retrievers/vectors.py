@@ -38,10 +38,7 @@ class DistinctTexts:
     def best(self, scores: NDArray[np.float32], k: int, rows: NDArray[np.intp] | None = None) -> Hits:
         """Return the k best chunks, or all if there are fewer: score descending, then id.
 
-        Args:
-            scores: of the rows.
-            k: how many.
-            rows: each once; None for all.
+        `scores` are of the `rows`, each once; None for all.
         """
         if k <= 0 or not len(scores):
             return []
@@ -53,7 +50,6 @@ class DistinctTexts:
         return sorted(found, key=lambda hit: (-hit[1], hit[0]))[:k]
 
     def write_ids(self, folder: Path) -> None:
-        """Write the chunk ids of the rows."""
         (folder / "ids.json").write_text(json.dumps(self.ids), encoding="utf-8")
 
 
@@ -70,7 +66,8 @@ def group_by_text(chunks: Sequence[Chunk], fields: Sequence[str]) -> DistinctTex
         raise InvalidInput(f"no document has the field {absent[0]!r}; there are: {', '.join(there) or 'none'}")
     by_text: dict[str, list[str]] = {}
     for chunk in chunks:
-        by_text.setdefault(encodable(_text(chunk, fields)), []).append(chunk.id)
+        text = "\n".join(filter(None, map(chunk.fields.get, fields))) if fields else chunk.text
+        by_text.setdefault(encodable(text), []).append(chunk.id)
     blank = sum(len(by_text.pop(text)) for text in list(by_text) if not text.strip())
     if not by_text:
         raise InvalidInput(f"none of {len(chunks)} chunks has a text in {', '.join(fields) or 'any field'}")
@@ -92,14 +89,7 @@ def encodable(text: str) -> str:
 
 
 def folder_bytes(folder: Path) -> int:
-    """Sum the sizes of the folder's files."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
-def _text(chunk: Chunk, fields: Sequence[str]) -> str:
-    if not fields:
-        return chunk.text
-    return "\n".join(text for name in fields if (text := chunk.fields.get(name)))
 
 
 _DIGEST_SHOWN = 12
@@ -175,11 +165,7 @@ class ChunkVectors:
 def load_model(
     settings: VectorSettings, kind: Literal["dense", "words"] = "dense", *, max_active_dims: int | None = None
 ) -> TextVectors:
-    """Load the model of the settings.
-
-    Raises:
-        InvalidInput: it is not there; says how to get it.
-    """
+    """Load the model of the settings; InvalidInput says how to get a missing one."""
     prompts = TextPrompts(settings.query_prompt, settings.document_prompt)
     try:
         return TextVectors(settings.model, kind, prompts=prompts, max_active_dims=max_active_dims)
@@ -226,26 +212,14 @@ def scale_to_unit_length(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 class ModelVectors:
-    """Vectors for a server, made here by the model of the lab's dense retriever.
-
-    Raises:
-        InvalidInput: the model is not there; says how to get it.
-    """
+    """Vectors for a server, made here by the model of the lab's dense retriever."""
 
     def __init__(self, settings: VectorSettings) -> None:
         self._model = load_model(settings)
-
-    @property
-    def name(self) -> str:
-        """Return the model's name."""
-        return self._model.name
+        self.name = self._model.name
 
     def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return a row for each text.
-
-        Raises:
-            InvalidInput: there is none, or a vector is not finite.
-        """
+        """Return a row for each text; InvalidInput where there is none, or a vector is not finite."""
         return _encode_documents(self._model, [encodable(text) for text in texts])
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
