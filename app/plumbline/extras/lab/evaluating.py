@@ -33,11 +33,7 @@ def evaluate_experiment(
     failures: Mapping[str, str],
     machine: Mapping[str, str],
 ) -> ExperimentResults:
-    """Evaluate all systems that are done.
-
-    Raises:
-        InvalidInput: a file cannot be read.
-    """
+    """Evaluate all systems that are done; InvalidInput where a file cannot be read."""
     systems: list[System] = []
     comparisons: list[RunComparison] = []
     for corpus in experiment.corpora:

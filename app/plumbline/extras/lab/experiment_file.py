@@ -53,11 +53,7 @@ def read_experiment(path: Path, *, base: Path | None = None) -> Experiment:
 
 
 def build_experiment(tables: Mapping[str, Any], *, name: str, base: Path) -> Experiment:
-    """Build the experiment from its tables; `name` is its name if they give none.
-
-    Raises:
-        InvalidInput: names the table and the key.
-    """
+    """Build the experiment from its tables; InvalidInput names the table and the key. `name`: where they give none."""
     if unknown := [title for title in tables if title not in _TABLES]:
         raise InvalidInput(_unknown("table", unknown[0], _TABLES))
     for title in ("corpora", "retrievers"):

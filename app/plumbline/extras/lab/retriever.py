@@ -70,11 +70,7 @@ class OwnRetriever(BaseModel):
     options: dict[str, Any] = Field({}, description="Keyword arguments of the class")
 
     def make(self) -> Retriever:
-        """Create the user's object.
-
-        Raises:
-            InvalidInput: the module or the class is not there, or it lacks a method.
-        """
+        """Create the user's object; InvalidInput where module or class is missing, or lacks a method."""
         module_name, _, attribute = self.object.partition(":")
         try:
             made = getattr(import_module(module_name), attribute)(**self.options)

@@ -114,11 +114,7 @@ class _Run:
         return results
 
     def _find_done(self) -> None:
-        """Collect the outcomes of earlier runs.
-
-        Raises:
-            InvalidInput: it was done with other settings, or on other documents.
-        """
+        """Collect the outcomes of earlier runs; InvalidInput where settings or documents were others."""
         names: set[str] = set()
         for planned in self._experiment.systems():
             outcome = self._folder.outcome(planned.name)

@@ -85,11 +85,7 @@ class FolderCorpus(AskedCorpus):
     )
 
     def read(self, name: str, base: Path) -> Corpus:
-        """Read the corpus; paths are relative to `base`.
-
-        Raises:
-            InvalidInput: a file, a row or an id is wrong; names the file, and the line where there is one.
-        """
+        """Read the corpus; paths are relative to `base`. InvalidInput names file and line of what is wrong."""
         return self.gather(name, self._documents(base), self.read_query_files(base), load_qrels(base / self.qrels))
 
     def _documents(self, base: Path) -> Iterator[PlacedDocument]:

@@ -143,11 +143,7 @@ class RowsCorpus(AskedCorpus):
     )
 
     def read(self, name: str, base: Path) -> Corpus:
-        """Read the corpus; paths are relative to `base`.
-
-        Raises:
-            InvalidInput: a file, a row or an id is wrong; names file and line.
-        """
+        """Read the corpus; paths are relative to `base`. InvalidInput names file and line of what is wrong."""
         fields = {column: column for column in self.field_columns} | {BODY: self.text_column}
         documents = read_documents(find_files(self.documents, base), Columns(self.id_column, fields), self.format)
         return self.gather(name, documents, self.read_query_files(base), load_qrels(base / self.qrels))
@@ -174,11 +170,7 @@ class BeirCorpus(CorpusSettings):
     )
 
     def read(self, name: str, base: Path) -> Corpus:
-        """Read the corpus; the folder is relative to `base`.
-
-        Raises:
-            InvalidInput: a file, a row or an id is wrong; names file and line.
-        """
+        """Read the corpus; the folder is relative to `base`. InvalidInput names file and line of what is wrong."""
         folder = base / self.folder
         fields = {_TITLE: _TITLE} | {each: f"metadata.{each}" for each in self.metadata_fields} | {BODY: "text"}
         columns = Columns(_BEIR_ID, fields, optional=frozenset(fields.values()) - {"text"})

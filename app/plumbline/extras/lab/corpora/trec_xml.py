@@ -189,11 +189,7 @@ class TrecXmlCorpus(CorpusSettings):
     )
 
     def read(self, name: str, base: Path) -> Corpus:
-        """Read the corpus; paths are relative to `base`.
-
-        Raises:
-            InvalidInput: a file, an element or an id is wrong; names file and line.
-        """
+        """Read the corpus; paths are relative to `base`. InvalidInput names file and line of what is wrong."""
         return self.gather(name, self._documents(base), self._queries(base), load_qrels(base / self.qrels))
 
     def _documents(self, base: Path) -> Iterator[PlacedDocument]:

@@ -21,21 +21,13 @@ Boost = Annotated[float, Field(gt=0, le=1000)]
 
 class _ServerRetriever(ServerSettings):
     def make(self) -> Retriever:
-        """Create the retriever; nothing is sent yet.
-
-        Raises:
-            InvalidInput: a credential's variable is not set.
-        """
+        """Create the retriever, nothing sent yet; InvalidInput where a credential's variable is not set."""
         from plumbline.extras.lab.retrievers.elastic_index import ServerIndex  # noqa: PLC0415 - an HTTP client
 
         return ServerIndex(self, self.plan)
 
     def plan(self, server: ServerFacts, chunks: Sequence[Chunk]) -> IndexPlan:
-        """Plan the index.
-
-        Raises:
-            InvalidInput: the settings do not fit the chunks or the server.
-        """
+        """Plan the index; InvalidInput where the settings do not fit the chunks or the server."""
         raise NotImplementedError
 
 
@@ -55,11 +47,7 @@ class _Keyword(_ServerRetriever):
     b: float = Field(0.75, ge=0, le=1, description="BM25's b.")
 
     def plan(self, server: ServerFacts, chunks: Sequence[Chunk]) -> IndexPlan:
-        """Plan the index; the same on both servers.
-
-        Raises:
-            InvalidInput: a field that no chunk has, or that has a name no server takes.
-        """
+        """Plan the index, alike on both servers; InvalidInput where no chunk has a field, or its name is refused."""
         boosts = self.fields or dict.fromkeys((name for chunk in chunks for name in chunk.fields), 1.0)
         for name in boosts:
             if name.startswith("_") or not _SPECIAL.isdisjoint(name) or not name:
@@ -135,11 +123,7 @@ class ElasticSparse(_ServerRetriever):
     timeout_seconds: float = Field(300.0, gt=0, le=3600, description="Read timeout of a request, in seconds.")
 
     def plan(self, server: ServerFacts, chunks: Sequence[Chunk]) -> IndexPlan:
-        """Plan the index.
-
-        Raises:
-            InvalidInput: the server is too old.
-        """
+        """Plan the index; InvalidInput where the server is too old."""
         is_open = server.flavour == "opensearch"
         oldest = _NEURAL_SPARSE if is_open else _SPARSE_VECTOR_FIELD
         if server.version and server.version < oldest:
@@ -199,11 +183,7 @@ class ElasticKnn(ServerSettings):
         return ServerIndex(self, partial(self.plan_vectors, ModelVectors(settings)))
 
     def plan_vectors(self, vectors: ModelVectors, server: ServerFacts, chunks: Sequence[Chunk]) -> IndexPlan:
-        """Plan the index; the first chunk's vector gives the dimensions.
-
-        Raises:
-            InvalidInput: the server is too old.
-        """
+        """Plan the index, its dimensions from the first chunk's vector; InvalidInput where the server is too old."""
         is_open = server.flavour == "opensearch"
         if server.version and server.version < ((2, 4) if is_open else (8, 4)):
             raise InvalidInput(f"{server.engine} is too old for knn: expected {'2.4' if is_open else '8.4'}")

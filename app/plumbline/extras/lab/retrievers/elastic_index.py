@@ -77,11 +77,7 @@ class ServerIndex:
         )
 
     def search(self, query: str, k: int) -> Hits:
-        """Send one search request.
-
-        Raises:
-            InvalidInput: the server refused or is gone, or k is beyond its result window.
-        """
+        """Send one search request; InvalidInput where the server refuses or is gone, or k is beyond its window."""
         if not 1 <= k <= MOST_HITS:
             raise InvalidInput(f"k: expected 1 to {MOST_HITS}, the window of a server's results, got {k}")
         if self._plan is None:
