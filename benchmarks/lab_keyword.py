@@ -105,9 +105,7 @@ def searched(
 
 def measured(qrels: Qrels, run: Run) -> str:
     """Means, by `plumbline evaluate`'s own code."""
-    (report,) = report_runs(
-        qrels, [run], measures=MEASURES, conventions=build_conventions(), resamples=0, seed=0
-    )
+    (report,) = report_runs(qrels, [run], measures=MEASURES, conventions=build_conventions(), resamples=0, seed=0)
     return " | ".join(f"{summary.mean:.4f}" for summary in report.summary_by_measure.values())
 
 
