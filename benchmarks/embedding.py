@@ -36,8 +36,8 @@ from plumbline.judging.ports.token_vectors import TokenizedTexts, TokenVectors
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.scores import score
 from plumbline.judging.text.segmented_sample import segment
+from plumbline.judging.tiers.calibration import build_judgement
 from plumbline.judging.tiers.embedding import EmbeddingTier
-from plumbline.judging.tiers.sentence_claims import build_judgement
 from plumbline.judging.tiers.tier import JudgeOptions
 from plumbline.models.encoder.encoder import SharedEncoder
 from plumbline.models.encoder.loading import Backend, ModelChoice, load

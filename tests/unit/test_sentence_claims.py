@@ -3,8 +3,7 @@
 import pytest
 
 from plumbline.judging.text.verdicts import Claim, Evidence, Verdict
-from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT, Calibration
-from plumbline.judging.tiers.sentence_claims import Finding, build_claims, compute_support
+from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT, Calibration, Finding, build_judgement
 from plumbline.judging.tiers.tier import TierName
 from tests.doubles.fakes import case_of
 
@@ -21,14 +20,14 @@ def _finding(
 
 
 def _claim(finding: Finding) -> Claim:
-    (claim,) = build_claims(case_of("The lamp burns.", "It is dark."), {0: finding}, STEEP)
+    (claim,) = build_judgement(case_of("The lamp burns.", "It is dark."), {0: finding}, STEEP).claims
     return claim
 
 
 def test_a_claim_has_the_place_and_the_length_of_its_sentence() -> None:
     case = case_of("The lamp burns. It is red.", "It is dark.")
 
-    first, second = build_claims(case, {0: _finding(), 1: _finding()}, STEEP)
+    first, second = build_judgement(case, {0: _finding(), 1: _finding()}, STEEP).claims
 
     assert [(claim.id, claim.sentence, claim.text, claim.start, claim.end) for claim in (first, second)] == [
         ("0.0", 0, "The lamp burns.", 0, 15),
@@ -38,7 +37,9 @@ def test_a_claim_has_the_place_and_the_length_of_its_sentence() -> None:
 
 
 def test_a_sentence_without_a_finding_is_not_a_claim() -> None:
-    first, second = build_claims(case_of("The lamp burns. It is red.", "It is dark."), {1: _finding()}, STEEP)
+    case = case_of("The lamp burns. It is red.", "It is dark.")
+
+    first, second = build_judgement(case, {1: _finding()}, STEEP).claims
 
     assert (first.verdict, first.support, first.is_checkable) == (Verdict.NOT_A_CLAIM, None, False)
     assert second.is_checkable
@@ -60,9 +61,9 @@ def test_a_copy_has_the_support_of_a_copy_whatever_was_measured() -> None:
 
 def test_no_likeness_counts_for_more_than_a_copy() -> None:
     # 1 / (1 + e^-5) = 0.993
-    assert compute_support(_finding(1.0), STEEP) == VERBATIM_SUPPORT
+    assert _claim(_finding(1.0)).support == VERBATIM_SUPPORT
     # 1 / (1 + e^-1)
-    assert compute_support(_finding(0.6), STEEP) == pytest.approx(0.731059, abs=1e-6)
+    assert _claim(_finding(0.6)).support == pytest.approx(0.731059, abs=1e-6)
 
 
 def test_the_evidence_is_that_of_the_finding() -> None:

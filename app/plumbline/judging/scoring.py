@@ -14,7 +14,7 @@ from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.scores import Scores, agreement, confidence, contexts_used, exact_match, score, token_f1
 from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.segmented_sample import SegmentedSample, segment
-from plumbline.judging.text.verdicts import Claim, JudgeAccount, Judgement, Verdict, whole_sentence_claim
+from plumbline.judging.text.verdicts import Claim, JudgeAccount, Verdict, whole_sentence_claim
 from plumbline.judging.tiers import offload
 from plumbline.judging.tiers.cascade import Attempt, CascadeResult, JudgeCascade
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
@@ -26,7 +26,7 @@ _NO_CONTEXT_SCORES = Scores(0.0, 1.0, 0.0, 0.0, 1.0)
 
 
 class SampleStatus(StrEnum):
-    """Status of a result: scored, or why there is no score."""
+    """Status of a result."""
 
     JUDGED = "judged"
     ABSTAINED = "abstained"
@@ -60,14 +60,14 @@ class SampleResult:
 
 
 class Scorer:
-    """Scores samples with one cascade. CPU work runs in `executor`, off the event loop, unless it is small."""
+    """Scores samples with one cascade. CPU work runs in `executor`, off the event loop, unless it is small.
+
+    `on_call` is called with the tenant and the usage of each call to a chat model.
+    """
 
     def __init__(
         self, cascade: JudgeCascade, executor: Executor, *, on_call: Callable[[str, Usage], None] | None = None
     ) -> None:
-        """Args:
-        on_call: called with the tenant and the usage of each call to a chat model.
-        """
         self._cascade = cascade
         self._executor = executor
         self._on_call = on_call
@@ -76,7 +76,7 @@ class Scorer:
         """Return the result of a sample. A tier that cannot answer is recorded in it; a bug in a tier raises."""
         until = time.monotonic() + options.deadline_seconds
         small = offload.is_small(sample)
-        case, decided = await offload.run(lambda: _prepare(sample, options), self._executor, inline=small)
+        case, decided = await offload.run(partial(_prepare, sample, options), self._executor, inline=small)
         if decided is not None:
             return decided
         ledger = Ledger(max_cost=options.max_cost, on_call=self._on_call and partial(self._on_call, options.tenant))
@@ -94,37 +94,36 @@ class Scorer:
 
 
 def _prepare(sample: Sample, options: JudgeOptions) -> tuple[SegmentedSample, SampleResult | None]:
+    """Return the segmented sample, and its result where it needs no judge."""
     case = segment(sample)
-    return case, _decide_without_judge(case, options)
-
-
-def _decide_without_judge(case: SegmentedSample, options: JudgeOptions) -> SampleResult | None:
-    """Return the result of a sample that needs no judge; None for any other."""
+    if case.needs_judge:
+        return case, None
     if case.is_empty:
-        return _build(case, options, SampleStatus.EMPTY_ANSWER)
-    if not case.checkable:
-        claims = _unjudged_claims(case, Verdict.NOT_A_CLAIM, support=None)
-        return _build(case, options, SampleStatus.ABSTAINED, claims=claims)
-    if not case.has_context:
-        claims = _unjudged_claims(case, Verdict.NOT_MENTIONED, support=0.0)
-        return _build(
-            case, options, SampleStatus.JUDGED, scores=_NO_CONTEXT_SCORES, claims=claims, flags=("no_context",)
-        )
-    return None
+        return case, _build(case, options, SampleStatus.EMPTY_ANSWER)
+    checkable = frozenset(case.checkable)
+    claims = [
+        whole_sentence_claim(position, sentence, verdict=Verdict.NOT_MENTIONED, support=0.0)
+        if position in checkable
+        else whole_sentence_claim(position, sentence, verdict=Verdict.NOT_A_CLAIM)
+        for position, sentence in enumerate(case.sentences)
+    ]
+    if not checkable:
+        return case, _build(case, options, SampleStatus.ABSTAINED, claims=claims)
+    flags = ("no_context",)
+    return case, _build(case, options, SampleStatus.JUDGED, scores=_NO_CONTEXT_SCORES, claims=claims, flags=flags)
 
 
 def _result(case: SegmentedSample, options: JudgeOptions, cascade: CascadeResult, usage: Usage) -> SampleResult:
     judgement = cascade.judgement
     if judgement is None:
-        return _build(
-            case,
-            options,
-            SampleStatus.NOT_JUDGED,
-            cascade=cascade,
-            usage=usage,
-            warnings=("no tier could answer; see attempts",),
-        )
+        warnings: tuple[str, ...] = ("no tier could answer; see attempts",)
+        return _build(case, options, SampleStatus.NOT_JUDGED, cascade=cascade, usage=usage, warnings=warnings)
     scores = score(judgement)
+    warnings = tuple(
+        f"tier {attempt.tier} did not answer ({attempt.reason}): scores of different tiers are not comparable"
+        for attempt in cascade.attempts
+        if not attempt.answered
+    )
     return _build(
         case,
         options,
@@ -138,7 +137,7 @@ def _result(case: SegmentedSample, options: JudgeOptions, cascade: CascadeResult
             *(() if cascade.attempts[0].answered else ("degraded",)),
             *(() if scores else ("no_checkable_claims",)),
         ),
-        warnings=(*_degraded(cascade), *judgement.warnings),
+        warnings=(*warnings, *judgement.warnings),
     )
 
 
@@ -155,7 +154,13 @@ def _build(
     warnings: tuple[str, ...] = (),
 ) -> SampleResult:
     judgement = cascade.judgement if cascade else None
-    passed = scores.faithfulness >= options.threshold if scores else None
+    passed = sure = None
+    if scores:
+        passed = scores.faithfulness >= options.threshold
+    if scores and judgement and judgement.votes:
+        sure = agreement(judgement.votes, passed=bool(passed), threshold=options.threshold)
+    elif scores and judgement:
+        sure = confidence(scores.faithfulness, passed=bool(passed), reliability=judgement.reliability)
     reference = case.source.reference
     return SampleResult(
         status=status,
@@ -163,7 +168,7 @@ def _build(
         scores=scores,
         passed=passed,
         threshold=options.threshold,
-        confidence=_confidence(scores, judgement, options.threshold),
+        confidence=sure,
         context_utilization=context_utilization(case.sentences, case.index)
         if status in (SampleStatus.JUDGED, SampleStatus.NOT_JUDGED)
         else None,
@@ -179,31 +184,4 @@ def _build(
         windows=judgement.windows if judgement else 1,
         flags=flags,
         warnings=warnings,
-    )
-
-
-def _confidence(scores: Scores | None, judgement: Judgement | None, threshold: float) -> float | None:
-    if scores is None or judgement is None:
-        return None
-    passed = scores.faithfulness >= threshold
-    if judgement.votes:
-        return agreement(judgement.votes, passed=passed, threshold=threshold)
-    return confidence(scores.faithfulness, passed=passed, reliability=judgement.reliability)
-
-
-def _unjudged_claims(case: SegmentedSample, verdict: Verdict, *, support: float | None) -> tuple[Claim, ...]:
-    checkable = frozenset(case.checkable)
-    return tuple(
-        whole_sentence_claim(position, sentence, verdict=verdict, support=support)
-        if position in checkable or verdict is Verdict.NOT_A_CLAIM
-        else whole_sentence_claim(position, sentence, verdict=Verdict.NOT_A_CLAIM)
-        for position, sentence in enumerate(case.sentences)
-    )
-
-
-def _degraded(cascade: CascadeResult) -> tuple[str, ...]:
-    return tuple(
-        f"tier {attempt.tier} did not answer ({attempt.reason}): scores of different tiers are not comparable"
-        for attempt in cascade.attempts
-        if not attempt.answered
     )

@@ -27,11 +27,10 @@ from plumbline.extras.calibration.resampling import ScoredRows
 from plumbline.ground.errors import TierFailure
 from plumbline.judging.text.segmented_sample import SegmentedSample, segment
 from plumbline.judging.text.words import Language
-from plumbline.judging.tiers.calibration import Calibration, CalibrationSource, CalibrationTable, list_measures
+from plumbline.judging.tiers.calibration import Calibration, CalibrationSource, CalibrationTable, Finding, list_measures
 from plumbline.judging.tiers.embedding import EmbeddingTier
 from plumbline.judging.tiers.lexical import MODEL as LEXICAL_MODEL
 from plumbline.judging.tiers.lexical import collect_lexical_findings
-from plumbline.judging.tiers.sentence_claims import Finding
 from plumbline.judging.tiers.tier import JudgeOptions, SentenceEncoder, TierName
 
 # Answers paired with contexts of other subjects.

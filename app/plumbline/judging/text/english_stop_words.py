@@ -4,7 +4,6 @@ from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import cast
 
-_PACKAGE = "sklearn"
 _FILE = Path("feature_extraction", "_stop_words.py")
 _NAME = "ENGLISH_STOP_WORDS"
 
@@ -14,22 +13,15 @@ def english_stop_words() -> frozenset[str]:
 
     Its file is no public name of scikit-learn's. Where it is not what it was, the public name is imported.
     """
-    words = _words_in_file()
-    if words is not None:
-        return words
-    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS  # noqa: PLC0415
-
-    return cast(frozenset[str], ENGLISH_STOP_WORDS)
-
-
-def _words_in_file() -> frozenset[str] | None:
     # Finding a package at the top level imports nothing of it.
-    package = find_spec(_PACKAGE)
+    package = find_spec("sklearn")
     for folder in (package and package.submodule_search_locations) or ():
         words = read_word_set(Path(folder) / _FILE)
         if words is not None:
             return words
-    return None
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS  # noqa: PLC0415
+
+    return cast(frozenset[str], ENGLISH_STOP_WORDS)
 
 
 def read_word_set(file: Path) -> frozenset[str] | None:

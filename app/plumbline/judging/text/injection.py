@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from plumbline.judging.text.judge_instructions import instructing_sentences, may_instruct, sentences
@@ -87,9 +87,6 @@ class Inspection:
     excluded: tuple[tuple[int, int, int], ...]
 
 
-_NOTHING_FOUND = Inspection((), ())
-
-
 def inspect(sample: Sample) -> Inspection:
     """Return what in question, contexts and answer is written for the judge. Linear in their length.
 
@@ -97,7 +94,7 @@ def inspect(sample: Sample) -> Inspection:
     """
     # Most short samples hold nothing of the kind, which is soon seen of all their texts at once.
     if _is_plain("\n".join((sample.question, sample.answer, *sample.contexts))):
-        return _NOTHING_FOUND
+        return Inspection((), ())
     kinds: set[str] = set()
     excluded: list[tuple[int, int, int]] = []
     for text in (sample.question, sample.answer):
@@ -106,8 +103,18 @@ def inspect(sample: Sample) -> Inspection:
         readable = _readable(context)
         found = list(_instructions(readable))
         kinds |= {kind for kind, _ in found} | find_obfuscation(context)
-        spans = _merged(span for _, span in found)
-        excluded += [(index, start, end) for start, end in _in_original(context, spans)]
+        spans: list[tuple[int, int]] = []
+        for start, end in sorted(span for _, span in found):
+            if spans and start <= spans[-1][1]:
+                spans[-1] = spans[-1][0], max(end, spans[-1][1])
+            else:
+                spans.append((start, end))
+        # Hidden characters are one each: the k-th stands before the kept character of number start - k.
+        kept_before = [start - k for k, start in enumerate(find_hidden(context))] if spans else []
+        excluded += [
+            (index, start + bisect_right(kept_before, start), end + bisect_right(kept_before, end - 1))
+            for start, end in spans
+        ]
     flags = (SUSPECTED, *(kind for kind in KINDS if kind in kinds)) if kinds else ()
     return Inspection(flags, tuple(excluded))
 
@@ -133,7 +140,9 @@ def _readable(text: str) -> str:
 
 def _instructions(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
     for start, end in instructing_sentences(text):
-        yield "instruction_to_judge", (start, _end_of_list(text, end))
+        # The list that an instruction with a colon opens belongs to it.
+        opens_list = text[max(0, end - _COLON_REACH_CHARACTERS) : end].rstrip().endswith(":")
+        yield "instruction_to_judge", (start, _end_of_paragraph(text, end) if opens_list else end)
     if _has_any(_VERDICT_ANCHORS, text):
         reached = 0
         for match in _VERDICT.finditer(text):
@@ -146,13 +155,6 @@ def _instructions(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
             if match.end() > reached:
                 start, reached = _line(text, match.start(), match.end())[0], _end_of_paragraph(text, match.end())
                 yield "role_markers", (start, reached)
-
-
-def _end_of_list(text: str, end: int) -> int:
-    """Return the end of the list that an instruction with a colon opens; `end` itself without one."""
-    if text[max(0, end - _COLON_REACH_CHARACTERS) : end].rstrip()[-1:] != ":":
-        return end
-    return _end_of_paragraph(text, end)
 
 
 def _end_of_paragraph(text: str, start: int) -> int:
@@ -176,22 +178,3 @@ def _line(text: str, start: int, end: int) -> tuple[int, int]:
     first, last = max(first, start - _LIST_REACH_CHARACTERS), min(last, end + _LIST_REACH_CHARACTERS)
     touched = [(a + first, b + first) for a, b in sentences(text[first:last]) if a + first < end and b + first > start]
     return (touched[0][0], touched[-1][1]) if touched else (start, end)
-
-
-def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    merged: list[tuple[int, int]] = []
-    for start, end in sorted(spans):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = merged[-1][0], max(end, merged[-1][1])
-        else:
-            merged.append((start, end))
-    return merged
-
-
-def _in_original(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Map spans of the cleaned text to spans of the text itself."""
-    # Hidden characters are one each: the k-th stands before the kept character of number start - k.
-    kept_before = [start - k for k, start in enumerate(find_hidden(text))] if spans else []
-    return [
-        (start + bisect_right(kept_before, start), end + bisect_right(kept_before, end - 1)) for start, end in spans
-    ]

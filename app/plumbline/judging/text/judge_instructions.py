@@ -6,6 +6,7 @@ Words, not patterns with gaps: the texts come from strangers, and this takes lin
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,14 +149,9 @@ _CHINESE = (
     Combination(("pretend", "contexts", "true", "claims"), 30),
 )
 # A sentence without one of these holds no combination; looked for as plain text, which is fast.
-_ANCHOR_WORDS = (
-    "instruction prompt guideline directive criteria rubric rules context claim statement sentence answer response"
-    " assertion contradiction hallucination verification checking grading judging supported faithful grounded entailed"
-    " evaluator grader rater scorer verifier judge llm fact-check assessor output summary 指令 指示 提示 规则 命令"
-    " 设定 要求 说明 支持 忠实 正确 属实 真实 可信 通过 满分 supported 依据 准确 无误 最高分 1.0 10分 100分 上下文"
-    " 核查 检查 验证 质疑 核对 评估 核实"
+_ANCHORS = tuple(
+    ["instruction", "prompt", "guideline", "directive", "criteria", "rubric", "rules", "context", "claim", "statement", "sentence", "answer", "response", "assertion", "contradiction", "hallucination", "verification", "checking", "grading", "judging", "supported", "faithful", "grounded", "entailed", "evaluator", "grader", "rater", "scorer", "verifier", "judge", "llm", "fact-check", "assessor", "output", "summary", "指令", "指示", "提示", "规则", "命令", "设定", "要求", "说明", "支持", "忠实", "正确", "属实", "真实", "可信", "通过", "满分", "supported", "依据", "准确", "无误", "最高分", "1.0", "10分", "100分", "上下文", "核查", "检查", "验证", "质疑", "核对", "评估", "核实"]
 )
-_ANCHORS = tuple(_ANCHOR_WORDS.split())
 # To ask whether something is true is not to say that it is.
 _QUESTION = re.compile(r"(?:是否|能否|whether\b)[^，。,.]{0,16}")
 _WORD = re.compile(r"[a-z0-9][a-z0-9./%'’-]*")
@@ -195,15 +191,10 @@ def instructing_sentences(text: str) -> Iterator[tuple[int, int]]:
 def sentences(text: str) -> Iterator[tuple[int, int]]:
     """Yield rough sentences of a text, at most 600 characters each; a line's end is one of theirs."""
     start = 0
-    for match in _END.finditer(text):
-        yield from _stretches(start, match.end())
-        start = match.end()
-    yield from _stretches(start, len(text))
-
-
-def _stretches(start: int, end: int) -> Iterator[tuple[int, int]]:
-    for first in range(start, end, _MAX_SENTENCE_CHARACTERS):
-        yield first, min(end, first + _MAX_SENTENCE_CHARACTERS)
+    for end in chain((match.end() for match in _END.finditer(text)), (len(text),)):
+        for first in range(start, end, _MAX_SENTENCE_CHARACTERS):
+            yield first, min(end, first + _MAX_SENTENCE_CHARACTERS)
+        start = end
 
 
 def _instructs(sentence: str) -> bool:

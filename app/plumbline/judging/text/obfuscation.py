@@ -6,6 +6,7 @@ import re
 import unicodedata
 import zlib
 from collections.abc import Iterator
+from itertools import islice
 
 # Cyrillic and Greek letters and the Latin ones that they look like.
 LOOKALIKES = dict(
@@ -38,16 +39,13 @@ _LAST_TAG, _FIRST_TAG = 0xE0FFF, 0xE0000
 
 def find_obfuscation(text: str) -> set[str]:
     """Return the kinds of obfuscation that hide a text from people or filters."""
-    kinds = set()
-    if _hides_text(text):
-        kinds.add("hidden_characters")
-    if not text.isascii() and _has_homoglyphs(remove_hidden(text)):
-        kinds.add("homoglyphs")
-    if _is_encoded(text):
-        kinds.add("encoded_text")
-    if _is_padded(text):
-        kinds.add("padding")
-    return kinds
+    found = {
+        "hidden_characters": _hides_text(text),
+        "homoglyphs": not text.isascii() and _has_homoglyphs(remove_hidden(text)),
+        "encoded_text": _is_encoded(text),
+        "padding": _is_padded(text),
+    }
+    return {kind for kind, is_found in found.items() if is_found}
 
 
 def may_be_obfuscated(text: str) -> bool:
@@ -67,20 +65,16 @@ def _hides_text(text: str) -> bool:
         if character in _DIRECTIONAL or _FIRST_TAG <= ord(character) <= _LAST_TAG:
             return True
         # Between two letters, or between two others of its kind.
-        if character != _SOFT_HYPHEN and all(map(_is_letter_or_hidden, (before, after))):
+        if character != _SOFT_HYPHEN and all(each.isalpha() or is_hidden(each) for each in (before, after)):
             inside += 1
         if inside >= _MIN_ZERO_WIDTH:
             return True
     return False
 
 
-def _is_letter_or_hidden(character: str) -> bool:
-    return character.isalpha() or is_hidden(character)
-
-
 def _has_homoglyphs(text: str) -> bool:
     """Return True if a word mixes Latin letters with look-alikes, and with no other letters."""
-    for match, _ in zip(_MIXED.finditer(text), range(_MAX_LOOKED_AT), strict=False):
+    for match in islice(_MIXED.finditer(text), _MAX_LOOKED_AT):
         first = max(0, match.start() - _WORD_REACH_CHARACTERS)
         words = _LETTERS.finditer(text, first, match.end() + _WORD_REACH_CHARACTERS)
         word = next(each.group() for each in words if each.end() > match.start())
@@ -93,14 +87,13 @@ def _has_homoglyphs(text: str) -> bool:
 def _is_encoded(text: str) -> bool:
     if _ESCAPES.search(text):
         return True
-    for match, _ in zip(_BASE64.finditer(text), range(_MAX_LOOKED_AT), strict=False):
+    for match in islice(_BASE64.finditer(text), _MAX_LOOKED_AT):
         run = match.group()
         is_wall = len(run) >= _MIN_WALL_CHARACTERS and len({_sort_of(letter) for letter in run}) > 2  # noqa: PLR2004
         if is_wall or _is_text(_decoded(run)):
             return True
-    return any(
-        _is_text(_from_hex(match.group())) for match, _ in zip(_HEX.finditer(text), range(_MAX_LOOKED_AT), strict=False)
-    )
+    runs = islice(_HEX.finditer(text), _MAX_LOOKED_AT)
+    return any(_is_text(bytes.fromhex(re.sub("[ :]", "", match.group()))) for match in runs)
 
 
 def _sort_of(letter: str) -> str:
@@ -115,10 +108,6 @@ def _decoded(run: str) -> bytes:
         return b""
 
 
-def _from_hex(run: str) -> bytes:
-    return bytes.fromhex(re.sub("[ :]", "", run))
-
-
 def _is_text(data: bytes) -> bool:
     """Return True if the bytes are words: UTF-8, printable, with blanks or Han characters."""
     try:
@@ -131,8 +120,6 @@ def _is_text(data: bytes) -> bool:
 
 
 def _is_padded(text: str) -> bool:
-    if len(text) < _MIN_PADDED_CHARACTERS:
-        return False
     for start in range(0, len(text) - _MIN_PADDED_CHARACTERS + 1, _PADDING_CHUNK):
         chunk = text[start : start + _PADDING_CHUNK].encode(errors="surrogatepass")
         if len(zlib.compress(chunk, 1)) < _PADDING_RATIO * len(chunk):

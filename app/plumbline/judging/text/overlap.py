@@ -41,7 +41,13 @@ class ContextIndex:
         self._passages: dict[int, Passage] = {}
         for context, sentences in enumerate(contexts):
             for sentence in sentences:
-                self._add(context, sentence)
+                words = split_words(sentence.text)
+                distinct = frozenset(words.content)
+                for word in distinct:
+                    self._postings[word].append(len(self.places))
+                self.places.append((context, sentence))
+                self.words.append(words)
+                self._distinct.append(distinct)
 
     def __contains__(self, word: str) -> bool:
         """Return True if the word is among the content words of the contexts."""
@@ -75,16 +81,6 @@ class ContextIndex:
         context, sentence = self.places[best[0] if verbatim is None else verbatim]
         return Match(context, sentence, share, verbatim is not None)
 
-    def _add(self, context: int, sentence: Sentence) -> None:
-        words = split_words(sentence.text)
-        distinct = frozenset(words.content)
-        row = len(self.places)
-        self.places.append((context, sentence))
-        self.words.append(words)
-        self._distinct.append(distinct)
-        for word in distinct:
-            self._postings[word].append(row)
-
     def _candidates(self, words: frozenset[str]) -> dict[int, int]:
         """Count the words shared with each candidate row; exact for every row returned."""
         shared: Counter[int] = Counter()
@@ -99,9 +95,8 @@ class ContextIndex:
         return shared
 
 
-# Seed 4 asks whether a context sentence `contains` the answer's sentence; on raw strings one changed word breaks that.
-# Half of the content words is our reading of "related": 1.0 would be containment, and a sentence that joins two of its
-# source rarely has more than half of its words in either. Utilization asks what was used, not whether it is true.
+# Our reading of seed 4's "contains": 1.0 would be containment, which one changed word breaks, and a sentence that joins
+# two of its source rarely has more than half of its words in either.
 RELATED_SHARE = 0.5
 
 
@@ -115,8 +110,5 @@ def context_utilization(sentences: Sequence[Sentence], index: ContextIndex) -> f
     spoken = [sentence for sentence in sentences if sentence.kind != "markup"]
     if not spoken:
         return None
-    return sum(_is_related(sentence, index) for sentence in spoken) / len(spoken)
-
-
-def _is_related(sentence: Sentence, index: ContextIndex) -> bool:
-    return index.best_share(content_words(sentence.text)) >= RELATED_SHARE
+    shares = [index.best_share(content_words(sentence.text)) for sentence in spoken]
+    return sum(share >= RELATED_SHARE for share in shares) / len(spoken)

@@ -62,9 +62,7 @@ def count_verdicts(claims: Sequence[Claim]) -> Mapping[Verdict, int]:
 
 
 def contexts_used(claims: Sequence[Claim]) -> tuple[int, ...]:
-    """Return the indices of contexts with verified evidence of a supported or partial claim, ascending; duplicates are
-    left out.
-    """
+    """Return the indices of contexts with verified evidence of a supported or partial claim, ascending."""
     backed = (
         claim for claim in claims if claim.verdict in (Verdict.SUPPORTED, Verdict.PARTIAL) and not is_duplicate(claim)
     )
@@ -74,12 +72,9 @@ def contexts_used(claims: Sequence[Claim]) -> tuple[int, ...]:
 
 
 def confidence(faithfulness: float, *, passed: bool, reliability: Sequence[tuple[float, float]]) -> float | None:
-    """Return the calibrated probability that the pass/fail verdict agrees with a human, in [0, 1]; None without a
-    table.
+    """Return the calibrated probability that a human agrees with `passed`, in [0, 1]; None without a table.
 
     Args:
-        faithfulness: the score that was compared with the threshold.
-        passed: the verdict whose reliability is asked for.
         reliability: `(score, observed share of faithful answers)`, ascending in score; read by linear interpolation.
     """
     if not reliability:
@@ -89,13 +84,9 @@ def confidence(faithfulness: float, *, passed: bool, reliability: Sequence[tuple
 
 
 def agreement(votes: Sequence[float], *, passed: bool, threshold: float) -> float:
-    """Return the agreement of the votes with the verdict, in (0, 1): (agreeing + 1) / (votes + 2), Laplace's rule of
-    succession.
+    """Return the agreement of the votes' faithfulness with the verdict, in (0, 1), by Laplace's rule of succession.
 
     Not calibrated on people: two of two votes give 0.75, five of five 0.86, one of two 0.5.
-
-    Args:
-        votes: the faithfulness that each vote alone would give.
     """
     agreeing = sum((vote >= threshold) == passed for vote in votes)
     return (agreeing + 1) / (len(votes) + 2)

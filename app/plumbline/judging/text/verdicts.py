@@ -1,7 +1,7 @@
 """Claims with verdicts and evidence, and the marking of duplicate claims."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
 
@@ -49,8 +49,7 @@ class Claim:
     """A checkable assertion of one sentence of the answer, with its verdict.
 
     `start`/`end` are the offsets of its sentence in the answer; `support` is in [0, 1], None when it is not a claim.
-    `weight` is its part in the mean, above 0: the same for all in tier llm; in the other tiers, where
-    a sentence is one claim, however much it says, its length in characters.
+    `weight` is its part in the mean, above 0: 1 in tier llm; in the others, where a sentence is one claim, its length.
     """
 
     id: str
@@ -90,8 +89,7 @@ class JudgeAccount:
 class Judgement:
     """One tier's judgement of a sample.
 
-    `has_verdict_kinds` is True when the tier tells contradicted from not mentioned and partial from whole
-    (tier llm); the other tiers only measure support. `reliability` maps a score to the observed share of faithful
+    `has_verdict_kinds`: the tier (llm) tells contradicted from not mentioned and partial from whole. `reliability` maps a score to the observed share of faithful
     answers around it, in the data the tier was calibrated on. `votes`: the faithfulness by each of several votes
     alone; empty for one. `windows`: parts into which the contexts were cut to be read.
     """
@@ -101,7 +99,7 @@ class Judgement:
     has_verdict_kinds: bool
     reliability: tuple[tuple[float, float], ...] = ()
     flags: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = ()
     votes: tuple[float, ...] = ()
     windows: int = 1
 
@@ -117,7 +115,6 @@ def whole_sentence_claim(
     flags: tuple[str, ...] = (),
     weight: float = 1.0,
 ) -> Claim:
-    """Build the claim of a tier that takes the whole sentence as one claim."""
     return Claim(
         id=f"{index}.0",
         sentence=index,
@@ -147,7 +144,8 @@ def mark_duplicates(claims: Sequence[Claim]) -> tuple[Claim, ...]:
     What is no claim is left alone.
     """
     first_by_text: dict[str, int] = {}
-    marked = [replace(claim, flags=_without_marks(claim.flags)) if claim.flags else claim for claim in claims]
+    marks = (DUPLICATE, DISAGREEING)
+    marked = [replace(claim, flags=tuple(flag for flag in claim.flags if flag not in marks)) for claim in claims]
     for index, claim in enumerate(marked):
         if not claim.is_checkable:
             continue
@@ -182,7 +180,3 @@ def _lower(first: Claim, other: Claim) -> Claim:
 
 def _rank(claim: Claim) -> tuple[float, int]:
     return claim.support or 0.0, _SUPPORT_RANK[claim.verdict]
-
-
-def _without_marks(flags: Sequence[str]) -> tuple[str, ...]:
-    return tuple(flag for flag in flags if flag not in (DUPLICATE, DISAGREEING))

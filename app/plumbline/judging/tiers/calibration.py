@@ -1,4 +1,4 @@
-"""Calibration: from a tier's measures to support in [0, 1], with parameters fitted on human labels."""
+"""Calibration: from a tier's measures to support in [0, 1] and to claims, with parameters fitted on human labels."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError,
 from pydantic_core import PydanticCustomError
 
 from plumbline.ground.errors import CalibrationError
+from plumbline.judging.text.segmented_sample import SegmentedSample
+from plumbline.judging.text.verdicts import Evidence, JudgeAccount, Judgement, Verdict, whole_sentence_claim
 from plumbline.judging.text.words import Language
 from plumbline.judging.tiers.lexical_features import CHARACTER_MEASURES, WORD_MEASURES
 from plumbline.judging.tiers.tier import TierName
@@ -24,6 +26,23 @@ VERBATIM_SUPPORT = 0.85
 # A convention, not a measurement; results made with it carry the flag `uncalibrated`.
 _DEFAULT_SLOPE = 8.0
 FILE_VERSION = 2
+# Of support, for the verdict of a sentence: calibration puts its decision boundary here.
+_SUPPORTED_FROM = 0.5
+# Names and numbers listed in a reason.
+_MAX_LISTED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Measures of one sentence, and the most similar place in the contexts.
+
+    `is_copy`: the place holds the sentence word for word; `unknown`: names and numbers that no context has.
+    """
+
+    measures: Mapping[str, float]
+    evidence: Evidence | None
+    is_copy: bool
+    unknown: tuple[str, ...]
 
 
 class CalibrationSource(BaseModel):
@@ -38,8 +57,7 @@ class CalibrationSource(BaseModel):
 
 
 class CalibrationGate(BaseModel):
-    """A gate against unrelated text: labelled answers are all on topic, so a sigmoid fitted on them alone overrates
-    text from elsewhere.
+    """A gate against unrelated text, which a sigmoid fitted on labelled answers alone, all on topic, overrates.
 
     Support is scaled by a factor that rises from 0 at `closed` to 1 at `open` of one measure: the 5th percentile of
     what sentences reach in contexts of other subjects, and a quarter above the 99th.
@@ -113,6 +131,48 @@ class Calibration(BaseModel):
         return (self.gate.factor(measures[self.gate.measure]) if self.gate else 1.0) * sigmoid(logit)
 
 
+def build_judgement(
+    sample: SegmentedSample,
+    finding_by_position: Mapping[int, Finding],
+    calibration: Calibration,
+    *,
+    warnings: tuple[str, ...] = (),
+) -> Judgement:
+    """Build a judgement with one claim for each sentence of the answer; one without a finding is not a claim."""
+    claims = []
+    for position, sentence in enumerate(sample.sentences):
+        finding = finding_by_position.get(position)
+        if finding is None:
+            claims.append(whole_sentence_claim(position, sentence, verdict=Verdict.NOT_A_CLAIM))
+            continue
+        # No similarity counts for more than a copy.
+        measured = VERBATIM_SUPPORT if finding.is_copy else calibration.support(finding.measures)
+        support = min(VERBATIM_SUPPORT, measured)
+        unknown = finding.unknown
+        more = f" and {len(unknown) - _MAX_LISTED} more" if len(unknown) > _MAX_LISTED else ""
+        claims.append(
+            whole_sentence_claim(
+                position,
+                sentence,
+                # A contradiction cannot be told from an omission by likeness.
+                verdict=Verdict.SUPPORTED if support >= _SUPPORTED_FROM else Verdict.NOT_MENTIONED,
+                support=support,
+                reason=f"in no context: {', '.join(unknown[:_MAX_LISTED])}{more}" if unknown else None,
+                evidence=(finding.evidence,) if finding.evidence else (),
+                flags=("verbatim",) if finding.is_copy else (),
+                weight=float(len(sentence.text)),
+            )
+        )
+    return Judgement(
+        claims=tuple(claims),
+        account=JudgeAccount(model=calibration.model),
+        has_verdict_kinds=False,
+        reliability=calibration.reliability,
+        flags=() if calibration.is_fitted else ("uncalibrated",),
+        warnings=warnings,
+    )
+
+
 def list_measures(tier: TierName, language: Language) -> tuple[str, ...]:
     """Return the measures that a tier takes of a sentence in a language, the strongest first; none in tier llm."""
     words = CHARACTER_MEASURES if language == "zh" else WORD_MEASURES
@@ -159,11 +219,7 @@ class CalibrationTable:
 
 
 def load_calibrations(path: Path | None) -> CalibrationTable:
-    """Load the table from a file, or the built-in one.
-
-    Raises:
-        CalibrationError: the file cannot be read, or an entry is malformed; the message names file and field.
-    """
+    """Load the table from a file, or the built-in one; raise CalibrationError that names the file and the field."""
     name = str(path) if path else "built-in calibration"
     try:
         raw = path.read_bytes() if path else files("plumbline.judging.tiers").joinpath("calibration.json").read_bytes()
@@ -171,7 +227,9 @@ def load_calibrations(path: Path | None) -> CalibrationTable:
     except OSError as error:
         raise CalibrationError(f"{name}: cannot be read ({error.strerror})") from error
     except ValidationError as error:
-        raise CalibrationError(f"{name}: {_first_problem(error)}") from error
+        first: Any = error.errors(include_input=False, include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise CalibrationError(f"{name}: {place}{': ' if place else ''}{first['msg']}") from error
 
 
 def sigmoid(x: float) -> float:
@@ -180,9 +238,3 @@ def sigmoid(x: float) -> float:
         return 1.0 / (1.0 + math.exp(-x))
     power = math.exp(x)
     return power / (1.0 + power)
-
-
-def _first_problem(error: ValidationError) -> str:
-    first: Any = error.errors(include_input=False, include_url=False)[0]
-    place = ".".join(str(part) for part in first["loc"])
-    return f"{place}: {first['msg']}" if place else str(first["msg"])

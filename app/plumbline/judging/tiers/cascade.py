@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import structlog
@@ -45,12 +45,7 @@ class CascadeResult:
 
 
 class TierConcurrencyLimit:
-    """Limit concurrent batch samples per compute-bound tier.
-
-    Args:
-        count: samples that may be in the tier together.
-        prepare: awaited before each, for example the loading of a model.
-    """
+    """Limit concurrent batch samples per compute-bound tier; `prepare` is awaited before each, to load a model."""
 
     def __init__(self, count: int, prepare: Callable[[], Awaitable[None]]) -> None:
         self._free = asyncio.Semaphore(count)
@@ -75,7 +70,6 @@ class JudgeCascade:
 
     Args:
         limits: of tiers for which batch samples (`JudgeOptions.can_wait`) queue; their deadline stands still meanwhile.
-        observer: of every attempt.
     """
 
     def __init__(
@@ -97,19 +91,13 @@ class JudgeCascade:
         tiers: Sequence[TierName] | None,
         deadline_seconds: float,
     ) -> CascadeResult:
-        """Return the first judgement that a tier can give.
-
-        Args:
-            sample: the segmented sample.
-            options: of the caller.
-            tiers: those to ask, in this order; None asks all in the default order.
-            deadline_seconds: for all of them together.
-        """
+        """Return the first judgement that a tier can give; `tiers` None asks all in the default order."""
         order = tuple(self._tiers) if tiers is None else tuple(tiers)
         until = time.monotonic() + deadline_seconds
         attempts: list[Attempt] = []
         for position, name in enumerate(order):
-            async with self._slot(name, options) as waited:
+            limit = self._limits.get(name) if options.can_wait else None
+            async with _at_once() if limit is None else limit.slot() as waited:
                 until += waited
                 budget = _budget(until - time.monotonic(), order[position + 1 :])
                 record = TierRecord(name.value)
@@ -124,10 +112,6 @@ class JudgeCascade:
     def readiness(self) -> Mapping[TierName, Readiness]:
         """Return the state of every tier, in order."""
         return {name: tier.readiness() for name, tier in self._tiers.items()}
-
-    def _slot(self, name: TierName, options: JudgeOptions) -> AbstractAsyncContextManager[float]:
-        limit = self._limits.get(name) if options.can_wait else None
-        return _at_once() if limit is None else limit.slot()
 
     async def _attempt(
         self, tier: Tier, sample: SegmentedSample, options: JudgeOptions, budget: float

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,9 +15,8 @@ from plumbline.judging.ports.observation import Readiness, State
 from plumbline.judging.ports.token_vectors import TokenizedTexts, TokenVectors
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Evidence, Judgement
-from plumbline.judging.tiers.calibration import CalibrationTable
+from plumbline.judging.tiers.calibration import CalibrationTable, Finding, build_judgement
 from plumbline.judging.tiers.lexical import collect_lexical_findings
-from plumbline.judging.tiers.sentence_claims import Finding, build_judgement
 from plumbline.judging.tiers.tier import JudgeOptions, SentenceEncoder, TierName
 from plumbline.judging.tiers.token_alignment import (
     ComparisonPlan,
@@ -35,8 +34,6 @@ MAX_UNKNOWN_SHARE = 0.15
 # Models trained on English alone, by name; their vocabularies spell other scripts letter by letter, so that few of
 # their tokens are unknown and none is understood.
 _ENGLISH_ONLY = frozenset({"all-MiniLM-L6-v2", "all-MiniLM-L12-v2", "all-mpnet-base-v2", "all-distilroberta-v1"})
-
-
 # Windows whose vectors are in memory together, 12 MB of them.
 _WINDOWS_AT_ONCE = 256
 
@@ -72,14 +69,19 @@ class EmbeddingTier:
             TierFailure: `unsupported_language`, `too_long`, `timeout`, or what the encoder declares.
             TooBusy: so much waits for the encoder that this sample would wait too long.
         """
-        return await self._compared(sample, options, seconds, lambda comparison: self._judgement(sample, comparison))
+
+        def judgement(comparison: Comparison) -> Judgement:
+            calibration = self._calibrations.find(tier=self.name, model=self._encoder.model, language=sample.language)
+            overlong = comparison.overlong
+            warning = f"{overlong} sentences or windows are longer than the model reads; their ends did not count"
+            return build_judgement(
+                sample, comparison.finding_by_position, calibration, warnings=(warning,) if overlong else ()
+            )
+
+        return await self._compared(sample, options, seconds, judgement)
 
     async def compare(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> Comparison:
-        """Compare each checkable sentence with the contexts.
-
-        Raises:
-            TierFailure, TooBusy: as `judge`.
-        """
+        """Compare each checkable sentence with the contexts; raise as `judge`."""
         return await self._compared(sample, options, seconds, lambda comparison: comparison)
 
     async def prepare(self) -> None:
@@ -94,9 +96,18 @@ class EmbeddingTier:
         """Apply `then` to the comparison. Few hops to the executor: each costs as much as a small sample."""
         until = time.monotonic() + seconds
         run = asyncio.get_running_loop().run_in_executor
-        self._refuse_other_languages(sample)
+        # "name@precision" reads what "name" reads.
+        if self._encoder.model.partition("@")[0] in _ENGLISH_ONLY and sample.language != "en":
+            raise TierFailure(
+                FailureReason.UNSUPPORTED_LANGUAGE,
+                f"{self._encoder.model} reads English; the answer is in {sample.language!r}",
+            )
         plan, texts = await run(self._executor, _planned, sample)
-        self._refuse_too_long(len(texts))
+        if len(texts) > self._max_windows:
+            raise TierFailure(
+                FailureReason.TOO_LONG,
+                f"{len(texts)} windows and sentences to encode; PLUMBLINE_EMBEDDING_MAX_WINDOWS is {self._max_windows}",
+            )
         reading = await self._encoder.read(texts, seconds=until - time.monotonic(), scope=options.tenant)
         self._refuse_unread(plan, reading)
         alignment, last = await self._aligned(plan, reading, options, until)
@@ -104,7 +115,10 @@ class EmbeddingTier:
         def finish() -> T:
             alignment.add(last, until=until)
             matches = match_sentences(plan, alignment)
-            self._refuse_no_numbers(matches)
+            if not all(math.isfinite(match.alignment) for match in matches.values()):
+                raise TierFailure(
+                    FailureReason.INVALID_REPLY, f"{self._encoder.model} gave vectors that are no numbers"
+                )
             words = collect_lexical_findings(sample)
             findings = {position: _joined(words[position], match) for position, match in matches.items()}
             return then(Comparison(findings, sum(reading.is_overlong)))
@@ -113,26 +127,6 @@ class EmbeddingTier:
 
     def readiness(self) -> Readiness:
         return self._encoder.readiness()
-
-    def _judgement(self, sample: SegmentedSample, comparison: Comparison) -> Judgement:
-        calibration = self._calibrations.find(tier=self.name, model=self._encoder.model, language=sample.language)
-        warnings = _overlong_warning(comparison.overlong)
-        return build_judgement(sample, comparison.finding_by_position, calibration, warnings=warnings)
-
-    def _refuse_other_languages(self, sample: SegmentedSample) -> None:
-        # "name@precision" reads what "name" reads.
-        if self._encoder.model.partition("@")[0] in _ENGLISH_ONLY and sample.language != "en":
-            raise TierFailure(
-                FailureReason.UNSUPPORTED_LANGUAGE,
-                f"{self._encoder.model} reads English; the answer is in {sample.language!r}",
-            )
-
-    def _refuse_too_long(self, texts: int) -> None:
-        if texts > self._max_windows:
-            raise TierFailure(
-                FailureReason.TOO_LONG,
-                f"{texts} windows and sentences to encode; PLUMBLINE_EMBEDDING_MAX_WINDOWS is {self._max_windows}",
-            )
 
     def _refuse_unread(self, plan: ComparisonPlan, reading: TokenizedTexts) -> None:
         parts, windows = range(len(plan.parts)), range(len(plan.parts), len(reading.tokens))
@@ -159,10 +153,6 @@ class EmbeddingTier:
             vectors = await self._encode(reading.pick(rows[start : start + _WINDOWS_AT_ONCE]), options, until)
         return alignment, vectors
 
-    def _refuse_no_numbers(self, matches: Mapping[int, WindowMatch]) -> None:
-        if not all(math.isfinite(match.alignment) for match in matches.values()):
-            raise TierFailure(FailureReason.INVALID_REPLY, f"{self._encoder.model} gave vectors that are no numbers")
-
     async def _encode(self, reading: TokenizedTexts, options: JudgeOptions, until: float) -> TokenVectors:
         seconds = until - time.monotonic()
         return await self._encoder.encode(reading, seconds=seconds, scope=options.tenant, can_wait=options.can_wait)
@@ -181,9 +171,3 @@ def _joined(words: Finding, match: WindowMatch) -> Finding:
         measures={"alignment": match.alignment, **words.measures},
         evidence=words.evidence if words.is_copy else nearest,
     )
-
-
-def _overlong_warning(overlong: int) -> tuple[str, ...]:
-    if not overlong:
-        return ()
-    return (f"{overlong} sentences or windows are longer than the model reads; their ends did not count",)

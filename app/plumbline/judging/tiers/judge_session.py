@@ -33,7 +33,7 @@ from plumbline.judging.tiers.tier import ChatModel
 T = TypeVar("T")
 ReadingT = TypeVar("ReadingT", SentenceReading, ClaimReading)
 
-# A sentence takes about 90 tokens of a reply: this many are far from filling one of 4,096.
+# A sentence takes about 90 tokens of a reply.
 _TOKENS_PER_SENTENCE: Final = 100
 # Best first when windows disagree: the one with the passage is right.
 _RANK: Final = {
@@ -108,8 +108,13 @@ class JudgeSession:
         batches = split_into_replies(self.sample.segmented, self.sample.max_output_tokens)
         drafted = await _all(self._draft(batch, first) for batch in batches)
         claims = [claim for draft in drafted for claim in draft]
-        if others:
-            claims = await self._check_remaining_windows(claims, others)
+        open_claims = [claim for claim in claims if claim.is_checkable and claim.verdict is not Verdict.SUPPORTED]
+        if others and open_claims:
+            best = {claim.id: claim for claim in claims}
+            for found in await _all(self._check(open_claims, window) for window in others):
+                for claim_id, claim in found.items():
+                    best[claim_id] = _better(best[claim_id], claim)
+            claims = list(best.values())
         return await self._second_look(claims)
 
     async def verdicts(self, claims: Sequence[Claim], *, temperature: float | None = None) -> Mapping[str, Claim]:
@@ -123,7 +128,7 @@ class JudgeSession:
 
     async def _draft(self, batch: Mapping[int, int], window: Window) -> list[Claim]:
         sample = self.sample
-        reply = await self._ask(
+        return await self._ask(
             sentences_question(
                 sample.prompts.verify,
                 sample.segmented,
@@ -131,25 +136,10 @@ class JudgeSession:
                 batch=batch,
                 max_output_tokens=sample.max_output_tokens,
                 mark=sample.mark,
-            )
-        )
-
-        return await self._claims_of(
-            reply,
-            lambda: read_sentences(reply.content, batch.values(), is_truncated=reply.is_truncated),
+            ),
+            lambda reply: read_sentences(reply.content, batch.values(), is_truncated=reply.is_truncated),
             lambda reading: drafted_claims(reading, batch, sample.segmented, sample.search),
         )
-
-    async def _check_remaining_windows(self, claims: list[Claim], windows: Sequence[Window]) -> list[Claim]:
-        """Check in the other windows the claims that the first did not support."""
-        open_claims = [claim for claim in claims if claim.is_checkable and claim.verdict is not Verdict.SUPPORTED]
-        if not open_claims:
-            return claims
-        best = {claim.id: claim for claim in claims}
-        for found in await _all(self._check(open_claims, window) for window in windows):
-            for claim_id, claim in found.items():
-                best[claim_id] = _better(best[claim_id], claim)
-        return list(best.values())
 
     async def _second_look(self, claims: list[Claim]) -> tuple[Claim, ...]:
         """Ask once more about missing or doubtful claims, in the window that has most of their words.
@@ -173,8 +163,14 @@ class JudgeSession:
             return tuple(claims)
         settled = [_after_second_look(claim, looked.get(claim.id)) for claim in claims]
         missing = sum(UNANSWERED in claim.flags for claim in settled)
+        if missing and "truncated_reply" in self.flags:
+            raise TierFailure(
+                FailureReason.TRUNCATED_REPLY, f"the model's replies were cut and leave out {missing} sentences"
+            )
         if missing:
-            raise self._incomplete(missing)
+            raise TierFailure(
+                FailureReason.INVALID_REPLY, f"the model's replies hold no valid verdict on {missing} sentences"
+            )
         return tuple(settled)
 
     async def _check(
@@ -187,7 +183,7 @@ class JudgeSession:
 
     async def _check_some(self, claims: Sequence[Claim], window: Window, temperature: float | None) -> dict[str, Claim]:
         sample = self.sample
-        reply = await self._ask(
+        return await self._ask(
             claims_question(
                 sample.prompts.check,
                 sample.segmented,
@@ -196,37 +192,23 @@ class JudgeSession:
                 max_output_tokens=sample.max_output_tokens,
                 temperature=temperature,
                 mark=sample.mark,
-            )
-        )
-
-        return await self._claims_of(
-            reply,
-            lambda: read_claims(reply.content, {claim.id for claim in claims}, is_truncated=reply.is_truncated),
+            ),
+            lambda reply: read_claims(reply.content, {claim.id for claim in claims}, is_truncated=reply.is_truncated),
             lambda reading: checked_claims(reading, claims, sample.search),
         )
 
-    async def _claims_of(self, reply: ChatReply, read: Callable[[], ReadingT], settled: Callable[[ReadingT], T]) -> T:
-        """Parse a reply into claims; in a thread where texts are long, or quotes must be searched."""
+    async def _ask(
+        self, request: ChatRequest, read: Callable[[ChatReply], ReadingT], settled: Callable[[ReadingT], T]
+    ) -> T:
+        """Parse the reply into claims; in a thread where texts are long, or quotes must be searched."""
+        reply = await self.chat.complete(request, seconds=max(0.0, self.until - time.monotonic()), ledger=self.ledger)
+        self.models[reply.model] = None
         is_small = self.sample.is_small and offload.are_small((reply.content,))
-        reading = await offload.run(read, self.executor, inline=is_small)
+        reading = await offload.run(lambda: read(reply), self.executor, inline=is_small)
         self.flags.update(dict.fromkeys(reading.flags))
         # One that stands nowhere as it is takes milliseconds to look for.
         is_quick = is_small and all(map(self.sample.search.stands_verbatim, reading.quotes))
         return await offload.run(lambda: settled(reading), self.executor, inline=is_quick)
-
-    async def _ask(self, request: ChatRequest) -> ChatReply:
-        reply = await self.chat.complete(request, seconds=max(0.0, self.until - time.monotonic()), ledger=self.ledger)
-        self.models[reply.model] = None
-        return reply
-
-    def _incomplete(self, missing: int) -> TierFailure:
-        if "truncated_reply" in self.flags:
-            return TierFailure(
-                FailureReason.TRUNCATED_REPLY, f"the model's replies were cut and leave out {missing} sentences"
-            )
-        return TierFailure(
-            FailureReason.INVALID_REPLY, f"the model's replies hold no valid verdict on {missing} sentences"
-        )
 
 
 async def _all(calls: Iterable[Coroutine[None, None, T]]) -> list[T]:
@@ -244,7 +226,6 @@ async def _all(calls: Iterable[Coroutine[None, None, T]]) -> list[T]:
 
 
 def _better(one: Claim, other: Claim) -> Claim:
-    """Return the claim of the window that saw more."""
     if UNANSWERED in one.flags:
         return other
     return max(one, other, key=lambda claim: (_RANK[claim.verdict], -len(doubts(claim))))

@@ -1,21 +1,18 @@
-"""Tier 3: how far the contexts have the wording of the answer, sentence by sentence. No model, no network."""
+"""Tier 3: overlap of the answer's wording with the contexts', sentence by sentence. No model, no network."""
 
 import asyncio
 from concurrent.futures import Executor
 
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.observation import Readiness, State
-from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Evidence, Judgement
 from plumbline.judging.text.words import detect_language, han_share
-from plumbline.judging.tiers.calibration import CalibrationTable
-from plumbline.judging.tiers.lexical_features import LexicalFeatures, measure_lexical_features
-from plumbline.judging.tiers.sentence_claims import Finding, build_judgement
+from plumbline.judging.tiers.calibration import CalibrationTable, Finding, build_judgement
+from plumbline.judging.tiers.lexical_features import measure_lexical_features
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 
 MODEL = "wording-2"
-
 # "GPT-4 是 OpenAI 的模型" is mostly Latin by its letters and still comparable with a Chinese context.
 _HAN_SHARE_IN_MIXED_TEXT = 0.1
 
@@ -49,24 +46,17 @@ class LexicalTier:
 
 def collect_lexical_findings(sample: SegmentedSample) -> dict[int, Finding]:
     """Return the wording of each checkable sentence, by position, with the context sentence that has most of it."""
-    measured = measure_lexical_features(sample)
-    return {position: _finding(sample, position, features) for position, features in measured.items()}
-
-
-def _finding(sample: SegmentedSample, position: int, features: LexicalFeatures) -> Finding:
-    text = sample.sentences[position].text
-    copy = next((row for row in features.rows if features.is_whole and sample.index.holds(row, text)), None)
-    best = next(iter(features.rows), None) if copy is None else copy
-    return Finding(
-        measures=features.measures,
-        evidence=None if best is None else _evidence(*sample.index.places[best]),
-        is_copy=copy is not None,
-        unknown=features.unknown,
-    )
-
-
-def _evidence(context: int, sentence: Sentence) -> Evidence:
-    return Evidence(context, sentence.text, sentence.start, sentence.end, verified=True)
+    findings = {}
+    for position, features in measure_lexical_features(sample).items():
+        text = sample.sentences[position].text
+        copy = next((row for row in features.rows if features.is_whole and sample.index.holds(row, text)), None)
+        best = next(iter(features.rows), None) if copy is None else copy
+        evidence = None
+        if best is not None:
+            context, found = sample.index.places[best]
+            evidence = Evidence(context, found.text, found.start, found.end, verified=True)
+        findings[position] = Finding(features.measures, evidence, copy is not None, features.unknown)
+    return findings
 
 
 def _refuse_cross_lingual(sample: SegmentedSample) -> None:

@@ -76,9 +76,8 @@ class _Passages:
         rows: dict[str, int] = {}
         for row, (_, sentence) in enumerate(index.places):
             rows.setdefault(sentence.text, row)
-        texts = sorted(rows, key=lambda text: (len(text), text))
-        self.texts = texts
-        self.rows = [rows[text] for text in texts]
+        self.texts = sorted(rows, key=lambda text: (len(text), text))
+        self.rows = [rows[text] for text in self.texts]
         self.words = [index.words[row] for row in self.rows]
         self.vocabulary = frozenset().union(*(words.every for words in self.words))
 
@@ -101,8 +100,12 @@ def _by_words(texts: Sequence[str], words: Sequence[Words], passages: _Passages)
     covers = cover(_spelt(words), _spelt(passages.words), size=_CHARACTERS_IN_GRAM)
     pairs = Cooccurrence((known.content for known in passages.words), (asked.content for asked in words))
     found = []
-    for text, spoken, found_runs in zip(texts, words, covers, strict=True):
-        covered = _covered(spoken, found_runs, passages)
+    for text, spoken, runs in zip(texts, words, covers, strict=True):
+        covered = runs
+        if len(spoken.every) == 1 and len(spoken.every[0]) <= 1:
+            # One word of one character has no run of four: the passages that have it.
+            rows = passages.rows_by_letter.get(spoken.every[0], ())
+            covered = Cover(float(bool(rows)), float(bool(rows)), rows)
         names, numbers = unknown_names(text, passages.vocabulary), unknown_numbers(spoken, passages.vocabulary)
         measures = {
             "character_coverage": (covered.anywhere + covered.best) / 2,
@@ -138,14 +141,6 @@ def _spelt(sentences: Sequence[Words]) -> Units:
     return characters([f" {' '.join(words.every)} " for words in sentences])
 
 
-def _covered(words: Words, covered: Cover, passages: _Passages) -> Cover:
-    """Return the cover; for one word of one character, which has no run of four, the passages that have it."""
-    if len(words.every) != 1 or len(words.every[0]) > 1:
-        return covered
-    rows = passages.rows_by_letter.get(words.every[0], ())
-    return Cover(float(bool(rows)), float(bool(rows)), rows)
-
-
 def _numbered(sentences: Sequence[Sequence[str]], ids: dict[str, int]) -> Units:
     """Return units as numbers, a zero between two sentences: a character is its code, a word has a private-use one."""
     flat: list[int] = []
@@ -165,24 +160,24 @@ _NEAR = 3
 
 
 class Cooccurrence:
-    """Neighbouring content words in the contexts, among the words of interest; linear in their length."""
+    """Neighbouring content words of sentences, among the words of those asked about; linear in their length."""
 
     def __init__(self, sentences: Iterable[Sequence[str]], asked: Iterable[Sequence[str]]) -> None:
-        """Args:
-        sentences: content words of the contexts' sentences.
-        asked: content words of the sentences that will be asked for.
-        """
         wanted = frozenset(word[:_STEM] for words in asked for word in words)
         self._pairs: set[tuple[str, str]] = set()
         self._known: set[str] = set()
         for words in sentences:
-            self._add([(at, cut) for at, word in enumerate(words) if (cut := word[:_STEM]) in wanted])
+            found = [(at, cut) for at, word in enumerate(words) if (cut := word[:_STEM]) in wanted]
+            for index, (at, cut) in enumerate(found):
+                self._known.add(cut)
+                for later, other in found[index + 1 : index + 1 + _NEAR]:
+                    if later - at <= _NEAR:
+                        self._pairs.add((cut, other))
 
     def share(self, words: Sequence[str]) -> float:
-        """Return the share in [0, 1] of the neighbours in `words` that are near each other in the contexts, in either
-        order.
+        """Return the share in [0, 1] of the neighbours in `words` that are near each other here, in either order.
 
-        One word has no neighbour: whether the contexts have it. No word: 0.
+        One word has no neighbour: 1 if the contexts have it. No word: 0.
         """
         cut = [word[:_STEM] for word in words]
         pairs = list(pairwise(cut))
@@ -194,13 +189,6 @@ class Cooccurrence:
         if one == other:
             return one in self._known
         return (one, other) in self._pairs or (other, one) in self._pairs
-
-    def _add(self, found: Sequence[tuple[int, str]]) -> None:
-        for index, (at, word) in enumerate(found):
-            self._known.add(word)
-            for later, other in found[index + 1 : index + 1 + _NEAR]:
-                if later - at <= _NEAR:
-                    self._pairs.add((word, other))
 
 
 # A word with a capital inside a sentence; the first word of a sentence has one anyway.
@@ -217,22 +205,14 @@ _WORDS = {digits: word for word, digits in _DIGITS.items()}
 
 
 def unknown_names(text: str, known: frozenset[str]) -> tuple[str, ...]:
-    """Return capitalised words of the text, the first word apart, that are not known; each once, as written.
-
-    Args:
-        text: one sentence.
-        known: every word of the contexts, as `split_words` gives them.
-    """
+    """Return the capitalised words of a sentence, the first apart, that are not among the known `split_words`."""
     first = _LETTER_OR_DIGIT.search(text)
     found = dict.fromkeys(match.group() for match in _CAPITALISED.finditer(text, first.start() + 1 if first else 0))
-    return tuple(name for name in found if _is_name(name) and not known.issuperset(split_words(name).every))
+    names = (name for name in found if len(name) >= _SHORTEST_NAME and has_content(name))
+    return tuple(name for name in names if not known.issuperset(split_words(name).every))
 
 
 def unknown_numbers(words: Words, known: frozenset[str]) -> tuple[str, ...]:
     """Return numbers, in digits or from two to twenty in letters, that are known in neither form."""
     digits = dict.fromkeys(_DIGITS.get(word, word) for word in words.every if word in _DIGITS or word[0].isdigit())
     return tuple(number for number in digits if number not in known and _WORDS.get(number) not in known)
-
-
-def _is_name(text: str) -> bool:
-    return len(text) >= _SHORTEST_NAME and has_content(text)

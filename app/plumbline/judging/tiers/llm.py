@@ -30,7 +30,7 @@ from plumbline.judging.tiers.questions import Mark, claims_question, random_mark
 from plumbline.judging.tiers.tier import ChatModel, JudgeOptions, TierName
 from plumbline.judging.tiers.voting import escalated, faithfulness_by_vote, majority_vote, worth_escalating
 
-# Votes of one model differ only where it is unsure; at 0 they would be copies.
+# Votes of one model at 0 would be copies.
 _SAMPLING_TEMPERATURE: Final = 0.7
 
 
@@ -49,11 +49,7 @@ class PromptSet:
 def fit_windows(
     sample: SegmentedSample, prompts: JudgePrompts, *, context_tokens: int, max_output_tokens: int
 ) -> tuple[Window, ...]:
-    """Split the contexts for a model that reads so many tokens.
-
-    Raises:
-        TierFailure: `too_long`.
-    """
+    """Split the contexts for a model that reads so many tokens; raise TierFailure `too_long` where none fit."""
     instructions = max(estimate_tokens(prompt.system + prompt.user) for prompt in (prompts.verify, prompts.check))
     # The longest batch of sentences is not known yet: room for the whole answer, up to half of what there is.
     room = context_tokens - instructions - max_output_tokens - estimate_tokens(sample.source.question)
@@ -85,20 +81,16 @@ def expected_requests(
     windows = fit_windows(sample, prompts, context_tokens=context_tokens, max_output_tokens=max_output_tokens)
     for batch in split_into_replies(sample, max_output_tokens):
         if is_first:
-            yield (
-                sentences_question(
-                    prompts.verify, sample, window=windows[0], batch=batch, max_output_tokens=max_output_tokens
-                ),
-                len(batch),
+            request = sentences_question(
+                prompts.verify, sample, window=windows[0], batch=batch, max_output_tokens=max_output_tokens
             )
+            yield request, len(batch)
         claims = [whole_sentence_claim(each, sample.sentences[each], verdict=Verdict.NOT_MENTIONED) for each in batch]
         for window in windows[1:] if is_first else windows:
-            yield (
-                claims_question(
-                    prompts.check, sample, window=window, claims=claims, max_output_tokens=max_output_tokens
-                ),
-                len(batch),
+            request = claims_question(
+                prompts.check, sample, window=window, claims=claims, max_output_tokens=max_output_tokens
             )
+            yield request, len(batch)
 
 
 class LlmTier:
@@ -145,9 +137,14 @@ class LlmTier:
         lead = session(chats[0])
         claims = await lead.first_pass()
         sessions = [lead]
-        votes, missing = await self._votes(
-            claims, [session(chat) for chat in chats[1:]], lead, options.samples, sessions
-        )
+        checkable = [claim for claim in claims if claim.is_checkable]
+        votes: list[Mapping[str, Claim]] = []
+        missing: list[str] = []
+        if checkable:
+            sessions += map(session, chats[1:])
+            asked: list[tuple[JudgeSession, float | None]] = [(each, None) for each in sessions[1:]]
+            asked += [(each, _SAMPLING_TEMPERATURE) for each in sessions for _ in range(options.samples - 1)]
+            votes, missing = await _votes(checkable, asked)
         vote_scores = faithfulness_by_vote(claims, votes)
         claims = majority_vote(claims, votes)
         flags = [*inspection.flags, *([INCOMPLETE] if missing else [])]
@@ -155,11 +152,22 @@ class LlmTier:
             doubtful = worth_escalating(claims, threshold=options.threshold, is_suspect=bool(inspection.flags))
             if doubtful:
                 sessions.append(session(second))
-                claims, vote_scores, failed = await self._escalate(claims, vote_scores, doubtful, sessions[-1])
+                looks, failed = await _votes(doubtful, [(sessions[-1], None)])
+                if looks:
+                    both = faithfulness_by_vote(claims, looks)
+                    claims, vote_scores = escalated(claims, looks[0]), (*(vote_scores or both[:1]), *both[1:])
                 flags += ["escalated", *([INCOMPLETE] if failed else [])]
                 missing += failed
+        claims_by_position: dict[int, list[Claim]] = {}
+        for claim in mark_duplicates(claims):
+            claims_by_position.setdefault(claim.sentence, []).append(claim)
         return Judgement(
-            claims=_with_headings(sample, mark_duplicates(claims)),
+            claims=tuple(
+                claim
+                for position, sentence in enumerate(sample.sentences)
+                for claim in claims_by_position.get(position)
+                or [whole_sentence_claim(position, sentence, verdict=Verdict.NOT_A_CLAIM)]
+            ),
             account=self._account(prepared, sessions, before, options.ledger.usage),
             has_verdict_kinds=True,
             flags=tuple(dict.fromkeys((*flags, *(flag for each in sessions for flag in each.flags)))),
@@ -172,15 +180,10 @@ class LlmTier:
         """Return all that a judgement depends on besides the texts, for a cache key."""
         chats = [*self._asked(options.judges), *(self._asked((options.escalation,)) if options.escalation else ())]
         prompts = self._prompts.for_case(sample)
-        parts = [
-            *(f"{chat.name}={chat.model}" for chat in chats),
-            prompts.verify.digest,
-            prompts.check.digest,
-            str(self._max_output_tokens),
-            str(options.samples),
-            f"{options.escalation} {options.threshold}" if options.escalation else "",
-        ]
-        return "\n".join(parts)
+        judges = [f"{chat.name}={chat.model}" for chat in chats]
+        limits = [str(self._max_output_tokens), str(options.samples)]
+        escalation = f"{options.escalation} {options.threshold}" if options.escalation else ""
+        return "\n".join([*judges, prompts.verify.digest, prompts.check.digest, *limits, escalation])
 
     def readiness(self) -> Readiness:
         """Return the state of the first judge, and a line on each of the others."""
@@ -188,11 +191,7 @@ class LlmTier:
         return replace(first, detail="; ".join(each.detail for each in (first, *others)))
 
     def _asked(self, names: Sequence[str | None]) -> list[ChatModel]:
-        """Return the chat models of these names; the first of all for no names.
-
-        Raises:
-            TierFailure: `not_configured`, for an unknown name.
-        """
+        """Return the chat models of these names, the first of all for none; raise TierFailure for an unknown one."""
         if not names:
             return [next(iter(self._chats.values()))]
         unknown = [name for name in names if name not in self._chats]
@@ -216,40 +215,6 @@ class LlmTier:
             sample, windows, search, prompts, self._max_output_tokens, offload.is_small(sample.source), self._mark
         )
 
-    async def _votes(
-        self,
-        claims: Sequence[Claim],
-        others: Sequence[JudgeSession],
-        lead: JudgeSession,
-        samples: int,
-        sessions: list[JudgeSession],
-    ) -> tuple[list[Mapping[str, Claim]], list[str]]:
-        """Collect the verdicts of every other vote, and a warning for each that failed."""
-        checkable = [claim for claim in claims if claim.is_checkable]
-        if not checkable:
-            return [], []
-        asked: list[tuple[JudgeSession, float | None]] = [(each, None) for each in others]
-        asked += [(each, _SAMPLING_TEMPERATURE) for each in (lead, *others) for _ in range(samples - 1)]
-        sessions.extend(others)
-        answers = await asyncio.gather(
-            *(each.verdicts(checkable, temperature=temperature) for each, temperature in asked), return_exceptions=True
-        )
-        return _sorted_out([each for each, _ in asked], answers)
-
-    async def _escalate(
-        self,
-        claims: tuple[Claim, ...],
-        vote_scores: tuple[float, ...],
-        doubtful: Sequence[Claim],
-        session: JudgeSession,
-    ) -> tuple[tuple[Claim, ...], tuple[float, ...], list[str]]:
-        answers = await asyncio.gather(session.verdicts(doubtful), return_exceptions=True)
-        votes, failed = _sorted_out([session], answers)
-        if not votes:
-            return claims, vote_scores, failed
-        both = faithfulness_by_vote(claims, votes)
-        return escalated(claims, votes[0]), (*(vote_scores or both[:1]), *both[1:]), failed
-
     def _account(
         self, sample: PreparedSample, sessions: Sequence[JudgeSession], before: Usage, after: Usage
     ) -> JudgeAccount:
@@ -264,13 +229,16 @@ class LlmTier:
         )
 
 
-def _sorted_out(
-    sessions: Sequence[JudgeSession], answers: Sequence[Mapping[str, Claim] | BaseException]
+async def _votes(
+    claims: Sequence[Claim], asked: Sequence[tuple[JudgeSession, float | None]]
 ) -> tuple[list[Mapping[str, Claim]], list[str]]:
-    """Return the votes, and a line for each judge that failed; any other exception is a bug and rises."""
+    """Return the verdicts of each session at its temperature, and a line for each judge that failed."""
+    answers = await asyncio.gather(
+        *(session.verdicts(claims, temperature=temperature) for session, temperature in asked), return_exceptions=True
+    )
     votes: list[Mapping[str, Claim]] = []
     failed: list[str] = []
-    for session, answer in zip(sessions, answers, strict=True):
+    for (session, _), answer in zip(asked, answers, strict=True):
         if isinstance(answer, TierFailure):
             failed.append(f"judge {session.chat.name} did not vote ({answer.reason})")
         elif isinstance(answer, BaseException):
@@ -278,14 +246,3 @@ def _sorted_out(
         else:
             votes.append(answer)
     return votes, failed
-
-
-def _with_headings(sample: SegmentedSample, claims: Sequence[Claim]) -> tuple[Claim, ...]:
-    by_position: dict[int, list[Claim]] = {}
-    for claim in claims:
-        by_position.setdefault(claim.sentence, []).append(claim)
-    found: list[Claim] = []
-    for position, sentence in enumerate(sample.sentences):
-        made = by_position.get(position)
-        found.extend(made or [whole_sentence_claim(position, sentence, verdict=Verdict.NOT_A_CLAIM)])
-    return tuple(found)

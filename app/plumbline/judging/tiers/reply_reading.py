@@ -2,10 +2,10 @@
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Final, NoReturn
+from typing import Annotated, Any, Final, NoReturn, TypeVar
 
 import json_repair
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
@@ -16,7 +16,9 @@ from plumbline.judging.text.words import content_words
 from plumbline.judging.tiers.evidence.search import EvidenceSearch
 from plumbline.judging.tiers.evidence.verdict_rules import apply_evidence
 
-# Far above any honest reply to one batch of sentences; beyond it reading would only cost time.
+T = TypeVar("T")
+
+# Far above any honest reply to one batch of sentences.
 _MAX_CHARACTERS: Final = 1_000_000
 # Mending takes the square of an item's length: 0.1 s for this, minutes for the longest reply. A batch of sentences has
 # some 16,000 characters; what is not mended is asked again.
@@ -103,32 +105,32 @@ def read_sentences(content: str, wanted: Collection[int], *, is_truncated: bool 
         is_truncated: the provider says that it was cut.
     """
     items, flags = _items(content, "sentences", is_truncated=is_truncated)
-    wanted_ids = {str(number) for number in wanted}
-    found: dict[int, tuple[ClaimReply, ...] | None] = {}
-    for item in items:
-        number = str(item.get("id"))
-        if number.isdecimal() and number in wanted_ids:
-            claims = _claims(item.get("claims"))
-            found[int(number)] = claims if found.get(int(number), claims) == claims else None
-        else:
-            flags.append("unknown_ids_dropped")
-    kept = {number: claims for number, claims in found.items() if claims is not None}
-    return SentenceReading(kept, tuple(dict.fromkeys(flags)))
+    claims = _by_id(items, frozenset(map(str, wanted)), lambda item: _claims(item.get("claims")), flags)
+    return SentenceReading({int(number): each for number, each in claims.items()}, tuple(dict.fromkeys(flags)))
 
 
 def read_claims(content: str, wanted: Collection[str], *, is_truncated: bool = False) -> ClaimReading:
     """Parse a reply to `check_claims`; otherwise as `read_sentences`."""
     items, flags = _items(content, "claims", is_truncated=is_truncated)
-    found: dict[str, ClaimReply | None] = {}
+    return ClaimReading(_by_id(items, wanted, _claim, flags), tuple(dict.fromkeys(flags)))
+
+
+def _by_id(
+    items: Sequence[dict[str, Any]],
+    wanted: Collection[str],
+    read: Callable[[dict[str, Any]], T | None],
+    flags: list[str],
+) -> dict[str, T]:
+    """Return by id what the items hold; nothing for an id that two items speak of differently."""
+    found: dict[str, T | None] = {}
     for item in items:
-        claim_id = str(item.get("id"))
-        if claim_id in wanted:
-            claim = _claim(item)
-            found[claim_id] = claim if found.get(claim_id, claim) == claim else None
+        item_id = str(item.get("id"))
+        if item_id in wanted:
+            value = read(item)
+            found[item_id] = value if found.get(item_id, value) == value else None
         else:
             flags.append("unknown_ids_dropped")
-    kept = {claim_id: claim for claim_id, claim in found.items() if claim is not None}
-    return ClaimReading(kept, tuple(dict.fromkeys(flags)))
+    return {item_id: value for item_id, value in found.items() if value is not None}
 
 
 def _claims(values: object) -> tuple[ClaimReply, ...] | None:
@@ -142,19 +144,15 @@ def _claims(values: object) -> tuple[ClaimReply, ...] | None:
 def _claim(value: object) -> ClaimReply | None:
     if not isinstance(value, dict):
         return None
-    quotes = [each for key in ("quotes", "quote") for each in _as_list(value.get(key)) if each != ""]
+    given = [_texts(value.get(key)) for key in ("quotes", "quote")]
+    quotes = [each for texts in given for each in (texts if isinstance(texts, list) else [texts]) if each != ""]
     try:
         claim = ClaimReply.model_validate({**value, "quotes": quotes})
-        # half a surrogate pair is in JSON's reach, but no answer of ours could carry it
+        # JSON can hold half a surrogate pair, our answers cannot.
         "".join((claim.claim, claim.reason, *claim.quotes)).encode()
     except (ValidationError, UnicodeEncodeError):
         return None
     return claim
-
-
-def _as_list(value: object) -> Sequence[object]:
-    texts = _texts(value)
-    return texts if isinstance(texts, list) else [texts]
 
 
 def _items(content: str, key: str, *, is_truncated: bool) -> tuple[list[dict[str, Any]], list[str]]:
@@ -179,29 +177,20 @@ def _read_list(content: str, start: int) -> tuple[object, bool, bool]:
     """Return the list that starts at `start`, True if it was cut, and True if it was repaired; None if unreadable."""
     with suppress(ValueError, RecursionError):
         return _DECODER.raw_decode(content, start)[0], False, False
-    text, is_cut = _list(content, start)
-    items, is_repaired = _parsed(text)
-    return items, is_cut, is_repaired
-
-
-def _list(content: str, start: int) -> tuple[str, bool]:
-    """Return the list that starts at `start`, and True if it was cut: then it is closed after its last whole item."""
     depth, last_item_end = 0, start + 1
     for token in _TOKEN.finditer(content, start):
         depth += _STEPS.get(token[0], 0)
         if depth == 1 and token[0] == "}":
             last_item_end = token.end()
         if depth == 0:
-            return content[start : token.end()], False
-    return content[start:last_item_end] + "]", True
-
-
-def _parsed(text: str) -> tuple[object, bool]:
-    try:
-        return _DECODER.decode(text), False
-    except (ValueError, RecursionError):
-        pass
-    return _mended(text) or None, True
+            text, is_cut = content[start : token.end()], False
+            break
+    else:
+        # Closed after its last whole item.
+        text, is_cut = content[start:last_item_end] + "]", True
+    with suppress(ValueError, RecursionError):
+        return _DECODER.decode(text), is_cut, False
+    return _mended(text) or None, is_cut, True
 
 
 def _mended(text: str) -> list[object]:
@@ -223,10 +212,9 @@ def _mended(text: str) -> list[object]:
 def _item_texts(text: str) -> Iterator[str]:
     depth = start = 0
     for token in _TOKEN.finditer(text):
-        step = _STEPS.get(token[0], 0)
         if depth == 1 and token[0] == "{":
             start = token.start()
-        depth += step
+        depth += _STEPS.get(token[0], 0)
         if depth == 1 and token[0] == "}":
             yield text[start : token.end()]
 
@@ -242,26 +230,24 @@ def _refuse(name: str) -> NoReturn:
 
 
 _DECODER: Final = json.JSONDecoder(strict=False, object_pairs_hook=_unique, parse_constant=_refuse)
-
-
 UNANSWERED: Final = "unanswered"
 
 
 def drafted_claims(
     reading: SentenceReading, batch: Mapping[int, int], sample: SegmentedSample, search: EvidenceSearch
 ) -> list[Claim]:
-    """Build the claims of a batch of sentences; a sentence without a readable answer is one unanswered claim.
-
-    Args:
-        batch: the number that a sentence goes by, by its position in the answer.
-    """
+    """Build the claims of a batch of sentences (number by position); one without an answer is one unanswered claim."""
     claims: list[Claim] = []
     for position, number in batch.items():
+        sentence = sample.sentences[position]
         replies = reading.claims.get(number)
         if replies is None:
-            claims.append(_unanswered(position, sample))
+            claims.append(
+                whole_sentence_claim(
+                    position, sentence, verdict=Verdict.NOT_MENTIONED, support=0.0, flags=(UNANSWERED,)
+                )
+            )
             continue
-        sentence = sample.sentences[position]
         for order, said in enumerate(replies):
             text, flags = _own_words(said.claim, sentence.text)
             made = replace(
@@ -308,9 +294,3 @@ def _own_words(claim: str, sentence: str) -> tuple[str, tuple[str, ...]]:
     if claim and (not wanted or wanted & frozenset(content_words(claim))):
         return claim, ()
     return sentence, ("claim_replaced",) if claim else ()
-
-
-def _unanswered(position: int, sample: SegmentedSample) -> Claim:
-    return whole_sentence_claim(
-        position, sample.sentences[position], verdict=Verdict.NOT_MENTIONED, support=0.0, flags=(UNANSWERED,)
-    )

@@ -33,10 +33,9 @@ class JudgeOptions:
         judges: names of chat models, each of which decides on every claim; empty for the default one.
         samples: votes of each judge.
         escalation: name of a second chat model that checks claims which can change the outcome.
-        cache: `use` takes a cached verdict, `bypass` asks again.
-        max_cost: bound on the cost of this sample, in the currency of the price table.
+        max_cost: in the currency of the price table.
         can_wait: the sample is one of many; its deadline does not run while it queues for a tier.
-        ledger: record of every call; `Scorer` gives each sample its own.
+        ledger: `Scorer` gives each sample its own.
     """
 
     tiers: tuple[TierName, ...] | None = None
@@ -78,9 +77,7 @@ class ChatModel(Protocol):
         ...
 
     @property
-    def model(self) -> str:
-        """Return the provider's name of the model."""
-        ...
+    def model(self) -> str: ...
 
     @property
     def context_tokens(self) -> int:
@@ -88,9 +85,7 @@ class ChatModel(Protocol):
         ...
 
     async def complete(self, request: ChatRequest, *, seconds: float, ledger: Ledger) -> ChatReply:
-        """Return one reply within `seconds`, in the requested form where the provider can enforce it.
-
-        Every request that reaches a provider is written into the ledger, whatever comes of it.
+        """Return one reply; the ledger records every request that reaches a provider, whatever comes of it.
 
         Raises:
             TierFailure: with the reason; an empty, filtered or refused reply is a failure, a cut one is a reply.
@@ -122,8 +117,6 @@ class SentenceEncoder(Protocol):
         """Return the vectors of tokenized texts; equal texts have equal vectors in one call.
 
         Args:
-            reading: what `read` gave.
-            seconds: to wait at the most.
             scope: whose texts they are; what one had encoded tells another nothing.
             can_wait: a batch sample, whose answer may take long.
 
@@ -149,11 +142,6 @@ class AbsentTier:
         return self._name
 
     async def judge(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> Judgement:
-        """Raise the reason.
-
-        Raises:
-            TierFailure: always.
-        """
         raise TierFailure(self._reason, self._detail)
 
     def readiness(self) -> Readiness:

@@ -1,11 +1,12 @@
 """Cache of verdicts: a tier's judgements by key, with identical in-flight requests coalesced."""
 
 import asyncio
-import hashlib
+import contextlib
 import time
 import zlib
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -26,8 +27,6 @@ _KEY_VERSION = "1"
 _LOOKUP_SECONDS = 0.5
 # A waiter retries after the leader's timeout if it has this much more time.
 _WORTH_ASKING_SECONDS = 1.0
-
-
 # Key, and the bound on cost of the waiting requests.
 _Place = tuple[str, float | None]
 
@@ -61,11 +60,8 @@ class CachedTier:
     `bypass` judges again on its own, and its judgement replaces the stored one.
 
     Args:
-        inner: the tier that judges.
-        store: where judgements are kept.
         identity: what a judgement depends on besides the sample: models, parameters, prompts, the version of this
             service. Equal identities must mean that either judgement may stand for the other.
-        observer: of cache lookups.
     """
 
     def __init__(
@@ -108,7 +104,10 @@ class CachedTier:
             flight = self._flights.get(place)
             is_leader = flight is None
             if flight is None:
-                flight = self._take_off(place, sample, options, until)
+                # A task of its own, so that cancelling one waiter does not cancel the others.
+                flight = _Flight(self._spawn(self._fly(key, sample, options, until)), until)
+                flight.task.add_done_callback(partial(self._landed, place, flight))
+                self._flights[place] = flight
             try:
                 judgement, was_kept = await self._land(place, flight, until)
             except TierFailure as failure:
@@ -134,17 +133,14 @@ class CachedTier:
         while self._tasks:
             await asyncio.wait(self._tasks)
 
-    def _take_off(self, place: _Place, sample: SegmentedSample, options: JudgeOptions, until: float) -> _Flight:
-        # A task of its own, so that cancelling one waiter does not cancel the others.
-        flight = _Flight(self._spawn(self._fly(place[0], sample, options, until)), until)
-        flight.task.add_done_callback(lambda _: self._landed(place, flight))
-        self._flights[place] = flight
-        return flight
-
     async def _fly(
         self, key: str, sample: SegmentedSample, options: JudgeOptions, until: float
     ) -> tuple[Judgement, bool]:
-        kept = await self._find(key)
+        record = None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LOOKUP_SECONDS):
+                record = await self._store.get(key)
+        kept = None if record is None else judgement_from_record(record)
         if kept is not None:
             return kept, True
         seconds = until - time.monotonic()
@@ -157,17 +153,13 @@ class CachedTier:
                 raise
             raise TierFailure(FailureReason.TIMEOUT, f"timed out after {seconds:.1f} s") from None
 
-    def _landed(self, place: _Place, flight: _Flight) -> None:
+    def _landed(self, place: _Place, flight: _Flight, task: asyncio.Task[tuple[Judgement, bool]]) -> None:
         # `exception()` is read also without a waiter: asyncio would log an unread one.
-        if flight.task.cancelled() or flight.task.exception() is not None:
-            self._clear(place, flight)
-            return
-        judgement, was_kept = flight.task.result()
-        if was_kept:
+        if task.cancelled() or task.exception() is not None or task.result()[1]:
             self._clear(place, flight)
             return
         # Requests during the write take it from the flight.
-        writing = self._spawn(self._keep(place[0], judgement))
+        writing = self._spawn(self._keep(place[0], task.result()[0]))
         writing.add_done_callback(lambda _: self._clear(place, flight))
 
     async def _land(self, place: _Place, flight: _Flight, until: float) -> tuple[Judgement, bool]:
@@ -188,16 +180,8 @@ class CachedTier:
         if self._flights.get(place) is flight:
             del self._flights[place]
 
-    async def _find(self, key: str) -> Judgement | None:
-        try:
-            async with asyncio.timeout(_LOOKUP_SECONDS):
-                record = await self._store.get(key)
-        except TimeoutError:
-            return None
-        return None if record is None else judgement_from_record(record)
-
     async def _keep(self, key: str, judgement: Judgement) -> None:
-        record = judgement_to_record(judgement) if is_complete(judgement) else None
+        record = None if INCOMPLETE in judgement.flags else judgement_to_record(judgement)
         if record is not None:
             await self._store.put(key, record)
 
@@ -218,7 +202,7 @@ def verdict_key(sample: SegmentedSample, *, tenant: str, identity: str) -> str:
     spans = " ".join(f"{sentence.start}-{sentence.end}{sentence.kind}" for sentence in sample.sentences)
     checkable = " ".join(map(str, sample.checkable))
     first = (_KEY_VERSION, RECORD_SHAPE, tenant, identity, sample.language, spans, checkable)
-    digest = hashlib.sha256()
+    digest = sha256()
     for text in (*first, sample.source.question, sample.source.answer, *sample.source.contexts):
         # A length before each: no text can pass for the end of one and the beginning of the next.
         data = text.encode("utf-8", "surrogatepass")
@@ -227,13 +211,7 @@ def verdict_key(sample: SegmentedSample, *, tenant: str, identity: str) -> str:
     return digest.hexdigest()
 
 
-def is_complete(judgement: Judgement) -> bool:
-    """Return True if the judgement may be reused for later requests."""
-    return INCOMPLETE not in judgement.flags
-
-
 def _accounted(judgement: Judgement, cache: Literal["hit", "miss", "bypass"]) -> Judgement:
-    """Return the judgement with its cost for this request: nothing for a hit."""
     account = replace(judgement.account, cache=cache)
     if cache == "hit":
         account = replace(account, calls=0, prompt_tokens=None, completion_tokens=None)
@@ -244,14 +222,12 @@ def _accounted(judgement: Judgement, cache: Literal["hit", "miss", "bypass"]) ->
 RECORD_SHAPE = sha256(repr(type_info(Judgement)).encode()).hexdigest()
 
 _DECODER = msgspec.json.Decoder(Judgement)
-# Repeated field names and quotes shrink to a third or less even at the quickest level.
-_QUICKEST = 1
 
 
 def judgement_to_record(judgement: Judgement) -> bytes | None:
     """Serialize a judgement; None when a text of it is no Unicode (a lone surrogate that a model wrote)."""
     try:
-        return zlib.compress(msgspec.json.encode(judgement), _QUICKEST)
+        return zlib.compress(msgspec.json.encode(judgement), level=1)
     except UnicodeEncodeError:
         return None
 
