@@ -5,7 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from plumbline.judging.text.injection import KINDS, SUSPECTED, inspect, remove_hidden
+from plumbline.judging.text.injection import KINDS, SUSPECTED, inspect
+from plumbline.judging.text.obfuscation import remove_hidden
 from plumbline.judging.text.sample import Sample
 
 

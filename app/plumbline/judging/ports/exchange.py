@@ -81,13 +81,8 @@ class Ledger:
 
     max_cost: float | None = None
     on_call: Callable[[Usage], None] | None = None
-    _usage: Usage = field(default=Usage())
-    _reserved: float = field(default=0.0)
-
-    @property
-    def usage(self) -> Usage:
-        """Return the usage up to now."""
-        return self._usage
+    usage: Usage = field(default=Usage(), init=False)
+    _reserved: float = field(default=0.0, init=False)
 
     @contextmanager
     def reserve(self, worst_case: float | None) -> Iterator[bool]:
@@ -96,7 +91,7 @@ class Ledger:
         Where there is a bound, a call whose price is not known (None) has no room in it.
         """
         known = worst_case or 0.0
-        spent = self._usage.cost
+        spent = self.usage.cost
         is_affordable = self.max_cost is None or (
             worst_case is not None and spent is not None and spent + self._reserved + known <= self.max_cost
         )
@@ -119,6 +114,6 @@ class Ledger:
             cached_tokens=cached_tokens or 0,
             cost=cost,
         )
-        self._usage = self._usage + call
+        self.usage += call
         if self.on_call is not None:
             self.on_call(call)

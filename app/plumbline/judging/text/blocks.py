@@ -76,7 +76,10 @@ def split_blocks(text: str) -> Iterator[TextBlock]:
       where a new line is a new paragraph.
     """
     lines = list(_lines(text))
-    width_by_line = _paragraph_widths(text, lines)
+    # Of each line: the length of the longest one between the blank ones around it.
+    width_by_line: list[int] = []
+    for first, after in pairwise([*(at for at, line in enumerate(lines) if line.is_after_blank), len(lines)]):
+        width_by_line += [max(map(len, lines[first:after]))] * (after - first)
     position = 0
     kind: BlockKind = "markup"
     while position < len(lines):
@@ -179,8 +182,7 @@ def _paragraph_at(
     marker = LIST_MARKER.match(text, line.body, line.end)
     if marker and not has_word(text, marker.end(), line.end):
         # "42." with nothing after it is an answer, "1." above its item is not.
-        is_last = position + 1 == len(lines)
-        return position, "prose" if is_last and has_word(text, line.start, line.end) else "markup"
+        return position, "prose" if position + 1 == len(lines) else "markup"
     is_under_item = previous_kind == "list_item" and not line.is_after_blank and line.indent >= _LIST_INDENT_CHARS
     kind: BlockKind = "list_item" if marker or (is_under_item and not is_cjk(text[line.body])) else "prose"
     last = position
@@ -193,12 +195,11 @@ def _continues(text: str, line: _Line, following: _Line, width: int) -> bool:
     if following.is_after_blank:
         return False
     final, first = text[line.end - 1], text[following.body : following.body + 1]
-    goes_on = first.islower()
-    if not goes_on and not _WRAP_MIN_CHARS <= len(line) <= _WRAP_MAX_CHARS:
+    if not first.islower() and not _WRAP_MIN_CHARS <= len(line) <= _WRAP_MAX_CHARS:
         return False
     if final in ":：" or is_cjk(final) or is_cjk(first) or not _is_plain(text, following):
         return False
-    if goes_on:
+    if first.islower():
         return True
     first_word = text[following.body : following.body + _WRAP_MAX_CHARS].split(maxsplit=1)[0]
     return len(line) + 1 + len(first_word) > width
@@ -211,12 +212,3 @@ def _is_plain(text: str, line: _Line) -> bool:
         or (text[line.start] in _FENCE_MARKS and _FENCE.match(text, line.start, line.end))
     )
     return not starts_block and has_word(text, line.start, line.end) and not _is_heading(text, line)
-
-
-def _paragraph_widths(text: str, lines: list[_Line]) -> list[int]:
-    """Return for each line the length of the longest line between the blank ones around it."""
-    starts = [index for index, line in enumerate(lines) if line.is_after_blank]
-    widths: list[int] = []
-    for first, after in pairwise([*starts, len(lines)]):
-        widths += [max(len(line) for line in lines[first:after])] * (after - first)
-    return widths

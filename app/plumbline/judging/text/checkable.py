@@ -115,19 +115,15 @@ def abstains(text: str) -> bool:
     rest = line[_end(_OPENING_EN, line) :]
     if _GOES_ON.search(rest):
         return False
-    first, *others = [clause for clause in map(str.strip, _CLAUSE_BREAK.split(rest)) if clause] or [""]
-    clauses = (first, *others)
-    declining = [_declines(clause) for clause in clauses]
+    clauses = [clause for clause in map(str.strip, _CLAUSE_BREAK.split(rest)) if clause] or [""]
+    declining = [
+        _ABSTAINS_EN.match(clause, _end(_OPENING_EN, clause)) or _ABSTAINS_ZH.match(clause, _end(_OPENING_ZH, clause))
+        for clause in clauses
+    ]
     return any(declining) and all(
         declines or _says_nothing(clause, is_first=position == 0)
         for position, (clause, declines) in enumerate(zip(clauses, declining, strict=True))
     )
-
-
-def _declines(clause: str) -> bool:
-    if _ABSTAINS_EN.match(clause, _end(_OPENING_EN, clause)):
-        return True
-    return _ABSTAINS_ZH.match(clause, _end(_OPENING_ZH, clause)) is not None
 
 
 def _says_nothing(clause: str, *, is_first: bool) -> bool:

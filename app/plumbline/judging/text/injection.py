@@ -16,8 +16,6 @@ from plumbline.judging.text.obfuscation import (
 )
 from plumbline.judging.text.sample import Sample
 
-__all__ = ["KINDS", "SUSPECTED", "Inspection", "inspect", "remove_hidden"]
-
 SUSPECTED = "injection_suspected"
 # Every kind of finding, in the order of a result's flags; each comes with `injection_suspected`.
 KINDS = (
@@ -90,7 +88,7 @@ class Inspection:
 def inspect(sample: Sample) -> Inspection:
     """Return what in question, contexts and answer is written for the judge. Linear in their length.
 
-    No flag changes a score; what they are for is a second look and a reader's attention.
+    No flag changes a score: they call for a second look.
     """
     # Most short samples hold nothing of the kind, which is soon seen of all their texts at once.
     if _is_plain("\n".join((sample.question, sample.answer, *sample.contexts))):

@@ -149,9 +149,14 @@ _CHINESE = (
     Combination(("pretend", "contexts", "true", "claims"), 30),
 )
 # A sentence without one of these holds no combination; looked for as plain text, which is fast.
-_ANCHORS = tuple(
-    ["instruction", "prompt", "guideline", "directive", "criteria", "rubric", "rules", "context", "claim", "statement", "sentence", "answer", "response", "assertion", "contradiction", "hallucination", "verification", "checking", "grading", "judging", "supported", "faithful", "grounded", "entailed", "evaluator", "grader", "rater", "scorer", "verifier", "judge", "llm", "fact-check", "assessor", "output", "summary", "指令", "指示", "提示", "规则", "命令", "设定", "要求", "说明", "支持", "忠实", "正确", "属实", "真实", "可信", "通过", "满分", "supported", "依据", "准确", "无误", "最高分", "1.0", "10分", "100分", "上下文", "核查", "检查", "验证", "质疑", "核对", "评估", "核实"]
+_ANCHOR_WORDS = (
+    "instruction prompt guideline directive criteria rubric rules context claim statement sentence answer response"
+    " assertion contradiction hallucination verification checking grading judging supported faithful grounded entailed"
+    " evaluator grader rater scorer verifier judge llm fact-check assessor output summary 指令 指示 提示 规则 命令"
+    " 设定 要求 说明 支持 忠实 正确 属实 真实 可信 通过 满分 supported 依据 准确 无误 最高分 1.0 10分 100分 上下文"
+    " 核查 检查 验证 质疑 核对 评估 核实"
 )
+_ANCHORS = tuple(_ANCHOR_WORDS.split())
 # To ask whether something is true is not to say that it is.
 _QUESTION = re.compile(r"(?:是否|能否|whether\b)[^，。,.]{0,16}")
 _WORD = re.compile(r"[a-z0-9][a-z0-9./%'’-]*")

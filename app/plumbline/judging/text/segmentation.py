@@ -152,7 +152,11 @@ class _Splitter:
 
     def _end_at(self, at: int, run: str) -> int | None:
         """Return the end of the sentence that these terminators end; None when they do not."""
-        if not self._gains_word(at):
+        if not self._has_word:
+            begins_with_word = self._text[self._searched].isalpha() and self._searched < at
+            self._has_word = begins_with_word or has_word(self._text, self._searched, at)
+            self._searched = at
+        if not self._has_word:
             return None
         stop = self._stop_at(at, run)
         self._guard = stop.end
@@ -161,13 +165,6 @@ class _Splitter:
         if run in ";；" and at < self._enclosed_until:
             return None
         return stop.end if ends_sentence(stop) else None
-
-    def _gains_word(self, position: int) -> bool:
-        if not self._has_word:
-            begins_with_word = self._text[self._searched].isalpha() and self._searched < position
-            self._has_word = begins_with_word or has_word(self._text, self._searched, position)
-            self._searched = position
-        return self._has_word
 
     def _ends_with_embedded(self, stop: Stop) -> bool:
         """Return True if a stop right before the closing mark of a bracket or quote may end the sentence."""
@@ -197,8 +194,7 @@ class _Splitter:
         limit = self._block.end
         while position < limit:
             mark = self._text[position]
-            is_closer = mark in _CLOSERS or (mark in _STRAIGHT_CLOSERS and self._closes(position))
-            if not is_closer:
+            if mark not in _CLOSERS and not (mark in _STRAIGHT_CLOSERS and self._closes(position)):
                 break
             position += 1
         return position
@@ -247,48 +243,29 @@ def _after(pattern: re.Pattern[str], text: str, position: int, limit: int) -> in
 def _match_pairs(text: str, start: int, end: int) -> dict[int, int]:
     """Return the index of the closing mark by that of the opening mark, for the pairs within text[start:end].
 
-    Marks without a partner are left out. A closing mark drops the unclosed ones that it jumps over, so every mark is
-    pushed and popped once at most and the time is linear.
+    A closing mark drops the unclosed ones that it jumps over, so every mark is popped once at most: linear.
     """
     close_by_open: dict[int, int] = {}
     unclosed: list[tuple[str, int]] = []
     count_by_opener: Counter[str] = Counter()
     for match in _MARK.finditer(text, start, end):
-        opener = _opener_closed_by(match, count_by_opener, start, end)
+        mark = match.group()
+        opener = _OPENER_BY_CLOSER.get(mark)
+        if mark in _STRAIGHT:
+            is_after_space = match.start() == start or text[match.start() - 1].isspace()
+            is_before_space = match.end() == end or text[match.end()].isspace()
+            if count_by_opener[mark] and (is_before_space or not is_after_space):
+                opener = mark
+            elif is_before_space and not is_after_space:
+                # Nothing opened it, and it can only close: the inch mark of 6' 2" tall.
+                continue
         if opener is None:
-            if not _is_stray(match, start, end):
-                unclosed.append((match.group(), match.start()))
-                count_by_opener[match.group()] += 1
+            unclosed.append((mark, match.start()))
+            count_by_opener[mark] += 1
         elif count_by_opener[opener]:
-            close_by_open[_pop_to(opener, unclosed, count_by_opener)] = match.start()
+            opened, index = "", 0
+            while opened != opener:
+                opened, index = unclosed.pop()
+                count_by_opener[opened] -= 1
+            close_by_open[index] = match.start()
     return close_by_open
-
-
-def _opener_closed_by(match: re.Match[str], count_by_opener: Counter[str], start: int, end: int) -> str | None:
-    """Return the mark that this one closes; None when it opens."""
-    mark = match.group()
-    if mark not in _STRAIGHT:
-        return _OPENER_BY_CLOSER.get(mark)
-    if not count_by_opener[mark]:
-        return None
-    is_after_space = match.start() == start or match.string[match.start() - 1].isspace()
-    is_before_space = match.end() == end or match.string[match.end()].isspace()
-    looks_opening = is_after_space and not is_before_space
-    return None if looks_opening else mark
-
-
-def _is_stray(match: re.Match[str], start: int, end: int) -> bool:
-    """Return True if a straight quote that nothing opened can only close, like the inch mark of 6' 2" tall."""
-    if match.group() not in _STRAIGHT:
-        return False
-    is_after_space = match.start() == start or match.string[match.start() - 1].isspace()
-    is_before_space = match.end() == end or match.string[match.end()].isspace()
-    return is_before_space and not is_after_space
-
-
-def _pop_to(opener: str, unclosed: list[tuple[str, int]], count_by_opener: Counter[str]) -> int:
-    while True:
-        mark, index = unclosed.pop()
-        count_by_opener[mark] -= 1
-        if mark == opener:
-            return index

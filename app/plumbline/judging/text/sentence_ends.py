@@ -92,19 +92,12 @@ def _spaced_ends(stop: Stop) -> bool:
     if stop.following[:1] in _CONTINUES:
         return False
     if "!" in stop.run or "?" in stop.run:
-        return _exclamation_ends(stop)
+        # "Jeopardy! is a show": in a text with capitals a small letter after "!" continues the sentence.
+        ends_before_small = "?" in stop.run or not stop.is_cased or stop.before.isspace()
+        return not stop.following[:1].islower() or (ends_before_small and not stop.is_closed)
     if stop.run != ".":
         return stop.following[:1].isupper() or is_cjk(stop.following[:1])
     return _period_ends(stop)
-
-
-def _exclamation_ends(stop: Stop) -> bool:
-    if not stop.following[:1].islower():
-        return True
-    if stop.is_closed:
-        return False
-    # "Jeopardy! is a show": in a text with capitals a small letter after "!" continues the sentence.
-    return "?" in stop.run or not stop.is_cased or stop.before.isspace()
 
 
 def _period_ends(stop: Stop) -> bool:
@@ -112,25 +105,19 @@ def _period_ends(stop: Stop) -> bool:
     if following in _HALF_WIDTH or (stop.is_closed and following.islower()):
         return False
     if stop.before.isspace():
-        return not (_SPACED_INITIAL.search(stop.text, max(0, stop.start - 3), stop.start) and _goes_on(stop))
+        is_initial = _SPACED_INITIAL.search(stop.text, max(0, stop.start - 3), stop.start)
+        return is_initial is None or starts_sentence(stop.following, is_cased=stop.is_cased)
     reach = max(0, stop.start - _WORD_REACH_CHARS)
     # From where the word can begin on: a search from further in front tries every character.
     begin = reach + len(stop.text[reach : stop.start].rstrip(_OF_WORDS))
     word = _LAST_WORD.search(stop.text, begin, stop.start)
     if word is None or (stop.is_cited and not following.islower()):
         return True
-    if word.group().isdigit() and _is_item_number(stop):
+    reach = max(0, stop.start - _ITEM_NUMBER_REACH_CHARS)
+    # The first number of a list written in a line: `Steps: 1. Mix. 2. Bake.`
+    if word.group().isdigit() and _ITEM_NUMBER.search(stop.text, reach, stop.start):
         return False
     return not shortens(word.group(), stop.following, is_cased=stop.is_cased)
-
-
-def _goes_on(stop: Stop) -> bool:
-    return not starts_sentence(stop.following, is_cased=stop.is_cased)
-
-
-def _is_item_number(stop: Stop) -> bool:
-    """Return True for the stop of the first number of a list written in a line: `Steps: 1. Mix. 2. Bake.`"""
-    return _ITEM_NUMBER.search(stop.text, max(0, stop.start - _ITEM_NUMBER_REACH_CHARS), stop.start) is not None
 
 
 def _words(joined: str) -> frozenset[str]:
@@ -172,26 +159,30 @@ _VOWELS = frozenset("aeiouyàáâäæèéêëìíîïòóôöøùúûü")
 def shortens(word: str, following: str, *, is_cased: bool) -> bool:
     """Return True if the full stop between `word` and `following` leaves the sentence open.
 
-    Args:
-        word: the last word before the stop, without it: "Dr", "e.g", "U.S".
-        following: what comes after the white space, opening quotes and brackets left out; a short excerpt is enough.
-        is_cased: whether the text has capitals at all; without them a small letter tells nothing.
+    `word` is without the stop: "Dr", "e.g", "U.S"; `following` an excerpt after white space, opening quotes and
+    brackets; `is_cased`: the text has capitals, without which a small letter tells nothing.
 
     Words that may also end a sentence ("Inc.", "U.S.", an initial) end it only before a word that commonly starts
     one ("The", "He"): joining two sentences costs less than cutting a name in two.
     """
     key = word.lower()
-    if key in _NUMBERED and _NUMBER.match(following):
-        return True
-    if key in _PREFIXES:
+    if key in _PREFIXES or (key in _NUMBERED and _NUMBER.match(following)):
         return True
     if key in _CALENDAR:
-        return _calendar_goes_on(word, following, is_cased=is_cased)
+        # Without capitals "sun." and "sat." are words like any other.
+        return following[:1].isdigit() or (
+            is_cased and word[0].isupper() and not starts_sentence(following, is_cased=True)
+        )
     if key in _CLOCK:
-        return _clock_goes_on(following, is_cased=is_cased)
+        may_go_on = not following[:1].isupper() or _AFTER_CLOCK.match(following) is not None
+        return may_go_on and not starts_sentence(following, is_cased=is_cased)
     if is_cased and following[:1].islower() and (key in _SHORTENED or _VOWELS.isdisjoint(key)):
         return True
-    return _may_end(word, is_cased=is_cased) and not starts_sentence(following, is_cased=is_cased)
+    if len(word) == 1 and word.islower():
+        may_end = not is_cased
+    else:
+        may_end = key in _COMPANIES_AND_RANKS or _INITIALS.fullmatch(word) is not None
+    return may_end and not starts_sentence(following, is_cased=is_cased)
 
 
 def starts_sentence(following: str, *, is_cased: bool) -> bool:
@@ -200,22 +191,3 @@ def starts_sentence(following: str, *, is_cased: bool) -> bool:
     if match is None or match.group().lower() not in _STARTERS or following[match.end() : match.end() + 1] == ".":
         return False
     return not is_cased or following[0].isupper()
-
-
-def _may_end(word: str, *, is_cased: bool) -> bool:
-    if len(word) == 1 and word.islower():
-        return not is_cased
-    return word.lower() in _COMPANIES_AND_RANKS or _INITIALS.fullmatch(word) is not None
-
-
-def _calendar_goes_on(word: str, following: str, *, is_cased: bool) -> bool:
-    if following[:1].isdigit():
-        return True
-    # Without capitals "sun." and "sat." are words like any other.
-    return is_cased and word[0].isupper() and not starts_sentence(following, is_cased=is_cased)
-
-
-def _clock_goes_on(following: str, *, is_cased: bool) -> bool:
-    if starts_sentence(following, is_cased=is_cased):
-        return False
-    return not following[:1].isupper() or _AFTER_CLOCK.match(following) is not None

@@ -89,7 +89,8 @@ class JudgeAccount:
 class Judgement:
     """One tier's judgement of a sample.
 
-    `has_verdict_kinds`: the tier (llm) tells contradicted from not mentioned and partial from whole. `reliability` maps a score to the observed share of faithful
+    `has_verdict_kinds`: the tier (llm) tells contradicted from not mentioned and partial from whole. `reliability`
+    maps a score to the observed share of faithful
     answers around it, in the data the tier was calibrated on. `votes`: the faithfulness by each of several votes
     alone; empty for one. `windows`: parts into which the contexts were cut to be read.
     """
@@ -145,7 +146,10 @@ def mark_duplicates(claims: Sequence[Claim]) -> tuple[Claim, ...]:
     """
     first_by_text: dict[str, int] = {}
     marks = (DUPLICATE, DISAGREEING)
-    marked = [replace(claim, flags=tuple(flag for flag in claim.flags if flag not in marks)) for claim in claims]
+    marked = [
+        replace(claim, flags=tuple(flag for flag in claim.flags if flag not in marks)) if claim.flags else claim
+        for claim in claims
+    ]
     for index, claim in enumerate(marked):
         if not claim.is_checkable:
             continue

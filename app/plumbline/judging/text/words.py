@@ -70,18 +70,20 @@ def split_words(text: str) -> Words:
     """Split a text into words: no possessive, numbers as written, "camelCase" split, bigrams for Han."""
     folded = _fold(_with_words_apart(text))
     if folded.isascii():
-        return _words_in_ascii(folded)
+        # As `_all_words`, in half the time: most text is in ASCII.
+        words = _ASCII_TOKEN.findall(folded)
+        if "'" in folded:
+            words = [word.removesuffix("'s") for word in words]
+        content = [word for word in words if word not in _STOPWORDS_EN]
+        return Words(tuple(words), tuple(content or words))
     found = _all_words(folded)
     every = tuple([word for word, _ in found])
     return Words(every, tuple([word for word, is_stopword in found if not is_stopword]) or every)
 
 
 def normalise(text: str) -> str:
-    """Return the text in NFKC, case-folded, without citation and list marks; punctuation and white space are single
-    blanks.
-    """
-    folded = _fold(text)
-    return _SPACE.sub(" ", _PUNCTUATION.sub(" ", folded)).strip()
+    """Return the text in folded NFKC without citation and list marks; punctuation and white space as single blanks."""
+    return _SPACE.sub(" ", _PUNCTUATION.sub(" ", _fold(text))).strip()
 
 
 def content_words(text: str) -> tuple[str, ...]:
@@ -117,7 +119,7 @@ def detect_language(text: str) -> Language:
 
     Latin stands for English: languages that share its letters are not distinguished.
     """
-    # Most text has no other letters than English ones, whatever its dashes and quotes are.
+    # Most text has only English letters.
     if not _LETTER.search("".join(_BEYOND_ASCII.findall(text))):
         return "en"
     letters = len(_LETTER.findall(text))
@@ -154,11 +156,11 @@ class Passage:
         if next(self._starts(f" {inner} "), None) is not None:
             return True
         # Where the neighbours are no blanks, as in Chinese.
-        return any(self._is_apart(start, inner) for start in self._starts(inner))
-
-    def _is_apart(self, start: int, inner: str) -> bool:
-        is_at_start = _is_between_words(self._text[start - 1], inner[0])
-        return is_at_start and _is_between_words(inner[-1], self._text[start + len(inner)])
+        return any(
+            _is_between_words(self._text[start - 1], inner[0])
+            and _is_between_words(inner[-1], self._text[start + len(inner)])
+            for start in self._starts(inner)
+        )
 
     def _starts(self, wanted: str) -> Iterator[int]:
         """Yield the first places of a normalised stretch of text."""
@@ -199,15 +201,6 @@ def han_share(text: str) -> float:
 
 def _with_words_apart(text: str) -> str:
     return _INNER_CAPITAL.sub(r" \g<0>", text)
-
-
-def _words_in_ascii(folded: str) -> Words:
-    """Split as `_all_words`, in half the time: most text is in ASCII."""
-    every = _ASCII_TOKEN.findall(folded)
-    if "'" in folded:
-        every = [word.removesuffix("'s") for word in every]
-    content = [word for word in every if word not in _STOPWORDS_EN]
-    return Words(tuple(every), tuple(content or every))
 
 
 def _all_words(folded: str) -> list[tuple[str, bool]]:

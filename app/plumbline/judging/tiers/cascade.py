@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 
 import structlog
@@ -60,11 +60,6 @@ class TierConcurrencyLimit:
             yield time.monotonic() - started
 
 
-@asynccontextmanager
-async def _at_once() -> AsyncIterator[float]:
-    yield 0.0
-
-
 class JudgeCascade:
     """Ask tiers in order. Only `TierFailure` and the deadline fall through; any other exception is a bug and rises.
 
@@ -97,7 +92,8 @@ class JudgeCascade:
         attempts: list[Attempt] = []
         for position, name in enumerate(order):
             limit = self._limits.get(name) if options.can_wait else None
-            async with _at_once() if limit is None else limit.slot() as waited:
+            slot: AbstractAsyncContextManager[float] = nullcontext(0.0) if limit is None else limit.slot()
+            async with slot as waited:
                 until += waited
                 budget = _budget(until - time.monotonic(), order[position + 1 :])
                 record = TierRecord(name.value)

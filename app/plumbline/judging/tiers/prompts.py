@@ -46,7 +46,8 @@ class PromptLibrary:
         """Raises:
         PromptError: a file is missing, malformed, or uses an unknown variable.
         """
-        root = folder or _built_in_folder()
+        packaged = files("plumbline").joinpath("_prompts")
+        root = folder or (packaged if packaged.is_dir() else Path(__file__).parents[4] / "prompts")
         self._by_language = {
             language: _load(root.joinpath(name, f"{version}.{language}.toml"), name, version, language)
             for language in sorted(set(_FILE_LANGUAGE.values()))
@@ -58,13 +59,6 @@ class PromptLibrary:
     def for_language(self, language: Language) -> Prompt:
         """Return the prompt that judges an answer of this language."""
         return self._by_language[_FILE_LANGUAGE[language]]
-
-
-def _built_in_folder() -> Traversable:
-    packaged = files("plumbline").joinpath("_prompts")
-    if packaged.is_dir():
-        return packaged
-    return Path(__file__).parents[4] / "prompts"
 
 
 def _load(path: Traversable, name: str, version: str, language: str) -> Prompt:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from plumbline.judging.ports.exchange import ChatRequest
-from plumbline.judging.text.injection import remove_hidden
+from plumbline.judging.text.obfuscation import remove_hidden
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Claim, Verdict
 from plumbline.judging.tiers.context_windows import Window
 from plumbline.judging.tiers.prompts import Prompt
 
-# Of the data between the marks: a mark that no text in there can know.
+# From the data between the marks to a mark that no text in there can know.
 Mark = Callable[[str], str]
 
 _MARKER_BYTES = 8
@@ -44,11 +44,7 @@ def sentences_question(
     max_output_tokens: int,
     mark: Mark = random_mark,
 ) -> ChatRequest:
-    """Build a request for the claims of sentences and the verdicts on them.
-
-    Args:
-        batch: the number that a sentence goes by, by its position in the answer; ascending.
-    """
+    """Build a request for the claims of sentences and the verdicts on them; `batch` has their numbers by position."""
     first, last = min(batch), max(batch)
     answer: list[Mapping[str, object]] = []
     for position in range(max(0, first - _LEAD_SENTENCES), last + 1):
@@ -78,7 +74,7 @@ def claims_question(
 
 
 def _surroundings(sample: SegmentedSample, window: Window) -> dict[str, object]:
-    """Return contexts and question; contexts first, as providers cache the common beginning of requests."""
+    # Contexts first, as providers cache the common beginning of requests.
     contexts = [{"id": piece.number, "text": remove_hidden(piece.text)} for piece in window]
     return {"contexts": contexts, "question": remove_hidden(sample.source.question)}
 
@@ -119,17 +115,10 @@ def _object_schema(members: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": dict(members), "required": list(members), "additionalProperties": False}
 
 
-def _list_schema(name: str, item: Mapping[str, Any]) -> dict[str, Any]:
-    return _object_schema({name: {"type": "array", "items": dict(item)}})
+def _list_schema(name: str, **members: Any) -> dict[str, Any]:
+    return _object_schema({name: {"type": "array", "items": _object_schema(members)}})
 
 
-VERIFY_SCHEMA: Final[Mapping[str, object]] = _list_schema(
-    "sentences",
-    _object_schema(
-        {
-            "id": {"type": "integer"},
-            "claims": {"type": "array", "items": _object_schema({"claim": _STRING, **_VERDICT_MEMBERS})},
-        }
-    ),
-)
-CHECK_SCHEMA: Final[Mapping[str, object]] = _list_schema("claims", _object_schema({"id": _STRING, **_VERDICT_MEMBERS}))
+_CLAIMS: Final = _list_schema("claims", claim=_STRING, **_VERDICT_MEMBERS)["properties"]["claims"]
+VERIFY_SCHEMA: Final[Mapping[str, object]] = _list_schema("sentences", id={"type": "integer"}, claims=_CLAIMS)
+CHECK_SCHEMA: Final[Mapping[str, object]] = _list_schema("claims", id=_STRING, **_VERDICT_MEMBERS)

@@ -133,13 +133,9 @@ class AbsentTier:
     """A tier that this process does not have: it fails with the reason, for the result to show."""
 
     def __init__(self, name: TierName, *, reason: FailureReason, detail: str) -> None:
-        self._name = name
+        self.name = name
         self._reason = reason
         self._detail = detail
-
-    @property
-    def name(self) -> TierName:
-        return self._name
 
     async def judge(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> Judgement:
         raise TierFailure(self._reason, self._detail)

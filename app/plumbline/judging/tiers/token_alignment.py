@@ -18,8 +18,6 @@ from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.words import split_compounds
 
 ALIGNMENT_MEASURES = ("alignment",)
-
-
 # Tokens of sentences compared between two looks at the clock, and at a time in memory.
 _BLOCK = 2_048
 
@@ -35,15 +33,7 @@ class TokenAlignment:
         self._means: list[NDArray[np.float32]] = []
 
     def add(self, contexts: TokenVectors, *, until: float) -> None:
-        """Compare with more texts of the contexts, which follow the earlier ones.
-
-        Args:
-            contexts: at least one text.
-            until: monotonic time at which to give up.
-
-        Raises:
-            TierFailure: `timeout`.
-        """
+        """Compare with more texts of the contexts, one at least; raise TierFailure at the monotonic time `until`."""
         means = np.empty((len(self._lengths), len(contexts.bounds) - 1), dtype=np.float32)
         for first, last in self._blocks():
             if time.monotonic() >= until:
@@ -109,17 +99,12 @@ def pieces(text: str, start: int, end: int) -> list[tuple[int, int]]:
     """Return offsets that cut `text[start:end]` into stretches of at most `MAX_CHARACTERS`, at a break if possible."""
     found: list[tuple[int, int]] = []
     while end - start > MAX_CHARACTERS:
-        cut = _last_break(text, start + MAX_CHARACTERS // 2, start + MAX_CHARACTERS)
+        cut = start + MAX_CHARACTERS
+        for match in _BREAK.finditer(text, start + MAX_CHARACTERS // 2, cut):
+            cut = match.end()
         found.append((start, cut))
         start = cut
     return [*found, (start, end)]
-
-
-def _last_break(text: str, low: int, high: int) -> int:
-    last = high
-    for match in _BREAK.finditer(text, low, high):
-        last = match.end()
-    return last
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,23 +137,21 @@ class WindowMatch:
 
 
 def plan_comparison(sample: SegmentedSample) -> ComparisonPlan:
-    """Build the plan for a sample."""
     windows = {
         window.text: window for window in reversed(split_windows(sample.source.contexts, sample.context_sentences))
     }
-    parts = {position: _parts(sample, position) for position in sample.checkable}
+    answer, spans = sample.source.answer, sample.sentences
+    parts = {
+        position: [answer[start:end] for start, end in pieces(answer, spans[position].start, spans[position].end)]
+        for position in sample.checkable
+    }
     distinct = sorted({text for part in parts.values() for text in part})
     # Sorted, so that the order of the contexts moves nothing.
     return ComparisonPlan(parts, distinct, [windows[text] for text in sorted(windows)])
 
 
 def match_sentences(plan: ComparisonPlan, alignment: TokenAlignment) -> dict[int, WindowMatch]:
-    """Return the match of each sentence of the plan, by position.
-
-    Args:
-        plan: with at least one window.
-        alignment: of the plan's parts with all of its windows, in their order.
-    """
+    """Return the match of each sentence, by position; `alignment` has the plan's parts and windows in their order."""
     row_by_part = {part: row for row, part in enumerate(plan.parts)}
     shares, nearest = alignment.shares(), alignment.nearest()
     matches = {}
@@ -177,10 +160,3 @@ def match_sentences(plan: ComparisonPlan, alignment: TokenAlignment) -> dict[int
         share = sum(float(shares[row]) for row in rows) / len(rows)
         matches[position] = WindowMatch(share, plan.windows[nearest[rows[0]]])
     return matches
-
-
-def _parts(sample: SegmentedSample, position: int) -> list[str]:
-    sentence = sample.sentences[position]
-    return [
-        sample.source.answer[start:end] for start, end in pieces(sample.source.answer, sentence.start, sentence.end)
-    ]

@@ -17,7 +17,7 @@ from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, Readiness
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import INCOMPLETE, Judgement
-from plumbline.judging.tiers.tier import JudgeOptions, Tier, TierName
+from plumbline.judging.tiers.tier import JudgeOptions, Tier
 
 T = TypeVar("T")
 
@@ -72,16 +72,13 @@ class CachedTier:
         identity: Callable[[SegmentedSample, JudgeOptions], str],
         observer: Observer = NULL_OBSERVER,
     ) -> None:
+        self.name = inner.name
         self._inner = inner
         self._store = store
         self._identity = identity
         self._observer = observer
         self._flights: dict[_Place, _Flight] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
-
-    @property
-    def name(self) -> TierName:
-        return self._inner.name
 
     async def judge(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> Judgement:
         """Return a stored judgement, that of an identical in-flight request, or a new one.

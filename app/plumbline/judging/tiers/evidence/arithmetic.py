@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, product
+from itertools import combinations, compress, product
 from typing import Literal
 
 from plumbline.judging.tiers.evidence.dates import Date
@@ -19,9 +19,8 @@ Hedge = Literal["", "about", "over", "under"]
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """An amount as a claim states it. `step` is the unit of its last written digit, its precision.
+    """An amount as a claim states it. `step` is the unit of its last written digit; `is_year`: written as years are.
 
-    `is_year`: it is written as years are.
     `others` are amounts that it may mean instead, all of them together: 1 and 200 for "1 200".
     """
 
@@ -36,9 +35,7 @@ class Quantity:
 
 
 class Facts:
-    """Statements of a passage: amounts with their units, dates, times of day (minutes on a dial), and how many items
-    its longest enumeration may have.
-    """
+    """Amounts, dates, times (minutes on a dial) of a passage, and the most items that its enumerations may have."""
 
     def __init__(
         self, amounts: Iterable[tuple[float, Unit | None]], dates: Sequence[Date], times: frozenset[int], items: int
@@ -73,14 +70,10 @@ class Facts:
         parts = (date.year, date.month, date.day)
         known = tuple(part is not None for part in parts)
         if known not in self._dates_by_known:
-            self._dates_by_known[known] = {_only(other, known) for other in self._dates}
+            self._dates_by_known[known] = {tuple(compress(other, known)) for other in self._dates}
         # Of its known parts, each that the other knows too is the same, and there is one.
-        alike = product(*((part, None) for part in _only(parts, known)))
+        alike = product(*((part, None) for part in compress(parts, known)))
         return any(other in self._dates_by_known[known] for other in alike if any(part is not None for part in other))
-
-
-def _only(parts: Iterable[int | None], known: tuple[bool, ...]) -> tuple[int | None, ...]:
-    return tuple(part for part, is_known in zip(parts, known, strict=True) if is_known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +111,11 @@ def missing(stated: Stated, facts: Facts, *, is_derived: bool) -> Stated:
     return Stated(
         tuple(each for each in stated.quantities if each in lacking),
         tuple(date for date in stated.dates if (date.start, date.end) not in had),
-        tuple(minutes for minutes in stated.times if not _has_time(facts, minutes)),
+        tuple(
+            minutes
+            for minutes in stated.times
+            if minutes not in facts.times and facts.values.isdisjoint((minutes // 60, minutes // 60 + 12))
+        ),
     )
 
 
@@ -203,7 +200,9 @@ def _made_of(facts: Facts) -> Iterator[float]:
         yield sum(values)
         yield sum(values) / len(values)
     for a, b in combinations(values, 2):
-        yield from _of_two(a, b)
+        yield from (a + b, b - a, a * b, (a + b) / 2)
+        if a and b:
+            yield from (b / a, a / b, 100 * a / b, 100 * b / a, 100 * (b - a) / a, 100 * (b - a) / b)
     for size in range(3, _MAX_TERMS + 1):
         for terms in combinations(values[: MAX_OPERANDS // 2], size):
             yield sum(terms)
@@ -211,23 +210,11 @@ def _made_of(facts: Facts) -> Iterator[float]:
     yield from (100 - value for value in values)
 
 
-def _of_two(a: float, b: float) -> Iterator[float]:
-    yield from (a + b, b - a, a * b, (a + b) / 2)
-    if a and b:
-        yield from (b / a, a / b, 100 * a / b, 100 * b / a, 100 * (b - a) / a, 100 * (b - a) / b)
-
-
 def _has_date(facts: Facts, date: Date) -> bool:
     """Return True if a date of the evidence agrees, and what that one leaves open stands there as a number."""
     if all(float(part) in facts.values for part in date.parts) and facts.has_date(date):
         return True
-    if date.month is None and date.day is None:
-        return float(date.year or 0) in facts.values
-    return False
-
-
-def _has_time(facts: Facts, minutes: int) -> bool:
-    return minutes in facts.times or float(minutes // 60) in facts.values or float(minutes // 60 + 12) in facts.values
+    return date.month is None and date.day is None and float(date.year or 0) in facts.values
 
 
 def _equals(a: float, b: float) -> bool:

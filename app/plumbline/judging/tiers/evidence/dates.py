@@ -58,8 +58,7 @@ class Date:
 def find_dates(text: str, *, lone_months: str = "led") -> tuple[list[Date], str]:
     """Return the dates of a casefolded text, and the text with blanks in their place.
 
-    Args:
-        lone_months: a month without day or year counts where it is "led" by a word such as "in", or "anywhere".
+    A month without day or year counts where it is "led" by a word such as "in", or "anywhere".
     """
     dates: list[Date] = []
     for pattern in _DATE:
@@ -70,10 +69,9 @@ def find_dates(text: str, *, lone_months: str = "led") -> tuple[list[Date], str]
     for match in _NUMERIC.finditer(text):
         year = int(match["year"]) if len(match["year"]) == 4 else 2000 + int(match["year"])  # noqa: PLR2004
         first, second = int(match["first"]), int(match["second"])
-        orders = [(first, second), (second, first)]
         readings = [
             Date(year, month, day, *match.span())
-            for day, month in dict.fromkeys(orders)
+            for day, month in dict.fromkeys([(first, second), (second, first)])
             if 1 <= month <= _MONTHS_IN_YEAR and 1 <= day <= _DAYS_IN_MONTH
         ]
         dates += readings
@@ -96,9 +94,8 @@ def _date(match: re.Match[str]) -> Date | None:
     year, day = _number(parts.get("year")), _number(parts.get("day"))
     name = parts.get("month")
     month = _MONTH_BY_NAME[name] if name in _MONTH_BY_NAME else _number(name)
-    if (month is not None and not 1 <= month <= _MONTHS_IN_YEAR) or (
-        day is not None and not 1 <= day <= _DAYS_IN_MONTH
-    ):
+    is_month = month is None or 1 <= month <= _MONTHS_IN_YEAR
+    if not is_month or (day is not None and not 1 <= day <= _DAYS_IN_MONTH):
         return None
     return Date(year, month, day, *match.span())
 

@@ -51,7 +51,13 @@ def fold(view: View) -> View:
     pieces = list(map(_fold_one, view.text))
     text = "".join(pieces)
     lengths = np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
-    return _single_blanks(View(text, np.repeat(view.origin, lengths)))
+    origin = np.repeat(view.origin, lengths)
+    if "  " not in text:
+        return View(text, origin)
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    is_blank = codes == _SPACE
+    kept = ~(is_blank & np.concatenate(([False], is_blank[:-1])))
+    return View(codes[kept].tobytes().decode("utf-32-le", "surrogatepass"), origin[kept])
 
 
 def without(view: View, cuts: Sequence[tuple[int, int, str]]) -> View:
@@ -81,16 +87,6 @@ def _fold_one(character: str) -> str:
     return "".join(" " if piece.isspace() else _QUOTE_MARKS.get(piece, piece) for piece in pieces)
 
 
-def _single_blanks(view: View) -> View:
-    if not re.search("  ", view.text):
-        return view
-    codes = np.frombuffer(view.text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    is_blank = codes == _SPACE
-    kept = ~(is_blank & np.concatenate(([False], is_blank[:-1])))
-    text = codes[kept].tobytes().decode("utf-32-le", "surrogatepass")
-    return View(text, view.origin[kept])
-
-
 # Every pattern is bounded or possessive: the text comes from strangers.
 _MARKUP = re.compile(
     r"(?P<comment><!--(?:[^<>]++|(?!<!--)<)*+>(?<=-->))"
@@ -113,7 +109,6 @@ _MARKUP = re.compile(
 _INLINE_TAG_NAMES = "a abbr b bdi bdo code em font i kbd mark q s small span strong sub sup tt u var wbr"
 _INLINE_TAGS = frozenset(_INLINE_TAG_NAMES.split())
 _TAG_NAME = re.compile(r"</?([A-Za-z][A-Za-z0-9]*)")
-_BLANKS = frozenset({"comment", "rule", "pipe"})
 
 
 def strip_markup(view: View) -> View:
@@ -135,4 +130,4 @@ def _replacement(kind: str, markup: str) -> str:
     if kind == "tag":
         name = _TAG_NAME.match(markup)
         return "" if name and name[1].casefold() in _INLINE_TAGS else " "
-    return " " if kind in _BLANKS else ""
+    return " " if kind in ("comment", "rule", "pipe") else ""

@@ -93,13 +93,15 @@ def differs(claim: str, evidence: str) -> bool:
     said, given = claim.casefold(), evidence.casefold()
     if language == "zh":
         said, given = _ASPECT_ZH.sub("", said), _ASPECT_ZH.sub("", given)
-    if _coverage(said, given) < _MIN_COVERAGE:
+    known = set(_content(given))
+    words = [word for word in _content(said) if word not in _NEGATORS | _FAILURES and not _HAN_NEGATORS & set(word)]
+    if not words or sum(word in known for word in words) / len(words) < _MIN_COVERAGE:
         return False
     return _differs_zh(said, given) if language == "zh" else _differs_en(said, given)
 
 
 def _differs_en(claim: str, evidence: str) -> bool:
-    negations = _negations_en(claim)
+    negations = len(_NO_EN.findall(_NO_NEGATION_EN.sub(" ", claim)))
     if negations:
         return negations == 1 and not _NEGATIVE_EN.search(evidence)
     if _NEGATIVE_EN.search(claim):
@@ -126,16 +128,6 @@ def _differs_zh(claim: str, evidence: str) -> bool:
         return False
     following = re.sub(r"[^\u3400-\u9fff]", "", given[places[0].end() : places[0].end() + _REACH_HAN])[:_REACH_HAN]
     return len(following) > 1 and following[:2] in claim
-
-
-def _negations_en(text: str) -> int:
-    return len(_NO_EN.findall(_NO_NEGATION_EN.sub(" ", text)))
-
-
-def _coverage(claim: str, evidence: str) -> float:
-    words = [word for word in _content(claim) if word not in _NEGATORS | _FAILURES and not _HAN_NEGATORS & set(word)]
-    known = set(_content(evidence))
-    return sum(word in known for word in words) / len(words) if words else 0.0
 
 
 def _content(text: str) -> Sequence[str]:

@@ -16,24 +16,9 @@ _ORDINAL_WORDS = (
 _ONES = {word: value for value, word in enumerate(_UNITS_WORDS.split())}
 _TENS = {word: 10 * value for value, word in enumerate(_TENS_WORDS.split(), start=2)}
 _SCALES = {"hundred": 100, "thousand": 1_000, "million": 10**6, "billion": 10**9, "trillion": 10**12}
-ORDINALS = {word: value for value, word in enumerate(_ORDINAL_WORDS.split(), start=1)} | {
-    "thirtieth": 30,
-    "fortieth": 40,
-    "fiftieth": 50,
-    "sixtieth": 60,
-    "hundredth": 100,
-}
-_PARTS = {
-    "half": 2,
-    "halves": 2,
-    "third": 3,
-    "quarter": 4,
-    "fourth": 4,
-    "fifth": 5,
-    "sixth": 6,
-    "eighth": 8,
-    "tenth": 10,
-}
+ORDINALS = {word: value for value, word in enumerate(_ORDINAL_WORDS.split(), start=1)}
+ORDINALS |= {"thirtieth": 30, "fortieth": 40, "fiftieth": 50, "sixtieth": 60, "hundredth": 100}
+_PARTS = {"half": 2, "halves": 2, "quarter": 4, **ORDINALS}
 # Words that stand for a number in a passage; an answer that uses one is not held to it.
 MULTIPLES = {
     "once": 1.0, "twice": 2.0, "thrice": 3.0, "double": 2.0, "doubled": 2.0, "doubling": 2.0, "triple": 3.0,
@@ -92,9 +77,8 @@ def english_value(numeral: str) -> float:
 
 def english_part(count: str, part: str) -> float:
     """Return the value of "two thirds"."""
-    named = {"a": 1, "an": 1}
     divisor = _PARTS[part] if part in _PARTS else _PARTS[part.rstrip("s")]
-    return (named.get(count) or _ONES.get(count) or int(count)) / divisor
+    return (1 if count in ("a", "an") else _ONES.get(count) or int(count)) / divisor
 
 
 def han_value(numeral: str) -> float:

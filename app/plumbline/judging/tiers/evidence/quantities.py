@@ -61,10 +61,7 @@ _UNDER = re.compile(
 _ABOUT_AFTER = re.compile(r" ?(?:or so\b|左右|上下)")
 _OVER_AFTER = re.compile(r" ?(?:or more\b|plus\b|\+|[多余來来](?!自)|以上)")
 _HEDGE_REACH_CHARACTERS = 20
-_APPARATUS = re.compile(
-    CITATION_MARK + r"|(?:https?://|www\.)[^\s<>()]{1,500}"
-    r"|[¹²³⁰⁴-⁹]{1,4}"
-)
+_APPARATUS = re.compile(CITATION_MARK + r"|(?:https?://|www\.)[^\s<>()]{1,500}|[¹²³⁰⁴-⁹]{1,4}")
 _LIST_MARK = re.compile(r"\A\s*\(?\d{1,2}(?:[.)]\s+|、)")
 _VULGAR = re.compile("(?<=\\d)(?=[¼-¾⅐-⅞])")
 # In a claim a Han numeral counts as a quantity only where a measure word or a second digit tells that it is one.
@@ -83,7 +80,7 @@ def stated_in_claim(text: str) -> Stated:
     dates, text = find_dates(text)
     times = list(find_times(text))
     text = blanked(text, [place for _, place in times])
-    quantities = [*_digits(text, in_claim=True), *_words(text, in_claim=True)]
+    quantities = [*_digits(text, in_claim=True), *_english(text, in_claim=True), *_han(text, in_claim=True)]
     return Stated(tuple(quantities), tuple(dates), tuple(minutes for minutes, _ in times))
 
 
@@ -93,7 +90,9 @@ def facts_in(text: str) -> Facts:
     dates, rest = find_dates(prepared, lone_months="anywhere")
     times = frozenset(minutes for minutes, _ in find_times(prepared))
     amounts: list[tuple[float, Unit | None]] = []
-    for quantity in chain(_digits(prepared, in_claim=False), _words(rest, in_claim=False)):
+    for quantity in chain(
+        _digits(prepared, in_claim=False), _english(rest, in_claim=False), _han(rest, in_claim=False), _implied(rest)
+    ):
         amounts.append((quantity.value, quantity.unit))
         amounts += [(value, None) for value in quantity.others]
     if _TORN.search(prepared):
@@ -101,13 +100,13 @@ def facts_in(text: str) -> Facts:
     amounts += [(float(part), None) for date in dates for part in date.parts]
     amounts += [(value, None) for value in roman_values(text)]
     amounts += [(float(century + year), None) for century, year in _SHORT_RANGE.findall(prepared)]
-    return Facts(amounts, dates, times, _items(text))
+    marks = len(re.findall(r"[,，、;；\n&]|\band\b|\bor\b|\bthen\b|[和与及或]", text[:100_000]))
+    return Facts(amounts, dates, times, min(_MAX_LIST_MARKS, marks) + 1)
 
 
 def same_numbers(quote: str, passage: str) -> bool:
     """Return True if every number of the quote, digits or words, stands in the passage."""
-    wanted, found = facts_in(quote), facts_in(passage)
-    return wanted.values <= found.values
+    return facts_in(quote).values <= facts_in(passage).values
 
 
 def _prepared(text: str) -> str:
@@ -124,7 +123,8 @@ def _digits(text: str, *, in_claim: bool) -> Iterator[Quantity]:
         compact = re.sub("[ ,'’]", "", number)
         value, step = float(compact), 10.0 ** -len(compact.partition(".")[2])
         others: tuple[float, ...] = ()
-        unit = _unit_before(text, start)
+        before = UNIT_BEFORE.search(text[max(0, start - 5) : start])
+        unit = UNIT_BY_NAME[before["unit"]] if before else None
         if suffix in _SCALES and suffix in UNIT_BY_NAME and unit is None:
             # "1500 m" is metres and "1.2m" a million, more often than not.
             if not in_claim or mark[0] == " ":
@@ -153,14 +153,6 @@ def _digits(text: str, *, in_claim: bool) -> Iterator[Quantity]:
             is_century=in_claim and bool(_CENTURY.match(text, end)),
             is_decade=is_decade,
         )
-
-
-def _words(text: str, *, in_claim: bool) -> Iterator[Quantity]:
-    """Yield amounts written with words; those without a fixed number ("dozens") are none."""
-    yield from _english(text, in_claim=in_claim)
-    yield from _han(text, in_claim=in_claim)
-    if not in_claim:
-        yield from _implied(text)
 
 
 def _english(text: str, *, in_claim: bool) -> Iterator[Quantity]:
@@ -214,16 +206,12 @@ def _han(text: str, *, in_claim: bool) -> Iterator[Quantity]:
         yield from _share(0.5)
     for match in HAN_NUMERAL.finditer(text):
         start, end = match.span()
-        if start and text[start - 1].isdigit():
-            continue
-        numeral = match.group()
-        if in_claim and not _is_han_quantity(text, start, end):
+        if text[max(0, start - 1) : start].isdigit() or (in_claim and not _is_han_quantity(text, start, end)):
             continue
         after = UNIT_AFTER.match(text, end)
         unit = UNIT_BY_NAME[after["unit"]] if after else None
-        value = han_value(numeral)
         hedge = _hedge(text, start, after.end() if after else end) if in_claim else ""
-        yield Quantity(value, unit, 1.0, hedge)
+        yield Quantity(han_value(match.group()), unit, 1.0, hedge)
 
 
 def _share(share: float) -> Iterator[Quantity]:
@@ -235,18 +223,9 @@ def _is_han_quantity(text: str, start: int, end: int) -> bool:
     numeral = text[start:end]
     if _HAN_IDIOMS.match(text, start) or numeral in ("一", "百", "千", "万", "亿", "零"):
         return False
-    if (
-        text[max(0, start - 3) : start].endswith(("分之", "之"))
-        or text.startswith("分之", end)
-        or text.startswith("成", end)
-    ):
+    if text[max(0, start - 3) : start].endswith("之") or text.startswith(("分之", "成"), end):
         return False
     return end < len(text) and text[end] in _MEASURES
-
-
-def _unit_before(text: str, start: int) -> Unit | None:
-    before = UNIT_BEFORE.search(text[max(0, start - 5) : start])
-    return UNIT_BY_NAME[before["unit"]] if before else None
 
 
 def _is_in_name(text: str, start: int, end: int) -> bool:
@@ -266,8 +245,3 @@ def _hedge(text: str, start: int, end: int) -> Hedge:
     if _OVER.search(before) or _OVER_AFTER.match(text, end):
         return "over"
     return "under" if _UNDER.search(before) else ""
-
-
-def _items(text: str) -> int:
-    marks = len(re.findall(r"[,，、;；\n&]|\band\b|\bor\b|\bthen\b|[和与及或]", text[:100_000]))
-    return min(_MAX_LIST_MARKS, marks) + 1

@@ -119,9 +119,8 @@ class Aligner:
                 region = self._text[first:]
             alignment = partial_ratio_alignment(quote, region, score_cutoff=_FUZZY_SCORE)
             if alignment:
-                found.append(
-                    self._whole_words(first + alignment.dest_start, first + alignment.dest_end, alignment.score)
-                )
+                start = self._widened(first + alignment.dest_start, -1)
+                found.append(Aligned(start, self._widened(first + alignment.dest_end, 1), alignment.score))
         return sorted(found, key=lambda each: (-each.score, each.start))
 
     @cached_property
@@ -150,17 +149,11 @@ class Aligner:
         best = sorted(strength, key=lambda bin_: (-strength[bin_], bin_))[:_MAX_REGIONS]
         return [max(0, bin_ * slack) for bin_ in best]
 
-    def _whole_words(self, start: int, end: int, score: float) -> Aligned:
+    def _widened(self, place: int, step: int) -> int:
+        """Return the edge of the word that the place is inside of, before it or (`step` 1) after it."""
+        text = self._text
         for _ in range(_LONGEST_WORD):
-            if not (0 < start < len(self._text) and _is_inside_word(self._text, start)):
+            if not (0 < place < len(text) and all(map(_WORD_CHARACTER.match, text[place - 1 : place + 1]))):
                 break
-            start -= 1
-        for _ in range(_LONGEST_WORD):
-            if not (0 < end < len(self._text) and _is_inside_word(self._text, end)):
-                break
-            end += 1
-        return Aligned(start, end, score)
-
-
-def _is_inside_word(text: str, place: int) -> bool:
-    return bool(_WORD_CHARACTER.match(text[place - 1]) and _WORD_CHARACTER.match(text[place]))
+            place += step
+        return place

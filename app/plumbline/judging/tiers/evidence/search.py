@@ -157,14 +157,11 @@ class EvidenceSearch:
         Looked for as it is, then after folding (NFKD, case, quote marks, dashes, white space, hidden characters), then
         without markup, then part by part around an ellipsis, then by an alignment of at least 0.9 with every number
         and negation in place. A quote that cuts a number ("5 million" in "15 million") is not there.
-
-        Args:
-            quote: what the judge says it read.
-            cited: indices of the contexts it named; those out of range are passed over.
+        `cited` are indices of the contexts that the judge named; those out of range are passed over.
         """
         if not quote.strip():
             return None
-        named = self._in_range(cited)
+        named = [index for index in dict.fromkeys(cited) if 0 <= index < len(self._contexts)]
         for index, place in islice(self._places(quote, named), _MAX_OCCURRENCES):
             if not self._contexts[index].is_instruction(place):
                 return Evidence(index, self.texts[index][place[0] : place[1]], *place, verified=True)
@@ -208,9 +205,6 @@ class EvidenceSearch:
             kept.append(text[at:])
         return facts_in("\n".join(kept))
 
-    def _in_range(self, cited: Sequence[int]) -> list[int]:
-        return [index for index in dict.fromkeys(cited) if 0 <= index < len(self._contexts)]
-
     def _places(self, quote: str, named: Sequence[int]) -> Iterator[tuple[int, _Place]]:
         """Yield every place found, the most exact way of finding first."""
         if not says_something(quote):
@@ -241,8 +235,6 @@ def _is_inside_number(text: str, place: int) -> bool:
     before, after = text[max(0, place - 2) : place], text[place : place + 2]
     if not before or not after:
         return False
-    if after[0] in ".,":
-        return before[-1].isdigit() and after[1:].isdigit()
-    if before[-1] in ".,":
-        return before[:-1].isdigit() and after[0].isdigit()
-    return before[-1].isdigit() and after[0].isdigit()
+    left = before[:-1] if before[-1] in ".," and after[0] not in ".," else before[-1]
+    right = after[1:] if after[0] in ".," else after[0]
+    return left.isdigit() and right.isdigit()

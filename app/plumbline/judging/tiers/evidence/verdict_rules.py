@@ -67,7 +67,9 @@ def _evidence_flags(claim: Claim, search: EvidenceSearch) -> tuple[str, ...]:
 def _compared(claim: Claim, found: list[Evidence], search: EvidenceSearch, *, is_derived: bool) -> Claim:
     if is_derived and len(found) == len(claim.evidence):
         claim = _flagged(claim, DERIVED)
-    if any(_agrees(claim, evidence, search) for evidence in found):
+    # A passage that has the claim itself agrees, negation and all.
+    touched = [search.around(evidence, reach=0) for evidence in found]
+    if claim.text in touched or any(contains_verbatim(passage, claim.text) for passage in touched):
         return claim
     lowers = False
     stated = stated_in_claim(claim.text)
@@ -77,22 +79,14 @@ def _compared(claim: Claim, found: list[Evidence], search: EvidenceSearch, *, is
             claim = _flagged(claim, NUMBER)
             # Elsewhere in the contexts: the judge quoted too little, which is no fault of the answer.
             lowers = bool(missing(stated, search.facts, is_derived=is_derived))
-    if any(negation.differs(claim.text, search.around(evidence, reach=0)) for evidence in found):
+    if any(negation.differs(claim.text, passage) for passage in touched):
         claim = _flagged(claim, NEGATION)
         lowers = True
     return _lowered(claim, Verdict.PARTIAL) if lowers and claim.verdict is Verdict.SUPPORTED else claim
 
 
-def _agrees(claim: Claim, evidence: Evidence, search: EvidenceSearch) -> bool:
-    """Return True if the passage has the claim itself, negation and all."""
-    passage = search.around(evidence, reach=0)
-    return passage == claim.text or contains_verbatim(passage, claim.text)
-
-
 def _is_almost_verbatim(claim: Claim, search: EvidenceSearch) -> bool:
-    """Return True if a sentence of a context, no instruction to a judge, repeats the claim, numbers and negations
-    included.
-    """
+    """Return True if a sentence of a context repeats the claim, with its numbers and negations."""
     words = frozenset(content_words(claim.text))
     if len(words) < _VERBATIM_MIN_WORDS:
         return False
@@ -108,9 +102,8 @@ def _is_almost_verbatim(claim: Claim, search: EvidenceSearch) -> bool:
 
 
 def _lowered(claim: Claim, verdict: Verdict) -> Claim:
-    return replace(
-        _flagged(claim, f"{_JUDGE_SAID}{claim.verdict}"), verdict=verdict, support=SUPPORT_BY_VERDICT[verdict]
-    )
+    flagged = _flagged(claim, f"{_JUDGE_SAID}{claim.verdict}")
+    return replace(flagged, verdict=verdict, support=SUPPORT_BY_VERDICT[verdict])
 
 
 def _flagged(claim: Claim, *flags: str) -> Claim:
