@@ -12,9 +12,7 @@ class ChatRequest:
     """One question to a chat model.
 
     Args:
-        system: the instructions.
         user: the data, between its markers, and the task.
-        schema_name: a short name of the form asked for, letters and underscores.
         schema: JSON schema of the reply, sent where the provider takes one; `system` says it in words too.
         max_output_tokens: bound on the reply, thinking included where the provider counts it so.
         temperature: None for the provider's own default of this service, which is 0 where it takes one.

@@ -4,8 +4,8 @@ A part opens the observer's context around its work and fills the record in; whe
 complete. Observers raise nothing and cost microseconds.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Literal
@@ -108,44 +108,43 @@ NULL_OBSERVER: Final = Observer()
 
 
 class Observers(Observer):
-    """Several observers, called in order; their contexts are nested, the first outermost."""
+    """Two observers, called in order; the contexts of the second are inside those of the first."""
 
-    def __init__(self, *observers: Observer) -> None:
-        self._observers = observers
+    def __init__(self, first: Observer, second: Observer) -> None:
+        self._first = first
+        self._second = second
 
-    def request(self, record: RequestRecord) -> AbstractContextManager[None]:
-        return _nested(each.request(record) for each in self._observers)
+    @contextmanager
+    def request(self, record: RequestRecord) -> Iterator[None]:
+        with self._first.request(record), self._second.request(record):
+            yield
 
-    def tier(self, record: TierRecord) -> AbstractContextManager[None]:
-        return _nested(each.tier(record) for each in self._observers)
+    @contextmanager
+    def tier(self, record: TierRecord) -> Iterator[None]:
+        with self._first.tier(record), self._second.tier(record):
+            yield
 
-    def judge_call(self, record: JudgeCallRecord) -> AbstractContextManager[None]:
-        return _nested(each.judge_call(record) for each in self._observers)
+    @contextmanager
+    def judge_call(self, record: JudgeCallRecord) -> Iterator[None]:
+        with self._first.judge_call(record), self._second.judge_call(record):
+            yield
 
     def on_cache_lookup(self, outcome: CacheOutcome) -> None:
-        for each in self._observers:
-            each.on_cache_lookup(outcome)
+        self._first.on_cache_lookup(outcome)
+        self._second.on_cache_lookup(outcome)
 
     def chunk_started(self) -> None:
-        for each in self._observers:
-            each.chunk_started()
+        self._first.chunk_started()
+        self._second.chunk_started()
 
     def chunk_ended(self) -> None:
-        for each in self._observers:
-            each.chunk_ended()
+        self._first.chunk_ended()
+        self._second.chunk_ended()
 
     def rows_kept(self, statuses: Sequence[str]) -> None:
-        for each in self._observers:
-            each.rows_kept(statuses)
+        self._first.rows_kept(statuses)
+        self._second.rows_kept(statuses)
 
     def row_quarantined(self) -> None:
-        for each in self._observers:
-            each.row_quarantined()
-
-
-@contextmanager
-def _nested(contexts: Iterable[AbstractContextManager[None]]) -> Iterator[None]:
-    with ExitStack() as stack:
-        for each in contexts:
-            stack.enter_context(each)
-        yield
+        self._first.row_quarantined()
+        self._second.row_quarantined()

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,25 +46,20 @@ class NgramIndex:
 
     @cached_property
     def _long(self) -> "_Runs":
-        return _Runs.of(self._text, _LONG)
+        return _Runs(self._text, _LONG)
 
     @cached_property
     def _short(self) -> "_Runs":
-        return _Runs.of(self._text, _SHORT)
+        return _Runs(self._text, _SHORT)
 
 
-class _Runs(NamedTuple):
-    size: int
-    keys: _Keys
-    ascending: _Keys
-    places: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, text: str, size: int) -> "_Runs":
-        keys = _keys(text, size)
+class _Runs:
+    def __init__(self, text: str, size: int) -> None:
+        self.size = size
+        self.keys = _keys(text, size)
         # Stable: the places of one run ascend.
-        places = np.argsort(keys, kind="stable")
-        return cls(size, keys, keys[places], places)
+        self.places = np.argsort(self.keys, kind="stable")
+        self.ascending = self.keys[self.places]
 
 
 def _keys(text: str, size: int) -> _Keys:

@@ -89,15 +89,11 @@ def _is_encoded(text: str) -> bool:
         return True
     for match in islice(_BASE64.finditer(text), _MAX_LOOKED_AT):
         run = match.group()
-        is_wall = len(run) >= _MIN_WALL_CHARACTERS and len({_sort_of(letter) for letter in run}) > 2  # noqa: PLR2004
+        is_wall = len(run) >= _MIN_WALL_CHARACTERS and len({(letter.isdigit(), letter.isupper()) for letter in run}) > 2  # noqa: PLR2004
         if is_wall or _is_text(_decoded(run)):
             return True
     runs = islice(_HEX.finditer(text), _MAX_LOOKED_AT)
     return any(_is_text(bytes.fromhex(re.sub("[ :]", "", match.group()))) for match in runs)
-
-
-def _sort_of(letter: str) -> str:
-    return "digit" if letter.isdigit() else "upper" if letter.isupper() else "lower"
 
 
 def _decoded(run: str) -> bytes:

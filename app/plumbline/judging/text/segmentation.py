@@ -8,8 +8,6 @@ from typing import Final, NamedTuple
 from plumbline.judging.text.blocks import LIST_MARKER, BlockKind, TextBlock, has_word, split_blocks
 from plumbline.judging.text.sentence_ends import STRONG_TERMINATORS, Stop, ends_sentence, starts_sentence
 
-SentenceKind = BlockKind
-
 # Beyond this distance a bracket or quote is taken for a forgotten one.
 _BRACKET_REACH_CHARS = 300
 _QUOTE_REACH_CHARS = 60
@@ -60,7 +58,7 @@ class Sentence(NamedTuple):
     text: str
     start: int
     end: int
-    kind: SentenceKind
+    kind: BlockKind
 
 
 def split_sentences(text: str) -> tuple[Sentence, ...]:

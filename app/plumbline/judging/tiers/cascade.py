@@ -12,7 +12,7 @@ from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.observation import ANSWERED, NULL_OBSERVER, Observer, Readiness, TierRecord
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Judgement
-from plumbline.judging.tiers.tier import JudgeOptions, Tier, TierName
+from plumbline.judging.tiers.tier import JudgeOptions, Tier, TierName, judge_within
 
 # Seconds that a tier leaves to those after it, by the tier that wants them: one call of a quick judge, one sample of 5
 # contexts on two cores, with room. A short deadline is shared instead: no tier takes more than this part of it.
@@ -114,7 +114,7 @@ class JudgeCascade:
     ) -> tuple[Judgement | None, Attempt]:
         started, before = time.monotonic(), options.ledger.usage
         try:
-            judgement = await _within(tier, sample, options, budget)
+            judgement = await judge_within(tier, sample, options, budget)
         except TierFailure as failure:
             seconds, calls = time.monotonic() - started, options.ledger.usage.calls - before.calls
             # A tier that was never set up is no event; /readyz says so.
@@ -125,19 +125,6 @@ class JudgeCascade:
             return None, Attempt(tier.name, failure.reason, failure.detail, seconds, calls)
         calls = options.ledger.usage.calls - before.calls
         return judgement, Attempt(tier.name, None, None, time.monotonic() - started, calls)
-
-
-async def _within(tier: Tier, sample: SegmentedSample, options: JudgeOptions, budget: float) -> Judgement:
-    if budget <= 0:
-        raise TierFailure(FailureReason.TIMEOUT, "not asked: the deadline had passed")
-    try:
-        async with asyncio.timeout(budget) as scope:
-            return await tier.judge(sample, options, seconds=budget)
-    except TimeoutError:
-        # A TimeoutError that is not this scope's own is a bug of the tier.
-        if not scope.expired():
-            raise
-        raise TierFailure(FailureReason.TIMEOUT, f"timed out after {budget:.1f} s") from None
 
 
 def _budget(left: float, later: Sequence[TierName]) -> float:

@@ -102,13 +102,14 @@ class EmbeddingTier:
                 FailureReason.UNSUPPORTED_LANGUAGE,
                 f"{self._encoder.model} reads English; the answer is in {sample.language!r}",
             )
-        plan, texts = await run(self._executor, _planned, sample)
-        if len(texts) > self._max_windows:
+        plan = await run(self._executor, plan_comparison, sample)
+        if len(plan.texts) > self._max_windows:
             raise TierFailure(
                 FailureReason.TOO_LONG,
-                f"{len(texts)} windows and sentences to encode; PLUMBLINE_EMBEDDING_MAX_WINDOWS is {self._max_windows}",
+                f"{len(plan.texts)} windows and sentences to encode; "
+                f"PLUMBLINE_EMBEDDING_MAX_WINDOWS is {self._max_windows}",
             )
-        reading = await self._encoder.read(texts, seconds=until - time.monotonic(), scope=options.tenant)
+        reading = await self._encoder.read(plan.texts, seconds=until - time.monotonic(), scope=options.tenant)
         self._refuse_unread(plan, reading)
         alignment, last = await self._aligned(plan, reading, options, until)
 
@@ -156,11 +157,6 @@ class EmbeddingTier:
     async def _encode(self, reading: TokenizedTexts, options: JudgeOptions, until: float) -> TokenVectors:
         seconds = until - time.monotonic()
         return await self._encoder.encode(reading, seconds=seconds, scope=options.tenant, can_wait=options.can_wait)
-
-
-def _planned(sample: SegmentedSample) -> tuple[ComparisonPlan, list[str]]:
-    plan = plan_comparison(sample)
-    return plan, plan.texts
 
 
 def _joined(words: Finding, match: WindowMatch) -> Finding:

@@ -36,7 +36,16 @@ class LexicalTier:
 
     def judge_now(self, sample: SegmentedSample) -> Judgement:
         """Return the judgement, computed in this thread."""
-        _refuse_cross_lingual(sample)
+        contexts = [context for context in sample.source.contexts if context.strip()]
+        is_one_script = any(detect_language(context) == sample.language for context in contexts) or (
+            _has_han(sample.source.answer) and any(map(_has_han, contexts))
+        )
+        if contexts and not is_one_script:
+            raise TierFailure(
+                FailureReason.CROSS_LINGUAL,
+                f"answer in {sample.language!r}, contexts in {sorted(map(detect_language, contexts))}: "
+                "words cannot be compared across scripts",
+            )
         calibration = self._calibrations.find(tier=self.name, model=MODEL, language=sample.language)
         return build_judgement(sample, collect_lexical_findings(sample), calibration)
 
@@ -57,19 +66,6 @@ def collect_lexical_findings(sample: SegmentedSample) -> dict[int, Finding]:
             evidence = Evidence(context, found.text, found.start, found.end, verified=True)
         findings[position] = Finding(features.measures, evidence, copy is not None, features.unknown)
     return findings
-
-
-def _refuse_cross_lingual(sample: SegmentedSample) -> None:
-    contexts = [context for context in sample.source.contexts if context.strip()]
-    if not contexts or any(detect_language(context) == sample.language for context in contexts):
-        return
-    if _has_han(sample.source.answer) and any(_has_han(context) for context in contexts):
-        return
-    raise TierFailure(
-        FailureReason.CROSS_LINGUAL,
-        f"answer in {sample.language!r}, contexts in {sorted(map(detect_language, contexts))}: "
-        "words cannot be compared across scripts",
-    )
 
 
 def _has_han(text: str) -> bool:

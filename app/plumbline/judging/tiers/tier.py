@@ -1,5 +1,6 @@
 """Tiers and the protocols of their models, which backends implement without importing this package."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -127,6 +128,20 @@ class SentenceEncoder(Protocol):
         ...
 
     def readiness(self) -> Readiness: ...
+
+
+async def judge_within(tier: Tier, sample: SegmentedSample, options: JudgeOptions, seconds: float) -> Judgement:
+    """Return the tier's judgement, or raise TierFailure `timeout` after so many seconds."""
+    if seconds <= 0:
+        raise TierFailure(FailureReason.TIMEOUT, "not asked: the deadline had passed")
+    try:
+        async with asyncio.timeout(seconds) as scope:
+            return await tier.judge(sample, options, seconds=seconds)
+    except TimeoutError:
+        # A TimeoutError that is not this scope's own is a bug of the tier.
+        if not scope.expired():
+            raise
+        raise TierFailure(FailureReason.TIMEOUT, f"timed out after {seconds:.1f} s") from None
 
 
 class AbsentTier:

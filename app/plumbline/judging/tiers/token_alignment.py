@@ -112,17 +112,13 @@ class ComparisonPlan:
     """Texts to compare: the parts of each checkable sentence by position, and distinct windows.
 
     A very long sentence has several parts. A window that occurs twice is compared once, where it comes first. `parts`
-    are the distinct ones.
+    are the distinct ones; `texts` all that a model reads: the parts, then the windows, as models know words.
     """
 
     parts_by_position: Mapping[int, Sequence[str]]
     parts: Sequence[str]
     windows: Sequence[SentenceWindow]
-
-    @property
-    def texts(self) -> list[str]:
-        """Return all that a model reads: the parts, then the windows, as models know words."""
-        return [split_compounds(text) for text in (*self.parts, *(window.text for window in self.windows))]
+    texts: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +143,10 @@ def plan_comparison(sample: SegmentedSample) -> ComparisonPlan:
     }
     distinct = sorted({text for part in parts.values() for text in part})
     # Sorted, so that the order of the contexts moves nothing.
-    return ComparisonPlan(parts, distinct, [windows[text] for text in sorted(windows)])
+    texts = sorted(windows)
+    return ComparisonPlan(
+        parts, distinct, [windows[text] for text in texts], list(map(split_compounds, (*distinct, *texts)))
+    )
 
 
 def match_sentences(plan: ComparisonPlan, alignment: TokenAlignment) -> dict[int, WindowMatch]:

@@ -17,7 +17,7 @@ from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, Readiness
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import INCOMPLETE, Judgement
-from plumbline.judging.tiers.tier import JudgeOptions, Tier
+from plumbline.judging.tiers.tier import JudgeOptions, Tier, judge_within
 
 T = TypeVar("T")
 
@@ -140,15 +140,7 @@ class CachedTier:
         kept = None if record is None else judgement_from_record(record)
         if kept is not None:
             return kept, True
-        seconds = until - time.monotonic()
-        try:
-            async with asyncio.timeout(seconds) as scope:
-                return await self._inner.judge(sample, options, seconds=seconds), False
-        except TimeoutError:
-            # A TimeoutError that is not this scope's own is a bug of the tier.
-            if not scope.expired():
-                raise
-            raise TierFailure(FailureReason.TIMEOUT, f"timed out after {seconds:.1f} s") from None
+        return await judge_within(self._inner, sample, options, until - time.monotonic()), False
 
     def _landed(self, place: _Place, flight: _Flight, task: asyncio.Task[tuple[Judgement, bool]]) -> None:
         # `exception()` is read also without a waiter: asyncio would log an unread one.

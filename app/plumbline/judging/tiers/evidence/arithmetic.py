@@ -3,7 +3,7 @@
 import heapq
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, compress, product
@@ -44,16 +44,12 @@ class Facts:
         for value, unit in amounts:
             by_unit.setdefault(unit, set()).add(value)
         self._by_unit = {unit: sorted(values) for unit, values in by_unit.items()}
+        self.units = self._by_unit.keys()
         self.values = frozenset[float]().union(*by_unit.values())
         self._dates = {(date.year, date.month, date.day) for date in dates}
         self._dates_by_known: dict[tuple[bool, ...], set[tuple[int | None, ...]]] = {}
         self.times = times
         self.items = items
-
-    @property
-    def units(self) -> Collection[Unit | None]:
-        """Return the units of the amounts, None for those without one."""
-        return self._by_unit.keys()
 
     def within(self, unit: Unit | None, low: float, high: float) -> Sequence[float]:
         """Return the amounts of a unit within these bounds, both included, ascending."""
@@ -66,7 +62,11 @@ class Facts:
         return heapq.nsmallest(MAX_OPERANDS, self.values)
 
     def has_date(self, date: Date) -> bool:
-        """Return True if a date here shares a part with it, and no part of both differs."""
+        """Return True if a date here agrees with it, and what that one leaves open is a number here."""
+        if date.month is None and date.day is None and float(date.year or 0) in self.values:
+            return True
+        if not all(float(part) in self.values for part in date.parts):
+            return False
         parts = (date.year, date.month, date.day)
         known = tuple(part is not None for part in parts)
         if known not in self._dates_by_known:
@@ -105,7 +105,7 @@ _MAX_TERMS = 3
 def missing(stated: Stated, facts: Facts, *, is_derived: bool) -> Stated:
     """Return what the claim states and the facts neither have nor, for a derived claim, yield; falsy for nothing."""
     # A date that may be read in two ways is two dates at one place.
-    had = {(date.start, date.end) for date in stated.dates if _has_date(facts, date)}
+    had = {(date.start, date.end) for date in stated.dates if facts.has_date(date)}
     made = sorted(filter(math.isfinite, _made_of(facts))) if is_derived and stated.quantities else []
     lacking = {each for each in set(stated.quantities) if not _has(facts, each, made)}
     return Stated(
@@ -208,13 +208,6 @@ def _made_of(facts: Facts) -> Iterator[float]:
             yield sum(terms)
             yield sum(terms) / size
     yield from (100 - value for value in values)
-
-
-def _has_date(facts: Facts, date: Date) -> bool:
-    """Return True if a date of the evidence agrees, and what that one leaves open stands there as a number."""
-    if all(float(part) in facts.values for part in date.parts) and facts.has_date(date):
-        return True
-    return date.month is None and date.day is None and float(date.year or 0) in facts.values
 
 
 def _equals(a: float, b: float) -> bool:
