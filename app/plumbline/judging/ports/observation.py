@@ -77,15 +77,12 @@ class Observer:
     """Receiver of records, for metrics and traces; this one ignores them."""
 
     def request(self, record: RequestRecord) -> AbstractContextManager[None]:
-        """Return a context around one request."""
         return nullcontext()
 
     def tier(self, record: TierRecord) -> AbstractContextManager[None]:
-        """Return a context around one tier's attempt."""
         return nullcontext()
 
     def judge_call(self, record: JudgeCallRecord) -> AbstractContextManager[None]:
-        """Return a context around one request to a chat model."""
         return nullcontext()
 
     def on_cache_lookup(self, outcome: CacheOutcome) -> None:

@@ -118,7 +118,6 @@ def inspect(sample: Sample) -> Inspection:
 
 
 def _is_plain(text: str) -> bool:
-    """Return True if there is surely nothing to find: no word of an instruction, no obfuscation."""
     return len(text) <= _MAX_PLAIN_CHARACTERS and not (
         may_instruct(readable := _readable(text))
         or _has_any(_VERDICT_ANCHORS, readable)

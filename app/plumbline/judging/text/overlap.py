@@ -50,7 +50,6 @@ class ContextIndex:
                 self._distinct.append(distinct)
 
     def __contains__(self, word: str) -> bool:
-        """Return True if the word is among the content words of the contexts."""
         return word in self._postings
 
     def holds(self, row: int, text: str) -> bool:

@@ -149,7 +149,6 @@ class _Splitter:
             self._is_bracket = not is_quote
 
     def _end_at(self, at: int, run: str) -> int | None:
-        """Return the end of the sentence that these terminators end; None when they do not."""
         if not self._has_word:
             begins_with_word = self._text[self._searched].isalpha() and self._searched < at
             self._has_word = begins_with_word or has_word(self._text, self._searched, at)
@@ -198,7 +197,6 @@ class _Splitter:
         return position
 
     def _closes(self, position: int) -> bool:
-        """Return True if a mark that looks the same on both sides closes here."""
         if position in self._closing or position - 1 in self._closing:
             return True
         if position in self._close_by_open or position + 1 == self._block.end:

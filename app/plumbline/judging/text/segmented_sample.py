@@ -37,7 +37,6 @@ class SegmentedSample:
 
     @property
     def needs_judge(self) -> bool:
-        """Return True if code alone cannot decide the sample."""
         return not self.is_empty and bool(self.checkable) and self.has_context
 
 

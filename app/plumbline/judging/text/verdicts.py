@@ -162,7 +162,6 @@ def mark_duplicates(claims: Sequence[Claim]) -> tuple[Claim, ...]:
 
 
 def is_duplicate(claim: Claim) -> bool:
-    """Return True if the claim repeats an earlier one and counts for nothing."""
     return DUPLICATE in claim.flags
 
 

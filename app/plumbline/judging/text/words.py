@@ -105,7 +105,6 @@ def split_tokens(text: str) -> list[str]:
 
 
 def is_han(token: str) -> bool:
-    """Return True if a token of `split_tokens` is a run of Han."""
     return _HAN_RUN.match(token) is not None
 
 
@@ -163,7 +162,6 @@ class Passage:
         )
 
     def _starts(self, wanted: str) -> Iterator[int]:
-        """Yield the first places of a normalised stretch of text."""
         is_long = len(self._text) > _MAX_SEARCHED and len(wanted) > 1
         limit = _MAX_SEARCHED if is_long else len(self._text)
         start = self._text.find(wanted, 0, limit)
@@ -186,7 +184,6 @@ def contains_verbatim(whole: str, part: str) -> bool:
 
 
 def has_content(text: str) -> bool:
-    """Return True if the text holds a word that is no stop word."""
     return any(not is_stopword for _, is_stopword in _all_words(_fold(_with_words_apart(text))))
 
 
@@ -230,7 +227,6 @@ def _negations(normalised: str) -> int:
 
 
 def _is_between_words(left: str, right: str) -> bool:
-    """Return True if a word may end between two characters: Chinese is written without blanks."""
     return not (left.isalnum() and right.isalnum()) or any(map(_HAN_RUN.match, (left, right)))
 
 

@@ -126,7 +126,6 @@ class Calibration(BaseModel):
         return self.source is not None
 
     def support(self, measures: Mapping[str, float]) -> float:
-        """Return the support in [0, 1] of a sentence with these measures."""
         logit = self.intercept + sum(weight * measures[name] for name, weight in self.weights.items())
         return (self.gate.factor(measures[self.gate.measure]) if self.gate else 1.0) * sigmoid(logit)
 

@@ -106,7 +106,6 @@ class JudgeCascade:
         return CascadeResult(None, None, tuple(attempts))
 
     def readiness(self) -> Mapping[TierName, Readiness]:
-        """Return the state of every tier, in order."""
         return {name: tier.readiness() for name, tier in self._tiers.items()}
 
     async def _attempt(
@@ -128,7 +127,6 @@ class JudgeCascade:
 
 
 def _budget(left: float, later: Sequence[TierName]) -> float:
-    """Return the seconds for the next tier, so that those after it keep their reserve."""
     if not later:
         return left
     reserve = sum(_RESERVE_SECONDS[name] for name in later)

@@ -52,10 +52,7 @@ def to_unit(character: str) -> int:
 def cover(texts: Units, others: Units, *, size: int, left_out: Units | None = None) -> list[Cover]:
     """Measure how the others cover each of the texts, by grams of `size` units (at most `MAX_GRAM`).
 
-    Args:
-        texts: units of one or more texts, a zero between two.
-        others: units of those that may cover them, likewise.
-        left_out: grams that count for nothing, unless a text has no others.
+    Units have a zero between two texts. Grams `left_out` count for nothing, unless a text has no others.
     """
     codes, owners = _grams(texts, size)
     count = int((texts == 0).sum()) + 1
@@ -145,6 +142,5 @@ def _ascending(numbers: NDArray[Number]) -> NDArray[Number]:
 
 
 def _ranges(starts: IntArray, lengths: IntArray) -> IntArray:
-    """Return the numbers of [start, start + length) of each pair, one after the other."""
     ends = np.cumsum(lengths)
     return np.asarray(np.arange(ends[-1]) + np.repeat(starts - (ends - lengths), lengths))

@@ -53,7 +53,6 @@ def split_into_replies(sample: SegmentedSample, max_output_tokens: int) -> Itera
 
 
 def verdicts_per_reply(max_output_tokens: int) -> int:
-    """Return how many sentences or claims fit into a reply of so many tokens."""
     return max(1, max_output_tokens // _TOKENS_PER_SENTENCE)
 
 
@@ -80,12 +79,7 @@ class PreparedSample:
 
 @dataclass(slots=True)
 class JudgeSession:
-    """Requests to one chat model about one sample; `flags` and `models` fill up as it answers.
-
-    Args:
-        until: the monotonic second at which an answer is of no use any more.
-        executor: where replies are read and quotes searched.
-    """
+    """Requests to one chat model about one sample until a monotonic second; `flags` and `models` fill as it answers."""
 
     sample: PreparedSample
     chat: ChatModel
@@ -145,8 +139,7 @@ class JudgeSession:
         """Ask once more about missing or doubtful claims, in the window that has most of their words.
 
         Raises:
-            TierFailure: sentences are still without a verdict. A look that was only for doubts fails in silence but
-                for the flag `second_look_failed`.
+            TierFailure: sentences are still without a verdict; a look for doubts only sets `second_look_failed`.
         """
         asked = [claim for claim in claims if UNANSWERED in claim.flags or doubts(claim)]
         if not asked:

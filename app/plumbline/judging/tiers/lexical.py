@@ -35,7 +35,6 @@ class LexicalTier:
         return await asyncio.get_running_loop().run_in_executor(self._executor, self.judge_now, sample)
 
     def judge_now(self, sample: SegmentedSample) -> Judgement:
-        """Return the judgement, computed in this thread."""
         contexts = [context for context in sample.source.contexts if context.strip()]
         is_one_script = any(detect_language(context) == sample.language for context in contexts) or (
             _has_han(sample.source.answer) and any(map(_has_han, contexts))

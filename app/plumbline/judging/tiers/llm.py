@@ -42,7 +42,6 @@ class PromptSet:
     check: PromptLibrary
 
     def for_case(self, sample: SegmentedSample) -> JudgePrompts:
-        """Return those in the language of the answer."""
         return JudgePrompts(self.verify.for_language(sample.language), self.check.for_language(sample.language))
 
 
@@ -69,11 +68,8 @@ def expected_requests(
 ) -> Iterator[tuple[ChatRequest, int]]:
     """Yield the requests of one vote on a sample, each with the number of verdicts that its reply has.
 
-    The first pass is as it will be sent. Later windows and votes ask about claims, which do not exist yet: here
-    every sentence is one. No second looks, no escalation, no retries.
-
-    Args:
-        is_first: the vote that makes the claims; others are asked about them.
+    The first vote (`is_first`) makes the claims, which later windows and votes ask about: here every sentence is one.
+    No second looks, no escalation, no retries.
 
     Raises:
         TierFailure: `too_long`: nothing would be asked.
@@ -94,7 +90,10 @@ def expected_requests(
 
 
 class LlmTier:
-    """LLM judges: sentences and contexts go in as numbered data, claims with verdicts and quotes come out."""
+    """LLM judges: sentences and contexts go in as numbered data, claims with verdicts and quotes come out.
+
+    `chats` by name: the first is asked when a sample names none.
+    """
 
     name = TierName.LLM
 
@@ -107,10 +106,6 @@ class LlmTier:
         max_output_tokens: int = 4096,
         mark: Mark = random_mark,
     ) -> None:
-        """Args:
-        chats: by name; the first is asked when a sample names none.
-        mark: makes the marks around the data of a question.
-        """
         self._chats = chats
         self._prompts = prompts
         self._executor = executor
@@ -186,7 +181,6 @@ class LlmTier:
         return "\n".join([*judges, prompts.verify.digest, prompts.check.digest, *limits, escalation])
 
     def readiness(self) -> Readiness:
-        """Return the state of the first judge, and a line on each of the others."""
         first, *others = [chat.readiness() for chat in self._chats.values()]
         return replace(first, detail="; ".join(each.detail for each in (first, *others)))
 

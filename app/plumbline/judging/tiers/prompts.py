@@ -57,7 +57,6 @@ class PromptLibrary:
         return iter(self._by_language.values())
 
     def for_language(self, language: Language) -> Prompt:
-        """Return the prompt that judges an answer of this language."""
         return self._by_language[_FILE_LANGUAGE[language]]
 
 

@@ -22,7 +22,6 @@ _LEAD_SENTENCES = 2
 
 
 def random_mark(_: str) -> str:
-    """Return a new random mark for each question."""
     return secrets.token_hex(_MARKER_BYTES)
 
 
@@ -67,7 +66,6 @@ def claims_question(
     temperature: float | None = None,
     mark: Mark = random_mark,
 ) -> ChatRequest:
-    """Build a request for verdicts on given claims."""
     listed = [{"id": claim.id, "text": remove_hidden(claim.text)} for claim in claims]
     data = {**_surroundings(sample, window), "claims": listed}
     return _question(prompt, data, "check_claims", CHECK_SCHEMA, max_output_tokens, mark=mark, temperature=temperature)

@@ -97,12 +97,8 @@ def read_sentences(content: str, wanted: Collection[int], *, is_truncated: bool 
     """Parse a reply to `verify_claims`.
 
     A sentence is kept when every claim of it is valid and no other item speaks of it differently. Of a cut reply
-    whole items are kept.
-
-    Args:
-        content: the model's text; a fence or prose around the JSON does not matter.
-        wanted: the ids that were asked for; others are dropped, with the flag `unknown_ids_dropped`.
-        is_truncated: the provider says that it was cut.
+    whole items are kept. A fence or prose around the JSON does not matter. Other ids than those wanted are dropped,
+    with the flag `unknown_ids_dropped`.
     """
     items, flags = _items(content, "sentences", is_truncated=is_truncated)
     claims = _by_id(items, frozenset(map(str, wanted)), lambda item: _claims(item.get("claims")), flags)
@@ -134,7 +130,6 @@ def _by_id(
 
 
 def _claims(values: object) -> tuple[ClaimReply, ...] | None:
-    """Return all claims of a sentence; None when there is none, or one is invalid."""
     if not isinstance(values, list) or not 0 < len(values) <= _MAX_CLAIMS:
         return None
     claims = [_claim(value) for value in values]
@@ -194,7 +189,6 @@ def _read_list(content: str, start: int) -> tuple[object, bool, bool]:
 
 
 def _mended(text: str) -> list[object]:
-    """Return the readable items of a list; broken ones are repaired if they are short."""
     items: list[object] = []
     left = _MAX_MENDED_CHARACTERS
     for item in _item_texts(text):
@@ -220,7 +214,6 @@ def _item_texts(text: str) -> Iterator[str]:
 
 
 def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any] | None:
-    """Return the object; None when a key occurs twice."""
     members = dict(pairs)
     return members if len(members) == len(pairs) else None
 

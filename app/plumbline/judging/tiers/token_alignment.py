@@ -56,7 +56,6 @@ class TokenAlignment:
         return np.asarray(np.concatenate(self._means, axis=1).argmax(axis=1))
 
     def _blocks(self) -> Iterator[tuple[int, int]]:
-        """Yield ranges of sentences of `_BLOCK` tokens at most, or of one sentence."""
         first = 0
         while first < len(self._lengths):
             fitting = int(np.searchsorted(self._bounds, self._bounds[first] + _BLOCK, side="right")) - 1

@@ -120,7 +120,6 @@ def missing(stated: Stated, facts: Facts, *, is_derived: bool) -> Stated:
 
 
 def _has(facts: Facts, quantity: Quantity, made: Sequence[float]) -> bool:
-    """Return True if the facts have the amount, or it is among what is made of them, ascending."""
     if any(_is_meant(quantity, value) for value in _comparable(facts, quantity)):
         return True
     if quantity.others and all(other in facts.values for other in quantity.others):

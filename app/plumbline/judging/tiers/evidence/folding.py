@@ -3,7 +3,6 @@
 import html
 import re
 import unicodedata
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -39,7 +38,6 @@ class View:
 
 
 def plain(text: str) -> View:
-    """Return a view of the text as it is."""
     return View(text, np.arange(len(text), dtype=np.int64))
 
 
@@ -58,25 +56,6 @@ def fold(view: View) -> View:
     is_blank = codes == _SPACE
     kept = ~(is_blank & np.concatenate(([False], is_blank[:-1])))
     return View(codes[kept].tobytes().decode("utf-32-le", "surrogatepass"), origin[kept])
-
-
-def without(view: View, cuts: Sequence[tuple[int, int, str]]) -> View:
-    """Replace stretches [start:end) of a view, ascending and apart; a replacement comes from its start."""
-    texts: list[str] = []
-    at = 0
-    for start, end, replacement in cuts:
-        texts += (view.text[at:start], replacement)
-        at = end
-    texts.append(view.text[at:])
-    starts = np.fromiter((start for start, _, _ in cuts), dtype=np.int64, count=len(cuts))
-    ends = np.fromiter((end for _, end, _ in cuts), dtype=np.int64, count=len(cuts))
-    added = np.fromiter((len(replacement) for _, _, replacement in cuts), dtype=np.int64, count=len(cuts))
-    # How often each character counts: once, or not within a cut, whose first one counts for what replaces it.
-    bounds = len(view.text) + 1
-    inside = np.cumsum(np.bincount(starts, minlength=bounds) - np.bincount(ends, minlength=bounds))
-    counts = 1 - inside[:-1]
-    counts[starts] = added
-    return View("".join(texts), np.repeat(view.origin, counts))
 
 
 @lru_cache(maxsize=65_536)
@@ -117,11 +96,22 @@ def strip_markup(view: View) -> View:
     Gone are emphasis, headings, list marks, block quotes, inline code marks, the targets of links, table pipes and
     alignment rows, HTML tags and citation marks such as [1]; entities become their characters.
     """
-    cuts = [
-        (match.start(), match.end(), _replacement(str(match.lastgroup), match.group()))
-        for match in _MARKUP.finditer(view.text)
-    ]
-    return without(view, cuts) if cuts else view
+    matches = list(_MARKUP.finditer(view.text))
+    if not matches:
+        return view
+    replacements = [_replacement(str(match.lastgroup), match.group()) for match in matches]
+    texts: list[str] = []
+    at = 0
+    for match, replacement in zip(matches, replacements, strict=True):
+        texts += (view.text[at : match.start()], replacement)
+        at = match.end()
+    starts, ends = np.array([match.span() for match in matches], dtype=np.int64).T
+    # How often each character counts: once, or not within a cut, whose first one counts for what replaces it.
+    bounds = len(view.text) + 1
+    inside = np.cumsum(np.bincount(starts, minlength=bounds) - np.bincount(ends, minlength=bounds))
+    counts = 1 - inside[:-1]
+    counts[starts] = list(map(len, replacements))
+    return View("".join([*texts, view.text[at:]]), np.repeat(view.origin, counts))
 
 
 def _replacement(kind: str, markup: str) -> str:

@@ -37,7 +37,6 @@ class Quote:
 
     @cached_property
     def bare(self) -> tuple[str, ...]:
-        """Return the folded forms without markup."""
         return _forms(strip_markup(plain(self.text)))
 
     @cached_property
@@ -56,7 +55,6 @@ def _forms(view: View) -> tuple[str, ...]:
 
 
 def says_something(quote: str) -> bool:
-    """Return True if the text has enough content to tell a place by."""
     letters = [character for character in quote if character.isalnum()]
     if not has_content(quote):
         return False

@@ -35,7 +35,6 @@ class SearchableContext:
         self._excluded_ends = [end for _, end in self._excluded]
 
     def find_exactly(self, quote: Quote) -> Iterator[_Place]:
-        """Yield where the quote stands letter for letter, cutting no number."""
         yield from self._whole(_occurrences(quote.text, self.text), len(quote.text), None)
 
     def find_folded(self, quote: Quote) -> Iterator[_Place]:
@@ -116,7 +115,6 @@ class SearchableContext:
         return Aligner(self._stripped)
 
     def _whole(self, starts: Iterator[int], length: int, view: View | None) -> Iterator[_Place]:
-        """Yield the places of stretches that cut no number."""
         for start in starts:
             place = view.place(start, start + length) if view else (start, start + length)
             if not (_is_inside_number(self.text, place[0]) or _is_inside_number(self.text, place[1])):
@@ -185,12 +183,10 @@ class EvidenceSearch:
         return self._contexts[evidence.context].sentences_around((evidence.start, evidence.end), reach=reach)
 
     def is_excluded(self, context: int, sentence: Sentence) -> bool:
-        """Return True if the sentence of a context is an instruction to a judge."""
         return context in self._excluded and self._contexts[context].is_instruction((sentence.start, sentence.end))
 
     @cached_property
     def index(self) -> ContextIndex:
-        """Return the index of the contexts' words."""
         return self._given_index or ContextIndex([split_sentences(text) for text in self.texts])
 
     @cached_property
@@ -206,7 +202,6 @@ class EvidenceSearch:
         return facts_in("\n".join(kept))
 
     def _places(self, quote: str, named: Sequence[int]) -> Iterator[tuple[int, _Place]]:
-        """Yield every place found, the most exact way of finding first."""
         if not says_something(quote):
             return
         sought = Quote(quote)

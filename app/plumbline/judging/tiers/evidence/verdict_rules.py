@@ -37,9 +37,12 @@ def apply_evidence(claim: Claim, search: EvidenceSearch, *, is_derived: bool) ->
     """
     if claim.verdict is Verdict.NOT_A_CLAIM:
         return claim
-    flagged = _flagged(claim, *_evidence_flags(claim, search)) if claim.verdict is not Verdict.NOT_MENTIONED else claim
+    found = [evidence for evidence in claim.evidence if evidence.verified]
+    flagged = claim
+    if claim.verdict is not Verdict.NOT_MENTIONED and not found:
+        in_instruction = any(map(search.stands_in_instruction, claim.evidence))
+        flagged = _flagged(claim, (INSTRUCTION if in_instruction else UNVERIFIED) if claim.evidence else MISSING)
     if flagged.verdict in _NEEDING_EVIDENCE:
-        found = [evidence for evidence in claim.evidence if evidence.verified]
         if not found:
             return _lowered(flagged, Verdict.NOT_MENTIONED)
         return _compared(flagged, found, search, is_derived=is_derived)
@@ -54,14 +57,6 @@ def doubts(claim: Claim) -> tuple[str, ...]:
     if any(flag.startswith(_JUDGE_SAID) for flag in claim.flags):
         doubtful |= {NUMBER, NEGATION}
     return tuple(flag for flag in claim.flags if flag in doubtful)
-
-
-def _evidence_flags(claim: Claim, search: EvidenceSearch) -> tuple[str, ...]:
-    if any(evidence.verified for evidence in claim.evidence):
-        return ()
-    if not claim.evidence:
-        return (MISSING,)
-    return (INSTRUCTION,) if any(map(search.stands_in_instruction, claim.evidence)) else (UNVERIFIED,)
 
 
 def _compared(claim: Claim, found: list[Evidence], search: EvidenceSearch, *, is_derived: bool) -> Claim:
@@ -86,7 +81,6 @@ def _compared(claim: Claim, found: list[Evidence], search: EvidenceSearch, *, is
 
 
 def _is_almost_verbatim(claim: Claim, search: EvidenceSearch) -> bool:
-    """Return True if a sentence of a context repeats the claim, with its numbers and negations."""
     words = frozenset(content_words(claim.text))
     if len(words) < _VERBATIM_MIN_WORDS:
         return False
