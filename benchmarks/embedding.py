@@ -151,8 +151,8 @@ async def scores_with(encoder: SharedEncoder | PlainEncoder, samples: Sequence[S
         found = []
         for sample in samples:
             case = segment(sample)
-            comparison = await tier.compare(case, JudgeOptions(can_wait=True), seconds=600)
-            scores = score(build_judgement(case, comparison.finding_by_position, calibration))
+            findings = await tier.compare(case, JudgeOptions(can_wait=True), seconds=600)
+            scores = score(build_judgement(case, findings, calibration))
             found.append(scores.faithfulness if scores else 0.0)
     return found
 

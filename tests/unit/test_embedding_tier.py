@@ -32,8 +32,8 @@ async def _judge(answer: str, *contexts: str, tier: EmbeddingTier | None = None)
 
 
 async def _alignment(answer: str, *contexts: str) -> float:
-    comparison = await _tier().compare(case_of(answer, *contexts), JudgeOptions(), seconds=5.0)
-    (finding,) = comparison.finding_by_position.values()
+    findings = await _tier().compare(case_of(answer, *contexts), JudgeOptions(), seconds=5.0)
+    (finding,) = findings.values()
     return finding.measures["alignment"]
 
 

@@ -68,7 +68,7 @@ def measuring_tier(name: TierName, encoder: SentenceEncoder) -> MeasuringTier:
     tier = EmbeddingTier(encoder, CalibrationTable(()), ThreadPoolExecutor(1), max_windows=sys.maxsize)
 
     async def measure(case: SegmentedSample) -> Mapping[int, Finding]:
-        return (await tier.compare(case, JudgeOptions(can_wait=True), seconds=float("inf"))).finding_by_position
+        return await tier.compare(case, JudgeOptions(can_wait=True), seconds=float("inf"))
 
     return MeasuringTier(name, encoder.model, measure)
 

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -38,14 +38,6 @@ _ENGLISH_ONLY = frozenset({"all-MiniLM-L6-v2", "all-MiniLM-L12-v2", "all-mpnet-b
 _WINDOWS_AT_ONCE = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Finding for each checkable sentence, by position; and the number of texts longer than the model reads."""
-
-    finding_by_position: dict[int, Finding]
-    overlong: int
-
-
 class EmbeddingTier:
     """Seed 4's method 2, token by token in place of one vector for the whole context, through a fitted sigmoid.
 
@@ -70,19 +62,16 @@ class EmbeddingTier:
             TooBusy: so much waits for the encoder that this sample would wait too long.
         """
 
-        def judgement(comparison: Comparison) -> Judgement:
+        def judgement(findings: dict[int, Finding], overlong: int) -> Judgement:
             calibration = self._calibrations.find(tier=self.name, model=self._encoder.model, language=sample.language)
-            overlong = comparison.overlong
             warning = f"{overlong} sentences or windows are longer than the model reads; their ends did not count"
-            return build_judgement(
-                sample, comparison.finding_by_position, calibration, warnings=(warning,) if overlong else ()
-            )
+            return build_judgement(sample, findings, calibration, warnings=(warning,) if overlong else ())
 
         return await self._compared(sample, options, seconds, judgement)
 
-    async def compare(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> Comparison:
-        """Compare each checkable sentence with the contexts; raise as `judge`."""
-        return await self._compared(sample, options, seconds, lambda comparison: comparison)
+    async def compare(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> dict[int, Finding]:
+        """Compare each checkable sentence, by its position, with the contexts; raise as `judge`."""
+        return await self._compared(sample, options, seconds, lambda findings, _: findings)
 
     async def prepare(self) -> None:
         """Load the model if it is not loaded; a failure is reported by the next judgement."""
@@ -91,9 +80,13 @@ class EmbeddingTier:
                 await self._encoder.read(["warm"], seconds=math.inf)
 
     async def _compared(
-        self, sample: SegmentedSample, options: JudgeOptions, seconds: float, then: Callable[[Comparison], T]
+        self,
+        sample: SegmentedSample,
+        options: JudgeOptions,
+        seconds: float,
+        then: Callable[[dict[int, Finding], int], T],
     ) -> T:
-        """Apply `then` to the comparison. Few hops to the executor: each costs as much as a small sample."""
+        """Apply `then` to the findings and the count of overlong texts, in few hops to the executor: they cost."""
         until = time.monotonic() + seconds
         run = asyncio.get_running_loop().run_in_executor
         # "name@precision" reads what "name" reads.
@@ -122,7 +115,7 @@ class EmbeddingTier:
                 )
             words = collect_lexical_findings(sample)
             findings = {position: _joined(words[position], match) for position, match in matches.items()}
-            return then(Comparison(findings, sum(reading.is_overlong)))
+            return then(findings, sum(reading.is_overlong))
 
         return await run(self._executor, finish)
 

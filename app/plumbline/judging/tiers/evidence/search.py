@@ -28,9 +28,9 @@ _Place = tuple[int, int]
 class SearchableContext:
     """A context, its folded forms, and the stretches of it that are no evidence."""
 
-    def __init__(self, text: str, excluded: Sequence[_Place] = (), sentences: Sequence[Sentence] | None = None) -> None:
+    def __init__(self, text: str, excluded: Sequence[_Place], sentences: Sequence[Sentence]) -> None:
         self.text = text
-        self._given_sentences = sentences
+        self._sentences = sentences
         self._excluded = sorted(excluded)
         self._excluded_ends = [end for _, end in self._excluded]
 
@@ -98,10 +98,6 @@ class SearchableContext:
         return self.text[min(begin, place[0]) : max(end, place[1])]
 
     @cached_property
-    def _sentences(self) -> Sequence[Sentence]:
-        return split_sentences(self.text) if self._given_sentences is None else self._given_sentences
-
-    @cached_property
     def _folded(self) -> View:
         return fold(plain(self.text))
 
@@ -128,7 +124,7 @@ class EvidenceSearch:
         contexts: the texts as they were given.
         excluded: (context, start, end) of stretches that are instructions to a judge: a quote from them proves nothing.
             Those of one context do not overlap.
-        sentences, index: of each context, and their words, where they are known; made when first needed otherwise.
+        sentences, index: of each context, and their words, where they are known.
     """
 
     def __init__(
@@ -143,11 +139,13 @@ class EvidenceSearch:
         self._excluded: dict[int, list[_Place]] = {}
         for context, start, end in excluded:
             self._excluded.setdefault(context, []).append((start, end))
+        if sentences is None:
+            sentences = [split_sentences(text) for text in contexts]
         self._contexts = [
-            SearchableContext(text, self._excluded.get(i, ()), None if sentences is None else sentences[i])
-            for i, text in enumerate(contexts)
+            SearchableContext(text, self._excluded.get(i, ()), spans)
+            for i, (text, spans) in enumerate(zip(contexts, sentences, strict=True))
         ]
-        self._given_index = index
+        self.index = ContextIndex(sentences) if index is None else index
 
     def locate(self, quote: str, cited: Sequence[int]) -> Evidence | None:
         """Find a quote in the cited contexts first, then in any other; None for an empty quote.
@@ -184,10 +182,6 @@ class EvidenceSearch:
 
     def is_excluded(self, context: int, sentence: Sentence) -> bool:
         return context in self._excluded and self._contexts[context].is_instruction((sentence.start, sentence.end))
-
-    @cached_property
-    def index(self) -> ContextIndex:
-        return self._given_index or ContextIndex([split_sentences(text) for text in self.texts])
 
     @cached_property
     def facts(self) -> Facts:
