@@ -64,7 +64,6 @@ _TEST_URL: Final = "/v1/chat/ds-test"
 
 
 def prepare(options: argparse.Namespace) -> int:
-    """Write the requests and the manifest."""
     settings = _settings()
     at = manifest_beside(options.output)
     if BatchStates(at.state_path) and not options.estimate:
@@ -77,7 +76,7 @@ def prepare(options: argparse.Namespace) -> int:
         planned = _planned(options, settings, at, reader)
         manifest, estimate = asyncio.run(_prepare(settings, at, planned, reader, is_dry=options.estimate))
         out(f"{options.data.name}: {reader.explanation}")
-    say_estimate(settings, manifest, estimate, options.price_factor)
+    _print_estimate(settings, manifest, estimate, options.price_factor)
     for name in {file.name for file in before} - {file.name for file in manifest.files}:
         (at.folder / name).unlink(missing_ok=True)
     for file in manifest.files:
@@ -236,8 +235,8 @@ async def _collect(
             )
     if options.next_round:
         at.save(with_next_round(manifest, files, further))
-    say_troubles(files, states, index)
-    out(f"written: {options.output}; {summed(tally.summary())}")
+    _print_troubles(files, states, index)
+    out(f"written: {options.output}; {_format_summary(tally.summary())}")
     if further:
         names = ", ".join(file.name for file in further)
         out(f"written: {names}, {estimate.requests} questions that are still open; submit and collect again")
@@ -256,8 +255,7 @@ def _settings() -> Settings:
 _EXPECTED_OUTPUT_TOKENS: Final = 512
 
 
-def say_estimate(settings: Settings, manifest: Manifest, estimate: Estimate, factor: float) -> None:
-    """Print the number of requests and their expected cost."""
+def _print_estimate(settings: Settings, manifest: Manifest, estimate: Estimate, factor: float) -> None:
     asked = estimate.rows - estimate.invalid - estimate.decided - estimate.unaskable
     out(
         f"{estimate.rows} rows: {asked} to be asked, "
@@ -279,8 +277,7 @@ def say_estimate(settings: Settings, manifest: Manifest, estimate: Estimate, fac
         out(f"cost: about {likely:.4f}, at most {most:.4f}, at {factor:g} of the price table's prices")
 
 
-def say_troubles(files: Sequence[RequestFile], states: BatchStates, index: ReplyIndex) -> None:
-    """Print batches that failed and skipped lines of replies."""
+def _print_troubles(files: Sequence[RequestFile], states: BatchStates, index: ReplyIndex) -> None:
     for file in files:
         batch = states.of(file.name).batch
         if batch is not None and (batch.status != "completed" or batch.failed):
@@ -291,8 +288,7 @@ def say_troubles(files: Sequence[RequestFile], states: BatchStates, index: Reply
         note(f"lines of replies passed over: {counts}")
 
 
-def summed(summary: BatchSummary) -> str:
-    """Return the outcome of all rows in one line."""
+def _format_summary(summary: BatchSummary) -> str:
     tiers = ", ".join(f"{name} {count}" for name, count in summary.tiers.model_dump().items() if count) or "none"
     cost = "not known" if summary.usage.cost is None else f"{summary.usage.cost:.4f}"
     return (

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import sys
 from contextlib import closing
+from dataclasses import astuple
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -140,10 +141,10 @@ def _say(reports: list["CalibrationReport"], options: argparse.Namespace) -> Non
 def _as_dict(report: "CalibrationReport") -> dict[str, object]:
     return {
         "calibration": report.calibration.model_dump(mode="json"),
-        "before": {name: _triple(_figure(report.before, name)) for name in _FIGURES},
-        "after": {name: _triple(_figure(report.after, name)) for name in _FIGURES},
+        "before": {name: astuple(_figure(report.before, name)) for name in _FIGURES},
+        "after": {name: astuple(_figure(report.after, name)) for name in _FIGURES},
         "after_by_dataset": {
-            dataset: {name: _triple(getattr(figures, name)) for name in _FIGURES}
+            dataset: {name: astuple(getattr(figures, name)) for name in _FIGURES}
             for dataset, figures in report.after.by_dataset.items()
         },
     }
@@ -154,10 +155,6 @@ def _figure(agreement: "Agreement", name: str) -> "Figure":
     figures = agreement.macro if name in _OVER_DATASETS else agreement.pooled
     figure: Figure = getattr(figures, name)
     return figure
-
-
-def _triple(figure: "Figure") -> tuple[float | None, float | None, float | None]:
-    return figure.value, figure.low, figure.high
 
 
 def _shown(figure: "Figure") -> str:

@@ -76,7 +76,6 @@ class ScoreProgress(_ProgressOutput):
         self.every_seconds = _LINE_SECONDS if self.bar is None else _BAR_SECONDS
 
     def tell(self, standing: Standing) -> None:
-        """Report the current state of the run."""
         if self.bar is None:
             if standing.rows_now:
                 self.write_event("progress", **_fields(standing))
@@ -107,7 +106,6 @@ class LabProgress(_ProgressOutput):
         self._reported = 0.0
 
     def steps(self, total: int) -> None:
-        """Set the number of systems."""
         self.write_event("begun", systems=total)
         if self.bar is not None:
             self.bar.total = total

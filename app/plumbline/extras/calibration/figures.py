@@ -27,7 +27,6 @@ Scale = Literal["probability", "rank"]
 _LEVEL: Final = 0.95
 _RANK_FIGURES: Final[tuple[FigureName, ...]] = ("auroc", "best_balanced_accuracy")
 _FIGURES: Final[tuple[FigureName, ...]] = get_args(FigureName)
-_FEWEST_CLUSTERS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +152,7 @@ def _mean(stacked: FloatArray) -> FloatArray:
 
 
 def _figures(datasets: Sequence[DatasetRows], values: DrawsByFigure, best_threshold: float | None = None) -> Figures:
-    has_interval = any(each.clusters >= _FEWEST_CLUSTERS for each in datasets)
+    has_interval = any(each.clusters > 1 for each in datasets)
     figure_by_name = {name: build_figure(draws, has_interval=has_interval) for name, draws in values.items()}
     return Figures(
         rows=sum(len(each.rows.scores) for each in datasets),

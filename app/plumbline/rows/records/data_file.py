@@ -101,10 +101,7 @@ class ByteStream:
 
 
 class TextLines:
-    """The lines of a file, one at a time; lines can be put back.
-
-    Args:
-        lines_before: the number of lines before `offset`.
+    """The lines of a file, one at a time; lines can be put back. `lines_before` lines precede `offset`.
 
     Raises:
         InvalidInput: as `ByteStream`.

@@ -68,18 +68,13 @@ class ParquetRows:
         self._file.close()
 
     def _group_rows(self, group: int, skip: int) -> Iterator[RawRow]:
-        for batch in self._batches(group):
-            if skip >= batch.num_rows:
-                skip -= batch.num_rows
-                continue
-            for fields in _values(batch.slice(skip)):
-                row, self._row = self._row, self._row + 1
-                yield RawRow(row, None, fields, ReadPosition(self._row))
-            skip = 0
-
-    def _batches(self, group: int) -> Iterator[Any]:
+        batches = self._file.iter_batches(_BATCH_ROWS, row_groups=[group], columns=self._only, use_threads=False)
         try:
-            yield from self._file.iter_batches(_BATCH_ROWS, row_groups=[group], columns=self._only, use_threads=False)
+            for batch in batches:
+                for fields in _values(batch.slice(min(skip, batch.num_rows))):
+                    row, self._row = self._row, self._row + 1
+                    yield RawRow(row, None, fields, ReadPosition(self._row))
+                skip = max(0, skip - batch.num_rows)
         except self._failures as error:
             raise self._unreadable(error) from error
 

@@ -102,11 +102,7 @@ class RecordReader(Iterator[Record | RecordProblem]):
 
 
 def open_rows(path: DataFile, form: str) -> RowSource:
-    """Open the raw rows of a file, before their columns are mapped.
-
-    Raises:
-        InvalidInput: as `RecordReader`, for the file and its format.
-    """
+    """Open the raw rows of a file, before their columns are mapped; raises as `RecordReader`."""
     return _SOURCES[form](path, ReadPosition())
 
 

@@ -5,7 +5,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable
 from hashlib import blake2b
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -60,14 +60,6 @@ def _hash_of(custom_id: str) -> int:
     return int.from_bytes(blake2b(custom_id.encode(), digest_size=_HASH_BYTES).digest(), "little")
 
 
-class _Moved(NamedTuple):
-    """A heap entry of a move, larger first, then earlier rows; unique, so that `move` is never compared."""
-
-    by: float
-    earlier: int
-    move: RowMove
-
-
 class _TierPairs:
     def __init__(self) -> None:
         self.differences = MeanTally(low=-1.0, width=2.0)
@@ -92,8 +84,9 @@ class ComparisonTally:
         self._taken = bytearray(len(baseline))
         self._pairs: dict[ReportTier, _TierPairs] = {}
         self._other_tier = self._only_here = self._repeated = self._seen = 0
-        self._worse: list[_Moved] = []
-        self._better: list[_Moved] = []
+        # Heaps by size of the move, then earlier rows; the pair is unique, so that moves are never compared.
+        self._worse: list[tuple[float, int, RowMove]] = []
+        self._better: list[tuple[float, int, RowMove]] = []
 
     def add(self, row: ResultRow) -> None:
         """Pair a row with the baseline's row of the same id and tier, if any."""
@@ -120,16 +113,15 @@ class ComparisonTally:
         if difference:
             self._seen += 1
             heap = self._better if difference > 0 else self._worse
-            if len(heap) < _MOST_MOVES or abs(difference) > heap[0].by:
+            if len(heap) < _MOST_MOVES or abs(difference) > heap[0][0]:
                 move = RowMove(
                     custom_id=row.custom_id or "", row=row.row, tier=tier, before=before, now=now, difference=difference
                 )
-                heapq.heappush(heap, _Moved(abs(difference), -self._seen, move))
+                heapq.heappush(heap, (abs(difference), -self._seen, move))
             if len(heap) > _MOST_MOVES:
                 heapq.heappop(heap)
 
     def comparison(self) -> Comparison:
-        """Return the comparison of all rows so far."""
         baseline = self._baseline
         return Comparison(
             tiers=[self._pairs[tier].comparison(tier) for tier in TIERS if tier in self._pairs],
@@ -139,6 +131,6 @@ class ComparisonTally:
             repeated_ids=self._repeated + baseline.repeated_ids,
             baseline_rows=baseline.rows,
             baseline_bad_lines=baseline.bad_lines,
-            worse=[moved.move for moved in sorted(self._worse, reverse=True)],
-            better=[moved.move for moved in sorted(self._better, reverse=True)],
+            worse=[move for _, _, move in sorted(self._worse, reverse=True)],
+            better=[move for _, _, move in sorted(self._better, reverse=True)],
         )

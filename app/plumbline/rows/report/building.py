@@ -50,7 +50,6 @@ class ReportBuilder:
 
     @property
     def rows(self) -> int:
-        """The number of rows read so far."""
         return self._rows.rows
 
     def add(self, line: bytes | None) -> BadLine | None:
@@ -78,7 +77,6 @@ class ReportBuilder:
         return None
 
     def report(self) -> Report:
-        """Return the report on the lines so far."""
         tallies = [copy.deepcopy(self._tiers[tier]) for tier in TIERS if tier in self._tiers]
         # Rows without a tier are added to the largest one
         if len(tallies) > 1 and tallies[-1].tier == "none":

@@ -35,8 +35,7 @@ def junit_xml(report: Report, gates: Sequence[GateOutcome] = (), *, suite: str =
     Tests are: each gate; each row below its threshold (failure), with an error or judged by no tier (error), abstained
     or empty (skipped), if the report keeps it; one test for each kind of further rows; one for all rows that passed.
     """
-    cases = [_gate_case(gate) for gate in gates]
-    cases += [*_row_cases(report), *_further_cases(report)]
+    cases = [*_gate_cases(gates), *_row_cases(report), *_further_cases(report)]
     if report.summary.passed:
         cases.append(_Case("rows", f"rows that passed: {report.summary.passed}"))
     root = Element("testsuites")
@@ -58,10 +57,10 @@ def junit_xml(report: Report, gates: Sequence[GateOutcome] = (), *, suite: str =
     return body + b"\n"
 
 
-def _gate_case(gate: GateOutcome) -> _Case:
-    if gate.passed:
-        return _Case("gates", gate.name)
-    return _Case("gates", gate.name, "failure", "gate", f"wanted {gate.wanted}, found {gate.got}")
+def _gate_cases(gates: Sequence[GateOutcome]) -> Iterator[_Case]:
+    for gate in gates:
+        message = f"wanted {gate.wanted}, found {gate.got}"
+        yield _Case("gates", gate.name) if gate.passed else _Case("gates", gate.name, "failure", "gate", message)
 
 
 def _row_cases(report: Report) -> Iterator[_Case]:

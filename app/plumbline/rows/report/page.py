@@ -66,9 +66,11 @@ def render_html(
         gates=gates,
         statuses=_STATUSES,
         rows=rows,
-        shown_numbers={row.row for row in rows},
+        shown_numbers={row.source.row for row in rows},
         tier_choices=[(tier, words[f"tier_{tier}"]) for tier in dict.fromkeys(row.tier for row in rows)],
-        status_choices=[(status, words[f"status_{status}"]) for status in dict.fromkeys(row.status for row in rows)],
+        status_choices=[
+            (status, words[f"status_{status}"]) for status in dict.fromkeys(row.source.status for row in rows)
+        ],
         verdict_choices=[(verdict, words[f"verdict_{verdict}"]) for verdict in GRAVEST_FIRST],
         method={"resamples": RESAMPLES, "seed": SEED, "parts": PARTS},
     )

@@ -73,7 +73,6 @@ class KeptRows:
         return tuple(each.kept for tier in places for each in heapq.nlargest(places[tier], self._heaps[tier]))
 
     def unscored(self) -> tuple[KeptRow, ...]:
-        """Return the rows without a score, errors first."""
         return tuple(kept for rows in self._unscored.values() for kept in rows)
 
 
@@ -114,14 +113,9 @@ class ShownRow:
     with the gravest verdict, or the error, shortened.
     """
 
-    custom_id: str | None
-    row: int
-    line: int | None
+    source: ResultRow
     rank: int
-    status: ReportRowStatus
     tier: ReportTier
-    result: RowResult | None
-    error: Fault | None
     sentences: tuple[ShownSentence, ...]
     loose_claims: tuple[Claim, ...]
     verdicts: tuple[tuple[Verdict, int], ...]
@@ -130,20 +124,14 @@ class ShownRow:
 
 
 def shown_row(kept: KeptRow, rank: int) -> ShownRow:
-    """Build what the page shows of a row."""
     row, result = kept.row, kept.row.result
     sentences = () if result is None else tuple(_sentences(result))
     known = {sentence.index for sentence in result.sentences} if result else set()
     counts = [(each, cast(int, getattr(result.counts, each))) for each in GRAVEST_FIRST] if result else []
     return ShownRow(
-        custom_id=row.custom_id,
-        row=row.row,
-        line=row.line,
+        source=row,
         rank=rank,
-        status=row.status,
         tier="none" if result is None else result.tier or "none",
-        result=result,
-        error=row.error,
         sentences=sentences,
         loose_claims=() if result is None else tuple(each for each in result.claims if each.sentence not in known),
         verdicts=tuple((verdict, count) for verdict, count in counts if count),

@@ -17,7 +17,6 @@ PARTS: Final = 1_000
 RESAMPLES: Final = 2_000
 SEED: Final = 0
 _ROWS_AT_ONCE: Final = 250
-_FEWEST: Final = 2
 
 METHOD: Final = (
     f"percentile bootstrap of the mean, {LEVEL:.0%}, {RESAMPLES:,} resamples, seed {SEED}; rows are drawn with "
@@ -55,7 +54,7 @@ class MeanTally:
         if not rows:
             return ScoreMean(mean=None, low=None, high=None, rows=0)
         mean = self._inside(math.fsum(self._sums) / rows)
-        low, high = self._interval(rows) if rows >= _FEWEST else (None, None)
+        low, high = self._interval(rows) if rows > 1 else (None, None)
         return ScoreMean(mean=mean, low=low, high=high, rows=rows)
 
     def _interval(self, rows: int) -> tuple[float, float]:
@@ -204,7 +203,6 @@ class RowTally:
             self.known_cost += usage.cost
 
     def statuses(self) -> StatusCounts:
-        """Count rows by status."""
         return _status_counts(sum(self._statuses.values(), Counter[ReportRowStatus]()))
 
     def statuses_by_tier(self) -> dict[ReportTier, StatusCounts]:
@@ -212,7 +210,6 @@ class RowTally:
         return {tier: _status_counts(self._statuses[tier]) for tier in TIERS if tier in self._statuses}
 
     def tier_counts(self) -> TierCounts:
-        """Count rows by answering tier."""
         totals = {str(tier): counts.total() for tier, counts in self._statuses.items()}
         return TierCounts(**{name: totals.get(name, 0) for name in TierCounts.model_fields})
 
