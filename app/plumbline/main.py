@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import Final
+from importlib.util import find_spec
+from typing import Any, Final
 
 import structlog
 from fastapi import Depends, FastAPI
-from fastapi.telemetry import TelemetryConfig
 from fastapi_offline import FastAPIOffline
 
 import plumbline as package
@@ -37,8 +37,13 @@ from plumbline.service.tracing import Tracing
 from plumbline.service.worker_share import WorkerShare
 
 # FastAPI's own telemetry, on by default when the process has an OpenTelemetry provider, records paths, queries and
-# exception messages, which hold callers' texts. `plumbline.service.tracing` replaces it.
-_NO_TELEMETRY: Final[TelemetryConfig] = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+# exception messages, which hold callers' texts. `plumbline.service.tracing` replaces it. Older releases have none, and
+# would keep the option as an unknown extra.
+_NO_TELEMETRY: Final[dict[str, Any]] = (
+    {"telemetry": {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}}
+    if find_spec("fastapi.telemetry")
+    else {}
+)
 
 
 def create_app(
@@ -95,7 +100,7 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
-        telemetry=_NO_TELEMETRY,
+        **_NO_TELEMETRY,
     )
     app.state.access = access
     app.state.metrics = metrics

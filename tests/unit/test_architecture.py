@@ -92,7 +92,6 @@ FENCES: dict[str, set[str] | None] = {
     "openai": {"extras/provider_batches/batch_client.py"},
     "httpx2": {
         "models/chat/completions_client.py",
-        "extras/provider_batches/batch_client.py",
         "extras/lab/answers.py",
         "extras/lab/retrievers/elastic_server.py",
     },

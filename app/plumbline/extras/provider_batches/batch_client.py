@@ -4,10 +4,10 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple, TypeVar, cast
 
-import httpx2
 import openai
 from openai import AsyncOpenAI
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
@@ -15,6 +15,9 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from plumbline.ground.errors import BatchApiError, ConfigurationError
 from plumbline.models.chat.call_failures import shown, status_failure
 from plumbline.models.chat.endpoints import Endpoint
+
+# The SDK's HTTP client is httpx below version 3, and httpx2 from then on.
+_http: Any = import_module("httpx2" if int(openai.__version__.partition(".")[0]) >= 3 else "httpx")  # noqa: PLR2004
 
 _ReadT = TypeVar("_ReadT", bound=BaseModel)
 
@@ -230,7 +233,7 @@ class BatchClient:
                 is_unsure=is_fault,
                 wait_seconds=failure.wait_seconds,
             ) from error
-        except (openai.APIError, httpx2.HTTPError) as error:
+        except (openai.APIError, _http.HTTPError) as error:
             is_untrusted = isinstance(error.__cause__, ssl.SSLCertVerificationError)
             name = type(error.__cause__ or error).__name__
             raise BatchApiError(
@@ -249,7 +252,7 @@ class BatchClient:
 class _PlainHttpClient(openai.DefaultAsyncHttpxClient):
     """An HTTP client that sends no header but those of the call itself."""
 
-    def build_request(self, *arguments: Any, **options: Any) -> httpx2.Request:
+    def build_request(self, *arguments: Any, **options: Any) -> Any:
         request = super().build_request(*arguments, **options)
         for name in [name for name in request.headers if name.lower() not in _HEADERS_KEPT]:
             del request.headers[name]
@@ -259,8 +262,8 @@ class _PlainHttpClient(openai.DefaultAsyncHttpxClient):
 def _new_http_client(timeout: openai.Timeout) -> _PlainHttpClient:
     try:
         return _PlainHttpClient(timeout=timeout, follow_redirects=False)
-    except (ValueError, httpx2.InvalidURL):
-        # What httpx2 says of it quotes the URL, password and all.
+    except (ValueError, _http.InvalidURL):
+        # The original message quotes the URL, password and all.
         raise ConfigurationError(
             "HTTP_PROXY, HTTPS_PROXY or ALL_PROXY: not the URL of a proxy that the Batch API can be reached through; "
             "expected http://, https://, socks5:// or socks5h://"
@@ -270,7 +273,7 @@ def _new_http_client(timeout: openai.Timeout) -> _PlainHttpClient:
 def _body(error: openai.APIStatusError) -> bytes:
     try:
         return error.response.content
-    except httpx2.ResponseNotRead:
+    except _http.ResponseNotRead:
         return b""
 
 
