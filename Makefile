@@ -40,12 +40,14 @@ lint: $(VENV)/test.stamp  ## format, lint and strict types, without the tests
 	$(BIN)/mypy
 	$(BIN)/hadolint Dockerfile
 
-lock: $(VENV)/test.stamp  ## resolve the dependencies anew; the CUDA packages that PyTorch's default build names stay out
+# The CUDA packages that PyTorch's default build names stay out.
+lock: $(VENV)/test.stamp  ## lock what pyproject.toml asks for, pinned versions kept; UPGRADE=1 takes the newest ones
 	$(BIN)/python -m pip --disable-pip-version-check --quiet install uv
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --no-annotate --no-header --upgrade \
-		pyproject.toml | grep -vE '^(nvidia-|cuda-|triton)' > requirements.lock.new
+	cp requirements.lock requirements.lock.new
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --no-annotate --no-header \
+		$(if $(UPGRADE),--upgrade) --output-file requirements.lock.new pyproject.toml > /dev/null
 	{ echo '# Versions that this project is tested with; made by `make lock`, used as pip constraints.'; \
-		cat requirements.lock.new; } > requirements.lock
+		grep -vE '^(nvidia-|cuda-|triton)' requirements.lock.new; } > requirements.lock
 	rm requirements.lock.new
 	$(MAKE) lock-image
 

@@ -55,6 +55,13 @@ def test_the_wheel_holds_no_test_and_no_benchmark(installed: Path) -> None:
     assert tops == {"plumbline"}
 
 
+def test_the_wheel_is_typed_and_carries_its_license(installed: Path) -> None:
+    (licence,) = installed.glob("*.dist-info/licenses/LICENSE")
+
+    assert (installed / "plumbline" / "py.typed").is_file()
+    assert licence.read_bytes() == (ROOT / "LICENSE").read_bytes()
+
+
 def test_the_console_script_names_a_function_that_is_there(installed: Path) -> None:
     (declared,) = installed.glob("*.dist-info/entry_points.txt")
     module, _, function = declared.read_text(encoding="utf-8").partition("plumbline = ")[2].strip().partition(":")
