@@ -1,4 +1,4 @@
-"""Builds the parts that score, once, from settings, and closes them again, for every way in. No web framework."""
+"""Builds the scoring parts from settings for every entry point, and closes them. No web framework."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -36,16 +36,12 @@ from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.jobs.worker import Worker
 from plumbline.rows.row_scorer import job_row_scorers
 
-_VERIFY = ("verify_claims", "v2")
-_CHECK = ("check_claims", "v1")
-# One is encoded, the others are made ready or matched meanwhile.
+# One is encoded while the others are prepared or matched.
 _TURNS_AT_ENCODER = 4
-# Rows of jobs that are under way when the service ends get so long; what is left is done after its next start.
+# At shutdown, running rows of jobs get this long; the rest is done after the next start.
 _DRAIN_SECONDS = 5.0
 # A text's vectors do not change.
-_FOR_EVER_SECONDS = 10 * 365 * 86_400
-# Of chunks that the queue delivers to one worker; as `Pace.chunks`.
-_CHUNKS_AT_ONCE = 2
+_TEN_YEARS_SECONDS = 10 * 365 * 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +66,10 @@ class Service:
 
 
 def make_plan(settings: Settings, *, encoder: SentenceEncoder | None = None) -> Plan:
-    """Validate settings, prompts and calibrations, before anything is built or served.
-
-    Args:
-        encoder: in place of the sentence-transformers model.
+    """Validate settings, prompts and calibrations, before anything is built; `encoder` replaces the settings' model.
 
     Raises:
-        ConfigurationError, PromptError, CalibrationError: with one line that says what is wrong.
+        ConfigurationError, PromptError, CalibrationError: in one line.
     """
     if settings.database_url is not None:
         connection_string(settings.database_url.get_secret_value())
@@ -84,7 +77,8 @@ def make_plan(settings: Settings, *, encoder: SentenceEncoder | None = None) -> 
         settings=settings,
         judge_names=tuple(resolve_judges(settings)),
         prompts=PromptSet(
-            PromptLibrary(*_VERIFY, folder=settings.prompts_dir), PromptLibrary(*_CHECK, folder=settings.prompts_dir)
+            PromptLibrary("verify_claims", "v2", folder=settings.prompts_dir),
+            PromptLibrary("check_claims", "v1", folder=settings.prompts_dir),
         ),
         calibrations=load_calibrations(settings.calibration),
         encoder=encoder,
@@ -105,23 +99,18 @@ def build(
     """Build the running parts, within a running event loop; the stack closes them.
 
     Args:
-        executor: where our own work on samples runs; None for threads of its own.
-        chats: in place of the chat models of the settings; their verdicts are not cached.
+        executor: runs CPU work on samples; None for threads of its own.
+        chats: replace the chat models of the settings; their verdicts are not cached.
         mark: makes the marks around the data of their questions.
-        on_call: is told a tenant and what each call to a chat model for it used.
-        observer: told what the parts do.
-        arrivals: of the budgets of judges, for other processes too.
+        on_call: called with a tenant and the usage of each of its calls to a chat model.
+        arrivals: shares the budgets of judges with other processes.
     """
     if executor is None:
         executor = Threads(max_workers=plan.settings.cpu_threads, thread_name_prefix="scoring")
         stack.callback(executor.shutdown, wait=True, cancel_futures=True)
     encoder = plan.encoder or _encoder(plan.settings, stack)
-    embedding = EmbeddingTier(
-        encoder,
-        plan.calibrations,
-        executor,
-        max_windows=plan.settings.embedding_max_windows,
-    )
+    max_windows = plan.settings.embedding_max_windows
+    embedding = EmbeddingTier(encoder, plan.calibrations, executor, max_windows=max_windows)
     llm: Tier = (
         _llm_tier(plan, executor, stack, observer, arrivals)
         if chats is None
@@ -145,10 +134,13 @@ def _llm_tier(
             reason=FailureReason.NOT_CONFIGURED,
             detail="no judge is configured; set DASHSCOPE_API_KEY, or PLUMBLINE_LLM_API_KEY with a provider",
         )
-    # An HTTP stack to import: a process without a judge does not pay it.
+    # late: only a process with a judge pays for the HTTP stack
     from plumbline.models.chat.chat_models import build_chat_models  # noqa: PLC0415
 
-    shared = _shared_database(plan.settings, stack)
+    shared = None
+    if plan.settings.database_url is not None:
+        shared = SharedDatabase(plan.settings.database_url.get_secret_value())
+        stack.push_async_callback(shared.close)
     chats = build_chat_models(plan.settings, shared=shared, arrivals=arrivals, observer=observer)
     for chat in chats.values():
         stack.push_async_callback(chat.close)
@@ -169,21 +161,8 @@ def _plain_llm_tier(plan: Plan, chats: Mapping[str, ChatModel], executor: Execut
     return LlmTier(chats, plan.prompts, executor, max_output_tokens=tokens, mark=mark)
 
 
-def _shared_database(settings: Settings, stack: AsyncExitStack) -> SharedDatabase | None:
-    if settings.database_url is None:
-        return None
-    shared = SharedDatabase(settings.database_url.get_secret_value())
-    stack.push_async_callback(shared.close)
-    return shared
-
-
 def encoder_of(settings: Settings, *, store: SqliteVerdictStore | None = None) -> SharedEncoder:
-    """Build the encoder of the settings; it loads its model on first use. `close` ends its threads.
-
-    Args:
-        settings: of the model, its cache and its queue.
-        store: keeps vectors beyond this process.
-    """
+    """Build the encoder of the settings; it loads its model on first use. `store` keeps vectors beyond this process."""
     return SharedEncoder(
         ModelChoice(settings.embedding_model, settings.embedding_backend, settings.embedding_precision),
         threads=settings.embedding_threads,
@@ -197,7 +176,7 @@ def _encoder(settings: Settings, stack: AsyncExitStack) -> SharedEncoder:
     store = None
     if settings.embedding_cache_path is not None and settings.embedding_cache_bytes:
         store = SqliteVerdictStore(
-            settings.embedding_cache_path, max_bytes=settings.embedding_cache_bytes, ttl_seconds=_FOR_EVER_SECONDS
+            settings.embedding_cache_path, max_bytes=settings.embedding_cache_bytes, ttl_seconds=_TEN_YEARS_SECONDS
         )
         stack.push_async_callback(store.close)
     encoder = encoder_of(settings, store=store)
@@ -219,12 +198,18 @@ async def open_jobs(
     """Open the job store, with a worker unless the settings disable it; the stack closes them.
 
     Args:
-        pause_reason: why no row of a tenant's jobs may be scored now.
-        observer: told of chunks and rows.
+        pause_reason: tells why no row of a tenant's jobs may be scored now.
     """
+    build_row_scorer = job_row_scorers(scorer, plan.settings, judge_names=plan.judge_names)
 
     def worker_on(store: JobStore) -> Worker:
-        return _worker(plan, scorer, store, pause_reason=pause_reason, observer=observer)
+        return Worker(
+            store,
+            lambda lease: build_row_scorer(lease.tenant, lease.options),
+            Pace(concurrency=plan.settings.job_concurrency),
+            pause_reason=pause_reason,
+            observer=observer,
+        )
 
     if plan.settings.database_url is not None:
         return _shared_jobs(plan.settings, worker_on, stack, plan.settings.database_url.get_secret_value())
@@ -242,12 +227,8 @@ def _shared_jobs(
     settings: Settings, worker_on: Callable[[JobStore], Worker], stack: AsyncExitStack, url: str
 ) -> JobStore:
     """Open the job store on PostgreSQL, with a worker that takes chunks from the queue."""
-    # An extra: its packages are not there unless the settings ask for them.
-    from plumbline.rows.jobs.postgres_store import (  # noqa: PLC0415
-        PostgresJobStore,
-        QueueWorker,
-        keep_rescuing,
-    )
+    # an optional extra
+    from plumbline.rows.jobs.postgres_store import PostgresJobStore, QueueWorker, keep_rescuing  # noqa: PLC0415
     from plumbline.rows.jobs.procrastinate_queue import ProcrastinateEngine  # noqa: PLC0415
 
     conninfo = connection_string(url)
@@ -260,21 +241,10 @@ def _shared_jobs(
     if settings.job_concurrency:
         worker = worker_on(store)
         store.on_change(worker.wake)
-        queue = QueueWorker(store, engine, worker, at_once=_CHUNKS_AT_ONCE)
+        queue = QueueWorker(store, engine, worker, at_once=2)
         queue.start()
         stack.push_async_callback(queue.stop, _DRAIN_SECONDS)
     return store
-
-
-def _worker(plan: Plan, scorer: Scorer, store: JobStore, *, pause_reason: PauseReason, observer: Observer) -> Worker:
-    build_row_scorer = job_row_scorers(scorer, plan.settings, judge_names=plan.judge_names)
-    return Worker(
-        store,
-        lambda lease: build_row_scorer(lease.tenant, lease.options),
-        Pace(concurrency=plan.settings.job_concurrency),
-        pause_reason=pause_reason,
-        observer=observer,
-    )
 
 
 async def _stop(worker: Worker, running: "asyncio.Task[None]") -> None:

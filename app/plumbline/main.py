@@ -17,6 +17,7 @@ from plumbline.assembly import Plan, build, make_plan, open_jobs
 from plumbline.ground.settings import Settings, load_settings
 from plumbline.judging.tiers.tier import SentenceEncoder
 from plumbline.rows.jobs.store import JobStore
+from plumbline.schemas.jobs import JOBS_PATH
 from plumbline.schemas.operations import VersionReport
 from plumbline.service.access.access import build_access
 from plumbline.service.access.keys import Scope
@@ -25,8 +26,7 @@ from plumbline.service.api.auth import Admission, Authenticator, make_key_check
 from plumbline.service.api.batches import BATCH_PATH, batch_routes, batch_schemas
 from plumbline.service.api.edge import install_edge
 from plumbline.service.api.evaluations import evaluation_routes
-from plumbline.service.api.job_answers import JOBS_PATH, JobReports
-from plumbline.service.api.job_choices import ChoicesReader
+from plumbline.service.api.job_answers import JobReports
 from plumbline.service.api.job_documents import job_schemas
 from plumbline.service.api.job_events import EventStreams
 from plumbline.service.api.job_upload import JobUploads
@@ -109,7 +109,7 @@ def create_app(
     may_evaluate, may_use_jobs, may_administer = (
         Depends(make_key_check(authenticator, scope)) for scope in (Scope.EVALUATE, Scope.JOBS, Scope.ADMIN)
     )
-    uploads = JobUploads(ChoicesReader(plan.judge_names), max_json_bytes=settings.max_batch_body_bytes)
+    uploads = JobUploads(plan.judge_names, max_json_bytes=settings.max_batch_body_bytes)
     evaluation_router = evaluation_routes(settings, judge_names=plan.judge_names)
     batch_router = batch_routes(settings, judge_names=plan.judge_names)
     app.include_router(evaluation_router, prefix="/v1", dependencies=[may_evaluate])
@@ -138,7 +138,7 @@ def create_app(
 
 
 def end_streams(app: FastAPI) -> None:
-    """End the streams that last as long as a client listens, so that a graceful shutdown need not wait for them."""
+    """End the event streams, so that a graceful shutdown need not wait for them."""
     streams: EventStreams = app.state.event_streams
     streams.stopping.set()
 

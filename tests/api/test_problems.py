@@ -12,12 +12,14 @@ from structlog.testing import capture_logs
 from plumbline.ground.errors import AccessDenied, BadRequest, PlumblineError
 from plumbline.schemas.problem import INTERNAL, FieldProblem, Problem
 from plumbline.service.api.edge import install_edge
-from plumbline.service.api.field_problems import field_problems, json_pointer, printable
 from plumbline.service.api.problems import (
     KIND_BY_ERROR,
     MAX_PROBLEM_BYTES,
+    field_problems,
     install_problem_handlers,
+    json_pointer,
     kind_of,
+    printable,
     problem_response,
     problem_responses,
 )

@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Final, Literal, NamedTuple
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from plumbline.client.connection import JSON_HEADERS, Connection, RequestSpec, lines_of
 from plumbline.client.failures import AnswerCut, AnswerUnreadable, ClientError, JobNotEnded, NotThere, parse_model
@@ -14,11 +14,10 @@ from plumbline.client.retries import RetryState
 from plumbline.client.row import Row, parse_line
 from plumbline.ground.connections import HttpResponse
 from plumbline.ground.errors import InvalidInput
-from plumbline.schemas.jobs import JobInfo, JobStatus, RetryRequest
+from plumbline.schemas.jobs import JobInfo, JobStatus, RetryRequest, job_path
 
 Action = Literal["pause", "resume", "cancel"]
 
-JOBS_PATH: Final = "/v1/jobs"
 DEFAULT_POLL_SECONDS: Final = 1.0
 _ENDED: Final = frozenset({"completed", "completed_with_errors", "cancelled", "failed"})
 # A stream of events that lasted so long was no failed attempt.
@@ -166,7 +165,7 @@ class AsyncJob:
         `NotNow` if the job has not ended, or has no such row. If the answer is lost it may have started: `refresh`.
         """
         body = RetryRequest(select=select).model_dump_json().encode()
-        path = f"{_job_path(self.id)}/retry"
+        path = f"{job_path(self.id)}/retry"
         # The second time the job runs already, and that is refused.
         spec = RequestSpec("POST", path, headers=JSON_HEADERS, content=body, is_repeatable=False)
         return self._update(parse_model(JobInfo, await self._connection.answer(spec)))
@@ -174,7 +173,7 @@ class AsyncJob:
     async def delete(self) -> None:
         """Cancel it if it runs, and delete its rows and results; idempotent."""
         try:
-            await self._connection.answer(RequestSpec("DELETE", _job_path(self.id)))
+            await self._connection.answer(RequestSpec("DELETE", job_path(self.id)))
         except NotThere as gone:
             # Of a request whose answer was lost, the repetition finds nothing left.
             if not gone.is_ours:
@@ -182,12 +181,12 @@ class AsyncJob:
 
     async def report(self, *, format: Literal["html", "json"] = "html", lang: Literal["en", "zh"] = "en") -> bytes:  # noqa: A002
         """Return the report over all rows, in one file."""
-        spec = RequestSpec("GET", f"{_job_path(self.id)}/report", params={"format": format, "lang": lang})
+        spec = RequestSpec("GET", f"{job_path(self.id)}/report", params={"format": format, "lang": lang})
         return await self._connection.answer(spec)
 
     async def _act(self, action: Action) -> JobInfo:
         # Idempotent: a paused job stays paused.
-        spec = RequestSpec("POST", f"{_job_path(self.id)}/{action}")
+        spec = RequestSpec("POST", f"{job_path(self.id)}/{action}")
         return self._update(parse_model(JobInfo, await self._connection.answer(spec)))
 
     async def _listen(self) -> None:
@@ -201,7 +200,7 @@ class AsyncJob:
 
     async def _events_of_connection(self, last: str | None) -> AsyncGenerator[JobEvent, None]:
         headers = {"accept": _STREAM, "cache-control": "no-store", **({} if last is None else {"last-event-id": last})}
-        spec = RequestSpec("GET", f"{_job_path(self.id)}/events", headers=headers)
+        spec = RequestSpec("GET", f"{job_path(self.id)}/events", headers=headers)
         async with self._connection.stream(spec) as response:
             # The answer to a reader who has seen the end.
             if response.status == _NO_CONTENT:
@@ -221,7 +220,7 @@ class AsyncJob:
             params = {"limit": limit} if last < 0 else {"limit": limit, "after": str(last)}
             try:
                 async with self._connection.stream(
-                    RequestSpec("GET", f"{_job_path(self.id)}/results", params=params)
+                    RequestSpec("GET", f"{job_path(self.id)}/results", params=params)
                 ) as response:
                     # The address of the next page is ours, wherever the link leads; its limit is the service's.
                     link = _NEXT_LINK.search(response.headers.get("link", ""))
@@ -252,11 +251,7 @@ class AsyncJob:
 
 
 async def fetch_job(connection: Connection, job_id: str) -> JobInfo:
-    return parse_model(JobInfo, await connection.answer(RequestSpec("GET", _job_path(job_id))))
-
-
-def _job_path(job_id: str) -> str:
-    return f"{JOBS_PATH}/{quote(job_id, safe='')}"
+    return parse_model(JobInfo, await connection.answer(RequestSpec("GET", job_path(job_id))))
 
 
 async def _server_sent_events(response: HttpResponse) -> AsyncGenerator[tuple[str, str, str], None]:

@@ -14,13 +14,13 @@ from pydantic import BaseModel
 
 from plumbline.client.connection import Connection, FormFile, RequestSpec
 from plumbline.client.failures import parse_model
-from plumbline.client.job import JOBS_PATH, AsyncJob, fetch_job
+from plumbline.client.job import AsyncJob, fetch_job
 from plumbline.client.samples import AnyOptions, check_options, encode_json, encode_model, sample_fields, validate
 from plumbline.ground.errors import InvalidInput
 from plumbline.judging.text.sample import Sample
 from plumbline.rows.records.data_file import parse_row_format
 from plumbline.rows.records.record import Record
-from plumbline.schemas.jobs import JobChoices, JobInfo, JobList
+from plumbline.schemas.jobs import JOBS_PATH, JobChoices, JobInfo, JobList
 
 AnyRow = Mapping[str, Any] | BaseModel | Sample | Record
 

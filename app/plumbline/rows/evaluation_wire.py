@@ -12,8 +12,7 @@ from plumbline.judging.ports.exchange import Usage
 from plumbline.judging.scoring import SampleResult
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.scores import Scores, count_verdicts
-from plumbline.judging.text.verdicts import Claim, Evidence, JudgeAccount
-from plumbline.judging.tiers.cascade import Attempt
+from plumbline.judging.text.verdicts import Claim, Evidence
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 from plumbline.schemas.evaluation import (
     AttemptItem,
@@ -30,13 +29,12 @@ from plumbline.schemas.evaluation import (
     VerdictCounts,
 )
 
-OffsetUnit = Literal["code_point", "utf16"]
 OffsetMap = Callable[[int], int]
 
 _BEYOND_BMP = re.compile("[\U00010000-\U0010ffff]")
 _RATES = tuple(each.name for each in fields(Scores))
-_USED = tuple(each.name for each in fields(Usage))
-# Digits beyond these are noise of the machine's arithmetic.
+_USAGE_FIELDS = tuple(each.name for each in fields(Usage))
+# Further digits are floating-point noise.
 _DECIMALS = 6
 
 
@@ -84,7 +82,7 @@ def build_options(
         can_wait: the sample is one of many.
 
     Raises:
-        InvalidInput: the options name a judge that is not configured.
+        InvalidInput: as `check_judge_names`.
     """
     check_judge_names(request, judge_names, place=place)
     costs = [cost for cost in (request.max_cost, settings.llm_max_cost) if cost is not None]
@@ -112,14 +110,18 @@ def to_wire(
     """Return the result of a sample as it is sent, offsets in `offset_unit`."""
     in_answer = _offset_map(sample.answer, offset_unit)
     in_contexts = [_offset_map(context, offset_unit) for context in sample.contexts]
+    scores, account = result.scores, result.judge
+    used_share = None
+    if scores is not None and result.contexts_given:
+        used_share = len(result.contexts_used) / result.contexts_given
     return EvaluationResult(
         id=sample_id,
         status=result.status.value,
         tier=None if result.tier is None else result.tier.value,
-        **_rates(result.scores),
+        **{name: _rounded(None if scores is None else getattr(scores, name)) for name in _RATES},
         context_utilization=_rounded(result.context_utilization),
         contexts_used=list(result.contexts_used),
-        contexts_used_share=_rounded(_used_share(result)),
+        contexts_used_share=_rounded(used_share),
         token_f1=_rounded(result.token_f1),
         exact_match=result.exact_match,
         passed=result.passed,
@@ -137,27 +139,35 @@ def to_wire(
         ],
         claims=[_claim(claim, in_answer, in_contexts) for claim in result.claims],
         counts=VerdictCounts(**{verdict.value: count for verdict, count in count_verdicts(result.claims).items()}),
-        attempts=[_attempt(attempt) for attempt in result.attempts],
-        judge=result.judge and _judge(result.judge),
-        usage=UsageItem(**{name: getattr(result.usage, name) for name in _USED}),
+        attempts=[
+            AttemptItem(
+                tier=attempt.tier.value,
+                outcome="answered" if attempt.answered else "failed",
+                reason=attempt.reason,
+                detail=attempt.detail,
+                seconds=round(attempt.seconds, 4),
+                calls=attempt.calls,
+            )
+            for attempt in result.attempts
+        ],
+        judge=account
+        and JudgeItem(
+            model=account.model,
+            prompt=account.prompt,
+            prompt_digest=account.prompt_digest,
+            calls=account.calls,
+            tokens=Tokens(prompt=account.prompt_tokens, completion=account.completion_tokens),
+            cache=account.cache,
+        ),
+        usage=UsageItem(**{name: getattr(result.usage, name) for name in _USAGE_FIELDS}),
         windows=result.windows,
         flags=list(result.flags),
         warnings=list(result.warnings),
     )
 
 
-def _rates(scores: Scores | None) -> dict[str, float | None]:
-    return {name: _rounded(None if scores is None else getattr(scores, name)) for name in _RATES}
-
-
 def _rounded(number: float | None) -> float | None:
     return None if number is None else round(number, _DECIMALS)
-
-
-def _used_share(result: SampleResult) -> float | None:
-    if result.scores is None or not result.contexts_given:
-        return None
-    return len(result.contexts_used) / result.contexts_given
 
 
 def _claim(claim: Claim, in_answer: OffsetMap, in_contexts: list[OffsetMap]) -> ClaimItem:
@@ -183,28 +193,6 @@ def _evidence(evidence: Evidence, in_contexts: list[OffsetMap]) -> EvidenceItem:
         start, end = to_unit(start), to_unit(end)
     return EvidenceItem(
         context=evidence.context, quote=evidence.quote, start=start, end=end, verified=evidence.verified
-    )
-
-
-def _attempt(attempt: Attempt) -> AttemptItem:
-    return AttemptItem(
-        tier=attempt.tier.value,
-        outcome="answered" if attempt.answered else "failed",
-        reason=attempt.reason,
-        detail=attempt.detail,
-        seconds=round(attempt.seconds, 4),
-        calls=attempt.calls,
-    )
-
-
-def _judge(account: JudgeAccount) -> JudgeItem:
-    return JudgeItem(
-        model=account.model,
-        prompt=account.prompt,
-        prompt_digest=account.prompt_digest,
-        calls=account.calls,
-        tokens=Tokens(prompt=account.prompt_tokens, completion=account.completion_tokens),
-        cache=account.cache,
     )
 
 

@@ -1,4 +1,4 @@
-"""The one scorer of rows: of a batch, a job, `plumbline score` and a data cluster. A record in, a line out."""
+"""Scorer of the rows of a batch, a job, `plumbline score` and a data cluster: a record in, a line out."""
 
 from collections.abc import Callable, Collection
 from typing import Final
@@ -27,19 +27,13 @@ from plumbline.schemas.evaluation import EvaluationOptions
 from plumbline.schemas.problem import FAILURE_DETAIL, INTERNAL, VALIDATION, FieldProblem, ProblemKind, RowProblem
 
 WORKER_CRASHED: Final = ProblemKind(500, "worker-crashed", "The row ended the process that scored it")
-_MAX_FIELD_PROBLEMS: Final = 20
 
 
 class RowScorer:
-    """Scores rows with one choice of options, within the limits of one service. Never raises for what a row holds.
-
-    Args:
-        judge_names: judges that the options may name.
-        tenant: the owner of the rows.
-        lines: writers of their lines.
+    """Scores rows with one set of options, within the limits of one service. Never raises for an invalid row.
 
     Raises:
-        InvalidInput: the options name a judge that does not exist.
+        InvalidInput: the options name a judge that is not in `judge_names`.
     """
 
     def __init__(
@@ -90,7 +84,7 @@ class RowScorer:
                     row, line, RowStatus(wire.status), wire.tier, "degraded" in wire.flags, usage=result.usage
                 )
 
-            # The line of a long answer can have a megabyte.
+            # the line of a long answer can have a megabyte
             return await self._scorer.offload(write, inline=is_small(sample))
         except Exception as error:
             log_failure(error, "row_failed", row=row)
@@ -126,9 +120,9 @@ def job_row_scorers(
 def _invalid(error: ValidationError) -> RowProblem:
     found = error.errors(include_url=False, include_input=False)
     problems = [
-        # Fields of ours and indices: nothing in them needs an escape.
+        # Our field names and indices need no escaping.
         FieldProblem(pointer="".join(f"/{part}" for part in each["loc"]), detail=each["msg"])
-        for each in found[:_MAX_FIELD_PROBLEMS]
+        for each in found[:20]
     ]
     detail = f"{len(found)} problem{'' if len(found) == 1 else 's'} in the row"
     return row_problem(VALIDATION, detail).model_copy(update={"errors": problems})

@@ -1,8 +1,4 @@
-"""Identity of a run: by name, everything that decides a result besides its row.
-
-Results of runs with equal identities may lie in one file; `plumbline score` and the cluster compare them before they
-resume. A new setting that changes results belongs here, and nowhere else.
-"""
+"""Identity of a run: everything that decides a result besides its row. Runs with equal identities can be resumed."""
 
 import hashlib
 import json
@@ -28,17 +24,13 @@ _SETTINGS: Final = (
     "max_answer_characters",
     "max_question_characters",
 )
-_JUDGE_SETTINGS: Final = ("llm_max_output_tokens", "llm_context_tokens", "llm_max_cost")
 _DIGEST_CHARACTERS: Final = 12
 _MAX_DIFFERENCES: Final = 5
 
 
 def option_identity(options: EvaluationOptions) -> dict[str, Choice]:
     """Return the options of every row that decide a result by themselves, without threshold and deadline."""
-    choices: dict[str, Choice] = options.model_dump(
-        exclude={"threshold", "deadline_seconds", "max_cost", "offset_unit"}
-    )
-    return choices
+    return options.model_dump(exclude={"threshold", "deadline_seconds", "max_cost", "offset_unit"})
 
 
 def run_identity(
@@ -69,7 +61,10 @@ def run_identity(
             "judges known": list(judges),
             "prompts": [f"{prompt.label} {prompt.digest[:_DIGEST_CHARACTERS]}" for prompt in used],
             "llm_prices": _digest(json.dumps(settings.model_dump(mode="json")["llm_prices"], sort_keys=True)),
-            **{name: getattr(settings, name) for name in _JUDGE_SETTINGS},
+            **{
+                name: getattr(settings, name)
+                for name in ("llm_max_output_tokens", "llm_context_tokens", "llm_max_cost")
+            },
         }
     return identity
 

@@ -1,4 +1,4 @@
-"""The outcome of one row: its line of JSON, its error lines, and counts over many. Light: nothing here scores."""
+"""The outcome of one row: its line of JSON or its error, and counts over many."""
 
 import time
 from collections import Counter
@@ -15,7 +15,6 @@ from plumbline.schemas.problem import ProblemKind, RowProblem
 from plumbline.schemas.wire import json_line
 
 _UNREADABLE = ProblemKind(422, "invalid-row", "The row cannot be read")
-_NOTHING_USED = Usage()
 
 
 class RowStatus(StrEnum):
@@ -25,17 +24,17 @@ class RowStatus(StrEnum):
     ABSTAINED = "abstained"
     EMPTY_ANSWER = "empty_answer"
     NOT_JUDGED = "not_judged"
-    # the caller's: it could not be read or is beyond a limit
+    # the caller's error: it could not be read or is beyond a limit
     INVALID = "invalid"
-    # ours: a bug, or a worker that it took down
+    # an internal error: a bug, or a crashed worker
     FAILED = "failed"
 
 
 class ScoredRow(NamedTuple):
     """A finished row.
 
-    `line` is the row as `schemas.batch` has it: JSON in UTF-8 without any character that a reader takes for the end of
-    a line, and without the line end itself. `tier` is the one that answered; `is_degraded`: another failed before it.
+    `line` is the row of `schemas.batch` as `json_line` encodes it. `tier` is the one that answered; `is_degraded`:
+    another failed before it.
     """
 
     row: int
@@ -64,7 +63,7 @@ ROW_LINES = RowLines(
 
 def failed_row(row: int, line: bytes, status: RowStatus) -> ScoredRow:
     """Return the outcome of a row whose `line` holds an error."""
-    return ScoredRow(row, line, status, None, is_degraded=False, usage=_NOTHING_USED)
+    return ScoredRow(row, line, status, None, is_degraded=False, usage=Usage())
 
 
 def error_row(row: Record | RecordProblem, status: RowStatus, problem: RowProblem) -> ScoredRow:

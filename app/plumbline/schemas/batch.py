@@ -53,14 +53,14 @@ class BatchRequest(WireModel):
     )
 
 
-def batch_envelope(max_samples: int) -> type[BatchRequest]:
-    """Return the request model whose samples are validated later, each by itself."""
-    return _with_samples(list[Any], max_samples)
-
-
-def bounded_batch(sample: type[BatchSample], max_samples: int) -> type[BatchRequest]:
-    """Return the whole request model with the limits of one service, as its OpenAPI document states it."""
-    return _with_samples(list[sample], max_samples)  # type: ignore[valid-type]
+def bounded_batch(sample: Any, max_samples: int) -> type[BatchRequest]:
+    """Return the request model with the limits of one service; `sample`: the type of its samples."""
+    description = "The samples; an invalid one gets an error of its own."
+    bounded = Annotated[
+        list[sample],
+        Field(min_length=1, max_length=max_samples, description=description),
+    ]
+    return create_model("BatchRequest", __base__=BatchRequest, __doc__=BatchRequest.__doc__, samples=(bounded, ...))
 
 
 @lru_cache(maxsize=16)
@@ -116,12 +116,6 @@ class BatchResults(WireModel):
     summary: BatchSummary
 
 
-def _with_samples(samples: Any, max_samples: int) -> type[BatchRequest]:
-    description = "The samples; one that does not validate gets an error of its own."
-    bounded = Annotated[samples, Field(min_length=1, max_length=max_samples, description=description)]
-    return create_model("BatchRequest", __base__=BatchRequest, __doc__=BatchRequest.__doc__, samples=(bounded, ...))
-
-
 class RowResult(WireModel):
     """A row that was scored; `result` is that of a single evaluation, its `id` the row's `custom_id`."""
 
@@ -139,6 +133,3 @@ class RowError(WireModel):
         description="Line of the file that it begins in, counted from 1; null where there are no lines."
     )
     error: RowProblem
-
-
-RowLine = RowResult | RowError

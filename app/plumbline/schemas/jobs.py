@@ -1,7 +1,8 @@
 """Jobs on the wire: many rows kept on disk and scored in the background."""
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
+from urllib.parse import quote
 
 from pydantic import ConfigDict, Field
 
@@ -12,9 +13,8 @@ from plumbline.schemas.wire import WireModel
 JobStatus = Literal[
     "validating", "queued", "running", "paused", "completed", "completed_with_errors", "cancelled", "failed"
 ]
-RowsFormat = Literal["jsonl", "json", "csv", "tsv", "parquet"]
 ResultsFormat = Literal["ndjson", "csv"]
-MAX_JOB_NAME_CHARACTERS = 200
+JOBS_PATH: Final = "/v1/jobs"
 
 
 class JobChoices(WireModel):
@@ -22,7 +22,7 @@ class JobChoices(WireModel):
 
     model_config = ConfigDict(strict=True)
 
-    name: str | None = Field(default=None, min_length=1, max_length=MAX_JOB_NAME_CHARACTERS)
+    name: str | None = Field(default=None, min_length=1, max_length=200)
     options: EvaluationOptions = Field(
         default=EvaluationOptions(), description="As in a single evaluation, for each row on its own."
     )
@@ -60,8 +60,8 @@ class JobOutcomes(WireModel):
     abstained: int
     empty_answer: int
     not_judged: int
-    invalid: int = Field(description="Rows that could not be read, or beyond a limit; scoring them again is no use.")
-    failed: int = Field(description="Rows that met an error of ours.")
+    invalid: int = Field(description="Rows that could not be read or are beyond a limit; a retry does not help.")
+    failed: int = Field(description="Rows that failed because of an internal error.")
     degraded: int = Field(description="Rows that a lower tier answered after one had failed.")
     tiers: TierCounts
 
@@ -86,11 +86,11 @@ class JobInfo(WireModel):
     ended_at: datetime | None
     request_counts: RequestCounts
     outcomes: JobOutcomes
-    usage: UsageItem = Field(description="Of all rows, those included that were scored again: it never goes down.")
+    usage: UsageItem = Field(description="Of all rows, retries included; it never decreases.")
     max_cost: float | None
     rows_per_second: float | None = Field(description="Since the start of the job; null before.")
-    eta_seconds: float | None = Field(description="At that rate; null where it is not known.")
-    problem: str | None = Field(description="Why the job failed, or why the service paused it.")
+    eta_seconds: float | None = Field(description="Estimated from that rate; null if unknown.")
+    problem: str | None = Field(description="Reason why the job failed or the service paused it.")
     options: EvaluationOptions
     links: JobLinks
 
@@ -102,12 +102,17 @@ class JobList(WireModel):
     next: str | None
 
 
+def job_path(job_id: str) -> str:
+    """Return the path of a job."""
+    return f"{JOBS_PATH}/{quote(job_id, safe='')}"
+
+
 class RetryRequest(WireModel):
-    """Which rows to score again."""
+    """The rows to score again."""
 
     model_config = ConfigDict(strict=True)
 
     select: Literal["failed", "degraded"] = Field(
-        description="`failed`: errors of ours and rows that no tier could judge. `degraded`: rows that fell to a lower "
-        "tier, in an outage for example. A row keeps its result until it has another."
+        description="`failed`: internal errors, and rows that no tier could judge. `degraded`: rows that a lower tier "
+        "answered, in an outage for example. A row keeps its result until it has another."
     )

@@ -16,7 +16,8 @@ from starlette.types import Scope as AsgiScope
 from plumbline.ground.errors import KeyMissing, Locked, PlumblineError, ScopeMissing
 from plumbline.service.access.access import Access, Quota, is_loopback
 from plumbline.service.access.keys import AccessKey, Scope
-from plumbline.service.api.body_stream import end_early
+from plumbline.service.api.body_stream import answer_early
+from plumbline.service.api.edge import METHODS_WITH_BODY, is_under_v1
 from plumbline.service.api.problems import error_response
 
 _SAID_OF_KEYS: Final = (
@@ -34,21 +35,15 @@ _API_KEY = APIKeyHeader(
 # Operations that call judges; a key that has spent its budget may do everything else, its own results are its own.
 SPENDING_OPERATIONS: Final = frozenset({"evaluate", "evaluate_batch", "submit_job", "retry_job", "resume_job"})
 _HOST = re.compile(r"(\[[^\]]*\]|[^:]*)(?::[0-9]{1,5})?")
-# Who sends one of these speaks for somebody else, who may be anywhere.
+# A request with one of these comes from a proxy.
 _FORWARDING_HEADERS = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
-_CALLER: Final = "caller"
-
-KeyCheck = Callable[..., Awaitable[None]]
 
 
 class Authenticator:
     """Identifies callers by their API key.
 
-    Attributes:
-        access: keys, gate and budgets.
-
     Args:
-        allow_anonymous: where there are no keys, callers from beyond loopback are let in too.
+        allow_anonymous: allow callers from beyond loopback if no keys are configured.
     """
 
     def __init__(self, access: Access, *, allow_anonymous: bool) -> None:
@@ -59,8 +54,8 @@ class Authenticator:
         """Return the caller of a request.
 
         Raises:
-            KeyMissing: there are keys, and none was sent.
-            KeyUnknown, KeyExpired: none of the keys sent opens.
+            KeyMissing: a key is required, and none was sent.
+            KeyUnknown, KeyExpired: no key that was sent is valid.
             Locked: there are no keys, anonymous callers are not allowed, and this one is not on loopback.
         """
         keyring = self.access.keyring
@@ -77,13 +72,10 @@ class Authenticator:
         return keyring.anonymous
 
 
-def make_key_check(authenticator: Authenticator, scope: Scope) -> KeyCheck:
+def make_key_check(authenticator: Authenticator, scope: Scope) -> Callable[..., Awaitable[None]]:
     """Return a dependency that checks key and scope; OpenAPI shows both ways to send a key.
 
-    The dependency raises:
-        KeyMissing, KeyUnknown, KeyExpired, Locked: as `Authenticator.caller_of`, where no middleware has asked before.
-        ScopeMissing: the key is not for routes of this scope.
-        BudgetSpent: the operation would spend, and the key has spent its budget.
+    It raises as `Authenticator.caller_of`, ScopeMissing, and BudgetSpent if the operation would spend.
     """
 
     async def require_key(
@@ -91,8 +83,8 @@ def make_key_check(authenticator: Authenticator, scope: Scope) -> KeyCheck:
         bearer: Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)],
         api_key: Annotated[str | None, Security(_API_KEY)],
     ) -> None:
-        caller = known_caller(request) or authenticator.caller_of(request)
-        remember_caller(request, caller)
+        caller: AccessKey = getattr(request.state, "caller", None) or authenticator.caller_of(request)
+        request.state.caller = caller
         if scope not in caller.scopes:
             held = ", ".join(sorted(caller.scopes)) or "none"
             raise ScopeMissing(f"the scope {scope.value!r} is needed; the key has {held}")
@@ -103,19 +95,9 @@ def make_key_check(authenticator: Authenticator, scope: Scope) -> KeyCheck:
     return require_key
 
 
-def remember_caller(connection: HTTPConnection, caller: AccessKey) -> None:
-    """Store the caller on the request."""
-    setattr(connection.state, _CALLER, caller)
-
-
-def known_caller(connection: HTTPConnection) -> AccessKey | None:
-    """Return the caller stored by `remember_caller`, if any."""
-    return getattr(connection.state, _CALLER, None)
-
-
 def tenant_of(request: Request) -> str:
     """Return the tenant of the request's key, empty if none is needed. Call it after the key check."""
-    caller = known_caller(request)
+    caller: AccessKey | None = getattr(request.state, "caller", None)
     return "" if caller is None else caller.tenant
 
 
@@ -146,10 +128,6 @@ def _is_on_loopback(connection: HTTPConnection) -> bool:
     return match is not None and is_loopback(match[1]) and is_loopback(server[0])
 
 
-_GUARDED: Final = "/v1"
-_METHODS_WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
-
-
 class Admission:
     """ASGI middleware: admit requests under /v1 by key and limits, before any of the body is read.
 
@@ -162,14 +140,14 @@ class Admission:
         self._authenticator = authenticator
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not _is_guarded(scope):
+        if scope["type"] != "http" or not is_under_v1(scope):
             await self._app(scope, receive, send)
             return
         quotas: list[Quota] = []
 
         async def send_with_quotas(message: Message) -> None:
             if message["type"] == "http.response.start" and quotas:
-                MutableHeaders(scope=message).update(rate_limit_fields(quotas))
+                MutableHeaders(scope=message).update(_rate_limit_fields(quotas))
             await send(message)
 
         connection, gate = HTTPConnection(scope), self._authenticator.access.gate
@@ -177,9 +155,13 @@ class Admission:
             caller = self._authenticator.caller_of(connection)
             gate.enter(caller, quotas)
         except PlumblineError as error:
-            await _turn_away(error, scope, receive, send_with_quotas)
+            response = error_response(scope, error)
+            if scope["method"] in METHODS_WITH_BODY:
+                await answer_early(response, receive, send_with_quotas)
+            else:
+                await response(scope, receive, send_with_quotas)
             return
-        remember_caller(connection, caller)
+        connection.state.caller = caller
         try:
             with structlog.contextvars.bound_contextvars(key=caller.name):
                 await self._app(scope, receive, send_with_quotas)
@@ -187,44 +169,23 @@ class Admission:
             gate.leave(caller)
 
 
-async def _turn_away(error: PlumblineError, scope: AsgiScope, receive: Receive, send: Send) -> None:
-    response = error_response(scope, error)
-    if scope["method"] not in _METHODS_WITH_BODY:
-        await response(scope, receive, send)
-        return
-    # A body may be on its way: it is not read, so nothing can come behind it on this connection.
-    response.headers["Connection"] = "close"
-    await send({"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers})
-    await end_early({"type": "http.response.body", "body": response.body}, receive, send)
+def _rate_limit_fields(quotas: Sequence[Quota]) -> dict[str, str]:
+    """Return `RateLimit` and `RateLimit-Policy` as Structured Fields (RFC 9651).
 
-
-def _is_guarded(scope: AsgiScope) -> bool:
-    path = str(scope["path"]).removeprefix(scope.get("root_path", ""))
-    return path == _GUARDED or path.startswith(f"{_GUARDED}/")
-
-
-def rate_limit_fields(quotas: Sequence[Quota]) -> dict[str, str]:
-    """Return `RateLimit` and `RateLimit-Policy` as Structured Fields (RFC 9651); empty if the key has no limits.
-
-    `t` are the seconds after which there is one more than `r`: for a limit without window what a reset is to others.
+    `t`: seconds until one more than `r` is allowed.
     """
-    if not quotas:
-        return {}
     return {
-        "RateLimit-Policy": ", ".join(map(_policy, quotas)),
-        "RateLimit": ", ".join(map(_standing, quotas)),
+        "RateLimit-Policy": ", ".join(
+            f'"{quota.policy}";q={quota.quota}'
+            + (f';qu="{quota.unit}"' if quota.unit else "")
+            + ("" if quota.window_seconds is None else f";w={quota.window_seconds}")
+            for quota in quotas
+        ),
+        "RateLimit": ", ".join(
+            f'"{quota.policy}";r={quota.remaining}' + ("" if quota.next_seconds is None else f";t={quota.next_seconds}")
+            for quota in quotas
+        ),
     }
-
-
-def _policy(quota: Quota) -> str:
-    unit = f';qu="{quota.unit}"' if quota.unit else ""
-    window = "" if quota.window_seconds is None else f";w={quota.window_seconds}"
-    return f'"{quota.policy}";q={quota.quota}{unit}{window}'
-
-
-def _standing(quota: Quota) -> str:
-    following = "" if quota.next_seconds is None else f";t={quota.next_seconds}"
-    return f'"{quota.policy}";r={quota.remaining}{following}'
 
 
 def is_from_another_origin(request: Request) -> bool:

@@ -1,59 +1,72 @@
 """POST /v1/evaluations/batch: many samples in, one result for each out, streamed as they are judged."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Collection
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ValidationError
 
 from plumbline.ground.concurrency import map_concurrently
-from plumbline.ground.errors import NotAcceptable
+from plumbline.ground.errors import NotAcceptable, PlumblineError
 from plumbline.ground.settings import Settings
+from plumbline.ground.telemetry import log_failure
 from plumbline.judging.scoring import Scorer
-from plumbline.rows.evaluation_wire import request_limits
+from plumbline.judging.text.sample import Sample
+from plumbline.rows.evaluation_wire import request_limits, to_sample
 from plumbline.rows.row_scorer import RowScorer
-from plumbline.rows.scored_row import RowLines, RowTally, ScoredRow
+from plumbline.rows.scored_row import RowLines, RowTally, ScoredRow, row_problem
 from plumbline.schemas.batch import (
     BatchError,
     BatchRequest,
     BatchResult,
     BatchResults,
+    BatchSample,
     Format,
-    batch_envelope,
     bounded_batch,
     bounded_sample,
 )
+from plumbline.schemas.evaluation import MAX_ID_CHARACTERS
+from plumbline.schemas.problem import FAILURE_DETAIL, INTERNAL, VALIDATION, RowProblem
 from plumbline.schemas.wire import json_line
 from plumbline.service.api.auth import budget_check_of
-from plumbline.service.api.batch_rows import BatchReader, SentSample
 from plumbline.service.api.dependencies import BatchSlotsDep, ScorerDep, TenantDep
-from plumbline.service.api.json_body import check_media_type
+from plumbline.service.api.json_body import body_with, check_media_type, check_values, is_text, read_json
 from plumbline.service.api.openapi import BATCH_EXAMPLES, SCHEMA_REFERENCE, reference
-from plumbline.service.api.problems import PROBLEM_RESPONSES, invalid_response, problem_responses
+from plumbline.service.api.problems import (
+    PROBLEM_RESPONSES,
+    field_problems,
+    invalid_response,
+    kind_of,
+    problem_responses,
+    validation_detail,
+)
 from plumbline.service.api.responses import JSON, NDJSON, BackpressureResponse, preferred
 
 BATCH_PATH = "/evaluations/batch"
 _MEDIA_TYPES: dict[Format, str] = {"ndjson": NDJSON, "array": JSON}
+# A valid sample has two; the rest is room for invalid ones, each of which gets an error of its own.
+_CONTAINERS_OF_A_ROW = 100
 _LOG = structlog.get_logger()
+_M = TypeVar("_M", bound=BaseModel)
 
 
 def batch_routes(settings: Settings, *, judge_names: Collection[str] = ()) -> APIRouter:
     """Return the route of batches, with the limits of these settings; `batch_schemas` has the schemas of its body."""
     router = APIRouter(responses={**PROBLEM_RESPONSES, **problem_responses(406)}, tags=["evaluation"])
-    whole, sample = _models(settings)
-    most = settings.max_batch_samples
-    reader = BatchReader(whole, batch_envelope(most), sample, max_samples=most)
+    reader = _BatchReader(settings)
+    body = {"schema": reference("BatchRequest"), "examples": BATCH_EXAMPLES}
 
     @router.post(
         BATCH_PATH,
         operation_id="evaluate_batch",
         response_class=Response,
         responses={200: _DOCUMENTED_ANSWER},
-        openapi_extra={"requestBody": {"required": True, "content": {JSON: _DOCUMENTED_BODY}}},
+        openapi_extra={"requestBody": {"required": True, "content": {JSON: body}}},
     )
     async def evaluate_batch(request: Request, scorer: ScorerDep, slots: BatchSlotsDep, tenant: TenantDep) -> Response:
         """Judge many answers with one set of options; every sample is judged as in a single evaluation.
@@ -65,12 +78,12 @@ def batch_routes(settings: Settings, *, judge_names: Collection[str] = ()) -> AP
         accept = request.headers.getlist("accept")
         _media_type(accept, None)
         check_media_type(request.headers.getlist("content-type"))
-        # Not `body()`, which would keep it for as long as the answer takes.
-        body = b"".join([chunk async for chunk in request.stream()])
+        # not `body()`, which would keep it until the response ends
+        received = b"".join([chunk async for chunk in request.stream()])
         try:
-            envelope = await scorer.offload(lambda: reader.envelope(body))
+            envelope = await scorer.offload(lambda: reader.envelope(received))
         except RequestValidationError as error:
-            return invalid_response(request.scope, error, whole)
+            return invalid_response(request.scope, error, reader.whole)
         batch = _Batch(
             reader=reader,
             samples=envelope.samples,
@@ -90,19 +103,10 @@ def batch_routes(settings: Settings, *, judge_names: Collection[str] = ()) -> AP
 
 def batch_schemas(settings: Settings) -> dict[str, Any]:
     """Return the schemas of the body, for the OpenAPI document."""
-    whole, _ = _models(settings)
-    schema = whole.model_json_schema(ref_template=SCHEMA_REFERENCE)
+    schema = _BatchReader(settings).whole.model_json_schema(ref_template=SCHEMA_REFERENCE)
     return {**schema.pop("$defs"), "BatchRequest": schema}
 
 
-_DOCUMENTED_BODY = {"schema": reference("BatchRequest"), "examples": BATCH_EXAMPLES}
-_SUMMARY_LINE = {
-    "type": "object",
-    "title": "the last line",
-    "properties": {"summary": reference("BatchSummary")},
-    "required": ["summary"],
-    "additionalProperties": False,
-}
 _DOCUMENTED_ANSWER: dict[str, Any] = {
     "model": BatchResults,
     "description": "One line for each sample in order of completion and the summary as last line, or one object with "
@@ -114,17 +118,18 @@ _DOCUMENTED_ANSWER: dict[str, Any] = {
                 "oneOf": [
                     reference("BatchResult"),
                     reference("BatchError"),
-                    _SUMMARY_LINE,
+                    {
+                        "type": "object",
+                        "title": "the last line",
+                        "properties": {"summary": reference("BatchSummary")},
+                        "required": ["summary"],
+                        "additionalProperties": False,
+                    },
                 ],
             }
         }
     },
 }
-
-
-def _models(settings: Settings) -> tuple[type[BatchRequest], type[Any]]:
-    sample = bounded_sample(request_limits(settings))
-    return bounded_batch(sample, settings.max_batch_samples), sample
 
 
 def _media_type(accept: list[str], form: Format | None) -> str:
@@ -167,6 +172,95 @@ _BATCH_LINES = RowLines(
 
 
 @dataclass(frozen=True, slots=True)
+class _SentSample:
+    """One sample as it was sent.
+
+    Args:
+        custom_id: None if there is none that could be repeated in the answer.
+        duplicate_of: index of an earlier sample with the same id.
+    """
+
+    index: int
+    value: object
+    custom_id: str | None
+    duplicate_of: int | None
+
+
+class _BatchReader:
+    """Validates batches within the limits of one service: the envelope as a whole, then each sample separately.
+
+    `whole` is the model of the request, `_envelope` the same with samples of any form.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._sample: type[BatchSample] = bounded_sample(request_limits(settings))
+        self.whole = bounded_batch(self._sample, settings.max_batch_samples)
+        self._envelope = bounded_batch(Any, settings.max_batch_samples)
+        self._max_containers = _CONTAINERS_OF_A_ROW * settings.max_batch_samples
+
+    def envelope(self, body: bytes) -> BatchRequest:
+        """Return the batch, its samples not yet validated.
+
+        Raises:
+            MalformedBody: as `read_json`.
+            RequestValidationError: no object, an unknown field, wrong options, no sample or too many.
+        """
+        value = read_json(body, max_containers=self._max_containers)
+        has_samples = type(value) is dict and isinstance(value.get("samples"), list)
+        check_values({**value, "samples": None} if has_samples else value)
+        return _validated(self._envelope, value, place=())
+
+    def rows(self, samples: Sequence[object]) -> Iterator[_SentSample]:
+        """Yield the samples with their ids; of several with the same id the first keeps it."""
+        index_by_id: dict[str, int] = {}
+        for index, value in enumerate(samples):
+            custom_id = _custom_id(value)
+            first = index if custom_id is None else index_by_id.setdefault(custom_id, index)
+            yield _SentSample(index, value, custom_id, None if first == index else first)
+
+    def sample(self, row: _SentSample) -> Sample:
+        """Return the sample of a row.
+
+        Raises:
+            MalformedBody, RequestValidationError: as a single evaluation, and for a repeated `custom_id`.
+        """
+        place = ("samples", row.index)
+        check_values(row.value, place=place)
+        sample = _validated(self._sample, row.value, place=place)
+        if row.duplicate_of is not None:
+            taken = f"is that of sample {row.duplicate_of} too, counted from 0; each may be used once"
+            error = {"type": "custom_id_repeated", "loc": ("body", *place, "custom_id"), "msg": taken}
+            raise RequestValidationError([error], body=body_with(row.value, place))
+        return to_sample(sample)
+
+    def problem(self, row: _SentSample, error: Exception) -> RowProblem:
+        """Return the problem of a row that has no result. An unexpected error is logged, without its message."""
+        if isinstance(error, RequestValidationError):
+            detail = validation_detail(error, "sample")
+            return row_problem(VALIDATION, detail).model_copy(update={"errors": field_problems(error, self.whole)})
+        kind = kind_of(type(error)) if isinstance(error, PlumblineError) else INTERNAL
+        if kind.status < INTERNAL.status:
+            return row_problem(kind, str(error))
+        log_failure(error, "row_failed", row=row.index)
+        return row_problem(INTERNAL, FAILURE_DETAIL)
+
+
+def _validated(model: type[_M], value: object, *, place: tuple[str | int, ...]) -> _M:
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        errors = [{**each, "loc": ("body", *place, *each["loc"])} for each in error.errors(include_url=False)]
+        raise RequestValidationError(errors, body=body_with(value, place)) from None
+
+
+def _custom_id(value: object) -> str | None:
+    name = value.get("custom_id") if isinstance(value, dict) else None
+    if not isinstance(name, str) or not 1 <= len(name) <= MAX_ID_CHARACTERS or not is_text(name):
+        return None
+    return name
+
+
+@dataclass(frozen=True, slots=True)
 class _Batch:
     """One batch to judge.
 
@@ -176,7 +270,7 @@ class _Batch:
         check_budget: raises BudgetSpent; the remaining rows then get that as their error.
     """
 
-    reader: BatchReader
+    reader: _BatchReader
     samples: list[Any]
     rows: RowScorer
     scorer: Scorer
@@ -214,7 +308,7 @@ class _Batch:
                 seconds=counts.seconds,
             )
 
-    async def _score(self, row: SentSample) -> ScoredRow:
+    async def _score(self, row: _SentSample) -> ScoredRow:
         try:
             sample = await self.scorer.offload(lambda: self.reader.sample(row))
             async with self.slots:

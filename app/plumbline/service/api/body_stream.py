@@ -6,12 +6,13 @@ import zlib
 from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from plumbline.ground.errors import BodyTooLarge, BodyTooSlow, MalformedBody, UnsupportedBody
 from plumbline.retrieval.text_file import MAX_EXPANSION, MAX_GZIP_MEMBERS, UNWATCHED_BYTES
 
-# What must arrive within the time in which a small body must be whole.
+# Bytes that must arrive within the timeout of a small body.
 PROGRESS_BYTES: Final = 16_384
 # A socket closed with bytes unread is reset, and the reset can overtake the answer (RFC 9112, section 9.6).
 _LINGER_SECONDS: Final = 1.0
@@ -20,11 +21,11 @@ _LINGER_SECONDS: Final = 1.0
 class StreamedBody:
     """Stands between the server and an app that reads a body piece by piece.
 
-    `receive` raises BodyTooLarge, or BodyTooSlow when fewer than `PROGRESS_BYTES` and not the end arrived within the
-    time; the time in which the app does not ask does not count. An answer before the end closes the connection.
+    `receive` raises BodyTooLarge, or BodyTooSlow if fewer than `PROGRESS_BYTES` arrive within the timeout; time in
+    which the app does not ask does not count. A response before the end of the body closes the connection.
 
     Args:
-        unread: gives the rest of a body that is thrown away, where `receive` expands it.
+        unread: reads the rest of a discarded body, where `receive` expands it.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class StreamedBody:
 async def end_early(last: Message, receive: Receive, send: Send) -> None:
     """Send the last piece of a response to a request whose body was not fully read, so that the client can read it."""
     await send({**last, "more_body": True})
-    # the caller has the whole answer (Content-Length); what is still under way is thrown away for a moment
+    # the client has the whole response (Content-Length); discard what still arrives for a moment
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_LINGER_SECONDS):
             while (await receive()).get("more_body", False):
@@ -100,17 +101,22 @@ async def end_early(last: Message, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
+async def answer_early(response: Response, receive: Receive, send: Send) -> None:
+    """Send a response to a request whose body was not fully read, and close the connection."""
+    response.headers["Connection"] = "close"
+    await send({"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers})
+    await end_early({"type": "http.response.body", "body": response.body}, receive, send)
+
+
 def too_large(max_bytes: int) -> BodyTooLarge:
     """Return the error of a body beyond the limit."""
     return BodyTooLarge(f"the body has more than {max_bytes} bytes, the most that is read here")
 
 
-# RFC 9110, section 8.4.1.3: x-gzip is an old name for it.
-_NAMES: Final = frozenset({"gzip", "x-gzip"})
 ACCEPTED_CODING: Final = "gzip"
 _GZIP_FORM: Final = zlib.MAX_WBITS | 16
 _PIECE_BYTES: Final = 131_072
-# What is expanded before others get their turn: at most 4 MB come of it, or 800 members, in some 10 ms.
+# Compressed bytes per turn of the event loop: they expand to 4 MB or 800 members at most, in some 10 ms.
 _BLOCK_BYTES: Final = 16_384
 
 
@@ -122,7 +128,7 @@ def is_gzip(headers: Headers) -> bool:
     """
     sent = ",".join(headers.getlist("content-encoding")).lower().split(",")
     codings = [coding for each in sent if (coding := each.strip()) not in ("", "identity")]
-    if codings and (len(codings) > 1 or codings[0] not in _NAMES):
+    if codings and (len(codings) > 1 or codings[0] not in ("gzip", "x-gzip")):
         raise UnsupportedBody("of all Content-Encodings gzip is read here; send the body as gzip or uncompressed")
     return bool(codings)
 
@@ -134,10 +140,10 @@ def forget_coding(scope: Scope) -> None:
 
 
 class GunzippedBody:
-    """Stands between the server and whoever reads a body that is compressed.
+    """Stands between the server and the reader of a compressed body.
 
     Args:
-        max_bytes: of the body as it is sent. Who reads bounds what it expands to, as of any body.
+        max_bytes: limit of the compressed body; its reader limits the expanded one.
     """
 
     def __init__(self, receive: Receive, *, max_bytes: int) -> None:
@@ -146,7 +152,7 @@ class GunzippedBody:
         self._inflater = zlib.decompressobj(_GZIP_FORM)
         self._members = 1
         self._arrived = memoryview(b"")
-        # What the inflater gets next: a member that ends in it copies what is behind.
+        # the next input of the inflater, small because the end of a member copies the rest
         self._block = b""
         self._sent_bytes = 0
         self._made_bytes = 0
@@ -157,21 +163,23 @@ class GunzippedBody:
         """Return the next expanded piece of the body; after its end, the server's messages.
 
         Raises:
-            MalformedBody: it is no gzip, damaged or cut off, or has more than 65,536 members or something else behind.
-            BodyTooLarge: more was sent than may be, or it expands more than 250 times.
+            MalformedBody: no gzip, damaged or cut off, more than 65,536 members, or followed by other data.
+            BodyTooLarge: it is beyond the limit, or expands more than 250 times.
         """
         while not self._is_whole:
-            if self._needs_more:
+            if self._has_more and not self._block and not self._arrived:
                 message = await self._receive()
                 if message["type"] == "http.disconnect":
                     return message
                 self._take(message)
             elif not self._block:
-                # A body that is here already is no reason to keep the others waiting.
+                # let other requests run, though the body is here already
                 await asyncio.sleep(0)
             made = self._expanded()
-            self._is_whole = self._has_ended and not (made and self._is_within_member)
-            if self._is_whole and self._is_within_member:
+            has_ended = not (self._has_more or self._block or self._arrived)
+            is_within_member = self._sent_bytes > 0 and not self._inflater.eof
+            self._is_whole = has_ended and not (made and is_within_member)
+            if self._is_whole and is_within_member:
                 raise MalformedBody("the gzip body ends too early; was it cut off?")
             if made or self._is_whole:
                 return {"type": "http.request", "body": made, "more_body": not self._is_whole}
@@ -185,19 +193,6 @@ class GunzippedBody:
         self._has_more = message.get("more_body", False)
         return message
 
-    @property
-    def _needs_more(self) -> bool:
-        return self._has_more and not self._block and not self._arrived
-
-    @property
-    def _has_ended(self) -> bool:
-        return not (self._has_more or self._block or self._arrived)
-
-    @property
-    def _is_within_member(self) -> bool:
-        """Return True if the current gzip member is incomplete."""
-        return self._sent_bytes > 0 and not self._inflater.eof
-
     def _take(self, message: Message) -> None:
         self._arrived = memoryview(message.get("body", b""))
         self._has_more = message.get("more_body", False)
@@ -209,7 +204,11 @@ class GunzippedBody:
         if not self._block:
             self._block, self._arrived = bytes(self._arrived[:_BLOCK_BYTES]), self._arrived[_BLOCK_BYTES:]
         if self._inflater.eof and self._block:
-            self._begin_member()
+            # RFC 1952, section 2.2: members follow one another
+            self._members += 1
+            if self._members > MAX_GZIP_MEMBERS:
+                raise MalformedBody(f"the gzip body has more than {MAX_GZIP_MEMBERS} members; compress it in one piece")
+            self._inflater = zlib.decompressobj(_GZIP_FORM)
         try:
             made = self._inflater.decompress(self._block, _PIECE_BYTES)
         except zlib.error:
@@ -220,10 +219,3 @@ class GunzippedBody:
         if self._made_bytes > max(UNWATCHED_BYTES, MAX_EXPANSION * read):
             raise BodyTooLarge(f"the body expands to more than {MAX_EXPANSION} times of what was sent")
         return made
-
-    def _begin_member(self) -> None:
-        """RFC 1952, section 2.2: members stand one behind the other."""
-        self._members += 1
-        if self._members > MAX_GZIP_MEMBERS:
-            raise MalformedBody(f"the gzip body has more than {MAX_GZIP_MEMBERS} members; compress it in one piece")
-        self._inflater = zlib.decompressobj(_GZIP_FORM)

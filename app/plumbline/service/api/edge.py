@@ -20,7 +20,7 @@ from plumbline.service.api.body_stream import (
     ACCEPTED_CODING,
     GunzippedBody,
     StreamedBody,
-    end_early,
+    answer_early,
     forget_coding,
     is_gzip,
     too_large,
@@ -30,8 +30,8 @@ from plumbline.service.api.problems import ErrorBoundary, error_response
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _CONTENT_LENGTH = re.compile(r"0*([0-9]{1,15})")
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-_METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
-_CLIENT_CLOSED = 499  # nginx's code for a caller who left before the answer
+METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+_CLIENT_CLOSED = 499  # nginx's status for a client that disconnected before the response
 
 _LOG = structlog.get_logger()
 
@@ -49,9 +49,11 @@ def install_edge(
     """Install the edge middlewares; call it after every other `add_middleware`, so that they are outermost.
 
     From the outside: `RequestContext` (so that failures carry the id and are logged), `ErrorBoundary`, `admission` (so
-    that nothing is read of who is not let in), `BodyLimits`.
-    Paths under a prefix have a limit of their own. The routes at some paths, each named whole, read their body as it
-    arrives: there the seconds are for `PROGRESS_BYTES` of it and not for the whole. `observer` is told of each request.
+    that no body is read of a refused caller), `BodyLimits`.
+
+    Args:
+        body_timeout_seconds: for a whole body, or for each `PROGRESS_BYTES` of a streamed one.
+        max_streamed_bytes_by_path: limits of the paths whose routes read their body as it arrives.
     """
     app.add_middleware(
         BodyLimits,
@@ -67,9 +69,9 @@ def install_edge(
 
 
 class RequestContext:
-    """ASGI middleware: gives the request its id, the answer its headers, and the log one `request_completed`.
+    """ASGI middleware: sets the request id and security headers, and logs one `request_completed` per request.
 
-    The event has the route's template, never the raw path, query, headers or body; 499 is a caller who left.
+    The event has the route's template, never the raw path, query, headers or body; status 499: the client disconnected.
     """
 
     def __init__(self, app: ASGIApp, observer: Observer = NULL_OBSERVER) -> None:
@@ -81,14 +83,17 @@ class RequestContext:
             await self._app(scope, receive, send)
             return
         started_at = time.perf_counter()
-        note = _request_note(scope)
-        request_id = _request_id(scope)
+        headers = Headers(scope=scope)
+        method = scope["method"] if scope["method"] in _METHODS else "other"
+        record = RequestRecord(method, headers.get("traceparent"), status=_CLIENT_CLOSED)
+        sent_id = headers.get("x-request-id", "")
+        request_id = sent_id if _REQUEST_ID.fullmatch(sent_id) else uuid.uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
-        is_private = _is_private(scope)
+        is_private = is_under_v1(scope)
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                note.status = message["status"]
+                record.status = message["status"]
                 headers = MutableHeaders(scope=message)
                 headers["X-Request-ID"] = request_id
                 headers["X-Content-Type-Options"] = "nosniff"
@@ -97,16 +102,16 @@ class RequestContext:
                     headers["Cache-Control"] = "no-store"
             await send(message)
 
-        with structlog.contextvars.bound_contextvars(request_id=request_id), self._observer.request(note):
+        with structlog.contextvars.bound_contextvars(request_id=request_id), self._observer.request(record):
             try:
                 await self._app(scope, receive, send_with_headers)
             finally:
-                note.route = _route_template(scope)
+                record.route = _route_template(scope)
                 _LOG.info(
                     "request_completed",
-                    method=note.method,
-                    route=note.route,
-                    status=note.status,
+                    method=record.method,
+                    route=record.route,
+                    status=record.status,
                     milliseconds=round((time.perf_counter() - started_at) * 1000, 1),
                 )
 
@@ -114,9 +119,8 @@ class RequestContext:
 class BodyLimits:
     """ASGI middleware: reads the whole body of POST, PUT and PATCH within limits, then hands it on in one piece.
 
-    At the paths of large bodies it hands them on as they arrive, likewise within limits. A body sent as gzip is
-    expanded, and the limits hold for it as it is sent and for what it expands to. A refused request is answered at once
-    and its connection closed.
+    At the paths of large bodies it hands them on as they arrive. The limits apply to a gzipped body both as it is sent
+    and expanded. A refused request is answered at once and its connection closed.
     """
 
     def __init__(
@@ -139,15 +143,16 @@ class BodyLimits:
             return
         headers = Headers(scope=scope)
         if "content-length" in headers and "transfer-encoding" in headers:
-            # RFC 9112, section 6.3: a proxy that goes by the other one finds another request in the body.
+            # RFC 9112, section 6.3: request smuggling
             await _refuse(MalformedBody("a body has either a Content-Length or chunks"), scope, receive, send)
             return
-        if scope["method"] not in _METHODS_WITH_BODY:
+        if scope["method"] not in METHODS_WITH_BODY:
             await self._app(scope, receive, send)
             return
         path = str(scope["path"])
         streamed_bytes = self._max_streamed_bytes_by_path.get(path)
-        max_bytes = self._limit(path) if streamed_bytes is None else streamed_bytes
+        by_prefix = (limit for prefix, limit in self._max_bytes_by_prefix.items() if path.startswith(prefix))
+        max_bytes = next(by_prefix, self._max_bytes) if streamed_bytes is None else streamed_bytes
         plain = unread = receive
         try:
             _check_length(headers, max_bytes)
@@ -163,18 +168,13 @@ class BodyLimits:
             streamed = StreamedBody(
                 plain, send, max_bytes=streamed_bytes, progress_seconds=self._timeout_seconds, unread=unread
             )
-            # nobody is left to be answered
             with contextlib.suppress(ClientDisconnect):
                 await self._app(scope, streamed.receive, streamed.send)
         elif body is not None:
             replay = _replay(body, receive)
-            # an answer can take minutes to send, and its reader may drop the body long before
+            # free the body while a long response is sent
             del body
             await self._app(scope, replay, send)
-
-    def _limit(self, path: str) -> int:
-        limits = (limit for prefix, limit in self._max_bytes_by_prefix.items() if path.startswith(prefix))
-        return next(limits, self._max_bytes)
 
     async def _read(self, receive: Receive, max_bytes: int) -> bytes | None:
         """Return the body; None if the client disconnected."""
@@ -205,12 +205,10 @@ def _check_length(headers: Headers, max_bytes: int) -> None:
 
 async def _refuse(error: BadRequest, scope: Scope, receive: Receive, send: Send) -> None:
     response = error_response(scope, error)
-    response.headers["Connection"] = "close"
     if isinstance(error, UnsupportedBody):
-        # RFC 9110, section 15.5.16: so that a caller tells a wrong coding from a wrong type
+        # RFC 9110, section 15.5.16: tells a wrong coding from a wrong type
         response.headers["Accept-Encoding"] = ACCEPTED_CODING
-    await send({"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers})
-    await end_early({"type": "http.response.body", "body": response.body}, receive, send)
+    await answer_early(response, receive, send)
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
@@ -224,23 +222,14 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
-def _request_note(scope: Scope) -> RequestRecord:
-    method = scope["method"] if scope["method"] in _METHODS else "other"
-    return RequestRecord(method, Headers(scope=scope).get("traceparent"), status=_CLIENT_CLOSED)
-
-
-def _request_id(scope: Scope) -> str:
-    sent = Headers(scope=scope).get("x-request-id", "")
-    return sent if _REQUEST_ID.fullmatch(sent) else uuid.uuid4().hex
-
-
-def _is_private(scope: Scope) -> bool:
+def is_under_v1(scope: Scope) -> bool:
+    """Return True if the path needs a key."""
     path = str(scope["path"]).removeprefix(scope.get("root_path", ""))
     return path == "/v1" or path.startswith("/v1/")
 
 
 def _route_template(scope: Scope) -> str:
-    # A route of an included router knows its path without the prefix; FastAPI keeps the whole one beside it.
+    # A route of an included router lacks the prefix in its path; FastAPI keeps the whole one separately.
     included = scope.get("fastapi", {}).get("effective_route_context")
     path = getattr(included, "path", None) or getattr(scope.get("route"), "path", None)
     return path if isinstance(path, str) else "unmatched"

@@ -23,24 +23,25 @@ from plumbline.rows.report.page import render_html
 from plumbline.rows.scored_row import RowStatus
 from plumbline.schemas.batch import TierCounts
 from plumbline.schemas.evaluation import EvaluationOptions, UsageItem
-from plumbline.schemas.jobs import JobInfo, JobLinks, JobOutcomes, RequestCounts, ResultsFormat
+from plumbline.schemas.jobs import JobInfo, JobLinks, JobOutcomes, RequestCounts, ResultsFormat, job_path
 from plumbline.schemas.report import ReportFormat, ReportLanguage, ReportSummary
 from plumbline.service.api.responses import CSV, JSON, NDJSON, BackpressureResponse, preferred
 
-JOBS_PATH: Final = "/v1/jobs"
 _ERRORS: Final = (RowStatus.INVALID, RowStatus.FAILED)
 _DECIMALS: Final = 3
-
-
-def job_path(job_id: str) -> str:
-    """Return the path of a job."""
-    return f"{JOBS_PATH}/{job_id}"
 
 
 def job_info(job: Job, *, now: float | None = None) -> JobInfo:
     """Return the wire form of a job, with rate and remaining time at `now` (seconds since 1970)."""
     counts, failed = job.counts, sum(job.counts.by_status.get(status, 0) for status in _ERRORS)
-    rate = _rows_per_second(job, time.time() if now is None else now)
+    rate = eta_seconds = None
+    if job.started is not None:
+        now = time.time() if now is None else now
+        until = now if job.ended is None else job.ended
+        rate = counts.done / (until - job.started) if until > job.started else None
+    if job.state is JobState.RUNNING and job.total is not None and rate:
+        eta_seconds = round((job.total - counts.done) / rate, _DECIMALS)
+    path = job_path(job.id)
     return JobInfo(
         id=job.id,
         name=job.name,
@@ -57,28 +58,11 @@ def job_info(job: Job, *, now: float | None = None) -> JobInfo:
         usage=UsageItem(**{each.name: getattr(counts.usage, each.name) for each in fields(Usage)}),
         max_cost=job.max_cost,
         rows_per_second=None if rate is None else round(rate, _DECIMALS),
-        eta_seconds=_eta_seconds(job, rate),
+        eta_seconds=eta_seconds,
         problem=job.problem,
         options=EvaluationOptions.model_validate_json(job.options),
-        links=_links(job_path(job.id)),
+        links=JobLinks(self=path, results=f"{path}/results", events=f"{path}/events", report=f"{path}/report"),
     )
-
-
-def _links(path: str) -> JobLinks:
-    return JobLinks(self=path, results=f"{path}/results", events=f"{path}/events", report=f"{path}/report")
-
-
-def _rows_per_second(job: Job, now: float) -> float | None:
-    if job.started is None:
-        return None
-    seconds = (now if job.ended is None else job.ended) - job.started
-    return job.counts.done / seconds if seconds > 0 else None
-
-
-def _eta_seconds(job: Job, rate: float | None) -> float | None:
-    if job.state is not JobState.RUNNING or job.total is None or not rate:
-        return None
-    return round((job.total - job.counts.done) / rate, _DECIMALS)
 
 
 def _utc(seconds: float) -> datetime:
@@ -86,27 +70,27 @@ def _utc(seconds: float) -> datetime:
 
 
 MAX_PAGE_ROWS: Final = 10_000
-# A page that was page for is held whole, so that its header can say where the next begins; it may be shorter.
+# A page is held in memory, so that its header can name the next one; a page of long rows is shorter than its limit.
 _MAX_PAGE_BYTES: Final = 8_388_608
-# Rows that are page of the store at a time; one has some kilobytes.
+# Rows of one query to the store; each has some kilobytes.
 _ROWS_AT_A_TIME: Final = 200
 _MEDIA_TYPES: Final[Mapping[ResultsFormat, str]] = {"ndjson": NDJSON, "csv": CSV}
 
 
 class ResultsPage(NamedTuple):
-    """Which rows, and how: behind row `after`, at most `limit`; `named`: the format was page for by name."""
+    """At most `limit` rows after row `after`; `is_format_named`: the query names the format."""
 
     after: int
     limit: int | None
     format: ResultsFormat
-    named: bool
+    is_format_named: bool
 
 
 def results_format(accept: Sequence[str], named: ResultsFormat | None) -> ResultsFormat:
     """Return the format by its name, or by the Accept header.
 
     Raises:
-        NotAcceptable: the caller takes neither form, or not the one that was named.
+        NotAcceptable: the Accept header allows neither format, or not the named one.
     """
     taken = preferred(accept, list(_MEDIA_TYPES.values()))
     if not taken:
@@ -120,7 +104,7 @@ def results_format(accept: Sequence[str], named: ResultsFormat | None) -> Result
 
 @dataclass(frozen=True, slots=True)
 class JobResults:
-    """The results of one job, as it stood a moment ago."""
+    """The results of one job."""
 
     store: JobStore
     job: Job
@@ -131,14 +115,20 @@ class JobResults:
         if page.limit is None:
             return BackpressureResponse(lambda: self._all(page), media_type)
         lines, is_full = await self._page(page.after, page.limit)
-        body = await asyncio.to_thread(_written, lines, page, is_first=page.after < 0)
-        return Response(body, media_type=media_type, headers=self._link(page, lines, is_full=is_full))
+        body = await asyncio.to_thread(_encode, lines, page, is_first=page.after < 0)
+        last = lines[-1].row if lines else page.after
+        headers = {}
+        # a next page: while the job runs, or if rows are left after a full page
+        if not self.job.state.is_ended or (is_full and last + 1 < (self.job.total or 0)):
+            query = {"after": last, "limit": page.limit, **({"format": page.format} if page.is_format_named else {})}
+            headers["Link"] = f'<{job_path(self.job.id)}/results?{urlencode(query)}>; rel="next"'
+        return Response(body, media_type=media_type, headers=headers)
 
     async def _all(self, page: ResultsPage) -> AsyncGenerator[bytes, None]:
         after, is_first = page.after, page.after < 0
         while True:
             lines = await self._lines(after, _ROWS_AT_A_TIME)
-            if piece := await asyncio.to_thread(_written, lines, page, is_first=is_first):
+            if piece := await asyncio.to_thread(_encode, lines, page, is_first=is_first):
                 yield piece
             if not lines:
                 return
@@ -160,40 +150,24 @@ class JobResults:
     async def _lines(self, after: int, limit: int) -> list[ResultLine]:
         return await self.store.results(self.job.tenant, self.job.id, after=after, limit=limit)
 
-    def _link(self, page: ResultsPage, lines: Sequence[ResultLine], *, is_full: bool) -> dict[str, str]:
-        """Return a `Link` to the next page while the job runs or rows can follow a full page."""
-        last = lines[-1].row if lines else page.after
-        has_rows_left = is_full and last + 1 < (self.job.total or 0)
-        if self.job.state.is_ended and not has_rows_left:
-            return {}
-        query = {"after": last, "limit": page.limit, **({"format": page.format} if page.named else {})}
-        return {"Link": f'<{job_path(self.job.id)}/results?{urlencode(query)}>; rel="next"'}
 
-
-def _written(lines: Sequence[ResultLine], page: ResultsPage, *, is_first: bool) -> bytes:
+def _encode(lines: Sequence[ResultLine], page: ResultsPage, *, is_first: bool) -> bytes:
     if page.format == "ndjson":
         return b"".join(each.line + b"\n" for each in lines)
     header = table_line(list(RESULT_COLUMNS), ",") if is_first else ""
-    return (header + "".join(_cells(each.line) for each in lines)).encode()
+    rows = (flat_result(msgspec.json.decode(each.line)).values() for each in lines)
+    return (header + "".join(table_line([format_cell(value) for value in row], ",") for row in rows)).encode()
 
 
-def _cells(line: bytes) -> str:
-    values = flat_result(msgspec.json.decode(line)).values()
-    return table_line([format_cell(value) for value in values], ",")
-
-
-_HTML: Final = "text/html; charset=utf-8"
-# It holds texts of others: as a page of this service's origin it could speak to it.
+# The page holds untrusted texts, so it must not act with this service's origin.
 _PAGE_HEADERS: Final = {"Content-Security-Policy": "sandbox allow-scripts", "X-Content-Type-Options": "nosniff"}
 _REPORT_ROWS_AT_A_TIME: Final = 500
 _MOST_WORST: Final = 1_000
-# A report takes half a minute of one core for a million rows.
-_CONCURRENT_REPORTS: Final = 1
 
 REPORT: Final[dict[str, Any]] = {
     "model": ReportSummary,
-    "description": "The report on the rows that are done up to now.",
-    "content": {"text/html": {"schema": {"type": "string", "description": "One page that loads nothing."}}},
+    "description": "Report on the rows finished so far.",
+    "content": {"text/html": {"schema": {"type": "string", "description": "One page without external resources."}}},
 }
 
 
@@ -203,18 +177,19 @@ class ReportQuery(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     format: ReportFormat = Field(default="html", description="`json`: the figures without the page.")
-    lang: ReportLanguage = Field(default="en", description="Of the page's own words.")
+    lang: ReportLanguage = Field(default="en", description="Language of the page.")
     baseline: str | None = Field(
-        default=None, description="Id of an earlier job of yours to compare with, row by row of one `custom_id`."
+        default=None, description="Id of an earlier job of yours, to compare rows with the same `custom_id`."
     )
     worst: int = Field(default=DEFAULT_WORST, ge=0, le=_MOST_WORST, description="Rows shown with their sentences.")
 
 
 class JobReports:
-    """Makes reports, one at a time, in a thread."""
+    """Builds reports one after another, in a thread."""
 
     def __init__(self) -> None:
-        self._slot = asyncio.Semaphore(_CONCURRENT_REPORTS)
+        # a report on a million rows takes one core half a minute
+        self._lock = asyncio.Lock()
 
     async def answer(self, store: JobStore, job: Job, baseline: Job | None, query: ReportQuery) -> Response:
         """Return the report on a job's results, compared with `baseline` if given."""
@@ -230,7 +205,7 @@ class JobReports:
                     return
                 after = found[-1].row
 
-        def made() -> Response:
+        def build() -> Response:
             builder = ReportBuilder(worst=query.worst, baseline=None if baseline is None else Baseline(lines(baseline)))
             for line in lines(job):
                 builder.add(line)
@@ -238,7 +213,7 @@ class JobReports:
             if query.format == "json":
                 return Response(report.summary.model_dump_json(), media_type=JSON)
             page = render_html(report, language=query.lang, title=job.name or job.id)
-            return Response(page, media_type=_HTML, headers=_PAGE_HEADERS)
+            return Response(page, media_type="text/html; charset=utf-8", headers=_PAGE_HEADERS)
 
-        async with self._slot:
-            return await asyncio.to_thread(made)
+        async with self._lock:
+            return await asyncio.to_thread(build)

@@ -12,16 +12,15 @@ from plumbline.rows.evaluation_wire import check_judge_names
 from plumbline.rows.records.columns import PRESETS
 from plumbline.schemas.jobs import JobChoices, JobRequest
 from plumbline.schemas.problem import FieldProblem
-from plumbline.service.api.field_problems import field_problems, printable
 from plumbline.service.api.json_body import check_values, read_json
-from plumbline.service.api.problems import validation_detail
+from plumbline.service.api.problems import field_problems, printable, validation_detail
 
 M = TypeVar("M", bound=BaseModel)
-# Where choices stand: fields of the JSON body, a part of a form, a parameter of the query.
+# Source of the choices: the JSON body, a part of a form, a query parameter.
 Place = Literal["body", "part", "query"]
 
 MAX_CHOICES_BYTES: Final = 100_000
-# Of a sound row there are two.
+# A valid row has two.
 _MAX_CONTAINERS: Final = 400_000
 _PATH: Final[Mapping[Place, tuple[str, ...]]] = {"body": (), "part": ("choices",), "query": ()}
 
@@ -34,58 +33,51 @@ class ChoicesRefused(Exception):
         self.problems = problems
 
 
-class ChoicesReader:
-    """Reads choices for the rows of one service.
+def read_job_request(body: bytes, judge_names: Collection[str]) -> JobChoices:
+    """Return the choices of a JSON body; its rows are not validated.
 
-    Args:
-        judge_names: those that options may name.
+    Raises:
+        MalformedBody: as `read_json`.
+        ChoicesRefused: no object, an unknown or wrong field, or no rows.
+        InvalidInput: options name a judge that is not in `judge_names`.
     """
+    value = read_json(body, max_containers=_MAX_CONTAINERS)
+    has_rows = type(value) is dict and isinstance(value.get("rows"), list)
+    request = _validated(JobRequest, value, "body", checked={**value, "rows": None} if has_rows else value)
+    choices = JobChoices(**{name: getattr(request, name) for name in JobChoices.model_fields})
+    _check_names(choices, "body", judge_names)
+    return choices
 
-    def __init__(self, judge_names: Collection[str]) -> None:
-        self._judge_names = judge_names
 
-    def request(self, body: bytes) -> JobChoices:
-        """Return the choices of a JSON body; its rows are not validated.
+def read_choices(text: bytes, place: Place, judge_names: Collection[str]) -> JobChoices:
+    """Return the choices of a form or a query; the default if there are none.
 
-        Raises:
-            MalformedBody: as `read_json`.
-            ChoicesRefused: no object, a field that is unknown or wrong, no rows.
-            InvalidInput: options name a judge that there is not.
-        """
-        value = read_json(body, max_containers=_MAX_CONTAINERS)
-        has_rows = type(value) is dict and isinstance(value.get("rows"), list)
-        request = _validated(JobRequest, value, "body", checked={**value, "rows": None} if has_rows else value)
-        return self._known(JobChoices(**{name: getattr(request, name) for name in JobChoices.model_fields}), "body")
+    Raises:
+        InvalidInput: no JSON, too long, or options name a judge that is not in `judge_names`.
+        ChoicesRefused: no object, or an unknown or wrong field.
+    """
+    if not text:
+        return JobChoices()
+    if len(text) > MAX_CHOICES_BYTES:
+        raise InvalidInput(f"has more than {MAX_CHOICES_BYTES} bytes", place="choices")
+    try:
+        value = read_json(text)
+        choices = _validated(JobChoices, value, place, checked=value)
+    except MalformedBody as error:
+        raise InvalidInput(str(error).replace("the body", "the text", 1), place="choices") from None
+    _check_names(choices, place, judge_names)
+    return choices
 
-    def choices(self, text: bytes, place: Place) -> JobChoices:
-        """Return the choices of a form or a query; the default if there are none.
 
-        Raises:
-            InvalidInput: no JSON, too long, or options name a judge that there is not.
-            ChoicesRefused: no object, a field that is unknown or wrong.
-        """
-        if not text:
-            return JobChoices()
-        if len(text) > MAX_CHOICES_BYTES:
-            raise InvalidInput(f"has more than {MAX_CHOICES_BYTES} bytes", place="choices")
-        try:
-            value = read_json(text)
-            choices = _validated(JobChoices, value, place, checked=value)
-        except MalformedBody as error:
-            raise InvalidInput(str(error).replace("the body", "the text", 1), place="choices") from None
-        return self._known(choices, place)
-
-    def _known(self, choices: JobChoices, place: Place) -> JobChoices:
-        """Return the choices if the columns and judges that they name exist."""
-        columns = choices.columns
-        if columns is not None and columns not in PRESETS:
-            close = get_close_matches(columns, PRESETS, n=1)
-            meant = f"; did you mean '{close[0]}'?" if close else f"; known are {', '.join(PRESETS)}"
-            flaw = f"unknown form of rows '{printable(columns)}'{meant}"
-            raise _refused([{"type": "columns", "loc": ("columns",), "msg": flaw}], {"columns": columns}, place)
-        where = "/".join(("choices" if place == "query" else "", *_PATH[place], "options"))
-        check_judge_names(choices.options, self._judge_names, place=where)
-        return choices
+def _check_names(choices: JobChoices, place: Place, judge_names: Collection[str]) -> None:
+    columns = choices.columns
+    if columns is not None and columns not in PRESETS:
+        close = get_close_matches(columns, PRESETS, n=1)
+        meant = f"; did you mean '{close[0]}'?" if close else f"; known are {', '.join(PRESETS)}"
+        flaw = f"unknown form of rows '{printable(columns)}'{meant}"
+        raise _refused([{"type": "columns", "loc": ("columns",), "msg": flaw}], {"columns": columns}, place)
+    where = "/".join(("choices" if place == "query" else "", *_PATH[place], "options"))
+    check_judge_names(choices.options, judge_names, place=where)
 
 
 def _validated(model: type[M], value: object, place: Place, *, checked: object) -> M:
@@ -102,7 +94,6 @@ def _validated(model: type[M], value: object, place: Place, *, checked: object) 
 def _refused(
     errors: list[dict[str, Any]], value: object, place: Place, annotation: object = JobChoices
 ) -> ChoicesRefused:
-    """Return the refusal, with pointers from where the choices stand."""
     located = [{**each, "loc": ("body", *each["loc"])} for each in errors]
     error = RequestValidationError(located, body=value)
     problems = [_placed(each, place) for each in field_problems(error, annotation)]

@@ -9,13 +9,11 @@ from plumbline.schemas.batch import RowError, RowResult
 from plumbline.schemas.jobs import JobChoices, JobInfo, JobRequest
 from plumbline.service.api.job_events import EVENT_ID_PATTERN, EVENT_STREAM
 from plumbline.service.api.job_upload import FORM, LINES
-from plumbline.service.api.openapi import BATCH_EXAMPLES
+from plumbline.service.api.openapi import BATCH_EXAMPLES, SCHEMA_REFERENCE, header, reference
 from plumbline.service.api.responses import CSV, JSON, NDJSON
 
-_REFERENCE: Final = "#/components/schemas/{model}"
 _ROWS: Final[list[dict[str, Any]]] = BATCH_EXAMPLES["lines"]["value"]["samples"]
 _CHOICES: Final = {"name": "nightly", "options": {"tiers": ["lexical"]}}
-_LINES_OF_ROWS: Final = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in _ROWS)
 
 JOB_EXAMPLES: Final[dict[str, Any]] = {
     "rows": {"summary": "A few rows in one body", "value": {"rows": _ROWS}},
@@ -41,29 +39,24 @@ JOB_EXAMPLES: Final[dict[str, Any]] = {
 _PARTS: Final = {
     "file": {"type": "string", "format": "binary", "description": "The rows; text may be gzipped."},
     "format": {"type": "string", "enum": list(FORMS), "description": "Default: by the suffix of the file's name."},
-    "choices": {"$ref": _REFERENCE.format(model="JobChoices"), "description": "As JSON.", "example": _CHOICES},
+    "choices": {**reference("JobChoices"), "description": "As JSON.", "example": _CHOICES},
 }
 _LINES_CONTENT: Final[dict[str, Any]] = {
     "schema": {
         "type": "string",
         "minLength": 1,
-        "description": "A row as JSON in each line; choices stand in the query.",
+        "description": "One row as JSON per line; the options are in the query.",
     },
-    "example": _LINES_OF_ROWS,
+    "example": "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in _ROWS),
 }
 SUBMIT_BODY: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
         "content": {
-            JSON: {"schema": {"$ref": _REFERENCE.format(model="JobRequest")}, "examples": JOB_EXAMPLES},
+            JSON: {"schema": reference("JobRequest"), "examples": JOB_EXAMPLES},
             **dict.fromkeys(LINES, _LINES_CONTENT),
             FORM: {
-                "schema": {
-                    "type": "object",
-                    "required": ["file"],
-                    "properties": _PARTS,
-                    "additionalProperties": False,
-                }
+                "schema": {"type": "object", "required": ["file"], "properties": _PARTS, "additionalProperties": False}
             },
         },
     },
@@ -72,15 +65,11 @@ SUBMIT_BODY: Final[dict[str, Any]] = {
             "name": "choices",
             "in": "query",
             "required": False,
-            "description": f"For rows sent as {LINES[0]} or {LINES[1]}: what holds for all of them.",
-            "content": {JSON: {"schema": {"$ref": _REFERENCE.format(model="JobChoices")}, "example": _CHOICES}},
+            "description": f"For rows sent as {LINES[0]} or {LINES[1]}: the options of the job.",
+            "content": {JSON: {"schema": reference("JobChoices"), "example": _CHOICES}},
         }
     ],
 }
-
-
-def _header(description: str) -> dict[str, Any]:
-    return {"description": description, "schema": {"type": "string"}}
 
 
 _OPERATIONS_ON_A_JOB: Final = (
@@ -93,25 +82,28 @@ SUBMITTED: Final[dict[str, Any]] = {
         name: {"operationId": name, "parameters": {"job_id": "$response.body#/id"}} for name in _OPERATIONS_ON_A_JOB
     },
     "headers": {
-        "Location": _header("Path of the job."),
-        "Idempotency-Replayed": _header("`true` if the key already named this job: nothing was started."),
+        "Location": header("Path of the job."),
+        "Idempotency-Replayed": header("`true` if the key already named this job: nothing was started."),
     },
-}
-_LINE_SCHEMA: Final = {
-    "description": "Each line is one of these, in the order of the rows.",
-    "oneOf": [{"$ref": _REFERENCE.format(model=model)} for model in ("RowResult", "RowError")],
-}
-_TABLE_SCHEMA: Final = {
-    "type": "string",
-    "description": "A row for each result, the names of the columns before row 0. Cells that a spreadsheet would take "
-    "for a formula have an apostrophe before them.",
 }
 RESULTS: Final[dict[str, Any]] = {
-    "description": "Rows in the order of the input, up to the first that is not done yet.",
-    "headers": {
-        "Link": _header('With a `limit`: `<path>; rel="next"` of the following rows, as long as there can be any.')
+    "description": "Finished rows in input order, up to the first unfinished one.",
+    "headers": {"Link": header('With a `limit`: `<path>; rel="next"` of the next page, while there can be one.')},
+    "content": {
+        NDJSON: {
+            "schema": {
+                "description": "Each line is one of these, in row order.",
+                "oneOf": [reference("RowResult"), reference("RowError")],
+            }
+        },
+        CSV: {
+            "schema": {
+                "type": "string",
+                "description": "One line per result, the column names before row 0. Cells that a spreadsheet would "
+                "take for a formula start with an apostrophe.",
+            }
+        },
     },
-    "content": {NDJSON: {"schema": _LINE_SCHEMA}, CSV: {"schema": _TABLE_SCHEMA}},
 }
 EVENTS: Final[dict[int | str, Any]] = {
     200: {
@@ -128,7 +120,7 @@ EVENTS: Final[dict[int | str, Any]] = {
                         "data": {
                             "type": "string",
                             "contentMediaType": JSON,
-                            "contentSchema": {"$ref": _REFERENCE.format(model="JobInfo")},
+                            "contentSchema": reference("JobInfo"),
                         },
                     },
                     "required": ["event", "id", "data"],
@@ -146,7 +138,7 @@ def job_schemas() -> dict[str, Any]:
     schemas: dict[str, Any] = {}
     for model in (JobRequest, JobChoices, JobInfo, RowResult, RowError):
         schema = model.model_json_schema(
-            ref_template=_REFERENCE, mode="validation" if issubclass(model, JobChoices) else "serialization"
+            ref_template=SCHEMA_REFERENCE, mode="validation" if issubclass(model, JobChoices) else "serialization"
         )
         schemas |= {**schema.pop("$defs", {}), model.__name__: schema}
         if "columns" in schema["properties"]:

@@ -2,8 +2,8 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -17,26 +17,23 @@ from plumbline.ground.errors import BodyTooLarge, InvalidInput, MalformedBody, S
 from plumbline.rows.jobs.store import JobStore, Upload
 from plumbline.rows.records.data_file import parse_row_format
 from plumbline.schemas.jobs import JobChoices
-from plumbline.service.api.field_problems import printable
-from plumbline.service.api.job_choices import MAX_CHOICES_BYTES, ChoicesReader
+from plumbline.service.api.job_choices import MAX_CHOICES_BYTES, read_choices, read_job_request
 from plumbline.service.api.json_body import check_charset, check_media_type, row_texts
+from plumbline.service.api.problems import printable
 
 FORM: Final = "multipart/form-data"
 LINES: Final = ("application/x-ndjson", "application/jsonl")
 _JSON: Final = "application/json"
-# What is gathered before a thread is asked to write it.
+# Bytes gathered for one write in a thread.
 _PIECE_BYTES: Final = 1_048_576
 _ROWS_AT_A_TIME: Final = 1_000
-_MAX_HEADERS: Final = 8
-_MAX_HEADER_BYTES: Final = 4_096
 _MOST_BYTES: Final = {"choices": MAX_CHOICES_BYTES, "format": 32}
 _FILE: Final = "file"
 _PARTS: Final = (_FILE, *_MOST_BYTES)
-_AS_IT_IS: Final = ("", "binary", "8bit", "7bit")
 
 
 class SentRows(NamedTuple):
-    """Rows in a file, what was chosen for them, and a digest of both."""
+    """Rows in a file, the choices for them, and a digest of both."""
 
     upload: Upload
     choices: JobChoices
@@ -44,24 +41,25 @@ class SentRows(NamedTuple):
 
 
 class JobUploads:
-    """Takes the bodies of new jobs.
+    """Stores the bodies of new jobs.
 
     Args:
-        max_json_bytes: of a JSON body, which has to be held; other bodies are bounded by the edge.
+        judge_names: judges that options may name.
+        max_json_bytes: of a JSON body, which is held in memory; the edge limits other bodies.
     """
 
-    def __init__(self, reader: ChoicesReader, *, max_json_bytes: int) -> None:
-        self._reader = reader
+    def __init__(self, judge_names: Collection[str], *, max_json_bytes: int) -> None:
+        self._judge_names = judge_names
         self._max_json_bytes = max_json_bytes
 
     async def receive(self, request: Request, store: JobStore) -> SentRows:
         """Write the body to a file of the store. If this raises or is cancelled, no file is left.
 
         Raises:
-            BadRequest: in one of its classes: the body is none of the three forms, cut off, too large, or wrong.
+            BadRequest: a subclass: the body is in none of the three forms, cut off, too large, or invalid.
             ChoicesRefused: fields of the choices are wrong.
-            StoreUnavailable: the rows cannot be kept.
-            ClientDisconnect: the caller left before the end.
+            StoreUnavailable: the rows cannot be stored.
+            ClientDisconnect: the client disconnected before the end.
         """
         content_types = request.headers.getlist("content-type")
         media_type = content_types[0].partition(";")[0].strip().lower() if len(content_types) == 1 else ""
@@ -82,44 +80,48 @@ class JobUploads:
         sent = request.query_params.getlist("choices")
         if len(sent) > 1:
             raise InvalidInput("is given more than once in the query", place="choices")
-        choices = self._reader.choices("".join(sent).encode(errors="replace"), "query")
-        async with rows_file(store) as file:
-            await _fed(request, file.write)
+        choices = read_choices("".join(sent).encode(errors="replace"), "query", self._judge_names)
+        async with _open_rows_file(store) as file:
+            await _feed(request, file.write)
             if not file.size:
                 raise MalformedBody("the body is empty; send a row in each line")
-            return await asyncio.to_thread(_finished, file, "jsonl", choices)
+            return await asyncio.to_thread(_finish, file, "jsonl", choices)
 
     async def _form(self, request: Request, store: JobStore, content_type: str) -> SentRows:
-        async with rows_file(store) as file:
-            form = JobForm(content_type, file.write)
-            await _fed(request, form.write)
-            parts = form.finish()
+        async with _open_rows_file(store) as file:
+            form_parser = _JobForm(content_type, file.write)
+            await _feed(request, form_parser.write)
+            parts = form_parser.finish()
             if not file.size:
                 raise InvalidInput("the file is empty", place="/file")
-            choices = self._reader.choices(parts.choices, "part")
-            return await asyncio.to_thread(_finished, file, _form_of(parts.format, parts.file_name), choices)
+            choices = read_choices(parts.choices, "part", self._judge_names)
+            if parts.format is None and parts.file_name is None:
+                raise InvalidInput("the part has no file name; name the format in a part 'format'", place="/file")
+            try:
+                form = parse_row_format(Path((parts.file_name or "").replace("\0", "")), parts.format)
+            except InvalidInput as error:
+                place = "/file" if parts.format is None else "/format"
+                raise InvalidInput(error.detail, place=place) from None
+            return await asyncio.to_thread(_finish, file, form, choices)
 
     async def _json(self, request: Request, store: JobStore) -> SentRows:
-        body = await self._held(request)
-        choices = await asyncio.to_thread(self._reader.request, body)
-        async with rows_file(store) as file:
-            await asyncio.to_thread(_write_rows, body, file)
-            return await asyncio.to_thread(_finished, file, "jsonl", choices)
-
-    async def _held(self, request: Request) -> bytes:
-        body = bytearray()
+        pieces = bytearray()
         async for piece in request.stream():
-            body += piece
-            if len(body) > self._max_json_bytes:
+            pieces += piece
+            if len(pieces) > self._max_json_bytes:
                 raise BodyTooLarge(
                     f"a JSON body may have {self._max_json_bytes} bytes; send more rows as {LINES[0]} or as a file in "
                     f"{FORM}"
                 )
-        return bytes(body)
+        body = bytes(pieces)
+        choices = await asyncio.to_thread(read_job_request, body, self._judge_names)
+        async with _open_rows_file(store) as file:
+            await asyncio.to_thread(_write_rows, body, file)
+            return await asyncio.to_thread(_finish, file, "jsonl", choices)
 
 
-class RowsFile:
-    """One upload, of `size` bytes by now. Its methods wait for the disk: call them in a thread.
+class _RowsFile:
+    """One upload of `size` bytes so far. Its methods wait for the disk: call them in a thread.
 
     Raises:
         StoreUnavailable: the disk is full or cannot be written.
@@ -129,43 +131,34 @@ class RowsFile:
         self.path = path
         self.size = 0
         self._digest = hashlib.sha256()
-        try:
+        with _disk_errors():
             self._file = path.open("wb")
-        except OSError as error:
-            raise _unavailable(error) from error
 
     def write(self, data: bytes) -> None:
-        """Append bytes."""
         self._digest.update(data)
         self.size += len(data)
-        try:
+        with _disk_errors():
             self._file.write(data)
-        except OSError as error:
-            raise _unavailable(error) from error
 
     def finish(self) -> str:
         """Close the file and return its SHA-256 in hexadecimal digits."""
-        try:
+        with _disk_errors():
             self._file.close()
-        except OSError as error:
-            raise _unavailable(error) from error
         return self._digest.hexdigest()
 
     def abandon(self) -> None:
         """Remove the file, even while it is being written or if it was moved."""
         try:
-            self._file.close()
-        except OSError:
-            # what could not be written need not be
-            pass
+            with suppress(OSError):
+                self._file.close()
         finally:
             self.path.unlink(missing_ok=True)
 
 
 @asynccontextmanager
-async def rows_file(store: JobStore) -> AsyncIterator[RowsFile]:
+async def _open_rows_file(store: JobStore) -> AsyncIterator[_RowsFile]:
     """Open a new file of the store; remove it if the block fails or is cancelled."""
-    file = await asyncio.to_thread(lambda: RowsFile(store.new_upload()))
+    file = await asyncio.to_thread(lambda: _RowsFile(store.new_upload()))
     try:
         yield file
     except BaseException:
@@ -173,11 +166,16 @@ async def rows_file(store: JobStore) -> AsyncIterator[RowsFile]:
         raise
 
 
-def _unavailable(error: OSError) -> StoreUnavailable:
-    return StoreUnavailable(f"the rows cannot be kept ({error.strerror or type(error).__name__}); try again")
+@contextmanager
+def _disk_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise StoreUnavailable(f"the rows cannot be kept ({reason}); try again") from error
 
 
-async def _fed(request: Request, write: Callable[[bytes], Any]) -> None:
+async def _feed(request: Request, write: Callable[[bytes], Any]) -> None:
     """Write the body in a thread, in large pieces."""
     piece = bytearray()
     async for part in request.stream():
@@ -189,31 +187,21 @@ async def _fed(request: Request, write: Callable[[bytes], Any]) -> None:
         await asyncio.to_thread(write, bytes(piece))
 
 
-def _finished(file: RowsFile, form: str, choices: JobChoices) -> SentRows:
+def _finish(file: _RowsFile, form: str, choices: JobChoices) -> SentRows:
     content = file.finish()
     everything = f"{form}\n{choices.model_dump_json()}\n{content}"
     fingerprint = hashlib.sha256(everything.encode()).hexdigest()
     return SentRows(Upload(file.path, form, choices.columns), choices, fingerprint)
 
 
-def _write_rows(body: bytes, file: RowsFile) -> None:
+def _write_rows(body: bytes, file: _RowsFile) -> None:
     """Write each row of a validated JSON body as it was sent."""
     rows = row_texts(body.decode().removeprefix("\ufeff"), "rows")
     while lines := list(islice(rows, _ROWS_AT_A_TIME)):
         file.write("".join(f"{line}\n" for line in lines).encode())
 
 
-def _form_of(named: str | None, file_name: str | None) -> str:
-    """Return the format of the rows, by the part that names it or by the file name."""
-    if named is None and file_name is None:
-        raise InvalidInput("the part has no file name; name the format in a part 'format'", place="/file")
-    try:
-        return parse_row_format(Path((file_name or "").replace("\0", "")), named)
-    except InvalidInput as error:
-        raise InvalidInput(error.detail, place="/file" if named is None else "/format") from None
-
-
-class FormParts(NamedTuple):
+class _FormParts(NamedTuple):
     """The form's parts other than the rows. Use only the suffix of `file_name`."""
 
     choices: bytes
@@ -221,15 +209,11 @@ class FormParts(NamedTuple):
     file_name: str | None
 
 
-class JobForm:
-    """Takes a form piece by piece and hands on what is in its file.
-
-    Args:
-        content_type: the header, which has the boundary.
-        write_rows: takes the bytes of the file.
+class _JobForm:
+    """Parses a form piece by piece and writes the content of its file with `write_rows`.
 
     Raises:
-        MalformedBody: from here and from `write` and `finish`: it is no such form.
+        MalformedBody: here, from `write` and from `finish`: the body is no such form.
         InvalidInput: likewise: a part is unknown, missing, sent twice or too long.
     """
 
@@ -256,27 +240,26 @@ class JobForm:
                     "on_part_data": self._on_data,
                     "on_end": self._on_end,
                 },
-                max_header_count=_MAX_HEADERS,
-                max_header_size=_MAX_HEADER_BYTES,
+                max_header_count=8,
+                max_header_size=4_096,
             )
         except FormParserError as error:
             raise _unreadable(error) from None
 
     def write(self, data: bytes) -> None:
-        """Parse the next piece."""
         try:
             self._parser.write(data)
         except FormParserError as error:
             raise _unreadable(error) from None
 
-    def finish(self) -> FormParts:
+    def finish(self) -> _FormParts:
         """Return the parts other than the rows; call it after the last piece."""
         if not self._is_whole:
             raise MalformedBody("the form ends before its last boundary")
         if _FILE not in self._texts:
             raise InvalidInput("the form has no file of rows; expected one", place=f"/{_FILE}")
         named = self._texts.get("format")
-        return FormParts(
+        return _FormParts(
             bytes(self._texts.get("choices", b"")),
             None if named is None else named.decode("utf-8", errors="replace"),
             self._file_name,
@@ -301,7 +284,12 @@ class JobForm:
             raise InvalidInput(f"the form has a part '{printable(self._part)}'; expected {', '.join(_PARTS)}")
         if self._part in self._texts:
             raise InvalidInput("the form has this part more than once", place=f"/{self._part}")
-        if _text(self._headers.get(b"content-transfer-encoding", b"")).strip().lower() not in _AS_IT_IS:
+        if _text(self._headers.get(b"content-transfer-encoding", b"")).strip().lower() not in (
+            "",
+            "binary",
+            "8bit",
+            "7bit",
+        ):
             raise MalformedBody("a part of the form has a Content-Transfer-Encoding; send it as it is")
         self._texts[self._part] = bytearray()
         if self._part == _FILE and b"filename" in options:
@@ -325,5 +313,5 @@ def _text(value: bytes) -> str:
 
 
 def _unreadable(error: FormParserError) -> MalformedBody:
-    # what the parser says of a form repeats at most a byte of it
+    # the parser's message repeats at most one byte of the form
     return MalformedBody(f"the form cannot be read: {printable(error)}")

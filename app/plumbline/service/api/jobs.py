@@ -1,4 +1,4 @@
-"""/v1/jobs: many rows kept on disk and scored in the background; what is asked of them meanwhile and after."""
+"""/v1/jobs: many rows kept on disk and scored in the background."""
 
 import asyncio
 import re
@@ -10,32 +10,29 @@ from pydantic.json_schema import SkipJsonSchema
 
 from plumbline.ground.errors import BadRequest, InvalidInput, JobUnknown
 from plumbline.rows.jobs.job import Action, Job, NewJob
-from plumbline.rows.jobs.store import JobStore, Submission
-from plumbline.schemas.jobs import JobInfo, JobList, ResultsFormat, RetryRequest
+from plumbline.rows.jobs.store import JobStore
+from plumbline.schemas.jobs import JOBS_PATH, JobInfo, JobList, ResultsFormat, RetryRequest, job_path
 from plumbline.schemas.problem import VALIDATION
 from plumbline.service.api.auth import is_from_another_origin
 from plumbline.service.api.dependencies import EventStreamsDep, JobReportsDep, JobStoreDep, TenantDep
 from plumbline.service.api.job_answers import (
-    JOBS_PATH,
     MAX_PAGE_ROWS,
     REPORT,
     JobResults,
     ReportQuery,
     ResultsPage,
     job_info,
-    job_path,
     results_format,
 )
 from plumbline.service.api.job_choices import ChoicesRefused
 from plumbline.service.api.job_documents import EVENTS, RESULTS, SUBMIT_BODY, SUBMITTED
 from plumbline.service.api.job_events import EVENT_ID_PATTERN, EventStream, JobEvents, event_id
-from plumbline.service.api.job_upload import JobUploads, SentRows
+from plumbline.service.api.job_upload import JobUploads
 from plumbline.service.api.json_body import StrictRoute
 from plumbline.service.api.problems import PROBLEM_RESPONSES, problem_response, problem_responses
 from plumbline.service.api.responses import JSON
 
 _MAX_LISTED: Final = 100
-# SQLite's and PostgreSQL's own bound on a row number is far beyond.
 _MAX_ROW: Final = 2**53
 _JOB_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
@@ -64,7 +61,7 @@ class _Nothing(_Parameters):
     """No parameters, so that a misspelt one is refused."""
 
 
-_JobId = Annotated[str, Path(description="As the job's `id` says.")]
+_JobId = Annotated[str, Path(description="The `id` of the job.")]
 _IdempotencyKey = Annotated[
     Annotated[str, StringConstraints(pattern="^[!-~]{1,200}$")] | SkipJsonSchema[None],
     Header(
@@ -84,27 +81,26 @@ _LastEventId = Annotated[
 
 
 async def _refuse_other_origins(request: Request) -> None:
-    # Otherwise any page could pause or cancel jobs of a service on its reader's machine: no body, no preflight.
+    # Browsers send POST without a body without preflight: any page could pause jobs of a local service.
     if is_from_another_origin(request):
-        raise BadRequest("a request from a page of another origin is not taken")
+        raise BadRequest("requests from a page of another origin are refused")
 
 
-router = APIRouter(
-    route_class=StrictRoute,
-    responses={**PROBLEM_RESPONSES, **problem_responses(503)},
-    dependencies=[Depends(_refuse_other_origins)],
-    tags=["jobs"],
-)
+def _new_router() -> APIRouter:
+    return APIRouter(
+        route_class=StrictRoute,
+        responses=PROBLEM_RESPONSES,
+        dependencies=[Depends(_refuse_other_origins)],
+        tags=["jobs"],
+    )
+
+
+router = _new_router()
 
 
 def submission_routes(uploads: JobUploads) -> APIRouter:
     """Return the route that takes new jobs within one service's limits. The edge must not hold its body."""
-    submissions = APIRouter(
-        route_class=StrictRoute,
-        responses={**PROBLEM_RESPONSES, **problem_responses(503)},
-        dependencies=[Depends(_refuse_other_origins)],
-        tags=["jobs"],
-    )
+    submissions = _new_router()
 
     @submissions.post(
         "/jobs",
@@ -127,7 +123,20 @@ def submission_routes(uploads: JobUploads) -> APIRouter:
             sent = await uploads.receive(request, store)
         except ChoicesRefused as refused:
             return problem_response(request.scope, VALIDATION, detail=str(refused), errors=refused.problems)
-        submission = await _submit(store, sent, tenant, idempotency_key)
+        new = NewJob(
+            tenant=tenant,
+            options=sent.choices.options.model_dump_json().encode(),
+            name=sent.choices.name,
+            max_cost=sent.choices.max_cost,
+            idempotency_key=idempotency_key,
+            fingerprint=sent.fingerprint,
+        )
+        try:
+            submission = await store.submit(new, sent.upload)
+        except Exception:
+            # not if cancelled: the store may have taken the file
+            await asyncio.to_thread(sent.upload.path.unlink, missing_ok=True)
+            raise
         headers = {"Location": job_path(submission.job.id)}
         if not submission.is_new:
             headers["Idempotency-Replayed"] = "true"
@@ -136,28 +145,9 @@ def submission_routes(uploads: JobUploads) -> APIRouter:
     return submissions
 
 
-async def _submit(store: JobStore, sent: SentRows, tenant: str, idempotency_key: str | None) -> Submission:
-    new = NewJob(
-        tenant=tenant,
-        options=sent.choices.options.model_dump_json().encode(),
-        name=sent.choices.name,
-        max_cost=sent.choices.max_cost,
-        idempotency_key=idempotency_key,
-        fingerprint=sent.fingerprint,
-    )
-    try:
-        return await store.submit(new, sent.upload)
-    except Exception:
-        # Not when cancelled: the store may have taken the file.
-        await asyncio.to_thread(sent.upload.path.unlink, missing_ok=True)
-        raise
-
-
-async def _job(store: JobStoreDep, tenant: TenantDep, job_id: _JobId) -> Job:
+async def _get_job(store: JobStore, tenant: str, job_id: str) -> Job:
+    # In the routes, not a dependency: an invalid request is refused before the store is asked.
     return await store.get(tenant, _checked_id(job_id))
-
-
-_JobDep = Annotated[Job, Depends(_job)]
 
 
 @router.get("/jobs", operation_id="list_jobs", responses=problem_responses(404))
@@ -171,9 +161,9 @@ async def list_jobs(store: JobStoreDep, tenant: TenantDep, query: Annotated[_Lis
 
 
 @router.get("/jobs/{job_id}", operation_id="get_job", responses=problem_responses(404))
-async def get_job(job: _JobDep, _: Annotated[_Nothing, Query()]) -> JobInfo:
+async def get_job(store: JobStoreDep, tenant: TenantDep, job_id: _JobId, _: Annotated[_Nothing, Query()]) -> JobInfo:
     """Return the state and progress of a job."""
-    return job_info(job)
+    return job_info(await _get_job(store, tenant, job_id))
 
 
 @router.get(
@@ -183,7 +173,11 @@ async def get_job(job: _JobDep, _: Annotated[_Nothing, Query()]) -> JobInfo:
     responses={**problem_responses(404, 406), 200: RESULTS},
 )
 async def get_job_results(
-    request: Request, store: JobStoreDep, job: _JobDep, query: Annotated[_ResultsQuery, Query()]
+    request: Request,
+    store: JobStoreDep,
+    tenant: TenantDep,
+    job_id: _JobId,
+    query: Annotated[_ResultsQuery, Query()],
 ) -> Response:
     """Return results in row order, also while the job runs: those after `after`, up to the first unfinished row.
 
@@ -191,6 +185,7 @@ async def get_job_results(
     again with `after` set to the last row received.
     """
     form = results_format(request.headers.getlist("accept"), query.format)
+    job = await _get_job(store, tenant, job_id)
     return await JobResults(store, job).answer(ResultsPage(query.after, query.limit, form, query.format is not None))
 
 
@@ -201,10 +196,15 @@ async def get_job_results(
     responses={**problem_responses(404), 200: REPORT},
 )
 async def get_job_report(
-    store: JobStoreDep, tenant: TenantDep, reports: JobReportsDep, job: _JobDep, query: Annotated[ReportQuery, Query()]
+    store: JobStoreDep,
+    tenant: TenantDep,
+    reports: JobReportsDep,
+    job_id: _JobId,
+    query: Annotated[ReportQuery, Query()],
 ) -> Response:
     """Report on a job, also while it runs: scores by tier with intervals, the worst rows, a comparison."""
-    baseline = None if query.baseline is None else await store.get(tenant, _checked_id(query.baseline))
+    job = await _get_job(store, tenant, job_id)
+    baseline = None if query.baseline is None else await _get_job(store, tenant, query.baseline)
     return await reports.answer(store, job, baseline, query)
 
 
@@ -216,13 +216,15 @@ async def get_job_report(
 )
 async def watch_job(
     store: JobStoreDep,
+    tenant: TenantDep,
     streams: EventStreamsDep,
-    job: _JobDep,
+    job_id: _JobId,
     _: Annotated[_Nothing, Query()],
     last_event_id: _LastEventId = None,
 ) -> Response:
     """Stream server-sent events of a job: its current state, then every change, until it has ended."""
     seen = None if last_event_id is None else event_id(last_event_id)
+    job = await _get_job(store, tenant, job_id)
     if seen is not None and seen.seq > job.seq:
         raise InvalidInput("names an event that this job has not had", place="Last-Event-ID")
     if seen is not None and seen.seq == job.seq and job.state.is_ended:
@@ -267,7 +269,6 @@ async def delete_job(store: JobStoreDep, tenant: TenantDep, job_id: _JobId) -> N
 
 
 def _checked_id(job_id: str) -> str:
-    # No store is asked about what cannot be an id.
     if not _JOB_ID.fullmatch(job_id):
         raise JobUnknown("there is no such job")
     return job_id

@@ -13,7 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
 from plumbline.ground.errors import InvalidInput, MalformedBody, UnsupportedBody
-from plumbline.service.api.field_problems import MAX_FIELD_PROBLEMS, printable
+from plumbline.service.api.problems import MAX_FIELD_PROBLEMS, printable
 
 T = TypeVar("T")
 
@@ -25,11 +25,11 @@ MAX_DIGITS = 64
 _JSON_MEDIA_TYPE = re.compile(r"application/(?:[a-z0-9!#$&^_.-]+\+)?json", re.IGNORECASE)
 _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s\";]*)", re.IGNORECASE)
 _UNTEXT = re.compile("[\0\ud800-\udfff]")
-# Possessive, and the end quote optional: no text makes it look at a character twice.
+# Possessive, and the end quote optional, so that it runs in linear time.
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*+")
-# Values are only walked over; a number of many digits is no reason to stop.
+# Values are only skipped, numbers of many digits too.
 _DECODER: Final = json.JSONDecoder(parse_int=str, parse_float=str)
 _PLACE = re.compile(r" - at `(?:key in )?\$(.*)`$")
 
@@ -39,10 +39,8 @@ _Path = tuple[str | int, ...]
 class StrictRequest(Request):
     """A request whose `json()` is strict.
 
-    Raises, from `json()`:
-        UnsupportedBody: the Content-Type is not JSON in UTF-8. This also keeps out forms of other origins (CSRF).
-        MalformedBody: as `parse_strictly`.
-        RequestValidationError: as `parse_strictly`.
+    `json()` raises as `parse_strictly`, and UnsupportedBody if the Content-Type is not JSON in UTF-8; this also
+    refuses forms of other origins (CSRF).
     """
 
     _strict_json: Any
@@ -68,7 +66,7 @@ class StrictRoute(APIRoute):
         async def handle_strictly(request: Request) -> Response:
             strict = StrictRequest(request.scope, request.receive)
             if self.body_field is not None:
-                # before FastAPI does: it makes a 400 without a reason of whatever its own call raises
+                # before FastAPI does, which would answer 400 without a reason
                 await strict.json()
             return await handle(strict)
 
@@ -93,18 +91,26 @@ def read_json(body: bytes, *, max_containers: int = MAX_VALUES) -> Any:
     """Parse a JSON body; its parts must still pass `check_values`.
 
     Raises:
-        MalformedBody: empty, not UTF-8, not JSON, nested too deep to be parsed, or with more than so many lists and
-            objects.
+        MalformedBody: empty, not UTF-8, not JSON, nested too deep, or with too many lists and objects.
     """
     if not body.strip():
         raise MalformedBody("the body is empty; send a JSON object")
-    text = _decode(body)
+    try:
+        text = body.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        raise MalformedBody(f"the body is not UTF-8: byte {error.start} (counted from 0) cannot be read") from None
     _check_containers(text, max_containers)
-    return _loads(text)
+    try:
+        return json.loads(text, object_pairs_hook=_object, parse_int=_parse_integer)
+    except json.JSONDecodeError as error:
+        reason = f"{error.msg.rstrip(': ')} at line {error.lineno} column {error.colno}"
+        raise MalformedBody(f"the body is not JSON: {reason}") from None
+    except RecursionError:
+        raise _too_deep() from None
 
 
 def check_values(value: object, *, place: tuple[str | int, ...] = ()) -> None:
-    """Raise if a value of `read_json`, at this place of the body, holds what no field should see.
+    """Check a value of `read_json`, at this place of the body.
 
     Raises:
         MalformedBody: nested deeper than 32, or with a number of more than 64 digits.
@@ -117,7 +123,7 @@ def check_values(value: object, *, place: tuple[str | int, ...] = ()) -> None:
 
 
 def body_with(value: object, place: tuple[str | int, ...]) -> object:
-    """Return a body that has this value at the place, and nothing else."""
+    """Return a body with this value at the place, and nothing else."""
     for part in reversed(place):
         value = {part: value}
     return value
@@ -129,7 +135,7 @@ def is_text(value: str) -> bool:
 
 
 class _LongInteger:
-    """A number that is refused once it is seen where it stands: a row of many is refused alone."""
+    """A number that is refused once its row is known."""
 
     def __init__(self, digits: int) -> None:
         self.digits = digits
@@ -142,11 +148,7 @@ class _FlawedObject(dict[str, Any]):
 
 
 def check_media_type(content_types: list[str]) -> None:
-    """Raise unless the body is sent as JSON in UTF-8; this also keeps out forms of other origins.
-
-    Raises:
-        UnsupportedBody: the Content-Type headers say another thing, or there are several.
-    """
+    """Raise UnsupportedBody unless there is one Content-Type, JSON in UTF-8; this also refuses forms (CSRF)."""
     media_type = content_types[0].partition(";")[0].strip() if len(content_types) == 1 else ""
     if not _JSON_MEDIA_TYPE.fullmatch(media_type):
         raise UnsupportedBody("the Content-Type must be application/json")
@@ -160,15 +162,8 @@ def check_charset(content_type: str) -> None:
         raise UnsupportedBody("the charset must be utf-8")
 
 
-def _decode(body: bytes) -> str:
-    try:
-        return body.decode("utf-8").removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
-        raise MalformedBody(f"the body is not UTF-8: byte {error.start} (counted from 0) cannot be read") from None
-
-
 def _check_containers(text: str, limit: int) -> None:
-    """Raise before millions of lists and objects are made: the garbage collector takes a second over them."""
+    """Raise MalformedBody before millions of containers are made, which would cost the garbage collector a second."""
     if text.count("[") + text.count("{") > limit:
         structure = _STRING.sub("", text)
         if structure.count("[") + structure.count("{") > limit:
@@ -177,31 +172,18 @@ def _check_containers(text: str, limit: int) -> None:
             )
 
 
-def _loads(text: str) -> Any:
-    try:
-        return json.loads(text, object_pairs_hook=_object, parse_int=_parse_integer)
-    except json.JSONDecodeError as error:
-        reason = f"{error.msg.rstrip(': ')} at line {error.lineno} column {error.colno}"
-        raise MalformedBody(f"the body is not JSON: {reason}") from None
-    except RecursionError:
-        raise _too_deep() from None
-
-
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) == len(pairs) <= MAX_KEYS:
         return fields
     flawed = _FlawedObject()
-    flawed.flaw = _flaw_of(pairs)
-    return flawed
-
-
-def _flaw_of(pairs: list[tuple[str, Any]]) -> str:
     if len(pairs) > MAX_KEYS:
-        return f"has {len(pairs)} keys; an object may have at most {MAX_KEYS}"
-    names = [name for name, _ in pairs]
-    duplicate = next(name for name in names if names.count(name) > 1)
-    return f"has the key '{printable(duplicate)}' more than once"
+        flawed.flaw = f"has {len(pairs)} keys; an object may have at most {MAX_KEYS}"
+    else:
+        names = [name for name, _ in pairs]
+        duplicate = next(name for name in names if names.count(name) > 1)
+        flawed.flaw = f"has the key '{printable(duplicate)}' more than once"
+    return flawed
 
 
 def _parse_integer(digits: str) -> int | _LongInteger:
@@ -251,7 +233,7 @@ def decode_message(body: bytes, message: type[T]) -> T:
 
     Raises:
         MalformedBody: not JSON in UTF-8.
-        InvalidInput: JSON of another form; the place is a path such as `/runs/0/results`.
+        InvalidInput: not this message; the place is a path such as `/runs/0/results`.
     """
     if not body.strip():
         raise MalformedBody("the body is empty; send a JSON object")
@@ -260,18 +242,14 @@ def decode_message(body: bytes, message: type[T]) -> T:
     except msgspec.ValidationError as error:
         said = str(error)
         found = _PLACE.search(said)
-        raise InvalidInput(_PLACE.sub("", said), place=_pointer(found.group(1)) if found else "") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise MalformedBody(
-            f"the body is not JSON: {error}"
-            if isinstance(error, msgspec.DecodeError)
-            else "the body cannot be read as JSON"
-        ) from None
-
-
-def _pointer(path: str) -> str:
-    """`.runs[0].results[...]` as `/runs/0/results/...`."""
-    return re.sub(r"\[([^\]]*)\]", r"/\1", path).replace(".", "/").replace("////", "/...").replace("///", "/...")
+        # `.runs[0].results[...]` becomes `/runs/0/results/...`
+        path = re.sub(r"\[([^\]]*)\]", r"/\1", found[1]) if found else ""
+        place = path.replace(".", "/").replace("////", "/...").replace("///", "/...")
+        raise InvalidInput(_PLACE.sub("", said), place=place) from None
+    except msgspec.DecodeError as error:
+        raise MalformedBody(f"the body is not JSON: {error}") from None
+    except (UnicodeDecodeError, RecursionError):
+        raise MalformedBody("the body cannot be read as JSON") from None
 
 
 def row_texts(text: str, field: str) -> Iterator[str]:
@@ -285,21 +263,17 @@ def row_texts(text: str, field: str) -> Iterator[str]:
         name, at = _DECODER.raw_decode(text, at)
         at = _behind(text, _behind(text, at) + 1)
         if name == field:
-            yield from _items(text, at)
+            while text[at] != "]":
+                start = _behind(text, at + 1)
+                if text[start] == "]":
+                    return
+                _, end = _DECODER.raw_decode(text, start)
+                # JSON strings have no raw line ends
+                yield text[start:end].replace("\n", " ").replace("\r", " ")
+                at = _behind(text, end)
             return
         at = _behind(text, _DECODER.raw_decode(text, at)[1])
         at = _behind(text, at + 1) if text[at] == "," else at
-
-
-def _items(text: str, at: int) -> Iterator[str]:
-    while text[at] != "]":
-        start = _behind(text, at + 1)
-        if text[start] == "]":
-            return
-        _, end = _DECODER.raw_decode(text, start)
-        # JSON has no end of a line inside a string
-        yield text[start:end].replace("\n", " ").replace("\r", " ")
-        at = _behind(text, end)
 
 
 def _behind(text: str, at: int) -> int:

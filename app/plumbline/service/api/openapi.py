@@ -15,11 +15,14 @@ def reference(name: str) -> dict[str, str]:
     return {"$ref": SCHEMA_REFERENCE.format(model=name)}
 
 
-def add_schemas(app: FastAPI, schemas: Mapping[str, Any]) -> None:
-    """Add component schemas to the document, in FastAPI's documented way to extend it.
+def header(description: str, example: str | None = None) -> dict[str, Any]:
+    """Return the description of a response header that holds a string."""
+    shown = {} if example is None else {"example": example}
+    return {"description": description, "schema": {"type": "string"}, **shown}
 
-    https://fastapi.tiangolo.com/how-to/extending-openapi/
-    """
+
+def add_schemas(app: FastAPI, schemas: Mapping[str, Any]) -> None:
+    """Add component schemas to the document (https://fastapi.tiangolo.com/how-to/extending-openapi/)."""
     plain_openapi = app.openapi
 
     def openapi() -> dict[str, Any]:
@@ -38,8 +41,8 @@ def add_messages(app: FastAPI, messages: Sequence[type[Any]]) -> None:
 
 def json_content(message: type[Any], examples: dict[str, Any] | None = None) -> dict[str, Any]:
     """Return the `content` of a request or a response that holds this message."""
-    schema = {"schema": reference(message.__name__)}
-    return {"application/json": {**schema, **({"examples": examples} if examples else {})}}
+    shown = {"examples": examples} if examples else {}
+    return {"application/json": {"schema": reference(message.__name__), **shown}}
 
 
 _BRIDGE = [
@@ -87,12 +90,10 @@ EVALUATION_EXAMPLES: dict[str, Any] = {
 }
 
 
-_TEXTS = ("question", "contexts", "answer", "reference")
-
-
 def _sample(name: str) -> dict[str, Any]:
     value = EVALUATION_EXAMPLES[name]["value"]
-    return {"custom_id": name, **{field: value[field] for field in _TEXTS if field in value}}
+    fields = ("question", "contexts", "answer", "reference")
+    return {"custom_id": name, **{field: value[field] for field in fields if field in value}}
 
 
 BATCH_EXAMPLES: dict[str, Any] = {

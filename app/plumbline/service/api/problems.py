@@ -4,14 +4,17 @@ import asyncio
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from http import HTTPStatus
-from types import MappingProxyType
-from typing import Any, Final, cast
+from types import MappingProxyType, UnionType
+from typing import Annotated, Any, Final, Union, cast, get_args, get_origin
 from urllib.parse import quote
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
+from pydantic_core.core_schema import ErrorType
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -47,83 +50,83 @@ from plumbline.ground.errors import (
 )
 from plumbline.ground.telemetry import log_failure
 from plumbline.schemas.problem import FAILURE_DETAIL, INTERNAL, VALIDATION, FieldProblem, Problem, ProblemKind
-from plumbline.service.api.field_problems import MAX_FIELD_PROBLEMS, field_problems
-from plumbline.service.api.openapi import add_schemas
+from plumbline.service.api.openapi import SCHEMA_REFERENCE, add_schemas, header, reference
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 MAX_PROBLEM_BYTES = 16_000
+MAX_FIELD_PROBLEMS = 20
+MAX_NAME_CHARACTERS = 64
 _MAX_DETAIL_CHARACTERS = 600
 _MAX_INSTANCE_CHARACTERS = 200
+# 20 field problems of this size and the rest of a problem stay far below 16 kB.
+_MAX_POINTER_CHARACTERS = 160
+_MAX_FIELD_DETAIL_CHARACTERS = 240
 _METHODS: Final = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE")
-# A 503 is told in its own words: it is the operator's to mend, and the caller's to try again.
+# A 503 keeps its own text: the operator can mend it, and the caller can try again.
 _HEADERS: Mapping[int, Mapping[str, str]] = MappingProxyType(
     {HTTPStatus.UNAUTHORIZED: {"WWW-Authenticate": "Bearer"}, HTTPStatus.SERVICE_UNAVAILABLE: {"Retry-After": "5"}}
 )
-
 
 KIND_BY_ERROR: Mapping[type[PlumblineError], ProblemKind] = MappingProxyType(
     {
         PlumblineError: INTERNAL,
         BadRequest: ProblemKind(400, "bad-request", "The request cannot be read"),
-        MalformedBody: ProblemKind(400, "malformed-body", "The body cannot be read as JSON"),
-        InvalidInput: ProblemKind(422, "invalid-input", "The input cannot be evaluated"),
-        NotAcceptable: ProblemKind(406, "not-acceptable", "No form of the answer is acceptable"),
-        UnsupportedBody: ProblemKind(415, "unsupported-body", "This kind of body is not read here"),
+        MalformedBody: ProblemKind(400, "malformed-body", "The body is not valid JSON"),
+        InvalidInput: ProblemKind(422, "invalid-input", "The input is invalid"),
+        NotAcceptable: ProblemKind(406, "not-acceptable", "No acceptable response format"),
+        UnsupportedBody: ProblemKind(415, "unsupported-body", "Unsupported body type"),
         BodyTooLarge: ProblemKind(413, "body-too-large", "The body is too large"),
         BodyTooSlow: ProblemKind(408, "body-too-slow", "The body did not arrive in time"),
         JobRefused: ProblemKind(409, "job-refused", "The job does not allow this"),
-        JobUnknown: ProblemKind(404, "job-unknown", "There is no such job"),
+        JobUnknown: ProblemKind(404, "job-unknown", "Job not found"),
         JobStateConflict: ProblemKind(409, "job-state", "The job's state does not allow this"),
-        IdempotencyConflict: ProblemKind(422, "idempotency-key-reused", "The Idempotency-Key was used before"),
-        StoreUnavailable: ProblemKind(503, "store-unavailable", "Jobs cannot be kept or read now"),
-        TooBusy: ProblemKind(503, "too-busy", "There is no room for one more now"),
-        Ending: ProblemKind(503, "ending", "The service ends"),
+        IdempotencyConflict: ProblemKind(
+            422, "idempotency-key-reused", "The Idempotency-Key was used with another request"
+        ),
+        StoreUnavailable: ProblemKind(503, "store-unavailable", "The job store is unavailable"),
+        TooBusy: ProblemKind(503, "too-busy", "The service is busy"),
+        Ending: ProblemKind(503, "ending", "The service is shutting down"),
         AccessDenied: ProblemKind(401, "access-denied", "Access is denied"),
-        KeyMissing: ProblemKind(401, "key-missing", "A key is needed"),
-        KeyUnknown: ProblemKind(401, "key-unknown", "The key is not known"),
-        KeyExpired: ProblemKind(401, "key-expired", "The key has expired"),
-        ScopeMissing: ProblemKind(403, "scope-missing", "The key is not for this"),
-        LimitReached: ProblemKind(429, "limit-reached", "The key has had all that it may have for now"),
-        RateExceeded: ProblemKind(429, "rate-exceeded", "The key makes too many requests a minute"),
-        ConcurrencyExceeded: ProblemKind(429, "concurrency-exceeded", "The key has too many requests under way"),
-        BudgetSpent: ProblemKind(429, "budget-spent", "The key has spent its budget of the day"),
-        Locked: ProblemKind(401, "locked", "No key is configured, so only loopback may call"),
+        KeyMissing: ProblemKind(401, "key-missing", "An API key is required"),
+        KeyUnknown: ProblemKind(401, "key-unknown", "Unknown API key"),
+        KeyExpired: ProblemKind(401, "key-expired", "The API key has expired"),
+        ScopeMissing: ProblemKind(403, "scope-missing", "The API key lacks a scope"),
+        LimitReached: ProblemKind(429, "limit-reached", "A limit of the API key is reached"),
+        RateExceeded: ProblemKind(429, "rate-exceeded", "Too many requests per minute"),
+        ConcurrencyExceeded: ProblemKind(429, "concurrency-exceeded", "Too many concurrent requests"),
+        BudgetSpent: ProblemKind(429, "budget-spent", "The daily budget of the API key is spent"),
+        Locked: ProblemKind(401, "locked", "No API key is configured: only loopback is allowed"),
     }
 )
 
 
 def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the `responses=` of a route that documents its problems; needs `install_problem_handlers`."""
-    reference = {"$ref": "#/components/schemas/Problem"}
-    content = {PROBLEM_MEDIA_TYPE: {"schema": reference}}
+    content = {PROBLEM_MEDIA_TYPE: {"schema": reference("Problem")}}
     return {
         status: {"description": HTTPStatus(status).phrase, "content": content, **_DOCUMENTED.get(status, {})}
         for status in statuses
     }
 
 
-def _header(description: str, example: str) -> dict[str, Any]:
-    return {"description": description, "schema": {"type": "string"}, "example": example}
-
-
-_RETRY_AFTER: Final = {"Retry-After": _header("Seconds after which to try again.", "7")}
+_RETRY_AFTER: Final = {"Retry-After": header("Seconds after which to try again.", "7")}
 _DOCUMENTED: Final[Mapping[int, Mapping[str, Any]]] = MappingProxyType(
     {
         HTTPStatus.FORBIDDEN: {"description": "The key lacks the scope of this route."},
         HTTPStatus.UNSUPPORTED_MEDIA_TYPE: {
             "description": "The body is of another type, or of another Content-Encoding than gzip. The bounds on a "
             "body hold for it as it is sent and for what it expands to.",
-            "headers": {"Accept-Encoding": _header("Where it was the encoding: the one that is read.", "gzip")},
+            "headers": {"Accept-Encoding": header("Where it was the encoding: the one that is read.", "gzip")},
         },
         HTTPStatus.TOO_MANY_REQUESTS: {
             "description": "The key has used up its requests per minute, its concurrent requests, or its daily "
             "tokens or cost (`urn:plumbline:problem:budget-spent`).",
             "headers": {
                 **_RETRY_AFTER,
-                "RateLimit-Policy": _header(
+                "RateLimit-Policy": header(
                     "Limits of the key, on every answer to a key that has some.", '"requests";q=60;w=60'
                 ),
-                "RateLimit": _header("What is left of each: `r` now, one more in `t` seconds.", '"requests";r=12;t=1'),
+                "RateLimit": header("What is left of each: `r` now, one more in `t` seconds.", '"requests";r=12;t=1'),
             },
         },
         HTTPStatus.SERVICE_UNAVAILABLE: {"headers": _RETRY_AFTER},
@@ -142,7 +145,8 @@ def install_problem_handlers(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _on_validation_error)
     app.add_exception_handler(PlumblineError, _on_plumbline_error)
     app.add_exception_handler(Exception, _on_exception)
-    _document_problems(app)
+    schema = Problem.model_json_schema(ref_template=SCHEMA_REFERENCE)
+    add_schemas(app, {**schema.pop("$defs"), "Problem": schema})
 
 
 def kind_of(error_class: type[PlumblineError]) -> ProblemKind:
@@ -213,8 +217,8 @@ def request_id_of(scope: Scope) -> str | None:
 class ErrorBoundary:
     """ASGI middleware from which no exception escapes, so that no server prints its message.
 
-    Answers with a generic problem. When the answer has begun it returns, and the server cuts the connection. A server
-    that ends cancels what it no longer waits for: that is answered 503.
+    Answers with a generic problem; once the response has started it only returns, and the server cuts the connection.
+    A request that is cancelled at shutdown is answered 503.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -237,7 +241,9 @@ class ErrorBoundary:
             # the server prints it, and with it the message of what was being handled
             cancelled.__suppress_context__ = True
             if not has_started:
-                response = error_response(scope, Ending("the service ends and did not get to this; try again"))
+                response = error_response(
+                    scope, Ending("the service is shutting down and did not handle this request; try again")
+                )
                 response.headers["Connection"] = "close"
                 await response(scope, receive, send)
             raise
@@ -255,20 +261,17 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
     if status == HTTPStatus.NOT_FOUND and detail == phrase:
         detail = "nothing is served at this path"
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
-        headers = {**(headers or {}), "Allow": ", ".join(_methods_of(request))}
+        # the exception has the methods of the first route at the path only (RFC 9110, section 10.2.1)
+        routes = request.app.router.routes
+        allowed = [
+            method
+            for method in _METHODS
+            if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in routes)
+        ]
+        headers = {**(headers or {}), "Allow": ", ".join(allowed)}
         detail = f"this path takes {headers['Allow']}"
     kind = ProblemKind(status, re.sub(r"[^a-z]+", "-", phrase.lower()), phrase)
     return problem_response(request.scope, kind, detail=detail, headers=headers)
-
-
-def _methods_of(request: Request) -> list[str]:
-    """Return the methods of all routes at the path; the exception has those of the first (RFC 9110, section 10.2.1)."""
-    routes = request.app.router.routes
-    return [
-        method
-        for method in _METHODS
-        if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in routes)
-    ]
 
 
 async def _on_validation_error(request: Request, error: Exception) -> Response:
@@ -286,6 +289,105 @@ async def _on_exception(request: Request, error: Exception) -> Response:
     return failure_response(request.scope, error)
 
 
-def _document_problems(app: FastAPI) -> None:
-    problem_schema = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
-    add_schemas(app, {**problem_schema.pop("$defs"), "Problem": problem_schema})
+_PYDANTIC_TYPES = frozenset(get_args(ErrorType))
+# Context of pydantic's messages that never quotes the input, as `error` and `tag` do.
+_SCHEMA_WORDS = frozenset(
+    {
+        "actual_length", "class", "class_name", "decimal_places", "discriminator", "encoding", "expected",
+        "expected_schemes", "expected_tags", "expected_version", "field_type", "ge", "gt", "le", "lt", "max_digits",
+        "max_length", "min_length", "multiple_of", "pattern", "whole_digits",
+    }
+)  # fmt: skip
+
+
+def field_problems(error: RequestValidationError, body_annotation: object) -> list[FieldProblem]:
+    """Return the first problems of a validation error, at most 20, each once.
+
+    The text of a `ValueError` raised in a validator is not shown, because it may quote the value; raise
+    `PydanticCustomError` instead.
+
+    Args:
+        error: as FastAPI raises it; its `body` tells places in the body from the tags pydantic puts into a location.
+        body_annotation: the type of the body, to suggest names for unknown fields; None when there is no body.
+    """
+    found = error.errors()[:MAX_FIELD_PROBLEMS]
+    return list(dict.fromkeys(_field_problem(item, error.body, body_annotation) for item in found))
+
+
+def printable(name: object) -> str:
+    """Return a caller's name in printable ASCII and at most 64 characters."""
+    text = ascii(str(name)[: MAX_NAME_CHARACTERS + 1])[1:-1]
+    return text if len(text) <= MAX_NAME_CHARACTERS else text[: MAX_NAME_CHARACTERS - 3] + "..."
+
+
+def json_pointer(path: Sequence[str | int]) -> str:
+    """Return the RFC 6901 pointer of a path, its names made printable; cut at 160 characters."""
+    pointer = "".join("/" + printable(part).replace("~", "~0").replace("/", "~1") for part in path)
+    return _cut(pointer, _MAX_POINTER_CHARACTERS)
+
+
+def _field_problem(item: Mapping[str, Any], body: object, body_annotation: object) -> FieldProblem:
+    place, *rest = item["loc"] or ("body",)
+    if place != "body":
+        detail = f"{place} parameter '{printable(rest[0] if rest else '')}': {_message(item)}"
+        return FieldProblem(pointer="", detail=_cut(detail, _MAX_FIELD_DETAIL_CHARACTERS))
+    path = list(_path_in_body(rest, body, is_missing=item["type"] == "missing"))
+    is_unknown = item["type"] == "extra_forbidden" and path
+    detail = _unknown_field(path, body_annotation) if is_unknown else _message(item)
+    return FieldProblem(pointer=json_pointer(path), detail=_cut(detail, _MAX_FIELD_DETAIL_CHARACTERS))
+
+
+def _path_in_body(location: Sequence[str | int], body: object, *, is_missing: bool) -> Iterator[str | int]:
+    here = body
+    for index, part in enumerate(location):
+        is_key = isinstance(here, dict) and part in here
+        is_index = isinstance(here, list) and isinstance(part, int) and part < len(here)
+        if is_key or is_index:
+            here = cast(Any, here)[part]
+            yield part
+        elif is_missing and index == len(location) - 1:
+            yield part
+        # anything else is the tag of a union or the name of a validator
+
+
+def _message(item: Mapping[str, Any]) -> str:
+    kind = item["type"]
+    if kind in _PYDANTIC_TYPES and not _SCHEMA_WORDS.issuperset(item.get("ctx", ())):
+        return f"is not valid ({kind})"
+    return str(item["msg"])
+
+
+def _unknown_field(path: Sequence[str | int], body_annotation: object) -> str:
+    choices = list(_choices(body_annotation))
+    for part in path[:-1]:
+        choices = [inner for choice in choices for inner in _choices(_inner(choice, part))]
+    models = [choice for choice in choices if _is_model(choice)]
+    known_names = {field.alias or name for model in models for name, field in model.model_fields.items()}
+    name = printable(path[-1])
+    close = get_close_matches(name, known_names, n=1)
+    return f"unknown field '{name}'" + (f"; did you mean '{close[0]}'?" if close else "")
+
+
+def _choices(annotation: Any) -> Iterable[Any]:
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return _choices(get_args(annotation)[0])
+    if origin in (Union, UnionType):
+        return [choice for argument in get_args(annotation) for choice in _choices(argument)]
+    return [annotation]
+
+
+def _inner(annotation: Any, part: str | int) -> Any:
+    if _is_model(annotation):
+        fields = annotation.model_fields.items()
+        return next((field.annotation for name, field in fields if part in (name, field.alias)), None)
+    arguments = get_args(annotation)
+    return arguments[-1 if isinstance(part, str) else 0] if arguments else None
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Final
 
@@ -13,29 +13,17 @@ JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"
 CSV: Final = "text/csv"
 
-# nginx would keep the pieces back until there are many.
-_UNBUFFERED = {"X-Accel-Buffering": "no"}
-
 
 class BackpressureResponse(Response):
     """A streaming response with backpressure: each piece is sent before the next is made.
 
     When the client disconnects, the pieces are closed before the request ends. Starlette's own streaming response
     leaves that to the garbage collector if the client disconnects while a piece is being sent.
-
-    Args:
-        pieces: opens the stream of pieces.
-        media_type: of the response.
     """
 
-    def __init__(
-        self,
-        pieces: Callable[[], AsyncGenerator[bytes, None]],
-        media_type: str,
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
-        super().__init__(media_type=media_type, headers={**_UNBUFFERED, **(headers or {})})
-        # unknown in advance
+    def __init__(self, pieces: Callable[[], AsyncGenerator[bytes, None]], media_type: str) -> None:
+        # nginx would buffer the pieces
+        super().__init__(media_type=media_type, headers={"X-Accel-Buffering": "no"})
         del self.headers["content-length"]
         self._pieces = pieces
 
@@ -75,18 +63,17 @@ def preferred(accept_headers: Sequence[str], media_types: Sequence[str]) -> list
 
     Without a header, all of them in the order given. Of equal weight, a named type comes before a wildcard's.
     """
-    ranges = [_range(part) for part in ",".join(accept_headers).split(",")[:_MAX_RANGES] if part.strip()]
+    ranges: list[tuple[str, float]] = []
+    for part in ",".join(accept_headers).split(",")[:_MAX_RANGES]:
+        media_range, *parameters = (each.strip().lower() for each in part.split(";"))
+        if part.strip():
+            weights = [found[1] for each in parameters if (found := _WEIGHT.fullmatch(each))]
+            ranges.append((media_range, float(weights[0]) if weights else 1.0))
     if not ranges:
         return list(media_types)
     ranked = [(_weight(media_type, ranges), media_type) for media_type in media_types]
     taken = [each for each in ranked if each[0][0] > 0]
     return [media_type for _, media_type in sorted(taken, key=lambda each: each[0], reverse=True)]
-
-
-def _range(part: str) -> tuple[str, float]:
-    media_range, *parameters = (each.strip().lower() for each in part.split(";"))
-    weights = [found[1] for each in parameters if (found := _WEIGHT.fullmatch(each))]
-    return media_range, float(weights[0]) if weights else 1.0
 
 
 def _weight(media_type: str, ranges: Sequence[tuple[str, float]]) -> tuple[float, bool]:

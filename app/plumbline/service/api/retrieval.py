@@ -22,7 +22,6 @@ from plumbline.schemas.retrieval import (
 )
 from plumbline.service.api.auth import is_from_another_origin
 from plumbline.service.api.dependencies import ScorerDep
-from plumbline.service.api.field_problems import printable
 from plumbline.service.api.json_body import check_media_type
 from plumbline.service.api.openapi import (
     COMPARISON_EXAMPLES,
@@ -30,8 +29,9 @@ from plumbline.service.api.openapi import (
     RANKING_EXAMPLES,
     RETRIEVAL_EXAMPLES,
     json_content,
+    reference,
 )
-from plumbline.service.api.problems import PROBLEM_RESPONSES
+from plumbline.service.api.problems import PROBLEM_RESPONSES, printable
 from plumbline.service.api.responses import JSON
 from plumbline.service.api.retrieval_answers import (
     NamedFile,
@@ -55,11 +55,8 @@ MESSAGES = (
     RankingOut,
 )
 _FORM = "multipart/form-data"
-_RANKINGS_BY_QUERY = {"type": "object", "additionalProperties": {"$ref": "#/components/schemas/RankingOut"}}
-
-
+_RANKINGS_BY_QUERY = {"type": "object", "additionalProperties": reference("RankingOut")}
 _MAX_OPTIONS_BYTES = 100_000
-
 _OPTIONS = (
     "JSON; format: `trec` (default), or `tables`, tab-separated with a header, judgments in the columns qid and "
     "document_ids, runs in qid and doc_ids."
@@ -78,7 +75,7 @@ _FORM_CONTENT: dict[str, Any] = {
                 "maxItems": MAX_RUNS,
                 "description": "Runs, in the format of the options.",
             },
-            "options": {"$ref": "#/components/schemas/FormOptions", "description": _OPTIONS},
+            "options": {**reference("FormOptions"), "description": _OPTIONS},
         },
         "additionalProperties": False,
     }
@@ -86,7 +83,6 @@ _FORM_CONTENT: dict[str, Any] = {
 
 
 def _described(message: type[Any], result: type[Any] | dict[str, Any], examples: dict[str, Any]) -> dict[str, Any]:
-    """Return the description of a route's body and answer for the OpenAPI document."""
     content = {JSON: {"schema": result}} if isinstance(result, dict) else json_content(result)
     return {
         "openapi_extra": {"requestBody": {"required": True, "content": json_content(message, examples)}},
@@ -145,13 +141,8 @@ async def _answer(request: Request, scorer: Scorer, work: Callable[[bytes], byte
 
 
 async def _read_form(request: Request) -> tuple[NamedFile, Sequence[NamedFile], bytes]:
-    """Return the judgments, the runs and the options of a form.
-
-    Raises:
-        UnsupportedBody: the form comes from a page of another origin; browsers send forms without preflight.
-        MalformedBody: it is no such form.
-        InvalidInput: a part is missing, or is not a file.
-    """
+    """Return the judgments, the runs and the options of a form."""
+    # browsers send forms without preflight
     if is_from_another_origin(request):
         raise UnsupportedBody("a form from a page of another origin is not read")
     try:

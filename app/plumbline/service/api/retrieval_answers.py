@@ -14,7 +14,7 @@ from plumbline.retrieval.fuse import Tuning, fuse, simplex_grid, tune_weights
 from plumbline.retrieval.ids import select_id_rule
 from plumbline.retrieval.llm_rankings import ParsedRanking, parse_ranking
 from plumbline.retrieval.measure import parse_measures
-from plumbline.retrieval.report import RunReport, Summary, compare_reports, report_runs, summarise_latency
+from plumbline.retrieval.report import RunReport, compare_reports, report_runs, summarise_latency
 from plumbline.retrieval.run import Qrels, Results, Run
 from plumbline.retrieval.tables import TABLE_WRITERS, comparison_table
 from plumbline.retrieval.text_file import ReadLimits, format_place, read_text_bytes
@@ -48,25 +48,21 @@ from plumbline.service.api.retrieval_limits import (
     check_texts,
 )
 
-# Of all files of a request, decompressed; the body that brings them has a limit of its own.
+# All files of a request, decompressed.
 _MAX_FILES_BYTES = 1_000_000_000
 _MAX_FILE_ROWS = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class NamedFile:
-    """A file that came with a request."""
+    """A file of a request."""
 
     name: str
     content: bytes
 
 
 def evaluate_runs(body: bytes) -> bytes:
-    """Return the response body of /evaluations.
-
-    Raises:
-        MalformedBody, InvalidInput: naming the place.
-    """
+    """Return the response body of /evaluations; MalformedBody and InvalidInput name the place."""
     message = decode_message(body, RetrievalEvaluationRequest)
     reports, outs = _reported(message)
     return msgspec.json.encode(RetrievalEvaluationResult(conventions=_conventions(reports), runs=outs))
@@ -78,23 +74,22 @@ def evaluate_files(qrels: NamedFile, runs: Sequence[NamedFile], options: bytes) 
     Raises:
         InvalidInput: naming the file and line, or the place in the options.
     """
-    message = _form_options(options)
+    try:
+        message = decode_message(options or b"{}", FormOptions)
+    except MalformedBody as error:
+        raise InvalidInput(str(error).replace("the body", "the text", 1), place="options") from None
     files = FILE_FORMATS[message.format]
     limits = ReadLimits(max_bytes=_MAX_FILES_BYTES, max_rows=_MAX_FILE_ROWS)
     unpacked = _unpacked([qrels, *runs], limits)
     judged = files.read_qrels(next(unpacked), name=qrels.name, limits=limits)
     read = [files.read_run(data, name=each.name, limits=limits) for each, data in zip(runs, unpacked, strict=True)]
     reports = _reports(judged, read, message)
-    outs = [run_out(report, per_query=message.per_query) for report in reports]
+    outs = [_run_out(report, per_query=message.per_query) for report in reports]
     return msgspec.json.encode(RetrievalEvaluationResult(conventions=_conventions(reports), runs=outs))
 
 
 def compare_runs(body: bytes) -> bytes:
-    """Return the response body of /comparisons.
-
-    Raises:
-        MalformedBody, InvalidInput: naming the place.
-    """
+    """Return the response body of /comparisons; MalformedBody and InvalidInput name the place."""
     message = decode_message(body, ComparisonRequest)
     check_comparison(
         runs=len(message.runs),
@@ -126,14 +121,10 @@ def compare_runs(body: bytes) -> bytes:
 
 
 def fuse_runs(body: bytes) -> bytes:
-    """Return the response body of /fusions.
-
-    Raises:
-        MalformedBody, InvalidInput: naming the place.
-    """
+    """Return the response body of /fusions; MalformedBody and InvalidInput name the place."""
     message = decode_message(body, FusionRequest)
-    # Read again where there are judgments; without them a wrong one is told too.
-    to_conventions(message.conventions)
+    # Refuse wrong ones without judgments too.
+    _to_conventions(message.conventions)
     parse_measures(message.measures)
     runs = [run for run, _ in _runs(message.runs)]
     check_fusion(runs, is_condorcet=message.method == "condorcet")
@@ -148,6 +139,10 @@ def fuse_runs(body: bytes) -> bytes:
         depth=message.depth,
         name=message.name,
     )
+    report = None
+    if message.qrels is not None:
+        options = EvaluationOptions(measures=message.measures, conventions=message.conventions, resamples=0)
+        report = _run_out(_reports(message.qrels, [fusion.run], options)[0], per_query=False)
     return msgspec.json.encode(
         FusionResult(
             name=fusion.run.name,
@@ -156,30 +151,21 @@ def fuse_runs(body: bytes) -> bytes:
             norm=fusion.recipe.norm,
             weights=list(fusion.recipe.weights),
             params=dict(fusion.recipe.params),
-            tuning=None if tuning is None else _tuning_out(tuning),
-            report=_fused_report(message, fusion.run),
+            tuning=None
+            if tuning is None
+            else TuningOut(**{name: getattr(tuning, name) for name in TuningOut.__struct_fields__}),
+            report=report,
             warnings=list(fusion.warnings),
         )
     )
 
 
 def parse_texts(body: bytes) -> bytes:
-    """Return the response body of /rankings.
-
-    Raises:
-        MalformedBody, InvalidInput: naming the place.
-    """
+    """Return the response body of /rankings; MalformedBody and InvalidInput name the place."""
     message = decode_message(body, RankingRequest)
     check_texts({"/outputs": message.outputs})
-    parsed = parse_outputs(message.outputs, message.candidates)
-    return msgspec.json.encode({query: ranking_out(ranking) for query, ranking in parsed.items()})
-
-
-def _form_options(text: bytes) -> FormOptions:
-    try:
-        return decode_message(text or b"{}", FormOptions)
-    except MalformedBody as error:
-        raise InvalidInput(str(error).replace("the body", "the text", 1), place="options") from None
+    parsed = _parse_outputs(message.outputs, message.candidates)
+    return msgspec.json.encode({query: RankingOut(**asdict(ranking)) for query, ranking in parsed.items()})
 
 
 def _unpacked(files: Sequence[NamedFile], limits: ReadLimits) -> Iterator[bytes]:
@@ -198,7 +184,7 @@ def _reported(message: RetrievalEvaluationRequest) -> tuple[tuple[RunReport, ...
     runs = _runs(message.runs)
     reports = _reports(message.qrels, [run for run, _ in runs], message)
     outs = [
-        run_out(
+        _run_out(
             report, per_query=message.per_query, latency_ms=given.latency_ms, system=given.system, unparsed=unparsed
         )
         for report, given, (_, unparsed) in zip(reports, message.runs, runs, strict=True)
@@ -213,7 +199,7 @@ def _reports(qrels: Qrels, runs: Sequence[Run], options: EvaluationOptions) -> t
         qrels,
         runs,
         measures=measures,
-        conventions=to_conventions(options.conventions),
+        conventions=_to_conventions(options.conventions),
         resamples=options.resamples,
         seed=options.seed,
     )
@@ -226,7 +212,7 @@ def _conventions(reports: Sequence[RunReport]) -> dict[str, object]:
 def _runs(messages: Sequence[RunIn]) -> list[tuple[Run, list[str]]]:
     check_run_count(len(messages))
     check_texts({f"/runs/{position}/llm_outputs": run.llm_outputs or {} for position, run in enumerate(messages)})
-    return [to_run(run, place=f"/runs/{position}") for position, run in enumerate(messages)]
+    return [_to_run(run, place=f"/runs/{position}") for position, run in enumerate(messages)]
 
 
 def _tuned(message: FusionRequest, runs: Sequence[Run]) -> Tuning | None:
@@ -236,7 +222,7 @@ def _tuned(message: FusionRequest, runs: Sequence[Run]) -> Tuning | None:
         raise InvalidInput("tuning needs 'qrels'", place="/tune")
     if message.weights is not None:
         raise InvalidInput("give weights or tune them, not both", place="/weights")
-    qrels, conventions = message.qrels, to_conventions(message.conventions)
+    qrels, conventions = message.qrels, _to_conventions(message.conventions)
     normalise_id = select_id_rule(conventions)
     measure = str(parse_measures([message.tune.measure])[0])
     points = len(simplex_grid(len(runs), step=message.tune.step))
@@ -262,82 +248,34 @@ def _tuned(message: FusionRequest, runs: Sequence[Run]) -> Tuning | None:
     )
 
 
-def _tuning_out(tuning: Tuning) -> TuningOut:
-    return TuningOut(
-        weights=list(tuning.weights),
-        in_sample_score=tuning.in_sample_score,
-        held_out_score=tuning.held_out_score,
-        equal_score=tuning.equal_score,
-        fold_weights=[list(weights) for weights in tuning.fold_weights],
-        point_count=tuning.point_count,
-    )
-
-
-def _fused_report(message: FusionRequest, run: Run) -> RunOut | None:
-    if message.qrels is None:
-        return None
-    measures = parse_measures(message.measures)
-    check_evaluation(message.qrels, runs=1, measures=len(measures), resamples=0)
-    (report,) = report_runs(
-        message.qrels,
-        [run],
-        measures=measures,
-        conventions=to_conventions(message.conventions),
-        resamples=0,
-        seed=0,
-    )
-    return run_out(report, per_query=False)
-
-
-def to_conventions(message: ConventionsIn) -> Conventions:
-    """Return the preset with the changes of the message.
-
-    Raises:
-        InvalidInput: an id pattern without the rule `regex` or the reverse, or a value out of its range.
-    """
+def _to_conventions(message: ConventionsIn) -> Conventions:
     given = {name: getattr(message, name) for name in message.__struct_fields__ if name != "preset"}
     return build_conventions(message.preset, **{name: value for name, value in given.items() if value is not None})
 
 
-def to_run(message: RunIn, *, place: str) -> tuple[Run, list[str]]:
-    """Return the run of a message, and the ids of the queries without a readable ranking.
-
-    Raises:
-        InvalidInput: not exactly one of `results` and `llm_outputs`, or candidates without outputs.
-    """
+def _to_run(message: RunIn, *, place: str) -> tuple[Run, list[str]]:
+    """Return the run of a message, and the ids of the queries without a readable ranking."""
     if (message.results is None) == (message.llm_outputs is None):
         raise InvalidInput("a run has either 'results' or 'llm_outputs'", place=place)
     if message.results is not None:
         if message.candidates is not None:
             raise InvalidInput("'candidates' are read with 'llm_outputs' alone", place=f"{place}/candidates")
         return Run(message.name, message.results), []
-    parsed = parse_outputs(message.llm_outputs or {}, message.candidates)
+    parsed = _parse_outputs(message.llm_outputs or {}, message.candidates)
     results: Mapping[str, Results] = {query: ranking.ids for query, ranking in parsed.items() if ranking.parse_ok}
     return Run(message.name, results), [query for query, ranking in parsed.items() if not ranking.parse_ok]
 
 
-def parse_outputs(
+def _parse_outputs(
     outputs: Mapping[str, str], candidates: Mapping[str, Sequence[str]] | None
 ) -> dict[str, ParsedRanking]:
-    """Parse the ranking in each text, by query id."""
     return {
         query: parse_ranking(text, candidates=None if candidates is None else candidates.get(query))
         for query, text in outputs.items()
     }
 
 
-def ranking_out(ranking: ParsedRanking) -> RankingOut:
-    """Return the wire form of a parsed ranking."""
-    return RankingOut(
-        ids=list(ranking.ids),
-        unknown=list(ranking.unknown),
-        duplicates_removed=ranking.duplicates_removed,
-        parse_ok=ranking.parse_ok,
-        form=ranking.form,
-    )
-
-
-def run_out(
+def _run_out(
     report: RunReport,
     *,
     per_query: bool,
@@ -345,12 +283,14 @@ def run_out(
     system: SystemFacts | None = None,
     unparsed: Sequence[str] = (),
 ) -> RunOut:
-    """Return the wire form of one run's report."""
     evaluation = report.evaluation
     latency = summarise_latency(latency_ms.values()) if latency_ms else None
     return RunOut(
         name=report.name,
-        measures={text: _measure_out(summary) for text, summary in report.summary_by_measure.items()},
+        measures={
+            text: MeasureOut(mean=summary.mean, ci95=summary.ci95, n=summary.n)
+            for text, summary in report.summary_by_measure.items()
+        },
         counts=asdict(evaluation.counts),
         per_query=PerQueryOut(
             query_ids=list(evaluation.query_ids),
@@ -363,7 +303,3 @@ def run_out(
         unparsed=list(unparsed),
         warnings=list(evaluation.warnings),
     )
-
-
-def _measure_out(summary: Summary) -> MeasureOut:
-    return MeasureOut(mean=summary.mean, ci95=summary.ci95, n=summary.n)
