@@ -11,8 +11,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 PROGRESS := { grep --line-buffered -E '^ *(Downloading|Building|Using cached|Processing|Installing|ERROR)' || true; }
 
-# The first says how long /healthz takes beside work; the others start and kill processes, which would hold up the rest.
-ALONE := tests/e2e/test_concurrency.py tests/e2e/test_kills.py tests/e2e/test_kill_workers.py \
+# They start and kill processes, which would hold up the rest.
+ALONE := tests/e2e/test_kills.py tests/e2e/test_kill_workers.py \
 	tests/e2e/test_shutdown.py tests/e2e/test_score_interrupted.py tests/e2e/test_ray.py tests/e2e/test_lab_killed.py
 
 TOOLS ?= .tools
