@@ -21,8 +21,6 @@ from plumbline.models.chat.spending import Tariff
 from plumbline.rows.row_scorer import RowScorer
 from plumbline.schemas.evaluation import EvaluationOptions, TierName
 
-STRUCTURES: Final = ("json_schema", "json_object", "plain")
-OMITTED: Final = ("temperature", "thinking")
 _ROW_LIMITS: Final = ("max_contexts", "max_context_characters", "max_answer_characters", "max_question_characters")
 # Nobody waits for a single row here, and a busy machine must not cost one its tier.
 _DEADLINE_SECONDS: Final = 600.0
