@@ -17,17 +17,17 @@ from itertools import product
 
 from benchmarks.fuzz.families import FAMILIES
 from plumbline.ground.errors import InvalidInput, TierFailure
+from plumbline.judging.quantities.arithmetic import missing
+from plumbline.judging.quantities.extraction import facts_in, stated_in_claim
 from plumbline.judging.text.checkable import abstains
 from plumbline.judging.text.injection import inspect
+from plumbline.judging.text.negation import differs
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmentation import split_sentences
 from plumbline.judging.text.segmented_sample import segment
 from plumbline.judging.text.verdicts import Verdict, mark_duplicates, whole_sentence_claim
 from plumbline.judging.text.words import contains_verbatim, detect_language, normalise, split_words
 from plumbline.judging.tiers.context_windows import context_windows
-from plumbline.judging.tiers.evidence.arithmetic import missing
-from plumbline.judging.tiers.evidence.negation import differs
-from plumbline.judging.tiers.evidence.quantities import facts_in, stated_in_claim
 from plumbline.judging.tiers.evidence.search import EvidenceSearch
 from plumbline.judging.tiers.lexical import collect_lexical_findings
 from plumbline.judging.tiers.reply_reading import read_claims, read_sentences

@@ -31,7 +31,8 @@ ARROWS: dict[str, set[str]] = {
 ROOMS: dict[str, set[str]] = {
     "judging/text": set(),
     "judging/ports": set(),
-    "judging/tiers": {"judging/text", "judging/ports"},
+    "judging/quantities": {"judging/text"},
+    "judging/tiers": {"judging/text", "judging/ports", "judging/quantities"},
     "models/chat": set(),
     "models/encoder": set(),
     "rows/records": set(),

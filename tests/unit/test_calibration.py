@@ -75,7 +75,12 @@ def test_the_built_in_file_has_an_entry_for_what_every_process_can_ask() -> None
 def test_in_the_built_in_file_all_is_better_than_nothing(entry: Calibration) -> None:
     names = list_measures(entry.tier, entry.language)
     bad = dict.fromkeys(names, 0.0) | {"unknown_names": 3.0, "unknown_numbers": 2.0}
-    good = dict.fromkeys(names, 1.0) | {"near_pairs": 3.0, "unknown_names": 0.0, "unknown_numbers": 0.0}
+    good = dict.fromkeys(names, 1.0) | {
+        "near_pairs": 3.0,
+        "unknown_names": 0.0,
+        "unknown_numbers": 0.0,
+        "negation": 0.0,
+    }
 
     assert entry.support(bad) < 0.1
     assert entry.support(good) > 0.6
@@ -131,6 +136,15 @@ def test_support_is_a_sigmoid_of_the_measures_behind_a_gate(coverage: float, nam
 def test_without_a_gate_support_is_the_sigmoid_alone() -> None:
     # 1 / (1 + e^3)
     assert _support(0.0, gate=None) == pytest.approx(0.047426, abs=1e-6)
+
+
+@pytest.mark.parametrize("doubt", ["unknown_numbers", "negation"])
+def test_no_wording_lifts_a_sentence_with_a_doubt_over_the_boundary(doubt: str) -> None:
+    entry = Calibration(
+        tier=TierName.LEXICAL, model="m", language="en", weights={"character_coverage": 100.0}, intercept=0.0
+    )
+
+    assert entry.support({"character_coverage": 1.0, doubt: 1.0}) < 0.5
 
 
 @pytest.mark.parametrize(("x", "y"), [(0.0, 0.5), (1e9, 1.0), (-1e9, 0.0), (math.log(3), 0.75), (-math.log(3), 0.25)])

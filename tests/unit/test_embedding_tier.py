@@ -60,9 +60,9 @@ async def test_the_measures_of_the_wording_count_beside_the_alignment() -> None:
 
     judgement = await _judge("Lamps burn 14 years.", "Lamps burn.", tier=_tier(table=CalibrationTable([entry])))
 
-    # Two of four words, one number that no context has: 1 / (1 + e^-(0.5 - 2 + 0.5)) = 0.268941.
-    assert judgement.claims[0].support == pytest.approx(0.268941, abs=1e-6)
-    assert judgement.claims[0].reason == "in no context: 14"
+    # Two of four words, one amount that no context has: 0.49 / (1 + e^-(0.5 - 2 + 0.5)).
+    assert judgement.claims[0].support == pytest.approx(0.131781, abs=1e-6)
+    assert judgement.claims[0].reason == "in no context: 14 years"
     assert judgement.flags == ()
 
 

@@ -10,11 +10,11 @@ import json_repair
 import pytest
 
 from plumbline.ground.errors import InvalidInput
+from plumbline.judging.quantities.arithmetic import missing
+from plumbline.judging.quantities.extraction import facts_in, stated_in_claim
 from plumbline.judging.text.segmentation import split_sentences
 from plumbline.judging.text.words import Passage, is_mark, nfkc
-from plumbline.judging.tiers.evidence.arithmetic import missing
 from plumbline.judging.tiers.evidence.folding import fold, plain, strip_markup
-from plumbline.judging.tiers.evidence.quantities import facts_in, stated_in_claim
 from plumbline.judging.tiers.evidence.quotes import Quote
 from plumbline.judging.tiers.evidence.search import EvidenceSearch
 from plumbline.judging.tiers.reply_reading import read_sentences

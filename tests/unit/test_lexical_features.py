@@ -36,26 +36,38 @@ def test_every_measure_of_an_english_sentence() -> None:
     # " keeper orwin lit 14 lamps " has 24 runs; found are five of " keeper ", two of " lit ", four of " lamps ".
     # Neighbours are keeper and Orwin, Orwin and lit, lit and 14, 14 and lamps: none stands in the context.
     assert wording.measures == pytest.approx(
-        {"character_coverage": 11 / 24, "near_pairs": NO_PAIR, "unknown_names": 1.0, "unknown_numbers": 1.0}
+        {
+            "character_coverage": 11 / 24,
+            "near_pairs": NO_PAIR,
+            "unknown_names": 1.0,
+            "unknown_numbers": 1.0,
+            "negation": 0.0,
+        }
     )
     assert tuple(wording.measures) == WORD_MEASURES
-    assert wording.unknown == ("Orwin", "14")
+    assert (wording.unknown_names, wording.unknown_numbers) == (("Orwin",), ("14",))
 
 
 def test_a_sentence_that_stands_in_the_contexts_has_all_of_everything() -> None:
     wording = _wording("The keeper lit 14 lamps.", "It was dark. The keeper lit 14 lamps.", "The gate.")
 
     assert wording.measures == pytest.approx(
-        {"character_coverage": 1.0, "near_pairs": ALL, "unknown_names": 0.0, "unknown_numbers": 0.0}
+        {"character_coverage": 1.0, "near_pairs": ALL, "unknown_names": 0.0, "unknown_numbers": 0.0, "negation": 0.0}
     )
-    assert (wording.rows, wording.is_whole, wording.unknown) == ((1,), True, ())
+    assert (wording.rows, wording.is_whole, wording.unknown_numbers) == ((1,), True, ())
 
 
 def test_a_sentence_without_anything_in_common_has_nothing() -> None:
     wording = _wording("Orwin fishes cod.", "The lamp burns.")
 
     assert wording.measures == pytest.approx(
-        {"character_coverage": 0.0, "near_pairs": NO_PAIR, "unknown_names": 0.0, "unknown_numbers": 0.0}
+        {
+            "character_coverage": 0.0,
+            "near_pairs": NO_PAIR,
+            "unknown_names": 0.0,
+            "unknown_numbers": 0.0,
+            "negation": 0.0,
+        }
     )
     assert (wording.rows, wording.is_whole) == ((), False)
 
@@ -69,14 +81,15 @@ def test_relations_written_as_one_word_are_words() -> None:
 
     assert wording.measures["character_coverage"] == 1.0
     assert wording.measures["near_pairs"] == pytest.approx(ALL)
-    assert wording.unknown == ()
+    assert wording.unknown_names == ()
 
 
 def test_beyond_a_few_one_more_name_or_number_says_nothing_new() -> None:
     wording = _wording("It fed Keld, Orwin, Harrow, Dunmere and 14, 15, 16 mills.", "The dam fed mills.")
 
     assert (wording.measures["unknown_names"], wording.measures["unknown_numbers"]) == (3.0, 2.0)
-    assert wording.unknown == ("Keld", "Orwin", "Harrow", "Dunmere", "14", "15", "16")
+    assert wording.unknown_names == ("Keld", "Orwin", "Harrow", "Dunmere")
+    assert wording.unknown_numbers == ("14", "15", "16")
 
 
 def test_each_checkable_sentence_is_measured() -> None:
@@ -96,7 +109,13 @@ def test_without_contexts_nothing_is_covered() -> None:
     wording = _wording("The keeper met Orwin 14 times.")
 
     assert wording.measures == pytest.approx(
-        {"character_coverage": 0.0, "near_pairs": NO_PAIR, "unknown_names": 1.0, "unknown_numbers": 1.0}
+        {
+            "character_coverage": 0.0,
+            "near_pairs": NO_PAIR,
+            "unknown_names": 1.0,
+            "unknown_numbers": 1.0,
+            "negation": 0.0,
+        }
     )
 
 
@@ -113,23 +132,27 @@ def test_every_measure_of_a_chinese_sentence() -> None:
 
     # Without 于, the characters are 大坝, 1987, 年, 建, 成: four of six in the first context, 年 alone in the second.
     # The pairs are 大坝, 坝于, 于1987, 1987年, 年建, 建成: two of six in the first context, none in the second.
-    assert wording.measures == pytest.approx({"characters": 4 / 6, "character_pairs": 2 / 6, "unknown_numbers": 1.0})
+    assert wording.measures == pytest.approx(
+        {"characters": 4 / 6, "character_pairs": 2 / 6, "unknown_numbers": 1.0, "negation": 0.0}
+    )
     assert tuple(wording.measures) == CHARACTER_MEASURES
-    assert (wording.rows, wording.is_whole, wording.unknown) == ((0,), False, ("1987",))
+    assert (wording.rows, wording.is_whole, wording.unknown_numbers) == ((0,), False, ("1987年",))
 
 
 def test_chinese_pairs_are_counted_anywhere_and_in_the_best_sentence() -> None:
     wording = _wording("大坝于1987年建成。", "大坝建成。", "1987年完工。")
 
     # 大坝, 建成 and 1987年 of six stand somewhere, 大坝 and 建成 together: (3/6 + 2/6) / 2.
-    assert wording.measures == pytest.approx({"characters": 4 / 6, "character_pairs": 5 / 12, "unknown_numbers": 0.0})
+    assert wording.measures == pytest.approx(
+        {"characters": 4 / 6, "character_pairs": 5 / 12, "unknown_numbers": 0.0, "negation": 0.0}
+    )
 
 
 def test_a_chinese_copy_has_all_of_everything() -> None:
     wording = _wording("大坝于1987年建成。", "成建年1987于坝大。", "据说，大坝于1987年建成。")
 
     # The first context has the same characters; the second the same pairs, and comes first in `rows`.
-    assert wording.measures == {"characters": 1.0, "character_pairs": 1.0, "unknown_numbers": 0.0}
+    assert wording.measures == {"characters": 1.0, "character_pairs": 1.0, "unknown_numbers": 0.0, "negation": 0.0}
     assert (wording.rows, wording.is_whole) == ((1,), True)
 
 
@@ -138,11 +161,13 @@ def test_one_chinese_character_has_no_pair_and_counts_by_itself() -> None:
         "characters": 1.0,
         "character_pairs": 1.0,
         "unknown_numbers": 0.0,
+        "negation": 0.0,
     }
     assert _wording("湖。", "大坝建成。").measures == {
         "characters": 0.0,
         "character_pairs": 0.0,
         "unknown_numbers": 0.0,
+        "negation": 0.0,
     }
 
 
@@ -150,7 +175,9 @@ def test_words_of_other_scripts_are_units_among_characters() -> None:
     wording = _wording("大坝由Keld公司建成。", "大坝由Orwin公司建成。")
 
     # Eight units, Keld is not found; nor are 由Keld and Keld公 of the pairs 大坝 坝由 由Keld Keld公 公司 司建 建成.
-    assert wording.measures == pytest.approx({"characters": 7 / 8, "character_pairs": 5 / 7, "unknown_numbers": 0.0})
+    assert wording.measures == pytest.approx(
+        {"characters": 7 / 8, "character_pairs": 5 / 7, "unknown_numbers": 0.0, "negation": 0.0}
+    )
 
 
 @pytest.mark.parametrize(
@@ -174,3 +201,24 @@ def test_characters_beyond_the_basic_plane_are_found(answer: str, contexts: tupl
 
 def test_a_rare_character_in_one_context_moves_no_other() -> None:
     assert _wording("大坝很大。", "𠀀山。", "大坝很大。", "山。").rows == (1,)
+
+
+@pytest.mark.parametrize(
+    ("answer", "context", "negation"),
+    [
+        ("The lamp does not burn at night.", "The lamp does burn at night.", 1.0),
+        ("The lamp does not burn at night.", "The lamp does not burn at night.", 0.0),
+        ("灯塔晚上不开放。", "灯塔晚上开放。", 1.0),
+        ("灯塔晚上开放。", "灯塔晚上开放。", 0.0),
+    ],
+)
+def test_a_sentence_that_repeats_its_best_passage_but_for_a_negation(
+    answer: str, context: str, negation: float
+) -> None:
+    assert _wording(answer, context).measures["negation"] == negation
+
+
+def test_no_negation_where_an_equal_passage_agrees() -> None:
+    wording = _wording("The lamp does not burn.", "The lamp does burn. Often not.", "The lamp does not burn.")
+
+    assert wording.measures["negation"] == 0.0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from plumbline.judging.tiers.evidence.negation import differs, is_turned
+from plumbline.judging.text.negation import differs, is_turned
 
 PLAIN = "The museum opened its new wing to visitors in spring."
 

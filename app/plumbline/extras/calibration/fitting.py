@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from plumbline.ground.errors import CalibrationError
-from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT, Calibration, CalibrationGate
+from plumbline.judging.tiers.calibration import DOUBTED, DOUBTS, VERBATIM_SUPPORT, Calibration, CalibrationGate
 from plumbline.judging.tiers.lexical_features import COUNTED_AGAINST
 
 FloatArray = NDArray[np.float64]
@@ -205,6 +205,8 @@ class _Path:
         self._gate = np.ones(len(answers.owners))
         if gate:
             self._gate = np.clip((answers.column(gate.measure) - gate.closed) / (gate.open - gate.closed), 0.0, 1.0)
+        doubted = answers.measures[:, np.isin(answers.names, DOUBTS)].any(axis=1)
+        self._gate[doubted] *= DOUBTED
 
     def supports(self, logits: FloatArray) -> FloatArray:
         free = np.minimum(VERBATIM_SUPPORT, self._gate * _sigmoid(logits))

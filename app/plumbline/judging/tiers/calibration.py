@@ -28,6 +28,10 @@ _DEFAULT_SLOPE = 8.0
 FILE_VERSION = 2
 # Of support, for the verdict of a sentence: calibration puts its decision boundary here.
 _SUPPORTED_FROM = 0.5
+# What makes a sentence not supported, however much of its wording the contexts have: its support is below one half.
+# On dev 92 % of the answers with a missing quantity are unfaithful, and .2 % of the faithful ones have a negation.
+DOUBTS = ("unknown_numbers", "negation")
+DOUBTED = 0.49
 # Names and numbers listed in a reason.
 _MAX_LISTED = 5
 
@@ -36,13 +40,14 @@ _MAX_LISTED = 5
 class Finding:
     """Measures of one sentence, and the most similar place in the contexts.
 
-    `is_copy`: the place holds the sentence word for word; `unknown`: names and numbers that no context has.
+    `is_copy`: the place holds the sentence word for word; `unknown_names`, `unknown_numbers`: what no context has.
     """
 
     measures: Mapping[str, float]
     evidence: Evidence | None
     is_copy: bool
-    unknown: tuple[str, ...]
+    unknown_names: tuple[str, ...] = ()
+    unknown_numbers: tuple[str, ...] = ()
 
 
 class CalibrationSource(BaseModel):
@@ -127,7 +132,9 @@ class Calibration(BaseModel):
 
     def support(self, measures: Mapping[str, float]) -> float:
         logit = self.intercept + sum(weight * measures[name] for name, weight in self.weights.items())
-        return (self.gate.factor(measures[self.gate.measure]) if self.gate else 1.0) * sigmoid(logit)
+        gate = self.gate.factor(measures[self.gate.measure]) if self.gate else 1.0
+        doubted = any(measures.get(name, 0.0) for name in DOUBTS)
+        return gate * sigmoid(logit) * (DOUBTED if doubted else 1.0)
 
 
 def build_judgement(
@@ -147,8 +154,6 @@ def build_judgement(
         # No similarity counts for more than a copy.
         measured = VERBATIM_SUPPORT if finding.is_copy else calibration.support(finding.measures)
         support = min(VERBATIM_SUPPORT, measured)
-        unknown = finding.unknown
-        more = f" and {len(unknown) - _MAX_LISTED} more" if len(unknown) > _MAX_LISTED else ""
         claims.append(
             whole_sentence_claim(
                 position,
@@ -156,7 +161,7 @@ def build_judgement(
                 # A contradiction cannot be told from an omission by likeness.
                 verdict=Verdict.SUPPORTED if support >= _SUPPORTED_FROM else Verdict.NOT_MENTIONED,
                 support=support,
-                reason=f"in no context: {', '.join(unknown[:_MAX_LISTED])}{more}" if unknown else None,
+                reason=None if finding.is_copy else _doubts(finding),
                 evidence=(finding.evidence,) if finding.evidence else (),
                 flags=("verbatim",) if finding.is_copy else (),
                 weight=float(len(sentence.text)),
@@ -170,6 +175,14 @@ def build_judgement(
         flags=() if calibration.is_fitted else ("uncalibrated",),
         warnings=warnings,
     )
+
+
+def _doubts(finding: Finding) -> str | None:
+    unknown = (*finding.unknown_names, *finding.unknown_numbers)
+    more = f" and {len(unknown) - _MAX_LISTED} more" if len(unknown) > _MAX_LISTED else ""
+    listed = f"in no context: {', '.join(unknown[:_MAX_LISTED])}{more}" if unknown else ""
+    negated = "negated otherwise than in the contexts" if finding.measures.get("negation") else ""
+    return "; ".join(filter(None, (listed, negated))) or None
 
 
 def list_measures(tier: TierName, language: Language) -> tuple[str, ...]:

@@ -63,7 +63,9 @@ def collect_lexical_findings(sample: SegmentedSample) -> dict[int, Finding]:
         if best is not None:
             context, found = sample.index.places[best]
             evidence = Evidence(context, found.text, found.start, found.end, verified=True)
-        findings[position] = Finding(features.measures, evidence, copy is not None, features.unknown)
+        findings[position] = Finding(
+            features.measures, evidence, copy is not None, features.unknown_names, features.unknown_numbers
+        )
     return findings
 
 

@@ -12,20 +12,23 @@ from itertools import pairwise
 
 import numpy as np
 
-from plumbline.judging.text.overlap import ContextIndex
+from plumbline.judging.quantities.context_quantities import ContextQuantities
+from plumbline.judging.text import negation
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.words import FUNCTION_CHARACTERS, Words, has_content, split_characters, split_words
 from plumbline.judging.tiers.gram_cover import Cover, Units, characters, cover, to_unit
 
 # By name; the first says most by itself.
-WORD_MEASURES = ("character_coverage", "near_pairs", "unknown_names", "unknown_numbers")
-CHARACTER_MEASURES = ("characters", "character_pairs", "unknown_numbers")
+WORD_MEASURES = ("character_coverage", "near_pairs", "unknown_names", "unknown_numbers", "negation")
+CHARACTER_MEASURES = ("characters", "character_pairs", "unknown_numbers", "negation")
 # The more of them, the less support.
-COUNTED_AGAINST = frozenset({"unknown_names", "unknown_numbers"})
+COUNTED_AGAINST = frozenset({"unknown_names", "unknown_numbers", "negation"})
 
 # Beyond these counts one more says nothing new.
 _MAX_NAMES = 3
 _MAX_NUMBERS = 2
+# Of the sentences that hold most of one, those compared with it for a negation.
+_MAX_COMPARED = 3
 _CHARACTERS_IN_GRAM = 4
 # -ln(this - share): the last pairs weigh more than the first, and all of them is 3, not infinity.
 _ABOVE_ALL = 1.05
@@ -38,13 +41,14 @@ class LexicalFeatures:
     """Measures of one sentence.
 
     `measures` by name, see `measure_lexical_features`; `rows`: the few sentences of the index that hold most of it,
-    shortest first; `is_whole`: they hold all of it; `unknown`: names and numbers that no context has.
+    shortest first; `is_whole`: they hold all of it; `unknown_names`, `unknown_numbers`: those that no context has.
     """
 
     measures: Mapping[str, float]
     rows: tuple[int, ...]
     is_whole: bool
-    unknown: tuple[str, ...]
+    unknown_names: tuple[str, ...]
+    unknown_numbers: tuple[str, ...]
 
 
 def measure_lexical_features(sample: SegmentedSample) -> dict[int, LexicalFeatures]:
@@ -55,24 +59,27 @@ def measure_lexical_features(sample: SegmentedSample) -> dict[int, LexicalFeatur
             found in any context sentence, and in the best one: the mean of both.
         `near_pairs` in [-0.05, 3]: share of the neighbouring content words that stand near each other in a context
             sentence, as -ln(1.05 - share).
-        `unknown_names` in [0, 3], `unknown_numbers` in [0, 2]: how many the contexts do not have.
+        `unknown_names` in [0, 3], `unknown_numbers` in [0, 2]: how many names, and how many amounts, dates and times,
+            the contexts do not have.
+        `negation` in {0, 1}: it repeats the sentences that hold most of it but for a negation.
     Chinese:
         `characters` in [0, 1]: share of the distinct characters, function characters apart, in the best sentence.
         `character_pairs` in [0, 1]: share of the pairs of neighbours found anywhere, and in the best: the mean.
-        `unknown_numbers`, as above.
+        `unknown_numbers`, `negation`: as above.
     """
     texts = [sample.sentences[position].text for position in sample.checkable]
     if not texts:
         return {}
     measure = _by_characters if sample.language == "zh" else _by_words
-    measured = measure(texts, [split_words(text) for text in texts], _Passages(sample.index))
+    measured = measure(texts, _Passages(sample))
     return dict(zip(sample.checkable, measured, strict=True))
 
 
 class _Passages:
     """Distinct sentences of the contexts, shortest first, so that neither order nor repeats of contexts count."""
 
-    def __init__(self, index: ContextIndex) -> None:
+    def __init__(self, sample: SegmentedSample) -> None:
+        index = sample.index
         rows: dict[str, int] = {}
         for row, (_, sentence) in enumerate(index.places):
             rows.setdefault(sentence.text, row)
@@ -80,6 +87,7 @@ class _Passages:
         self.rows = [rows[text] for text in self.texts]
         self.words = [index.words[row] for row in self.rows]
         self.vocabulary = frozenset().union(*(words.every for words in self.words))
+        self.quantities = ContextQuantities(sample.source.contexts, sample.context_sentences)
 
     @cached_property
     def rows_by_letter(self) -> Mapping[str, tuple[int, ...]]:
@@ -91,12 +99,20 @@ class _Passages:
                     rows.setdefault(word, []).append(number)
         return {word: tuple(numbers) for word, numbers in rows.items()}
 
-    def features(self, measures: Mapping[str, float], covered: Cover, unknown: tuple[str, ...]) -> LexicalFeatures:
+    def features(
+        self, text: str, measures: Mapping[str, float], covered: Cover, names: tuple[str, ...] = ()
+    ) -> LexicalFeatures:
+        """Return the features of a sentence: its measures of wording, and those that any language has."""
         rows = tuple(self.rows[number] for number in covered.rows)
-        return LexicalFeatures(measures, rows, covered.best == 1.0, unknown)
+        numbers = self.quantities.find_missing(text)
+        best = [self.texts[number] for number in covered.rows[:_MAX_COMPARED]]
+        negates = bool(best) and all(negation.differs(text, passage) for passage in best)
+        counted = {"unknown_numbers": float(min(_MAX_NUMBERS, len(numbers))), "negation": float(negates)}
+        return LexicalFeatures({**measures, **counted}, rows, covered.best == 1.0, names, numbers)
 
 
-def _by_words(texts: Sequence[str], words: Sequence[Words], passages: _Passages) -> list[LexicalFeatures]:
+def _by_words(texts: Sequence[str], passages: _Passages) -> list[LexicalFeatures]:
+    words = [split_words(text) for text in texts]
     covers = cover(_spelt(words), _spelt(passages.words), size=_CHARACTERS_IN_GRAM)
     pairs = Cooccurrence((known.content for known in passages.words), (asked.content for asked in words))
     found = []
@@ -106,18 +122,17 @@ def _by_words(texts: Sequence[str], words: Sequence[Words], passages: _Passages)
             # One word of one character has no run of four: the passages that have it.
             rows = passages.rows_by_letter.get(spoken.every[0], ())
             covered = Cover(float(bool(rows)), float(bool(rows)), rows)
-        names, numbers = unknown_names(text, passages.vocabulary), unknown_numbers(spoken, passages.vocabulary)
+        names = unknown_names(text, passages.vocabulary)
         measures = {
             "character_coverage": (covered.anywhere + covered.best) / 2,
             "near_pairs": -math.log(_ABOVE_ALL - pairs.share(spoken.content)),
             "unknown_names": float(min(_MAX_NAMES, len(names))),
-            "unknown_numbers": float(min(_MAX_NUMBERS, len(numbers))),
         }
-        found.append(passages.features(measures, covered, (*names, *numbers)))
+        found.append(passages.features(text, measures, covered, names))
     return found
 
 
-def _by_characters(texts: Sequence[str], words: Sequence[Words], passages: _Passages) -> list[LexicalFeatures]:
+def _by_characters(texts: Sequence[str], passages: _Passages) -> list[LexicalFeatures]:
     asked, known = [split_characters(text) for text in texts], [split_characters(text) for text in passages.texts]
     ids: dict[str, int] = {}
     units, others = _numbered(asked, ids), _numbered(known, ids)
@@ -125,15 +140,13 @@ def _by_characters(texts: Sequence[str], words: Sequence[Words], passages: _Pass
     singles = cover(units, others, size=1, left_out=function)
     pairs = cover(units, others, size=2)
     found = []
-    for spoken, single, pair, text in zip(words, singles, pairs, asked, strict=True):
-        numbers = unknown_numbers(spoken, passages.vocabulary)
+    for text, single, pair, spoken in zip(texts, singles, pairs, asked, strict=True):
         measures = {
             "characters": single.best,
             # One character has no neighbour.
-            "character_pairs": (pair.anywhere + pair.best) / 2 if len(text) > 1 else single.best,
-            "unknown_numbers": float(min(_MAX_NUMBERS, len(numbers))),
+            "character_pairs": (pair.anywhere + pair.best) / 2 if len(spoken) > 1 else single.best,
         }
-        found.append(passages.features(measures, pair if pair.best == 1.0 else single, numbers))
+        found.append(passages.features(text, measures, pair if pair.best == 1.0 else single))
     return found
 
 
@@ -195,13 +208,6 @@ class Cooccurrence:
 _CAPITALISED = re.compile(r"(?<![^\W_])[A-Z]\w*(?:['’][A-Za-z]+)?")
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _SHORTEST_NAME = 2
-# "One" is more often a pronoun than a number.
-_NUMBER_WORDS = (
-    "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen",
-    "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",
-)  # fmt: skip
-_DIGITS = {word: str(value) for value, word in enumerate(_NUMBER_WORDS, start=2)}
-_WORDS = {digits: word for word, digits in _DIGITS.items()}
 
 
 def unknown_names(text: str, known: frozenset[str]) -> tuple[str, ...]:
@@ -210,9 +216,3 @@ def unknown_names(text: str, known: frozenset[str]) -> tuple[str, ...]:
     found = dict.fromkeys(match.group() for match in _CAPITALISED.finditer(text, first.start() + 1 if first else 0))
     names = (name for name in found if len(name) >= _SHORTEST_NAME and has_content(name))
     return tuple(name for name in names if not known.issuperset(split_words(name).every))
-
-
-def unknown_numbers(words: Words, known: frozenset[str]) -> tuple[str, ...]:
-    """Return numbers, in digits or from two to twenty in letters, that are known in neither form."""
-    digits = dict.fromkeys(_DIGITS.get(word, word) for word in words.every if word in _DIGITS or word[0].isdigit())
-    return tuple(number for number in digits if number not in known and _WORDS.get(number) not in known)

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 
+from plumbline.judging.quantities.arithmetic import Facts
+from plumbline.judging.quantities.extraction import facts_in, same_numbers
+from plumbline.judging.text.negation import is_turned
 from plumbline.judging.text.overlap import ContextIndex
 from plumbline.judging.text.segmentation import Sentence, split_sentences
 from plumbline.judging.text.verdicts import Evidence
-from plumbline.judging.tiers.evidence.arithmetic import Facts
 from plumbline.judging.tiers.evidence.folding import View, fold, plain, strip_markup
-from plumbline.judging.tiers.evidence.negation import is_turned
-from plumbline.judging.tiers.evidence.quantities import facts_in, same_numbers
 from plumbline.judging.tiers.evidence.quotes import Aligner, Quote, says_something
 
 # The parts of a quote with "..." stand in one neighbourhood.

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
+from plumbline.judging.quantities.arithmetic import missing
+from plumbline.judging.quantities.extraction import facts_in, stated_in_claim
+from plumbline.judging.text import negation
 from plumbline.judging.text.verdicts import SUPPORT_BY_VERDICT, Claim, Evidence, Verdict
 from plumbline.judging.text.words import contains_verbatim, content_words, detect_language
-from plumbline.judging.tiers.evidence import negation
-from plumbline.judging.tiers.evidence.arithmetic import missing
-from plumbline.judging.tiers.evidence.quantities import facts_in, stated_in_claim
 from plumbline.judging.tiers.evidence.search import EvidenceSearch
 
 MISSING = "evidence_missing"

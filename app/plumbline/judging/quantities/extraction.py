@@ -1,13 +1,13 @@
 """Numbers, dates, amounts and shares in a text, normalised for comparison of a claim with its evidence."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from plumbline.judging.text.words import CITATION_MARK, nfkc
-from plumbline.judging.tiers.evidence.arithmetic import Facts, Hedge, Quantity, Stated
-from plumbline.judging.tiers.evidence.dates import blanked, find_dates, find_times
-from plumbline.judging.tiers.evidence.numerals import (
+from plumbline.judging.quantities.arithmetic import Facts, Hedge, Quantity, Stated
+from plumbline.judging.quantities.dates import Time, blanked, find_dates, find_times
+from plumbline.judging.quantities.derivation import derive
+from plumbline.judging.quantities.numerals import (
     ENGLISH_NUMERAL,
     ENGLISH_PART,
     HAN_NUMERAL,
@@ -24,6 +24,8 @@ from plumbline.judging.tiers.evidence.numerals import (
     han_value,
     roman_values,
 )
+from plumbline.judging.quantities.phrases import find_phrases
+from plumbline.judging.text.words import CITATION_MARK, nfkc
 
 _SCALES = {
     "hundred": 1e2, "thousand": 1e3, "k": 1e3, "million": 1e6, "mln": 1e6, "mn": 1e6, "m": 1e6, "billion": 1e9,
@@ -44,7 +46,6 @@ _HAN_SHARE = re.compile(
 )
 _HAN_PART = re.compile(r"(?P<divisor>[二三四五六七八九十]|\d{1,2})分之(?P<count>[一二三四五六七八九]|\d{1,2})")
 _CENTURY = re.compile(r"(?:-| )?centur(?:y|ies)|世纪")
-_HAN_DECADE = re.compile(r"(?P<century>\d{2})世纪(?P<decade>\d)0年代")
 _SHORT_RANGE = re.compile(r"(?<!\d)(?P<century>[12]\d)\d\d ?[-–—/]{1,2} ?(?P<year>\d\d)(?![\d/-])")
 _ABOUT = re.compile(
     r"(?:about|around|approximately|approx\.?|roughly|nearly|almost|some|close to|circa|c\.|ca\.|~"
@@ -65,43 +66,69 @@ _APPARATUS = re.compile(CITATION_MARK + r"|(?:https?://|www\.)[^\s<>()]{1,500}|[
 _LIST_MARK = re.compile(r"\A\s*\(?\d{1,2}(?:[.)]\s+|、)")
 _VULGAR = re.compile("(?<=\\d)(?=[¼-¾⅐-⅞])")
 # In a claim a Han numeral counts as a quantity only where a measure word or a second digit tells that it is one.
-_MEASURES = "年月日号天周岁个名人次元角万亿米里公吨斤克升倍种项届位家只条座度小分秒吋英层辆台艘架篇部集场轮局票"
+_MEASURES = (
+    "年月日号天周岁个名人次元角万亿米里公吨斤克升倍种项届位家只条座度小分秒吋英层辆台艘架篇部集场轮局票"
+    "本册张间所栋幢户匹株棵颗枚支瓶杯袋盒箱件页遍趟顿级款批组队节平刻"
+)
 _HAN_IDIOMS = re.compile(
     "千万(?![元人美吨])|万一|万万|百万富翁|一一|三三两两|七七八八|千百|百般|万千|万分|十分(?!之|钟)|百分"
 )
 _YEARS = range(1_000, 2_100)
-_TWO, _YEAR_DIGITS, _MAX_LIST_MARKS = 2, 4, 200
+_TWO, _YEAR_DIGITS = 2, 4
 
 
 def stated_in_claim(text: str) -> Stated:
     """Return the quantities of a claim that need evidence; "one", "first" and numbers inside names are skipped."""
-    text = _LIST_MARK.sub("", _prepared(_APPARATUS.sub(" ", text)))
-    text = _SHORT_RANGE.sub(lambda match: f"{match[0][:4]} {match['century']}{match['year']}", text)
+    text = _LIST_MARK.sub("", prepared(_APPARATUS.sub(" ", text)))
+    text = written = _SHORT_RANGE.sub(lambda match: f"{match[0][:4]} {match['century']}{match['year']}", text)
     dates, text = find_dates(text)
     times = list(find_times(text))
-    text = blanked(text, [place for _, place in times])
-    quantities = [*_digits(text, in_claim=True), *_english(text, in_claim=True), *_han(text, in_claim=True)]
-    return Stated(tuple(quantities), tuple(dates), tuple(minutes for minutes, _ in times))
+    text = blanked(text, _spans(times))
+    phrases = list(find_phrases(text, in_claim=True))
+    text = blanked(text, _spans(phrases))
+    quantities = [
+        *phrases, *_digits(text, in_claim=True), *_english(text, in_claim=True), *_han(text, in_claim=True)
+    ]  # fmt: skip
+    return Stated(tuple(quantities), tuple(dates), tuple(times), written)
 
 
 def facts_in(text: str) -> Facts:
-    """Return all that a passage may state; ambiguous numbers are read in every way."""
-    prepared = _prepared(text)
-    dates, rest = find_dates(prepared, lone_months="anywhere")
-    times = frozenset(minutes for minutes, _ in find_times(prepared))
+    """Return all that a passage may state, and what plainly follows; ambiguous numbers are read in every way."""
+    folded = prepared(text)
+    dates, rest = find_dates(folded, lone_months="anywhere")
+    times = frozenset(time.minutes for time in find_times(folded, bare=True))
+    quantities = [
+        *_digits(folded, in_claim=False),
+        *_english(rest, in_claim=False),
+        *_han(rest, in_claim=False),
+        *find_phrases(rest, in_claim=False),
+    ]
     amounts: list[tuple[float, Unit | None]] = []
-    for quantity in chain(
-        _digits(prepared, in_claim=False), _english(rest, in_claim=False), _han(rest, in_claim=False), _implied(rest)
-    ):
+    for quantity in chain(quantities, _implied(rest)):
         amounts.append((quantity.value, quantity.unit))
         amounts += [(value, None) for value in quantity.others]
-    if _TORN.search(prepared):
-        amounts += [(each.value, each.unit) for each in _digits(_TORN.sub(r"\1", prepared), in_claim=False)]
-    amounts += [(float(part), None) for date in dates for part in date.parts]
+        if quantity.is_century:
+            amounts.append((100 * quantity.value - 50, None))
+        elif quantity.is_decade and quantity.value < 100:  # noqa: PLR2004
+            amounts.append((1900 + quantity.value, None))
+    if _TORN.search(folded):
+        amounts += [(each.value, each.unit) for each in _digits(_TORN.sub(r"\1", folded), in_claim=False)]
     amounts += [(value, None) for value in roman_values(text)]
-    amounts += [(float(century + year), None) for century, year in _SHORT_RANGE.findall(prepared)]
-    marks = len(re.findall(r"[,，、;；\n&]|\band\b|\bor\b|\bthen\b|[和与及或]", text[:100_000]))
-    return Facts(amounts, dates, times, min(_MAX_LIST_MARKS, marks) + 1)
+    amounts += [(float(century + year), None) for century, year in _SHORT_RANGE.findall(folded)]
+    derived, later = derive(folded, quantities, dates)
+    dates += later
+    amounts += derived
+    amounts += [(float(part), None) for date in dates for part in date.parts]
+    return Facts(amounts, dates, times, text)
+
+
+def _spans(found: Sequence[Time | Quantity]) -> list[tuple[int, int]]:
+    """Return where they lie, ascending; of two that overlap the first."""
+    spans: list[tuple[int, int]] = []
+    for start, end in sorted((each.start, each.end) for each in found):
+        if not spans or start >= spans[-1][1]:
+            spans.append((start, end))
+    return spans
 
 
 def same_numbers(quote: str, passage: str) -> bool:
@@ -109,7 +136,8 @@ def same_numbers(quote: str, passage: str) -> bool:
     return facts_in(quote).values <= facts_in(passage).values
 
 
-def _prepared(text: str) -> str:
+def prepared(text: str) -> str:
+    """Return the text in which quantities are read: in NFKC and folded case, ¾ apart from the number before it."""
     return nfkc(_VULGAR.sub(" ", text)).casefold()
 
 
@@ -128,7 +156,8 @@ def _digits(text: str, *, in_claim: bool) -> Iterator[Quantity]:
         if suffix in _SCALES and suffix in UNIT_BY_NAME and unit is None:
             # "1500 m" is metres and "1.2m" a million, more often than not.
             if not in_claim or mark[0] == " ":
-                yield Quantity(value, UNIT_BY_NAME[suffix], step, _hedge(text, start, end) if in_claim else "")
+                hedge = _hedge(text, start, end) if in_claim else ""
+                yield Quantity(value, UNIT_BY_NAME[suffix], step, hedge, start=start, end=end)
             if in_claim and mark[0] == " ":
                 continue
         if suffix in _SCALES:
@@ -150,8 +179,10 @@ def _digits(text: str, *, in_claim: bool) -> Iterator[Quantity]:
             _hedge(text, start, end) if in_claim else "",
             others,
             is_year=number.isdigit() and len(number) == _YEAR_DIGITS and not suffix,
-            is_century=in_claim and bool(_CENTURY.match(text, end)),
+            is_century=bool(_CENTURY.match(text, end)),
             is_decade=is_decade,
+            start=start,
+            end=end,
         )
 
 
@@ -170,7 +201,9 @@ def _english(text: str, *, in_claim: bool) -> Iterator[Quantity]:
             1.0,
             _hedge(text, match.start(), end) if in_claim else "",
             is_year=value in _YEARS and " " in match.group(),
-            is_century=in_claim and bool(_CENTURY.match(text, end)),
+            is_century=bool(_CENTURY.match(text, end)),
+            start=match.start(),
+            end=end,
         )
 
 
@@ -193,15 +226,13 @@ def _han(text: str, *, in_claim: bool) -> Iterator[Quantity]:
     for match in _HAN_SHARE.finditer(text):
         number = match["number"] or match["tenths"]
         value = float(number) if number[0].isdigit() else han_value(number)
-        yield Quantity(value * (10.0 if match["tenths"] else 1.0), PERCENT, 1.0)
+        yield Quantity(value * (10.0 if match["tenths"] else 1.0), PERCENT, 1.0, start=match.start(), end=match.end())
     for match in _HAN_PART.finditer(text):
         divisor, count = (
             float(part) if part.isdigit() else han_value(part) for part in match.group("divisor", "count")
         )
         if divisor and not in_claim:
             yield from _share(count / divisor)
-    for match in _HAN_DECADE.finditer(text):
-        yield Quantity((int(match["century"]) - 1) * 100.0 + int(match["decade"]) * 10, None, 10.0, is_decade=True)
     if not in_claim and "半" in text:
         yield from _share(0.5)
     for match in HAN_NUMERAL.finditer(text):
@@ -210,8 +241,10 @@ def _han(text: str, *, in_claim: bool) -> Iterator[Quantity]:
             continue
         after = UNIT_AFTER.match(text, end)
         unit = UNIT_BY_NAME[after["unit"]] if after else None
-        hedge = _hedge(text, start, after.end() if after else end) if in_claim else ""
-        yield Quantity(han_value(match.group()), unit, 1.0, hedge)
+        is_century = text.startswith("世纪", end)
+        end = after.end() if after else end
+        hedge = _hedge(text, start, end) if in_claim else ""
+        yield Quantity(han_value(match.group()), unit, 1.0, hedge, is_century=is_century, start=start, end=end)
 
 
 def _share(share: float) -> Iterator[Quantity]:
@@ -225,7 +258,7 @@ def _is_han_quantity(text: str, start: int, end: int) -> bool:
         return False
     if text[max(0, start - 3) : start].endswith("之") or text.startswith(("分之", "成"), end):
         return False
-    return end < len(text) and text[end] in _MEASURES
+    return end < len(text) and (text[end] in _MEASURES or text.startswith("世纪", end))
 
 
 def _is_in_name(text: str, start: int, end: int) -> bool:

@@ -27,6 +27,8 @@ MULTIPLES = {
     "trio": 3.0, "quartet": 4.0, "dozen": 12.0, "decade": 10.0, "century": 100.0, "single": 1.0, "sole": 1.0,
     "hat-trick": 3.0, "fortnight": 14.0, "biweekly": 2.0, "teens": 13.0, "score": 20.0, "solo": 1.0, "brace": 2.0,
 }  # fmt: skip
+DECADES = {"twenties": 1920, "thirties": 1930, "forties": 1940, "fifties": 1950, "sixties": 1960, "seventies": 1970}
+DECADES |= {"eighties": 1980, "nineties": 1990}
 _CARDINAL = "|".join(sorted([*_ONES, *_TENS, *_SCALES], key=len, reverse=True))
 ENGLISH_NUMERAL = re.compile(
     rf"\b(?:an?[ -](?=hundred|thousand|million|billion|trillion))?(?:{_CARDINAL})\b"
@@ -118,59 +120,69 @@ def roman_values(text: str) -> Iterator[float]:
         yield float(sum(-this if this < following else this for this, following in pairs))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Unit:
-    """A unit as a multiple (`factor`) of its dimension's base unit."""
+    """A unit, one object for all its names, as a multiple of its dimension's base unit.
+
+    Between two systems of measures people convert roughly.
+    """
 
     dimension: str
     factor: float
+    system: str = ""
 
 
 PERCENT = Unit("percent", 1.0)
+# Quarters of a year by their number: Q3, the third quarter.
+QUARTER = Unit("quarter", 1.0)
+_IMPERIAL = "imperial"
+_FOOT_METRES, _POUND_GRAMS = 0.3048, 453.59237
 _MINUTE, _HOUR, _DAY = 60.0, 3_600.0, 86_400.0
 _YEAR = 365.25 * _DAY
 
-# Only what is trivially equal: no miles in kilometres, no exchange rates.
-_UNIT_NAMES: dict[tuple[str, float], str] = {
-    ("percent", 1.0): "% percent per-cent pct 个百分点",
-    ("length", 1_000.0): "km kilometre kilometres kilometer kilometers 公里 千米",
-    ("length", 1.0): "m metre metres meter meters 米",
-    ("length", 0.01): "cm centimetre centimetres centimeter centimeters 厘米",
-    ("length", 0.001): "mm millimetre millimetres millimeter millimeters 毫米",
-    ("foot", 5_280.0): "mile miles 英里",
-    ("foot", 3.0): "yard yards yd 码",
-    ("foot", 1.0): "ft foot feet 英尺",
-    ("foot", 1 / 12): "inch inches 英寸",
-    ("mass", 1_000_000.0): "tonne tonnes 吨",
-    ("mass", 1_000.0): "kg kilo kilos kilogram kilograms kilogramme kilogrammes 公斤 千克",
-    ("mass", 1.0): "g gram grams gramme grammes 克",
-    ("mass", 0.001): "mg milligram milligrams 毫克",
-    ("pound", 1.0): "lb lbs 磅",
-    ("volume", 1.0): "l litre litres liter liters 升",
-    ("volume", 0.001): "ml millilitre millilitres milliliter milliliters 毫升",
-    ("time", 1.0): "s sec secs seconds 秒 秒钟",
-    ("time", _MINUTE): "min mins minute minutes 分钟",
-    ("time", _HOUR): "h hr hrs hour hours 小时 个小时",
-    ("time", _DAY): "day days 天",
-    ("time", 7 * _DAY): "week weeks 周 星期 个星期",
-    ("time", _YEAR / 12): "month months 个月",
-    ("time", _YEAR): "year years yr yrs 年",
-    ("time", 10 * _YEAR): "decade decades",
-    ("time", 100 * _YEAR): "century centuries 个世纪",
-    ("bytes", 1e3): "kb",
-    ("bytes", 1e6): "mb",
-    ("bytes", 1e9): "gb",
-    ("bytes", 1e12): "tb",
-    ("celsius", 1.0): "°c 摄氏度",
-    ("fahrenheit", 1.0): "°f 华氏度",
-    ("dollar", 1.0): "$ us$ usd dollar dollars 美元",
-    ("dollar", 0.01): "cent cents 美分",
-    ("euro", 1.0): "€ eur euro euros 欧元",
-    ("pound sterling", 1.0): "£ gbp 英镑",
-    ("yuan", 1.0): "rmb cny yuan 元 人民币 元人民币",
-    ("yen", 1.0): "jpy yen 日元",
+# No exchange rates.
+_UNIT_NAMES: dict[Unit, str] = {
+    PERCENT: "% percent per-cent pct 个百分点",
+    Unit("length", 1_000.0): "km kilometre kilometres kilometer kilometers 公里 千米",
+    Unit("length", 1.0): "m metre metres meter meters 米",
+    Unit("length", 0.01): "cm centimetre centimetres centimeter centimeters 厘米",
+    Unit("length", 0.001): "mm millimetre millimetres millimeter millimeters 毫米",
+    Unit("length", 5_280 * _FOOT_METRES, _IMPERIAL): "mile miles 英里",
+    Unit("length", 3 * _FOOT_METRES, _IMPERIAL): "yard yards yd 码",
+    Unit("length", _FOOT_METRES, _IMPERIAL): "ft foot feet 英尺",
+    Unit("length", _FOOT_METRES / 12, _IMPERIAL): "inch inches 英寸",
+    Unit("mass", 1_000_000.0): "tonne tonnes 吨",
+    Unit("mass", 1_000.0): "kg kilo kilos kilogram kilograms kilogramme kilogrammes 公斤 千克",
+    Unit("mass", 500.0): "斤 市斤",
+    Unit("mass", 1.0): "g gram grams gramme grammes 克",
+    Unit("mass", 0.001): "mg milligram milligrams 毫克",
+    Unit("mass", _POUND_GRAMS, _IMPERIAL): "lb lbs 磅",
+    Unit("volume", 1.0): "l litre litres liter liters 升",
+    Unit("volume", 0.001): "ml millilitre millilitres milliliter milliliters 毫升",
+    Unit("time", 1.0): "s sec secs seconds 秒 秒钟",
+    Unit("time", _MINUTE): "min mins minute minutes 分钟",
+    Unit("time", _HOUR): "h hr hrs hour hours 小时 个小时 钟头 个钟头",
+    Unit("time", _DAY): "day days 天",
+    Unit("time", 7 * _DAY): "week weeks 周 星期 个星期 礼拜 个礼拜",
+    Unit("time", 14 * _DAY): "fortnight fortnights",
+    Unit("time", _YEAR / 12): "month months 个月",
+    Unit("time", _YEAR): "year years yr yrs 年",
+    Unit("time", 10 * _YEAR): "decade decades",
+    Unit("time", 100 * _YEAR): "century centuries 个世纪",
+    Unit("bytes", 1e3): "kb",
+    Unit("bytes", 1e6): "mb",
+    Unit("bytes", 1e9): "gb",
+    Unit("bytes", 1e12): "tb",
+    Unit("celsius", 1.0): "°c 摄氏度",
+    Unit("fahrenheit", 1.0): "°f 华氏度",
+    Unit("dollar", 1.0): "$ us$ usd dollar dollars 美元",
+    Unit("dollar", 0.01): "cent cents 美分",
+    Unit("euro", 1.0): "€ eur euro euros 欧元",
+    Unit("pound sterling", 1.0): "£ gbp 英镑",
+    Unit("yuan", 1.0): "rmb cny yuan 元 人民币 元人民币",
+    Unit("yen", 1.0): "jpy yen 日元",
 }
-UNIT_BY_NAME = {name: Unit(*key) for key, names in _UNIT_NAMES.items() for name in names.split()}
+UNIT_BY_NAME = {name: unit for unit, names in _UNIT_NAMES.items() for name in names.split()}
 UNIT_BY_NAME["per cent"] = PERCENT
 _ASCII_UNITS = sorted((name for name in UNIT_BY_NAME if name.isascii() and name[-1].isalpha()), key=len, reverse=True)
 _OTHER_UNITS = sorted((name for name in UNIT_BY_NAME if not name.isascii() or name == "%"), key=len, reverse=True)

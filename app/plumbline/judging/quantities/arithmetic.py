@@ -2,15 +2,16 @@
 
 import heapq
 import math
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, compress, product
 from typing import Literal
 
-from plumbline.judging.tiers.evidence.dates import Date
-from plumbline.judging.tiers.evidence.numerals import PERCENT, Unit
+from plumbline.judging.quantities.dates import Date, Time
+from plumbline.judging.quantities.numerals import PERCENT, Unit
 
 # Amounts that are combined with each other; more than these make any number.
 MAX_OPERANDS = 40
@@ -21,7 +22,8 @@ Hedge = Literal["", "about", "over", "under"]
 class Quantity:
     """An amount as a claim states it. `step` is the unit of its last written digit; `is_year`: written as years are.
 
-    `others` are amounts that it may mean instead, all of them together: 1 and 200 for "1 200".
+    `others` are amounts that it may mean instead, all of them together: 1 and 200 for "1 200". Lies at [start:end) of
+    the text.
     """
 
     value: float
@@ -32,13 +34,15 @@ class Quantity:
     is_year: bool = False
     is_century: bool = False
     is_decade: bool = False
+    start: int = field(default=0, compare=False)
+    end: int = field(default=0, compare=False)
 
 
 class Facts:
-    """Amounts, dates, times (minutes on a dial) of a passage, and the most items that its enumerations may have."""
+    """Amounts, dates and times (minutes on a dial) of a passage, whose `text` may enumerate what a claim counts."""
 
     def __init__(
-        self, amounts: Iterable[tuple[float, Unit | None]], dates: Sequence[Date], times: frozenset[int], items: int
+        self, amounts: Iterable[tuple[float, Unit | None]], dates: Sequence[Date], times: frozenset[int], text: str
     ) -> None:
         by_unit: dict[Unit | None, set[float]] = {}
         for value, unit in amounts:
@@ -49,7 +53,13 @@ class Facts:
         self._dates = {(date.year, date.month, date.day) for date in dates}
         self._dates_by_known: dict[tuple[bool, ...], set[tuple[int | None, ...]]] = {}
         self.times = times
-        self.items = items
+        self._text = text
+
+    @cached_property
+    def items(self) -> int:
+        """Return the most items that an enumeration of one sentence, or of one list, may have."""
+        sentences = _SENTENCE_END.split(self._text[:_MAX_COUNTED_CHARACTERS])
+        return min(_MAX_ITEMS, 1 + max(len(_ITEM_MARK.findall(sentence)) for sentence in sentences))
 
     def within(self, unit: Unit | None, low: float, high: float) -> Sequence[float]:
         """Return the amounts of a unit within these bounds, both included, ascending."""
@@ -78,20 +88,35 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """Statements of a claim that need evidence."""
+    """Statements of a claim that need evidence, and the text in which they lie."""
 
     quantities: tuple[Quantity, ...]
     dates: tuple[Date, ...]
-    times: tuple[int, ...]
+    times: tuple[Time, ...]
+    text: str = ""
 
     def __bool__(self) -> bool:
         return bool(self.quantities or self.dates or self.times)
 
+    @property
+    def wordings(self) -> tuple[str, ...]:
+        """Return the statements as they are written, each once, in the order of the text."""
+        spans = {(each.start, each.end) for each in self.quantities}
+        spans |= {(date.start, date.end) for date in self.dates} | {(time.start, time.end) for time in self.times}
+        return tuple(dict.fromkeys(self.text[start:end].strip() for start, end in sorted(spans)))
 
+
+# A list without stops counts as one sentence.
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s|[。！？]")
+_ITEM_MARK = re.compile(r"[,，、;；\n&]|\band\b|\bor\b|\bthen\b|[和与及或]")
+_MAX_ITEMS = 201
+_MAX_COUNTED_CHARACTERS = 100_000
 _RELATIVE = 1e-9
 # What the wording allows: "about 40,000" for 36,500 to 44,000, "over 40,000" for up to twice as many.
 _HEDGED_TOLERANCE = 0.1
 _OPEN_ENDED = 2.0
+# Feet told in metres are rounded.
+_CONVERTED = 0.025
 _YEARS = range(1_000, 2_100)
 _YEAR_TOLERANCE = 5
 _DECADE, _CENTURY = 10, 100
@@ -112,10 +137,12 @@ def missing(stated: Stated, facts: Facts, *, is_derived: bool) -> Stated:
         tuple(each for each in stated.quantities if each in lacking),
         tuple(date for date in stated.dates if (date.start, date.end) not in had),
         tuple(
-            minutes
-            for minutes in stated.times
-            if minutes not in facts.times and facts.values.isdisjoint((minutes // 60, minutes // 60 + 12))
+            time
+            for time in stated.times
+            if time.minutes not in facts.times
+            and facts.values.isdisjoint((time.minutes // 60, time.minutes // 60 + 12))
         ),
+        stated.text,
     )
 
 
@@ -124,7 +151,12 @@ def _has(facts: Facts, quantity: Quantity, made: Sequence[float]) -> bool:
         return True
     if quantity.others and all(other in facts.values for other in quantity.others):
         return True
-    if quantity.value.is_integer() and 1 < quantity.value <= min(_MAX_COUNTED, facts.items) and not quantity.unit:
+    if (
+        quantity.value.is_integer()
+        and 1 < quantity.value <= _MAX_COUNTED
+        and not quantity.unit
+        and quantity.value <= facts.items
+    ):
         return True
     return any(
         _equals(quantity.value, found) or _is_near(quantity, found)
@@ -142,7 +174,11 @@ def _comparable(facts: Facts, quantity: Quantity) -> Iterator[float]:
             elif unit.dimension == quantity.unit.dimension:
                 factor = unit.factor / quantity.unit.factor
                 found = facts.within(unit, low / factor, high / factor)
-                yield from (value * unit.factor / quantity.unit.factor for value in found)
+                yield from (value * factor for value in found)
+                if unit.system != quantity.unit.system and facts.within(
+                    unit, quantity.value * (1 - _CONVERTED) / factor, quantity.value * (1 + _CONVERTED) / factor
+                ):
+                    yield quantity.value
         if quantity.unit == PERCENT:
             yield from (100 * value for value in facts.within(None, low / 100, high / 100) if value < 1)
 
@@ -155,7 +191,7 @@ def _ranges(quantity: Quantity) -> Iterator[tuple[float, float]]:
     if quantity.is_century:
         yield (value - 1) * _CENTURY, value * _CENTURY
     if quantity.is_decade:
-        yield from ((first, first + _DECADE) for first in (value, value + _DECADES_BEFORE))
+        yield from ((first, first + _span(quantity)) for first in (value, value + _DECADES_BEFORE))
     if quantity.hedge == "over":
         yield value, value * _OPEN_ENDED
     elif quantity.hedge == "under":
@@ -171,10 +207,15 @@ def _is_meant(quantity: Quantity, found: float) -> bool:
     if quantity.is_century:
         return (claimed - 1) * _CENTURY <= found <= claimed * _CENTURY
     if quantity.is_decade:
-        return any(first <= found < first + _DECADE for first in (claimed, claimed + _DECADES_BEFORE))
+        return any(first <= found < first + _span(quantity) for first in (claimed, claimed + _DECADES_BEFORE))
     if quantity.is_year and claimed in _YEARS and quantity.unit is None:
         return bool(quantity.hedge) and abs(claimed - found) <= _YEAR_TOLERANCE
     return _is_near(quantity, found)
+
+
+def _span(decade: Quantity) -> int:
+    """Return the years that "the 1850s" or "the 1800s" may mean."""
+    return _CENTURY if decade.value >= _CENTURY and decade.value % _CENTURY == 0 else _DECADE
 
 
 def _is_near(quantity: Quantity, found: float) -> bool:

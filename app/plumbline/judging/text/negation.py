@@ -91,6 +91,9 @@ def differs(claim: str, evidence: str) -> bool:
     if language != detect_language(evidence) or language == "other":
         return False
     said, given = claim.casefold(), evidence.casefold()
+    negation = _NO_ZH if language == "zh" else _NO_EN
+    if not (negation.search(said) or negation.search(given)):
+        return False
     if language == "zh":
         said, given = _ASPECT_ZH.sub("", said), _ASPECT_ZH.sub("", given)
     known = set(_content(given))

@@ -1,0 +1,74 @@
+"""Amounts, dates and times of an answer's sentence that no context has, for the tiers that compare wording."""
+
+import re
+from collections.abc import Sequence
+from functools import cached_property
+
+from plumbline.judging.quantities.arithmetic import Facts, missing
+from plumbline.judging.quantities.extraction import facts_in, prepared, stated_in_claim
+from plumbline.judging.text.segmentation import Sentence
+
+# Whatever may name an amount. Most sentences have none of it, and cost nothing more.
+_HINT = re.compile(
+    r"\d|[〇零一二两兩三四五六七八九十百千万萬亿億半]|[½-⅞]"
+    r"|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w{3,5}teen|twenty|thirty|forty|fifty|sixty|seventy"
+    r"|eighty|ninety|hundred|thousand|million|billion|trillion|half|third|quarter|fifth|century|noon|midday|midnight"
+    r"|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
+)
+# What an amount of a passage may hang on besides: a list, an ordinal, a multiple, a Roman numeral.
+_FACT = re.compile(
+    rf"{_HINT.pattern}|,[^,]{{1,80}},|、|\b(?:both|pair|couple|double|twice|trip|quad|once|single|sole|decade|centur"
+    r"|fortnight|dozen|first|second|fourth|sixth|seventh|eighth|ninth|tenth|trio|quart|duo|twins|[ivxl]{2,6}\b)|翻番|翻倍",
+    re.IGNORECASE,
+)
+_MAX_PLACES_TRIED = 16
+_HAN_NUMERALS = frozenset("〇零一二两兩三四五六七八九十百千万萬亿億")
+
+
+class ContextQuantities:
+    """Amounts, dates and times of all contexts of a sample, read in full only when a sentence needs it."""
+
+    def __init__(self, contexts: Sequence[str], sentences: Sequence[Sequence[Sentence]]) -> None:
+        self._contexts = contexts
+        self._sentences = sentences
+
+    def find_missing(self, sentence: str) -> tuple[str, ...]:
+        """Return the amounts, dates and times that the contexts neither have nor plainly yield, as they are written."""
+        if not _HINT.search(prepared(sentence)):
+            return ()
+        stated = stated_in_claim(sentence)
+        if all(map(self._stands_verbatim, stated.wordings)):
+            return ()
+        return missing(stated, self._facts, is_derived=False).wordings
+
+    @cached_property
+    def _text(self) -> str:
+        return prepared("\n".join(self._contexts))
+
+    @cached_property
+    def _facts(self) -> Facts:
+        spoken = (sentence.text for sentences in self._sentences for sentence in sentences)
+        return facts_in("\n".join(text for text in spoken if _FACT.search(text)))
+
+    def _stands_verbatim(self, wording: str) -> bool:
+        start = -1
+        for _ in range(_MAX_PLACES_TRIED):
+            start = self._text.find(wording, start + 1)
+            if start < 0:
+                return False
+            end = start + len(wording)
+            before, after = self._text[max(0, start - 2) : start], self._text[end : end + 2]
+            if not _continues(wording[0], before[::-1]) and not _continues(wording[-1], after):
+                return True
+        return False
+
+
+def _continues(edge: str, beyond: str) -> bool:
+    """Return True if a number or a word goes on from its edge to the two characters beyond it."""
+    if not beyond:
+        return False
+    if edge in _HAN_NUMERALS or beyond[0] in _HAN_NUMERALS:
+        return (edge.isdigit() or edge in _HAN_NUMERALS) and (beyond[0].isdigit() or beyond[0] in _HAN_NUMERALS)
+    if edge.isdigit() and beyond[0] in ".," and beyond[1:].isdigit():
+        return True
+    return edge.isascii() and edge.isalnum() and beyond[0].isascii() and beyond[0].isalnum()

@@ -1,0 +1,177 @@
+"""Amounts written as phrases: "half an hour", 一个半小时, 八折, 三分之一, "the third quarter", 八十年代, 光绪元年."""
+
+import re
+from collections.abc import Callable, Iterator
+
+from plumbline.judging.quantities.arithmetic import Quantity
+from plumbline.judging.quantities.numerals import (
+    DECADES,
+    HAN_NUMERAL,
+    ORDINALS,
+    PERCENT,
+    QUARTER,
+    UNIT_BY_NAME,
+    english_part,
+    english_value,
+    han_value,
+)
+
+# A rule is tried where the text has one of its words.
+_Rule = tuple[tuple[str, ...], re.Pattern[str], Callable[[re.Match[str]], Iterator[Quantity]]]
+
+_HAN = HAN_NUMERAL.pattern
+_HAN_DIGIT = "[一二两兩三四五六七八九]"
+_LASTING = (
+    r"(?P<unit>minute|hour|day|week|fortnight|month|year|decade|century|mile|kilomet(?:re|er)|lit(?:re|er)|pound)"
+)
+_LASTING_HAN = r"(?P<unit>小时|钟头|分钟|世纪|公里|英里|公斤|千克|年|月|天|米|升|斤|吨)"
+_COUNT = r"(?P<count>an?|one|two|three|four|five|six|seven|eight|nine|ten|\d{1,4})"
+# First years of the reigns and eras that texts of today still name.
+_FIRST_YEARS = {
+    "贞观": 627, "开元": 713, "洪武": 1368, "永乐": 1403, "嘉靖": 1522, "万历": 1573, "崇祯": 1628, "顺治": 1644,
+    "康熙": 1662, "雍正": 1723, "乾隆": 1736, "嘉庆": 1796, "道光": 1821, "咸丰": 1851, "同治": 1862, "光绪": 1875,
+    "宣统": 1909, "民国": 1912, "明治": 1868, "大正": 1912, "昭和": 1926, "平成": 1989, "令和": 2019,
+}  # fmt: skip
+# A share told as a fraction meets one in percent that is rounded to tens.
+_SHARE_STEP = 5.0
+
+
+def find_phrases(text: str, *, in_claim: bool) -> Iterator[Quantity]:
+    """Yield the amounts of a casefolded text that phrases name; those of a claim may be blanked out after that."""
+    for words, pattern, read in (*_ALWAYS, *(() if in_claim else _IN_PASSAGES)):
+        if any(word in text for word in words):
+            for match in pattern.finditer(text):
+                yield from read(match)
+
+
+def _halves(match: re.Match[str]) -> Iterator[Quantity]:
+    count = match.groupdict().get("count")
+    unit = UNIT_BY_NAME.get(f"个{match['unit']}") or UNIT_BY_NAME[match["unit"]]
+    yield Quantity((_count(count) if count else 0.0) + 0.5, unit, 0.1, start=match.start(), end=match.end())
+
+
+def _count(written: str) -> float:
+    if written in ("a", "an"):
+        return 1.0
+    if written[0].isascii():
+        return float(written) if written[0].isdigit() else english_value(written)
+    return float(written) if written.isdecimal() else han_value(written)
+
+
+def _quarters_of_an_hour(match: re.Match[str]) -> Iterator[Quantity]:
+    yield Quantity(15 * _count(match["count"]), UNIT_BY_NAME["min"], 1.0, start=match.start(), end=match.end())
+
+
+def _discount(match: re.Match[str]) -> Iterator[Quantity]:
+    digits = match["digits"]
+    if digits.isascii():
+        value = float(digits) * (1 if "." not in digits and len(digits) > 1 else 10)
+    else:
+        value = sum(han_value(digit) * weight for digit, weight in zip(digits, (10, 1), strict=False))
+    yield Quantity(value, PERCENT, 1.0, start=match.start(), end=match.end())
+
+
+def _taken_off(match: re.Match[str]) -> Iterator[Quantity]:
+    yield from (Quantity(100 - left.value, PERCENT, 1.0) for left in _discount(match))
+
+
+def _off(match: re.Match[str]) -> Iterator[Quantity]:
+    yield Quantity(100 - float(match["percent"]), PERCENT, 1.0)
+
+
+def _fraction(match: re.Match[str]) -> Iterator[Quantity]:
+    divisor, count = (_count(part) for part in match.group("divisor", "count"))
+    if divisor > 1:
+        yield Quantity(100 * count / divisor, PERCENT, _SHARE_STEP, start=match.start(), end=match.end())
+
+
+def _part(match: re.Match[str]) -> Iterator[Quantity]:
+    share = 100 * english_part(match["count"], match["part"])
+    yield Quantity(share, PERCENT, _SHARE_STEP, start=match.start(), end=match.end())
+
+
+def _quarter(match: re.Match[str]) -> Iterator[Quantity]:
+    number = next(filter(None, match.groups()))
+    value = float(ORDINALS.get(number) or (han_value(number) if not number[0].isascii() else int(number[0])))
+    yield Quantity(value, QUARTER, 1.0, start=match.start(), end=match.end())
+
+
+def _era(match: re.Match[str]) -> Iterator[Quantity]:
+    number = 1.0 if match["year"] == "元" else _count(match["year"])
+    year = _FIRST_YEARS[match["era"]] + number - 1
+    yield Quantity(year, None, 1.0, others=(number,), start=match.start(), end=match.end())
+
+
+def _decade(match: re.Match[str]) -> Iterator[Quantity]:
+    century, decade = match["century"], _count(match["decade"])
+    first = (_count(century) - 1) * 100 if century else 0
+    yield Quantity(first + decade, None, 10.0, is_decade=True, start=match.start(), end=match.end())
+
+
+def _named_decade(match: re.Match[str]) -> Iterator[Quantity]:
+    yield Quantity(float(DECADES[match[1]]), None, 10.0)
+
+
+def _century(match: re.Match[str]) -> Iterator[Quantity]:
+    value = float(ORDINALS[match[1]])
+    yield Quantity(value, None, 1.0, is_century=True, start=match.start(), end=match.end())
+
+
+def _one(match: re.Match[str]) -> Iterator[Quantity]:
+    yield Quantity(1.0, UNIT_BY_NAME[match["unit"]], 1.0, start=match.start(), end=match.end())
+
+
+_HAN_COUNT = rf"(?P<count>{_HAN_DIGIT}|十|(?<!\d)\d{{1,3}})"
+_DISCOUNT = rf"(?P<digits>{_HAN_DIGIT}{{1,2}}|(?<![\d.])\d(?:\.\d|\d)?) ?折(?![叠扣磨断射返腾旧合算])"
+_HALF, _HAN_HALF = ("half",), ("半",)
+_ALWAYS: tuple[_Rule, ...] = tuple(
+    (words, re.compile(pattern), read)
+    for words, pattern, read in (
+        (_HALF, rf"\bhalf[ -](?:an? |of an? )?{_LASTING}\b", _halves),
+        (_HALF, rf"\b{_COUNT} {_LASTING}s? and a half\b", _halves),
+        (_HALF, rf"\b{_COUNT} and a half {_LASTING}s?\b", _halves),
+        (_HAN_HALF, rf"(?:{_HAN_COUNT}个|(?<![第前上下后]))半个?{_LASTING_HAN}", _halves),
+        (_HAN_HALF, rf"{_HAN_COUNT}个?{_LASTING_HAN}半(?![个年天月])", _halves),
+        (("刻钟",), r"(?P<count>[一三])刻钟", _quarters_of_an_hour),
+        (("quarter",), r"\b(?P<count>a|three)[ -]quarters?(?: of an |[ -])hour", _quarters_of_an_hour),
+        (("折",), _DISCOUNT, _discount),
+        (
+            ("分之",),
+            rf"(?<!百)(?P<divisor>{_HAN_DIGIT}|十|(?<!\d)\d{{1,2}})分之(?P<count>{_HAN_DIGIT}|\d{{1,2}}(?!\d))",
+            _fraction,
+        ),
+        (
+            (" of ",),
+            r"\b(?P<count>one|two|three|four|five|a)[ -](?P<part>thirds?|quarters?|fourths?|fifths?|sixths?|eighths?"
+            r"|tenths?)(?= of\b)(?! of an? (?:hour|century|season|year|game|match|mile))",
+            _part,
+        ),
+        (
+            ("q", "季度"),
+            r"\bq([1-4])\b|(?<![a-z0-9])([1-4])q\b|\b(first|second|third|fourth|1st|2nd|3rd|4th)[ -]quarter\b"
+            r"|第?(?<![\d个〇零一二三四五六七八九十])([一二三四1-4])季度",
+            _quarter,
+        ),
+        (
+            tuple(_FIRST_YEARS),
+            rf"(?P<era>{'|'.join(_FIRST_YEARS)})(?P<year>元|\d{{1,3}}|[一二三四五六七八九十]{{1,3}})年",
+            _era,
+        ),
+        (
+            ("年代",),
+            rf"(?:(?P<century>\d{{2}}|{_HAN})世纪)?(?P<decade>[二三四五六七八九]十|(?<!\d)[1-9]0)年代",
+            _decade,
+        ),
+        (("centur",), rf"\b({'|'.join(ORDINALS)})[ -]centur(?:y|ies)\b", _century),
+    )
+)
+# Claims are not held to these.
+_IN_PASSAGES: tuple[_Rule, ...] = tuple(
+    (words, re.compile(pattern), read)
+    for words, pattern, read in (
+        (("折",), _DISCOUNT, _taken_off),
+        (("%",), r"(?P<percent>(?<![\d.])\d{1,2}(?:\.\d{1,2})?) ?% ?(?:off|discount|reduction|的?优惠|的?折扣)", _off),
+        ((" ",), rf"\b(?:an?|one) {_LASTING}\b", _one),
+        (("ties",), rf"\b({'|'.join(DECADES)})\b", _named_decade),
+    )
+)
