@@ -147,7 +147,7 @@ def test_a_score_is_the_mean_of_supports_by_length_and_a_copy_counts_as_one() ->
         clusters=np.array(["a"]),
     )
 
-    # (30 * 0.85 + 10 * 0.5) / 40
+    # 30 characters of a copy, 10 at one half
     predicted = predict(answers, _calibration({"character_coverage": 1.0}, -0.5))
 
     assert predicted == pytest.approx([(30 * VERBATIM_SUPPORT + 10 * 0.5) / 40])

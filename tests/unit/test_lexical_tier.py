@@ -202,3 +202,28 @@ def test_an_answer_of_another_number_is_not_found() -> None:
 )
 def test_a_citation_or_a_list_number_does_not_lower_the_support_of_a_copy(answer: str) -> None:
     assert _claim(answer, "It is dark. The lamp burns bright.").support == VERBATIM_SUPPORT
+
+
+@pytest.mark.parametrize(
+    ("answer", "context"),
+    [
+        ("iPhone 14 Pro Max", "苹果公司最新的手机是iPhone 14 Pro Max，去年九月上市。"),
+        ("Meta", "脸书改名为Meta。"),
+        ("大坝", "The dam is called 大坝 in Chinese."),
+    ],
+)
+def test_a_copy_is_judged_though_the_context_is_in_another_script(answer: str, context: str) -> None:
+    claim = _claim(answer, context)
+
+    assert (claim.support, claim.flags, claim.verdict) == (VERBATIM_SUPPORT, ("verbatim",), Verdict.SUPPORTED)
+
+
+def test_a_sentence_beside_a_copy_in_another_script_is_refused() -> None:
+    with pytest.raises(TierFailure) as refused:
+        _judge("Meta. It was founded in a room.", "脸书改名为Meta。")
+
+    assert refused.value.reason is FailureReason.CROSS_LINGUAL
+
+
+def test_a_copy_scores_near_one() -> None:
+    assert _claim("The lamp burns.", "It is dark. The lamp burns.").support == pytest.approx(1, abs=0.05)

@@ -44,6 +44,8 @@ _LEAP_YEAR = 2_000
 
 def derive(text: str, quantities: Sequence[Quantity], dates: Sequence[Date]) -> tuple[list[Amount], list[Date]]:
     """Return the amounts and dates that follow from neighbours in a casefolded text; linear in their number."""
+    if len(quantities) > _MAX_QUANTITIES:
+        return [], []
     placed = sorted({(each.start, each.value, each.unit) for each in quantities}, key=itemgetter(0))
     years = sorted(
         {(start, value) for start, value, unit in placed if unit in (None, _YEAR) and value in _YEARS}

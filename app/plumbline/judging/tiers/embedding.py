@@ -16,7 +16,7 @@ from plumbline.judging.ports.token_vectors import TokenizedTexts, TokenVectors
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Evidence, Judgement
 from plumbline.judging.tiers.calibration import CalibrationTable, Finding, build_judgement
-from plumbline.judging.tiers.lexical import collect_lexical_findings
+from plumbline.judging.tiers.lexical import collect_lexical_findings, find_copies
 from plumbline.judging.tiers.tier import JudgeOptions, SentenceEncoder, TierName
 from plumbline.judging.tiers.token_alignment import (
     ComparisonPlan,
@@ -91,6 +91,8 @@ class EmbeddingTier:
         run = asyncio.get_running_loop().run_in_executor
         # "name@precision" reads what "name" reads.
         if self._encoder.model.partition("@")[0] in _ENGLISH_ONLY and sample.language != "en":
+            if copies := await run(self._executor, find_copies, sample):
+                return then(copies, 0)
             raise TierFailure(
                 FailureReason.UNSUPPORTED_LANGUAGE,
                 f"{self._encoder.model} reads English; the answer is in {sample.language!r}",
@@ -103,7 +105,10 @@ class EmbeddingTier:
                 f"PLUMBLINE_EMBEDDING_MAX_WINDOWS is {self._max_windows}",
             )
         reading = await self._encoder.read(plan.texts, seconds=until - time.monotonic(), scope=options.tenant)
-        self._refuse_unread(plan, reading)
+        if unread := self._find_unread(plan, reading):
+            if copies := await run(self._executor, find_copies, sample):
+                return then(copies, 0)
+            raise TierFailure(FailureReason.UNSUPPORTED_LANGUAGE, unread)
         alignment, last = await self._aligned(plan, reading, options, until)
 
         def finish() -> T:
@@ -122,16 +127,16 @@ class EmbeddingTier:
     def readiness(self) -> Readiness:
         return self._encoder.readiness()
 
-    def _refuse_unread(self, plan: ComparisonPlan, reading: TokenizedTexts) -> None:
+    def _find_unread(self, plan: ComparisonPlan, reading: TokenizedTexts) -> str | None:
         parts, windows = range(len(plan.parts)), range(len(plan.parts), len(reading.tokens))
         for where, rows in (("answer", parts), ("contexts", windows)):
             share = reading.unknown_share(rows)
             if share > MAX_UNKNOWN_SHARE:
-                raise TierFailure(
-                    FailureReason.UNSUPPORTED_LANGUAGE,
+                return (
                     f"{share:.0%} of the tokens of the {where} are unknown to {self._encoder.model} "
-                    f"(more than {MAX_UNKNOWN_SHARE:.0%})",
+                    f"(more than {MAX_UNKNOWN_SHARE:.0%})"
                 )
+        return None
 
     async def _aligned(
         self, plan: ComparisonPlan, reading: TokenizedTexts, options: JudgeOptions, until: float

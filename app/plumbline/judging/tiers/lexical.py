@@ -7,7 +7,7 @@ from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Evidence, Judgement
-from plumbline.judging.text.words import detect_language, han_share
+from plumbline.judging.text.words import content_words, detect_language, han_share
 from plumbline.judging.tiers.calibration import CalibrationTable, Finding, build_judgement
 from plumbline.judging.tiers.lexical_features import measure_lexical_features
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
@@ -39,17 +39,36 @@ class LexicalTier:
         is_one_script = any(detect_language(context) == sample.language for context in contexts) or (
             _has_han(sample.source.answer) and any(map(_has_han, contexts))
         )
+        calibration = self._calibrations.find(tier=self.name, model=MODEL, language=sample.language)
         if contexts and not is_one_script:
+            if copies := find_copies(sample):
+                return build_judgement(sample, copies, calibration)
             raise TierFailure(
                 FailureReason.CROSS_LINGUAL,
                 f"answer in {sample.language!r}, contexts in {sorted(map(detect_language, contexts))}: "
                 "words cannot be compared across scripts",
             )
-        calibration = self._calibrations.find(tier=self.name, model=MODEL, language=sample.language)
         return build_judgement(sample, collect_lexical_findings(sample), calibration)
 
     def readiness(self) -> Readiness:
         return Readiness(State.READY, MODEL)
+
+
+def find_copies(sample: SegmentedSample) -> dict[int, Finding]:
+    """Return where each checkable sentence stands word for word, by position; {} unless all of them do.
+
+    A copy needs no model and no common script: "iPhone 14 Pro Max" from a Chinese context.
+    """
+    findings = {}
+    for position in sample.checkable:
+        text = sample.sentences[position].text
+        match = sample.index.best_match(text, content_words(text))
+        if match is None or not match.is_verbatim:
+            return {}
+        found = match.sentence
+        evidence = Evidence(match.context, found.text, found.start, found.end, verified=True)
+        findings[position] = Finding({}, evidence, is_copy=True)
+    return findings
 
 
 def collect_lexical_findings(sample: SegmentedSample) -> dict[int, Finding]:
