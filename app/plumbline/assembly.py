@@ -122,7 +122,7 @@ def build(
         observer=observer,
     )
     slots = asyncio.Semaphore(plan.settings.batch_concurrency)
-    return Service(cascade, Scorer(cascade, executor, on_call=on_call), slots, encoder)
+    return Service(cascade, Scorer(cascade, executor, on_call=on_call, observer=observer), slots, encoder)
 
 
 def _llm_tier(

@@ -6,7 +6,9 @@ import pytest
 
 from plumbline.ground.errors import TooBusy
 from plumbline.judging.ports.token_vectors import TokenizedTexts, TokenVectors
-from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT
+from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT, load_calibrations
+from plumbline.judging.tiers.lexical import MODEL as LEXICAL_MODEL
+from plumbline.judging.tiers.tier import TierName
 from tests.doubles.fakes import WordEncoder
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import completion, openai_error
@@ -20,7 +22,8 @@ FOREIGN = "Zebras enjoy quantum jazz."
 HALF_COPIED = round(VERBATIM_SUPPORT * 37 / (37 + 26), 6)
 SCORES = (
     "faithfulness", "faithfulness_strict", "hallucination_rate", "contradiction_rate", "unsupported_rate",
-    "context_utilization", "contexts_used_share", "token_f1", "exact_match", "passed", "confidence",
+    "context_utilization", "contexts_used_share", "token_f1", "exact_match", "passed", "passed_by", "confidence",
+    "lowest_support", "unsupported_claims", "threshold",
 )  # fmt: skip
 
 
@@ -118,6 +121,45 @@ async def test_an_answer_passes_from_the_threshold_on(threshold: float, passed: 
     result = await lexical(answer=f"{COPY} {FOREIGN}", threshold=threshold)
 
     assert (result["passed"], result["threshold"]) == (passed, threshold)
+
+
+async def test_without_a_threshold_an_answer_passes_at_the_calibrated_boundary_of_its_tier() -> None:
+    calibration = load_calibrations(None).find(tier=TierName.LEXICAL, model=LEXICAL_MODEL, language="en")
+
+    copied, half = [await lexical(answer=answer) for answer in (COPY, f"{COPY} {FOREIGN}")]
+
+    for result in (copied, half):
+        assert (result["passed_by"], result["threshold"]) == ("calibrated", calibration.boundary)
+        assert result["passed"] == (result["faithfulness"] >= calibration.boundary)
+        # The share of faithful answers is one half at the boundary, so that the decision is never the less likely one.
+        assert result["confidence"] >= 0.5
+    assert (copied["lowest_support"], copied["unsupported_claims"]) == (VERBATIM_SUPPORT, 0)
+    assert (half["lowest_support"], half["unsupported_claims"]) == (0.0, 1)
+
+
+async def test_an_answer_without_contexts_fails_for_its_claims_unless_a_threshold_decides() -> None:
+    answer = f"{COPY} It is red."
+    plain = await lexical(contexts=[], answer=answer)
+    thresholded = await lexical(contexts=[], answer=answer, threshold=0.0)
+
+    assert (plain["passed"], plain["passed_by"], plain["threshold"]) == (False, "all_supported", None)
+    assert (plain["lowest_support"], plain["unsupported_claims"]) == (0.0, 2)
+    assert (thresholded["passed"], thresholded["passed_by"]) == (True, "threshold")
+
+
+async def test_a_threshold_above_the_highest_score_of_the_tier_is_warned_of() -> None:
+    highest = load_calibrations(None).highest(TierName.LEXICAL)
+    beyond = min(1.0, highest + 0.001)
+
+    at, above = [await lexical(answer=COPY, threshold=threshold) for threshold in (highest, beyond)]
+
+    assert (at["passed"], at["warnings"]) == (True, [])
+    assert "threshold_unreachable" not in at["flags"]
+    if beyond > highest:
+        assert above["passed"] is False
+        assert "threshold_unreachable" in above["flags"]
+        (warning,) = above["warnings"]
+        assert f"threshold {beyond:g} is above {highest:g}, the highest score of tier lexical" in warning
 
 
 async def test_the_threshold_of_the_service_holds_where_the_caller_names_none() -> None:

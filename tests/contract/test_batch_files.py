@@ -50,13 +50,14 @@ def test_a_second_look_goes_into_the_next_round_and_then_all_is_as_live(
 ) -> None:
     rows = (*ROWS, DOUBTED)
     first = run.whole(*rows)[-1]["result"]
-    assert set(first["flags"]) >= {"second_look_failed", "incomplete"}
+    assert set(first["flags"]) >= {"not_asked", "incomplete"}
     assert first["claims"][0]["verdict"] == "not_mentioned"
 
     assert run.collect("--next-round") == 0
     assert "requests.round-2.jsonl, 1 questions that are still open" in capsys.readouterr().out
     assert run.submit() == 0
-    assert run.collect() == 0
+    assert run.collect("--next-round") == 0
+    assert "all questions have their replies: these results are final" in capsys.readouterr().out
 
     last = run.results()
     assert last[-1]["result"]["claims"][0]["flags"] == ["second_look"]

@@ -1,6 +1,7 @@
 """Preparing batch files: the same rows give the same bytes, and what cannot be right is said in one line."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,7 +55,10 @@ def test_an_estimate_writes_nothing(
     said = capsys.readouterr().out
     assert "6 rows: 3 to be asked, 2 decided without a judge, 0 too long for it, 1 invalid" in said
     assert "3 requests to judge-1: about " in said
-    assert "1536 out, 12288 at most" in said
+    # Two sentences each: 20 + 2 * 100 tokens for every reply, at most 4,096
+    found = re.search(r"about (\d+) tokens in and 660 out, at most (\d+) and 12288;", said)
+    assert found is not None
+    assert int(found[1]) == round(int(found[2]) * 0.72)
     assert "cost: about 0." in said
 
 

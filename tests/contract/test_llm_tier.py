@@ -63,16 +63,18 @@ async def judged_claim(judge: ScriptedJudge, made: dict[str, Any], contexts: Seq
 async def test_scores_are_counted_from_the_verdicts(judge: ScriptedJudge) -> None:
     result = await judged(judge)
 
-    # 5 checkable claims: supported, supported, contradicted, partial, not mentioned
+    # 4 sentences with 5 claims: supported; supported and contradicted; partial; not mentioned
     assert (result["status"], result["tier"]) == ("judged", "llm")
-    assert result["faithfulness"] == 0.5  # (1 + 1 + 0 + 0.5 + 0) / 5
+    assert result["faithfulness"] == 0.5  # (1 + (1 + 0) / 2 + 0.5 + 0) / 4
+    assert [each["weight"] for each in result["claims"] if each["verdict"] != "not_a_claim"] == [1, 0.5, 0.5, 1, 1]
     assert result["hallucination_rate"] == 0.5
-    assert result["faithfulness_strict"] == 0.4  # 2 / 5
+    assert result["faithfulness_strict"] == 0.375  # (1 + (1 + 0) / 2 + 0 + 0) / 4
     assert result["contradiction_rate"] == 0.2
     assert result["unsupported_rate"] == 0.2
     assert result["contexts_used"] == [0, 1]
     assert result["contexts_used_share"] == 0.666667
-    assert result["passed"] is True
+    assert (result["passed"], result["passed_by"], result["threshold"]) == (False, "all_supported", None)
+    assert (result["lowest_support"], result["unsupported_claims"]) == (0.0, 3)
     assert result["confidence"] is None
 
 

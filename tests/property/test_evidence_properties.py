@@ -209,8 +209,9 @@ def _result(answer: str, evidence: Evidence) -> SampleResult:
     claim = Claim("0.0", 0, "text", 0, len(answer), Verdict.SUPPORTED, 1.0, evidence=(evidence,))
     sample = Sample("", (), answer)
     return SampleResult(
-        status=SampleStatus.NOT_JUDGED, tier=None, scores=None, passed=None, threshold=0.5, confidence=None,
-        context_utilization=None, token_f1=None, exact_match=None, sentences=split_sentences(sample.answer),
+        status=SampleStatus.NOT_JUDGED, tier=None, scores=None, passed=None, passed_by=None, threshold=0.5,
+        confidence=None, context_utilization=None, token_f1=None, exact_match=None,
+        sentences=split_sentences(sample.answer),
         claims=(claim,), contexts_used=(), contexts_given=2, attempts=(), judge=None, usage=Usage(),
         windows=1, flags=(), warnings=(),
     )  # fmt: skip

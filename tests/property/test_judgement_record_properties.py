@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import segment
-from plumbline.judging.text.verdicts import Claim, Evidence, JudgeAccount, Judgement, Verdict
+from plumbline.judging.text.verdicts import Claim, Evidence, JudgeAccount, Judgement, Scores, Verdict
 from plumbline.judging.tiers.verdict_cache import judgement_from_record, judgement_to_record, verdict_key
 
 _TEXT = st.text(max_size=20)
@@ -47,6 +47,16 @@ _ACCOUNTS = st.builds(
     completion_tokens=st.none() | _COUNT,
     cache=st.sampled_from(("hit", "miss", "bypass", None)),
 )
+_SCORES = st.builds(
+    Scores,
+    faithfulness=_UNIT,
+    hallucination_rate=_UNIT,
+    faithfulness_strict=st.none() | _UNIT,
+    contradiction_rate=st.none() | _UNIT,
+    unsupported_rate=st.none() | _UNIT,
+    lowest_support=_UNIT,
+    unsupported_claims=_COUNT,
+)
 _JUDGEMENTS = st.builds(
     Judgement,
     claims=st.lists(_CLAIMS, max_size=3).map(tuple),
@@ -55,8 +65,10 @@ _JUDGEMENTS = st.builds(
     reliability=st.lists(st.tuples(_UNIT, _UNIT), max_size=3).map(tuple),
     flags=_WORDS,
     warnings=_WORDS,
-    votes=st.lists(_UNIT, max_size=3).map(tuple),
+    votes=st.lists(_SCORES, max_size=3).map(tuple),
     windows=_COUNT,
+    boundary=st.none() | _UNIT,
+    highest=_UNIT,
 )
 
 

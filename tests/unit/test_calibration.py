@@ -13,6 +13,7 @@ from plumbline.judging.tiers.calibration import (
     CalibrationFile,
     CalibrationGate,
     CalibrationTable,
+    crossing,
     list_measures,
     load_calibrations,
     sigmoid,
@@ -50,6 +51,37 @@ def test_a_file_gives_its_entries(tmp_path: Path) -> None:
     assert entry.is_fitted
     assert (entry.weights, entry.intercept) == (ENTRY["weights"], -3.0)
     assert entry.gate == CalibrationGate(measure="character_coverage", closed=0.2, open=0.6)
+
+
+@pytest.mark.parametrize(
+    ("curve", "boundary"),
+    [
+        (((0.2, 0.1), (0.6, 0.9)), 0.4),  # half-way between the points
+        (((0.2, 0.3), (0.5, 0.6)), 0.4),  # two thirds of the way
+        (((0.1, 0.4), (0.3, 0.4), (0.4, 0.7)), 0.3334),  # 0.3 + 0.1 / 3, rounded up
+        (((0.2, 0.5), (0.6, 0.9)), 0.0),
+        (((0.2, 0.1), (0.6, 0.4)), 1.0),
+    ],
+)
+def test_the_boundary_is_where_half_of_the_answers_are_faithful(
+    curve: tuple[tuple[float, float], ...], boundary: float
+) -> None:
+    assert crossing(curve, 0.5) == boundary
+    assert Calibration.model_validate({**ENTRY, "reliability": curve}).boundary == boundary
+
+
+def test_without_a_reliability_curve_the_boundary_is_the_middle() -> None:
+    assert Calibration.model_validate(ENTRY).boundary == 0.5
+
+
+def test_no_tier_gives_a_score_above_the_highest_of_its_calibrations() -> None:
+    table = load_calibrations(None)
+
+    assert table.highest(TierName.LLM) == 1.0
+    for tier in (TierName.EMBEDDING, TierName.LEXICAL):
+        of_tier = [entry.highest for entry in table.entries if entry.tier is tier]
+        assert table.highest(tier) == max(of_tier)
+        assert CalibrationTable(()).highest(tier) <= 1.0
 
 
 def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ def test_blocks_that_nobody_answered_for_are_no_success(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"options": EvaluationOptions(tiers=["lexical"], threshold=0.9)}, "threshold was 0.5 and is 0.9"),
+        ({"options": EvaluationOptions(tiers=["lexical"], threshold=0.9)}, "threshold was not given and is 0.9"),
         ({"block_rows": 4}, "block_rows was 3 and is 4"),
         ({"columns": "plumbline"}, "columns was not given and is plumbline"),
         ({"block_format": "parquet"}, "block_format was jsonl and is parquet"),
@@ -149,7 +149,7 @@ def test_a_folder_of_another_task_is_refused(tmp_path: Path, changes: dict[str, 
 def test_a_folder_of_changed_rows_or_settings_is_refused(tmp_path: Path) -> None:
     task = task_of(tmp_path)
     begun(task)
-    with pytest.raises(InvalidInput, match=r"threshold was 0\.5 and is 0\.7; name a new folder"):
+    with pytest.raises(InvalidInput, match=r"threshold was not given and is 0\.7; name a new folder"):
         begun(task, plain_settings(threshold=0.7))
 
     write_lines(tmp_path / "in.jsonl", bridge_rows(11))

@@ -348,7 +348,7 @@ async def test_most_judges_win_and_a_dispute_is_flagged() -> None:
     assert [claim.verdict for claim in judgement.claims] == [Verdict.SUPPORTED, Verdict.NOT_MENTIONED]
     assert "disputed" in judgement.claims[1].flags
     assert "disputed" not in judgement.claims[0].flags
-    assert judgement.votes == (1.0, 0.5, 0.5)
+    assert [vote.faithfulness for vote in judgement.votes] == [1.0, 0.5, 0.5]
     assert judgement.account.calls == 3
 
 
@@ -357,7 +357,7 @@ async def test_one_model_may_vote_several_times() -> None:
 
     judgement = await judge(chat, ask=JudgeOptions(samples=3))
 
-    assert judgement.votes == (1.0, 1.0, 1.0)
+    assert [vote.faithfulness for vote in judgement.votes] == [1.0, 1.0, 1.0]
     assert [request.temperature for request in chat.requests] == [None, 0.7, 0.7]
 
 
@@ -388,7 +388,22 @@ async def test_a_second_model_acquits_with_evidence_where_it_can_turn_the_outcom
     assert [claim.verdict for claim in judgement.claims] == [Verdict.SUPPORTED] * 2
     assert all({"escalated", "disputed"} <= set(claim.flags) for claim in judgement.claims)
     assert "escalated" in judgement.flags
-    assert judgement.votes == (0.0, 1.0)
+    assert [vote.faithfulness for vote in judgement.votes] == [0.0, 1.0]
+
+
+@pytest.mark.parametrize(("threshold", "is_asked"), [(None, True), (0.5, False)])
+async def test_one_accused_claim_can_turn_an_answer_whose_claims_must_all_be_supported(
+    threshold: float | None, is_asked: bool
+) -> None:
+    accused = said(1, verdict="not_mentioned", quotes=[])
+    drafted = json.dumps({"sentences": [{"id": 1, "claims": [accused]}, {"id": 2, "claims": [said(2)]}]})
+    first = ScriptedChat(drafted, checked(c0_0=accused))
+    second = ScriptedChat(checked(c0_0=said(1)), name="b")
+
+    await judge(first, second, ask=JudgeOptions(escalation="b", threshold=threshold))
+
+    # One of two sentences is supported: 0.5 passes at 0.5 whatever becomes of the other.
+    assert bool(second.requests) == is_asked
 
 
 async def test_a_second_model_is_not_asked_where_nothing_can_turn() -> None:

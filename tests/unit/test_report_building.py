@@ -52,6 +52,44 @@ def test_every_row_is_counted_once_under_its_status() -> None:
     assert (summary.passed, summary.bad_lines) == (1, 0)
 
 
+def old_line(line: bytes) -> bytes:
+    """The line as version 0.1 wrote it."""
+    row = json.loads(line)
+    for name in ("passed_by", "lowest_support", "unsupported_claims"):
+        del row["result"][name]
+    return json.dumps(row).encode()
+
+
+def test_results_of_version_0_1_are_decided_by_a_threshold_and_their_claims_say_the_rest() -> None:
+    lines = [
+        scored_line("a", 0.5, verdicts=("supported", "partial", "contradicted", "not_a_claim")),
+        scored_line("b", 1.0, row=1),
+        result_line("c", row=2, status="abstained"),
+    ]
+
+    (tier,) = build_report(map(old_line, lines)).summary.tiers
+
+    assert tier.passed_by == {"threshold": 2}
+    # Row a: 0 is its least support, row b has one claim of 1; one row of two has an unsupported claim.
+    assert (tier.scores.lowest_support.mean, tier.scores.unsupported_share.mean) == (0.5, 0.5)
+    assert build_report(map(old_line, lines)).summary.worst[0].unsupported_claims == 2
+
+
+def test_pairs_that_pass_or_fail_anew_are_counted_where_one_rule_decided_both() -> None:
+    def line(name: str, passed: bool, rule: str) -> bytes:
+        return scored_line(name, 0.9, passed=passed, passed_by=rule, threshold=None, lowest_support=0.0)
+
+    rule = "all_supported"
+    before = [line("a", True, rule), line("b", False, rule), line("c", True, rule), old_line(scored_line("d", 0.9))]
+    now = [line("a", False, rule), line("b", True, rule), line("c", True, rule), line("d", False, rule)]
+
+    comparison = build_report(now, baseline_lines=before).summary.comparison
+
+    assert comparison is not None
+    (tier,) = comparison.tiers
+    assert (tier.paired, tier.newly_failing, tier.newly_passing) == (4, 1, 1)
+
+
 def test_means_are_those_of_the_judged_rows_alone() -> None:
     summary = build_report([scored_line("a", 0.2), scored_line("b", 0.9), result_line("c", status="abstained")]).summary
 

@@ -64,6 +64,26 @@ def test_of_hallucination_less_is_better() -> None:
     ]
 
 
+def test_rows_with_an_unsupported_claim_are_bounded_from_above() -> None:
+    summary = summary_of(
+        scored_line("a", 0.9, unsupported_claims=1, lowest_support=0.5, passed_by="all_supported"),
+        *(
+            scored_line(f"b{row}", 1.0, unsupported_claims=0, lowest_support=1.0, passed_by="all_supported")
+            for row in range(3)
+        ),
+    )
+
+    outcomes = [CiGate("unsupported_share", bound).outcomes(summary)[0] for bound in (0.25, 0.2)]
+    (lowest,) = parse_gate("lowest_support=0.9").outcomes(summary)
+
+    # 1 of 4 rows; and (0.5 + 3 * 1) / 4
+    assert [(outcome.wanted, outcome.passed) for outcome in outcomes] == [
+        ("at most 0.25", True),
+        ("at most 0.2", False),
+    ]
+    assert (lowest.passed, lowest.got[:5]) == (False, "0.875")
+
+
 def test_each_tier_passes_or_fails_by_itself() -> None:
     summary = summary_of(scored_line("a", 1.0), scored_line("b", 1.0), scored_line("c", 0.1, tier="lexical"))
 

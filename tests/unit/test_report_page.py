@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime
 from pathlib import Path
 from string import Formatter
+from typing import Any
 
 import pytest
 
@@ -109,7 +110,7 @@ def test_the_page_says_what_was_counted() -> None:
 def test_a_row_says_everything_that_its_line_holds() -> None:
     text = Page(render_html(build_report(LINES[:1]))).text
 
-    for said in ("first", "row 0", "Contradicted", "sentence 2", "context 2", "found there", "below threshold"):
+    for said in ("first", "row 0", "Contradicted", "sentence 2", "context 2", "found there", "did not pass"):
         assert said in text, said
 
 
@@ -131,6 +132,36 @@ def test_a_sentence_has_the_gravest_verdict_of_its_claims() -> None:
     (shown,) = shown_row(kept, 0).sentences
 
     assert (shown.verdict, len(shown.claims)) == ("contradicted", 3)
+
+
+def test_what_is_no_claim_is_in_no_list_of_claims() -> None:
+    line = scored_line("a", 1.0, verdicts=("supported", "not_a_claim"))
+    page = Page(render_html(build_report([line])))
+    (kept,) = build_report([line]).worst
+
+    shown = shown_row(kept, 0)
+
+    assert [len(sentence.claims) for sentence in shown.sentences] == [1, 0]
+    assert shown.verdicts == (("supported", 1),)
+    assert [sentence.verdict for sentence in shown.sentences] == ["supported", "not_a_claim"]
+    assert {"value": "not_a_claim"} not in page.named("option")
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"passed_by": "all_supported", "threshold": None}, "rule: every claim supported"),
+        ({"passed_by": "calibrated", "threshold": 0.47}, "calibrated boundary 0.47"),
+        ({"passed_by": "threshold", "threshold": 0.8}, "threshold 0.8"),
+    ],
+)
+def test_a_row_names_the_rule_that_decided_and_the_weakest_claim(fields: dict[str, Any], said: str) -> None:
+    line = scored_line("a", 0.9, passed=False, lowest_support=0.125, unsupported_claims=2, **fields)
+
+    text = Page(render_html(build_report([line]))).text
+
+    for each in (said, "did not pass", "lowest support 0.125", "claims not supported: 2"):
+        assert each in text, each
 
 
 def test_a_row_leads_with_its_gravest_sentence() -> None:
@@ -176,7 +207,7 @@ def test_no_word_is_left_over() -> None:
         for path in PARTS.parent.rglob("*")
         if path.is_file() and path.name not in {"english.py", "chinese.py"} and "__pycache__" not in path.parts
     )
-    built = ("verdict_", "status_", "tier_")
+    built = ("verdict_", "status_", "tier_", "rule_", "by_")
 
     unused = [
         key

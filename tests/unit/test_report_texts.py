@@ -35,7 +35,7 @@ def kinds_of(suite: ET.Element) -> dict[str, str]:
 
 
 def test_gates_and_rows_that_need_a_look_are_tests() -> None:
-    suite = suite_of(junit_xml(build_report(LINES), [PASSED, FAILED], suite="nightly"))
+    suite = suite_of(junit_xml(build_report(LINES), [PASSED, FAILED], suite="nightly", with_rows=True))
 
     assert kinds_of(suite) == {
         "faithfulness": "passed",
@@ -57,13 +57,43 @@ def test_gates_and_rows_that_need_a_look_are_tests() -> None:
     }
 
 
+def test_only_a_gate_that_failed_fails_the_suite() -> None:
+    rows = {
+        "1 rows that did not pass": "skipped",
+        "1 rows with an error": "skipped",
+        "1 rows that no tier could judge": "skipped",
+        "1 rows abstained": "skipped",
+        "1 rows empty": "skipped",
+        "rows that passed: 1": "passed",
+    }
+
+    passing, failing = (suite_of(junit_xml(build_report(LINES), [gate])) for gate in (PASSED, FAILED))
+
+    assert kinds_of(passing) == {"faithfulness": "passed", **rows}
+    assert kinds_of(failing) == {"degraded": "failure", **rows}
+    assert (passing.attrib["failures"], passing.attrib["errors"]) == ("0", "0")
+    assert (failing.attrib["failures"], failing.attrib["errors"]) == ("1", "0")
+
+
+def test_a_row_whose_claims_must_all_be_supported_fails_by_their_number() -> None:
+    verdicts = ("supported", "contradicted", "partial", "not_a_claim")
+    line = scored_line(
+        "low", 0.5, verdicts=verdicts, passed=False, passed_by="all_supported", threshold=None, unsupported_claims=2
+    )
+
+    (failure,) = suite_of(junit_xml(build_report([line]), with_rows=True)).iter("failure")
+
+    assert failure.attrib["message"].startswith("2 claims without full support, faithfulness 0.500, tier llm; contra")
+    assert [said.partition(":")[0] for said in (failure.text or "").splitlines()] == ["contradicted", "partial"]
+
+
 def test_a_failure_says_the_score_and_the_gravest_claim() -> None:
-    suite = suite_of(junit_xml(build_report(LINES[:1])))
+    suite = suite_of(junit_xml(build_report(LINES[:1]), with_rows=True))
 
     (failure,) = suite.iter("failure")
     assert failure.attrib == {
         "message": "faithfulness 0.250 is below 0.7, tier llm; contradicted: The bridge was opened in 1931.",
-        "type": "below_threshold",
+        "type": "not_passed",
     }
     assert failure.text == "contradicted: The bridge was opened in 1931."
 
@@ -72,10 +102,10 @@ def test_rows_that_are_not_kept_are_one_test_a_kind() -> None:
     lines = [scored_line(f"q{row}", 0.0, row=row) for row in range(7)]
     lines += [error_line(f"e{row}", row=row) for row in range(60)]
 
-    suite = suite_of(junit_xml(build_report([*lines, b"{"], worst=5)))
+    suite = suite_of(junit_xml(build_report([*lines, b"{"], worst=5), with_rows=True))
 
     kinds = kinds_of(suite)
-    assert kinds["2 further rows below their threshold"] == "failure"
+    assert kinds["2 further rows that did not pass"] == "failure"
     assert kinds["10 further rows with an error"] == "error"
     assert kinds["lines that were skipped"] == "error"
     assert len(kinds) == 5 + 50 + 3
@@ -94,7 +124,8 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_stays_text_in_xml(text: str) -> None:
-    root = ET.fromstring(junit_xml(hostile_report(text), [GateOutcome(text, text, text, passed=False)], suite=text))  # noqa: S314
+    gates = [GateOutcome(text, text, text, passed=False)]
+    root = ET.fromstring(junit_xml(hostile_report(text), gates, suite=text, with_rows=True))  # noqa: S314
 
     for element in root.iter():
         attributes, children = ALLOWED[element.tag]
@@ -113,8 +144,14 @@ def test_markdown_has_gates_scores_counts_and_the_worst_rows() -> None:
     assert "| degraded | at most 0.02 | 0.5 | ❌ failed |" in text
     assert "| LLM judge | 2 | 0.575 [0.250, 0.900] | 0.425 [0.100, 0.750] |" in text
     assert "| LLM judge | +0.000 [+0.000, +0.000] | 2 | 0 | 2 | 0 |" in text
-    assert "| 0.250 | LLM judge | low | Contradicted | The bridge was opened in 1931. |" in text
+    assert "| 0.250 | ❌ | LLM judge | low | Contradicted | The bridge was opened in 1931. |" in text
     assert "fine" not in text
+
+
+def test_markdown_names_no_claim_where_there_is_none() -> None:
+    text = markdown_summary(build_report([scored_line("a", 0.0, verdicts=("not_a_claim",), text="Sure!")]))
+
+    assert "Sure" not in text
 
 
 def test_markdown_of_tiers_says_that_they_do_not_compare() -> None:

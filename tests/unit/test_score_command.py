@@ -156,7 +156,7 @@ def test_results_that_are_whole_are_not_made_again(
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        (["--threshold", "0.7"], "threshold was 0.5 and is 0.7"),
+        (["--threshold", "0.7"], "threshold was not given and is 0.7"),
         (["--limit", "3"], "limit was not given and is 3"),
         (["--column", "answer=custom_id"], "column of answer was answer and is custom_id"),
         (["--no-cache"], "cache was use and is bypass"),
@@ -226,6 +226,57 @@ def test_a_pipe_is_told_in_json_lines(tmp_path: Path, data: Path, capsys: pytest
     assert (last["event"], last["complete"], last["rows"], last["share"]) == ("ended", True, 12, 1.0)
     assert last["tiers"] == {"llm": 0, "embedding": 0, "lexical": 12}
     assert last["means"]["lexical"] == pytest.approx(sum(scores) / 12, abs=1e-6)
+    assert last["passed"] == sum(row["result"]["passed"] for row in read_rows(tmp_path / "out.jsonl"))
+
+
+def test_the_rows_that_passed_are_counted_over_all_parts_of_a_run(
+    tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.jsonl"
+    assert score(data, "-o", out, *LEXICAL, "--threshold", "0") == 0
+    half = b"".join(out.read_bytes().splitlines(keepends=True)[:5])
+    out.rename(tmp_path / "out.jsonl.partial").write_bytes(half)
+
+    assert score(data, "-o", out, "--tiers", "lexical", "--threshold", "0") == 0
+
+    last = json.loads(said(capsys).splitlines()[-1])
+    assert (last["rows"], last["rows_now"], last["passed"]) == (12, 7, 12)
+
+
+@pytest.mark.parametrize(("threshold", "is_warned"), [("0.5", False), ("1", True)])
+def test_a_threshold_that_a_tier_cannot_reach_is_warned_of_before_the_run(
+    tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str], threshold: str, is_warned: bool
+) -> None:
+    assert score(data, "-o", tmp_path / "out.jsonl", "--tiers", "lexical", "--threshold", threshold) == 0
+
+    lines = said(capsys).splitlines()
+    warned = [
+        place for place, line in enumerate(lines) if "the highest score of tier lexical: no answer can pass" in line
+    ]
+    assert bool(warned) == is_warned
+    assert all(place < len(lines) - 1 for place in warned)
+
+
+@pytest.mark.parametrize(("most", "code"), [("0.5", 0), ("0.4", 1)])
+def test_a_share_of_rows_may_have_unsupported_claims(tmp_path: Path, most: str, code: int) -> None:
+    foreign = [{**sample_row(n), "answer": "Zebras enjoy quantum jazz."} for n in range(2)]
+    copied = [{**sample_row(n), "answer": sample_row(n)["contexts"][0], "custom_id": f"copy {n}"} for n in (2, 3)]
+    data, junit = write_rows(tmp_path / "data.jsonl", [*foreign, *copied]), tmp_path / "gates.xml"
+
+    # Two rows of four have one, which no gate but this one is about.
+    assert score(data, "-o", tmp_path / "out.jsonl", *LEXICAL, "--max-unsupported", most, "--junit", junit) == code
+
+    assert (b'failures="0"' in junit.read_bytes()) == (code == 0)
+
+
+def test_rows_that_did_not_pass_are_failures_in_junit_on_request(tmp_path: Path, data: Path) -> None:
+    out, junit = tmp_path / "out.jsonl", tmp_path / "gates.xml"
+    options = (data, "-o", out, *LEXICAL, "--threshold", "1", "--junit", junit)
+
+    assert score(*options) == 0
+    assert b'failures="0"' in junit.read_bytes()
+    assert score(*options, "--junit-rows") == 0
+    assert b'failures="12"' in junit.read_bytes()
 
 
 def test_gates_are_judged_told_and_written(tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from plumbline.judging.text.scores import confidence, contexts_used, count_verdicts, score
+from plumbline.judging.text.scores import (
+    agreement,
+    choose_criterion,
+    claim_weights,
+    confidence,
+    contexts_used,
+    count_verdicts,
+    score,
+)
 from plumbline.judging.text.verdicts import Claim, Evidence, Verdict
 from tests.doubles.fakes import claim_of, judgement_of
 
@@ -51,6 +59,69 @@ def test_a_tier_that_measures_similarity_gives_the_mean_and_no_rates_by_kind() -
     assert scores.faithfulness == pytest.approx(0.6)
     assert scores.hallucination_rate == pytest.approx(0.4)
     assert (scores.faithfulness_strict, scores.contradiction_rate, scores.unsupported_rate) == (None, None, None)
+
+
+def test_a_sentence_weighs_one_however_many_claims_it_has() -> None:
+    padded = [claim_of(Verdict.SUPPORTED, 1.0) for _ in range(3)]
+    wrong = [claim_of(Verdict.CONTRADICTED, 0.0, number=1), claim_of(Verdict.PARTIAL, 0.5, number=1)]
+
+    scores = score(judgement_of(*padded, *wrong))
+
+    # Sentences: 1 and (0 + 0.5) / 2; their mean is 0.625. By claims it would be 0.7. Strict: (1 + 0) / 2.
+    assert scores is not None
+    assert (scores.faithfulness, scores.faithfulness_strict) == (0.625, 0.5)
+    assert (scores.contradiction_rate, scores.unsupported_rate) == (0.2, 0.0)
+    assert claim_weights([*padded, *wrong]) == [pytest.approx(1 / 3)] * 3 + [0.5] * 2
+
+
+def test_the_weakest_claim_and_the_number_of_unsupported_ones_stand_beside_the_mean() -> None:
+    repeated = replace(claim_of(Verdict.CONTRADICTED, 0.0, number=1), flags=("duplicate",))
+
+    scores = score(judgement_of(SUPPORTED, PARTIAL, NOT_MENTIONED, GREETING, repeated))
+
+    assert scores is not None
+    assert (scores.lowest_support, scores.unsupported_claims) == (0.0, 2)
+
+
+ALL_SUPPORTED = choose_criterion(None, boundary=None)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "boundary", "rule", "compared"),
+    [
+        (None, None, "all_supported", None),
+        (None, 0.47, "calibrated", 0.47),
+        (0.8, None, "threshold", 0.8),
+        (0.0, 0.47, "threshold", 0.0),
+    ],
+)
+def test_a_threshold_goes_before_the_boundary_of_a_tier(
+    threshold: float | None, boundary: float | None, rule: str, compared: float | None
+) -> None:
+    criterion = choose_criterion(threshold, boundary=boundary)
+
+    assert (criterion.rule.value, criterion.threshold) == (rule, compared)
+
+
+def test_one_unsupported_claim_fails_a_long_answer() -> None:
+    many = [claim_of(Verdict.SUPPORTED, 1.0, number=number) for number in range(20)]
+    long_answer, with_a_lie = score(judgement_of(*many)), score(judgement_of(*many, CONTRADICTED))
+
+    assert long_answer is not None
+    assert with_a_lie is not None
+    assert ALL_SUPPORTED.passes(long_answer)
+    assert not ALL_SUPPORTED.passes(with_a_lie)
+    assert choose_criterion(0.5, boundary=None).passes(with_a_lie)
+
+
+def test_votes_agree_when_each_alone_decides_the_same() -> None:
+    yes, no = score(judgement_of(SUPPORTED)), score(judgement_of(SUPPORTED, PARTIAL))
+    assert yes is not None
+    assert no is not None
+
+    # Two of three decide alike: (2 + 1) / (3 + 2). At 0.5 all three do: (3 + 1) / (3 + 2).
+    assert agreement([yes, yes, no], passed=True, criterion=ALL_SUPPORTED) == 0.6
+    assert agreement([yes, yes, no], passed=True, criterion=choose_criterion(0.5, boundary=None)) == 0.8
 
 
 def test_a_claim_counts_with_its_weight() -> None:

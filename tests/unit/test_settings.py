@@ -25,7 +25,7 @@ def test_without_variables_the_defaults_hold() -> None:
     settings = load_settings()
 
     assert settings.api_keys == ()
-    assert (settings.llm_provider, settings.threshold, settings.allow_anonymous) == ("dashscope", 0.5, False)
+    assert (settings.llm_provider, settings.threshold, settings.allow_anonymous) == ("dashscope", None, False)
 
 
 def test_numbers_flags_and_paths_are_read(monkeypatch: pytest.MonkeyPatch) -> None:

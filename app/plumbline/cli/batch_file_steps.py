@@ -50,6 +50,7 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import sha256_of
 from plumbline.ground.settings import Settings, load_settings
 from plumbline.ground.telemetry import configure_logging
+from plumbline.judging.ports.exchange import expected_tokens
 from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.scored_row import RowTally
 from plumbline.schemas.batch import BatchSummary
@@ -242,6 +243,8 @@ async def _collect(
         out(f"written: {names}, {estimate.requests} questions that are still open; submit and collect again")
     elif estimate.requests:
         out(f"{estimate.requests} questions are still open; --next-round writes them as files to be submitted")
+    else:
+        out("all questions have their replies: these results are final")
 
 
 def _settings() -> Settings:
@@ -251,25 +254,21 @@ def _settings() -> Settings:
     return settings
 
 
-# As the service expects of its own calls.
-_EXPECTED_OUTPUT_TOKENS: Final = 512
-
-
 def _print_estimate(settings: Settings, manifest: Manifest, estimate: Estimate, factor: float) -> None:
     asked = estimate.rows - estimate.invalid - estimate.decided - estimate.unaskable
     out(
         f"{estimate.rows} rows: {asked} to be asked, "
         f"{estimate.decided} decided without a judge, {estimate.unaskable} too long for it, {estimate.invalid} invalid"
     )
-    expected = min(estimate.max_output_tokens, estimate.requests * _EXPECTED_OUTPUT_TOKENS)
+    expected = (expected_tokens(estimate.prompt_tokens), estimate.expected_output_tokens)
+    bound = (estimate.prompt_tokens, estimate.max_output_tokens)
     out(
-        f"{estimate.requests} requests to {manifest.judge.model}: about {estimate.prompt_tokens} tokens in, "
-        f"{expected} out, {estimate.max_output_tokens} at most; second looks, where asked for, come on top"
+        f"{estimate.requests} requests to {manifest.judge.model}: about {expected[0]} tokens in and {expected[1]} out, "
+        f"at most {bound[0]} and {bound[1]}; second looks, where asked for, come on top"
     )
-    tokens_out = (expected, estimate.max_output_tokens)
     likely, most = (
-        estimate_cost(settings, manifest, prompt_tokens=estimate.prompt_tokens, output_tokens=tokens, factor=factor)
-        for tokens in tokens_out
+        estimate_cost(settings, manifest, prompt_tokens=tokens_in, output_tokens=tokens_out, factor=factor)
+        for tokens_in, tokens_out in (expected, bound)
     )
     if likely is None or most is None:
         out(f"cost: not known; PLUMBLINE_LLM_PRICES has no price of {manifest.judge.model}")

@@ -160,7 +160,12 @@ class Settings(BaseSettings):
     max_question_characters: int = Field(default=10_000, ge=1, description="Maximum characters of the question.")
 
     # --- scoring
-    threshold: float = Field(default=0.5, ge=0, le=1, description="Minimum faithfulness for `passed` to be true.")
+    threshold: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="Minimum faithfulness for `passed` to be true, in every tier; empty: the tier's own rule.",
+    )
     deadline_seconds: float = Field(
         default=20.0, gt=0, le=600, description="Deadline in seconds for one sample, all tiers together."
     )

@@ -1,7 +1,7 @@
 """THE path: sample -> sentences -> judgement -> scores. Every way into the service calls this one."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -9,12 +9,22 @@ from functools import partial
 from typing import TypeVar
 
 from plumbline.judging.ports.exchange import Ledger, Usage
+from plumbline.judging.ports.observation import NULL_OBSERVER, Observer
 from plumbline.judging.text.overlap import context_utilization
 from plumbline.judging.text.sample import Sample
-from plumbline.judging.text.scores import Scores, agreement, confidence, contexts_used, exact_match, score, token_f1
+from plumbline.judging.text.scores import (
+    PassRule,
+    agreement,
+    choose_criterion,
+    confidence,
+    contexts_used,
+    exact_match,
+    score,
+    token_f1,
+)
 from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.segmented_sample import SegmentedSample, segment
-from plumbline.judging.text.verdicts import Claim, JudgeAccount, Verdict, whole_sentence_claim
+from plumbline.judging.text.verdicts import Claim, JudgeAccount, Scores, Verdict, whole_sentence_claim
 from plumbline.judging.tiers import offload
 from plumbline.judging.tiers.cascade import Attempt, CascadeResult, JudgeCascade
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
@@ -22,7 +32,10 @@ from plumbline.judging.tiers.tier import JudgeOptions, TierName
 T = TypeVar("T")
 
 _NOTHING_USED = Usage()
-_NO_CONTEXT_SCORES = Scores(0.0, 1.0, 0.0, 0.0, 1.0)
+
+
+# Flag of a result whose tier gives no answer as much as the threshold.
+UNREACHABLE = "threshold_unreachable"
 
 
 class SampleStatus(StrEnum):
@@ -36,13 +49,17 @@ class SampleStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SampleResult:
-    """The result of one sample. `scores` is None unless the status is `judged`."""
+    """The result of one sample. `scores`, `passed` and `passed_by` are None unless the status is `judged`.
+
+    `threshold`: faithfulness that was compared; None where every claim had to be supported, and where nothing was.
+    """
 
     status: SampleStatus
     tier: TierName | None
     scores: Scores | None
     passed: bool | None
-    threshold: float
+    passed_by: PassRule | None
+    threshold: float | None
     confidence: float | None
     context_utilization: float | None
     token_f1: float | None
@@ -66,14 +83,26 @@ class Scorer:
     """
 
     def __init__(
-        self, cascade: JudgeCascade, executor: Executor, *, on_call: Callable[[str, Usage], None] | None = None
+        self,
+        cascade: JudgeCascade,
+        executor: Executor,
+        *,
+        on_call: Callable[[str, Usage], None] | None = None,
+        observer: Observer = NULL_OBSERVER,
     ) -> None:
         self._cascade = cascade
         self._executor = executor
         self._on_call = on_call
+        self._observer = observer
 
     async def score(self, sample: Sample, options: JudgeOptions) -> SampleResult:
         """Return the result of a sample. A tier that cannot answer is recorded in it; a bug in a tier raises."""
+        result = await self._scored(sample, options)
+        if result.passed is not None and result.passed_by is not None:
+            self._observer.on_decision(result.tier or "none", result.passed_by, passed=result.passed)
+        return result
+
+    async def _scored(self, sample: Sample, options: JudgeOptions) -> SampleResult:
         until = time.monotonic() + options.deadline_seconds
         small = offload.is_small(sample)
         case, decided = await offload.run(partial(_prepare, sample, options), self._executor, inline=small)
@@ -109,8 +138,8 @@ def _prepare(sample: Sample, options: JudgeOptions) -> tuple[SegmentedSample, Sa
     ]
     if not checkable:
         return case, _build(case, options, SampleStatus.ABSTAINED, claims=claims)
-    flags = ("no_context",)
-    return case, _build(case, options, SampleStatus.JUDGED, scores=_NO_CONTEXT_SCORES, claims=claims, flags=flags)
+    scores = Scores(0.0, 1.0, 0.0, 0.0, 1.0, lowest_support=0.0, unsupported_claims=len(checkable))
+    return case, _build(case, options, SampleStatus.JUDGED, scores=scores, claims=claims, flags=("no_context",))
 
 
 def _result(case: SegmentedSample, options: JudgeOptions, cascade: CascadeResult, usage: Usage) -> SampleResult:
@@ -124,6 +153,12 @@ def _result(case: SegmentedSample, options: JudgeOptions, cascade: CascadeResult
         for attempt in cascade.attempts
         if not attempt.answered
     )
+    flags = [] if cascade.attempts[0].answered else ["degraded"]
+    if scores is None:
+        flags.append("no_checkable_claims")
+    if options.threshold is not None and options.threshold > judgement.highest:
+        flags.append(UNREACHABLE)
+        warnings += (unreachable_warning(options.threshold, {cascade.tier or "none": judgement.highest}),)
     return _build(
         case,
         options,
@@ -132,12 +167,16 @@ def _result(case: SegmentedSample, options: JudgeOptions, cascade: CascadeResult
         claims=judgement.claims,
         cascade=cascade,
         usage=usage,
-        flags=(
-            *judgement.flags,
-            *(() if cascade.attempts[0].answered else ("degraded",)),
-            *(() if scores else ("no_checkable_claims",)),
-        ),
+        flags=(*judgement.flags, *flags),
         warnings=(*warnings, *judgement.warnings),
+    )
+
+
+def unreachable_warning(threshold: float, highest_by_tier: Mapping[str, float]) -> str:
+    """Return the warning about a threshold that is above the highest score of these tiers."""
+    tiers = " and ".join(f"{highest:g}, the highest score of tier {tier}" for tier, highest in highest_by_tier.items())
+    return (
+        f"threshold {threshold:g} is above {tiers}: no answer can pass; without a threshold the tier's own rule decides"
     )
 
 
@@ -154,11 +193,11 @@ def _build(
     warnings: tuple[str, ...] = (),
 ) -> SampleResult:
     judgement = cascade.judgement if cascade else None
-    passed = sure = None
-    if scores:
-        passed = scores.faithfulness >= options.threshold
+    criterion = choose_criterion(options.threshold, boundary=judgement.boundary if judgement else None)
+    passed = criterion.passes(scores) if scores else None
+    sure = None
     if scores and judgement and judgement.votes:
-        sure = agreement(judgement.votes, passed=bool(passed), threshold=options.threshold)
+        sure = agreement(judgement.votes, passed=bool(passed), criterion=criterion)
     elif scores and judgement:
         sure = confidence(scores.faithfulness, passed=bool(passed), reliability=judgement.reliability)
     reference = case.source.reference
@@ -167,7 +206,8 @@ def _build(
         tier=cascade.tier if cascade else None,
         scores=scores,
         passed=passed,
-        threshold=options.threshold,
+        passed_by=criterion.rule if scores else None,
+        threshold=criterion.threshold if scores else options.threshold,
         confidence=sure,
         context_utilization=context_utilization(case.sentences, case.index)
         if status in (SampleStatus.JUDGED, SampleStatus.NOT_JUDGED)

@@ -11,8 +11,8 @@ from plumbline.ground.settings import Settings
 from plumbline.judging.ports.exchange import Usage
 from plumbline.judging.scoring import SampleResult
 from plumbline.judging.text.sample import Sample
-from plumbline.judging.text.scores import Scores, count_verdicts
-from plumbline.judging.text.verdicts import Claim, Evidence
+from plumbline.judging.text.scores import claim_weights, count_verdicts
+from plumbline.judging.text.verdicts import Claim, Evidence, Scores
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 from plumbline.schemas.evaluation import (
     AttemptItem,
@@ -32,7 +32,7 @@ from plumbline.schemas.evaluation import (
 OffsetMap = Callable[[int], int]
 
 _BEYOND_BMP = re.compile("[\U00010000-\U0010ffff]")
-_RATES = tuple(each.name for each in fields(Scores))
+_RATES = tuple(each.name for each in fields(Scores) if each.name != "unsupported_claims")
 _USAGE_FIELDS = tuple(each.name for each in fields(Usage))
 # Further digits are floating-point noise.
 _DECIMALS = 6
@@ -124,7 +124,9 @@ def to_wire(
         contexts_used_share=_rounded(used_share),
         token_f1=_rounded(result.token_f1),
         exact_match=result.exact_match,
+        unsupported_claims=None if scores is None else scores.unsupported_claims,
         passed=result.passed,
+        passed_by=None if result.passed_by is None else result.passed_by.value,
         threshold=result.threshold,
         confidence=_rounded(result.confidence),
         sentences=[
@@ -137,7 +139,10 @@ def to_wire(
             )
             for index, sentence in enumerate(result.sentences)
         ],
-        claims=[_claim(claim, in_answer, in_contexts) for claim in result.claims],
+        claims=[
+            _claim(claim, weight, in_answer, in_contexts)
+            for claim, weight in zip(result.claims, claim_weights(result.claims), strict=True)
+        ],
         counts=VerdictCounts(**{verdict.value: count for verdict, count in count_verdicts(result.claims).items()}),
         attempts=[
             AttemptItem(
@@ -170,7 +175,7 @@ def _rounded(number: float | None) -> float | None:
     return None if number is None else round(number, _DECIMALS)
 
 
-def _claim(claim: Claim, in_answer: OffsetMap, in_contexts: list[OffsetMap]) -> ClaimItem:
+def _claim(claim: Claim, weight: float, in_answer: OffsetMap, in_contexts: list[OffsetMap]) -> ClaimItem:
     return ClaimItem(
         id=claim.id,
         sentence=claim.sentence,
@@ -179,7 +184,7 @@ def _claim(claim: Claim, in_answer: OffsetMap, in_contexts: list[OffsetMap]) -> 
         end=in_answer(claim.end),
         verdict=claim.verdict.value,
         support=_rounded(claim.support),
-        weight=claim.weight,
+        weight=round(weight, _DECIMALS),
         reason=claim.reason,
         evidence=[_evidence(evidence, in_contexts) for evidence in claim.evidence],
         flags=list(claim.flags),

@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 from plumbline.schemas.wire import WireModel
 
 TierName = Literal["llm", "embedding", "lexical"]
+PassRule = Literal["all_supported", "calibrated", "threshold"]
 JudgeName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
@@ -42,7 +43,9 @@ class EvaluationOptions(WireModel):
         description='The tiers to ask, in this order; default: llm, embedding, lexical. `["llm"]` allows no fallback.',
     )
     threshold: Share | None = Field(
-        default=None, description="Faithfulness from which `passed` is true; default: the service's setting."
+        default=None,
+        description="Faithfulness from which `passed` is true, in every tier. Default: the service's setting; where "
+        "that is empty, the rule of the tier that answers, see `passed_by`.",
     )
     deadline_seconds: float | None = Field(
         default=None,
@@ -184,8 +187,8 @@ class ClaimItem(WireModel):
     )
     weight: float = Field(
         gt=0,
-        description="Weight in `faithfulness`, the weighted mean of support. llm: 1. Other tiers: the "
-        "length of its sentence in characters.",
+        description="Weight in `faithfulness`, the weighted mean of support: that of its sentence, shared by the "
+        "claims of that sentence. A sentence weighs 1 in llm, its length in characters in the other tiers.",
     )
     reason: str | None = Field(
         description="llm: the judge's reason. Other tiers: names and numbers of the sentence that no context has."
@@ -249,6 +252,9 @@ class UsageItem(WireModel):
 class EvaluationResult(WireModel):
     """The result of one sample. An unknown number is null, never NaN, -1 or 0."""
 
+    # Fields with a default are always sent; results of version 0.1 lack them.
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+
     id: str | None
     status: Literal["judged", "abstained", "empty_answer", "not_judged"] = Field(
         description="`judged`: there is a score. `abstained`: the answer declines or asserts nothing to check."
@@ -256,12 +262,22 @@ class EvaluationResult(WireModel):
     )
     tier: TierName | None = Field(description="The tier that answered; null when none was needed or none could.")
     faithfulness: Share | None = Field(
-        description="Mean support of the checkable claims. Scores of different tiers are not comparable."
+        description="Mean over the checkable sentences of the mean support of their claims. Scores of different tiers "
+        "are not comparable."
     )
     faithfulness_strict: Share | None = Field(description="llm: as faithfulness, partial counting 0. Else null.")
     hallucination_rate: Share | None = Field(description="1 - faithfulness.")
+    lowest_support: Share | None = Field(
+        default=None, description="Least support of a checkable claim; null without a score."
+    )
     contradiction_rate: Share | None = Field(description="llm: share of checkable claims contradicted. Else null.")
     unsupported_rate: Share | None = Field(description="llm: share of checkable claims not mentioned. Else null.")
+    unsupported_claims: int | None = Field(
+        default=None,
+        ge=0,
+        description="Number of checkable claims whose verdict is not `supported`: `partial`, `contradicted` and "
+        "`not_mentioned`, without duplicates. Null without a score.",
+    )
     context_utilization: Share | None = Field(
         description="Share of the answer's sentences that are related to the contexts: one context sentence holds at "
         "least half of their content words, after normalisation (NFKC, case, punctuation, stopwords)."
@@ -272,11 +288,22 @@ class EvaluationResult(WireModel):
     )
     token_f1: Share | None = Field(description="Token F1 with the reference; null without one.")
     exact_match: Share | None = Field(description="1 when equal to the reference after SQuAD normalisation, else 0.")
-    passed: bool | None = Field(description="faithfulness >= threshold; null without a score.")
-    threshold: Share
+    passed: bool | None = Field(
+        description="True if the answer may be shown, by the rule in `passed_by`; null without a score."
+    )
+    passed_by: PassRule | None = Field(
+        default=None,
+        description="Rule of `passed`. `threshold`: faithfulness >= the threshold of the request or the service. "
+        "Without one, `all_supported` in tier llm: `unsupported_claims` is 0; `calibrated` in the other tiers: "
+        "faithfulness >= the score at which half of the answers in their calibration data were faithful.",
+    )
+    threshold: Share | None = Field(
+        description="Faithfulness that decided: the one asked for, or the calibrated one; null with `all_supported`."
+    )
     confidence: Share | None = Field(
         description="Calibrated probability that a human agrees with `passed`; with several votes of LLM judges "
-        "instead (agreeing + 1) / (votes + 2). Null where there is neither."
+        "instead (agreeing + 1) / (votes + 2), a vote agreeing when its verdicts alone decide the same. Null where "
+        "there is neither."
     )
     sentences: list[SentenceItem]
     claims: list[ClaimItem]
@@ -285,5 +312,7 @@ class EvaluationResult(WireModel):
     judge: JudgeItem | None
     usage: UsageItem
     windows: int = Field(ge=1, description="Parts into which the contexts were cut for a judge to read them all.")
-    flags: list[str] = Field(description="`no_context`, `degraded`, `uncalibrated`, `no_checkable_claims`, ...")
+    flags: list[str] = Field(
+        description="`no_context`, `degraded`, `uncalibrated`, `no_checkable_claims`, `threshold_unreachable`, ..."
+    )
     warnings: list[str]

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from plumbline.schemas.batch import TierCounts
-from plumbline.schemas.evaluation import UsageItem, VerdictCounts
+from plumbline.schemas.evaluation import PassRule, UsageItem, VerdictCounts
 from plumbline.schemas.wire import WireModel
 
 ReportLanguage = Literal["en", "zh"]
@@ -32,7 +32,9 @@ class ScoreMeans(WireModel):
     faithfulness_strict: ScoreMean
     hallucination_rate: ScoreMean
     context_utilization: ScoreMean
-    passed_share: ScoreMean = Field(description="Share of the rows with faithfulness >= threshold.")
+    lowest_support: ScoreMean = Field(description="Mean of each row's least supported claim.")
+    passed_share: ScoreMean = Field(description="Share of the rows that passed, each by its `passed_by`.")
+    unsupported_share: ScoreMean = Field(description="Share of the rows with a claim that is not `supported`.")
 
 
 class TierReport(WireModel):
@@ -45,6 +47,7 @@ class TierReport(WireModel):
         "count with the tier that scored most rows."
     )
     passed: int
+    passed_by: dict[PassRule, int] = Field(description="Rows, passed or not, by the rule that decided.")
     degraded: int = Field(description="Rows that this tier answered after another had failed.")
     scores: ScoreMeans
     histogram: list[int] = Field(
@@ -71,6 +74,9 @@ class WorstRow(WireModel):
     tier: ReportTier
     faithfulness: float
     passed: bool | None
+    passed_by: PassRule | None
+    lowest_support: float | None
+    unsupported_claims: int | None
     verdicts: VerdictCounts
 
 
@@ -94,6 +100,10 @@ class TierComparison(WireModel):
     better: int
     equal: int
     worse: int
+    newly_failing: int = Field(
+        description="Pairs that passed in the baseline and fail now, decided by the same rule; so `newly_passing`."
+    )
+    newly_passing: int
 
 
 class Comparison(WireModel):

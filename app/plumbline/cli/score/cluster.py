@@ -15,7 +15,7 @@ _INCOMPLETE: Final = 3
 # Options of a run on one machine that a cluster does not have.
 _ONE_MACHINE: Final = (
     "url", "limit", "restart", "estimate", "max_cost", "concurrency", "context_separator",
-    "fail_under", "max_degraded", "baseline", "max_drop", "junit", "markdown",
+    "fail_under", "max_degraded", "max_unsupported", "baseline", "max_drop", "junit", "junit_rows", "markdown",
 )  # fmt: skip
 
 

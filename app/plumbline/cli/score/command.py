@@ -56,7 +56,12 @@ def _add_columns(score: argparse.ArgumentParser) -> None:
 def _add_options(score: argparse.ArgumentParser) -> None:
     group = score.add_argument_group("how rows are scored", "as for a single evaluation")
     group.add_argument("--tiers", metavar="NAMES", help="tiers in this order: llm,embedding,lexical")
-    group.add_argument("--threshold", type=float, metavar="SHARE", help="faithfulness from which a row passes")
+    group.add_argument(
+        "--threshold",
+        type=float,
+        metavar="SHARE",
+        help="faithfulness from which a row passes; default: the rule of its tier",
+    )
     group.add_argument("--deadline", type=float, metavar="SECONDS", help="timeout of one row, all tiers together")
     group.add_argument("--judges", metavar="NAMES", help="judges of the settings, comma-separated")
     group.add_argument("--samples", type=int, metavar="N", help="votes of each judge")
@@ -93,10 +98,19 @@ def _add_gates(score: argparse.ArgumentParser) -> None:
         help="largest allowed share of rows that fell back to a lower tier",
     )
     group.add_argument(
+        "--max-unsupported",
+        type=float,
+        metavar="SHARE",
+        help="largest allowed share of rows with a claim that is not supported, in each tier",
+    )
+    group.add_argument(
         "--baseline", type=Path, metavar="FILE.jsonl", help="earlier results to compare with, by custom_id"
     )
     group.add_argument("--max-drop", type=float, metavar="SHARE", help="largest allowed drop against the baseline")
     group.add_argument("--junit", type=Path, metavar="FILE", help="the gates as JUnit XML")
+    group.add_argument(
+        "--junit-rows", action="store_true", help="rows in JUnit XML, too: one that did not pass is a failure"
+    )
     group.add_argument("--markdown", type=Path, metavar="FILE", help="the summary as Markdown")
 
 

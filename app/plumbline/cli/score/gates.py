@@ -4,13 +4,9 @@ import contextlib
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import replace_file
-
-if TYPE_CHECKING:
-    from plumbline.rows.report.gates import CiGate
 
 _FILE_MODE = 0o666
 
@@ -20,7 +16,7 @@ class RunGates:
 
     Args:
         baseline: earlier results.
-        junit, markdown: files of the reports.
+        junit, markdown: files of the reports; `junit_rows`: rows are tests, too.
 
     Raises:
         InvalidInput: a gate is malformed, or the baseline cannot be read.
@@ -31,23 +27,29 @@ class RunGates:
         fail_under: Sequence[str],
         *,
         max_degraded: float | None = None,
+        max_unsupported: float | None = None,
         baseline: Path | None = None,
         max_drop: float | None = None,
         junit: Path | None = None,
+        junit_rows: bool = False,
         markdown: Path | None = None,
     ) -> None:
-        self._is_empty = not fail_under and all(each is None for each in (max_degraded, baseline, junit, markdown))
+        given = (max_degraded, max_unsupported, baseline, junit, markdown)
+        self._is_empty = not fail_under and all(each is None for each in given)
         if self._is_empty:
             return
         # A quarter of a second of import, for runs that have gates alone
         from plumbline.rows.report.baseline import Baseline  # noqa: PLC0415
-        from plumbline.rows.report.gates import parse_gate, parse_share  # noqa: PLC0415
+        from plumbline.rows.report.gates import CiGate, parse_gate, parse_share  # noqa: PLC0415
 
         self._gates: list[CiGate] = [parse_gate(spec) for spec in fail_under]
-        for name, value in (("max-degraded", max_degraded), ("max-drop", max_drop)):
+        shares = {"max-degraded": max_degraded, "max-unsupported": max_unsupported, "max-drop": max_drop}
+        for name, value in shares.items():
             if value is not None:
                 parse_share(str(value), place=f"--{name}")
-        self._max_degraded, self._junit, self._markdown = max_degraded, junit, markdown
+        if max_unsupported is not None:
+            self._gates.append(CiGate("unsupported_share", max_unsupported))
+        self._max_degraded, self._junit, self._junit_rows, self._markdown = max_degraded, junit, junit_rows, markdown
         self._max_drop = max_drop or 0.0
         self._baseline: Baseline | None = None
         if baseline is not None:
@@ -85,7 +87,7 @@ class RunGates:
         if self._baseline is not None:
             outcomes += baseline_outcomes(report.summary, max_drop=self._max_drop)
         if self._junit is not None:
-            _write_report(self._junit, junit_xml(report, outcomes))
+            _write_report(self._junit, junit_xml(report, outcomes, with_rows=self._junit_rows))
         if self._markdown is not None:
             _write_report(self._markdown, markdown_summary(report, outcomes).encode())
         for outcome in outcomes:

@@ -12,7 +12,8 @@ from plumbline.cli.score.run import Budget, StopSignal
 from plumbline.ground.concurrency import InlineExecutor, map_concurrently
 from plumbline.ground.errors import ConfigurationError, TierFailure
 from plumbline.ground.settings import DEFAULT_JUDGE, Settings
-from plumbline.judging.ports.exchange import estimate_tokens
+from plumbline.judging.ports.exchange import estimate_tokens, expected_tokens
+from plumbline.judging.scoring import unreachable_warning
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import SegmentedSample, segment
 from plumbline.judging.tiers.llm import expected_requests
@@ -29,8 +30,6 @@ from plumbline.schemas.evaluation import EvaluationOptions
 _BESIDE_ENCODER: Final = 4
 # Rows read ahead of the slowest row in flight, as a multiple of the concurrency, so that it blocks no others
 _WINDOW: Final = 2
-# As `judging/tiers/hearing.py` has it: a verdict with its claim, reason and quote
-TOKENS_OF_A_VERDICT: Final = 90
 _FRAME_TOKENS: Final = 16
 _MILLION: Final = 1_000_000
 
@@ -114,6 +113,13 @@ class LocalPlan:
             if model not in known:
                 raise ConfigurationError(f"PLUMBLINE_LLM_PRICES: has no price of {model!r}, which --max-cost needs")
 
+    def threshold_warning(self) -> str | None:
+        """Return one line if the threshold is above the highest score of a tier that rows may reach; else None."""
+        threshold = self.settings.threshold if self.options.threshold is None else self.options.threshold
+        highest = {tier: self.plan.calibrations.highest(TierName(tier)) for tier in self.tiers}
+        short = {tier: most for tier, most in highest.items() if threshold is not None and threshold > most}
+        return unreachable_warning(threshold, short) if threshold is not None and short else None
+
     def identity(self) -> dict[str, Choice]:
         judges = resolve_judges(self.settings) if self.has_judge else {}
         return run_identity(
@@ -149,7 +155,7 @@ class LocalPlan:
 
 @dataclass(slots=True)
 class CostEstimate:
-    """Expected requests of tier llm. Tokens are rather too many than too few; `cost` is None without a price.
+    """Expected requests of tier llm, and their tokens as providers usually count them; `cost` is None without a price.
 
     The rows that are neither asked nor bad are decided by code, or too long for the judge.
     """
@@ -174,8 +180,8 @@ class CostEstimate:
             head,
             f"tier llm ({', '.join(self.models)}): {self.requests} requests, {self.prompt_tokens} tokens in, "
             f"{self.completion_tokens} tokens out, cost {cost}",
-            f"assumed: 3 ASCII characters or 1 other character a token (providers count fewer), {TOKENS_OF_A_VERDICT} "
-            "tokens a verdict, one claim a sentence, nothing from a cache",
+            "assumed: as measured with one strong model, 4.2 ASCII characters or 1.4 other characters a token, and 100 "
+            "tokens out a sentence; nothing from a cache",
             "not in it: second looks at what is missing or doubtful (one more request for a row that needs it), "
             "escalation, retries, fallbacks",
         ]
@@ -215,11 +221,11 @@ def _add_requests(
         )
         price = (plan.settings.llm_prices or {}).get(endpoint.model)
         try:
-            for request, verdicts in requests:
-                prompt = estimate_tokens(request.system) + estimate_tokens(request.user) + _FRAME_TOKENS
+            for request in requests:
+                most = estimate_tokens(request.system) + estimate_tokens(request.user) + _FRAME_TOKENS
                 if endpoint.provider.structure == "json_schema":
-                    prompt += estimate_tokens(str(request.schema))
-                completion = TOKENS_OF_A_VERDICT * verdicts
+                    most += estimate_tokens(str(request.schema))
+                prompt, completion = expected_tokens(most), request.expected_output_tokens
                 found.requests += 1
                 found.prompt_tokens += prompt
                 found.completion_tokens += completion

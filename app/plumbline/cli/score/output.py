@@ -216,12 +216,17 @@ def _check_same(files: ResultFiles, before: RunState, fresh: RunState) -> None:
 
 
 class WrittenRow(NamedTuple):
-    """Counted fields of a result line. `faithfulness` is None without a score, `custom_id` if it could not be read."""
+    """Counted fields of a result line. `faithfulness` is None without a score, `custom_id` if it could not be read.
+
+    `is_unreachable`: the threshold is above the highest score of the tier.
+    """
 
     row: int
     custom_id: str | None
     faithfulness: float | None
     scored: ScoredRow
+    passed: bool = False
+    is_unreachable: bool = False
 
 
 class Journal:
@@ -299,6 +304,7 @@ class _Result(msgspec.Struct):
     faithfulness: float | None
     usage: _Usage
     flags: list[str]
+    passed: bool | None = None
 
 
 class _Error(msgspec.Struct):
@@ -325,7 +331,14 @@ def read_written(line: bytes) -> WrittenRow | None:
     if result is not None:
         usage = Usage(**msgspec.structs.asdict(result.usage))
         scored = ScoredRow(found.row, b"", result.status, result.tier, "degraded" in result.flags, usage)
-        return WrittenRow(found.row, found.custom_id, result.faithfulness, scored)
+        return WrittenRow(
+            found.row,
+            found.custom_id,
+            result.faithfulness,
+            scored,
+            passed=result.passed is True,
+            is_unreachable="threshold_unreachable" in result.flags,
+        )
     if error is not None:
         status = RowStatus.FAILED if error.status >= _OUR_FAULT else RowStatus.INVALID
         scored = ScoredRow(found.row, b"", status, None, is_degraded=False, usage=Usage())

@@ -28,6 +28,8 @@ def check_options(given: argparse.Namespace) -> None:
         raise InvalidInput("--markdown: results go to standard output already; name a file")
     if given.estimate and given.url is not None:
         raise InvalidInput("--estimate: counts for the judges of this process's settings; expected no --url")
+    if given.junit_rows and given.junit is None:
+        raise InvalidInput("--junit-rows: needs --junit, the file they are written to")
     if given.max_drop is not None and given.baseline is None:
         raise InvalidInput("--max-drop: needs --baseline, the earlier results")
 

@@ -47,16 +47,18 @@ def score_file(options: argparse.Namespace) -> int:
         gates = RunGates(
             options.fail_under,
             max_degraded=options.max_degraded,
+            max_unsupported=options.max_unsupported,
             baseline=options.baseline,
             max_drop=options.max_drop,
             junit=options.junit,
+            junit_rows=options.junit_rows,
             markdown=options.markdown,
         )
         files = _result_files(stack, options.output, options.out_format)
         source = open_source(stack, options.data[0], options.format, columns, changes)
         progress = None if options.quiet else ScoreProgress(sys.stderr)
         _say(progress, f"{source.path.name}: {source.explanation}")
-        place, scorer = _scorer(judging, options.url, concurrency=options.concurrency, max_cost=options.max_cost)
+        place, scorer = _scorer(options, judging, progress)
         identity = {**source.identity(), "limit": options.limit, **place}
         output = stack.enter_context(RunOutput(files, source.path, identity, restart=options.restart))
         is_streamed = options.output == "-" and files.form == "jsonl"
@@ -65,8 +67,12 @@ def score_file(options: argparse.Namespace) -> int:
         else:
             echo = _echo_line if is_streamed else None
             run = Run(source, output, output.journal, limit=options.limit, progress=progress, echo=echo)
-            if not _run_to_end(run, scorer, options.max_cost, progress, "-" not in (options.output, options.data[0])):
+            end = _run_to_end(run, scorer, options.max_cost, progress, "-" not in (options.output, options.data[0]))
+            if end is None:
                 return _INCOMPLETE
+            if options.url is not None and end.standing.unreachable:
+                count = end.standing.unreachable
+                _say(progress, f"{count} rows cannot pass: the threshold is above the highest score of their tier")
             output.finish()
         if options.output == "-" and not is_streamed:
             _write_stdout(files.target.read_bytes())
@@ -79,8 +85,8 @@ def _run_to_end(
     max_cost: float | None,
     progress: ScoreProgress | None,
     is_resumable: bool,
-) -> bool:
-    """Return True if every row is written; else say on standard error why some are not."""
+) -> RunEnd | None:
+    """Return the end of the run if every row is written; else None, and say on standard error why some are not."""
     stop = StopSignal()
 
     async def work() -> RunEnd:
@@ -92,22 +98,25 @@ def _run_to_end(
     if progress is not None and end is not None:
         progress.end(end.standing, end.left)
     if end is not None and end.left is None:
-        return True
+        return end
     rows = "" if end is None else f"{end.standing.counts.rows} rows written, more remain: "
     left = "stopped at once" if end is None else end.left
     how = "; run the same command again to resume" if is_resumable else ""
     sys.stderr.write(f"plumbline: {rows}{left}{how}\n")
-    return False
+    return None
 
 
 def _scorer(
-    judging: EvaluationOptions, url: str | None, *, concurrency: int | None, max_cost: float | None
+    options: argparse.Namespace, judging: EvaluationOptions, progress: ScoreProgress | None
 ) -> tuple[dict[str, Choice], ScorerFactory]:
     """Return the identity of a run in this process or on a service, and its scorer."""
+    url, concurrency = options.url, options.concurrency
     if url is None:
         plan = _local_plan(judging)
-        if max_cost is not None:
+        if options.max_cost is not None:
             plan.check_prices()
+        if (warning := plan.threshold_warning()) is not None:
+            _say(progress, warning)
         return plan.identity(), partial(plan.scorer, concurrency=concurrency)
     from plumbline.cli.score.remote import remote_scorer  # noqa: PLC0415 - not for rows that are scored here
 

@@ -31,16 +31,16 @@ class OpenQuestion(NamedTuple):
 
     request_id: str
     line: bytes
-    prompt_tokens: int
-    max_output_tokens: int
+    question: "Question"
 
 
 class Question(NamedTuple):
-    """One request to a chat model: its body, and an upper bound of its tokens."""
+    """One request to a chat model: its body, upper bounds of its tokens, and the usual length of its reply."""
 
     body: Mapping[str, object]
     prompt_tokens: int
     max_output_tokens: int
+    expected_output_tokens: int
 
 
 @dataclass(slots=True)
@@ -113,7 +113,7 @@ class Correspondence:
         body = msgspec.json.encode(question.body)
         request_id = request_id or _new_id(_ROW.get(), question, body)
         line = {"custom_id": request_id, "method": "POST", "url": self._url, "body": msgspec.Raw(body)}
-        return OpenQuestion(request_id, msgspec.json.encode(line), question.prompt_tokens, question.max_output_tokens)
+        return OpenQuestion(request_id, msgspec.json.encode(line), question)
 
 
 def _new_id(requests: RowRequests, question: Question, body: bytes) -> str:
@@ -159,7 +159,7 @@ class BatchFileChatModel:
                 FailureReason.TOO_LONG, f"about {needed} tokens, and {self.model} reads {self.context_tokens}"
             )
         body = self._form.parameters(request, self._endpoint.provider, self.model)
-        question = Question(body, needed, request.max_output_tokens)
+        question = Question(body, needed, request.max_output_tokens, request.expected_output_tokens)
         try:
             reply = self._files.reply_to(question)
         except TierFailure:

@@ -42,7 +42,7 @@ def score_rows(
 
 @dataclass(slots=True)
 class Estimate:
-    """Requests and tokens of rows: input tokens estimated from above, output tokens at their bound."""
+    """Requests and tokens of rows: estimated from above, and output tokens as they usually are."""
 
     rows: int = 0
     invalid: int = 0
@@ -51,13 +51,17 @@ class Estimate:
     requests: int = 0
     prompt_tokens: int = 0
     max_output_tokens: int = 0
+    expected_output_tokens: int = 0
 
     def add(self, row: AskedRow) -> None:
         """Count a row."""
         self.rows += 1
         self.requests += len(row.open)
-        self.prompt_tokens += sum(question.prompt_tokens for question in row.open)
-        self.max_output_tokens += sum(question.max_output_tokens for question in row.open)
+        for open_question in row.open:
+            question = open_question.question
+            self.prompt_tokens += question.prompt_tokens
+            self.max_output_tokens += question.max_output_tokens
+            self.expected_output_tokens += question.expected_output_tokens
         status = row.scored.status
         self.invalid += status in (RowStatus.INVALID, RowStatus.FAILED)
         if not row.open:

@@ -4,52 +4,89 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import pairwise
 
-from plumbline.judging.text.verdicts import Claim, Judgement, Verdict, is_duplicate
+from plumbline.judging.text.verdicts import Claim, Judgement, Scores, Verdict, is_duplicate
 from plumbline.judging.text.words import nfkc
-
-
-@dataclass(frozen=True, slots=True)
-class Scores:
-    """Scores of one answer, each in [0, 1] or None where it is undefined.
-
-    `faithfulness_strict`, `contradiction_rate` and `unsupported_rate` need verdict kinds: tier llm alone has them.
-    """
-
-    faithfulness: float
-    hallucination_rate: float
-    faithfulness_strict: float | None
-    contradiction_rate: float | None
-    unsupported_rate: float | None
 
 
 def score(judgement: Judgement) -> Scores | None:
     """Return the scores of a judgement; None when no claim in it can be checked.
 
-    faithfulness = the mean of support over the checkable claims (seed 4's mean over sentences), each with its weight: 1
-    in tier llm, the length of the sentence where a sentence is one claim (on human labels macro AUROC .004 above the
-    plain mean). hallucination_rate = 1 - faithfulness (seed 4). A claim marked as a duplicate is in no count.
+    faithfulness = the mean over the sentences with checkable claims of the mean support of those claims (seed 4's mean
+    over sentences). A sentence weighs 1 in tier llm, however many claims it has, and its length in the other tiers (on
+    human labels macro AUROC .004 above the plain mean). hallucination_rate = 1 - faithfulness (seed 4); the rates of
+    verdicts are shares of the claims. A claim marked as a duplicate is in no count.
     """
-    checkable = [claim for claim in judgement.claims if claim.is_checkable and not is_duplicate(claim)]
+    checkable = _counted(judgement.claims)
     if not checkable:
         return None
-    total = len(checkable)
-    supports = [claim.support or 0.0 for claim in checkable]
-    weighted = sum(support * claim.weight for support, claim in zip(supports, checkable, strict=True))
-    mean = weighted / sum(claim.weight for claim in checkable)
-    # Rounding must not bring a mean out of what it is the mean of: 0.85 twice is 0.85, and passes at 0.85.
-    faithfulness = min(max(supports), max(min(supports), mean))
-    if not judgement.has_verdict_kinds:
-        return Scores(faithfulness, 1.0 - faithfulness, None, None, None)
+    weights = claim_weights(checkable)
+    faithfulness = _weighted_mean([claim.support or 0.0 for claim in checkable], weights)
     counts = count_verdicts(checkable)
+    total = len(checkable)
+    has_kinds = judgement.has_verdict_kinds
+    strict = [(claim.support or 0.0) * (claim.verdict is Verdict.SUPPORTED) for claim in checkable]
     return Scores(
         faithfulness=faithfulness,
         hallucination_rate=1.0 - faithfulness,
-        faithfulness_strict=counts[Verdict.SUPPORTED] / total,
-        contradiction_rate=counts[Verdict.CONTRADICTED] / total,
-        unsupported_rate=counts[Verdict.NOT_MENTIONED] / total,
+        faithfulness_strict=_weighted_mean(strict, weights) if has_kinds else None,
+        contradiction_rate=counts[Verdict.CONTRADICTED] / total if has_kinds else None,
+        unsupported_rate=counts[Verdict.NOT_MENTIONED] / total if has_kinds else None,
+        lowest_support=min(claim.support or 0.0 for claim in checkable),
+        unsupported_claims=total - counts[Verdict.SUPPORTED],
     )
+
+
+def claim_weights(claims: Sequence[Claim]) -> list[float]:
+    """Return each claim's weight in the mean: that of its sentence, shared among the sentence's counted claims."""
+    claims_in = Counter(claim.sentence for claim in _counted(claims))
+    return [claim.weight / max(1, claims_in[claim.sentence]) for claim in claims]
+
+
+def _counted(claims: Sequence[Claim]) -> list[Claim]:
+    return [claim for claim in claims if claim.is_checkable and not is_duplicate(claim)]
+
+
+def _weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float:
+    mean = sum(value * weight for value, weight in zip(values, weights, strict=True)) / sum(weights)
+    # Rounding must not bring a mean out of what it is the mean of: 0.85 twice is 0.85, and passes at 0.85.
+    return min(max(values), max(min(values), mean))
+
+
+class PassRule(StrEnum):
+    """Rules by which an answer passes."""
+
+    ALL_SUPPORTED = "all_supported"
+    CALIBRATED = "calibrated"
+    THRESHOLD = "threshold"
+
+
+@dataclass(frozen=True, slots=True)
+class PassCriterion:
+    """Decision rule on one answer. `threshold` is the faithfulness that passes; None: every claim is `supported`."""
+
+    rule: PassRule
+    threshold: float | None
+
+    def passes(self, scores: Scores) -> bool:
+        if self.threshold is None:
+            return scores.unsupported_claims == 0
+        return scores.faithfulness >= self.threshold
+
+
+def choose_criterion(threshold: float | None, *, boundary: float | None) -> PassCriterion:
+    """Return the caller's threshold; without one the calibrated boundary of the tier; without one `all_supported`.
+
+    Measured on 96 answers with human labels and a strong judge: balanced accuracy .80 for `all_supported`, .68 for
+    faithfulness >= 0.5, by which one false claim passes in any long answer (docs/decisions/0008-passed.md).
+    """
+    if threshold is not None:
+        return PassCriterion(PassRule.THRESHOLD, threshold)
+    if boundary is not None:
+        return PassCriterion(PassRule.CALIBRATED, boundary)
+    return PassCriterion(PassRule.ALL_SUPPORTED, None)
 
 
 def count_verdicts(claims: Sequence[Claim]) -> Mapping[Verdict, int]:
@@ -83,12 +120,12 @@ def confidence(faithfulness: float, *, passed: bool, reliability: Sequence[tuple
     return faithful_share if passed else 1.0 - faithful_share
 
 
-def agreement(votes: Sequence[float], *, passed: bool, threshold: float) -> float:
-    """Return the agreement of the votes' faithfulness with the verdict, in (0, 1), by Laplace's rule of succession.
+def agreement(votes: Sequence[Scores], *, passed: bool, criterion: PassCriterion) -> float:
+    """Return the agreement of the votes, each decided alone, with the decision, in (0, 1), by Laplace's rule.
 
     Not calibrated on people: two of two votes give 0.75, five of five 0.86, one of two 0.5.
     """
-    agreeing = sum((vote >= threshold) == passed for vote in votes)
+    agreeing = sum(criterion.passes(vote) == passed for vote in votes)
     return (agreeing + 1) / (len(votes) + 2)
 
 

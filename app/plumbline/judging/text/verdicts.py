@@ -49,7 +49,7 @@ class Claim:
     """A checkable assertion of one sentence of the answer, with its verdict.
 
     `start`/`end` are the offsets of its sentence in the answer; `support` is in [0, 1], None when it is not a claim.
-    `weight` is its part in the mean, above 0: 1 in tier llm; in the others, where a sentence is one claim, its length.
+    `weight` is that of its sentence in the mean, above 0: 1 in tier llm, its length in the others.
     """
 
     id: str
@@ -86,12 +86,30 @@ class JudgeAccount:
 
 
 @dataclass(frozen=True, slots=True)
+class Scores:
+    """Scores of one answer, each in [0, 1] or None where it is undefined.
+
+    `faithfulness_strict`, `contradiction_rate` and `unsupported_rate` need verdict kinds: tier llm alone has them.
+    `lowest_support` is the least support of a claim, `unsupported_claims` the number of those not `supported`.
+    """
+
+    faithfulness: float
+    hallucination_rate: float
+    faithfulness_strict: float | None
+    contradiction_rate: float | None
+    unsupported_rate: float | None
+    lowest_support: float
+    unsupported_claims: int
+
+
+@dataclass(frozen=True, slots=True)
 class Judgement:
     """One tier's judgement of a sample.
 
     `has_verdict_kinds`: the tier (llm) tells contradicted from not mentioned and partial from whole. `reliability`
-    maps a score to the observed share of faithful
-    answers around it, in the data the tier was calibrated on. `votes`: the faithfulness by each of several votes
+    maps a score to the observed share of faithful answers around it, in the data the tier was calibrated on.
+    `boundary`: faithfulness from which that share is at least one half; None where nothing is calibrated (llm).
+    `highest`: the highest faithfulness that the tier can give. `votes`: the scores by each of several votes
     alone; empty for one. `windows`: parts into which the contexts were cut to be read.
     """
 
@@ -101,8 +119,10 @@ class Judgement:
     reliability: tuple[tuple[float, float], ...] = ()
     flags: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    votes: tuple[float, ...] = ()
+    votes: tuple[Scores, ...] = ()
     windows: int = 1
+    boundary: float | None = None
+    highest: float = 1.0
 
 
 def whole_sentence_claim(

@@ -32,6 +32,10 @@ _SUPPORTED_FROM = 0.5
 # On dev 92 % of the answers with a missing quantity are unfaithful, and .2 % of the faithful ones have a negation.
 DOUBTS = ("unknown_numbers", "negation")
 DOUBTED = 0.49
+# Of faithful answers around a score, for the answer to pass.
+_EVEN_SHARE = 0.5
+# Boundaries are printed with four decimals.
+_BOUNDARY_STEPS = 10_000
 # Names and numbers listed in a reason.
 _MAX_LISTED = 5
 
@@ -130,6 +134,16 @@ class Calibration(BaseModel):
     def is_fitted(self) -> bool:
         return self.source is not None
 
+    @property
+    def boundary(self) -> float:
+        """Return the score from which at least half of the answers were faithful; 0.5 without a reliability curve."""
+        return crossing(self.reliability, _EVEN_SHARE) if self.reliability else _SUPPORTED_FROM
+
+    @property
+    def highest(self) -> float:
+        """Return the most support that a sentence can have."""
+        return VERBATIM_SUPPORT
+
     def support(self, measures: Mapping[str, float]) -> float:
         logit = self.intercept + sum(weight * measures[name] for name, weight in self.weights.items())
         gate = self.gate.factor(measures[self.gate.measure]) if self.gate else 1.0
@@ -172,6 +186,8 @@ def build_judgement(
         account=JudgeAccount(model=calibration.model),
         has_verdict_kinds=False,
         reliability=calibration.reliability,
+        boundary=calibration.boundary,
+        highest=calibration.highest,
         flags=() if calibration.is_fitted else ("uncalibrated",),
         warnings=warnings,
     )
@@ -229,6 +245,13 @@ class CalibrationTable:
             intercept=-_DEFAULT_SLOPE / 2,
         )
 
+    def highest(self, tier: TierName) -> float:
+        """Return the highest score of a tier, whatever its model and language; 1 for tier llm."""
+        if tier is TierName.LLM:
+            return 1.0
+        entries = [entry for entry in self.entries if entry.tier is tier]
+        return max(entry.highest for entry in entries or [self.find(tier=tier, model="", language="en")])
+
 
 def load_calibrations(path: Path | None) -> CalibrationTable:
     """Load the table from a file, or the built-in one; raise CalibrationError that names the file and the field."""
@@ -242,6 +265,20 @@ def load_calibrations(path: Path | None) -> CalibrationTable:
         first: Any = error.errors(include_input=False, include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise CalibrationError(f"{name}: {place}{': ' if place else ''}{first['msg']}") from error
+
+
+def crossing(curve: Sequence[tuple[float, float]], share: float) -> float:
+    """Return the least score at which a rising curve, read by linear interpolation, reaches a share.
+
+    0 if it lies above from the start, 1 if it never gets there. Rounded up to 4 decimals, to be printed as it is used.
+    """
+    if curve[0][1] >= share:
+        return 0.0
+    for (x0, y0), (x1, y1) in pairwise(curve):
+        if y1 >= share:
+            x = x0 + (x1 - x0) * (share - y0) / (y1 - y0)
+            return min(1.0, math.ceil(round(x * _BOUNDARY_STEPS, 6)) / _BOUNDARY_STEPS)
+    return 1.0
 
 
 def sigmoid(x: float) -> float:

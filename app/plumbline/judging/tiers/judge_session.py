@@ -149,10 +149,12 @@ class JudgeSession:
         )
         try:
             looked = await self._check(asked, window)
-        except TierFailure:
+        except TierFailure as failure:
             if any(UNANSWERED in claim.flags for claim in asked):
                 raise
-            self.flags |= {"second_look_failed": None, INCOMPLETE: None}
+            # In batch files the question may simply wait for the next round.
+            is_open = failure.reason is FailureReason.NOT_ASKED
+            self.flags |= {"not_asked" if is_open else "second_look_failed": None, INCOMPLETE: None}
             return tuple(claims)
         settled = [_after_second_look(claim, looked.get(claim.id)) for claim in claims]
         missing = sum(UNANSWERED in claim.flags for claim in settled)

@@ -11,6 +11,7 @@ from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.exchange import ChatRequest, Usage, estimate_tokens
 from plumbline.judging.ports.observation import Readiness
 from plumbline.judging.text.injection import Inspection, inspect
+from plumbline.judging.text.scores import choose_criterion
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import (
     INCOMPLETE,
@@ -28,7 +29,7 @@ from plumbline.judging.tiers.judge_session import JudgePrompts, JudgeSession, Pr
 from plumbline.judging.tiers.prompts import PromptLibrary
 from plumbline.judging.tiers.questions import Mark, claims_question, random_mark, sentences_question
 from plumbline.judging.tiers.tier import ChatModel, JudgeOptions, TierName
-from plumbline.judging.tiers.voting import escalated, faithfulness_by_vote, majority_vote, worth_escalating
+from plumbline.judging.tiers.voting import escalated, majority_vote, scores_by_vote, worth_escalating
 
 # Votes of one model at 0 would be copies.
 _SAMPLING_TEMPERATURE: Final = 0.7
@@ -65,8 +66,8 @@ def expected_requests(
     context_tokens: int,
     max_output_tokens: int,
     is_first: bool = True,
-) -> Iterator[tuple[ChatRequest, int]]:
-    """Yield the requests of one vote on a sample, each with the number of verdicts that its reply has.
+) -> Iterator[ChatRequest]:
+    """Yield the requests of one vote on a sample.
 
     The first vote (`is_first`) makes the claims, which later windows and votes ask about: here every sentence is one.
     No second looks, no escalation, no retries.
@@ -77,16 +78,14 @@ def expected_requests(
     windows = fit_windows(sample, prompts, context_tokens=context_tokens, max_output_tokens=max_output_tokens)
     for batch in split_into_replies(sample, max_output_tokens):
         if is_first:
-            request = sentences_question(
+            yield sentences_question(
                 prompts.verify, sample, window=windows[0], batch=batch, max_output_tokens=max_output_tokens
             )
-            yield request, len(batch)
         claims = [whole_sentence_claim(each, sample.sentences[each], verdict=Verdict.NOT_MENTIONED) for each in batch]
         for window in windows[1:] if is_first else windows:
-            request = claims_question(
+            yield claims_question(
                 prompts.check, sample, window=window, claims=claims, max_output_tokens=max_output_tokens
             )
-            yield request, len(batch)
 
 
 class LlmTier:
@@ -140,16 +139,17 @@ class LlmTier:
             asked: list[tuple[JudgeSession, float | None]] = [(each, None) for each in sessions[1:]]
             asked += [(each, _SAMPLING_TEMPERATURE) for each in sessions for _ in range(options.samples - 1)]
             votes, missing = await _votes(checkable, asked)
-        vote_scores = faithfulness_by_vote(claims, votes)
+        vote_scores = scores_by_vote(claims, votes)
         claims = majority_vote(claims, votes)
         flags = [*inspection.flags, *([INCOMPLETE] if missing else [])]
         if second is not None:
-            doubtful = worth_escalating(claims, threshold=options.threshold, is_suspect=bool(inspection.flags))
+            criterion = choose_criterion(options.threshold, boundary=None)
+            doubtful = worth_escalating(claims, criterion=criterion, is_suspect=bool(inspection.flags))
             if doubtful:
                 sessions.append(session(second))
                 looks, failed = await _votes(doubtful, [(sessions[-1], None)])
                 if looks:
-                    both = faithfulness_by_vote(claims, looks)
+                    both = scores_by_vote(claims, looks)
                     claims, vote_scores = escalated(claims, looks[0]), (*(vote_scores or both[:1]), *both[1:])
                 flags += ["escalated", *([INCOMPLETE] if failed else [])]
                 missing += failed

@@ -53,7 +53,7 @@ def sentences_question(
         elif sentence.kind != "markup":
             answer.append({"text": remove_hidden(sentence.text)})
     data = {**_surroundings(sample, window), "answer": answer}
-    return _question(prompt, data, "verify_claims", VERIFY_SCHEMA, max_output_tokens, mark=mark)
+    return _question(prompt, data, "verify_claims", VERIFY_SCHEMA, max_output_tokens, verdicts=len(batch), mark=mark)
 
 
 def claims_question(
@@ -68,7 +68,16 @@ def claims_question(
 ) -> ChatRequest:
     listed = [{"id": claim.id, "text": remove_hidden(claim.text)} for claim in claims]
     data = {**_surroundings(sample, window), "claims": listed}
-    return _question(prompt, data, "check_claims", CHECK_SCHEMA, max_output_tokens, mark=mark, temperature=temperature)
+    return _question(
+        prompt,
+        data,
+        "check_claims",
+        CHECK_SCHEMA,
+        max_output_tokens,
+        verdicts=len(claims),
+        mark=mark,
+        temperature=temperature,
+    )
 
 
 def _surroundings(sample: SegmentedSample, window: Window) -> dict[str, object]:
@@ -84,6 +93,7 @@ def _question(
     schema: Mapping[str, object],
     max_output_tokens: int,
     *,
+    verdicts: int,
     mark: Mark,
     temperature: float | None = None,
 ) -> ChatRequest:
@@ -94,6 +104,7 @@ def _question(
         schema_name=schema_name,
         schema=schema,
         max_output_tokens=max_output_tokens,
+        verdicts=verdicts,
         temperature=temperature,
     )
 

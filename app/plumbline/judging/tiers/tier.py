@@ -28,7 +28,7 @@ class JudgeOptions:
 
     Args:
         tiers: tiers to ask, in this order; None for all of the cascade.
-        threshold: faithfulness from which the answer passes.
+        threshold: faithfulness from which the answer passes; None: the rule of the tier that answers.
         deadline_seconds: bound on all tiers together.
         tenant: owner of the sample; nothing is shared between two tenants. Empty when keys are not used.
         judges: names of chat models, each of which decides on every claim; empty for the default one.
@@ -40,7 +40,7 @@ class JudgeOptions:
     """
 
     tiers: tuple[TierName, ...] | None = None
-    threshold: float = 0.5
+    threshold: float | None = None
     deadline_seconds: float = 60.0
     tenant: str = ""
     judges: tuple[str, ...] = ()

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from plumbline.judging.text.scores import score
-from plumbline.judging.text.verdicts import SUPPORT_BY_VERDICT, Claim, JudgeAccount, Judgement, Verdict
+from plumbline.judging.text.scores import PassCriterion, score
+from plumbline.judging.text.verdicts import SUPPORT_BY_VERDICT, Claim, JudgeAccount, Judgement, Scores, Verdict
 from plumbline.judging.tiers.evidence.verdict_rules import doubts
 
 _ACCUSATIONS = (Verdict.CONTRADICTED, Verdict.NOT_MENTIONED)
@@ -29,16 +29,16 @@ def _majority_of(votes: Sequence[Claim]) -> Claim:
     return replace(chosen, text=votes[0].text, flags=(*chosen.flags, "disputed"))
 
 
-def faithfulness_by_vote(claims: Sequence[Claim], votes: Sequence[Mapping[str, Claim]]) -> tuple[float, ...]:
-    """Return the score of the answer by each vote alone, that of `claims` first; () without other votes."""
+def scores_by_vote(claims: Sequence[Claim], votes: Sequence[Mapping[str, Claim]]) -> tuple[Scores, ...]:
+    """Return the scores of the answer by each vote alone, that of `claims` first; () without other votes."""
     if not votes:
         return ()
-    vote_scores = [claims, *([vote.get(claim.id, claim) for claim in claims] for vote in votes)]
-    scores = [_faithfulness(ballot) for ballot in vote_scores]
+    ballots = [claims, *([vote.get(claim.id, claim) for claim in claims] for vote in votes)]
+    scores = [_scores(ballot) for ballot in ballots]
     return tuple(each for each in scores if each is not None)
 
 
-def worth_escalating(claims: Sequence[Claim], *, threshold: float, is_suspect: bool) -> tuple[Claim, ...]:
+def worth_escalating(claims: Sequence[Claim], *, criterion: PassCriterion, is_suspect: bool) -> tuple[Claim, ...]:
     """Return the claims that a second model should see: accused, doubtful or, in a suspect sample, supported ones.
 
     None of them when the answer passes or fails whatever is found: with every accused claim acquitted it still fails,
@@ -47,9 +47,9 @@ def worth_escalating(claims: Sequence[Claim], *, threshold: float, is_suspect: b
     accused = [claim for claim in claims if claim.verdict in _ACCUSATIONS or claim.verdict is Verdict.PARTIAL]
     trusted = [claim for claim in claims if claim.verdict is Verdict.SUPPORTED and (is_suspect or doubts(claim))]
     ids = {claim.id for claim in (*accused, *trusted)}
-    best = _faithfulness([_with(claim, Verdict.SUPPORTED) if claim.id in ids else claim for claim in claims])
-    worst = _faithfulness([_with(claim, Verdict.NOT_MENTIONED) if claim.id in ids else claim for claim in claims])
-    if best is None or worst is None or not worst < threshold <= best:
+    best = _scores([_with(claim, Verdict.SUPPORTED) if claim.id in ids else claim for claim in claims])
+    worst = _scores([_with(claim, Verdict.NOT_MENTIONED) if claim.id in ids else claim for claim in claims])
+    if best is None or worst is None or criterion.passes(worst) or not criterion.passes(best):
         return ()
     return tuple(claim for claim in claims if claim.id in ids)
 
@@ -79,6 +79,5 @@ def _with(claim: Claim, verdict: Verdict) -> Claim:
     return replace(claim, verdict=verdict, support=SUPPORT_BY_VERDICT.get(verdict, 0.0))
 
 
-def _faithfulness(claims: Sequence[Claim]) -> float | None:
-    scores = score(Judgement(tuple(claims), JudgeAccount(model=""), has_verdict_kinds=True))
-    return scores.faithfulness if scores else None
+def _scores(claims: Sequence[Claim]) -> Scores | None:
+    return score(Judgement(tuple(claims), JudgeAccount(model=""), has_verdict_kinds=True))

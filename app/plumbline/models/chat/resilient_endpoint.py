@@ -22,8 +22,6 @@ from plumbline.models.chat.endpoints import Endpoint
 from plumbline.models.chat.spending import Bill, Tariff, prompt_tokens
 
 _LONGEST_BACKOFF_SECONDS = 8.0
-# Output is far below its bound as a rule; the budget is settled when the provider has counted.
-_EXPECTED_OUTPUT_TOKENS = 512
 # With less left no provider answers, and the call would be paid for.
 _LEAST_SECONDS = 0.02
 
@@ -135,17 +133,18 @@ class ResilientEndpoint:
             form = self._learnt.form
             sent = form.parameters(request, self.endpoint.provider, self.endpoint.model)
             try:
-                return await self._call(sent, prompt, request.max_output_tokens, until, ledger)
+                return await self._call(sent, prompt, request, until, ledger)
             except CallFailure as failure:
                 if not failure.complaint or not self._learnt.learn(form, failure.complaint, sent):
                     raise
                 structlog.get_logger().info("judge_form_changed", endpoint=self.describe())
 
     async def _call(
-        self, sent: Mapping[str, object], prompt: int, max_output: int, until: float, ledger: Ledger
+        self, sent: Mapping[str, object], prompt: int, request: ChatRequest, until: float, ledger: Ledger
     ) -> ChatReply:
+        max_output = request.max_output_tokens
         worst = self._tariff.worst_case(prompt, max_output)
-        expected = prompt + min(max_output, _EXPECTED_OUTPUT_TOKENS)
+        expected = prompt + request.expected_output_tokens
         self._guard.check(until)
         with ledger.reserve(worst) as is_affordable:
             if not is_affordable:

@@ -5,18 +5,23 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable
 from hashlib import blake2b
-from typing import Final
+from typing import Final, get_args
 
 import numpy as np
 
-from plumbline.rows.report.result_lines import ResultRow, Scored, read_line
+from plumbline.rows.report.result_lines import Decided, ResultRow, Scored, read_line
 from plumbline.rows.report.tallies import TIERS, MeanTally
+from plumbline.schemas.evaluation import PassRule
 from plumbline.schemas.report import Comparison, ReportTier, RowMove, TierComparison
 
 _HASH_BYTES: Final = 8
 _MOST_MOVES: Final = 20
 # 0.1 + 0.2 against 0.3: rounding is no move.
 _NOISE: Final = 1e-12
+# By what a row was decided, and how; None: the file does not say.
+_DECISIONS: Final[tuple[Decided | None, ...]] = (
+    None, *(Decided(rule, passed) for rule in get_args(PassRule) for passed in (False, True))
+)  # fmt: skip
 
 
 class Baseline:
@@ -24,7 +29,7 @@ class Baseline:
 
     def __init__(self, lines: Iterable[bytes | None]) -> None:
         self.rows = self.bad_lines = 0
-        keys, scores, tiers = array("Q"), array("d"), array("B")
+        keys, scores, kinds = array("Q"), array("d"), array("B")
         for line in lines:
             if line is not None and not line.strip():
                 continue
@@ -37,11 +42,12 @@ class Baseline:
             if scored is not None:
                 keys.append(_hash_of(scored.custom_id))
                 scores.append(scored.faithfulness)
-                tiers.append(TIERS.index(scored.tier))
+                kinds.append(_DECISIONS.index(scored.decided) * len(TIERS) + TIERS.index(scored.tier))
         unique, first = np.unique(np.frombuffer(keys, dtype=np.uint64), return_index=True)
         self._keys = array("Q", unique.tobytes())
         self._scores = array("d", np.frombuffer(scores, dtype=np.float64)[first].tobytes())
-        self._tiers = array("B", np.frombuffer(tiers, dtype=np.uint8)[first].tobytes())
+        # Tier and decision in one byte
+        self._kinds = array("B", np.frombuffer(kinds, dtype=np.uint8)[first].tobytes())
         self.repeated_ids = len(keys) - len(self._keys)
 
     def __len__(self) -> int:
@@ -53,7 +59,8 @@ class Baseline:
         place = bisect_left(self._keys, key)
         if place == len(self._keys) or self._keys[place] != key:
             return None
-        return place, Scored(custom_id, TIERS[self._tiers[place]], self._scores[place])
+        decision, tier = divmod(self._kinds[place], len(TIERS))
+        return place, Scored(custom_id, TIERS[tier], self._scores[place], _DECISIONS[decision])
 
 
 def _hash_of(custom_id: str) -> int:
@@ -63,17 +70,27 @@ def _hash_of(custom_id: str) -> int:
 class _TierPairs:
     def __init__(self) -> None:
         self.differences = MeanTally(low=-1.0, width=2.0)
-        self.better = self.equal = self.worse = 0
+        self.better = self.equal = self.worse = self.newly_failing = self.newly_passing = 0
 
-    def add(self, difference: float) -> None:
+    def add(self, difference: float, before: Decided | None, now: Decided | None) -> None:
         self.differences.add(difference)
+        if before is not None and now is not None and before.rule == now.rule:
+            self.newly_failing += before.passed and not now.passed
+            self.newly_passing += now.passed and not before.passed
         self.better += difference > 0
         self.equal += difference == 0
         self.worse += difference < 0
 
     def comparison(self, tier: ReportTier) -> TierComparison:
         counts = {"better": self.better, "equal": self.equal, "worse": self.worse}
-        return TierComparison(tier=tier, paired=sum(counts.values()), difference=self.differences.mean(), **counts)
+        return TierComparison(
+            tier=tier,
+            paired=sum(counts.values()),
+            difference=self.differences.mean(),
+            newly_failing=self.newly_failing,
+            newly_passing=self.newly_passing,
+            **counts,
+        )
 
 
 class ComparisonTally:
@@ -103,13 +120,14 @@ class ComparisonTally:
             return
         self._taken[place] = 1
         if earlier.tier == scored.tier:
-            self._add_pair(row, scored.tier, earlier.faithfulness, scored.faithfulness)
+            self._add_pair(row, earlier, scored)
         else:
             self._other_tier += 1
 
-    def _add_pair(self, row: ResultRow, tier: ReportTier, before: float, now: float) -> None:
+    def _add_pair(self, row: ResultRow, earlier: Scored, scored: Scored) -> None:
+        tier, before, now = scored.tier, earlier.faithfulness, scored.faithfulness
         difference = now - before if abs(now - before) > _NOISE else 0.0
-        self._pairs.setdefault(tier, _TierPairs()).add(difference)
+        self._pairs.setdefault(tier, _TierPairs()).add(difference, earlier.decided, scored.decided)
         if difference:
             self._seen += 1
             heap = self._better if difference > 0 else self._worse

@@ -117,5 +117,8 @@ def _in_short(row: ResultRow) -> WorstRow | None:
         tier=scored.tier,
         faithfulness=scored.faithfulness,
         passed=row.result.passed,
+        passed_by=row.result.passed_by,
+        lowest_support=row.result.lowest_support,
+        unsupported_claims=row.result.unsupported_claims,
         verdicts=VerdictCounts(**msgspec.structs.asdict(row.result.counts)),
     )

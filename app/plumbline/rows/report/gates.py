@@ -9,11 +9,19 @@ from typing import Final, Literal, cast, get_args
 from plumbline.ground.errors import InvalidInput
 from plumbline.schemas.report import ReportSummary, ReportTier, ScoreMean
 
-GateScore = Literal["faithfulness", "faithfulness_strict", "hallucination_rate", "context_utilization", "passed_share"]
+GateScore = Literal[
+    "faithfulness",
+    "faithfulness_strict",
+    "hallucination_rate",
+    "context_utilization",
+    "lowest_support",
+    "passed_share",
+    "unsupported_share",
+]
 
 _SCORES: Final[tuple[str, ...]] = get_args(GateScore)
-# The one score of which less is better.
-_AT_MOST: Final = "hallucination_rate"
+# Scores of which less is better.
+_AT_MOST: Final = ("hallucination_rate", "unsupported_share")
 _TIERS: Final = ("llm", "embedding", "lexical")
 # A mean that only rounding keeps from its bound has reached it.
 _NOISE: Final = 1e-12
@@ -32,7 +40,7 @@ class GateOutcome:
 
 @dataclass(frozen=True, slots=True)
 class CiGate:
-    """A bound on the mean of a score: a minimum, except for `hallucination_rate`, a maximum.
+    """A bound on the mean of a score: a minimum; a maximum for `hallucination_rate` and `unsupported_share`.
 
     Args:
         bound: in [0, 1].
@@ -53,7 +61,7 @@ class CiGate:
 
     def _outcome(self, tier: ReportTier | None, mean: ScoreMean) -> GateOutcome:
         name = self.score if tier is None else f"{tier}:{self.score}"
-        sense, excess = ("at most", -1.0) if self.score == _AT_MOST else ("at least", 1.0)
+        sense, excess = ("at most", -1.0) if self.score in _AT_MOST else ("at least", 1.0)
         passed = mean.mean is not None and excess * (mean.mean - self.bound) >= -_NOISE
         return GateOutcome(name, f"{sense} {self.bound:g}", _with_rows(mean), passed)
 

@@ -1,4 +1,4 @@
-"""The report as JUnit XML: each gate and each row that needs attention is a test."""
+"""The report as JUnit XML: each gate is a test, and on request each row that needs attention."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NamedTuple
@@ -8,7 +8,7 @@ from plumbline.rows.report.building import Report
 from plumbline.rows.report.gates import GateOutcome
 from plumbline.rows.report.markdown import worst_claim
 from plumbline.rows.report.result_lines import RowResult
-from plumbline.rows.report.shown_rows import KeptRow
+from plumbline.rows.report.shown_rows import UNSUPPORTED, KeptRow
 from plumbline.rows.report.texts import one_line, xml_text
 
 _LONGEST_NAME: Final = 200
@@ -29,13 +29,23 @@ class _Case(NamedTuple):
     detail: str = ""
 
 
-def junit_xml(report: Report, gates: Sequence[GateOutcome] = (), *, suite: str = "plumbline") -> bytes:
+def junit_xml(
+    report: Report, gates: Sequence[GateOutcome] = (), *, suite: str = "plumbline", with_rows: bool = False
+) -> bytes:
     """Return one suite in UTF-8, in the format that Jenkins, GitLab and GitHub Actions read.
 
-    Tests are: each gate; each row below its threshold (failure), with an error or judged by no tier (error), abstained
-    or empty (skipped), if the report keeps it; one test for each kind of further rows; one for all rows that passed.
+    Tests are each gate, a failure if it failed, so that the suite fails as the command does; one skipped test for each
+    kind of rows that no gate is about; one test for all rows that passed.
+
+    Args:
+        with_rows: add the rows: one that did not pass is a failure; one with an error, or judged by no tier, an error;
+            one that abstained or is empty is skipped. Rows that the report does not keep are one test for each kind.
     """
-    cases = [*_gate_cases(gates), *_row_cases(report), *_further_cases(report)]
+    cases = [*_gate_cases(gates)]
+    if with_rows:
+        cases += [*_row_cases(report), *_counted_cases(report, report.worst, report.unscored)]
+    else:
+        cases += [case._replace(kind="skipped") for case in _counted_cases(report)]
     if report.summary.passed:
         cases.append(_Case("rows", f"rows that passed: {report.summary.passed}"))
     root = Element("testsuites")
@@ -73,7 +83,7 @@ def _row_cases(report: Report) -> Iterator[_Case]:
         elif row.result is not None and row.result.status != "judged":
             yield _unscored_case(name, row.result)
         elif row.result is not None and row.result.passed is False:
-            yield _below_case(name, kept, row.result)
+            yield _failed_case(name, kept, row.result)
 
 
 def _unscored_case(name: str, result: RowResult) -> _Case:
@@ -83,22 +93,28 @@ def _unscored_case(name: str, result: RowResult) -> _Case:
     return _Case("rows", name, "error", "not_judged", f"no tier could judge it ({tried or 'none was asked'})")
 
 
-def _below_case(name: str, kept: KeptRow, result: RowResult) -> _Case:
+def _failed_case(name: str, kept: KeptRow, result: RowResult) -> _Case:
     verdict, text = worst_claim(kept)
-    score = f"faithfulness {result.faithfulness or 0.0:.3f} is below {result.threshold:g}, tier {result.tier or 'none'}"
-    message = score if verdict is None else f"{score}; {verdict}: {text}"
-    claims = [f"{claim.verdict}: {claim.text}" for claim in result.claims if claim.verdict != "supported"]
-    return _Case("rows", name, "failure", "below_threshold", message, "\n".join(claims))
+    why = f"faithfulness {result.faithfulness or 0.0:.3f}"
+    if result.threshold is None:
+        why = f"{result.unsupported_claims or 0} claims without full support, {why}"
+    else:
+        why += f" is below {result.threshold:g}"
+    why += f", tier {result.tier or 'none'}"
+    message = why if verdict is None else f"{why}; {verdict}: {text}"
+    claims = [f"{claim.verdict}: {claim.text}" for claim in result.claims if claim.verdict in UNSUPPORTED]
+    return _Case("rows", name, "failure", "not_passed", message, "\n".join(claims))
 
 
-def _further_cases(report: Report) -> Iterator[_Case]:
-    """Yield one test for all rows of a kind beyond those that the report keeps."""
+def _counted_cases(report: Report, worst: Sequence[KeptRow] = (), unscored: Sequence[KeptRow] = ()) -> Iterator[_Case]:
+    """Yield one test for all rows of a kind beyond those that are listed."""
     summary = report.summary
-    statuses = [kept.row.status for kept in report.unscored]
-    below = sum(tier.scores.passed_share.rows for tier in summary.tiers) - summary.passed
-    kept_below = sum(kept.row.result.passed is False for kept in report.worst if kept.row.result)
+    statuses = [kept.row.status for kept in unscored]
+    failed = sum(tier.scores.passed_share.rows for tier in summary.tiers) - summary.passed
+    listed_failed = sum(kept.row.result.passed is False for kept in worst if kept.row.result)
+    further = "further " if worst or unscored else ""
     kinds: list[tuple[str, Kind, str, int]] = [
-        ("below their threshold", "failure", "below_threshold", below - kept_below),
+        ("that did not pass", "failure", "not_passed", failed - listed_failed),
         ("with an error", "error", "row_error", summary.statuses.error - statuses.count("error")),
         ("that no tier could judge", "error", "not_judged", summary.statuses.not_judged - statuses.count("not_judged")),
         ("abstained", "skipped", "", summary.statuses.abstained - statuses.count("abstained")),
@@ -106,7 +122,7 @@ def _further_cases(report: Report) -> Iterator[_Case]:
     ]
     for words, kind, kind_type, count in kinds:
         if count > 0:
-            yield _Case("rows", f"{count} further rows {words}", kind, kind_type, f"{count} rows, not listed")
+            yield _Case("rows", f"{count} {further}rows {words}", kind, kind_type, f"{count} rows, not listed")
     if summary.bad_lines:
         problems = "\n".join(f"line {bad.line}: {bad.problem}" for bad in summary.first_bad_lines)
         message = f"{summary.bad_lines} lines are no rows of results"

@@ -12,7 +12,9 @@ from plumbline.rows.report.texts import load_words, one_line
 from plumbline.schemas.report import Comparison, ReportLanguage, ReportSummary
 
 _LONGEST: Final = 160
-_SCORES: Final = ("faithfulness", "hallucination_rate", "context_utilization", "passed_share")
+_SCORES: Final = (
+    "faithfulness", "hallucination_rate", "context_utilization", "passed_share", "lowest_support", "unsupported_share"
+)  # fmt: skip
 # As entities they have no meaning in Markdown (CommonMark 0.31, section 2.5), nor do they end a cell of a table.
 _MARKS: Final = re.compile(r"[\\`*_{}\[\]()~|^$:&<>!@#]")
 # Renderers search their output once more for names and addresses: an invisible joiner after these ends them.
@@ -36,7 +38,7 @@ def markdown_summary(
     parts += [_counts(summary, words)]
     parts += _comparison(summary.comparison, words) if summary.comparison else []
     if worst := report.worst[:rows]:
-        header = (words["score"], words["tier"], "custom_id", words["verdict"], words["claims"])
+        header = (words["score"], words["passed"], words["tier"], "custom_id", words["verdict"], words["claims"])
         parts += [f"### {words['worst_rows']}", _table(header, [_row(kept, words) for kept in worst])]
     return "\n\n".join(parts) + "\n"
 
@@ -94,7 +96,7 @@ def _comparison(comparison: Comparison, words: Mapping[str, str]) -> Iterator[st
     if not comparison.tiers:
         yield words["no_pairs"]
         return
-    names = ("paired", "better", "equal", "worse")
+    names = ("paired", "better", "equal", "worse", "newly_passing", "newly_failing")
     rows = []
     for tier in comparison.tiers:
         counts = (f"{getattr(tier, name):,}" for name in names)
@@ -106,10 +108,11 @@ def _row(kept: KeptRow, words: Mapping[str, str]) -> tuple[str, ...]:
     row, result = kept.row, kept.row.result
     scored = row.scored
     if scored is None or result is None:
-        return ("–",) * 5
+        return ("–",) * 6
     verdict, text = worst_claim(kept)
     return (
         f"{scored.faithfulness:.3f}",
+        {True: "✅", False: "❌", None: "–"}[result.passed],
         words[f"tier_{scored.tier}"],
         escaped(scored.custom_id, most=60),
         "–" if verdict is None else words[f"verdict_{verdict}"],

@@ -4,7 +4,7 @@ from typing import Annotated, Final, Literal, NamedTuple
 
 import msgspec
 
-from plumbline.schemas.evaluation import TierName
+from plumbline.schemas.evaluation import PassRule, TierName
 from plumbline.schemas.report import ReportRowStatus, ReportTier
 
 Verdict = Literal["supported", "partial", "contradicted", "not_mentioned", "not_a_claim"]
@@ -70,7 +70,11 @@ class RowUsage(msgspec.Struct, frozen=True, gc=False):
 
 
 class RowResult(msgspec.Struct, frozen=True):
-    """The shown part of an `EvaluationResult`."""
+    """The shown part of an `EvaluationResult`.
+
+    Results of version 0.1 lack `passed_by`, `lowest_support` and `unsupported_claims`: a threshold decided them all,
+    and the other two are taken from claims and counts.
+    """
 
     status: Literal["judged", "abstained", "empty_answer", "not_judged"]
     tier: TierName | None
@@ -78,7 +82,7 @@ class RowResult(msgspec.Struct, frozen=True):
     faithfulness_strict: Share | None
     context_utilization: Share | None
     passed: bool | None
-    threshold: Share
+    threshold: Share | None
     confidence: Share | None
     sentences: list[Sentence]
     claims: list[Claim]
@@ -87,6 +91,27 @@ class RowResult(msgspec.Struct, frozen=True):
     usage: RowUsage
     flags: list[str]
     warnings: list[str]
+    passed_by: PassRule | None = None
+    lowest_support: Share | None = None
+    unsupported_claims: Count | None = None
+
+    def __post_init__(self) -> None:
+        if self.passed is None or self.passed_by is not None:
+            return
+        counts = self.counts
+        supports = [
+            claim.support for claim in self.claims if claim.support is not None and "duplicate" not in claim.flags
+        ]
+        msgspec.structs.force_setattr(self, "passed_by", "threshold")
+        msgspec.structs.force_setattr(self, "lowest_support", min(supports, default=None))
+        msgspec.structs.force_setattr(
+            self, "unsupported_claims", counts.partial + counts.contradicted + counts.not_mentioned
+        )
+
+    @property
+    def has_unsupported(self) -> bool | None:
+        """True if a claim is not `supported`; None without a score."""
+        return None if self.unsupported_claims is None else self.unsupported_claims > 0
 
 
 class FieldFault(msgspec.Struct, frozen=True, gc=False):
@@ -129,15 +154,27 @@ class ResultRow(msgspec.Struct, frozen=True):
         result = self.result
         if result is None or result.status != "judged" or result.faithfulness is None:
             return None
-        return None if self.custom_id is None else Scored(self.custom_id, result.tier or "none", result.faithfulness)
+        if self.custom_id is None:
+            return None
+        rule, passed = result.passed_by, result.passed
+        decided = None if rule is None or passed is None else Decided(rule, passed)
+        return Scored(self.custom_id, result.tier or "none", result.faithfulness, decided)
+
+
+class Decided(NamedTuple):
+    """The rule that decided on a row, and its outcome."""
+
+    rule: PassRule
+    passed: bool
 
 
 class Scored(NamedTuple):
-    """A row's faithfulness and the tier that scored it."""
+    """A row's faithfulness, the tier that scored it, and the decision on it; None if the file has none."""
 
     custom_id: str
     tier: ReportTier
     faithfulness: float
+    decided: Decided | None
 
 
 _DECODER: Final = msgspec.json.Decoder(ResultRow)

@@ -94,7 +94,9 @@ def _shortened(value: Any, most: int = _MOST_PARTS) -> Any:
 
 
 _LONGEST_LEAD: Final = 200
-GRAVEST_FIRST: Final[tuple[Verdict, ...]] = ("contradicted", "not_mentioned", "partial", "supported", "not_a_claim")
+UNSUPPORTED: Final[tuple[Verdict, ...]] = ("contradicted", "not_mentioned", "partial")
+# Verdicts on claims; a greeting is none.
+GRAVEST_FIRST: Final[tuple[Verdict, ...]] = (*UNSUPPORTED, "supported")
 
 
 class ShownSentence(NamedTuple):
@@ -107,7 +109,7 @@ class ShownSentence(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ShownRow:
-    """One row of the page.
+    """One row of the page. Claims are those that can be checked.
 
     `verdicts`: those of its claims, gravest first; `rank`: its place in the list; `lead`: the first of the sentences
     with the gravest verdict, or the error, shortened.
@@ -133,7 +135,7 @@ def shown_row(kept: KeptRow, rank: int) -> ShownRow:
         rank=rank,
         tier="none" if result is None else result.tier or "none",
         sentences=sentences,
-        loose_claims=() if result is None else tuple(each for each in result.claims if each.sentence not in known),
+        loose_claims=() if result is None else tuple(each for each in _claims(result) if each.sentence not in known),
         verdicts=tuple((verdict, count) for verdict, count in counts if count),
         lead=one_line(_lead(sentences, row.error), most=_LONGEST_LEAD),
         is_cut=kept.is_cut,
@@ -143,7 +145,7 @@ def shown_row(kept: KeptRow, rank: int) -> ShownRow:
 def _lead(sentences: tuple[ShownSentence, ...], error: Fault | None) -> str:
     if error is not None:
         return error.detail
-    gravity = {verdict: place for place, verdict in enumerate(GRAVEST_FIRST)}
+    gravity = {verdict: place for place, verdict in enumerate((*GRAVEST_FIRST, "not_a_claim"))}
     known = [sentence for sentence in sentences if sentence.verdict is not None] or sentences
     gravest = min(known, key=lambda each: 0 if each.verdict is None else gravity[each.verdict], default=None)
     return "" if gravest is None else gravest.text
@@ -151,13 +153,17 @@ def _lead(sentences: tuple[ShownSentence, ...], error: Fault | None) -> str:
 
 def _sentences(result: RowResult) -> list[ShownSentence]:
     claims_by_sentence: dict[int, list[Claim]] = {}
-    for claim in result.claims:
+    for claim in _claims(result):
         claims_by_sentence.setdefault(claim.sentence, []).append(claim)
     return [
         ShownSentence(sentence.text, None if result.status == "not_judged" else _gravest(claims), tuple(claims))
         for sentence in result.sentences
         for claims in [claims_by_sentence.get(sentence.index, [])]
     ]
+
+
+def _claims(result: RowResult) -> list[Claim]:
+    return [claim for claim in result.claims if claim.verdict != "not_a_claim"]
 
 
 def _gravest(claims: list[Claim]) -> Verdict:

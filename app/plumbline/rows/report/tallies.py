@@ -9,7 +9,7 @@ import numpy as np
 
 from plumbline.rows.report.result_lines import Counts, ResultRow, RowResult
 from plumbline.schemas.batch import TierCounts
-from plumbline.schemas.evaluation import UsageItem, VerdictCounts
+from plumbline.schemas.evaluation import PassRule, UsageItem, VerdictCounts
 from plumbline.schemas.report import LEVEL, ReportRowStatus, ReportTier, ScoreMean, ScoreMeans, StatusCounts, TierReport
 
 # A value counts as the mean of its part, which is off by at most a thousandth of the scale.
@@ -103,7 +103,9 @@ class ScoreTallies:
         self.faithfulness = MeanTally()
         self.faithfulness_strict = MeanTally()
         self.context_utilization = MeanTally()
+        self.lowest_support = MeanTally()
         self.passed = MeanTally()
+        self.has_unsupported = MeanTally()
 
     def add(self, result: RowResult) -> None:
         for name, tally in vars(self).items():
@@ -118,7 +120,9 @@ class ScoreTallies:
             faithfulness_strict=self.faithfulness_strict.mean(),
             hallucination_rate=complement(faithfulness),
             context_utilization=self.context_utilization.mean(),
+            lowest_support=self.lowest_support.mean(),
             passed_share=self.passed.mean(),
+            unsupported_share=self.has_unsupported.mean(),
         )
 
     @staticmethod
@@ -138,12 +142,15 @@ class TierTally:
         self.judged = self.passed = self._degraded = 0
         self.tier = tier
         self._without_tier = 0
+        self._rules: Counter[PassRule] = Counter()
         self._histogram = [0] * _BARS
         self._verdicts = dict.fromkeys(_VERDICTS, 0)
 
     def add(self, result: RowResult, faithfulness: float) -> None:
         self.judged += 1
         self.passed += result.passed is True
+        if result.passed_by is not None:
+            self._rules[result.passed_by] += 1
         self._degraded += "degraded" in result.flags
         self._histogram[min(int(faithfulness * _BARS), _BARS - 1)] += 1
         for name in _VERDICTS:
@@ -156,6 +163,7 @@ class TierTally:
         self.passed += other.passed
         self._degraded += other._degraded
         self._without_tier += other.judged
+        self._rules += other._rules
         self._histogram = [a + b for a, b in zip(self._histogram, other._histogram, strict=True)]
         self._verdicts = {name: self._verdicts[name] + other._verdicts[name] for name in _VERDICTS}
         self.scores = ScoreTallies.merged([self.scores, other.scores])
@@ -165,6 +173,7 @@ class TierTally:
             tier=self.tier,
             judged=self.judged,
             passed=self.passed,
+            passed_by=dict(self._rules),
             degraded=self._degraded,
             without_tier=self._without_tier,
             scores=scores,

@@ -52,6 +52,13 @@ class Measured:
         self.tier_seconds = histogram(
             "plumbline_tier_duration_seconds", "Of one tier's attempt at one sample.", _SECONDS, "tier"
         )
+        self.decisions = counter(
+            "plumbline_answers",
+            "Answers with a score, by the rule that decided: passed, failed.",
+            "tier",
+            "rule",
+            "outcome",
+        )
         model = ("provider", "model")
         self.judge_calls = counter(
             "plumbline_judge_calls",
@@ -82,6 +89,8 @@ class Measured:
         )
         for tier in tiers:
             self.tier_seconds.labels(tier)
+            for decision in ("passed", "failed"):
+                self.decisions.labels(tier, "all_supported" if tier == "llm" else "calibrated", decision)
             for outcome in (ANSWERED, "failed", INTERRUPTED):
                 self.tier_attempts.labels(tier, outcome)
             for reason in FailureReason:

@@ -160,6 +160,9 @@ class Metrics(Observer):
     def on_cache_lookup(self, outcome: CacheOutcome) -> None:
         self._measured.verdict_lookups.labels(outcome).inc()
 
+    def on_decision(self, tier: str, rule: str, *, passed: bool) -> None:
+        self._measured.decisions.labels(tier, rule, "passed" if passed else "failed").inc()
+
     def chunk_started(self) -> None:
         self._measured.chunks_begun.inc()
         self._measured.chunks_in_progress.inc()
