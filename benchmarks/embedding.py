@@ -31,6 +31,7 @@ import torch
 from benchmarks.prose import Prose, made_prose, prose_of, tier_texts
 from plumbline.assembly import make_plan
 from plumbline.ground.settings import Settings
+from plumbline.judging.ports.exchange import Ledger
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.judging.ports.token_vectors import TokenizedTexts, TokenVectors
 from plumbline.judging.text.sample import Sample
@@ -54,6 +55,7 @@ class PlainEncoder:
     """The model as its library runs it, a text at a time, in full precision: what all others are compared with."""
 
     model = "all-MiniLM-L6-v2"
+    languages = frozenset({"en"})
 
     def __init__(self, reader: SharedEncoder) -> None:
         self._reader = reader
@@ -64,7 +66,13 @@ class PlainEncoder:
         return await self._reader.read(texts, seconds=seconds, scope=scope)
 
     async def encode(
-        self, reading: TokenizedTexts, *, seconds: float, scope: str = "", can_wait: bool = False
+        self,
+        reading: TokenizedTexts,
+        *,
+        seconds: float,
+        scope: str = "",
+        can_wait: bool = False,
+        ledger: Ledger | None = None,
     ) -> TokenVectors:
         found = []
         for tokens in reading.tokens:

@@ -49,7 +49,7 @@ def parts(endpoint: Endpoint, request: ChatRequest, *, rounds: int) -> dict[str,
 
 async def _measured(endpoint: Endpoint, request: ChatRequest, rounds: int) -> dict[str, float]:
     client, memory = CompletionsClient(endpoint), InMemory()
-    await client.close()
+    client.close()
     client._connections = memory  # type: ignore[assignment]
     sent = LearntForm(endpoint.provider).form.parameters(request, endpoint.provider, endpoint.model)
 

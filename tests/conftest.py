@@ -33,11 +33,15 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Settings, keys and proxies of the shell that runs the tests reach no test; jobs stay in the test's own folder."""
+    """Settings, keys and proxies of the shell that runs the tests reach no test; jobs stay in the test's own folder.
+
+    The embedding model computes in fp32, so that expected values do not depend on the machine's CPU.
+    """
     for name in list(os.environ):
         if name.upper().startswith(_CLEARED):
             monkeypatch.delenv(name)
     monkeypatch.setenv("PLUMBLINE_DATA_DIR", str(tmp_path / "plumbline-data"))
+    monkeypatch.setenv("PLUMBLINE_EMBEDDING_PRECISION", "fp32")
 
 
 @pytest.fixture(autouse=True)

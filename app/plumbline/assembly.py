@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from plumbline import __version__
 from plumbline.ground.arrival_times import ArrivalTimes
@@ -28,13 +29,18 @@ from plumbline.judging.tiers.verdict_cache import CachedTier
 from plumbline.models.chat.endpoints import resolve_judges
 from plumbline.models.chat.shared_database import SharedDatabase
 from plumbline.models.chat.verdict_store import SqliteVerdictStore, make_verdict_store
+from plumbline.models.embeddings.embedding_service import resolve_embedding_service
 from plumbline.models.encoder.encoder import SharedEncoder
 from plumbline.models.encoder.loading import ModelChoice
+from plumbline.models.encoder.packing import Precision
 from plumbline.rows.jobs.chunk_run import Pace, PauseReason, never_pause
 from plumbline.rows.jobs.sqlite_store import SqliteJobStore
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.jobs.worker import Worker
 from plumbline.rows.row_scorer import job_row_scorers
+
+if TYPE_CHECKING:
+    from plumbline.models.embeddings.remote_encoder import RemoteEncoder
 
 # One is encoded while the others are prepared or matched.
 _TURNS_AT_ENCODER = 4
@@ -71,6 +77,7 @@ def make_plan(settings: Settings, *, encoder: SentenceEncoder | None = None) -> 
     Raises:
         ConfigurationError, PromptError, CalibrationError: in one line.
     """
+    resolve_embedding_service(settings)
     if settings.database_url is not None:
         connection_string(settings.database_url.get_secret_value())
     return Plan(
@@ -108,7 +115,7 @@ def build(
     if executor is None:
         executor = Threads(max_workers=plan.settings.cpu_threads, thread_name_prefix="scoring")
         stack.callback(executor.shutdown, wait=True, cancel_futures=True)
-    encoder = plan.encoder or _encoder(plan.settings, stack)
+    encoder = plan.encoder or _encoder(plan.settings, stack, observer, arrivals)
     max_windows = plan.settings.embedding_max_windows
     embedding = EmbeddingTier(encoder, plan.calibrations, executor, max_windows=max_windows)
     llm: Tier = (
@@ -118,7 +125,7 @@ def build(
     )
     cascade = JudgeCascade(
         [llm, embedding, LexicalTier(plan.calibrations, executor)],
-        limits={embedding.name: TierConcurrencyLimit(_TURNS_AT_ENCODER, embedding.prepare)},
+        limits={embedding.name: TierConcurrencyLimit(_turns_at_encoder(plan), embedding.prepare)},
         observer=observer,
     )
     slots = asyncio.Semaphore(plan.settings.batch_concurrency)
@@ -161,25 +168,54 @@ def _plain_llm_tier(plan: Plan, chats: Mapping[str, ChatModel], executor: Execut
     return LlmTier(chats, plan.prompts, executor, max_output_tokens=tokens, mark=mark)
 
 
-def encoder_of(settings: Settings, *, store: SqliteVerdictStore | None = None) -> SharedEncoder:
-    """Build the encoder of the settings; it loads its model on first use. `store` keeps vectors beyond this process."""
+def encoder_of(
+    settings: Settings,
+    *,
+    store: SqliteVerdictStore | None = None,
+    observer: Observer = NULL_OBSERVER,
+    arrivals: ArrivalTimes | None = None,
+) -> "SharedEncoder | RemoteEncoder":
+    """Build the encoder of the settings; it loads its model on first use.
+
+    Args:
+        store: keeps vectors beyond this process.
+        observer, arrivals: of calls to an embeddings API, as for `build`.
+
+    Raises:
+        ConfigurationError: what an embeddings API needs is missing or wrong.
+    """
+    service = resolve_embedding_service(settings)
+    if service is not None:
+        # late: a local model needs no HTTP
+        from plumbline.models.embeddings.remote_encoder import build_remote_encoder  # noqa: PLC0415
+
+        return build_remote_encoder(service, settings, store=store, observer=observer, arrivals=arrivals)
+    precision: Precision = "bf16" if settings.embedding_precision == "bf16" else "fp32"
     return SharedEncoder(
-        ModelChoice(settings.embedding_model, settings.embedding_backend, settings.embedding_precision),
+        ModelChoice(settings.embedding_model, settings.embedding_backend, precision),
         threads=settings.embedding_threads,
         cache_bytes=settings.embedding_cache_bytes,
         queue_seconds=settings.embedding_queue_seconds,
         store=store,
+        languages=settings.embedding_languages,
     )
 
 
-def _encoder(settings: Settings, stack: AsyncExitStack) -> SharedEncoder:
+def _turns_at_encoder(plan: Plan) -> int:
+    is_local = plan.encoder is not None or resolve_embedding_service(plan.settings) is None
+    return _TURNS_AT_ENCODER if is_local else plan.settings.embedding_max_concurrency
+
+
+def _encoder(
+    settings: Settings, stack: AsyncExitStack, observer: Observer, arrivals: ArrivalTimes | None
+) -> "SharedEncoder | RemoteEncoder":
     store = None
     if settings.embedding_cache_path is not None and settings.embedding_cache_bytes:
         store = SqliteVerdictStore(
             settings.embedding_cache_path, max_bytes=settings.embedding_cache_bytes, ttl_seconds=_TEN_YEARS_SECONDS
         )
         stack.push_async_callback(store.close)
-    encoder = encoder_of(settings, store=store)
+    encoder = encoder_of(settings, store=store, observer=observer, arrivals=arrivals)
     stack.callback(encoder.close)
     if settings.warm_up:
         warming = asyncio.get_running_loop().create_task(encoder.warm_up())

@@ -292,9 +292,7 @@ async def test_an_answer_just_under_the_limit_without_a_full_stop_is_answered() 
 class BusyEncoder(WordEncoder):
     """Too much waits for it already."""
 
-    async def encode(
-        self, reading: TokenizedTexts, *, seconds: float, scope: str = "", can_wait: bool = False
-    ) -> TokenVectors:
+    async def encode(self, reading: TokenizedTexts, *, seconds: float, **options: Any) -> TokenVectors:
         raise TooBusy("the embedding model has 12 s of work waiting", retry_after_seconds=2.2)
 
 

@@ -42,9 +42,7 @@ class BrokenEncoder(WordEncoder):
 class SlowEncoder(WordEncoder):
     """Takes for ever."""
 
-    async def encode(
-        self, reading: TokenizedTexts, *, seconds: float, scope: str = "", can_wait: bool = False
-    ) -> TokenVectors:
+    async def encode(self, reading: TokenizedTexts, *, seconds: float, **options: Any) -> TokenVectors:
         await asyncio.sleep(3600)
         raise AssertionError
 
@@ -173,9 +171,7 @@ async def test_a_bug_in_a_tier_is_a_500_and_not_an_answer_of_the_next(error: Exc
 
 async def test_a_model_that_gives_numbers_that_are_none_never_makes_a_score() -> None:
     class Nan(WordEncoder):
-        async def encode(
-            self, reading: TokenizedTexts, *, seconds: float, scope: str = "", can_wait: bool = False
-        ) -> TokenVectors:
+        async def encode(self, reading: TokenizedTexts, *, seconds: float, **options: Any) -> TokenVectors:
             found = await super().encode(reading, seconds=seconds)
             return replace(found, vectors=np.full_like(found.vectors, np.nan))
 

@@ -16,7 +16,7 @@ from plumbline.extras.provider_batches.batch_client import BatchClient
 from plumbline.ground.errors import BatchApiError, ConfigurationError
 from plumbline.ground.proxies import find_proxy
 from plumbline.models.chat import completions_client
-from plumbline.models.chat.completions_client import completions_url
+from plumbline.models.chat.completions_client import join_url
 from plumbline.models.chat.endpoints import PROVIDERS, Endpoint
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_proxy import ScriptedProxy
@@ -317,7 +317,7 @@ def test_a_variable_that_is_no_proxy_is_refused_at_the_start_without_its_value(
     ],
 )
 def test_the_path_is_joined_to_the_base_url_as_urls_are(base_url: str, url: str) -> None:
-    assert str(completions_url(base_url)) == url
+    assert str(join_url(base_url, "/chat/completions")) == url
 
 
 async def test_a_base_url_without_a_path_reaches_the_judge(judge: ScriptedJudge) -> None:

@@ -15,6 +15,7 @@ from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import SegmentedSample, segment
 from plumbline.judging.text.verdicts import Claim, JudgeAccount, Judgement, Verdict
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
+from plumbline.models.encoder.model_presets import find_preset
 
 # A Han character is a word of its own; the rest are runs of letters and digits.
 _WORD = re.compile("[\u3400-\u9fff]|[^\\W_\u3400-\u9fff]+")
@@ -47,6 +48,7 @@ class WordEncoder:
         state: what `readiness` says.
         unknown_words: casefolded words that it counts as unknown.
         max_words: of a text, those that it reads.
+        languages: None for those known by its name.
     """
 
     def __init__(
@@ -56,8 +58,10 @@ class WordEncoder:
         state: State = State.READY,
         unknown_words: Collection[str] = (),
         max_words: int = 100_000,
+        languages: Collection[str] | None = None,
     ) -> None:
         self.model = model
+        self.languages = find_preset(model.partition("@")[0]).languages if languages is None else frozenset(languages)
         self.encoded: list[list[str]] = []
         self._state = state
         self._unknown_words = frozenset(unknown_words)
@@ -75,7 +79,13 @@ class WordEncoder:
         )
 
     async def encode(
-        self, reading: TokenizedTexts, *, seconds: float, scope: str = "", can_wait: bool = False
+        self,
+        reading: TokenizedTexts,
+        *,
+        seconds: float,
+        scope: str = "",
+        can_wait: bool = False,
+        ledger: Ledger | None = None,
     ) -> TokenVectors:
         """As a model does; `encoded` keeps the words of each text, call by call, joined by blanks."""
         self.encoded.append([" ".join(self._words[token] for token in row) for row in reading.tokens])

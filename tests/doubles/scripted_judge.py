@@ -18,7 +18,7 @@ from anyio.from_thread import start_blocking_portal
 
 from tests.doubles.scripted_replies import RecordedRequest, Scripted, TokenCount, openai_error, resolve
 
-_CHAT_PATH = "/chat/completions"
+_PATHS = ("/chat/completions", "/embeddings")
 _HEAD_LIMIT_BYTES = 1_048_576
 # With SO_LINGER on and 0 seconds, close() sends a RST in place of a FIN: socket(7).
 _LINGER_ZERO = struct.pack("ii", 1, 0)
@@ -150,7 +150,7 @@ class ScriptedJudge:
     def _step_for(self, request: RecordedRequest) -> Scripted:
         if self._key is not None and request.headers.get("authorization") != f"Bearer {self._key}":
             return openai_error(401, "invalid_api_key", "Incorrect API key provided.")
-        if request.method != "POST" or not request.path.endswith(_CHAT_PATH):
+        if request.method != "POST" or not request.path.endswith(_PATHS):
             if self._elsewhere is not None:
                 return self._elsewhere
             return openai_error(404, None, f"no such route: {request.method} {request.path}")

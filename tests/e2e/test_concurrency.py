@@ -38,9 +38,7 @@ _PAUSE_SECONDS = 0.01
 class BurningEncoder(WordEncoder):
     """Multiplies matrices in a thread, as a model does, before it gives its vectors."""
 
-    async def encode(
-        self, reading: TokenizedTexts, *, seconds: float, scope: str = "", can_wait: bool = False
-    ) -> TokenVectors:
+    async def encode(self, reading: TokenizedTexts, *, seconds: float, **options: Any) -> TokenVectors:
         await asyncio.to_thread(_burn)
         return await super().encode(reading, seconds=seconds)
 

@@ -32,6 +32,8 @@ ENTRY: dict[str, Any] = {
     "source": SOURCE,
 }
 
+MODELS = (("m", -1.0), ("m@bf16", -2.0), ("n", -3.0))
+
 
 def _write(path: Path, *entries: dict[str, Any], version: int = 2) -> Path:
     path.write_text(json.dumps({"version": version, "entries": entries}), encoding="utf-8")
@@ -82,6 +84,15 @@ def test_no_tier_gives_a_score_above_the_highest_of_its_calibrations() -> None:
         of_tier = [entry.highest for entry in table.entries if entry.tier is tier]
         assert table.highest(tier) == max(of_tier)
         assert CalibrationTable(()).highest(tier) <= 1.0
+
+
+def test_a_reduced_precision_without_an_entry_takes_that_of_the_model() -> None:
+    entries = [Calibration.model_validate({**ENTRY, "model": name, "intercept": at}) for name, at in MODELS]
+    table = CalibrationTable(entries)
+
+    found = [table.find(tier=TierName.LEXICAL, model=name, language="en") for name in ("m@bf16", "n@bf16", "n")]
+
+    assert [(entry.model, entry.intercept) for entry in found] == [("m@bf16", -2.0), ("n@bf16", -3.0), ("n", -3.0)]
 
 
 def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:

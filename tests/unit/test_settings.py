@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from plumbline.ground.errors import ConfigurationError
+from plumbline.ground.processor import has_bf16_instructions
 from plumbline.ground.settings import Settings, load_settings, variable_name
 
 KEY = "k" * 16
@@ -130,3 +131,28 @@ def test_a_field_has_the_name_of_its_variable(field: str, variable: str) -> None
 
 def test_a_field_of_every_setting_has_help() -> None:
     assert [name for name, field in Settings.model_fields.items() if not field.description] == []
+
+
+@pytest.mark.parametrize(
+    ("cpu_description", "expected"),
+    [
+        ("model name\t: AMD EPYC\nflags\t\t: fpu avx2 avx512f avx512_bf16 fma\n", True),
+        ("flags\t\t: avx512f amx_bf16 amx_tile\n", True),
+        ("flags\t\t: fpu avx2 avx512f fma\n", False),
+        ("model name\t: avx512_bf16\nflags\t\t: fpu avx2\n", False),
+        ("processor\t: 0\nFeatures\t: fp asimd bf16\n", False),
+        ("", False),
+    ],
+)
+def test_bf16_is_known_by_the_flags_of_the_cpu(cpu_description: str, *, expected: bool) -> None:
+    assert has_bf16_instructions(cpu_description) is expected
+
+
+def test_the_precision_is_chosen_for_the_cpu_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PLUMBLINE_EMBEDDING_PRECISION")
+
+    chosen = load_settings().embedding_precision
+
+    # What shares the settings computes alike, whatever its own CPU.
+    assert chosen in ("fp32", "bf16")
+    assert _load(monkeypatch, PLUMBLINE_EMBEDDING_PRECISION="bf16").embedding_precision == "bf16"

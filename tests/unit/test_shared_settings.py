@@ -20,6 +20,8 @@ SECRETS = {
     "PLUMBLINE_LLM_API_KEY": KEY,
     "DASHSCOPE_API_KEY": KEY,
     "PLUMBLINE_LLM_BASE_URL": f"https://user:{KEY}@judge.example/v1",
+    "PLUMBLINE_EMBEDDING_API_KEY": KEY,
+    "PLUMBLINE_EMBEDDING_BASE_URL": f"https://user:{KEY}@vectors.example/v1",
     "PLUMBLINE_DATABASE_URL": f"postgresql://user:{KEY}@db.example/plumbline",
     "PLUMBLINE_LLM_FALLBACKS": ENDPOINT,
     "PLUMBLINE_LLM_JUDGES": f'{{"second": {ENDPOINT}}}',
@@ -28,14 +30,14 @@ SECRETS = {
 
 @pytest.fixture
 def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in SECRETS.items():
+    for name, value in {**SECRETS, "PLUMBLINE_EMBEDDING_MODEL": "m"}.items():
         monkeypatch.setenv(name, value)
 
 
 def test_every_setting_that_can_hold_a_key_is_read_where_it_is_used() -> None:
     may_hold_keys = {name for name, field in Settings.model_fields.items() if _names_a_secret(field.annotation)}
 
-    assert may_hold_keys | {"llm_base_url"} == OWN
+    assert may_hold_keys | {"llm_base_url", "embedding_base_url"} == OWN
     assert {variable_name(name) for name in OWN} == set(SECRETS)
 
 

@@ -108,11 +108,14 @@ def _reports(
         command=f"plumbline calibrate {' '.join(names)}{tier_options} --fit {options.fit}{skip}",
     )
     tiers = [TierName(name) for name in options.tier or _TIERS]
-    with closing(encoder_of(settings)) as encoder:
-        calibrating = calibrate_tiers(
-            rows, tiers, fit=options.fit, source=source, draws=options.draws, table=table, encoder=encoder
-        )
-        reports, skipped = asyncio.run(calibrating)
+
+    async def calibrated() -> tuple[list["CalibrationReport"], list[str]]:
+        with closing(encoder_of(settings)) as encoder:
+            return await calibrate_tiers(
+                rows, tiers, fit=options.fit, source=source, draws=options.draws, table=table, encoder=encoder
+            )
+
+    reports, skipped = asyncio.run(calibrated())
     for line in skipped:
         sys.stderr.write(f"{line}\n")
     return reports

@@ -15,17 +15,23 @@ from pydantic import (
     Field,
     SecretStr,
     ValidationError,
+    ValidationInfo,
     field_validator,
 )
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from plumbline.ground.errors import ConfigurationError
+from plumbline.ground.processor import describe_cpu, has_bf16_instructions, has_nvidia_driver
 
 PREFIX = "PLUMBLINE_"
 _MIN_KEY_LENGTH = 16
 ProviderName = Literal["dashscope", "dashscope-intl", "openai", "azure", "vllm", "llamacpp", "ollama", "generic"]
+EmbeddingProviderName = Literal[
+    "local", "dashscope", "dashscope-intl", "openai", "azure", "vllm", "llamacpp", "ollama", "tei", "generic"
+]
 DEFAULT_JUDGE: Final = "default"
+_LANGUAGES: Final = frozenset({"en", "zh", "other"})
 _JUDGE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -241,7 +247,8 @@ class Settings(BaseSettings):
         default=None, ge=1, description="Rate limit in tokens per minute for each base URL, model and key; empty: none."
     )
     llm_prices: Annotated[Mapping[str, ModelPrice] | None, NoDecode, BeforeValidator(_from_json)] = Field(
-        default=None, description="JSON object: model to `{input, output, cached}`, prices per million tokens."
+        default=None,
+        description="JSON object: model to `{input, output, cached}`, prices per million tokens; of embeddings too.",
     )
     llm_max_cost: float | None = Field(
         default=None, gt=0, description="Budget for the judge calls of one sample, in the currency of the prices."
@@ -251,16 +258,61 @@ class Settings(BaseSettings):
     # --- tier embedding
     embedding_model: str | None = Field(
         default=None,
-        description="Path or hub id of a sentence-transformers model; empty: bundled weights, then the hub.",
+        description="Path or hub id of a sentence-transformers model; empty: bundled weights, then the hub. With a "
+        "server: its model.",
+    )
+    embedding_languages: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="Comma-separated languages that the model reads: `en`, `zh`, `other`; empty: known by the model's "
+        "name, all of them for an unknown name.",
+    )
+    embedding_provider: EmbeddingProviderName | None = Field(
+        default=None,
+        description="`local`, or the server whose `/embeddings` is called: `dashscope`, `dashscope-intl`, `openai`; "
+        "with a base URL `azure`, `vllm`, `llamacpp`, `ollama`, `tei`, `generic`. Empty: `generic` if there is a base "
+        "URL, else `local`.",
+    )
+    embedding_base_url: str | None = Field(
+        default=None, description="Base URL of the OpenAI-compatible server that makes the vectors."
+    )
+    embedding_api_key: SecretStr | None = Field(
+        default=None,
+        description="API key of that server; empty: `DASHSCOPE_API_KEY` for `dashscope` and `dashscope-intl`.",
+    )
+    embedding_dimensions: int | None = Field(
+        default=None, ge=1, le=65_536, description="Dimensions to ask the server for; empty: the model's own."
+    )
+    embedding_batch_size: int | None = Field(
+        default=None, ge=1, le=2_048, description="Maximum texts of a call; empty: the provider's limit."
+    )
+    embedding_max_tokens: int | None = Field(
+        default=None,
+        ge=16,
+        description="Tokens that the server's model reads of a text; longer texts are cut, with a warning; empty: the "
+        "provider's limit, 512 for servers of one's own.",
+    )
+    embedding_timeout_seconds: float = Field(
+        default=10.0, gt=0, le=600, description="Timeout in seconds for the vectors of one batch, retries included."
+    )
+    embedding_max_concurrency: int = Field(
+        default=8, ge=1, le=10_000, description="Maximum concurrent calls to the server."
+    )
+    embedding_rpm: int | None = Field(
+        default=None, ge=1, description="Rate limit in requests per minute to the server; empty: none."
+    )
+    embedding_tpm: int | None = Field(
+        default=None, ge=1, description="Rate limit in tokens per minute to the server; empty: none."
     )
     embedding_backend: Literal["auto", "torch", "openvino"] = Field(
         default="auto",
         description="Runtime of the embedding model: `torch`, `openvino` (extra); `auto`: PyTorch on a GPU, else "
         "OpenVINO if it is installed.",
     )
-    embedding_precision: Literal["fp32", "bf16"] = Field(
-        default="fp32",
-        description="Precision of the embedding model; `bf16` is several times as fast, see docs/performance.md.",
+    embedding_precision: Literal["auto", "fp32", "bf16"] = Field(
+        default="auto",
+        validate_default=True,
+        description="Precision of the embedding model on a CPU; `auto`: `bf16` if the CPU has instructions for it, "
+        "which is several times as fast, else `fp32`. See docs/performance.md.",
     )
     embedding_threads: int | None = Field(
         default=None, ge=1, le=256, description="Threads of the embedding model; empty: one per core."
@@ -306,9 +358,27 @@ class Settings(BaseSettings):
         "'plumbline-rag[otel]'`.",
     )
 
-    @field_validator("api_keys", mode="before")
+    @field_validator("embedding_precision")
     @classmethod
-    def _split_keys(cls, value: object) -> object:
+    def _choose_precision(
+        cls, precision: Literal["auto", "fp32", "bf16"], info: ValidationInfo
+    ) -> Literal["auto", "fp32", "bf16"]:
+        """Resolve `auto` here, so that whatever shares these settings computes alike."""
+        if precision != "auto":
+            return precision
+        is_on_gpu = info.data.get("embedding_backend") != "openvino" and has_nvidia_driver()
+        return "bf16" if not is_on_gpu and has_bf16_instructions(describe_cpu()) else "fp32"
+
+    @field_validator("embedding_languages")
+    @classmethod
+    def _languages_are_known(cls, languages: tuple[str, ...]) -> tuple[str, ...]:
+        if not _LANGUAGES.issuperset(languages):
+            raise PydanticCustomError("language", "expected some of en, zh and other")
+        return languages
+
+    @field_validator("api_keys", "embedding_languages", mode="before")
+    @classmethod
+    def _split_list(cls, value: object) -> object:
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value

@@ -17,6 +17,8 @@ Choice = str | int | float | bool | list[str] | None
 
 _SETTINGS: Final = (
     "embedding_model",
+    "embedding_provider",
+    "embedding_dimensions",
     "embedding_precision",
     "embedding_max_windows",
     "max_contexts",

@@ -88,14 +88,14 @@ class Tracing(Observer):
     def judge_call(self, note: JudgeCallRecord) -> Iterator[None]:
         address, port = _place(note.host)
         with self._tracer.start_as_current_span(
-            f"chat {note.model}",
+            f"{note.operation} {note.model}",
             kind=self._trace.SpanKind.CLIENT,
             attributes={
-                "gen_ai.operation.name": "chat",
+                "gen_ai.operation.name": note.operation,
                 "gen_ai.provider.name": _PROVIDER_NAMES.get(note.provider, note.provider),
                 "gen_ai.request.model": note.model,
-                "gen_ai.request.max_tokens": note.max_output_tokens,
                 "server.address": address,
+                **({"gen_ai.request.max_tokens": note.max_output_tokens} if note.operation == "chat" else {}),
                 **({"server.port": port} if port else {}),
             },
             record_exception=False,

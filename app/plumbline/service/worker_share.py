@@ -13,6 +13,7 @@ _DIVIDED: Final = (
     "batch_concurrency",
     "cpu_threads",
     "embedding_cache_bytes",
+    "embedding_max_concurrency",
     "embedding_threads",
     "job_concurrency",
     "llm_max_concurrency",

@@ -11,9 +11,13 @@ from plumbline.ground.settings import Settings, load_settings
 
 # Read by each process from its own environment. A judge's address may hold a password.
 _JUDGES: Final = frozenset({"llm_api_key", "dashscope_api_key", "llm_base_url", "llm_fallbacks", "llm_judges"})
-OWN: Final = _JUDGES | {"api_keys", "database_url"}
+_EMBEDDINGS: Final = frozenset({"embedding_api_key", "embedding_base_url"})
+OWN: Final = _JUDGES | _EMBEDDINGS | {"api_keys", "database_url"}
 # Limits of one process that several processes divide.
-_SHARED_OUT: Final = ("llm_rpm", "llm_tpm", "llm_max_concurrency")
+_SHARED_OUT: Final = (
+    *("llm_rpm", "llm_tpm", "llm_max_concurrency"),
+    *("embedding_rpm", "embedding_tpm", "embedding_max_concurrency"),
+)
 
 
 def sent_settings(settings: Settings) -> dict[str, object]:
@@ -42,8 +46,8 @@ def share_limits(settings: Settings, workers: int) -> Settings:
 
 
 def judges_digest(settings: Settings) -> str:
-    """Return a digest of the judges; it covers if each has a key, not the key."""
-    told = {name: _without_keys(getattr(settings, name)) for name in sorted(_JUDGES)}
+    """Return a digest of the judges and the embeddings API; it covers if each has a key, not the key."""
+    told = {name: _without_keys(getattr(settings, name)) for name in sorted(_JUDGES | _EMBEDDINGS)}
     return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()
 
 

@@ -13,6 +13,8 @@ from typing import Final, Literal
 ANSWERED: Final = "answered"
 # It ended by an exception: a bug of ours, or a cancellation, as by a deadline or a caller who left.
 INTERRUPTED: Final = "interrupted"
+# As OpenTelemetry names what a model is asked for.
+Operation = Literal["chat", "embeddings"]
 CacheOutcome = Literal["hit", "miss", "bypass"]
 
 
@@ -53,7 +55,7 @@ class TierRecord:
 
 @dataclass(slots=True)
 class JudgeCallRecord:
-    """One request to a chat model, as it left; provider, model and host are those of the settings.
+    """One request to a model's API, as it left; provider, model and host are those of the settings.
 
     `headers` are sent along: a listener may add to them when the context opens. Tokens are None where the provider
     counted none, `cost` where the price is not known. `has_left`: a provider may have read it.
@@ -63,6 +65,7 @@ class JudgeCallRecord:
     model: str
     host: str
     max_output_tokens: int
+    operation: Operation = "chat"
     headers: dict[str, str] = field(default_factory=dict)
     outcome: str = INTERRUPTED
     has_left: bool = False

@@ -233,10 +233,14 @@ class CalibrationTable:
     entries: Sequence[Calibration]
 
     def find(self, *, tier: TierName, model: str, language: Language) -> Calibration:
-        """Return the fitted entry, or documented defaults with `is_fitted` False."""
-        for entry in self.entries:
-            if (entry.tier, entry.model, entry.language) == (tier, model, language):
-                return entry
+        """Return the fitted entry, or documented defaults with `is_fitted` False.
+
+        A reduced precision ("name@precision") without an entry of its own takes that of "name": a score moves by 1e-4.
+        """
+        for name in dict.fromkeys((model, model.partition("@")[0])):
+            for entry in self.entries:
+                if (entry.tier, entry.model, entry.language) == (tier, name, language):
+                    return entry if name == model else entry.model_copy(update={"model": model})
         return Calibration(
             tier=tier,
             model=model,

@@ -31,9 +31,6 @@ T = TypeVar("T")
 # Share of unknown tokens in the answer, or in the contexts, beyond which the model does not read the language.
 # docs/decisions/0002: an English sentence made of foreign names has 5 %, Chinese ones have 20 to 58 %.
 MAX_UNKNOWN_SHARE = 0.15
-# Models trained on English alone, by name; their vocabularies spell other scripts letter by letter, so that few of
-# their tokens are unknown and none is understood.
-_ENGLISH_ONLY = frozenset({"all-MiniLM-L6-v2", "all-MiniLM-L12-v2", "all-mpnet-base-v2", "all-distilroberta-v1"})
 # Windows whose vectors are in memory together, 12 MB of them.
 _WINDOWS_AT_ONCE = 256
 
@@ -89,13 +86,13 @@ class EmbeddingTier:
         """Apply `then` to the findings and the count of overlong texts, in few hops to the executor: they cost."""
         until = time.monotonic() + seconds
         run = asyncio.get_running_loop().run_in_executor
-        # "name@precision" reads what "name" reads.
-        if self._encoder.model.partition("@")[0] in _ENGLISH_ONLY and sample.language != "en":
+        languages = self._encoder.languages
+        if languages is not None and sample.language not in languages:
             if copies := await run(self._executor, find_copies, sample):
                 return then(copies, 0)
             raise TierFailure(
                 FailureReason.UNSUPPORTED_LANGUAGE,
-                f"{self._encoder.model} reads English; the answer is in {sample.language!r}",
+                f"{self._encoder.model} reads {', '.join(sorted(languages))}; the answer is in {sample.language!r}",
             )
         plan = await run(self._executor, plan_comparison, sample)
         if len(plan.texts) > self._max_windows:
@@ -153,8 +150,13 @@ class EmbeddingTier:
         return alignment, vectors
 
     async def _encode(self, reading: TokenizedTexts, options: JudgeOptions, until: float) -> TokenVectors:
-        seconds = until - time.monotonic()
-        return await self._encoder.encode(reading, seconds=seconds, scope=options.tenant, can_wait=options.can_wait)
+        return await self._encoder.encode(
+            reading,
+            seconds=until - time.monotonic(),
+            scope=options.tenant,
+            can_wait=options.can_wait,
+            ledger=options.ledger,
+        )
 
 
 def _joined(words: Finding, match: WindowMatch) -> Finding:

@@ -99,10 +99,15 @@ class ChatModel(Protocol):
 
 
 class SentenceEncoder(Protocol):
-    """A model that turns each token of a short text into a unit vector."""
+    """A model that turns each token of a short text into a unit vector, or each text into one."""
 
     @property
     def model(self) -> str: ...
+
+    @property
+    def languages(self) -> frozenset[str] | None:
+        """Return the languages that the model reads, as `Language` names them; None for all."""
+        ...
 
     async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> TokenizedTexts:
         """Tokenize the texts, at little cost; `scope` as for `encode`.
@@ -113,13 +118,20 @@ class SentenceEncoder(Protocol):
         ...
 
     async def encode(
-        self, reading: TokenizedTexts, *, seconds: float, scope: str = "", can_wait: bool = False
+        self,
+        reading: TokenizedTexts,
+        *,
+        seconds: float,
+        scope: str = "",
+        can_wait: bool = False,
+        ledger: Ledger | None = None,
     ) -> TokenVectors:
         """Return the vectors of tokenized texts; equal texts have equal vectors in one call.
 
         Args:
             scope: whose texts they are; what one had encoded tells another nothing.
             can_wait: a batch sample, whose answer may take long.
+            ledger: records calls that cost tokens, if any are made.
 
         Raises:
             TierFailure: as `read`.

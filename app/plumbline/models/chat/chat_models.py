@@ -1,6 +1,5 @@
 """Judges by name: each a list of endpoints with failover."""
 
-import hashlib
 import time
 from collections.abc import Sequence
 
@@ -11,7 +10,7 @@ from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, Readiness, State
 from plumbline.models.chat.call_limits import CallBudget, LocalBudget, SharedBudget
 from plumbline.models.chat.endpoint_guard import ModelHealth
-from plumbline.models.chat.endpoints import Endpoint, resolve_judges
+from plumbline.models.chat.endpoints import Endpoint, endpoint_digest, resolve_judges
 from plumbline.models.chat.request_form import LearntForm
 from plumbline.models.chat.resilient_endpoint import ResilientEndpoint, RetryPolicy
 from plumbline.models.chat.shared_database import SharedDatabase
@@ -57,9 +56,9 @@ def build_chat_models(
             known = health.setdefault(place, ModelHealth(LearntForm(endpoint.provider)))
             tariff = Tariff((settings.llm_prices or {}).get(endpoint.model))
             if shared is not None and (policy.rpm or policy.tpm):
-                budget: CallBudget = SharedBudget(shared, _key(endpoint), policy.rpm, policy.tpm)
+                budget: CallBudget = SharedBudget(shared, endpoint_digest(endpoint), policy.rpm, policy.tpm)
             else:
-                budget = LocalBudget(policy.rpm, policy.tpm, arrivals=arrivals, key=_key(endpoint))
+                budget = LocalBudget(policy.rpm, policy.tpm, arrivals=arrivals, key=endpoint_digest(endpoint))
             attended[endpoint] = ResilientEndpoint(endpoint, known, tariff, policy, budget, observer=observer)
         return attended[endpoint]
 
@@ -126,10 +125,4 @@ class FailoverChatModel:
     async def close(self) -> None:
         """Close the connections of every endpoint."""
         for endpoint in self._endpoints:
-            await endpoint.close()
-
-
-def _key(endpoint: Endpoint) -> str:
-    """Return a digest of an address, model and key, for a database."""
-    parts = (endpoint.provider.name, endpoint.base_url, endpoint.model, endpoint.api_key)
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+            endpoint.close()

@@ -78,7 +78,7 @@ def _count(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS else None
 
 
-def _object_or_none(value: object) -> object:
+def object_or_none(value: object) -> object:
     return value if isinstance(value, dict) else None
 
 
@@ -94,10 +94,17 @@ class _PromptDetails(BaseModel):
     cached_tokens: _Count = None
 
 
-class _Usage(BaseModel):
+class ReportedUsage(BaseModel):
+    """The `usage` field of a reply."""
+
     prompt_tokens: _Count = None
     completion_tokens: _Count = None
-    prompt_tokens_details: Annotated[_PromptDetails | None, BeforeValidator(_object_or_none)] = None
+    prompt_tokens_details: Annotated[_PromptDetails | None, BeforeValidator(object_or_none)] = None
+
+    @property
+    def tokens(self) -> TokenCounts:
+        details = self.prompt_tokens_details or _PromptDetails()
+        return TokenCounts(self.prompt_tokens, self.completion_tokens, details.cached_tokens)
 
 
 class Completion(BaseModel):
@@ -106,20 +113,21 @@ class Completion(BaseModel):
     model_config = ConfigDict(extra="ignore")
     choices: list[_Choice] | None = None
     model: Annotated[str | None, BeforeValidator(_text_or_none)] = None
-    usage: Annotated[_Usage | None, BeforeValidator(_object_or_none)] = None
+    usage: Annotated[ReportedUsage | None, BeforeValidator(object_or_none)] = None
     error: object = None
 
     @property
     def tokens(self) -> TokenCounts:
-        if self.usage is None:
-            return TokenCounts()
-        details = self.usage.prompt_tokens_details or _PromptDetails()
-        return TokenCounts(self.usage.prompt_tokens, self.usage.completion_tokens, details.cached_tokens)
+        return self.usage.tokens if self.usage else TokenCounts()
 
     @property
     def is_error(self) -> bool:
         """Return True if it is an error sent as a reply, which is not billed."""
         return not self.choices and isinstance(self.error, dict | str) and bool(self.error)
+
+    @property
+    def is_truncated(self) -> bool:
+        return any(choice.finish_reason == "length" for choice in (self.choices or ())[:1])
 
     def reply(self, endpoint: Endpoint) -> ChatReply:
         """Return the reply in it.
@@ -142,12 +150,11 @@ class Completion(BaseModel):
             raise CallFailure(FailureReason.REFUSED, "the model refused to judge")
         if choice.finish_reason == "content_filter":
             raise CallFailure(FailureReason.CONTENT_FILTERED, "the provider's content filter stopped the reply")
-        is_truncated = choice.finish_reason == "length"
         content = without_thinking(choice.message.content or "")
         if not content:
-            cut = ": it was cut before it began" if is_truncated else ""
+            cut = ": it was cut before it began" if self.is_truncated else ""
             raise CallFailure(FailureReason.EMPTY_REPLY, f"the model's reply is empty{cut}")
-        return ChatReply(content, shown(self.model, endpoint) or endpoint.model, is_truncated)
+        return ChatReply(content, shown(self.model, endpoint) or endpoint.model, self.is_truncated)
 
 
 def read_completion(body: bytes) -> Completion:

@@ -1,4 +1,4 @@
-"""One POST to a chat-completions API, with our headers and a bound on the reply: bytes in, bytes out."""
+"""One POST to an OpenAI-compatible API, with our headers and a bound on the reply: bytes in, bytes out."""
 
 import json
 import ssl
@@ -46,7 +46,7 @@ class CompletionsClient:
     def __init__(self, endpoint: Endpoint, *, max_reply_bytes: int = MAX_REPLY_BYTES) -> None:
         self._endpoint = endpoint
         self._max_reply_bytes = max_reply_bytes
-        url = completions_url(endpoint.base_url)
+        url = join_url(endpoint.base_url, endpoint.path)
         host, port = url.raw_host.decode("ascii"), url.port or DEFAULT_PORTS[url.scheme]
         self._proxy = proxy = find_proxy(url.scheme, host, port)
         self._connections = HttpConnections(
@@ -101,7 +101,7 @@ class CompletionsClient:
             raise self._proxy_failure(ProxyError("HTTP 407", is_denied=True))
         raise status_failure(response.status, response.headers, body, self._endpoint)
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Close the connections."""
         self._connections.close()
 
@@ -151,11 +151,11 @@ class CompletionsClient:
         )
 
 
-def completions_url(base_url: str) -> httpx2.URL:
-    """Return the address of chat completions: the path of the base URL with `/chat/completions`, its query kept."""
+def join_url(base_url: str, path: str) -> httpx2.URL:
+    """Return the address of an operation such as `/embeddings`: the base URL's own path before it, its query kept."""
     url = httpx2.URL(base_url)
-    path, mark, query = url.raw_path.partition(b"?")
-    raw_path = path.rstrip(b"/") + b"/chat/completions" + mark + query
+    own, mark, query = url.raw_path.partition(b"?")
+    raw_path = own.rstrip(b"/") + path.encode() + mark + query
     return url.copy_with(raw_path=raw_path, username=None, password=None, fragment=None)
 
 

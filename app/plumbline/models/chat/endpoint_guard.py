@@ -9,7 +9,7 @@ import structlog
 
 from plumbline.ground.errors import FailureReason
 from plumbline.models.chat.call_failures import Blame, CallFailure
-from plumbline.models.chat.endpoints import Endpoint
+from plumbline.models.chat.endpoints import CHAT_PATH, Endpoint
 from plumbline.models.chat.request_form import LearntForm
 
 
@@ -145,7 +145,8 @@ class EndpointGuard:
 
     def describe(self) -> str:
         """Describe provider, model, host, reply format and the reason of an open breaker; without the key."""
-        line = f"{self._endpoint.place} ({self._health.learnt.form.structure})"
+        is_chat = self._endpoint.path == CHAT_PATH
+        line = f"{self._endpoint.place} ({self._health.learnt.form.structure})" if is_chat else self._endpoint.place
         return f"{line}, {self._why_shut()}" if self.is_shut else line
 
     def check(self, until: float) -> None:

@@ -1,5 +1,6 @@
 """Providers of chat models, and the endpoints (address, key, model) that the settings name."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -100,19 +101,21 @@ _PROVIDERS = (
 PROVIDERS: Mapping[str, Provider] = {provider.name: provider for provider in _PROVIDERS}
 
 
-# Servers on one's own machine often take no key, and the SDK insists on one.
-_NO_KEY = "none"
+# Servers on one's own machine often take no key, and some proxies in front of them insist on one.
+NO_KEY = "none"
+CHAT_PATH = "/chat/completions"
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A provider with an address, key and model. The key stays out of `repr`."""
+    """A provider with an address, key and model. The key stays out of `repr`; `path` follows the base URL's own."""
 
     provider: Provider
     base_url: str
     model: str
     api_key: str = field(repr=False)
     context_tokens: int = 32_768
+    path: str = CHAT_PATH
 
     @property
     def host(self) -> str:
@@ -122,6 +125,12 @@ class Endpoint:
     def place(self) -> str:
         """Provider, model and host in one line, without the key."""
         return f"{self.provider.name}: {self.model} at {self.host}"
+
+
+def endpoint_digest(endpoint: Endpoint) -> str:
+    """Return a digest of an address, model and key, for a database."""
+    parts = (endpoint.provider.name, endpoint.base_url, endpoint.model, endpoint.api_key)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def resolve_judges(settings: Settings) -> dict[str, tuple[Endpoint, ...]]:
@@ -170,8 +179,7 @@ def _resolve(entry: LlmEndpoint, settings: Settings, url_name: str, model_name: 
     base_url = entry.base_url or provider.base_url
     if base_url is None:
         raise ConfigurationError(f"{url_name}: needed with the provider {provider.name!r}")
-    if not _is_http_url(base_url):
-        raise ConfigurationError(f"{url_name}: expected a URL such as https://host/v1")
+    check_http_url(base_url, url_name)
     model = entry.model or provider.default_model
     if model is None:
         raise ConfigurationError(f"{model_name}: needed with the provider {provider.name!r}")
@@ -179,19 +187,26 @@ def _resolve(entry: LlmEndpoint, settings: Settings, url_name: str, model_name: 
     if key is None:
         if provider.needs_key:
             raise ConfigurationError(f"{key_name}: needed with the provider {provider.name!r}")
-        key = _NO_KEY
-    if not (key.isascii() and key.isprintable()):
-        raise ConfigurationError(f"{key_name}: the judge's key holds characters that no HTTP header can carry")
+        key = NO_KEY
+    check_key(key, key_name)
     context_tokens = entry.context_tokens or settings.llm_context_tokens or provider.context_tokens
     return Endpoint(provider, base_url, model, key, context_tokens)
 
 
-def _is_http_url(text: str) -> bool:
+def check_http_url(text: str, variable: str) -> None:
+    """Raise ConfigurationError unless the text is a URL with a host."""
     try:
         parts = urlsplit(text)
     except ValueError:
-        return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname)
+        parts = urlsplit("")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigurationError(f"{variable}: expected a URL such as https://host/v1")
+
+
+def check_key(key: str, variable: str) -> None:
+    """Raise ConfigurationError if no HTTP header can carry the key."""
+    if not (key.isascii() and key.isprintable()):
+        raise ConfigurationError(f"{variable}: the key holds characters that no HTTP header can carry")
 
 
 def _key(entry: LlmEndpoint, settings: Settings) -> str | None:

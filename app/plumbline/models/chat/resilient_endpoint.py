@@ -3,23 +3,27 @@
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
 
 import structlog
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, stop_any, stop_before_delay
 
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
-from plumbline.judging.ports.observation import ANSWERED, NULL_OBSERVER, JudgeCallRecord, Observer
+from plumbline.judging.ports.observation import ANSWERED, NULL_OBSERVER, JudgeCallRecord, Observer, Operation
 from plumbline.models.chat.call_failures import CallFailure
 from plumbline.models.chat.call_limits import AdaptiveLimit, CallBudget, LocalBudget
-from plumbline.models.chat.completions import read_completion
+from plumbline.models.chat.completions import TokenCounts, read_completion
 from plumbline.models.chat.completions_client import MAX_REPLY_BYTES, CompletionsClient
 from plumbline.models.chat.endpoint_guard import EndpointGuard, ModelHealth
-from plumbline.models.chat.endpoints import Endpoint
+from plumbline.models.chat.endpoints import CHAT_PATH, Endpoint
 from plumbline.models.chat.spending import Bill, Tariff, prompt_tokens
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 _LONGEST_BACKOFF_SECONDS = 8.0
 # With less left no provider answers, and the call would be paid for.
@@ -46,6 +50,38 @@ class RetryPolicy:
     attempts: int = 3
     max_reply_bytes: int = MAX_REPLY_BYTES
     jitter: Callable[[float], float] = field(default=lambda longest: random.uniform(0.0, longest))  # noqa: S311
+
+
+class ParsedBody(Protocol[T_co]):
+    """A body that a provider sent: counts that it is billed by, and what was asked for."""
+
+    @property
+    def tokens(self) -> TokenCounts: ...
+
+    @property
+    def is_truncated(self) -> bool: ...
+
+    def reply(self, endpoint: Endpoint) -> T_co:
+        """Return what was asked for; raise CallFailure if it is not in the body."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRequest(Generic[T]):
+    """One request to an operation of a model's API.
+
+    Args:
+        sent: the body.
+        parse: reads the body of the reply, and raises CallFailure for one of another kind.
+        prompt: estimated tokens of the body.
+        max_output: tokens that it allows the model to write; `expected_output`: that it will write, as a rule.
+    """
+
+    sent: Mapping[str, object]
+    parse: Callable[[bytes], ParsedBody[T]]
+    prompt: int
+    max_output: int = 0
+    expected_output: int = 0
 
 
 class ResilientEndpoint:
@@ -89,6 +125,17 @@ class ResilientEndpoint:
             TierFailure: with the reason.
         """
         prompt = self._checked_length(request)
+        return await self._retried(lambda until: self._attempt(request, prompt, until, ledger), seconds)
+
+    async def ask(self, request: ApiRequest[T], *, seconds: float, ledger: Ledger) -> T:
+        """Return what is in the reply to one request, within `seconds`, retries included.
+
+        Raises:
+            TierFailure: with the reason.
+        """
+        return await self._retried(lambda until: self._call(request, until, ledger), seconds)
+
+    async def _retried(self, attempt: Callable[[float], Awaitable[T]], seconds: float) -> T:
         until = time.monotonic() + seconds
         is_enough = stop_any(stop_after_attempt(self._policy.attempts), stop_before_delay(seconds))
         retrying = AsyncRetrying(
@@ -99,7 +146,11 @@ class ResilientEndpoint:
         )
         try:
             async with asyncio.timeout(seconds) as scope:
-                return await retrying(self._attempt, request, prompt, until, ledger)
+                # A function that only returns a coroutine would be taken for one that is done.
+                async def attempt_once() -> T:
+                    return await attempt(until)
+
+                return await retrying(attempt_once)
         except TimeoutError:
             if not scope.expired():
                 raise
@@ -107,9 +158,9 @@ class ResilientEndpoint:
                 FailureReason.TIMEOUT, f"{self.endpoint.host} did not answer within {seconds:.1f} seconds"
             ) from None
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Close the connections."""
-        await self._client.close()
+        self._client.close()
 
     def _checked_length(self, request: ChatRequest) -> int:
         """Return the estimated tokens of the request, which fit the model's context window."""
@@ -133,18 +184,18 @@ class ResilientEndpoint:
             form = self._learnt.form
             sent = form.parameters(request, self.endpoint.provider, self.endpoint.model)
             try:
-                return await self._call(sent, prompt, request, until, ledger)
+                call = ApiRequest(
+                    sent, read_completion, prompt, request.max_output_tokens, request.expected_output_tokens
+                )
+                return await self._call(call, until, ledger)
             except CallFailure as failure:
                 if not failure.complaint or not self._learnt.learn(form, failure.complaint, sent):
                     raise
                 structlog.get_logger().info("judge_form_changed", endpoint=self.describe())
 
-    async def _call(
-        self, sent: Mapping[str, object], prompt: int, request: ChatRequest, until: float, ledger: Ledger
-    ) -> ChatReply:
-        max_output = request.max_output_tokens
-        worst = self._tariff.worst_case(prompt, max_output)
-        expected = prompt + request.expected_output_tokens
+    async def _call(self, request: ApiRequest[T], until: float, ledger: Ledger) -> T:
+        worst = self._tariff.worst_case(request.prompt, request.max_output)
+        expected = request.prompt + request.expected_output
         self._guard.check(until)
         with ledger.reserve(worst) as is_affordable:
             if not is_affordable:
@@ -157,29 +208,28 @@ class ResilientEndpoint:
                 bill = Bill()
                 try:
                     async with self._within_budgets(expected, bill, until), self._guard.watch(until):
-                        return await self._exchange(sent, bill, max_output, worst)
+                        return await self._exchange(request, bill, worst)
                 except CallFailure as failure:
                     slot.was_throttled = failure.is_throttle
                     raise
                 finally:
                     bill.write(ledger, self._tariff, worst)
 
-    async def _exchange(
-        self, sent: Mapping[str, object], bill: Bill, max_output: int, worst: float | None
-    ) -> ChatReply:
+    async def _exchange(self, request: ApiRequest[T], bill: Bill, worst: float | None) -> T:
         at = self.endpoint
-        note = JudgeCallRecord(at.provider.name, at.model, at.host, max_output)
+        operation: Operation = "chat" if at.path == CHAT_PATH else "embeddings"
+        note = JudgeCallRecord(at.provider.name, at.model, at.host, request.max_output, operation)
         with self._observer.judge_call(note):
             try:
-                completion = read_completion(await self._client.post(sent, bill.send_status, headers=note.headers))
-                bill.tokens = completion.tokens
-                reply = completion.reply(at)
+                body = request.parse(await self._client.post(request.sent, bill.send_status, headers=note.headers))
+                bill.tokens = body.tokens
+                reply = body.reply(at)
             except CallFailure as failure:
                 bill.is_free = failure.is_free
                 note.outcome = failure.reason
                 raise
             else:
-                note.outcome, note.is_truncated = ANSWERED, reply.is_truncated
+                note.outcome, note.is_truncated = ANSWERED, body.is_truncated
                 return reply
             finally:
                 bill.describe(note, self._tariff, worst)

@@ -5,18 +5,20 @@ import hashlib
 import math
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plumbline.ground.concurrency import Threads
 from plumbline.ground.errors import FailureReason, TierFailure, TooBusy
+from plumbline.judging.ports.exchange import Ledger
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.judging.ports.token_vectors import EncoderCounts, TokenizedTexts, TokenVectors
 from plumbline.models.encoder.fair_queue import EncodingPace, FairQueue, Text, Waiter
 from plumbline.models.encoder.loading import ModelChoice, load
 from plumbline.models.encoder.model_files import model_name
+from plumbline.models.encoder.model_presets import find_preset
 from plumbline.models.encoder.packing import RowSlot, TokenModel, pack_batch
 from plumbline.models.encoder.vector_cache import StoredVectors, VectorCache, VectorStore, make_key
 from plumbline.models.encoder.work_threads import (
@@ -42,6 +44,7 @@ class SharedEncoder:
         cache_bytes: of vectors kept in memory; 0 keeps none.
         queue_seconds: maximum queued work; further requests are refused.
         store: keeps vectors beyond this process; None for memory alone.
+        languages: that the model reads; empty for those known by its name.
     """
 
     def __init__(
@@ -52,8 +55,10 @@ class SharedEncoder:
         cache_bytes: int = 2**28,
         queue_seconds: float = 10.0,
         store: VectorStore | None = None,
+        languages: Collection[str] = (),
     ) -> None:
         self._choice = choice or ModelChoice()
+        self.languages = frozenset(languages) or find_preset(model_name(self._choice.model)).languages
         self._threads = threads or available_cores()
         self._queue_seconds = queue_seconds
         self._stored = None if store is None else StoredVectors(store)
@@ -93,7 +98,13 @@ class SharedEncoder:
         return await asyncio.get_running_loop().run_in_executor(self._reading, self._read, texts, scope, until)
 
     async def encode(
-        self, reading: TokenizedTexts, *, seconds: float, scope: str = "", can_wait: bool = False
+        self,
+        reading: TokenizedTexts,
+        *,
+        seconds: float,
+        scope: str = "",
+        can_wait: bool = False,
+        ledger: Ledger | None = None,
     ) -> TokenVectors:
         """Return vectors of the last layer's tokens, special ones left out; they do not depend on the batch.
 
@@ -102,6 +113,7 @@ class SharedEncoder:
             seconds: to wait at the most.
             scope: owner of the texts: neither cached nor in-flight texts are shared between scopes.
             can_wait: is not refused, however much waits.
+            ledger: of no use: nothing is paid for.
 
         Raises:
             TierFailure: `not_installed`, `timeout`.

@@ -3,18 +3,16 @@
 import time
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Literal
 
 import structlog
 
 from plumbline.ground.errors import TierFailure
+from plumbline.ground.processor import has_nvidia_driver
 from plumbline.models.encoder.model_files import ModelFiles, find_model, model_name, not_loaded
 from plumbline.models.encoder.packing import Precision, TokenModel
 
 Backend = Literal["auto", "torch", "openvino"]
-
-_NVIDIA_DRIVER = Path("/proc/driver/nvidia/version")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +53,7 @@ def _load(files: ModelFiles, choice: ModelChoice, threads: int) -> TokenModel:
         if not has_openvino:
             raise not_loaded(files.folder, "openvino is not installed; install plumbline-rag[openvino]")
         return OpenVinoModel(files, choice.precision, threads=threads)
-    if choice.backend == "auto" and has_openvino and not _NVIDIA_DRIVER.exists():
+    if choice.backend == "auto" and has_openvino and not has_nvidia_driver():
         try:
             return OpenVinoModel(files, choice.precision, threads=threads)
         except (TierFailure, RuntimeError) as error:

@@ -7,13 +7,14 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from plumbline.ground.errors import FailureReason, InvalidInput, TierFailure
 from plumbline.ground.files import sha256_of
+from plumbline.models.encoder.model_presets import find_preset
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 _HUB_ID = f"sentence-transformers/{DEFAULT_MODEL}"
@@ -29,10 +30,11 @@ _HUB_FILES = ("*.json", "*.txt", "*.safetensors", "*.model")
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """A model's folder and the SHA-256 of its weights, in hexadecimal."""
+    """A model's folder and the SHA-256 of its weights, in hexadecimal; `prefix` is put before every text."""
 
     folder: Path
     digest: str
+    prefix: str = ""
 
 
 def model_name(requested: str | None) -> str:
@@ -49,7 +51,8 @@ def find_model(requested: str | None) -> ModelFiles:
     if requested is None:
         return _bundled() or _at(_from_hub(_HUB_ID), _HUB_ID)
     folder = Path(requested)
-    return _at(folder if folder.is_dir() else _from_hub(requested), requested)
+    found = _at(folder if folder.is_dir() else _from_hub(requested), requested)
+    return replace(found, prefix=find_preset(requested).prefix)
 
 
 def require_class(files: ModelFiles, wanted: str) -> None:

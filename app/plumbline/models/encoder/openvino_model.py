@@ -53,7 +53,9 @@ class OpenVinoModel:
         kept = read_export(folders)
         network, definition, self._facts = _read(kept) if kept else _convert(files, folders)
         self.digest, facts = files.digest, self._facts
-        self.reader = TextReader(definition, special=facts.special, unknown=facts.unknown, most=facts.most)
+        self.reader = TextReader(
+            definition, special=facts.special, unknown=facts.unknown, most=facts.most, prefix=files.prefix
+        )
         self._compiled: CompiledModel = openvino.Core().compile_model(
             network,
             "CPU",

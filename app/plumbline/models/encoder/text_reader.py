@@ -26,9 +26,18 @@ class TextReader:
         special: ids that stand for no text (beginning, end, padding); not that of unknown words.
         unknown: the id of unknown words, None where no word is unknown.
         most: tokens that the model reads of a text, special ones among them; None for no limit.
+        prefix: put before every text; its tokens are read with the text and are no part of it.
     """
 
-    def __init__(self, definition: str, *, special: Collection[int], unknown: int | None, most: int | None) -> None:
+    def __init__(
+        self,
+        definition: str,
+        *,
+        special: Collection[int],
+        unknown: int | None,
+        most: int | None,
+        prefix: str = "",
+    ) -> None:
         # A pool of threads for a few dozen sentences costs more than it gives, and two pools share two cores badly.
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
         self.definition = definition
@@ -40,6 +49,8 @@ class TextReader:
         self._cut = _tokenizer(definition)
         if most is not None:
             self._cut.enable_truncation(max_length=most)
+        self._prefix = prefix
+        self._prefix_tokens = self._count_prefix()
 
     def read(self, texts: Sequence[str], scope: str = "") -> TokenizedTexts:
         """Tokenize the texts, special tokens included. For one thread at a time.
@@ -49,7 +60,7 @@ class TextReader:
             scope: whose texts they are.
         """
         new = list(dict.fromkeys(text for text in texts if (scope, text) not in self._lately))
-        found = dict(zip(new, map(self._reading_of, new, self._whole.encode_batch_fast(new)), strict=True))
+        found = dict(zip(new, map(self._reading_of, new, self._encoded(new)), strict=True))
         of_texts = [found.get(text) or self._lately[scope, text] for text in texts]
         for text, reading in zip(texts, of_texts, strict=True):
             if len(text) <= _LONGEST_KEPT:
@@ -61,14 +72,25 @@ class TextReader:
 
     def _reading_of(self, text: str, encoding: "Encoding") -> "_TextReading":
         tokens = encoding.ids
-        count = sum(token not in self.special for token in tokens)
-        unknown = tokens.count(self.unknown) if self.unknown is not None else 0
+        own = [token for token in tokens if token not in self.special][self._prefix_tokens :]
+        unknown = own.count(self.unknown) if self.unknown is not None else 0
         is_overlong = self.most is not None and len(tokens) > self.most
-        return (self._cut.encode(text).ids if is_overlong else tokens), count, unknown, is_overlong
+        read = self._cut.encode(self._prefix + text).ids if is_overlong else tokens
+        return read, len(own), unknown, is_overlong
+
+    def _encoded(self, texts: Sequence[str]) -> "list[Encoding]":
+        return self._whole.encode_batch_fast([self._prefix + text for text in texts] if self._prefix else texts)
+
+    def _count_prefix(self) -> int:
+        if not self._prefix:
+            return 0
+        encoding, end = self._whole.encode(f"{self._prefix}a"), len(self._prefix.rstrip())
+        return sum(0 < stop <= end for _, stop in encoding.offsets)
 
     def spoken(self, tokens: Sequence[int]) -> list[int]:
-        """Return the places of the tokens that are not special; all, if there are no others."""
-        return [place for place, token in enumerate(tokens) if token not in self.special] or list(range(len(tokens)))
+        """Return the places of the text's own tokens, neither special nor of the prefix; all, if there are none."""
+        own = [place for place, token in enumerate(tokens) if token not in self.special][self._prefix_tokens :]
+        return own or list(range(len(tokens)))
 
 
 class TokenPlaces:

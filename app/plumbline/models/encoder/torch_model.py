@@ -139,7 +139,7 @@ def _reader_of(loaded: "SentenceTransformer", files: ModelFiles) -> TextReader:
     definition: str = json.dumps(json.loads(backend.to_str()), ensure_ascii=False)
     unknown = tokenizer.unk_token_id
     special = frozenset(tokenizer.all_special_ids) - {unknown}
-    return TextReader(definition, special=special, unknown=unknown, most=loaded.max_seq_length)
+    return TextReader(definition, special=special, unknown=unknown, most=loaded.max_seq_length, prefix=files.prefix)
 
 
 def _network(loaded: "SentenceTransformer") -> Any:  # a module of whichever class the model has

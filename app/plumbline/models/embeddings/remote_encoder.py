@@ -1,0 +1,251 @@
+"""The sentence encoder behind an embeddings API: one vector for each text, in batches, encoded once and cached."""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from plumbline.ground.arrival_times import ArrivalTimes
+from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.ground.settings import Settings
+from plumbline.judging.ports.exchange import Ledger, estimate_tokens
+from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, Readiness, State
+from plumbline.judging.ports.token_vectors import EncoderCounts, TokenizedTexts, TokenVectors
+from plumbline.models.chat.call_limits import LocalBudget
+from plumbline.models.chat.endpoint_guard import ModelHealth
+from plumbline.models.chat.endpoints import endpoint_digest
+from plumbline.models.chat.request_form import LearntForm
+from plumbline.models.chat.resilient_endpoint import ApiRequest, ResilientEndpoint, RetryPolicy
+from plumbline.models.chat.spending import Tariff
+from plumbline.models.embeddings.embedding_service import EmbeddingService
+from plumbline.models.embeddings.embeddings_reply import parse_embeddings
+from plumbline.models.encoder.vector_cache import HalfVectors, StoredVectors, VectorCache, VectorStore, make_key
+
+# Names of fields and brackets around the texts.
+_FRAME_TOKENS: Final = 16
+
+
+def build_remote_encoder(
+    service: EmbeddingService,
+    settings: Settings,
+    policy: RetryPolicy | None = None,
+    *,
+    store: VectorStore | None = None,
+    arrivals: ArrivalTimes | None = None,
+    observer: Observer = NULL_OBSERVER,
+) -> "RemoteEncoder":
+    """Build the encoder of an embeddings API, with the limits of the settings.
+
+    Args:
+        policy: in place of what the settings say of limits, retries and budgets.
+        store: keeps vectors beyond this process.
+        arrivals: where budgets are kept; of the processes that share it.
+        observer: notified of every call.
+    """
+    policy = policy or RetryPolicy(
+        max_concurrency=settings.embedding_max_concurrency,
+        backoff_seconds=settings.llm_backoff_seconds,
+        rpm=settings.embedding_rpm,
+        tpm=settings.embedding_tpm,
+    )
+    at = service.endpoint
+    endpoint = ResilientEndpoint(
+        at,
+        ModelHealth(LearntForm(at.provider)),
+        Tariff((settings.llm_prices or {}).get(at.model)),
+        policy,
+        LocalBudget(policy.rpm, policy.tpm, arrivals=arrivals, key=endpoint_digest(at)),
+        observer=observer,
+    )
+    return RemoteEncoder(
+        service,
+        endpoint,
+        timeout_seconds=settings.embedding_timeout_seconds,
+        cache_bytes=settings.embedding_cache_bytes,
+        store=store,
+    )
+
+
+class RemoteEncoder:
+    """A `SentenceEncoder` with one vector for each text in place of one for each token. For one event loop.
+
+    Args:
+        service: what is asked, and how.
+        endpoint: its retries, breakers and limits.
+        timeout_seconds: for one batch, retries included.
+        cache_bytes: of vectors kept in memory; 0 keeps none.
+        store: keeps vectors beyond this process; None for memory alone.
+    """
+
+    def __init__(
+        self,
+        service: EmbeddingService,
+        endpoint: ResilientEndpoint,
+        *,
+        timeout_seconds: float,
+        cache_bytes: int,
+        store: VectorStore | None = None,
+    ) -> None:
+        self._service = service
+        self._endpoint = endpoint
+        self._timeout_seconds = timeout_seconds
+        self._cache = VectorCache(cache_bytes)
+        self._stored = None if store is None else StoredVectors(store)
+        # None: the call that was to bring it failed or was cancelled.
+        self._in_flight: dict[bytes, asyncio.Future[HalfVectors | None]] = {}
+        self._dimensions = service.dimensions
+        self._failure: TierFailure | None = None
+        self._counts = dict.fromkeys(("texts", "tokens", "cache_hits", "cache_misses", "joined"), 0)
+
+    @property
+    def model(self) -> str:
+        return self._service.model
+
+    @property
+    def languages(self) -> frozenset[str] | None:
+        return self._service.languages
+
+    async def warm_up(self) -> None:
+        """Ask for one vector, so that a wrong key, address or model shows; a failure is kept for `readiness`."""
+        try:
+            await self.encode(await self.read(["warm"], seconds=0.0), seconds=self._timeout_seconds)
+        except TierFailure as failure:
+            self._failure = failure
+
+    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> TokenizedTexts:
+        """Return the texts as bytes, with the model's prefix, cut to what it reads by an estimate from above."""
+        whole = [self._service.prefix + text for text in texts]
+        read = [_cut(text, self._service.max_tokens) for text in whole]
+        return TokenizedTexts(
+            tokens=[list(text.encode()) for text in read],
+            counts=[estimate_tokens(text) for text in whole],
+            unknown=[0] * len(whole),
+            is_overlong=[len(one) < len(other) for one, other in zip(read, whole, strict=True)],
+        )
+
+    async def encode(
+        self,
+        reading: TokenizedTexts,
+        *,
+        seconds: float,
+        scope: str = "",
+        can_wait: bool = False,
+        ledger: Ledger | None = None,
+    ) -> TokenVectors:
+        """Return one vector for each text.
+
+        Args:
+            reading: what `read` gave.
+            seconds: to wait at the most.
+            scope: owner of the texts: neither cached nor in-flight texts are shared between scopes.
+            can_wait: of no effect: the endpoint's limits make every call wait its turn.
+            ledger: records the calls that this one makes; a text that another call asks for is not paid twice.
+
+        Raises:
+            TierFailure: with the reason.
+        """
+        secret = hashlib.sha256(f"{scope}\n{self._service.identity}".encode()).digest()
+        texts = {make_key(tokens, secret): bytes(tokens).decode() for tokens in reading.tokens}
+        try:
+            async with asyncio.timeout(max(0.0, seconds)) as limit:
+                found = await self._vectors(texts, time.monotonic() + seconds, ledger or Ledger())
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise TierFailure(
+                FailureReason.TIMEOUT, f"{self._endpoint.endpoint.host} sent no vectors before the deadline"
+            ) from None
+        rows = [found[make_key(tokens, secret)] for tokens in reading.tokens]
+        vectors = np.concatenate(rows, dtype=np.float32) if rows else np.empty((0, 0), dtype=np.float32)
+        return TokenVectors(vectors, np.arange(len(rows) + 1))
+
+    def counts(self) -> EncoderCounts:
+        return EncoderCounts(**self._counts, cache_bytes=self._cache.bytes)
+
+    def readiness(self) -> Readiness:
+        """Return UNAVAILABLE while a breaker is open, or nothing has worked since the first call failed."""
+        detail = self._endpoint.describe()
+        if self._failure is not None and not self._endpoint.is_shut:
+            detail = f"{detail}, {self._failure.detail}"
+        size = f", {self._dimensions} dimensions" if self._dimensions else ""
+        is_down = self._endpoint.is_shut or self._failure is not None
+        return Readiness(State.UNAVAILABLE if is_down else State.READY, f"{detail}{size}")
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._endpoint.close()
+
+    async def _vectors(self, texts: Mapping[bytes, str], until: float, ledger: Ledger) -> dict[bytes, HalfVectors]:
+        if self._stored is not None:
+            missing = [key for key in texts if key not in self._cache and key not in self._in_flight]
+            for key, vectors in (await self._stored.get(missing)).items():
+                self._cache.put(key, vectors)
+        found: dict[bytes, HalfVectors] = {}
+        is_first = True
+        while wanted := [key for key in texts if key not in found]:
+            found |= {key: cached for key in wanted if (cached := self._cache.get(key)) is not None}
+            joined = {key: self._in_flight[key] for key in wanted if key not in found and key in self._in_flight}
+            new = {key: texts[key] for key in wanted if key not in found and key not in joined}
+            if is_first:
+                self._count(cache_hits=len(found), cache_misses=len(joined) + len(new), joined=len(joined))
+                is_first = False
+            found |= await self._fetch(new, until, ledger)
+            for key, future in joined.items():
+                # Another caller's, and not cancelled with this one.
+                await asyncio.wait([future])
+                if (vectors := future.result()) is not None:
+                    found[key] = vectors
+        return found
+
+    async def _fetch(self, texts: Mapping[bytes, str], until: float, ledger: Ledger) -> dict[bytes, HalfVectors]:
+        """Ask for all texts, in batches side by side; raise what the first batch raises that fails."""
+        keys = list(texts)
+        loop = asyncio.get_running_loop()
+        futures = {key: loop.create_future() for key in keys}
+        self._in_flight.update(futures)
+        size = self._service.batch_size
+        batches = [keys[start : start + size] for start in range(0, len(keys), size)]
+        tasks = [loop.create_task(self._ask({key: texts[key] for key in batch}, until, ledger)) for batch in batches]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for key, future in futures.items():
+                del self._in_flight[key]
+                if not future.done():
+                    future.set_result(None)
+        return {key: future.result() for key, future in futures.items()}
+
+    async def _ask(self, texts: Mapping[bytes, str], until: float, ledger: Ledger) -> None:
+        sent = list(texts.values())
+        prompt = sum(map(estimate_tokens, sent)) + _FRAME_TOKENS
+        parse = partial(parse_embeddings, wanted=len(sent), dimensions=self._dimensions)
+        seconds = max(0.0, min(self._timeout_seconds, until - time.monotonic()))
+        request = ApiRequest(self._service.body(sent), parse, prompt)
+        vectors = await self._endpoint.ask(request, seconds=seconds, ledger=ledger)
+        self._failure = None
+        self._dimensions = vectors.shape[1]
+        self._count(texts=len(sent), tokens=prompt)
+        # Two dimensions: a vector is a text of one token.
+        halves = dict(zip(texts, np.split(vectors.astype(np.float16), len(sent)), strict=True))
+        for key, half in halves.items():
+            self._cache.put(key, half)
+            self._in_flight[key].set_result(half)
+        if self._stored is not None:
+            self._stored.keep(halves)
+
+    def _count(self, **more: int) -> None:
+        for name, number in more.items():
+            self._counts[name] += number
+
+
+def _cut(text: str, tokens: int) -> str:
+    while (found := estimate_tokens(text)) > tokens:
+        text = text[: max(1, len(text) * tokens // found - 1)]
+    return text
