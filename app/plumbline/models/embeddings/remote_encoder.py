@@ -197,8 +197,8 @@ class RemoteEncoder:
             for key, future in joined.items():
                 # Another caller's, and not cancelled with this one.
                 await asyncio.wait([future])
-                if (vectors := future.result()) is not None:
-                    found[key] = vectors
+                if (shared := future.result()) is not None:
+                    found[key] = shared
         return found
 
     async def _fetch(self, texts: Mapping[bytes, str], until: float, ledger: Ledger) -> dict[bytes, HalfVectors]:
