@@ -63,7 +63,11 @@ async def test_a_call_carries_the_texts_the_model_and_the_key(judge: ScriptedJud
 async def test_dashscope_gets_at_most_ten_texts_a_call_and_the_dimensions_asked_for(judge: ScriptedJudge) -> None:
     judge.reply_with(embeddings())
     texts = [f"lamp {number}" for number in range(23)]
-    knobs: dict[str, Any] = {"embedding_provider": "dashscope", "embedding_model": None, "embedding_dimensions": DIMENSIONS}
+    knobs: dict[str, Any] = {
+        "embedding_provider": "dashscope",
+        "embedding_model": None,
+        "embedding_dimensions": DIMENSIONS,
+    }
 
     with closing(remote_encoder(judge, **knobs)) as encoder:
         await encode(encoder, *texts)
