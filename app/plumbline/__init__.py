@@ -2,7 +2,7 @@
 
     from plumbline import Plumbline
 
-Importing the package loads nothing; the client is loaded when one of its two classes is named.
+Importing the package loads nothing; a name is loaded when it is first used.
 """
 
 from importlib import import_module
@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from plumbline.client import AsyncPlumbline, Plumbline
+    from plumbline.ground.version import VERSION as __version__  # noqa: N811
 
 __all__ = ["AsyncPlumbline", "Plumbline", "__version__"]
-
-__version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> Any:
     if name in ("AsyncPlumbline", "Plumbline"):
         return getattr(import_module("plumbline.client"), name)
+    if name == "__version__":
+        return import_module("plumbline.ground.version").VERSION
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

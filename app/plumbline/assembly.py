@@ -7,13 +7,13 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plumbline import __version__
 from plumbline.ground.arrival_times import ArrivalTimes
 from plumbline.ground.concurrency import Threads
 from plumbline.ground.errors import FailureReason
 from plumbline.ground.postgres import SCHEMA as POSTGRES_SCHEMA
 from plumbline.ground.postgres import connection_string
 from plumbline.ground.settings import Settings
+from plumbline.ground.version import VERSION
 from plumbline.judging.ports.exchange import Usage
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer
 from plumbline.judging.scoring import Scorer
@@ -157,7 +157,7 @@ def _llm_tier(
         return tier
     stack.push_async_callback(store.close)
     cached = CachedTier(
-        tier, store, identity=lambda case, ask: f"{__version__}\n{tier.identity(case, ask)}", observer=observer
+        tier, store, identity=lambda case, ask: f"{VERSION}\n{tier.identity(case, ask)}", observer=observer
     )
     stack.push_async_callback(cached.close)
     return cached

@@ -12,9 +12,9 @@ from fastapi import Depends, FastAPI
 from fastapi_offline import FastAPIOffline
 
 import plumbline as package
-from plumbline import __version__
 from plumbline.assembly import Plan, build, make_plan, open_jobs
 from plumbline.ground.settings import Settings, load_settings
+from plumbline.ground.version import VERSION
 from plumbline.judging.tiers.tier import SentenceEncoder
 from plumbline.rows.jobs.store import JobStore
 from plumbline.schemas.jobs import JOBS_PATH
@@ -96,7 +96,7 @@ def create_app(
     app = FastAPIOffline(
         title="Plumbline",
         description=package.__doc__ or "",
-        version=__version__,
+        version=VERSION,
         redoc_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
@@ -146,7 +146,7 @@ def end_streams(app: FastAPI) -> None:
 def _version(plan: Plan) -> VersionReport:
     return VersionReport(
         name="plumbline",
-        version=__version__,
+        version=VERSION,
         prompts={prompt.label: prompt.digest for prompt in (*plan.prompts.verify, *plan.prompts.check)},
         calibrations=[
             f"{entry.tier} {entry.model} {entry.language}: {entry.source.data if entry.source else 'not fitted'}"

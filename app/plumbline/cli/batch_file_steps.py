@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, cast
 
-from plumbline import __version__
 from plumbline.extras.provider_batches.batch_assembly import (
     Choices,
     batch_api,
@@ -50,6 +49,7 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import sha256_of
 from plumbline.ground.settings import Settings, load_settings
 from plumbline.ground.telemetry import configure_logging
+from plumbline.ground.version import VERSION
 from plumbline.judging.ports.exchange import expected_tokens
 from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.scored_row import RowTally
@@ -132,8 +132,8 @@ def collect(options: argparse.Namespace) -> int:
     _check_apart(
         options.output, at, at.folder / manifest.source.path, *(at.folder / each.name for each in manifest.files)
     )
-    if manifest.plumbline != __version__:
-        note(f"prepared by plumbline {manifest.plumbline}, this is {__version__}: questions may not be found again")
+    if manifest.plumbline != VERSION:
+        note(f"prepared by plumbline {manifest.plumbline}, this is {VERSION}: questions may not be found again")
     with alone(at.state_path):
         states = BatchStates(at.state_path)
         if not asyncio.run(_fetched(settings, at, manifest, states, options)):
@@ -154,7 +154,7 @@ def _planned(options: argparse.Namespace, settings: Settings, at: ManifestFile, 
     limits = batch_file_limits(spec.provider, spec.model)
     return Manifest(
         version=MANIFEST_VERSION,
-        plumbline=__version__,
+        plumbline=VERSION,
         secret=_secret(at, options.secret_of),
         source=Source(at.relative(options.data), sha256_of(options.data), reader.format, reader.columns),
         judge=spec,

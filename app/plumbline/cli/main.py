@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from types import MappingProxyType
 
-from plumbline import __version__
 from plumbline.ground.errors import PlumblineError
+from plumbline.ground.version import VERSION
 
 _USAGE_ERROR = 2
 _NEEDS_SERVICE = "needs the service: pip install 'plumbline-rag[service]'"
@@ -51,7 +51,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="plumbline", description="Check whether answers of a RAG application are supported by what it retrieved."
     )
-    parser.add_argument("--version", action="version", version=f"plumbline {__version__}")
+    parser.add_argument("--version", action="version", version=f"plumbline {VERSION}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for file in _files(arguments):
         try:

@@ -23,6 +23,7 @@ from plumbline.client.retries import Retries, RetryState
 from plumbline.ground.connections import ConnectError, ConnectionLimits, HttpConnections, HttpResponse
 from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.proxies import DEFAULT_PORTS, find_proxy
+from plumbline.ground.version import USER_AGENT
 
 KEY_VARIABLE: Final = "PLUMBLINE_API_KEY"
 CONNECT_SECONDS: Final = 5.0
@@ -113,7 +114,7 @@ class Connection:
             proxy=proxy,
             proxy_tls=_tls() if is_tls_proxy else None,
         )
-        self._headers = {"host": url.netloc, "accept": "*/*", "user-agent": "plumbline", **_key_header(api_key)}
+        self._headers = {"host": url.netloc, "accept": "*/*", "user-agent": USER_AGENT, **_key_header(api_key)}
         self._base, self._place = quote(url.path.rstrip("/"), safe=_PATH_CHARACTERS), url.netloc
         if proxy is not None and not proxy.is_socks and not is_tls:
             # Such a proxy is asked for the whole URL (RFC 9112, 3.2.2).

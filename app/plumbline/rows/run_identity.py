@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from plumbline import __version__
+from plumbline.ground.version import VERSION
 from plumbline.schemas.evaluation import EvaluationOptions
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def run_identity(
         prompts, judges: those that rows may ask; None and empty if they ask no LLM.
     """
     identity: dict[str, Choice] = {
-        "plumbline": __version__,
+        "plumbline": VERSION,
         **option_identity(options),
         "threshold": settings.threshold if options.threshold is None else options.threshold,
         "deadline": options.deadline_seconds,

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from plumbline import __version__
 from plumbline.ground.settings import Settings
+from plumbline.ground.version import VERSION
 from plumbline.judging.ports.observation import Observer, Observers
 from plumbline.judging.tiers.tier import TierName
 from plumbline.models.chat.endpoints import resolve_judges
@@ -27,10 +27,10 @@ class Listeners(NamedTuple):
 def build_listeners(settings: Settings, *, tracing: Tracing | None = None, folder: Path | None = None) -> Listeners:
     """Return the listeners that the settings name; `folder` is that of `Metrics`, `tracing` replaces the settings'."""
     metrics = Metrics(
-        version=__version__,
+        version=VERSION,
         tiers=[tier.value for tier in TierName],
         row_statuses=[status.value for status in RowStatus],
         models=[(each.provider.name, each.model) for judge in resolve_judges(settings).values() for each in judge],
         folder=folder,
     )
-    return Listeners(metrics, tracing or (otlp_tracing(__version__) if settings.tracing == "otlp" else None))
+    return Listeners(metrics, tracing or (otlp_tracing(VERSION) if settings.tracing == "otlp" else None))

@@ -9,7 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from plumbline import __version__
 from plumbline.assembly import make_plan
 from plumbline.extras.cluster.block_plan import Block, Reading, block_records
 from plumbline.extras.cluster.output_blocks import Manifest, OutputBlocks, parse_block, sum_summaries
@@ -20,6 +19,7 @@ from plumbline.extras.cluster.task import BlockFormat, ClusterOutcome, ClusterTa
 from plumbline.ground.errors import ClusterUnavailable, ConfigurationError, InvalidInput, PlumblineError
 from plumbline.ground.settings import Settings
 from plumbline.ground.telemetry import configure_logging
+from plumbline.ground.version import VERSION
 from plumbline.rows.run_identity import Choice, differences, run_identity
 from plumbline.rows.scored_row import RowTally
 from plumbline.schemas.batch import BatchSummary
@@ -47,7 +47,7 @@ class WorkOrder:
     run: str
     workers: int
     cpu_threads: int
-    version: str = __version__
+    version: str = VERSION
 
 
 class ClusterRun:
@@ -224,10 +224,8 @@ class BlockWork:
     @cached_property
     def _scorer(self) -> BatchScorer:
         order = self._order
-        if order.version != __version__:
-            raise ConfigurationError(
-                f"a worker has plumbline {__version__}; expected {order.version}, as the driver has"
-            )
+        if order.version != VERSION:
+            raise ConfigurationError(f"a worker has plumbline {VERSION}; expected {order.version}, as the driver has")
         received = received_settings(order.settings)
         configure_logging(received.log_level)
         if judges_digest(received) != order.judges:

@@ -5,13 +5,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final, cast
 
-from plumbline import __version__
 from plumbline.assembly import build, make_plan
 from plumbline.extras.provider_batches.batch_client import BatchClient
 from plumbline.extras.provider_batches.batch_file_chat import BatchFileChatModel, Correspondence
 from plumbline.extras.provider_batches.manifest import JudgeSpec, Manifest
 from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.settings import DEFAULT_JUDGE, ModelPrice, Settings
+from plumbline.ground.version import VERSION
 from plumbline.judging.tiers.llm import PromptSet
 from plumbline.judging.tiers.questions import keyed_mark
 from plumbline.judging.tiers.tier import SentenceEncoder
@@ -138,7 +138,7 @@ async def row_scorer(
     if _digests(plan.prompts) != dict(manifest.prompts):
         raise ConfigurationError(
             f"PLUMBLINE_PROMPTS_DIR: the prompts are not those of the batch files, which plumbline "
-            f"{manifest.plumbline} prepared; this is {__version__}"
+            f"{manifest.plumbline} prepared; this is {VERSION}"
         )
     spec = manifest.judge
     chat = BatchFileChatModel(

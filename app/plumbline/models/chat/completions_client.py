@@ -20,6 +20,7 @@ from plumbline.ground.connections import (
 )
 from plumbline.ground.errors import FailureReason
 from plumbline.ground.proxies import DEFAULT_PORTS, ProxyError, find_proxy
+from plumbline.ground.version import USER_AGENT
 from plumbline.models.chat.call_failures import Blame, CallFailure, status_failure
 from plumbline.models.chat.endpoints import Endpoint
 
@@ -63,7 +64,7 @@ class CompletionsClient:
             ("Accept", "application/json"),
             ("Content-Type", "application/json"),
             ("Authorization", f"Bearer {endpoint.api_key}"),
-            ("User-Agent", "plumbline"),
+            ("User-Agent", USER_AGENT),
             ("Accept-Encoding", "gzip, deflate"),
             ("Connection", "keep-alive"),
         ]

@@ -9,7 +9,7 @@ from typing import Any, Final
 from jinja2 import Environment
 from markupsafe import Markup
 
-from plumbline import __version__
+from plumbline.ground.version import VERSION
 from plumbline.rows.report.building import Report
 from plumbline.rows.report.gates import GateOutcome
 from plumbline.rows.report.shown_rows import GRAVEST_FIRST, shown_row
@@ -58,7 +58,7 @@ def render_html(
         policy=content_security_policy(style, script),
         style=Markup(style),  # noqa: S704 -- ours
         script=Markup(script),  # noqa: S704 -- ours
-        version=__version__,
+        version=VERSION,
         title=one_line(title or words["title"], most=_LONGEST_TITLE),
         made=(made_at or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         summary=report.summary,

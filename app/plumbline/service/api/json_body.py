@@ -36,6 +36,13 @@ _PLACE = re.compile(r" - at `(?:key in )?\$(.*)`$")
 _Path = tuple[str | int, ...]
 
 
+_NO_OBJECT: Final = {
+    "type": "model_attributes_type",
+    "loc": ("body",),
+    "msg": "Input should be a valid dictionary or object to extract fields from",
+}
+
+
 class StrictRequest(Request):
     """A request whose `json()` is strict.
 
@@ -65,9 +72,9 @@ class StrictRoute(APIRoute):
 
         async def handle_strictly(request: Request) -> Response:
             strict = StrictRequest(request.scope, request.receive)
-            if self.body_field is not None:
-                # before FastAPI does, which would answer 400 without a reason
-                await strict.json()
+            # Before FastAPI does: it would answer 400 without a reason, and old versions take null for no body
+            if self.body_field is not None and await strict.json() is None:
+                raise RequestValidationError([_NO_OBJECT], body=None)
             return await handle(strict)
 
         return handle_strictly

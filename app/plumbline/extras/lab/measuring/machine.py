@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from plumbline import __version__
+from plumbline.ground.version import VERSION
 
 _STATUS: Final = Path("/proc/self/status")
 _KIBIBYTE: Final = 1024
@@ -52,7 +52,7 @@ def this_machine() -> dict[str, str]:
         "cores": str(cores),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        "plumbline": __version__,
+        "plumbline": VERSION,
         "memory_by": "VmHWM of /proc/self/status" if _status("VmHWM") else "ru_maxrss of getrusage",
     }
 

@@ -9,7 +9,6 @@ from typing import Any, Final, Literal
 
 from markupsafe import Markup
 
-from plumbline import __version__
 from plumbline.extras.lab.report.plots import HEIGHT, WIDTH, Plot, plot
 from plumbline.extras.lab.report.table import (
     bytes_shown,
@@ -21,6 +20,7 @@ from plumbline.extras.lab.report.table import (
     systems_table,
 )
 from plumbline.extras.lab.results import CorpusFacts, ExperimentResults, System
+from plumbline.ground.version import VERSION
 from plumbline.retrieval.compare import RunComparison
 from plumbline.retrieval.tables import Table
 from plumbline.rows.report.standalone_html import BASE_STYLE, build_environment, content_security_policy, read_part
@@ -61,7 +61,7 @@ def render_page(results: ExperimentResults, *, language: PageLanguage = "en", ma
             html_lang=_HTML_LANG[language],
             policy=content_security_policy(style),
             style=Markup(style),  # noqa: S704 -- ours
-            version=__version__,
+            version=VERSION,
             made=(made_at or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC"),
             results=results,
             corpora=[_corpus_part(results, corpus, words) for corpus in corpora_of(results)],
