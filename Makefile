@@ -15,13 +15,14 @@ PROGRESS := { grep --line-buffered -E '^ *(Downloading|Building|Using cached|Pro
 ALONE := tests/e2e/test_kills.py tests/e2e/test_kill_workers.py \
 	tests/e2e/test_shutdown.py tests/e2e/test_score_interrupted.py tests/e2e/test_ray.py tests/e2e/test_lab_killed.py
 
+COVERAGE_FLOOR := 90
 TOOLS ?= .tools
 IMAGE_EXTRAS := offline openvino otel postgres
 COMPILE = $(BIN)/uv pip compile --quiet --python-version 3.11 --python-platform x86_64-manylinux_2_28 \
 	--constraint requirements.lock --no-annotate --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test lint lock lock-image audit licenses sbom fuzz-api clean
+.PHONY: help serve test coverage nightly lint lock lock-image audit licenses sbom fuzz-api clean
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -31,8 +32,15 @@ serve: $(VENV)/serve.stamp  ## install what is needed and serve on port 8000
 	@$(BIN)/plumbline serve --host $(HOST) --port $(PORT)
 
 test: $(VENV)/test.stamp lint  ## install what is needed and run every check, as CI does
-	$(BIN)/python -m pytest $(ALONE)
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(ALONE:%=--ignore=%)
+	$(BIN)/python -m pytest -m 'not nightly' $(ALONE)
+	$(BIN)/python -m pytest -m 'not nightly' -n 3 --dist loadfile $(ALONE:%=--ignore=%)
+
+coverage: $(VENV)/test.stamp  ## the share of the package's branches and lines that the tests in one process reach, with a floor
+	$(BIN)/python -m pytest -m 'not nightly' -n 2 --dist loadfile $(ALONE:%=--ignore=%) --timeout 300 \
+		--cov=plumbline --cov-branch --cov-report=term:skip-covered --cov-fail-under=$(COVERAGE_FLOOR)
+
+nightly: $(VENV)/test.stamp fuzz-api  ## what takes minutes: the built image, the whole OpenAPI document at length
+	$(BIN)/python -m pytest -m nightly
 
 lint: $(VENV)/test.stamp  ## format, lint and strict types, without the tests
 	$(BIN)/ruff format --check .

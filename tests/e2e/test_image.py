@@ -39,6 +39,7 @@ def test_every_file_that_is_copied_is_in_a_clean_checkout(context: Path) -> None
     assert {path.name for path in context.iterdir()} <= {*copied, "wheels"}
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(300)
 def test_the_image_answers_without_rights_on_a_read_only_root_and_ends_in_order(service: "Image") -> None:
     health = service.ask("/healthz")

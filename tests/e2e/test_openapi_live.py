@@ -12,6 +12,7 @@ OPERATIONS = 21
 PHASES = {"examples", "coverage", "fuzzing", "stateful"}
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(240)
 def test_every_operation_answers_as_its_document_says(tmp_path: Path) -> None:
     run = fuzzed(tmp_path, "--max-examples", str(EXAMPLES))
