@@ -43,7 +43,12 @@ def test_the_commands_of_the_readme_score_report_and_gate(
     assert [(line["custom_id"], line["result"]["passed"]) for line in lines] == [("opened", True), ("invented", False)]
     assert "Penguins" in Path("report.html").read_text(encoding="utf-8")
     gates = dict(re.findall(r"gate (\w+): (\w+):", told.err))
-    assert gates == {"faithfulness": "passed", "unsupported_share": "passed", "degraded": "FAILED", "baseline": "passed"}
+    assert gates == {
+        "faithfulness": "passed",
+        "unsupported_share": "passed",
+        "degraded": "FAILED",
+        "baseline": "passed",
+    }
     assert Path("gates.xml").read_text(encoding="utf-8").startswith("<?xml")
     assert "faithfulness" in Path("summary.md").read_text(encoding="utf-8")
 
