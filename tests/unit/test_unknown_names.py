@@ -2,11 +2,12 @@
 
 import pytest
 
-from plumbline.judging.tiers.lexical_features import unknown_names
+from plumbline.judging.text.names import KnownNames
+from plumbline.judging.text.words import split_words
 
 
 def _names(text: str, *known: str) -> tuple[str, ...]:
-    return unknown_names(text, frozenset(known))
+    return KnownNames(frozenset(known), []).find_unknown(text)
 
 
 @pytest.mark.parametrize(
@@ -39,3 +40,33 @@ def test_a_name_is_known_as_the_word_that_it_is(text: str) -> None:
 def test_a_name_of_several_words_is_known_with_all_of_them() -> None:
     assert _names("Call McOrwin.", "mc", "orwin") == ()
     assert _names("Call McOrwin.", "mc") == ("McOrwin",)
+
+
+@pytest.mark.parametrize(
+    ("text", "context"),
+    [
+        ("The party of Nazism lost.", "The Nazis lost."),
+        ("It is an American dam.", "It was built in America."),
+        ("He lives in São Paulo.", "He lives in Sao Paulo."),
+        ("He lives in the USA.", "He lives in the United States of America."),
+        ("A report of the World Health Organization says so.", "The WHO says so."),
+        ("It is in the United States.", "It is in the U.S. of today."),
+        ("It opened in January, on a Monday.", "It opened on 2001-01-01."),
+        ("It was Dr. Keld.", "It was Keld."),
+    ],
+)
+def test_a_name_is_known_in_another_form(text: str, context: str) -> None:
+    assert KnownNames(frozenset(split_words(context).every), [context]).find_unknown(text) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "context", "names"),
+    [
+        ("It is an Austrian dam.", "It is an Australian dam.", ("Austrian",)),
+        ("He lives in the UAE.", "He lives in the United States of America.", ("UAE",)),
+        ("A report of the World Trade Organization says so.", "The WHO says so.", ("World", "Trade", "Organization")),
+        ("He met Anna.", "He met Ann.", ("Anna",)),
+    ],
+)
+def test_another_name_is_not(text: str, context: str, names: tuple[str, ...]) -> None:
+    assert KnownNames(frozenset(split_words(context).every), [context]).find_unknown(text) == names

@@ -21,9 +21,7 @@ _Rule = tuple[tuple[str, ...], re.Pattern[str], Callable[[re.Match[str]], Iterat
 
 _HAN = HAN_NUMERAL.pattern
 _HAN_DIGIT = "[一二两兩三四五六七八九]"
-_LASTING = (
-    r"(?P<unit>minute|hour|day|week|fortnight|month|year|decade|century|mile|kilomet(?:re|er)|lit(?:re|er))"
-)
+_LASTING = r"(?P<unit>minute|hour|day|week|fortnight|month|year|decade|century|mile|kilomet(?:re|er)|lit(?:re|er))"
 _LASTING_HAN = r"(?P<unit>小时|钟头|分钟|世纪|公里|英里|公斤|千克|年|月|天|米|升|斤|吨)"
 _COUNT = r"(?P<count>an?|one|two|three|four|five|six|seven|eight|nine|ten|\d{1,4})"
 # First years of the reigns and eras that texts of today still name.

@@ -4,7 +4,6 @@ The measures were chosen on human labels, every dataset left out once (docs/agre
 """
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,8 +13,9 @@ import numpy as np
 
 from plumbline.judging.quantities.context_quantities import ContextQuantities
 from plumbline.judging.text import negation
+from plumbline.judging.text.names import KnownNames
 from plumbline.judging.text.segmented_sample import SegmentedSample
-from plumbline.judging.text.words import FUNCTION_CHARACTERS, Words, has_content, split_characters, split_words
+from plumbline.judging.text.words import FUNCTION_CHARACTERS, Words, split_characters, split_words
 from plumbline.judging.tiers.gram_cover import Cover, Units, characters, cover, to_unit
 
 # By name; the first says most by itself.
@@ -87,6 +87,9 @@ class _Passages:
         self.rows = [rows[text] for text in self.texts]
         self.words = [index.words[row] for row in self.rows]
         self.vocabulary = frozenset().union(*(words.every for words in self.words))
+        # A name of the question is not made up.
+        question = sample.source.question
+        self.names = KnownNames(self.vocabulary.union(split_words(question).every), [question, *sample.source.contexts])
         self.quantities = ContextQuantities(sample.source.contexts, sample.context_sentences)
 
     @cached_property
@@ -122,7 +125,7 @@ def _by_words(texts: Sequence[str], passages: _Passages) -> list[LexicalFeatures
             # One word of one character has no run of four: the passages that have it.
             rows = passages.rows_by_letter.get(spoken.every[0], ())
             covered = Cover(float(bool(rows)), float(bool(rows)), rows)
-        names = unknown_names(text, passages.vocabulary)
+        names = passages.names.find_unknown(text)
         measures = {
             "character_coverage": (covered.anywhere + covered.best) / 2,
             "near_pairs": -math.log(_ABOVE_ALL - pairs.share(spoken.content)),
@@ -202,17 +205,3 @@ class Cooccurrence:
         if one == other:
             return one in self._known
         return (one, other) in self._pairs or (other, one) in self._pairs
-
-
-# A word with a capital inside a sentence; the first word of a sentence has one anyway.
-_CAPITALISED = re.compile(r"(?<![^\W_])[A-Z]\w*(?:['’][A-Za-z]+)?")
-_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
-_SHORTEST_NAME = 2
-
-
-def unknown_names(text: str, known: frozenset[str]) -> tuple[str, ...]:
-    """Return the capitalised words of a sentence, the first apart, that are not among the known `split_words`."""
-    first = _LETTER_OR_DIGIT.search(text)
-    found = dict.fromkeys(match.group() for match in _CAPITALISED.finditer(text, first.start() + 1 if first else 0))
-    names = (name for name in found if len(name) >= _SHORTEST_NAME and has_content(name))
-    return tuple(name for name in names if not known.issuperset(split_words(name).every))

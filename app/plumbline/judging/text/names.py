@@ -1,0 +1,98 @@
+"""Names in a sentence that other texts do not have, in whatever form: Nazis and Nazi, São and Sao, USA spelt out."""
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterator, Sequence
+from functools import cached_property
+
+from plumbline.judging.text.words import has_content, split_words
+
+# A word with a capital inside a sentence; the first word of a sentence has one anyway.
+_CAPITALISED = re.compile(r"(?<![^\W_])[A-Z]\w*(?:['’][A-Za-z]+)?")
+_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
+_SHORTEST_NAME = 2
+# Capitalised, and no names: dates are compared as such, titles say nothing of who is meant.
+_NO_NAMES = frozenset(
+    {"january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november"}
+    | {"december", "jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec", "monday"}
+    | {"tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "mr", "mrs", "ms", "dr", "sr", "jr", "st"}
+)
+_ACRONYM = re.compile(r"\b[A-Z](?:\.?[A-Z]){1,6}\b")
+# "World Health Organization", "Bank of England".
+_SPELT_OUT = re.compile(r"\b[A-Z]\w+(?:(?: of| the| for| and| &)? [A-Z]\w+){1,6}")
+_INITIAL = re.compile(r"\b[A-Z]")
+# Forms of one name begin alike and end in a few letters more: Nazi and Nazism, America and American; not Austrian and
+# Australian, Maria and Marie.
+_STEM = 5
+_SHORTEST_NAME_WITH_ENDING = 4
+_LONGEST_ENDING = 3
+
+
+class KnownNames:
+    """Names that texts have, by the words of all of them and by the texts themselves."""
+
+    def __init__(self, words: Collection[str], texts: Sequence[str]) -> None:
+        self._words = words
+        self._texts = texts
+
+    def find_unknown(self, text: str) -> tuple[str, ...]:
+        """Return the capitalised words of a sentence, the first apart, that the texts have in no form."""
+        first = _LETTER_OR_DIGIT.search(text)
+        found = dict.fromkeys(match.group() for match in _CAPITALISED.finditer(text, first.start() + 1 if first else 0))
+        unknown = [name for name in found if len(name) >= _SHORTEST_NAME and not self._is_known(name)]
+        if not unknown:
+            return ()
+        spelt_out = self._spelt_out(text)
+        return tuple(name for name in unknown if name not in spelt_out)
+
+    def _is_known(self, name: str) -> bool:
+        parts = split_words(name).every
+        if all(part in self._words for part in parts) or parts[0] in _NO_NAMES or not has_content(name):
+            return True
+        return all(map(self._has_form, parts)) or (name.isupper() and name.lower() in self._initials)
+
+    def _has_form(self, word: str) -> bool:
+        if word in self._words:
+            return True
+        bare = _without_accents(word)
+        if bare in self._bare or (len(bare) >= _SHORTEST_NAME_WITH_ENDING and bare in self._stems):
+            return True
+        stems = _stems(bare)
+        return any(stem in self._stems if len(stem) >= _STEM else stem in self._bare for stem in stems)
+
+    def _spelt_out(self, text: str) -> frozenset[str]:
+        """Return the words of names whose initials the texts have as an acronym."""
+        return frozenset(
+            word
+            for match in _SPELT_OUT.finditer(text)
+            if "".join(_INITIAL.findall(match.group())) in self._acronyms
+            for word in match.group().split()
+        )
+
+    @cached_property
+    def _bare(self) -> frozenset[str]:
+        return frozenset(map(_without_accents, self._words))
+
+    @cached_property
+    def _stems(self) -> frozenset[str]:
+        return frozenset(stem for word in self._bare for stem in _stems(word))
+
+    @cached_property
+    def _acronyms(self) -> frozenset[str]:
+        return frozenset(found.replace(".", "") for text in self._texts for found in _ACRONYM.findall(text))
+
+    @cached_property
+    def _initials(self) -> str:
+        return " ".join("".join(_INITIAL.findall(text)) for text in self._texts).lower()
+
+
+def _stems(word: str) -> Iterator[str]:
+    """Yield the word, and it without an ending of up to three letters."""
+    for end in range(max(_SHORTEST_NAME_WITH_ENDING, len(word) - _LONGEST_ENDING), len(word) + 1):
+        yield word[:end]
+
+
+def _without_accents(word: str) -> str:
+    if word.isascii():
+        return word
+    return "".join(letter for letter in unicodedata.normalize("NFKD", word) if not unicodedata.combining(letter))
