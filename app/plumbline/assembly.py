@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from plumbline.ground.arrival_times import ArrivalTimes
 from plumbline.ground.concurrency import Threads
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 # One is encoded while the others are prepared or matched.
 _TURNS_AT_ENCODER = 4
+# The prompts of a second look belong to those of the first.
+_CHECK_VERSIONS: Final[Mapping[str, str]] = {"v2": "v1", "v3": "v3"}
 # At shutdown, running rows of jobs get this long; the rest is done after the next start.
 _DRAIN_SECONDS = 5.0
 # A text's vectors do not change.
@@ -84,8 +86,8 @@ def make_plan(settings: Settings, *, encoder: SentenceEncoder | None = None) -> 
         settings=settings,
         judge_names=tuple(resolve_judges(settings)),
         prompts=PromptSet(
-            PromptLibrary("verify_claims", "v2", folder=settings.prompts_dir),
-            PromptLibrary("check_claims", "v1", folder=settings.prompts_dir),
+            PromptLibrary("verify_claims", settings.prompts_version, folder=settings.prompts_dir),
+            PromptLibrary("check_claims", _CHECK_VERSIONS[settings.prompts_version], folder=settings.prompts_dir),
         ),
         calibrations=load_calibrations(settings.calibration),
         encoder=encoder,

@@ -81,7 +81,7 @@ def test_further_windows_are_asked_in_the_next_round(run: Run, monkeypatch: pyte
 
 
 def test_an_answer_of_several_replies_asks_all_of_them_at_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PLUMBLINE_LLM_MAX_OUTPUT_TOKENS", "200")
+    monkeypatch.setenv("PLUMBLINE_LLM_MAX_OUTPUT_TOKENS", "320")
     sentences = " ".join(f"House number {number} is {number} metres high." for number in range(20))
     row = {"custom_id": "many", "contexts": [sentences], "answer": sentences}
 

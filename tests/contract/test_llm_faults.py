@@ -122,7 +122,6 @@ BODIES: dict[str, tuple[Step, str]] = {
 }
 CONTENTS: dict[str, str] = {
     "prose": "Both sentences look fine to me!",
-    "a list": json.dumps(json.loads(GOOD)["sentences"]),
     "no sentences": "{}",
     "sentences empty": '{"sentences": []}',
     "sentences an object": '{"sentences": {"1": []}}',
@@ -134,7 +133,6 @@ CONTENTS: dict[str, str] = {
     "ids of others": with_ids(7, 8),
     "ids beyond integers": with_ids(1, 10**400),
     "ids not whole": with_ids(1, 1.5),
-    "no claims": '{"sentences": [{"id": 1, "claims": []}, {"id": 2, "claims": []}]}',
     "claims null": '{"sentences": [{"id": 1, "claims": null}, {"id": 2, "claims": null}]}',
     "deeply nested": '{"sentences": ' + '[{"a":' * 50_000 + "1" + "}]" * 50_000 + "}",
     "NaN for a verdict": GOOD.replace('"supported"', "NaN"),
@@ -142,6 +140,7 @@ CONTENTS: dict[str, str] = {
 }
 FINE: dict[str, str] = {
     "plain": GOOD,
+    "a list": json.dumps(json.loads(GOOD)["sentences"]),
     "in a fence": f"```json\n{GOOD}\n```",
     "after prose": f"Here is my judgement:\n\n{GOOD}",
     "before prose": f"{GOOD}\n\nLet me know if you need more.",

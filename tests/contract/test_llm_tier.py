@@ -87,7 +87,7 @@ async def test_every_verdict_is_counted_headings_among_those_that_claim_nothing(
 
 
 async def test_an_answer_without_a_claim_abstains(judge: ScriptedJudge) -> None:
-    reply = verdicts([claim("Hello!", "not_a_claim", context_ids=[])])
+    reply = verdicts([claim("Thank you!", "not_a_claim", context_ids=[])])
 
     result = await judged(judge, reply, answer="Thank you for asking!")
 
@@ -258,12 +258,12 @@ ZH_CONTEXT = "青川水库于1987年建成，主要用于灌溉和防洪。"
 async def test_the_prompt_is_in_the_language_of_the_answer_and_named_with_its_digest(
     judge: ScriptedJudge, language: str, answer: str, contexts: list[str]
 ) -> None:
-    reply = verdicts([claim(OPENED, "not_mentioned")])
+    reply = verdicts([claim("", "not_mentioned")])
 
     result = await judged(judge, reply, answer=answer, contexts=contexts)
 
-    file = PROMPTS / f"v2.{language}.toml"
-    assert result["judge"]["prompt"] == f"verify_claims/v2.{language}"
+    file = PROMPTS / f"v3.{language}.toml"
+    assert result["judge"]["prompt"] == f"verify_claims/v3.{language}"
     assert result["judge"]["prompt_digest"] == hashlib.sha256(file.read_bytes()).hexdigest()
     system = judge.requests[0].json["messages"][0]["content"]
     assert len(system) > 1000
@@ -271,7 +271,7 @@ async def test_the_prompt_is_in_the_language_of_the_answer_and_named_with_its_di
 
 
 async def test_an_english_answer_is_backed_by_a_quote_from_a_chinese_context(judge: ScriptedJudge) -> None:
-    reply = verdicts([claim(OPENED, "supported", "于1987年建成")])
+    reply = verdicts([claim("The reservoir was finished in 1987.", "supported", "于1987年建成")])
 
     result = await judged(judge, reply, contexts=[ZH_CONTEXT], answer="The reservoir was finished in 1987.")
 

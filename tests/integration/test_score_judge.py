@@ -24,7 +24,7 @@ def answer(request: RecordedRequest) -> Reply:
     """Each sentence supported by a context that quotes nothing false; tokens as a provider would count them."""
     data = data_of(request)
     quote = data["contexts"][0]["text"]
-    reply = verdicts(*([claim("so it is", "supported", quote)] for each in data["answer"] if "id" in each))
+    reply = verdicts(*([claim("", "supported", quote)] for each in data["answer"] if "id" in each))
     return completion(reply, usage=(round(len(request.prompt) / _CHARACTERS_PER_TOKEN), _TOKENS_OUT))
 
 

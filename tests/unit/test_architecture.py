@@ -121,7 +121,7 @@ FENCES: dict[str, set[str] | None] = {
     "truststore": {"client/connection.py"},
     "python_socks": {"ground/proxies.py"},
     "pydantic_settings": {"ground/settings.py"},
-    "json_repair": {"judging/tiers/reply_reading.py"},
+    "json_repair": {"judging/tiers/reply_items.py"},
     "rapidfuzz": {"judging/tiers/evidence/quotes.py"},
     "sklearn": {"judging/text/english_stop_words.py", "extras/calibration"},
     "scipy": {"ground/uncertainty.py", "extras/calibration", "extras/lab"},

@@ -36,7 +36,7 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
         ("PLUMBLINE_THRESHOLD", "7", "PLUMBLINE_THRESHOLD: Input should be less than or equal to 1"),
         ("PLUMBLINE_API_KEYS", "a-short-one", "PLUMBLINE_API_KEYS: every key needs 16 characters or more"),
         ("PLUMBLINE_LLM_PROVIDER", "aws", "PLUMBLINE_LLM_PROVIDER: Input should be"),
-        ("PLUMBLINE_PROMPTS_DIR", "/nowhere", "prompt verify_claims/v2.en.toml: cannot be read"),
+        ("PLUMBLINE_PROMPTS_DIR", "/nowhere", "prompt verify_claims/v3.en.toml: cannot be read"),
         ("PLUMBLINE_CALIBRATION", "/nowhere.json", "/nowhere.json: cannot be read"),
     ],
 )

@@ -1,10 +1,12 @@
 """The evidence check: quotes are found where they stand, and what is not there is not found."""
 
+from dataclasses import replace
+
 import pytest
 
 from plumbline.judging.text.verdicts import Claim, Evidence, Verdict
 from plumbline.judging.tiers.evidence.search import EvidenceSearch
-from plumbline.judging.tiers.evidence.verdict_rules import apply_evidence, doubts
+from plumbline.judging.tiers.evidence.verdict_rules import apply_evidence, doubts, with_shown_calculation
 from tests.doubles.fakes import claim_of
 
 BRIDGE = "The old bridge was closed to cars in 2008. It carries 40,000 people a day."
@@ -365,7 +367,35 @@ def test_a_negation_that_only_one_side_has_makes_support_partial(text: str, quot
 
     assert (settled.verdict, settled.support) == (Verdict.PARTIAL, 0.5)
     assert settled.flags == ("negation_differs", "judge_said_supported")
-    assert doubts(settled) == ("negation_differs",)
+    assert doubts(settled) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "quote"),
+    [
+        (
+            "Sydney is not the capital of Australia.",
+            "Canberra is the capital of Australia and Sydney its largest city.",
+        ),
+        ("上海不是中国的首都。", "北京是中国的首都，上海是中国最大的城市。"),
+    ],
+)
+def test_a_negation_that_other_words_of_the_passage_explain_is_only_flagged(text: str, quote: str) -> None:
+    settled = _settled(text, Verdict.SUPPORTED, (quote,), quote)
+
+    assert (settled.verdict, settled.flags) == (Verdict.SUPPORTED, ("negation_differs",))
+
+
+def test_a_calculation_shown_in_the_reason_of_a_second_look_clears_a_number() -> None:
+    context = "The mast is 100 furlongs tall."
+    settled = _settled("The mast is 20,117 metres tall.", Verdict.SUPPORTED, (context,), context, is_derived=True)
+    shown = replace(settled, reason="100 furlongs x 201.168 m = 20,116.8 m, or 20,117 m")
+    asserted = replace(settled, reason="It is 20,117 m.")
+
+    assert settled.verdict is Verdict.PARTIAL
+    assert with_shown_calculation(shown).verdict is Verdict.SUPPORTED
+    assert with_shown_calculation(shown).flags == ("derived", "number_not_in_evidence")
+    assert with_shown_calculation(asserted) is asserted
 
 
 def test_an_instruction_to_the_judge_is_no_evidence() -> None:
@@ -395,7 +425,6 @@ def test_a_passage_that_stands_outside_of_the_instruction_too_is_evidence() -> N
     [
         "The old bridge was closed to cars in 2008.",
         "the old bridge was closed to cars, in 2008",
-        "Closed to cars in 2008 was the old bridge.",
     ],
 )
 def test_an_accusation_of_what_the_context_says_is_doubtful(verdict: Verdict, text: str) -> None:
@@ -409,6 +438,7 @@ def test_an_accusation_of_what_the_context_says_is_doubtful(verdict: Verdict, te
 @pytest.mark.parametrize(
     "text",
     [
+        "Closed to cars in 2008 was the old bridge.",
         "The old bridge was closed to cars in 2009.",
         "The old bridge was not closed to cars in 2008.",
         "The new tunnel was closed to cars in 2008.",

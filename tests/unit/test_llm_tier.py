@@ -14,10 +14,11 @@ from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Judgement, Verdict
 from plumbline.judging.tiers.llm import LlmTier, PromptSet
 from plumbline.judging.tiers.prompts import PromptLibrary
+from plumbline.judging.tiers.questions import CHECK_SCHEMA, VERIFY_SCHEMA
 from plumbline.judging.tiers.tier import ChatModel, JudgeOptions
 from tests.doubles.fakes import ScriptedChat, case_of
 
-PROMPTS = PromptSet(PromptLibrary("verify_claims", "v2"), PromptLibrary("check_claims", "v1"))
+PROMPTS = PromptSet(PromptLibrary("verify_claims", "v3"), PromptLibrary("check_claims", "v3"))
 ANSWER = "The dam was built in 1932. It is 120 metres high."
 CONTEXTS = ("The lake is deep.", "The dam was built in 1932 and is 120 metres high.")
 CASE = case_of(ANSWER, *CONTEXTS, question="How high is the dam?")
@@ -84,7 +85,7 @@ async def test_the_account_names_model_prompt_and_tokens() -> None:
     account = (await judge(ScriptedChat(sentences(1, 2)), ask=ask)).account
 
     assert (account.model, account.calls) == ("scripted-1", 1)
-    assert (account.prompt, account.prompt_digest) == ("verify_claims/v2.en", PROMPTS.verify.for_language("en").digest)
+    assert (account.prompt, account.prompt_digest) == ("verify_claims/v3.en", PROMPTS.verify.for_language("en").digest)
     assert (account.prompt_tokens, account.completion_tokens) == (11, 7)
     assert ask.ledger.usage.calls == 1
 
@@ -106,7 +107,7 @@ async def test_a_missing_sentence_is_asked_for_once_and_nothing_else() -> None:
 
     assert [claim.verdict for claim in judgement.claims] == [Verdict.SUPPORTED] * 2
     assert judgement.claims[1].flags == ("second_look",)
-    assert data_of(chat.requests[1])["claims"] == [{"id": "1.0", "text": TEXTS[2]}]
+    assert data_of(chat.requests[1])["claims"] == [{"id": "1.0", "sentence": 2, "text": TEXTS[2]}]
     assert judgement.account.calls == len(chat.requests) == 2
 
 
@@ -119,6 +120,100 @@ async def test_a_quote_that_is_not_there_is_asked_for_once() -> None:
 
     assert judgement.claims[1].verdict is Verdict.SUPPORTED
     assert [each["id"] for each in data_of(chat.requests[1])["claims"]] == ["1.0"]
+
+
+async def test_a_second_look_has_the_answer_and_the_doubt() -> None:
+    first = json.dumps({"sentences": [{"id": 1, "claims": [said(1)]}, {"id": 2, "claims": [said(2, quotes=[])]}]})
+    chat = ScriptedChat(first, checked(c1_0=said(2)))
+
+    await judge(chat)
+
+    data = data_of(chat.requests[1])
+    assert data["answer"] == [{"id": 1, "text": TEXTS[1]}, {"id": 2, "text": TEXTS[2]}]
+    assert data["claims"] == [{"id": "1.0", "sentence": 2, "text": TEXTS[2], "doubt": "quote"}]
+
+
+async def test_the_second_version_of_the_prompts_is_asked_as_before() -> None:
+    chat = ScriptedChat(sentences(1), checked(c1_0=said(2)))
+    prompts = PromptSet(PromptLibrary("verify_claims", "v2"), PromptLibrary("check_claims", "v1"))
+
+    await LlmTier({"default": chat}, prompts, InlineExecutor()).judge(CASE, JudgeOptions(), seconds=5.0)
+
+    first, second = chat.requests
+    assert set(data_of(second)) == {"contexts", "question", "claims"}
+    assert data_of(second)["claims"] == [{"id": "1.0", "text": TEXTS[2]}]
+    assert (first.schema, second.schema) == (VERIFY_SCHEMA, CHECK_SCHEMA)
+
+
+async def test_a_claim_about_something_else_is_asked_again_as_its_sentence() -> None:
+    alien = said(2, claim="Beavers eat bark and leaves.", quotes=["The lake is deep"])
+    first = json.dumps({"sentences": [{"id": 1, "claims": [said(1)]}, {"id": 2, "claims": [alien, alien]}]})
+    chat = ScriptedChat(first, checked(c1_0=said(2, verdict="contradicted")))
+
+    judgement = await judge(chat)
+
+    assert data_of(chat.requests[1])["claims"] == [{"id": "1.0", "sentence": 2, "text": TEXTS[2]}]
+    assert [claim.verdict for claim in judgement.claims] == [Verdict.SUPPORTED, Verdict.CONTRADICTED]
+    assert judgement.claims[1].flags == ("claim_replaced", "second_look")
+
+
+@pytest.mark.parametrize(
+    ("answer", "question", "claim", "context"),
+    [
+        ("Yes.", "Was the dam built in 1932?", "The dam was built in 1932.", CONTEXTS[1]),
+        ("是的。", "大坝建于1932年吗？", "大坝建于1932年。", "大坝建于1932年，高120米。"),
+        ("It does. It is.", "", "It does.", CONTEXTS[1]),
+    ],
+)
+async def test_the_claim_of_a_short_answer_has_the_words_of_its_question(
+    answer: str, question: str, claim: str, context: str
+) -> None:
+    case = case_of(answer, context, question=question)
+    numbers = range(1, len(case.checkable) + 1)
+    reply = {"sentences": [{"id": each, "claims": [said(claim=claim, quotes=[context])]} for each in numbers]}
+    chat = ScriptedChat(json.dumps(reply))
+
+    judgement = await judge(chat, case=case)
+
+    assert all("claim_replaced" not in claim.flags for claim in judgement.claims)
+    assert len(chat.requests) == 1
+
+
+async def test_a_slim_reply_is_all_that_is_needed() -> None:
+    slim = {
+        "sentences": [{"id": 1, "claims": [{"quotes": [QUOTES[1]], "verdict": "supported"}]}, {"id": 2, "claims": []}]
+    }
+    chat = ScriptedChat(json.dumps(slim))
+
+    judgement = await judge(chat)
+
+    assert [(claim.text, claim.verdict) for claim in judgement.claims] == [
+        (TEXTS[1], Verdict.SUPPORTED),
+        (TEXTS[2], Verdict.NOT_A_CLAIM),
+    ]
+    assert len(chat.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "Context 2: The dam was built in 1932",
+        '[2]: "The dam was built in 1932"',
+        "The lake is deep. ... The dam was built in 1932",
+        "The lake is deep.; The dam was built in 1932",
+        'Context 1: "The lake is deep." Context 2: "The dam was built in 1932"',
+        "Passage 2 - The dam was built in 1932 and is 120 metres high. | The lake is deep.",
+    ],
+)
+async def test_quotes_with_labels_and_glued_quotes_are_found(quote: str) -> None:
+    reply = {"sentences": [{"id": 1, "claims": [said(1, quotes=[quote])]}, {"id": 2, "claims": [said(2)]}]}
+    chat = ScriptedChat(json.dumps(reply))
+
+    judgement = await judge(chat)
+
+    assert judgement.claims[0].verdict is Verdict.SUPPORTED
+    assert any("The dam was built in 1932" in evidence.quote for evidence in judgement.claims[0].evidence)
+    assert len(chat.requests) == 1
 
 
 async def test_what_is_still_unverified_counts_as_not_mentioned() -> None:
@@ -275,14 +370,14 @@ async def test_a_long_answer_is_asked_in_batches_that_a_reply_can_hold() -> None
 
     def answer(data: Mapping[str, Any]) -> str:
         ids = [each["id"] for each in data["answer"] if "id" in each]
-        assert len(ids) <= 40
+        assert len(ids) <= 25
         return json.dumps({"sentences": [{"id": i, "claims": [said(verdict="not_a_claim")]} for i in ids]})
 
     chat = AnsweringChat(answer)
     judgement = await judge(chat, case=case)
 
     assert len(judgement.claims) == 100
-    assert len(chat.requests) == 3
+    assert len(chat.requests) == 4
 
 
 # --- long contexts

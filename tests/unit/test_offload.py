@@ -21,7 +21,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 FACT = "The bridge was opened in 1931."
-PROMPTS = PromptSet(PromptLibrary("verify_claims", "v2"), PromptLibrary("check_claims", "v1"))
+PROMPTS = PromptSet(PromptLibrary("verify_claims", "v3"), PromptLibrary("check_claims", "v3"))
 
 
 class CountingExecutor(InlineExecutor):

@@ -38,10 +38,14 @@ def test_no_prompt_that_was_given_out_is_changed() -> None:
     assert digests == {
         "check_claims/v1.en": "f4b0318538b1",
         "check_claims/v1.zh": "a425d52187a5",
+        "check_claims/v3.en": "48199f399b07",
+        "check_claims/v3.zh": "9cce235a7185",
         "verify_claims/v1.en": "5fe4ed4e2a4e",
         "verify_claims/v1.zh": "d4acf6bc187b",
         "verify_claims/v2.en": "fcb9f44ef90b",
         "verify_claims/v2.zh": "8562f977e3f3",
+        "verify_claims/v3.en": "48d30492505e",
+        "verify_claims/v3.zh": "5caa88c316be",
     }
 
 
@@ -71,6 +75,18 @@ def test_hostile_text_is_neither_expanded_nor_let_out_of_its_block(prompt: Promp
     assert json.loads(inside)["contexts"][0]["text"] == hostile
     assert hostile not in before + after
     assert "{{" not in before + after + prompt.system
+
+
+@pytest.mark.parametrize("name", ["verify_claims", "check_claims"])
+def test_all_but_one_closing_line_stands_before_the_mark_and_is_the_same_in_every_request(name: str) -> None:
+    for prompt in PromptLibrary(name, "v3"):
+        users = [prompt.render_user(marker=marker, data="{}") for marker in ("a" * 16, "b" * 16)]
+
+        before, after = prompt.user.split("{{marker}}", 1)[0], prompt.user.split("END {{marker}}\n")[1]
+
+        assert all(user.startswith(before) and before.endswith("\nBEGIN ") for user in users)
+        assert "\n" not in after
+        assert len(prompt.system) > 10 * len(after)
 
 
 @pytest.mark.parametrize("prompt", built_in(), ids=lambda prompt: prompt.label)

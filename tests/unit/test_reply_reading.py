@@ -64,12 +64,13 @@ def test_what_was_odd_is_flagged(content: str, flag: str) -> None:
         item(2, {**CLAIM, "verdict": None}),
         item(2, CLAIM, {"claim": "no verdict"}),
         item(2, "a text"),
-        {"id": 2, "claims": []},
+        {"id": 2, "claims": [[]]},
         {"id": 2, "claims": "none"},
         {"id": 2},
         {"id": [2, 3], "claims": [CLAIM]},
         {"id": True, "claims": [CLAIM]},
-        item(2, {**CLAIM, "quotes": [{"text": "x"}]}),
+        item(2, {**CLAIM, "quotes": [{"place": "x"}]}),
+        item(2, {**CLAIM, "verdict": "yes"}),
         item(2, {**CLAIM, "reason": "\ud800"}),
         item(2, {**CLAIM, "quotes": ["\udc00"]}),
         "not an object",
@@ -147,3 +148,133 @@ def test_verdicts_on_claims_are_read_by_their_ids() -> None:
 
     assert list(reading.claims) == ["0.0"]
     assert reading.flags == ("unknown_ids_dropped",)
+
+
+ONE, TWO = {**CLAIM, "claim": "a"}, {**CLAIM, "claim": "b"}
+
+
+def flat(number: object, **changes: object) -> dict[str, Any]:
+    return {"id": number, **CLAIM, **changes}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        json.dumps([item(1), item(2)]),
+        "Here you are: " + json.dumps([item(1), item(2)]) + " Done.",
+        json.dumps({"results": [item(1), item(2)]}),
+        json.dumps({"output": {"judgements": [item(1), item(2)]}}),
+        json.dumps({"sentences": {"1": item(1), "2": item(2)}}),
+        json.dumps({"1": item(1), "2": item(2)}),
+        f"{json.dumps(item(1))}\n{json.dumps(item(2))}",
+        json.dumps([flat(1), flat(2)]),
+        json.dumps({"claims": [flat(1), flat(2)]}),
+        reply(flat(1), flat(2)),
+        reply(item("s1"), item("S2")),
+        reply(item("Sentence 1"), item("[2]")),
+        reply(flat("1.1"), flat("2.1")),
+        reply({"claims": [CLAIM]}, {"claims": [CLAIM]}),
+        reply({"id": 1, "claims": CLAIM}, item(2)),
+        str([item(1), item(2)]),
+    ],
+)
+def test_replies_in_another_form_are_read_as_a_reader_would(content: str) -> None:
+    reading = read_sentences(content, {1, 2})
+
+    assert sorted(reading.claims) == [1, 2]
+    assert {claim.verdict for claims in reading.claims.values() for claim in claims} == {Verdict.SUPPORTED}
+    assert set(reading.flags) <= {"repaired_reply"}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [json.dumps(item(1)), json.dumps({"claims": [CLAIM]}), json.dumps(CLAIM), f"```json\n{json.dumps(flat(1))}\n```"],
+)
+def test_one_sentence_needs_no_wrapper(content: str) -> None:
+    ((read,),) = read_sentences(content, {1}).claims.values()
+
+    assert (read.claim, read.verdict) == ("a", Verdict.SUPPORTED)
+
+
+def test_an_empty_list_of_claims_says_that_there_is_none() -> None:
+    ((read,),) = read_sentences(reply({"id": 1, "claims": []}), {1}).claims.values()
+
+    assert read.verdict is Verdict.NOT_A_CLAIM
+
+
+@pytest.mark.parametrize(
+    "content",
+    [reply(item(1, ONE, TWO)), reply(item(1, ONE), item(1, TWO)), reply(flat(1, claim="a"), flat(1, claim="b"))],
+)
+def test_claims_of_one_sentence_may_come_in_several_items(content: str) -> None:
+    (claims,) = read_sentences(content, {1}).claims.values()
+
+    assert [claim.claim for claim in claims] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        reply(flat(1), flat(1, verdict="contradicted")),
+        reply({"id": 1, "claims": []}, item(1)),
+        json.dumps({"contexts": [{"id": 1, "text": "supported"}], "answer": [{"id": 1, "text": "a"}]}),
+        reply(flat(0), flat(7)),
+        json.dumps([{"id": 1}]),
+    ],
+)
+def test_what_a_reader_could_not_tell_is_asked_again(content: str) -> None:
+    assert read_sentences(content, {1, 2}).claims == {}
+
+
+@pytest.mark.parametrize(
+    ("word", "verdict"),
+    [
+        ("unsupported", Verdict.NOT_MENTIONED),
+        ("partially_supported", Verdict.PARTIAL),
+        ("refuted", Verdict.CONTRADICTED),
+        ("**Entailed**", Verdict.SUPPORTED),
+        ("Not-Supported.", Verdict.NOT_MENTIONED),
+        ("no claim", Verdict.NOT_A_CLAIM),
+        ("有依据", Verdict.SUPPORTED),
+        ("部分支持", Verdict.PARTIAL),
+        ("与上下文矛盾", Verdict.CONTRADICTED),
+        ("未提及", Verdict.NOT_MENTIONED),
+        ("不支持", Verdict.NOT_MENTIONED),
+        ("不是论断", Verdict.NOT_A_CLAIM),
+    ],
+)
+def test_other_words_for_a_verdict_are_understood(word: str, verdict: Verdict) -> None:
+    ((read,),) = read_sentences(reply(item(1, {**CLAIM, "verdict": word})), {1}).claims.values()
+
+    assert read.verdict is verdict
+
+
+@pytest.mark.parametrize("word", ["true", "yes", "maybe", "对", "1", "", "supported or not"])
+def test_a_word_that_is_no_verdict_is_no_verdict(word: str) -> None:
+    assert read_sentences(reply(item(1, {**CLAIM, "verdict": word})), {1}).claims == {}
+
+
+def test_quotes_may_be_objects_and_members_have_other_names() -> None:
+    claim = {"text": "a", "label": "supported", "evidence": [{"text": "x", "context_id": 2}, {"quote": "y"}]}
+
+    ((read,),) = read_sentences(reply(item(1, claim)), {1}).claims.values()
+
+    assert (read.claim, read.quotes, read.context_ids) == ("a", ["x", "y"], [2])
+
+
+@pytest.mark.parametrize("content", [json.dumps([flat("0.0")]), json.dumps(flat("c0.0")), json.dumps({"0.0": CLAIM})])
+def test_verdicts_on_claims_need_no_wrapper_either(content: str) -> None:
+    assert list(read_claims(content, {"0.0"}).claims) == ["0.0"]
+
+
+def test_a_cut_list_without_a_wrapper_is_salvaged() -> None:
+    whole = json.dumps([item(1), item(2)])
+
+    reading = read_sentences(whole[: whole.index('"id": 2') + 9], {1, 2}, is_truncated=True)
+
+    assert (list(reading.claims), set(reading.flags)) == ([1], {"repaired_reply", "truncated_reply"})
+
+
+@pytest.mark.parametrize("filler", ['{"', "[{", '{"a": [', '[{"a": "b"}', "{'1': "])
+def test_hostile_replies_take_linear_time(filler: str) -> None:
+    read_sentences(filler * 60_000, {1})

@@ -254,6 +254,9 @@ class Settings(BaseSettings):
         default=None, gt=0, description="Budget for the judge calls of one sample, in the currency of the prices."
     )
     prompts_dir: Path | None = Field(default=None, description="Folder of prompts that replace the built-in ones.")
+    prompts_version: Literal["v2", "v3"] = Field(
+        default="v3", description="Version of the judge's prompts; `v2` keeps scores comparable with earlier runs."
+    )
 
     # --- tier embedding
     embedding_model: str | None = Field(

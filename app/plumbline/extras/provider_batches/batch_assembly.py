@@ -159,8 +159,10 @@ async def row_scorer(
 
 
 def _offline(settings: Settings, manifest: Manifest) -> Settings:
+    was_second = any(label.startswith("verify_claims/v2.") for label in manifest.prompts)
     changes = {
         **manifest.row_limits,
+        "prompts_version": "v2" if was_second else settings.prompts_version,
         "llm_max_output_tokens": manifest.judge.max_output_tokens,
         "deadline_seconds": _DEADLINE_SECONDS,
         # What a batch did cost is spent.

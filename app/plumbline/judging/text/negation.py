@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from plumbline.judging.text.words import content_words, detect_language
+from plumbline.judging.text.words import content_words, detect_language, split_characters
 
 # What plainly negates, once what only looks like it is taken out.
 _NO_EN = re.compile(
@@ -49,6 +49,8 @@ _NEGATIVE_ZH = re.compile("[不没未无非否勿莫缺仅只难少停失但却�
 # Said of what was done, and left out of what was not.
 _ASPECT_ZH = re.compile("[了着过]")
 _MIN_COVERAGE = 0.8
+# Of the evidence's words: with more that the claim lacks, those may be what the negation is about.
+_MIN_REPEATED = 0.8
 _REACH_WORDS = 3
 _REACH_HAN = 4
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*|\d+")
@@ -101,6 +103,19 @@ def differs(claim: str, evidence: str) -> bool:
     if not words or sum(word in known for word in words) / len(words) < _MIN_COVERAGE:
         return False
     return _differs_zh(said, given) if language == "zh" else _differs_en(said, given)
+
+
+def is_unexplained(claim: str, evidence: str) -> bool:
+    """Return True if the evidence has hardly a content word that the claim lacks, so that nothing else negates it.
+
+    "Canberra is the capital and Sydney its largest city" explains that Sydney is not the capital; "Sydney is the
+    capital" does not.
+    """
+    said, units = {*_content(claim), *split_characters(claim)}, _content(evidence)
+    if detect_language(evidence) == "zh":
+        units = split_characters(_ASPECT_ZH.sub("", evidence))
+    words = [word for word in units if word not in _NEGATORS | _FAILURES | _HAN_NEGATORS]
+    return bool(words) and sum(word in said for word in words) >= _MIN_REPEATED * len(words)
 
 
 def _differs_en(claim: str, evidence: str) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from types import MappingProxyType
 from typing import Final, TypeVar
 
 from plumbline.ground.errors import FailureReason, TierFailure
@@ -16,10 +17,11 @@ from plumbline.judging.text.words import content_words
 from plumbline.judging.tiers import offload
 from plumbline.judging.tiers.context_windows import Window
 from plumbline.judging.tiers.evidence.search import EvidenceSearch
-from plumbline.judging.tiers.evidence.verdict_rules import doubts
+from plumbline.judging.tiers.evidence.verdict_rules import doubts, named_doubts, with_shown_calculation
 from plumbline.judging.tiers.prompts import Prompt
 from plumbline.judging.tiers.questions import Mark, claims_question, random_mark, sentences_question
 from plumbline.judging.tiers.reply_reading import (
+    REPLACED,
     UNANSWERED,
     ClaimReading,
     SentenceReading,
@@ -33,8 +35,9 @@ from plumbline.judging.tiers.tier import ChatModel
 T = TypeVar("T")
 ReadingT = TypeVar("ReadingT", SentenceReading, ClaimReading)
 
-# A sentence takes about 90 tokens of a reply.
-_TOKENS_PER_SENTENCE: Final = 100
+# Answers of five sentences and more took 118 tokens a sentence on average, and up to 162.
+_TOKENS_PER_SENTENCE: Final = 160
+_NO_DOUBTS: Final[Mapping[str, str]] = MappingProxyType({})
 # Best first when windows disagree: the one with the passage is right.
 _RANK: Final = {
     Verdict.SUPPORTED: 4,
@@ -148,7 +151,7 @@ class JudgeSession:
             lambda: _nearest_window(asked, self.sample.windows), self.executor, inline=self.sample.is_small
         )
         try:
-            looked = await self._check(asked, window)
+            looked = await self._check(asked, window, doubts=named_doubts(asked))
         except TierFailure as failure:
             if any(UNANSWERED in claim.flags for claim in asked):
                 raise
@@ -169,14 +172,21 @@ class JudgeSession:
         return tuple(settled)
 
     async def _check(
-        self, claims: Sequence[Claim], window: Window, temperature: float | None = None
+        self,
+        claims: Sequence[Claim],
+        window: Window,
+        temperature: float | None = None,
+        *,
+        doubts: Mapping[str, str] = _NO_DOUBTS,
     ) -> dict[str, Claim]:
         size = verdicts_per_reply(self.sample.max_output_tokens)
         parts = [claims[start : start + size] for start in range(0, len(claims), size)]
-        found = await _all(self._check_some(part, window, temperature) for part in parts)
+        found = await _all(self._check_some(part, window, temperature, doubts) for part in parts)
         return {claim_id: claim for some in found for claim_id, claim in some.items()}
 
-    async def _check_some(self, claims: Sequence[Claim], window: Window, temperature: float | None) -> dict[str, Claim]:
+    async def _check_some(
+        self, claims: Sequence[Claim], window: Window, temperature: float | None, doubts: Mapping[str, str]
+    ) -> dict[str, Claim]:
         sample = self.sample
         return await self._ask(
             claims_question(
@@ -185,6 +195,7 @@ class JudgeSession:
                 window=window,
                 claims=claims,
                 max_output_tokens=sample.max_output_tokens,
+                doubts=doubts,
                 temperature=temperature,
                 mark=sample.mark,
             ),
@@ -227,10 +238,13 @@ def _better(one: Claim, other: Claim) -> Claim:
 
 
 def _after_second_look(claim: Claim, looked: Claim | None) -> Claim:
+    """Return what the second look says where it answers the doubt: its flags stay, as those of the first do not."""
     if looked is None:
         return claim
-    if UNANSWERED in claim.flags or len(doubts(looked)) < len(doubts(claim)):
-        return replace(looked, flags=(*looked.flags, "second_look"))
+    shown = with_shown_calculation(looked)
+    if UNANSWERED in claim.flags or shown is not looked or len(doubts(looked)) < len(doubts(claim)):
+        kept = (flag for flag in claim.flags if flag == REPLACED)
+        return replace(shown, flags=(*shown.flags, *kept, "second_look"))
     return claim
 
 

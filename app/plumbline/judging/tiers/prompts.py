@@ -13,6 +13,7 @@ from plumbline.ground.errors import PromptError
 from plumbline.judging.text.words import Language
 
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
+_COMPLETE_FORM_VERSIONS = frozenset({"v1", "v2"})
 _VARIABLES = frozenset({"marker", "data"})
 # Answers in any other language are judged with the English prompt.
 _FILE_LANGUAGE: Mapping[Language, str] = {"en": "en", "zh": "zh", "other": "en"}
@@ -28,6 +29,11 @@ class Prompt:
     system: str
     user: str
     digest: str
+
+    @property
+    def is_complete_form(self) -> bool:
+        """Return True if it asks for every member of every claim, and gives claims without the answer around them."""
+        return self.version in _COMPLETE_FORM_VERSIONS
 
     @property
     def label(self) -> str:

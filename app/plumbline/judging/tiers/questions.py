@@ -4,6 +4,7 @@ import hmac
 import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from plumbline.judging.ports.exchange import ChatRequest
@@ -19,6 +20,7 @@ Mark = Callable[[str], str]
 _MARKER_BYTES = 8
 # Sentences before the first that is judged, for the pronouns in it.
 _LEAD_SENTENCES = 2
+_NO_DOUBTS: Mapping[str, str] = MappingProxyType({})
 
 
 def random_mark(_: str) -> str:
@@ -53,7 +55,8 @@ def sentences_question(
         elif sentence.kind != "markup":
             answer.append({"text": remove_hidden(sentence.text)})
     data = {**_surroundings(sample, window), "answer": answer}
-    return _question(prompt, data, "verify_claims", VERIFY_SCHEMA, max_output_tokens, verdicts=len(batch), mark=mark)
+    schema = VERIFY_SCHEMA if prompt.is_complete_form else SLIM_VERIFY_SCHEMA
+    return _question(prompt, data, "verify_claims", schema, max_output_tokens, verdicts=len(batch), mark=mark)
 
 
 def claims_question(
@@ -63,16 +66,35 @@ def claims_question(
     window: Window,
     claims: Sequence[Claim],
     max_output_tokens: int,
+    doubts: Mapping[str, str] = _NO_DOUBTS,
     temperature: float | None = None,
     mark: Mark = random_mark,
 ) -> ChatRequest:
-    listed = [{"id": claim.id, "text": remove_hidden(claim.text)} for claim in claims]
-    data = {**_surroundings(sample, window), "claims": listed}
+    """Build a request for verdicts on claims; `doubts` by claim id say what a check found, for a second look."""
+    data = _surroundings(sample, window)
+    if prompt.is_complete_form:
+        data["claims"] = [{"id": claim.id, "text": remove_hidden(claim.text)} for claim in claims]
+    else:
+        data["answer"] = [
+            {"id": number, "text": remove_hidden(sentence.text)}
+            for number, sentence in enumerate(sample.sentences, start=1)
+            if sentence.kind != "markup"
+        ]
+        data["claims"] = [
+            {
+                "id": claim.id,
+                "sentence": claim.sentence + 1,
+                "text": remove_hidden(claim.text),
+                **({"doubt": doubts[claim.id]} if claim.id in doubts else {}),
+            }
+            for claim in claims
+        ]
+    schema = CHECK_SCHEMA if prompt.is_complete_form else SLIM_CHECK_SCHEMA
     return _question(
         prompt,
         data,
         "check_claims",
-        CHECK_SCHEMA,
+        schema,
         max_output_tokens,
         verdicts=len(claims),
         mark=mark,
@@ -110,12 +132,18 @@ def _question(
 
 
 _STRING: Final = {"type": "string"}
+_QUOTES: Final = {"type": "array", "items": _STRING}
 _VERDICT_MEMBERS: Final[Mapping[str, Any]] = {
     "context_ids": {"type": "array", "items": {"type": "integer"}},
-    "quotes": {"type": "array", "items": _STRING},
+    "quotes": _QUOTES,
     "derived": {"type": "boolean"},
     "reason": _STRING,
     "verdict": {"type": "string", "enum": [verdict.value for verdict in Verdict]},
+}
+# Nothing but the passage: what most claims need.
+_PLAINLY_SUPPORTED: Final[Mapping[str, Any]] = {
+    "quotes": _QUOTES,
+    "verdict": {"type": "string", "enum": [Verdict.SUPPORTED.value]},
 }
 
 
@@ -124,10 +152,33 @@ def _object_schema(members: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": dict(members), "required": list(members), "additionalProperties": False}
 
 
-def _list_schema(name: str, **members: Any) -> dict[str, Any]:
-    return _object_schema({name: {"type": "array", "items": _object_schema(members)}})
+def _list_schema(name: str, items: Mapping[str, Any]) -> dict[str, Any]:
+    return _object_schema({name: {"type": "array", "items": items}})
 
 
-_CLAIMS: Final = _list_schema("claims", claim=_STRING, **_VERDICT_MEMBERS)["properties"]["claims"]
-VERIFY_SCHEMA: Final[Mapping[str, object]] = _list_schema("sentences", id={"type": "integer"}, claims=_CLAIMS)
-CHECK_SCHEMA: Final[Mapping[str, object]] = _list_schema("claims", id=_STRING, **_VERDICT_MEMBERS)
+def _any_of(*forms: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object in one of these forms: strict schemas know no optional members."""
+    return {"anyOf": [_object_schema(form) for form in forms]}
+
+
+_ID: Final = {"id": _STRING}
+_CLAIM: Final = {"claim": _STRING}
+_CLAIMS: Final = _list_schema("claims", _object_schema({**_CLAIM, **_VERDICT_MEMBERS}))["properties"]
+_SLIM_CLAIMS: Final = _list_schema(
+    "claims",
+    _any_of(
+        _PLAINLY_SUPPORTED,
+        {**_CLAIM, **_PLAINLY_SUPPORTED},
+        {**_CLAIM, **_VERDICT_MEMBERS},
+    ),
+)["properties"]
+VERIFY_SCHEMA: Final[Mapping[str, object]] = _list_schema(
+    "sentences", _object_schema({"id": {"type": "integer"}, **_CLAIMS})
+)
+CHECK_SCHEMA: Final[Mapping[str, object]] = _list_schema("claims", _object_schema({**_ID, **_VERDICT_MEMBERS}))
+SLIM_VERIFY_SCHEMA: Final[Mapping[str, object]] = _list_schema(
+    "sentences", _object_schema({"id": {"type": "integer"}, **_SLIM_CLAIMS})
+)
+SLIM_CHECK_SCHEMA: Final[Mapping[str, object]] = _list_schema(
+    "claims", _any_of({**_ID, **_PLAINLY_SUPPORTED}, {**_ID, **_VERDICT_MEMBERS})
+)

@@ -1,55 +1,81 @@
 """Parsing of a judge's reply into claims: whole items are kept, broken ones are asked again."""
 
-import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Final, NoReturn, TypeVar
+from typing import Annotated, Final
 
-import json_repair
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from plumbline.judging.text.segmented_sample import SegmentedSample
-from plumbline.judging.text.verdicts import SUPPORT_BY_VERDICT, Claim, Verdict, whole_sentence_claim
+from plumbline.judging.text.verdicts import SUPPORT_BY_VERDICT, Claim, Evidence, Verdict, whole_sentence_claim
 from plumbline.judging.text.words import content_words
+from plumbline.judging.tiers.evidence.quotes import separate_quotes
 from plumbline.judging.tiers.evidence.search import EvidenceSearch
 from plumbline.judging.tiers.evidence.verdict_rules import apply_evidence
+from plumbline.judging.tiers.reply_items import VERDICT_NAMES, Item, reply_items
 
-T = TypeVar("T")
-
-# Far above any honest reply to one batch of sentences.
-_MAX_CHARACTERS: Final = 1_000_000
-# Mending takes the square of an item's length: 0.1 s for this, minutes for the longest reply. A batch of sentences has
-# some 16,000 characters; what is not mended is asked again.
-_MAX_MENDED_ITEM_CHARACTERS: Final = 2_000
-_MAX_MENDED_CHARACTERS: Final = 20_000
-_MAX_LISTS: Final = 3
 _MAX_QUOTES: Final = 8
 _MAX_DIGITS: Final = 10
 _MAX_QUOTE_CHARACTERS: Final = 4_000
 _MAX_REASON_CHARACTERS: Final = 600
 _MAX_CLAIM_CHARACTERS: Final = 4_000
 _MAX_CLAIMS: Final = 50
-# A string as a whole (it may have lost its end), or a bracket outside of strings.
-# Possessive, and with an end for a torn escape: nothing in it is read twice.
-_TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
-_STEPS: Final = {"{": 1, "[": 1, "}": -1, "]": -1}
+# Names that models give to the members of a claim in place of ours; the first that is there counts.
+_CLAIM_NAMES: Final = ("claim", "text", "statement", "论断")
+_QUOTE_NAMES: Final = ("quotes", "quote", "evidence", "引文")
+_PASSAGE_NAMES: Final = ("quote", "text", "passage", "content", "原文", "引文")
+_CONTEXT_NAMES: Final = ("context_ids", "context_id", "context", "contexts")
+# Words for verdicts, without what joins them; "true" and "yes" are none, as they may speak of the world.
+_VERDICT_WORDS: Final[Mapping[Verdict, str]] = {
+    Verdict.SUPPORTED: (
+        "supported supports support fullysupported wellsupported entailed entails entailment grounded faithful"
+        " 支持 有依据 得到支持 完全支持 有支持 被支持 有据可依"
+    ),
+    Verdict.PARTIAL: (
+        "partial partially partly partiallysupported partlysupported partialsupport mostlysupported supportedpartially"
+        " 部分支持 部分有依据 部分 部分得到支持"
+    ),
+    Verdict.CONTRADICTED: (
+        "contradicted contradicts contradict contradiction contradictory contradicting refuted refutes refute"
+        " conflicting conflicts conflict disproved inconsistent"
+        " 矛盾 相矛盾 相互矛盾 与上下文矛盾 反驳 被反驳 冲突 不符 不一致"
+    ),
+    Verdict.NOT_MENTIONED: (
+        "notmentioned unmentioned unsupported notsupported nosupport neutral notenoughinfo notenoughinformation nei"
+        " noevidence insufficientevidence insufficientinformation unverifiable unverified notfound notstated"
+        " notentailed ungrounded baseless hallucinated"
+        " 未提及 未提到 没有提到 没有提及 没提到 不支持 未支持 无依据 没有依据 无支持 无法验证 无法核实 信息不足"
+        " 证据不足"
+    ),
+    Verdict.NOT_A_CLAIM: (
+        "notaclaim noclaim notclaim nonclaim notcheckable uncheckable notapplicable na"
+        " 非论断 不是论断 无论断 没有论断 不是主张 无需核查 不适用"
+    ),
+}
+_VERDICT_BY_WORD: Final = {word: verdict for verdict, words in _VERDICT_WORDS.items() for word in words.split()}
+_MAX_ID_CHARACTERS: Final = 40
+_ID: Final = re.compile(r"(\d{1,6})(?:\.\d{1,6})?")
+_JOINTS: Final = re.compile(r"[\W_]+")
 
 
-def _texts(value: object) -> object:
+def _texts(value: object) -> list[object]:
     if value is None:
         return []
-    return [value] if isinstance(value, str) else value
+    return value if isinstance(value, list) else [value]
 
 
 def _numbers(value: object) -> object:
-    given = value if isinstance(value, list) else [] if value is None else [value]
-    return [int(str(each)) if str(each).isdecimal() and len(str(each)) < _MAX_DIGITS else 0 for each in given]
+    return [_number(each) for each in _texts(value)]
+
+
+def _number(value: object) -> int:
+    digits = str(value)
+    return int(digits) if digits.isdecimal() and len(digits) < _MAX_DIGITS else 0
 
 
 def _verdict(value: object) -> object:
-    return re.sub(r"[\s-]+", "_", value.strip().lower()) if isinstance(value, str) else value
+    return _VERDICT_BY_WORD.get(_JOINTS.sub("", value.lower()), value) if isinstance(value, str) else value
 
 
 _Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
@@ -61,12 +87,13 @@ class ClaimReply(BaseModel):
 
     claim: Annotated[_Text, Field(max_length=_MAX_CLAIM_CHARACTERS)] = ""
     context_ids: Annotated[list[int], BeforeValidator(_numbers)] = Field(default_factory=list)
-    quotes: Annotated[list[_Quote], BeforeValidator(_texts), Field(max_length=_MAX_QUOTES)] = Field(
-        default_factory=list
-    )
+    quotes: Annotated[list[_Quote], Field(max_length=_MAX_QUOTES)] = Field(default_factory=list)
     derived: Annotated[bool, BeforeValidator(lambda value: value is True or str(value).lower() == "true")] = False
     reason: Annotated[_Text, BeforeValidator(lambda value: str(value or "")[:_MAX_REASON_CHARACTERS])] = ""
     verdict: Annotated[Verdict, BeforeValidator(_verdict)]
+
+
+_NO_CLAIM: Final = ClaimReply(verdict=Verdict.NOT_A_CLAIM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,52 +124,101 @@ def read_sentences(content: str, wanted: Collection[int], *, is_truncated: bool 
     """Parse a reply to `verify_claims`.
 
     A sentence is kept when every claim of it is valid and no other item speaks of it differently. Of a cut reply
-    whole items are kept. A fence or prose around the JSON does not matter. Other ids than those wanted are dropped,
-    with the flag `unknown_ids_dropped`.
+    whole items are kept. A fence, prose, another wrapper or none around the JSON does not matter; an empty list of
+    claims says that there is none. Other ids than those wanted are dropped, with the flag `unknown_ids_dropped`.
     """
-    items, flags = _items(content, "sentences", is_truncated=is_truncated)
-    claims = _by_id(items, frozenset(map(str, wanted)), lambda item: _claims(item.get("claims")), flags)
-    return SentenceReading({int(number): each for number, each in claims.items()}, tuple(dict.fromkeys(flags)))
+    items, flags = reply_items(content, "sentences", is_truncated=is_truncated)
+    said: dict[str, list[tuple[ClaimReply, ...] | None]] = {}
+    numbers = [str(number) for number in wanted]
+    if len(items) == len(numbers) and not any("id" in item for item in items):
+        # In order, then.
+        items = [{**item, "id": number} for number, item in zip(numbers, items, strict=True)]
+    for item_id, item in _named(items, numbers, flags):
+        said.setdefault(item_id, []).append(_claims(item))
+    claims = {int(item_id): merged for item_id, answers in said.items() if (merged := _merged(answers)) is not None}
+    return SentenceReading(claims, tuple(dict.fromkeys(flags)))
 
 
 def read_claims(content: str, wanted: Collection[str], *, is_truncated: bool = False) -> ClaimReading:
     """Parse a reply to `check_claims`; otherwise as `read_sentences`."""
-    items, flags = _items(content, "claims", is_truncated=is_truncated)
-    return ClaimReading(_by_id(items, wanted, _claim, flags), tuple(dict.fromkeys(flags)))
+    items, flags = reply_items(content, "claims", is_truncated=is_truncated)
+    found: dict[str, ClaimReply | None] = {}
+    for item_id, item in _named(items, wanted, flags):
+        value = _claim(item)
+        found[item_id] = value if found.get(item_id, value) == value else None
+    claims = {item_id: value for item_id, value in found.items() if value is not None}
+    return ClaimReading(claims, tuple(dict.fromkeys(flags)))
 
 
-def _by_id(
-    items: Sequence[dict[str, Any]],
-    wanted: Collection[str],
-    read: Callable[[dict[str, Any]], T | None],
-    flags: list[str],
-) -> dict[str, T]:
-    """Return by id what the items hold; nothing for an id that two items speak of differently."""
-    found: dict[str, T | None] = {}
+def _named(items: Sequence[Item], wanted: Collection[str], flags: list[str]) -> Iterator[tuple[str, Item]]:
+    """Yield each item with the wanted id that it means."""
     for item in items:
-        item_id = str(item.get("id"))
-        if item_id in wanted:
-            value = read(item)
-            found[item_id] = value if found.get(item_id, value) == value else None
-        else:
+        item_id = _meant_id(item, wanted)
+        if item_id is None:
             flags.append("unknown_ids_dropped")
-    return {item_id: value for item_id, value in found.items() if value is not None}
+        else:
+            yield item_id, item
 
 
-def _claims(values: object) -> tuple[ClaimReply, ...] | None:
-    if not isinstance(values, list) or not 0 < len(values) <= _MAX_CLAIMS:
+def _meant_id(item: Item, wanted: Collection[str]) -> str | None:
+    """Return the wanted id that "s1", "Sentence 1", "[1]" or, for a single claim of a sentence, "1.2" means."""
+    given = item.get("id")
+    said = str(given)
+    if said in wanted:
+        return said
+    if isinstance(given, bool) or not isinstance(given, str | int) or len(said) > _MAX_ID_CHARACTERS:
+        return None
+    found = _ID.search(said)
+    if found is None or _ID.search(said, found.end()):
+        return None
+    if found[0] in wanted:
+        return found[0]
+    return found[1] if "claims" not in item and found[1] in wanted else None
+
+
+def _merged(answers: Sequence[tuple[ClaimReply, ...] | None]) -> tuple[ClaimReply, ...] | None:
+    """Return the claims of all items about one sentence; None where they disagree or one is broken."""
+    if len(answers) == 1:
+        return answers[0]
+    reply_by_text: dict[str, ClaimReply] = {}
+    for answer in answers:
+        for reply in answer or ():
+            if reply_by_text.setdefault(reply.claim, reply) != reply:
+                return None
+    if None in answers or (_NO_CLAIM in reply_by_text.values() and len(reply_by_text) > 1):
+        return None
+    return tuple(reply_by_text.values())
+
+
+def _claims(item: Item) -> tuple[ClaimReply, ...] | None:
+    """Return the claims of an item, or the only one that it is itself."""
+    if "claims" not in item:
+        values: object = [item]
+    else:
+        values = [item["claims"]] if isinstance(item["claims"], dict) else item["claims"]
+    if not isinstance(values, list) or len(values) > _MAX_CLAIMS:
         return None
     claims = [_claim(value) for value in values]
-    return tuple(claim for claim in claims if claim is not None) if all(claims) else None
+    return tuple(claim for claim in claims if claim is not None) or (_NO_CLAIM,) if all(claims) else None
 
 
 def _claim(value: object) -> ClaimReply | None:
     if not isinstance(value, dict):
         return None
-    given = [_texts(value.get(key)) for key in ("quotes", "quote")]
-    quotes = [each for texts in given for each in (texts if isinstance(texts, list) else [texts]) if each != ""]
+    quotes = [quote for name in _QUOTE_NAMES for quote in _texts(value.get(name)) if quote != ""]
+    passages = [quote for quote in quotes if isinstance(quote, dict)]
+    said = {
+        **value,
+        "claim": _first(value, _CLAIM_NAMES),
+        "context_ids": [
+            *_texts(_first(value, _CONTEXT_NAMES)),
+            *(each for passage in passages for each in _texts(_first(passage, (*_CONTEXT_NAMES, "id")))),
+        ],
+        "quotes": [_first(quote, _PASSAGE_NAMES) if isinstance(quote, dict) else quote for quote in quotes],
+        "verdict": _first(value, VERDICT_NAMES),
+    }
     try:
-        claim = ClaimReply.model_validate({**value, "quotes": quotes})
+        claim = ClaimReply.model_validate(said)
         # JSON can hold half a surrogate pair, our answers cannot.
         "".join((claim.claim, claim.reason, *claim.quotes)).encode()
     except (ValidationError, UnicodeEncodeError):
@@ -150,104 +226,45 @@ def _claim(value: object) -> ClaimReply | None:
     return claim
 
 
-def _items(content: str, key: str, *, is_truncated: bool) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the items of the list that the key names; of several lists the last that can be read."""
-    if len(content) > _MAX_CHARACTERS:
-        return [], ["reply_too_long"]
-    starts = [found.end() - 1 for found in re.finditer(rf'["\']{key}["\']\s*:\s*\[', content)]
-    flags = ["several_replies"] if len(starts) > 1 else []
-    for start in reversed(starts[-_MAX_LISTS:]):
-        items, is_cut, is_repaired = _read_list(content, start)
-        if not isinstance(items, list):
-            continue
-        if is_cut or is_truncated:
-            flags.append("truncated_reply")
-        if is_repaired:
-            flags.append("repaired_reply")
-        return [item for item in items if isinstance(item, dict)], flags
-    return [], [*flags, "truncated_reply" if is_truncated else "unreadable_reply"]
+def _first(members: Mapping[str, object], names: Iterable[str]) -> object:
+    return next((members[name] for name in names if name in members), None)
 
 
-def _read_list(content: str, start: int) -> tuple[object, bool, bool]:
-    """Return the list that starts at `start`, True if it was cut, and True if it was repaired; None if unreadable."""
-    with suppress(ValueError, RecursionError):
-        return _DECODER.raw_decode(content, start)[0], False, False
-    depth, last_item_end = 0, start + 1
-    for token in _TOKEN.finditer(content, start):
-        depth += _STEPS.get(token[0], 0)
-        if depth == 1 and token[0] == "}":
-            last_item_end = token.end()
-        if depth == 0:
-            text, is_cut = content[start : token.end()], False
-            break
-    else:
-        # Closed after its last whole item.
-        text, is_cut = content[start:last_item_end] + "]", True
-    with suppress(ValueError, RecursionError):
-        return _DECODER.decode(text), is_cut, False
-    return _mended(text) or None, is_cut, True
-
-
-def _mended(text: str) -> list[object]:
-    items: list[object] = []
-    left = _MAX_MENDED_CHARACTERS
-    for item in _item_texts(text):
-        with suppress(ValueError, RecursionError):
-            items.append(_DECODER.decode(item))
-            continue
-        if len(item) > min(left, _MAX_MENDED_ITEM_CHARACTERS):
-            continue
-        left -= len(item)
-        with suppress(ValueError, RecursionError):
-            items.append(json_repair.loads(item, skip_json_loads=True))
-    return items
-
-
-def _item_texts(text: str) -> Iterator[str]:
-    depth = start = 0
-    for token in _TOKEN.finditer(text):
-        if depth == 1 and token[0] == "{":
-            start = token.start()
-        depth += _STEPS.get(token[0], 0)
-        if depth == 1 and token[0] == "}":
-            yield text[start : token.end()]
-
-
-def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any] | None:
-    members = dict(pairs)
-    return members if len(members) == len(pairs) else None
-
-
-def _refuse(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-_DECODER: Final = json.JSONDecoder(strict=False, object_pairs_hook=_unique, parse_constant=_refuse)
 UNANSWERED: Final = "unanswered"
+REPLACED: Final = "claim_replaced"
+# "Yes.", "It does not.": such a sentence has the words of its claim elsewhere.
+_SHORT_SENTENCE_WORDS: Final = 3
+_MAX_LABEL_CHARACTERS: Final = 2
 
 
 def drafted_claims(
     reading: SentenceReading, batch: Mapping[int, int], sample: SegmentedSample, search: EvidenceSearch
 ) -> list[Claim]:
-    """Build the claims of a batch of sentences (number by position); one without an answer is one unanswered claim."""
+    """Build the claims of a batch of sentences (number by position).
+
+    A sentence without an answer is one unanswered claim, and so is one beside which stands a claim about something
+    else: a verdict belongs to its sentence, and is never moved.
+    """
     claims: list[Claim] = []
     for position, number in batch.items():
         sentence = sample.sentences[position]
+        unanswered = whole_sentence_claim(
+            position, sentence, verdict=Verdict.NOT_MENTIONED, support=0.0, flags=(UNANSWERED,)
+        )
         replies = reading.claims.get(number)
         if replies is None:
-            claims.append(
-                whole_sentence_claim(
-                    position, sentence, verdict=Verdict.NOT_MENTIONED, support=0.0, flags=(UNANSWERED,)
-                )
-            )
+            claims.append(unanswered)
             continue
+        is_replaced = False
         for order, said in enumerate(replies):
-            text, flags = _own_words(said.claim, sentence.text)
-            made = replace(
-                whole_sentence_claim(position, sentence, verdict=said.verdict), id=f"{position}.{order}", text=text
-            )
-            settled = _settled(made, said, search)
-            claims.append(replace(settled, flags=(*settled.flags, *flags)) if flags else settled)
+            claim_id = f"{position}.{order}"
+            if _is_about(said.claim, position, sample):
+                text = sentence.text if _is_label(said.claim) else said.claim
+                made = replace(unanswered, id=claim_id, text=text)
+                claims.append(_settled(made, said, search))
+            elif not is_replaced:
+                is_replaced = True
+                claims.append(replace(unanswered, id=claim_id, flags=(UNANSWERED, REPLACED)))
     return claims
 
 
@@ -262,8 +279,7 @@ def checked_claims(reading: ClaimReading, claims: Sequence[Claim], search: Evide
 
 def _settled(claim: Claim, said: ClaimReply, search: EvidenceSearch) -> Claim:
     cited = [number - 1 for number in said.context_ids]
-    located = [search.locate(quote, cited) for quote in said.quotes]
-    evidence = tuple(dict.fromkeys(each for each in located if each is not None))
+    evidence = tuple(dict.fromkeys(each for quote in said.quotes for each in _located(quote, cited, search)))
     moved = bool(cited) and any(each.verified and each.context not in cited for each in evidence)
     return apply_evidence(
         replace(
@@ -279,11 +295,32 @@ def _settled(claim: Claim, said: ClaimReply, search: EvidenceSearch) -> Claim:
     )
 
 
-def _own_words(claim: str, sentence: str) -> tuple[str, tuple[str, ...]]:
-    """Return the claim, or its sentence if they share no content word: the answer did not say that claim."""
-    if claim == sentence:
-        return claim, ()
-    wanted = frozenset(content_words(sentence))
-    if claim and (not wanted or wanted & frozenset(content_words(claim))):
-        return claim, ()
-    return sentence, ("claim_replaced",) if claim else ()
+def _located(quote: str, cited: Sequence[int], search: EvidenceSearch) -> list[Evidence]:
+    """Search for a quote as a whole, then, where it is several glued together or has a label, for its parts."""
+    whole = search.locate(quote, cited)
+    if whole is None or whole.verified:
+        return [] if whole is None else [whole]
+    parts = [search.locate(part, cited) for part in separate_quotes(quote)]
+    located = [part for part in parts if part is not None]
+    return located if any(part.verified for part in located) else [whole]
+
+
+def _is_about(claim: str, position: int, sample: SegmentedSample) -> bool:
+    """Return True if the claim shares a word with its sentence, or, for a short one as "Yes.", with what it answers.
+
+    A label ("a", "1") stands for the sentence.
+    """
+    sentence = sample.sentences[position].text
+    if claim == sentence or _is_label(claim):
+        return True
+    words, wanted = frozenset(content_words(claim)), frozenset(content_words(sentence))
+    if not wanted or wanted & words:
+        return True
+    if len(wanted) > _SHORT_SENTENCE_WORDS:
+        return False
+    answered = [sample.source.question, *(each.text for each in sample.sentences[max(0, position - 1) : position])]
+    return any(words & frozenset(content_words(text)) for text in answered if text.strip())
+
+
+def _is_label(claim: str) -> bool:
+    return not claim or (claim.isascii() and len(claim) <= _MAX_LABEL_CHARACTERS)

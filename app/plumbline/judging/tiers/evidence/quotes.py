@@ -21,7 +21,28 @@ _MAX_PARTS = 8
 _MAX_PARTED_CHARACTERS = 4_000
 # The blanks before it begin where they begin, or a million of them would be gone over a million times.
 _ELLIPSIS = re.compile(r"(?:(?<!\s)\s++)?(?:[\[(]\s?)?(?:\.{3,}|…+|\. \. \.)(?:\s?[\])])?\s*")
+# Judges glue quotes together, and name the context in front: 'Context 1: "..."; Context 2: "..."'.
+_GLUE = re.compile(r"\.{3,}|…+|[;；|\n]|[\"”」』]\s?(?:,|，|、|and|和)\s?[\"“「『]")
+_LABEL = re.compile(
+    r"\W{0,3}(?:(?:contexts?|passages?|documents?|docs?|sources?|chunks?|上下文|段落|资料|資料|文档|来源)\s?(?:no\.|#)?"
+    r"[\[(（]?\d{1,3}|\[\d{1,3})[\])）]?\s?[:：,，、)\]-]",
+    re.IGNORECASE,
+)
 _EDGES = " \"'.,;:!?()[]-。，、；：！？"
+
+
+def separate_quotes(text: str) -> tuple[str, ...]:
+    """Return the quotes that a text consists of, without the labels of their contexts; () if it is but one quote.
+
+    A part too short to tell a place by is left out.
+    """
+    if len(text) > _MAX_PARTED_CHARACTERS:
+        return ()
+    unlabelled = _LABEL.sub("\n", text).strip()
+    glued = [part.strip(_EDGES) for part in _GLUE.split(unlabelled)][:_MAX_PARTS]
+    if len(glued) == 1:
+        return () if unlabelled == text.strip() else (unlabelled,)
+    return tuple(part for part in glued if _is_long_enough(part))
 
 
 class Quote:

@@ -1,12 +1,13 @@
 """Rules that limit a judge's verdict to what the evidence found allows."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from plumbline.judging.quantities.arithmetic import missing
 from plumbline.judging.quantities.extraction import facts_in, stated_in_claim
 from plumbline.judging.text import negation
 from plumbline.judging.text.verdicts import SUPPORT_BY_VERDICT, Claim, Evidence, Verdict
-from plumbline.judging.text.words import contains_verbatim, content_words, detect_language
+from plumbline.judging.text.words import contains_verbatim, content_words
 from plumbline.judging.tiers.evidence.search import EvidenceSearch
 
 MISSING = "evidence_missing"
@@ -17,12 +18,14 @@ NEGATION = "negation_differs"
 ACCUSATION = "accusation_doubtful"
 DERIVED = "derived"
 _JUDGE_SAID = "judge_said_"
+_DOUBT_NAMES = {
+    MISSING: "quote", UNVERIFIED: "quote", INSTRUCTION: "quote", NUMBER: "number", ACCUSATION: "accused",
+}  # fmt: skip
 _NEEDING_EVIDENCE = (Verdict.SUPPORTED, Verdict.PARTIAL)
 _ACCUSATIONS = (Verdict.NOT_MENTIONED, Verdict.CONTRADICTED)
 # The sentences before and after a quote say what its pronouns and bare numbers are about.
 _NUMBER_REACH_SENTENCES = 1
-# A claim with all but one word in twenty in one sentence of a context repeats it.
-_VERBATIM_SHARE = 0.95
+# A shorter claim stands in some sentence by chance.
 _VERBATIM_MIN_WORDS = 3
 
 
@@ -46,7 +49,7 @@ def apply_evidence(claim: Claim, search: EvidenceSearch, *, is_derived: bool) ->
         if not found:
             return _lowered(flagged, Verdict.NOT_MENTIONED)
         return _compared(flagged, found, search, is_derived=is_derived)
-    if flagged.verdict in _ACCUSATIONS and _is_almost_verbatim(claim, search):
+    if flagged.verdict in _ACCUSATIONS and _is_verbatim(claim, search):
         return _flagged(flagged, ACCUSATION)
     return flagged
 
@@ -55,8 +58,30 @@ def doubts(claim: Claim) -> tuple[str, ...]:
     """Return the flags of a claim that a second look could clear, so that its score might change."""
     doubtful = {MISSING, UNVERIFIED, INSTRUCTION, ACCUSATION}
     if any(flag.startswith(_JUDGE_SAID) for flag in claim.flags):
-        doubtful |= {NUMBER, NEGATION}
+        doubtful.add(NUMBER)
     return tuple(flag for flag in claim.flags if flag in doubtful)
+
+
+def named_doubts(claims: Iterable[Claim]) -> dict[str, str]:
+    """Return by claim id the doubt that a second look is told of, in the words of the prompt."""
+    doubts_by_id = {claim.id: doubts(claim) for claim in claims}
+    return {claim_id: _DOUBT_NAMES[flags[0]] for claim_id, flags in doubts_by_id.items() if flags}
+
+
+def with_shown_calculation(claim: Claim) -> Claim:
+    """Return a claim of a second look as supported if its reason shows where the doubted number comes from.
+
+    Every quote was found, the judge calls the claim derived, and the reason has each number that the quotes lack beside
+    one that they have: "100 feet x 0.3048 = 30 m". The flag stays.
+    """
+    if not {NUMBER, DERIVED} <= set(claim.flags) or f"{_JUDGE_SAID}{Verdict.SUPPORTED}" not in claim.flags:
+        return claim
+    quoted, shown = facts_in("\n".join(each.quote for each in claim.evidence)), facts_in(claim.reason or "")
+    lacking = missing(stated_in_claim(claim.text), quoted, is_derived=False)
+    if not lacking or missing(lacking, shown, is_derived=False) or not quoted.values & shown.values:
+        return claim
+    flags = tuple(flag for flag in claim.flags if not flag.startswith(_JUDGE_SAID))
+    return replace(claim, verdict=Verdict.SUPPORTED, support=SUPPORT_BY_VERDICT[Verdict.SUPPORTED], flags=flags)
 
 
 def _compared(claim: Claim, found: list[Evidence], search: EvidenceSearch, *, is_derived: bool) -> Claim:
@@ -74,25 +99,17 @@ def _compared(claim: Claim, found: list[Evidence], search: EvidenceSearch, *, is
             claim = _flagged(claim, NUMBER)
             # Elsewhere in the contexts: the judge quoted too little, which is no fault of the answer.
             lowers = bool(missing(stated, search.facts, is_derived=is_derived))
-    if any(negation.differs(claim.text, passage) for passage in touched):
+    differing = [passage for passage in touched if negation.differs(claim.text, passage)]
+    if differing:
         claim = _flagged(claim, NEGATION)
-        lowers = True
+        lowers = lowers or any(negation.is_unexplained(claim.text, passage) for passage in differing)
     return _lowered(claim, Verdict.PARTIAL) if lowers and claim.verdict is Verdict.SUPPORTED else claim
 
 
-def _is_almost_verbatim(claim: Claim, search: EvidenceSearch) -> bool:
+def _is_verbatim(claim: Claim, search: EvidenceSearch) -> bool:
     words = frozenset(content_words(claim.text))
-    if len(words) < _VERBATIM_MIN_WORDS:
-        return False
-    match = search.index.best_match(claim.text, words)
-    if match is None or match.share < _VERBATIM_SHARE or search.is_excluded(match.context, match.sentence):
-        return False
-    if match.is_verbatim:
-        return True
-    sentence = match.sentence.text
-    if detect_language(sentence) != detect_language(claim.text) or negation.is_turned(claim.text, sentence):
-        return False
-    return not missing(stated_in_claim(claim.text), facts_in(sentence), is_derived=False)
+    match = search.index.best_match(claim.text, words) if len(words) >= _VERBATIM_MIN_WORDS else None
+    return match is not None and match.is_verbatim and not search.is_excluded(match.context, match.sentence)
 
 
 def _lowered(claim: Claim, verdict: Verdict) -> Claim:

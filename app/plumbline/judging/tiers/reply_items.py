@@ -1,0 +1,165 @@
+"""Items of a judge's reply: JSON in the form that was asked for or in one that a reader would understand."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Any, Final, NoReturn
+
+import json_repair
+
+# Far above any honest reply to one batch of sentences.
+_MAX_CHARACTERS: Final = 1_000_000
+# Mending takes the square of an item's length: 0.1 s for this, minutes for the longest reply. A batch of sentences has
+# some 16,000 characters; what is not mended is asked again.
+_MAX_MENDED_ITEM_CHARACTERS: Final = 2_000
+_MAX_MENDED_CHARACTERS: Final = 20_000
+_MAX_LISTS: Final = 3
+_MAX_LOOSE_VALUES: Final = 100
+_MAX_DEPTH: Final = 5
+# A string as a whole (it may have lost its end), or a bracket outside of strings.
+# Possessive, and with an end for a torn escape: nothing in it is read twice.
+_TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
+_STEPS: Final = {"{": 1, "[": 1, "}": -1, "]": -1}
+# An object or a list of objects, not "{braces}" or "[1]" of prose.
+_VALUE_START: Final = re.compile(r"""\{(?=\s*["'])|\[(?=\s*\{)""")
+# Under any of them a judge may give its verdict.
+VERDICT_NAMES: Final = ("verdict", "label", "judgement", "judgment", "结论", "判断")
+_ID_KEY: Final = re.compile(r"\D{0,12}\d{1,6}(?:\.\d{1,6})?\D{0,2}")
+
+Item = dict[str, Any]
+
+
+def reply_items(content: str, key: str, *, is_truncated: bool) -> tuple[list[Item], list[str]]:
+    """Return the items of the list that the key names (of several the last that can be read), and flags.
+
+    Without such a list: the items of a bare list, of a list or an object by ids under another name, or of objects that
+    stand alone.
+    """
+    if len(content) > _MAX_CHARACTERS:
+        return [], ["reply_too_long"]
+    starts = [found.end() - 1 for found in re.finditer(rf'["\']{key}["\']\s*:\s*\[', content)]
+    flags = ["several_replies"] if len(starts) > 1 else []
+    for start in reversed(starts[-_MAX_LISTS:]):
+        items, is_cut, is_repaired = _read_list(content, start)
+        if not isinstance(items, list) or _lacks_items(items):
+            continue
+        if is_cut or is_truncated:
+            flags.append("truncated_reply")
+        if is_repaired:
+            flags.append("repaired_reply")
+        return [item for item in items if isinstance(item, dict)], flags
+    loose = list(_loose_items(content))
+    if loose:
+        return loose, [*flags, "repaired_reply", *(["truncated_reply"] if is_truncated else [])]
+    return [], [*flags, "truncated_reply" if is_truncated else "unreadable_reply"]
+
+
+def _lacks_items(values: Sequence[object]) -> bool:
+    return bool(values) and not any(isinstance(value, dict) for value in values)
+
+
+def _loose_items(content: str) -> Iterator[Item]:
+    """Yield the items of all JSON values in the text, in order; each failure reads the rest once more."""
+    at = failures = 0
+    for _ in range(_MAX_LOOSE_VALUES):
+        found = _VALUE_START.search(content, at)
+        if found is None or failures == _MAX_LISTS:
+            return
+        at = found.start() + 1
+        with suppress(ValueError, RecursionError):
+            value, at = _DECODER.raw_decode(content, found.start())
+            yield from _items_in(value, _MAX_DEPTH)
+            continue
+        failures += 1
+        if found[0] == "[":
+            items, _, _ = _read_list(content, found.start())
+            yield from _items_in(items, _MAX_DEPTH)
+            return
+
+
+def _items_in(value: object, depth: int) -> Iterator[Item]:
+    if depth == 0:
+        return
+    if isinstance(value, list):
+        yield from (item for each in value if isinstance(each, dict) for item in _items_in(each, depth - 1))
+    elif isinstance(value, dict):
+        claims = value.get("claims")
+        holds_items = isinstance(claims, list) and any(isinstance(each, dict) and "id" in each for each in claims)
+        if "id" not in value and holds_items:
+            yield from _items_in(claims, depth - 1)
+        elif "claims" in value or any(name in value for name in VERDICT_NAMES):
+            yield value
+        else:
+            for name, each in value.items():
+                if _ID_KEY.fullmatch(name):
+                    yield from _keyed_item(name, each)
+                else:
+                    yield from _items_in(each, depth - 1)
+
+
+def _keyed_item(item_id: str, value: object) -> Iterator[Item]:
+    """Yield the item of an object by ids: its claims, one claim, or no more than a verdict."""
+    if isinstance(value, list):
+        yield {"id": item_id, "claims": value}
+    elif isinstance(value, dict):
+        yield {**value, "id": item_id}
+    elif isinstance(value, str):
+        yield {"id": item_id, "verdict": value}
+
+
+def _read_list(content: str, start: int) -> tuple[object, bool, bool]:
+    """Return the list that starts at `start`, True if it was cut, and True if it was repaired; None if unreadable."""
+    with suppress(ValueError, RecursionError):
+        return _DECODER.raw_decode(content, start)[0], False, False
+    depth, last_item_end = 0, start + 1
+    for token in _TOKEN.finditer(content, start):
+        depth += _STEPS.get(token[0], 0)
+        if depth == 1 and token[0] == "}":
+            last_item_end = token.end()
+        if depth == 0:
+            text, is_cut = content[start : token.end()], False
+            break
+    else:
+        # Closed after its last whole item.
+        text, is_cut = content[start:last_item_end] + "]", True
+    with suppress(ValueError, RecursionError):
+        return _DECODER.decode(text), is_cut, False
+    return _mended(text) or None, is_cut, True
+
+
+def _mended(text: str) -> list[object]:
+    items: list[object] = []
+    left = _MAX_MENDED_CHARACTERS
+    for item in _item_texts(text):
+        with suppress(ValueError, RecursionError):
+            items.append(_DECODER.decode(item))
+            continue
+        if len(item) > min(left, _MAX_MENDED_ITEM_CHARACTERS):
+            continue
+        left -= len(item)
+        with suppress(ValueError, RecursionError):
+            items.append(json_repair.loads(item, skip_json_loads=True))
+    return items
+
+
+def _item_texts(text: str) -> Iterator[str]:
+    depth = start = 0
+    for token in _TOKEN.finditer(text):
+        if depth == 1 and token[0] == "{":
+            start = token.start()
+        depth += _STEPS.get(token[0], 0)
+        if depth == 1 and token[0] == "}":
+            yield text[start : token.end()]
+
+
+def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any] | None:
+    members = dict(pairs)
+    return members if len(members) == len(pairs) else None
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER: Final = json.JSONDecoder(strict=False, object_pairs_hook=_unique, parse_constant=_refuse)
