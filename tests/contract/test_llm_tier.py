@@ -19,7 +19,7 @@ CONTEXTS = [
 ]
 ANSWER = (
     "# The bridge\n\nThe Marlow Bridge was opened in 1931. It is 412 metres long and has four tracks. "
-    "Thousands walk across it on bank holidays. Its engineer won a medal. I hope this helps!"
+    "Thousands walk across it on bank holidays. Its engineer won a medal. What a bridge!"
 )
 REPLY = verdicts(
     [claim("The Marlow Bridge was opened in 1931.", "supported", "opened in 1931")],
@@ -36,7 +36,7 @@ REPLY = verdicts(
         )
     ],
     [claim("The engineer of the bridge won a medal.", "not_mentioned", context_ids=[])],
-    [claim("I hope this helps!", "not_a_claim", context_ids=[])],
+    [claim("What a bridge!", "not_a_claim", context_ids=[])],
 )
 
 OPENED = "The bridge was opened in 1931."
@@ -87,9 +87,9 @@ async def test_every_verdict_is_counted_headings_among_those_that_claim_nothing(
 
 
 async def test_an_answer_without_a_claim_abstains(judge: ScriptedJudge) -> None:
-    reply = verdicts([claim("Thank you!", "not_a_claim", context_ids=[])])
+    reply = verdicts([claim("What a day!", "not_a_claim", context_ids=[])])
 
-    result = await judged(judge, reply, answer="Thank you for asking!")
+    result = await judged(judge, reply, answer="What a day!")
 
     assert (result["status"], result["tier"], result["faithfulness"]) == ("abstained", "llm", None)
     assert "no_checkable_claims" in result["flags"]
@@ -116,7 +116,7 @@ async def test_sentences_are_slices_of_the_answer_in_order(judge: ScriptedJudge)
         "It is 412 metres long and has four tracks.",
         "Thousands walk across it on bank holidays.",
         "Its engineer won a medal.",
-        "I hope this helps!",
+        "What a bridge!",
     ]
     assert [sentence["kind"] for sentence in result["sentences"]] == ["heading", *["prose"] * 5]
 

@@ -35,6 +35,19 @@ _ABSTAINING_EN = (
     "The given sources did not specify a date.",
     "I'm afraid I don't have access to that information.",
     "The information provided does not include the name of the architect.",
+    "It is impossible to definitively answer this question since we do not know who built it.",
+    "It's impossible to definitively say which is older, because the passages do not give any dates.",
+    "i'm not sure if you have a child who lost a tooth.",
+    "well i ' m not sure if you have a child who lost a tooth .",
+    "i m not sure if the school is old",
+    "I do n't know .",
+    "I cannot answer this, as the price is not mentioned in the documents.",
+    "I can't say for sure because no information is provided.",
+    "Their ages are not given in the context.",
+    "The price is not mentioned.",
+    "However, I could not find any information on the number of beds.",
+    "Not mentioned in the provided documents.",
+    "Not specified in document 2",
 )
 _ABSTAINING_ZH = (
     "我不知道。",
@@ -64,6 +77,9 @@ _ABSTAINING_ZH = (
     "文章没有明确说明原因。",
     "暂时无法提供答案。",
     "参考资料没有涉及这一问题。",
+    "至于灯塔的高度，资料里没有说明。",
+    "由于信息不足，无法回答。",
+    "我不知道，因为资料没有提到。",
     "不清楚。",
 )
 _ASSERTING_EN = (
@@ -131,6 +147,11 @@ _ASSERTING_BESIDE = (
     "The passage does not say who built it, and the mayor opened it in 1932.",
     "我不确定，首都是北京。",
     "资料没有提到年份，该桥建于1932年。",
+    "I don't know the exact day, because the bridge was blown up by its drunken engineer.",
+    "I don't know the exact day because the bridge was blown up by its drunken engineer.",
+    "I cannot answer this, since the keeper was killed.",
+    "I'm not sure, this bridge killed people.",
+    "我不知道确切日期，因为桥被喝醉的工程师炸毁了。",
 )
 # Plain assertions that begin like an abstention.
 _ASSERTING_LIKE = (

@@ -64,3 +64,11 @@ def test_an_abstention_in_bold_or_as_a_heading_has_nothing_to_check(answer: str)
 
 def test_list_items_and_table_rows_are_checked() -> None:
     assert _checkable("- The rope is long.\n- The knot is old.") == ["- The rope is long.", "- The knot is old."]
+
+
+def test_a_field_whose_value_is_unknown_is_left_out() -> None:
+    assert _checkable("- Price: not mentioned\n- Length: 9 km") == ["- Length: 9 km"]
+
+
+def test_an_answer_of_boilerplate_alone_has_nothing_to_check() -> None:
+    assert _checkable("Sure! I hope this helps.") == []

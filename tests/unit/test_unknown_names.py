@@ -4,6 +4,8 @@ import pytest
 
 from plumbline.judging.text.names import KnownNames
 from plumbline.judging.text.words import split_words
+from plumbline.judging.tiers.lexical_features import measure_lexical_features
+from tests.doubles.fakes import case_of
 
 
 def _names(text: str, *known: str) -> tuple[str, ...]:
@@ -70,3 +72,11 @@ def test_a_name_is_known_in_another_form(text: str, context: str) -> None:
 )
 def test_another_name_is_not(text: str, context: str, names: tuple[str, ...]) -> None:
     assert KnownNames(frozenset(split_words(context).every), [context]).find_unknown(text) == names
+
+
+def test_a_name_of_the_question_is_not_made_up() -> None:
+    case = case_of("It was Orwin and Keld.", "The keeper lit it.", question="Did Orwin light it?")
+
+    (features,) = measure_lexical_features(case).values()
+
+    assert features.unknown_names == ("Keld",)

@@ -26,7 +26,7 @@ _UNDERLINE_MARKS = "=-"
 _HEADING = re.compile(r"#{1,6}(?=[ \t])|#{2,6}(?=[^\W_])")
 _BOLD_LINE = re.compile(r"(?:\*\*[^*]++(?<![.。!！])\*\*|__[^_]++(?<![.。!！])__)[:：]?\Z")
 _UNDERLINE = re.compile(r"(?:={3,}+|-{3,}+)\Z")
-_TABLE_RULE = re.compile(r"(?=.*\|)[|:\- \t]++\Z")
+TABLE_RULE = re.compile(r"(?=.*\|)[|:\- \t]++\Z")
 _CJK = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff]")
 _ENDS_OPEN = re.compile(r"[^.!?。！？…:：]")
 _NUMERAL = "[一二三四五六七八九十百]{1,4}"
@@ -151,9 +151,9 @@ def _is_table_row(text: str, lines: list[_Line], position: int, previous_kind: B
     if previous_kind in ("table_row", "markup") and position and not line.is_after_blank:
         # The rows of a table without outer bars follow its rule or one another.
         before = lines[position - 1]
-        if previous_kind == "table_row" or _TABLE_RULE.match(text, before.body, before.end):
+        if previous_kind == "table_row" or TABLE_RULE.match(text, before.body, before.end):
             return True
-    return any(not near.is_after_blank and _TABLE_RULE.match(text, near.body, near.end) for near in neighbours)
+    return any(not near.is_after_blank and TABLE_RULE.match(text, near.body, near.end) for near in neighbours)
 
 
 def _is_heading(text: str, line: _Line) -> bool:

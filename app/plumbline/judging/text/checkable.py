@@ -1,9 +1,11 @@
 """Selection of the sentences that assert something: no markup, no labels, no abstentions."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
+from plumbline.judging.text.boilerplate import SOURCE_EN, introduces, is_boilerplate
 from plumbline.judging.text.segmentation import Sentence
+from plumbline.judging.text.tables import EMPTY_CELLS, header_positions, split_cells
 from plumbline.judging.text.words import content_words, han_share
 
 # A heading of more content words than this asserts something ("# The bridge was closed to cars in 2008"), and would be
@@ -12,15 +14,36 @@ _LABEL_WORDS = 4
 _LABEL_HAN_PAIRS = 8
 
 
-def checkable_positions(sentences: Sequence[Sentence]) -> tuple[int, ...]:
+def checkable_positions(
+    sentences: Sequence[Sentence], stems: Container[str] = frozenset(), known: Container[str] = frozenset()
+) -> tuple[int, ...]:
     """Return the positions of the sentences that assert something, ascending.
 
-    Left out: markup, sentences that abstain, and headings that are mere labels; a label counts when the answer says
-    nothing else, for "**Paris**" alone is an answer.
+    Left out: markup, boilerplate, the header rows of tables, sentences that abstain, and headings that are mere labels;
+    a label or header counts when the answer says nothing else, for "**Paris**" alone is an answer. `stems` are the
+    question's words, as `is_boilerplate` takes them, `known` the contexts'.
     """
-    spoken = [position for position, sentence in enumerate(sentences) if sentence.kind != "markup"]
-    unlabelled = [position for position in spoken if not _is_label(sentences[position])]
-    return tuple(position for position in unlabelled or spoken if not abstains(sentences[position].text))
+    headers = header_positions(sentences)
+    spoken = [
+        position
+        for position, sentence in enumerate(sentences)
+        if sentence.kind != "markup"
+        and not is_boilerplate(sentence.text, stems)
+        and not (position + 1 < len(sentences) and introduces(sentence.text, stems, known))
+    ]
+    unlabelled = [position for position in spoken if position not in headers and not _is_label(sentences[position])]
+    return tuple(position for position in unlabelled or spoken if not _declines(sentences[position]))
+
+
+def _declines(sentence: Sentence) -> bool:
+    if sentence.kind == "table_row":
+        _, *values = split_cells(sentence.text)
+        return bool(values) and all(value in EMPTY_CELLS or abstains(value) for value in values)
+    if abstains(sentence.text):
+        return True
+    # "- Price: not mentioned"
+    label = _FIELD.match(sentence.text)
+    return label is not None and abstains(sentence.text[label.end() :])
 
 
 def _is_label(sentence: Sentence) -> bool:
@@ -34,23 +57,27 @@ def _is_label(sentence: Sentence) -> bool:
 _MAX_ABSTENTION_CHARACTERS = 240
 _MAX_REST_WORDS = 3
 
+# "Price: ", the name of a field before its value.
+_FIELD = re.compile(r"[^:：.,;，。；\n]{1,40}[:：][*_\s]*")
 _MARKUP = " \t\n#*_`~>-•\"'“”"
-_CLAUSE_BREAK = re.compile(r"[,;:，；：、]|\s[-–—]\s|——")
+_CLAUSE_BREAK = re.compile(
+    r"[,;:，；：、]|\s[-–—]\s|——|\s(?=because\b|since (?:the|it|we|i|there|this|that|no)\b)|(?=因为|由于)",
+    re.IGNORECASE,
+)
+# Tokenised text: "i ' m not sure", "do n't know".
+_TOKENISED = re.compile(r"\s?'\s?(?=(?:m|re|t)\b)")
+_LONE_M = re.compile(r"\bi m\b", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 
 # Runs are atomic and alternatives distinct, so that matching stays linear. Atomic groups, not possessive ones: before
 # Python 3.11.5 a possessive group could backtrack.
 _OPENING_EN = re.compile(
-    r"(?>(?:(?:(?:i'm|i am) )?(?:so |very |really )?(?:sorry|afraid)(?=[\s,.]|$)[,.]?\s*+(?:but |that )?"
+    r"(?>(?:(?:well|but|hmm+|oh|yeah|honestly|actually|however),?\s++|(?:(?:i'm|i am) )?(?:so |very "
+    r"|really )?(?:sorry|afraid)(?=[\s,.]|$)[,.]?\s*+(?:but |that )?"
     r"|(?:unfortunately|apologies)(?=[\s,.]|$),?\s*+(?:but )?"
     r"|(?:based on|according to|from|given) (?:the )?[\w\s]{0,60}?,\s*+"
     r"|(?:and|so|therefore|thus|hence|that) )*)",
     re.IGNORECASE,
-)
-_SOURCE_EN = (
-    r"(?>(?:(?:the|this|these|your|any|given|provided|retrieved|available|above|supplied|search|of|and|in|my)\s+){0,5})"
-    r"(?:contexts?|passages?|documents?|texts?|sources?|information|articles?|excerpts?|snippets?|results?|materials?"
-    r"|content|data|references?)(?: (?:provided|given|retrieved|available|above|supplied|cited|i have|at hand))?"
 )
 _ASKED_EN = r"(?:who|what|when|where|why|how|which|whether|if|this|that|from|based|with|given)"
 _FACTS_EN = r"(?:information|context|details?|data|knowledge|answers?|access|evidence|mention|references?)"
@@ -69,15 +96,32 @@ _ABSTAINS_EN = re.compile(
     r"|there (?:is|was) no (?:answer|evidence) (?:in|given|provided|available)\b"
     r"|it(?:'s| is) (?:not possible|impossible) to (?:\w+ly )?"
     rf"(?:(?:answer|determine)\b|(?:say|tell|know)(?= {_ASKED_EN}\b|\W*$))"
-    rf"|{_SOURCE_EN} (?:do not|does not|don't|doesn't|did not|didn't) (?:\w+ ){{0,2}}?"
+    rf"|{SOURCE_EN} (?:do not|does not|don't|doesn't|did not|didn't) (?:\w+ ){{0,2}}?"
     r"(?:contain|mention|provide|include|say|state|specify|answer|give|have|address|cover|discuss)\b"
+    rf"|(?:\w+ ){{1,8}}?(?:is|are|was|were)(?: not|n't) (?:\w+ly )?(?:mentioned|specified|stated|provided"
+    rf"|available|given"
+    rf"|disclosed|listed|included|described|covered)(?: (?:anywhere )?(?:in|by|within|from) {SOURCE_EN})\W*$"
+    r"|(?:\w+ ){1,8}?(?:is|are|was|were)(?: not|n't) (?:\w+ly )?(?:mentioned|specified|stated)\W*$"
     r"|(?:this|the|that) (?:question|query) (?:cannot|can't|can not|could not) be answered\b"
-    r"|(?:n/?a|unknown|unanswerable|not (?:mentioned|specified|stated|provided|available|enough information"
-    r"|answerable))\W*$",
+    r"|(?:n/?a|unknown|unanswerable|not (?:explicitly |specifically |directly )?(?:mentioned|specified|stated|provided"
+    rf"|available|given|disclosed|listed|enough information|answerable))(?: (?:in|by|within|from) {SOURCE_EN})?\W*$",
     re.IGNORECASE,
 )
 _FILLER_EN = re.compile(
-    rf"(?:as|since|because|given|based on|according to|regarding|about|please|in the|from the|{_ASKED_EN})\b",
+    r"(?:based on|according to|regarding|about|please|in the|from the|with|from|who|what|when|where|why|how|which"
+    r"|whether|if)\b",
+    re.IGNORECASE,
+)
+# A ground asserts something, unless it is that nothing is known.
+_GROUND = re.compile(r"(?:as|since|because|given(?: that)?|due to)\b\s?|因为|由于|鉴于", re.IGNORECASE)
+_UNKNOWN_EN = re.compile(
+    rf"(?:{SOURCE_EN}|(?>(?:the |an? |lack of |insufficient |missing |limited |no |any "
+    rf"|enough )*)(?:\w+ ){{0,2}}?{_FACTS_EN})\W*$"
+    r"|(?:it|this|that|they|these|(?:the |any |such )?(?:\w+ ){0,4}?\w+) (?:(?:is|are|was|were|has|have)(?: not"
+    r"|n't)(?: been)?"
+    r" (?:\w+ly )?(?:mentioned|specified|stated|provided|given|available|included|covered|known|disclosed|listed"
+    r"|described|clear)|(?:is|are|was|were|remains?) (?:unclear|unknown|missing))"
+    r"(?: (?:here|there|anywhere|(?:in|by|within|from) .*))?\W*$",
     re.IGNORECASE,
 )
 
@@ -94,10 +138,10 @@ _ABSTAINS_ZH = re.compile(
     r"|(?<=[我们])不(?:知道|太清楚|清楚|确定|了解)|不(?:知道|太清楚|清楚|确定|了解)\W*$"
     r"|(?:没有|没|并未|并没有|未曾|未|缺乏|缺少|无)(?>(?:明确|直接|具体|足够|任何|能够|能|的){0,3})"
     r"(?:提到|提及|提供|说明|包含|涉及|给出|答案|相关|信息|资料|内容|找到|查到|检索到|记载|介绍)"
-    r"|不足以(?:回答|判断|确定|得出|说明|支持)|(?<=信息|资料|证据|内容|文本|下文)不足"
+    r"|不足以(?:回答|判断|确定|得出|说明|支持)|(?<=信息|资料|证据|内容|文本|下文)(?:不足|有限|不全|不完整)"
     r"|未知\W*$"
 )
-_FILLER_ZH = re.compile(r"请|因为|由于|如果|关于|对于|根据|基于|建议")
+_FILLER_ZH = re.compile(r"请|如果|关于|至于|对于|根据|基于|建议")
 # After one of these the sentence asserts something.
 _GOES_ON = re.compile(
     r"\b(?:but|however|though|although|nevertheless|yet|instead|except)\b|但|不过|然而|可是|却", re.IGNORECASE
@@ -110,26 +154,33 @@ def abstains(text: str) -> bool:
     Strict on purpose, clause by clause: what is not recognised is an answer, and is judged.
     """
     line = text.strip(_MARKUP).replace("’", "'")
+    if "'" in line or " m " in line:
+        line = _LONE_M.sub("i'm", _TOKENISED.sub("'", line).replace(" n't", "n't"))
     if not line or len(line) > _MAX_ABSTENTION_CHARACTERS:
         return False
     rest = line[_end(_OPENING_EN, line) :]
     if _GOES_ON.search(rest):
         return False
     clauses = [clause for clause in map(str.strip, _CLAUSE_BREAK.split(rest)) if clause] or [""]
-    declining = [
-        _ABSTAINS_EN.match(clause, _end(_OPENING_EN, clause)) or _ABSTAINS_ZH.match(clause, _end(_OPENING_ZH, clause))
-        for clause in clauses
-    ]
+    declining = [_is_declining(clause) for clause in clauses]
     return any(declining) and all(
         declines or _says_nothing(clause, is_first=position == 0)
         for position, (clause, declines) in enumerate(zip(clauses, declining, strict=True))
     )
 
 
+def _is_declining(clause: str) -> bool:
+    found = _ABSTAINS_EN.match(clause, _end(_OPENING_EN, clause))
+    return found is not None or _ABSTAINS_ZH.match(clause, _end(_OPENING_ZH, clause)) is not None
+
+
 def _says_nothing(clause: str, *, is_first: bool) -> bool:
     """Return True if a clause only frames an abstention: its ground, its address, the rest of a list."""
     if any(character.isdigit() for character in clause):
         return False
+    if ground := _GROUND.match(clause):
+        rest = clause[ground.end() :]
+        return _is_declining(rest) or _UNKNOWN_EN.match(rest) is not None
     if _FILLER_EN.match(clause) or _FILLER_ZH.match(clause) or _end(_OPENING_ZH, clause) == len(clause):
         return True
     return not is_first and clause.isascii() and len(_WORD.findall(clause)) <= _MAX_REST_WORDS

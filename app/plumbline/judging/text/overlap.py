@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from plumbline.judging.text.segmentation import Sentence
+from plumbline.judging.text.tables import header_positions, read_rows
 from plumbline.judging.text.words import Passage, Words, content_words, split_words
 
 # Bounds on the work for one answer sentence, so that hostile text cannot make it quadratic. A sentence whose words
@@ -40,8 +41,11 @@ class ContextIndex:
         self._postings: dict[str, list[int]] = defaultdict(list)
         self._passages: dict[int, Passage] = {}
         for context, sentences in enumerate(contexts):
-            for sentence in sentences:
-                words = split_words(sentence.text)
+            # A row says what it says under its header.
+            headers = header_positions(sentences)
+            rows = read_rows(sentences, headers) if headers else {}
+            for position, sentence in enumerate(sentences):
+                words = split_words(rows.get(position, sentence.text))
                 distinct = frozenset(words.content)
                 for word in distinct:
                     self._postings[word].append(len(self.places))
@@ -49,7 +53,7 @@ class ContextIndex:
                 self.words.append(words)
                 self._distinct.append(distinct)
 
-    def __contains__(self, word: str) -> bool:
+    def __contains__(self, word: object) -> bool:
         return word in self._postings
 
     def holds(self, row: int, text: str) -> bool:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from plumbline.judging.text.assertions import find_assertions, question_stems
 from plumbline.judging.text.checkable import checkable_positions
 from plumbline.judging.text.overlap import ContextIndex
 from plumbline.judging.text.sample import Sample
@@ -14,7 +15,8 @@ class SegmentedSample:
     """A sample with the sentences of its answer and of each of its contexts.
 
     `sentences` holds every span of the answer in order, markup included; `context_sentences[i]` those of context i.
-    `checkable` are the positions of the sentences that assert something; `index` holds the contexts' words.
+    `checkable` are the positions of the sentences that assert something, `assertions` what each of them asserts: tiers
+    without a judge compare that, a judge reads the sentences. `index` holds the contexts' words.
     `language` is that of the answer, or of the contexts when the answer has no letters ("42").
     """
 
@@ -22,6 +24,7 @@ class SegmentedSample:
     sentences: tuple[Sentence, ...]
     context_sentences: tuple[tuple[Sentence, ...], ...]
     checkable: tuple[int, ...]
+    assertions: tuple[str, ...]
     index: ContextIndex
     language: Language
 
@@ -45,11 +48,15 @@ def segment(sample: Sample) -> SegmentedSample:
     sentences = split_sentences(sample.answer)
     speaking = sample.answer if has_letters(sample.answer) else " ".join(sample.contexts)
     context_sentences = tuple(split_sentences(context) for context in sample.contexts)
+    index = ContextIndex(context_sentences)
+    stems = question_stems(sample.question)
+    checkable = checkable_positions(sentences, stems, index)
     return SegmentedSample(
         source=sample,
         sentences=sentences,
         context_sentences=context_sentences,
-        checkable=checkable_positions(sentences),
-        index=ContextIndex(context_sentences),
+        checkable=checkable,
+        assertions=find_assertions(sample, sentences, checkable, index, stems),
+        index=index,
         language=detect_language(speaking),
     )

@@ -28,7 +28,12 @@ _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 # A full stop or comma inside a number is part of it.
 _PUNCTUATION = re.compile(r"[^\w\s.,]|_|(?<!\d)[.,]|[.,](?!\d)")
 # Citation marks and list markers belong to the page, not to what is said.
-CITATION_MARK = r"\[\d{1,3}(?:\s?[,–-]\s?\d{1,3}){0,12}\]|【\d{1,3}[^】\n]{0,40}】"
+CITATION_MARK = (
+    r"\[\^?\d{1,3}(?:\s?[,–-]\s?\^?\d{1,3}){0,12}\]|【\d{1,3}[^】\n]{0,40}】|[\[(（【](?i:sources?|docs?|documents?|passages?"
+    r"|contexts?|refs?|references?|citations?|chunks?|来源|文档|资料|片段|段落"
+    r"|参考)[ .:：#]{0,2}\d{1,3}(?:\s?[,–-]\s?\d{1,3}){0,12}"
+    r"[\])）】]"
+)
 _CITATION = re.compile(CITATION_MARK)
 _LIST_MARK = re.compile(r"\s*(?:[-*+•·]\s+|\(?\d{1,2}(?:[.)]\s+|、))(?=\S)")
 _SPACE = re.compile(r"\s+")
@@ -216,7 +221,7 @@ def _fold(text: str) -> str:
     marker = _LIST_MARK.match(folded)
     if marker:
         folded = f" {folded[marker.end() :]}"
-    if "[" in folded or "【" in folded:
+    if "[" in folded or "(" in folded or "【" in folded:
         folded = _CITATION.sub(" ", folded)
     return _THOUSANDS.sub("", folded) if "," in folded else folded
 

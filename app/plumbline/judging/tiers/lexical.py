@@ -60,8 +60,7 @@ def find_copies(sample: SegmentedSample) -> dict[int, Finding]:
     A copy needs no model and no common script: "iPhone 14 Pro Max" from a Chinese context.
     """
     findings = {}
-    for position in sample.checkable:
-        text = sample.sentences[position].text
+    for position, text in zip(sample.checkable, sample.assertions, strict=True):
         match = sample.index.best_match(text, content_words(text))
         if match is None or not match.is_verbatim:
             return {}
@@ -74,9 +73,8 @@ def find_copies(sample: SegmentedSample) -> dict[int, Finding]:
 def collect_lexical_findings(sample: SegmentedSample) -> dict[int, Finding]:
     """Return the wording of each checkable sentence, by position, with the context sentence that has most of it."""
     findings = {}
-    for position, features in measure_lexical_features(sample).items():
-        text = sample.sentences[position].text
-        copy = next((row for row in features.rows if features.is_whole and sample.index.holds(row, text)), None)
+    for text, (position, features) in zip(sample.assertions, measure_lexical_features(sample).items(), strict=True):
+        copy = next((row for row in features.rows if features.is_whole and _holds(sample, row, position, text)), None)
         best = next(iter(features.rows), None) if copy is None else copy
         evidence = None
         if best is not None:
@@ -86,6 +84,10 @@ def collect_lexical_findings(sample: SegmentedSample) -> dict[int, Finding]:
             features.measures, evidence, copy is not None, features.unknown_names, features.unknown_numbers
         )
     return findings
+
+
+def _holds(sample: SegmentedSample, row: int, position: int, assertion: str) -> bool:
+    return sample.index.holds(row, assertion) or sample.index.holds(row, sample.sentences[position].text)
 
 
 def _has_han(text: str) -> bool:

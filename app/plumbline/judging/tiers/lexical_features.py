@@ -67,7 +67,7 @@ def measure_lexical_features(sample: SegmentedSample) -> dict[int, LexicalFeatur
         `character_pairs` in [0, 1]: share of the pairs of neighbours found anywhere, and in the best: the mean.
         `unknown_numbers`, `negation`: as above.
     """
-    texts = [sample.sentences[position].text for position in sample.checkable]
+    texts = sample.assertions
     if not texts:
         return {}
     measure = _by_characters if sample.language == "zh" else _by_words

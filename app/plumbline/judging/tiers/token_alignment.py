@@ -135,10 +135,9 @@ def plan_comparison(sample: SegmentedSample) -> ComparisonPlan:
     windows = {
         window.text: window for window in reversed(split_windows(sample.source.contexts, sample.context_sentences))
     }
-    answer, spans = sample.source.answer, sample.sentences
     parts = {
-        position: [answer[start:end] for start, end in pieces(answer, spans[position].start, spans[position].end)]
-        for position in sample.checkable
+        position: [text[start:end] for start, end in pieces(text, 0, len(text))]
+        for position, text in zip(sample.checkable, sample.assertions, strict=True)
     }
     distinct = sorted({text for part in parts.values() for text in part})
     # Sorted, so that the order of the contexts moves nothing.

@@ -1,0 +1,133 @@
+"""Assertions of an answer's sentences, as tiers without a judge compare them: without boilerplate and layout."""
+
+import re
+from collections.abc import Container, Sequence
+from itertools import islice
+
+from plumbline.judging.text.blocks import LIST_MARKER, has_word
+from plumbline.judging.text.boilerplate import LABELS, STEM_CHARACTERS, strip_boilerplate
+from plumbline.judging.text.checkable import abstains
+from plumbline.judging.text.overlap import ContextIndex
+from plumbline.judging.text.sample import Sample
+from plumbline.judging.text.segmentation import Sentence
+from plumbline.judging.text.short_answers import QuestionAssertions, question_assertions, says_yes_or_no
+from plumbline.judging.text.tables import header_positions, read_rows
+from plumbline.judging.text.words import CITATION_MARK, content_words, has_content, is_han, split_tokens
+
+_LONGEST_FIELD_WORDS = 4
+_MAX_TURNS = 4
+_MAY_BE_MARKED = re.compile(r"[*_`#>\[【<(（~|¹²³⁰⁴-⁹]|https?:|www\.")
+_HEADING_OR_QUOTE = re.compile(r"\s*(?:>\s?){0,8}(?:#{1,6}\s+)?")
+_CHECKBOX = re.compile(r"\[[ xX✓]\]\s")
+_FENCE_LINE = re.compile(r"^[ \t>]{0,8}(?:`{3,}|~{3,})[^\n]*$", re.MULTILINE)
+_LINK = re.compile(r"!?\[([^\[\]\n]{1,300})\]\([^()\s]{1,500}(?:\s\"[^\"\n]{0,200}\")?\)")
+_NOISE = re.compile(
+    r"https?://[^\s<>()]{1,500}|www\.[^\s<>()]{1,500}|</?[a-zA-Z][a-zA-Z0-9]{0,9}(?:\s[^<>]{0,200})?/?>|\*{1,3}|__|~~|`+"
+    rf"|{CITATION_MARK}|(?<=[.。,，;；!?！？”\"）)])[¹²³⁰⁴-⁹]{{1,4}}"
+)
+# "Document 2" is a place, and no number of the text.
+_NUMBERED_SOURCE = re.compile(
+    r"\b(documents?|docs?|passages?|contexts?|sources?|excerpts?|snippets?|chunks?|references?)\s(?:no\.?\s|#|number\s)?\d{1,2}"
+    r"(?:(?:,| and| &)\s\d{1,2}){0,4}(?![\w.%]*\w)|(?<=文档|资料|片段|段落|来源)\s?\d{1,2}(?!\d)",
+    re.IGNORECASE,
+)
+_FIELD = re.compile(r"([^:：\n]{1,60})(?::\s+|：\s*)")
+# After a clause that declines, the assertion: "I do not know who built it, but it opened in 1932."
+_TURN = re.compile(
+    r"[,;]?\s(?:but|however|because|since|though|although|yet|while)\b,?\s|[，；]\s?(?:但是|但|不过|然而|可是|因为|由于)[，,]?",
+    re.IGNORECASE,
+)
+_CONCESSION = re.compile(r"(?:al|even )?though |while |虽然|尽管", re.IGNORECASE)
+_CONCESSION_END = re.compile(r",\s|[，,]\s?(?:但是|但|不过)?")
+
+
+def question_stems(question: str) -> frozenset[str]:
+    """Return the words of a question up to five characters, and its Chinese characters one by one."""
+    stems: set[str] = set()
+    for token in split_tokens(question):
+        stems.update(token if is_han(token) else (token[:STEM_CHARACTERS],))
+    return frozenset(stems)
+
+
+def find_assertions(
+    sample: Sample, sentences: Sequence[Sentence], checkable: Sequence[int], index: ContextIndex, stems: Container[str]
+) -> tuple[str, ...]:
+    """Return what each checkable sentence asserts, in their order.
+
+    Left out: marks of lists, headings, emphasis, links and citations; openers and closers; a clause that declines
+    before one that asserts; the name of a field ("Capacity:") that no context has and that is a common one or stands
+    in the question. A table row is read with its header, "Yes." and "No." with the question. A sentence of which
+    nothing would be left is returned whole.
+    """
+    headers = header_positions(sentences)
+    rows = read_rows(sentences, headers, lambda name: _field(name, index, stems))
+    asked: QuestionAssertions | None = None
+    is_asked = False
+    found = []
+    for position in checkable:
+        sentence = sentences[position]
+        is_yes = says_yes_or_no(plain := _plain(rows.get(position, sentence.text), sentence))
+        if is_yes is not None and not is_asked:
+            asked, is_asked = question_assertions(sample.question, sample.contexts), True
+        if is_yes is not None and asked:
+            found.append(asked.affirmed if is_yes else asked.denied)
+            continue
+        text = strip_boilerplate(_without_declining(plain), stems)
+        if position not in rows:
+            text = _with_field(text, index, stems)
+        found.append(text.strip() if has_word(text, 0, len(text)) else sentence.text)
+    return tuple(found)
+
+
+def _plain(text: str, sentence: Sentence) -> str:
+    """Return the text without the marks of Markdown and of citations."""
+    if sentence.kind == "code":
+        body = _FENCE_LINE.sub("", text).strip()
+        return body or text
+    start = _HEADING_OR_QUOTE.match(text)
+    at = start.end() if start else 0
+    marker = LIST_MARKER.match(text, at)
+    if marker and has_word(text, marker.end(), len(text)):
+        at = marker.end()
+    plain = text[at:].strip()
+    if _MAY_BE_MARKED.search(plain):
+        plain = _NOISE.sub(" ", _LINK.sub(r"\1", _CHECKBOX.sub("", plain, count=1))).strip()
+    plain = _NUMBERED_SOURCE.sub(r"\1", plain)
+    return plain if has_word(plain, 0, len(plain)) else text
+
+
+def _without_declining(text: str) -> str:
+    """Return the text without a clause that declines, before or behind one that asserts."""
+    for turn in islice(_TURN.finditer(text), _MAX_TURNS):
+        before, after = text[: turn.start()], text[turn.end() :]
+        if abstains(before) and has_word(after, 0, len(after)):
+            return after
+        if abstains(after) and has_word(before, 0, len(before)):
+            return before
+    if concession := _CONCESSION.match(text):
+        end = _CONCESSION_END.search(text, concession.end())
+        if end and abstains(text[concession.end() : end.start()]) and has_word(text, end.end(), len(text)):
+            return text[end.end() :]
+    return text
+
+
+def _with_field(text: str, index: ContextIndex, stems: Container[str]) -> str:
+    field = _FIELD.match(text)
+    if field is None or not has_word(text, field.end(), len(text)):
+        return text
+    name = _field(field.group(1), index, stems)
+    return f"{name}: {text[field.end() :]}" if name else text[field.end() :]
+
+
+def _field(name: str, index: ContextIndex, stems: Container[str]) -> str:
+    """Return the name of a field or column without the words that only this layout needs."""
+    tokens = split_tokens(name)
+    if len(tokens) > _LONGEST_FIELD_WORDS:
+        return name
+    kept = [token for token in tokens if any(word in index for word in content_words(token))]
+    layout = (token for token in tokens if token not in kept)
+    if not all(token in LABELS or token[:STEM_CHARACTERS] in stems or not has_content(token) for token in layout):
+        return name
+    if len(kept) == len(tokens):
+        return name
+    return " ".join(kept) if has_content(" ".join(kept)) else ""
