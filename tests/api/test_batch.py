@@ -70,6 +70,7 @@ async def test_the_summary_counts_what_became_of_the_rows() -> None:
         "empty_answer": 1,
         "not_judged": 0,
         "errors": 1,
+        "passed": 1,
         "tiers": {"llm": 0, "embedding": 1, "lexical": 0},
         # no judge is configured, so that the embedding tier answered after the judge had not
         "degraded": 1,

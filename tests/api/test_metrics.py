@@ -335,3 +335,19 @@ async def _send(client: httpx2.AsyncClient, request_: Mapping[str, Any], n: int)
         return [filled(each) for each in part] if isinstance(part, list) else part
 
     await client.request(**filled(request_))
+
+
+async def test_answers_are_counted_by_tier_rule_and_outcome(judge: ScriptedJudge) -> None:
+    judge.reply_with(GOOD)
+    name = "plumbline_answers_total"
+
+    async with running(judge_settings(judge)) as client:
+        await client.post(URL, json=SAMPLE)
+        await client.post(URL, json={**SAMPLE, "tiers": ["lexical"], "threshold": 0.9999})
+        await client.post(URL, json={**SAMPLE, "contexts": []})
+        await client.post(URL, json={**SAMPLE, "answer": "I don't know."})
+
+        assert await value(client, name, tier="llm", rule="all_supported", outcome="passed") == 1
+        assert await value(client, name, tier="lexical", rule="threshold", outcome="failed") == 1
+        assert await value(client, name, tier="none", rule="all_supported", outcome="failed") == 1
+        assert await value(client, name, tier="lexical", rule="calibrated", outcome="failed") == 0

@@ -127,6 +127,19 @@ def test_a_service_scores_as_this_process_does(tmp_path: Path) -> None:
     assert comparable(there) == comparable(here)
 
 
+def test_rows_of_a_service_that_cannot_reach_the_threshold_are_counted_after_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, out = write_rows(tmp_path / "data.jsonl", [sample_row(number) for number in range(3)]), tmp_path / "out.jsonl"
+    options = ("-o", out, "--tiers", "lexical", "--threshold", "1")
+
+    with served(create_app(plain_settings(), encoder=WordEncoder())) as url:
+        assert score(data, *options, "--url", url) == 0
+
+    said = capsys.readouterr().err.splitlines()
+    assert said[-1] == "plumbline: 3 rows cannot pass: the threshold is above the highest score of their tier"
+
+
 def test_a_service_that_is_away_leaves_rows_and_makes_no_errors_of_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -291,8 +291,9 @@ def _format_summary(summary: BatchSummary) -> str:
     tiers = ", ".join(f"{name} {count}" for name, count in summary.tiers.model_dump().items() if count) or "none"
     cost = "not known" if summary.usage.cost is None else f"{summary.usage.cost:.4f}"
     return (
-        f"{summary.rows} rows: {summary.judged} judged, {summary.abstained} abstained, {summary.empty_answer} empty, "
-        f"{summary.not_judged} not judged, {summary.errors} errors; tiers: {tiers}; {summary.degraded} degraded; "
+        f"{summary.rows} rows: {summary.judged} judged ({summary.passed} passed), {summary.abstained} abstained, "
+        f"{summary.empty_answer} empty, {summary.not_judged} not judged, {summary.errors} errors; tiers: {tiers}; "
+        f"{summary.degraded} degraded; "
         f"tokens {summary.usage.prompt_tokens} in, {summary.usage.completion_tokens} out; cost {cost}"
     )
 

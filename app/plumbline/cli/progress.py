@@ -20,7 +20,7 @@ class Standing:
     Args:
         counts: of all written rows, including those of earlier parts of the run.
         means: mean faithfulness by tier, over the judged rows.
-        passed: rows that passed; `unreachable`: rows whose tier cannot reach their threshold.
+        unreachable: rows whose tier cannot reach their threshold.
         rows_now: rows of this part alone; `seconds` is its time.
         share: finished share of the file, in [0, 1], None if unknown; `share_before` at the start of this part.
     """
@@ -31,7 +31,6 @@ class Standing:
     seconds: float
     share: float | None
     share_before: float
-    passed: int = 0
     unreachable: int = 0
 
     @property
@@ -148,7 +147,7 @@ def _summary(standing: Standing) -> str:
         f"{counts.rows} rows: {counts.judged} judged, {counts.abstained} abstained, {counts.empty_answer} empty, "
         f"{counts.not_judged} not judged, {counts.errors} errors; {counts.degraded} degraded",
         f"mean faithfulness: {means}" + (" (scores of different tiers are not comparable)" * (len(standing.means) > 1)),
-        f"{standing.passed} of {counts.judged} judged rows passed",
+        f"{counts.passed} of {counts.judged} judged rows passed",
         f"{standing.rows_now} rows in {_duration(standing.seconds)}, {standing.rate:.1f} a second",
     ]
     if usage.calls:
@@ -178,7 +177,6 @@ def _fields(standing: Standing) -> dict[str, Any]:
     eta = standing.eta_seconds
     return {
         **standing.counts.model_dump(exclude={"seconds"}),
-        "passed": standing.passed,
         "means": {tier: round(mean, 6) for tier, mean in standing.means.items()},
         "rows_now": standing.rows_now,
         "seconds": round(standing.seconds, 1),

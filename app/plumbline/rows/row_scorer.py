@@ -80,8 +80,9 @@ class RowScorer:
             def write() -> ScoredRow:
                 wire = to_wire(result, sample, sample_id=custom_id, offset_unit=self._offset_unit)
                 line = self._lines.result(custom_id, row, wire)
+                is_degraded = "degraded" in wire.flags
                 return ScoredRow(
-                    row, line, RowStatus(wire.status), wire.tier, "degraded" in wire.flags, usage=result.usage
+                    row, line, RowStatus(wire.status), wire.tier, is_degraded, result.usage, passed=wire.passed
                 )
 
             # the line of a long answer can have a megabyte

@@ -34,7 +34,7 @@ class ScoredRow(NamedTuple):
     """A finished row.
 
     `line` is the row of `schemas.batch` as `json_line` encodes it. `tier` is the one that answered; `is_degraded`:
-    another failed before it.
+    another failed before it. `passed`: None without a score.
     """
 
     row: int
@@ -43,6 +43,7 @@ class ScoredRow(NamedTuple):
     tier: str | None
     is_degraded: bool
     usage: Usage
+    passed: bool | None = None
 
 
 class RowLines(NamedTuple):
@@ -89,7 +90,7 @@ class RowTally:
         self._started = time.monotonic()
         self._statuses: Counter[RowStatus] = Counter()
         self._tiers: Counter[str] = Counter()
-        self._degraded = 0
+        self._degraded = self._passed = 0
         self._usage = Usage()
 
     def add(self, row: ScoredRow) -> None:
@@ -98,6 +99,7 @@ class RowTally:
         if row.tier is not None:
             self._tiers[row.tier] += 1
         self._degraded += row.is_degraded
+        self._passed += row.passed is True
         self._usage = self._usage + row.usage
 
     def summary(self) -> BatchSummary:
@@ -109,6 +111,7 @@ class RowTally:
             empty_answer=self._statuses[RowStatus.EMPTY_ANSWER],
             not_judged=self._statuses[RowStatus.NOT_JUDGED],
             errors=self._statuses[RowStatus.INVALID] + self._statuses[RowStatus.FAILED],
+            passed=self._passed,
             tiers=TierCounts(**self._tiers),
             degraded=self._degraded,
             usage=UsageItem(**{each.name: getattr(self._usage, each.name) for each in fields(Usage)}),

@@ -97,12 +97,15 @@ class TierCounts(WireModel):
 class BatchSummary(WireModel):
     """Counts over all samples: rows = judged + abstained + empty_answer + not_judged + errors."""
 
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+
     rows: int
     judged: int
     abstained: int
     empty_answer: int
     not_judged: int
     errors: int = Field(description="Samples that have an `error` in place of a `result`.")
+    passed: int = Field(default=0, description="Judged samples that passed.")
     tiers: TierCounts
     degraded: int = Field(description="Samples that a lower tier answered after one had failed.")
     usage: UsageItem = Field(description="Of all results together; `cost` is null when one of them is not known.")

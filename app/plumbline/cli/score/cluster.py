@@ -33,7 +33,8 @@ def score_on_cluster(task: ClusterTask, *, is_quiet: bool) -> int:
     summary = outcome.summary
     if not is_quiet:
         sys.stderr.write(
-            f"plumbline: {summary.rows} rows: {summary.judged} judged, {summary.not_judged} not judged, "
+            f"plumbline: {summary.rows} rows: {summary.judged} judged ({summary.passed} passed), "
+            f"{summary.not_judged} not judged, "
             f"{summary.errors} errors, {summary.degraded} degraded; {len(outcome.files)} files, {outcome.skipped} of "
             f"them from earlier runs\n"
         )

@@ -225,7 +225,6 @@ class WrittenRow(NamedTuple):
     custom_id: str | None
     faithfulness: float | None
     scored: ScoredRow
-    passed: bool = False
     is_unreachable: bool = False
 
 
@@ -330,15 +329,9 @@ def read_written(line: bytes) -> WrittenRow | None:
     result, error = found.result, found.error
     if result is not None:
         usage = Usage(**msgspec.structs.asdict(result.usage))
-        scored = ScoredRow(found.row, b"", result.status, result.tier, "degraded" in result.flags, usage)
-        return WrittenRow(
-            found.row,
-            found.custom_id,
-            result.faithfulness,
-            scored,
-            passed=result.passed is True,
-            is_unreachable="threshold_unreachable" in result.flags,
-        )
+        is_degraded, is_unreachable = "degraded" in result.flags, "threshold_unreachable" in result.flags
+        scored = ScoredRow(found.row, b"", result.status, result.tier, is_degraded, usage, passed=result.passed)
+        return WrittenRow(found.row, found.custom_id, result.faithfulness, scored, is_unreachable=is_unreachable)
     if error is not None:
         status = RowStatus.FAILED if error.status >= _OUR_FAULT else RowStatus.INVALID
         scored = ScoredRow(found.row, b"", status, None, is_degraded=False, usage=Usage())

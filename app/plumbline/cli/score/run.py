@@ -20,9 +20,6 @@ from plumbline.rows.scored_row import RowTally, ScoredRow
 
 _SAVE_SECONDS: Final = 2.0
 _FAITHFULNESS: Final = re.compile(rb'"faithfulness":([0-9.eE+-]+)')
-# Numbers alone stand between the score and the decision
-_DECISION_WITHIN_BYTES: Final = 4_096
-_PASSED: Final = b'"passed":true'
 _UNREACHABLE: Final = b'"threshold_unreachable"'
 
 
@@ -92,7 +89,7 @@ class RunCounts:
     def __init__(self) -> None:
         self._tally = RowTally()
         self._sums: dict[str | None, tuple[float, int]] = {}
-        self._rows_now = self._passed = self._unreachable = 0
+        self._rows_now = self._unreachable = 0
         self.rows_before = 0
         # Of this part
         self.started = time.monotonic()
@@ -103,16 +100,13 @@ class RunCounts:
         return self._tally.summary().usage.cost
 
     def add_earlier(self, row: WrittenRow) -> None:
-        self._add(row.scored, row.faithfulness, passed=row.passed, is_unreachable=row.is_unreachable)
+        self._add(row.scored, row.faithfulness, is_unreachable=row.is_unreachable)
         self.rows_before += 1
 
     def add(self, scored: ScoredRow) -> None:
         # Its first mention is the score: in a name before it the quotes are escaped
         found = _FAITHFULNESS.search(scored.line)
-        end = found.end() if found else 0
-        passed = scored.line.find(_PASSED, end, end + _DECISION_WITHIN_BYTES) >= 0
-        is_unreachable = _UNREACHABLE in scored.line
-        self._add(scored, float(found[1]) if found else None, passed=passed, is_unreachable=is_unreachable)
+        self._add(scored, float(found[1]) if found else None, is_unreachable=_UNREACHABLE in scored.line)
         self._rows_now += 1
 
     def standing(self, share: float | None, share_before: float) -> Standing:
@@ -127,7 +121,6 @@ class RunCounts:
         return Standing(
             counts=self._tally.summary(),
             means={tier: total / rows for tier, (total, rows) in sums.items()},
-            passed=self._passed,
             unreachable=self._unreachable,
             rows_now=self._rows_now,
             seconds=time.monotonic() - self.started,
@@ -135,9 +128,8 @@ class RunCounts:
             share_before=share_before,
         )
 
-    def _add(self, scored: ScoredRow, faithfulness: float | None, *, passed: bool, is_unreachable: bool) -> None:
+    def _add(self, scored: ScoredRow, faithfulness: float | None, *, is_unreachable: bool) -> None:
         self._tally.add(scored)
-        self._passed += passed
         self._unreachable += is_unreachable
         if faithfulness is not None:
             total, rows = self._sums.get(scored.tier, (0.0, 0))

@@ -116,7 +116,7 @@ class OutputBlocks:
 def sum_summaries(summaries: Iterable[BatchSummary], *, seconds: float) -> BatchSummary:
     """Return the total of the counts of many blocks."""
     parts = list(summaries)
-    names = ("rows", "judged", "abstained", "empty_answer", "not_judged", "errors", "degraded")
+    names = ("rows", "judged", "abstained", "empty_answer", "not_judged", "errors", "passed", "degraded")
     costs = [part.usage.cost for part in parts]
     usage = {
         name: sum(getattr(part.usage, name) for part in parts) for name in UsageItem.model_fields if name != "cost"
