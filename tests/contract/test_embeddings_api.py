@@ -1,12 +1,15 @@
 """Tier embedding over an embeddings API: what is sent, what is read, and what every fault becomes."""
 
 import asyncio
+import contextlib
 import json
 import math
+from collections.abc import AsyncIterator
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
+import httpx2
 import numpy as np
 import pytest
 
@@ -15,14 +18,26 @@ from plumbline.ground.settings import ModelPrice, Settings
 from plumbline.judging.ports.exchange import Ledger
 from plumbline.judging.ports.observation import State
 from plumbline.judging.ports.token_vectors import TokenVectors
+from plumbline.main import create_app
 from plumbline.models.chat.resilient_endpoint import RetryPolicy
 from plumbline.models.chat.verdict_store import SqliteVerdictStore
 from plumbline.models.embeddings.embedding_service import resolve_embedding_service
 from plumbline.models.embeddings.remote_encoder import RemoteEncoder
-from tests.doubles.scripted_embeddings import DIMENSIONS, KEY, MODEL, Item, embeddings, remote_encoder, word_vector
+from tests.doubles.scripted_embeddings import (
+    DIMENSIONS,
+    KEY,
+    MODEL,
+    Item,
+    embeddings,
+    remote_encoder,
+    remote_settings,
+    word_vector,
+)
 from tests.doubles.scripted_faults import close_mid_body, hang, reset
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import RecordedRequest, Reply, openai_error, status
+from tests.running.edge_app import client_of
+from tests.running.service import evaluate, plain_settings
 
 SECONDS = 5.0
 
@@ -423,3 +438,62 @@ def test_a_key_of_dashscope_goes_to_nobody_else_and_asks_nothing_by_itself() -> 
 
 def test_the_word_vectors_are_as_this_file_calculates() -> None:
     assert json.loads(json.dumps(word_vector("Lamp burns"))) == [1, 1, 0, 0, 0, 0, 0, 0, 0, 0.01]
+
+
+# --- the service
+
+
+@contextlib.asynccontextmanager
+async def service(server: ScriptedJudge, **knobs: Any) -> AsyncIterator[httpx2.AsyncClient]:
+    settings = remote_settings(server, **plain_settings(**knobs).model_dump(exclude_unset=True))
+    app = create_app(settings)
+    async with app.router.lifespan_context(app), client_of(app) as client:
+        yield client
+
+
+CHINESE = {"answer": "灯亮着。", "contexts": ["这座桥很长。", "灯在塔上亮着。"]}
+
+
+async def test_chinese_is_judged_by_the_second_tier_and_said_to_be_uncalibrated(judge: ScriptedJudge) -> None:
+    judge.reply_with(embeddings())
+
+    async with service(judge) as client:
+        result = await evaluate(client, **CHINESE)
+
+    assert (result["tier"], result["judge"]["model"]) == ("embedding", MODEL)
+    assert "uncalibrated" in result["flags"]
+    assert [evidence["context"] for evidence in result["claims"][0]["evidence"]] == [1]
+    # A sentence and two windows, five tokens each, in one call.
+    assert (result["usage"]["calls"], result["usage"]["prompt_tokens"]) == (1, 15)
+
+
+async def test_a_server_that_fails_leaves_the_sample_to_the_next_tier_with_the_reason(judge: ScriptedJudge) -> None:
+    judge.reply_with(embeddings(lambda items: items[1:]))
+
+    async with service(judge) as client:
+        result = await evaluate(client, **CHINESE)
+
+    assert result["tier"] == "lexical"
+    (attempt,) = (each for each in result["attempts"] if each["tier"] == "embedding")
+    assert (attempt["reason"], attempt["calls"]) == ("invalid_reply", 1)
+    assert attempt["detail"] == "the embeddings API's reply has 2 vectors for 3 texts"
+
+
+async def test_readiness_tells_the_server_and_not_the_key(judge: ScriptedJudge) -> None:
+    judge.reply_with(embeddings())
+
+    async with service(judge) as client:
+        await evaluate(client, **CHINESE)
+        tier = (await client.get("/readyz")).json()["tiers"]["embedding"]
+
+    assert tier["state"] == "ready"
+    host = judge.base_url.removeprefix("http://").removesuffix("/v1")
+    assert tier["detail"] == f"generic: {MODEL} at {host}, {DIMENSIONS} dimensions"
+
+
+async def test_languages_that_the_setting_leaves_out_are_not_sent(judge: ScriptedJudge) -> None:
+    async with service(judge, embedding_languages=("en",)) as client:
+        result = await evaluate(client, **CHINESE)
+
+    assert result["tier"] == "lexical"
+    assert judge.calls == 0
