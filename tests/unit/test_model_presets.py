@@ -55,8 +55,8 @@ def test_e5_models_have_a_prefix(model: str, prefix: str) -> None:
 
 
 def test_the_setting_stands_above_the_name() -> None:
-    assert SharedEncoder(ModelChoice("all-MiniLM-L6-v2")).languages == {"en"}
-    assert SharedEncoder(ModelChoice("all-MiniLM-L6-v2"), languages=["en", "zh"]).languages == {"en", "zh"}
+    assert SharedEncoder(ModelChoice("all-MiniLM-L6-v2")).languages == frozenset({"en"})
+    assert SharedEncoder(ModelChoice("all-MiniLM-L6-v2"), languages=["en", "zh"]).languages == frozenset({"en", "zh"})
 
 
 def test_a_folder_is_known_by_its_name(tmp_path: Path) -> None:
