@@ -315,10 +315,24 @@ def test_a_number_elsewhere_in_the_contexts_is_only_flagged() -> None:
 )
 def test_a_derived_number_may_be_made_of_the_evidence(text: str) -> None:
     derived = _settled(text, Verdict.SUPPORTED, ("sold 20 boats in 2019 and 30 in 2020",), ACME, is_derived=True)
-    plain = _settled(text, Verdict.SUPPORTED, ("sold 20 boats in 2019 and 30 in 2020",), ACME)
 
     assert (derived.verdict, derived.flags) == (Verdict.SUPPORTED, ("derived",))
-    assert plain.verdict is Verdict.PARTIAL
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("Acme sold 50 boats in total.", Verdict.SUPPORTED),  # 20 + 30
+        ("Acme sold 10 more boats in 2020 than in 2019.", Verdict.SUPPORTED),  # 30 - 20
+        ("Acme sold 50 boats in 2020.", Verdict.PARTIAL),
+    ],
+)
+def test_a_calculation_is_tried_where_the_wording_calls_for_it_whatever_the_judge_says(
+    text: str, verdict: Verdict
+) -> None:
+    settled = _settled(text, Verdict.SUPPORTED, ("sold 20 boats in 2019 and 30 in 2020",), ACME)
+
+    assert settled.verdict is verdict
 
 
 def test_a_derived_claim_with_an_invented_quote_is_not_called_derived() -> None:

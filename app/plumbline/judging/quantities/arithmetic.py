@@ -159,7 +159,7 @@ def _has(facts: Facts, quantity: Quantity, made: Sequence[float]) -> bool:
     ):
         return True
     return any(
-        _equals(quantity.value, found) or _is_near(quantity, found)
+        is_rounded_to(quantity, found)
         for low, high in _ranges(quantity)
         for found in made[bisect_left(made, low) : bisect_right(made, high)]
     )
@@ -216,6 +216,11 @@ def _is_meant(quantity: Quantity, found: float) -> bool:
 def _span(decade: Quantity) -> int:
     """Return the years that "the 1850s" or "the 1800s" may mean."""
     return _CENTURY if decade.value >= _CENTURY and decade.value % _CENTURY == 0 else _DECADE
+
+
+def is_rounded_to(quantity: Quantity, found: float) -> bool:
+    """Return True if that amount is the claim's, but for its rounding and what its wording allows."""
+    return _equals(quantity.value, found) or _is_near(quantity, found)
 
 
 def _is_near(quantity: Quantity, found: float) -> bool:

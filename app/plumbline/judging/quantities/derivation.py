@@ -31,7 +31,7 @@ _AGED = re.compile(
     rf"(?:享年|终年|年仅|卒年|\baged|\bat the age of|\bat age) ?(?P<age>\d{{1,3}}|{HAN_NUMERAL.pattern})"
     r"|(?P<age2>\d{1,3})(?: years? old|岁)"
 )
-_MULTIPLIED = (
+MULTIPLIED = (
     (re.compile(r"\b(?:doubl(?:ed|es|ing|e)|twice as|twofold)\b|翻了?[一两]?番|翻倍|增[长加]了?一倍|两倍|2倍"), 2.0),
     (re.compile(r"\b(?:tripl(?:ed|es|ing|e)|threefold)\b|三倍|3倍|增[长加]了?两倍"), 3.0),
     (re.compile(r"\bhalv(?:ed|es|ing)\b|\bby half\b|减半|减少了?一半"), 0.5),
@@ -69,7 +69,7 @@ def derive(text: str, quantities: Sequence[Quantity], dates: Sequence[Date]) -> 
     ]
     shares = [(start, value / 100) for start, value, unit in placed if unit == PERCENT]
     factors = [(start, factor) for start, share in shares for factor in (1 + share, 1 - share, share)]
-    factors += [(match.start(), factor) for words, factor in _MULTIPLIED for match in words.finditer(text)]
+    factors += [(match.start(), factor) for words, factor in MULTIPLIED for match in words.finditer(text)]
     amounts += [(value * factor, unit) for (value, unit), factor in _neighbours(plain, sorted(factors))]
     whole = [(date.start, date) for date in dates if date.month and date.day]
     whole.sort(key=itemgetter(0))
