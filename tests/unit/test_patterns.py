@@ -1,36 +1,13 @@
 """Regular expressions of the service mean the same on every Python that it runs on."""
 
-import importlib
-import pkgutil
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-import plumbline
-
-# Without type stubs
-op: Any = importlib.import_module("re._constants")
-parser: Any = importlib.import_module("re._parser")
+from tests.reading.patterns import kept_patterns, op, parser
 
 _ONE_CHARACTER = {op.LITERAL, op.NOT_LITERAL, op.IN, op.ANY}
-
-
-def _modules() -> list[str]:
-    # Not `__main__`, which would run; what needs an extra that is absent is looked at where it is there.
-    names = [module.name for module in pkgutil.walk_packages(plumbline.__path__, "plumbline.")]
-    return [name for name in names if not name.endswith("__main__")]
-
-
-def _patterns(value: object) -> Iterator[re.Pattern[Any]]:
-    if isinstance(value, re.Pattern):
-        yield value
-    elif isinstance(value, Mapping):
-        yield from _patterns(list(value.values()))
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _patterns(each)
 
 
 def _groups(ops: Any) -> Iterator[list[Any]]:
@@ -90,15 +67,10 @@ def test_what_an_early_python_3_11_gets_wrong_is_seen(pattern: str, is_unsafe: b
 def test_no_possessive_group_loses_its_place() -> None:
     found: dict[str, list[str]] = {}
     count = 0
-    for name in _modules():
-        try:
-            module = importlib.import_module(name)
-        except ImportError:
-            continue
-        for pattern in _patterns(list(vars(module).values())):
-            count += 1
-            if any(map(_may_lose_its_place, _groups(parser.parse(pattern.pattern, pattern.flags)))):
-                found.setdefault(name, []).append(pattern.pattern)
+    for module, _, pattern in kept_patterns():
+        count += 1
+        if any(map(_may_lose_its_place, _groups(parser.parse(pattern.pattern, pattern.flags)))):
+            found.setdefault(module, []).append(pattern.pattern)
 
     assert found == {}, "write (?>(?:...)*) for (?:...)*+"
     assert count > 100

@@ -24,7 +24,7 @@ _ENDED: Final = frozenset({"completed", "completed_with_errors", "cancelled", "f
 _STOOD_SECONDS: Final = 10.0
 _STREAM: Final = "text/event-stream"
 _NO_CONTENT: Final = 204
-_NEXT_LINK: Final = re.compile(r'<([^>]*)>\s*;[^,]*\brel="?next"?')
+_NEXT_LINK: Final = re.compile(r'<([^<>]*+)>\s*;[^,<]*\brel="?next"?')
 
 
 class JobEvent(NamedTuple):

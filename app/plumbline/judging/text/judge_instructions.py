@@ -160,7 +160,8 @@ _ANCHORS = tuple(_ANCHOR_WORDS.split())
 # To ask whether something is true is not to say that it is.
 _QUESTION = re.compile(r"(?:是否|能否|whether\b)[^，。,.]{0,16}")
 _WORD = re.compile(r"[a-z0-9][a-z0-9./%'’-]*")
-_END = re.compile(r"[.!?]+(?=[\s\"'”’)]|\Z)|[。！？\n]+")
+# The look behind lets a run be tried once: from each of its marks it would take the square of its length.
+_END = re.compile(r"(?<![.!?])[.!?]++(?=[\s\"'”’)]|\Z)|[。！？\n]+")
 # A sentence without an end is read in stretches of this length.
 _MAX_SENTENCE_CHARACTERS = 600
 

@@ -88,7 +88,8 @@ _HAN = re.compile("[\u3400-\u9fff]")
 _CHOICE_ZH = re.compile("(是|能|可以|可|会|有|需要|要|应该|支持|属于|包括|允许)(?:不|没)\\1")
 _WHETHER_ZH = re.compile("是否|有没有|能否|可否|会否")
 _WHETHER_BY_FORM = {"是否": "", "有没有": "有", "能否": "能", "可否": "可以", "会否": "会"}
-_END_ZH = re.compile(r"(?:[，,]?(?:是吗|对吗|对吧|是吧|是不是|对不对))?[了]?[吗么吧呢]?[?？\s]*\Z")
+_END_ZH = re.compile(r"(?:[，,]?(?:是吗|对吗|对吧|是吧|是不是|对不对))?[了]?[吗么吧呢]?\Z")
+_MARKS_ZH = "?？ \t\n\r\u00a0\u3000"
 _START_ZH = re.compile("(?:请问|我想知道|想问一下|请告诉我|那么|那)[，,]?")
 _NEGATABLE_ZH = re.compile("是|可以|能够|能|会|需要|应该|支持|属于|包括|允许|适合|含有|具有|有")
 
@@ -170,6 +171,7 @@ def _chinese(asked: str) -> QuestionAssertions | None:
     if _OPEN_ZH.search(body):
         return None
     plain = _CHOICE_ZH.sub(r"\1", _WHETHER_ZH.sub(lambda found: _WHETHER_BY_FORM[found.group()], body))
+    plain = plain.rstrip(_MARKS_ZH)
     end = _END_ZH.search(plain)
     plain = plain[: end.start()] if end else plain
     if not plain:

@@ -32,8 +32,10 @@ def without_thinking(content: str) -> str:
     text = content.strip()
     if text.startswith(_HARMONY_STARTS):
         return _final_channel(text)
-    while thought := _THOUGHT.match(text):
-        text = text[thought.end() :]
+    start = 0
+    while thought := _THOUGHT.match(text, start):
+        start = thought.end()
+    text = text[start:]
     if not text.startswith(_STARTS_OF_A_REPLY):
         before, closing, after = text.partition("</think>")
         if closing and before:
