@@ -388,10 +388,10 @@ def test_a_negation_that_only_one_side_has_makes_support_partial(text: str, quot
     ("text", "quote"),
     [
         (
-            "Sydney is not the capital of Australia.",
-            "Canberra is the capital of Australia and Sydney its largest city.",
+            "The bridge was not opened in spring.",
+            "The bridge was opened in spring of the year after, the mayor said, when singers and dancers came.",
         ),
-        ("上海不是中国的首都。", "北京是中国的首都，上海是中国最大的城市。"),
+        ("这座桥不对行人开放。", "这座桥对行人开放，市长、歌手和许多居民昨天参加典礼。"),
     ],
 )
 def test_a_negation_that_other_words_of_the_passage_explain_is_only_flagged(text: str, quote: str) -> None:

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from plumbline.judging.text.words import content_words, detect_language, split_characters
+from plumbline.judging.text.words import content_words, detect_language, has_content, split_characters
 
 # What plainly negates, once what only looks like it is taken out.
 _NO_EN = re.compile(
@@ -40,10 +40,10 @@ _NEGATIVE_EN = re.compile(
     r"|n['’]t\b"
 )
 _NO_ZH = re.compile(
-    "没有|没能|并非|并不|并未|从未|尚未|未能|未曾|无法|不能|不会|不是|不可|不得|不|没|未|无|非|勿|莫|否认"
+    "无需|无须|毋须|不必|不用|不需要?|没有|没能|并非|并不|并未|从未|尚未|未能|未曾|无法|不能|不会|不是|不可|不得|不|没|未|无|非|勿|莫|否认"
 )
 _NO_NEGATION_ZH = re.compile(
-    "不[仅但光只单]|不[少断过久如妨愧禁管论锈止等一料惜幸良错由具同得不]|不得不|不可[避忽缺或思]|不超过|不低于|不少于|不亚于|不低于|不断|不足|不得已|不出所料|不好意思|[是能会要可]不[是能会要可]|差不多|对不起|了不起|来不及|不明|不用说|不可否认|毫不犹豫|未[来必免婚知央]|无[论线人疑数锡忧穷限非愧偿线缘奈意]|非[常洲但典凡遗]|除非|是非|否则|[是能可]否|莫[斯名桑言过扎]|没[收落错]"
+    "不[仅但光只单]|不[少断过久如妨愧禁管论锈止等一料惜幸良错由具同不]|不得不|不可[避忽缺或思]|不超过|不低于|不少于|不亚于|不低于|不断|不足|不得已|不出所料|不好意思|[是能会要可]不[是能会要可]|差不多|对不起|了不起|来不及|不明|不用说|不可否认|毫不犹豫|未[来必免婚知央]|无[论线人疑数锡忧穷限非愧偿线缘奈意]|非[常洲但典凡遗]|除非|是非|否则|[是能可]否|莫[斯名桑言过扎]|没[收落错]"
 )
 _NEGATIVE_ZH = re.compile("[不没未无非否勿莫缺仅只难少停失但却假]|拒绝|禁止|免除|取消|反对|错误|除外|除了")
 # Said of what was done, and left out of what was not.
@@ -51,8 +51,21 @@ _ASPECT_ZH = re.compile("[了着过]")
 _MIN_COVERAGE = 0.8
 # Of the evidence's words: with more that the claim lacks, those may be what the negation is about.
 _MIN_REPEATED = 0.8
-_REACH_WORDS = 3
-_REACH_HAN = 4
+# Content words, and Han characters, that may stand between the subject and what is denied of it, the first included.
+_GAP_WORDS = 2
+_GAP_HAN = 3
+_PAIR, _OBJECT_HAN = 2, 3
+# Words cut to this length meet their inflections.
+_STEM = 5
+_AUXILIARIES = frozenset({"do", "does", "did"})
+_NT = frozenset({"n't", "n’t"})
+_COPULA = re.compile(r"\b(?:is|are|was|were|be)(?: not\b|n['’]t\b)")
+_MAX_PLACES = 16
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_NOT_HAN = re.compile("[^\u3400-\u9fff]")
+# "It was not Sun" denies that it was he, and nothing of what he did.
+_NO_STATEMENT_EN = re.compile(r"\bit (?:is|was) not\b|\b(?:is|was)n['’]t it\b")
+_NO_STATEMENT_ZH = re.compile("^(?:并)?不是")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*|\d+")
 _NEGATING_WORDS = "no not never none nobody nothing neither nor without cannot nt cant"
 _NEGATORS = frozenset(_NEGATING_WORDS.split())
@@ -98,8 +111,11 @@ def differs(claim: str, evidence: str) -> bool:
         return False
     if language == "zh":
         said, given = _ASPECT_ZH.sub("", said), _ASPECT_ZH.sub("", given)
-    known = set(_content(given))
-    words = [word for word in _content(said) if word not in _NEGATORS | _FAILURES and not _HAN_NEGATORS & set(word)]
+    if language == "zh":
+        known, words = set(given), list(_NOT_HAN.sub("", _NO_ZH.sub("", said)))
+    else:
+        known = {word[:_STEM] for word in _content(given)}
+        words = [word[:_STEM] for word in _content(said) if word not in _NEGATORS | _FAILURES and word[-3:] not in _NT]
     if not words or sum(word in known for word in words) / len(words) < _MIN_COVERAGE:
         return False
     return _differs_zh(said, given) if language == "zh" else _differs_en(said, given)
@@ -119,37 +135,89 @@ def is_unexplained(claim: str, evidence: str) -> bool:
 
 
 def _differs_en(claim: str, evidence: str) -> bool:
-    negations = len(_NO_EN.findall(_NO_NEGATION_EN.sub(" ", claim)))
-    if negations:
-        return negations == 1 and not _NEGATIVE_EN.search(evidence)
+    said, given = _NO_NEGATION_EN.sub(" ", claim), _NO_NEGATION_EN.sub(" ", evidence)
+    if negations := list(_NO_EN.finditer(said)):
+        return (
+            len(negations) == 1
+            and not _NEGATIVE_EN.search(evidence)
+            and not _NO_STATEMENT_EN.search(said)
+            and _states(given, *_around(said, negations[0]), gap=1 if _COPULA.search(said) else _GAP_WORDS)
+        )
     if _NEGATIVE_EN.search(claim):
         return False
-    plain = _NO_NEGATION_EN.sub(" ", evidence)
-    places = list(_NO_EN.finditer(plain))
+    places = list(_NO_EN.finditer(given))
     if len(places) != 1:
         return False
-    words = set(content_words(claim))
-    following = _content(plain[places[0].end() :])[:_REACH_WORDS]
-    # What is negated must be what the claim asserts.
-    return bool(following) and all(word in words for word in following[:2])
+    before, after = _around(given, places[0])
+    # What is negated must be what the claim asserts, of the same subject.
+    words = {word[:_STEM] for word in content_words(claim)}
+    return bool(after) and all(word[:_STEM] in words for word in after[:2]) and _states(claim, before, after[:2])
+
+
+def _around(text: str, negation: re.Match[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the content words before a negation, "did" of "didn't" apart, and those after it."""
+    before = text[: negation.start()]
+    if negation.group().startswith("n"):
+        before = before.rstrip(_LETTERS)
+    return _content(before), _content(text[negation.end() :])
+
+
+def _states(text: str, before: Sequence[str], after: Sequence[str], *, gap: int = _GAP_WORDS) -> bool:
+    """Return True if the text says of what stands before a negation what stands after it, the two side by side."""
+    words = [word[:_STEM] for word in _content(text)]
+    after = [word[:_STEM] for word in after if word[:_STEM] in words]
+    if not after:
+        return False
+    starts = [at for at, word in enumerate(words) if word == after[0]]
+    if before:
+        subjects = [at for at, word in enumerate(words) if word == before[-1][:_STEM]]
+        starts = [at for at in starts if any(0 < at - subject <= gap for subject in subjects)]
+    else:
+        starts = [at for at in starts if at == 0]
+    end = None if before else len(after) + 1
+    return any(_follow(words[start:end], after) for start in starts[:_MAX_PLACES])
+
+
+def _follow(words: Sequence[str], wanted: Sequence[str]) -> bool:
+    rest = iter(words)
+    return all(word in rest for word in wanted)
 
 
 def _differs_zh(claim: str, evidence: str) -> bool:
     said, given = _NO_NEGATION_ZH.sub("", claim), _NO_NEGATION_ZH.sub("", evidence)
     negations = list(_NO_ZH.finditer(said))
     if negations:
-        return len(negations) == 1 and not _NEGATIVE_ZH.search(given)
+        return (
+            len(negations) == 1
+            and not _NEGATIVE_ZH.search(given)
+            and not _NO_STATEMENT_ZH.search(said)
+            and _states_zh(given, said[: negations[0].start()], said[negations[0].end() :])
+        )
     if _NEGATIVE_ZH.search(claim):
         return False
     places = list(_NO_ZH.finditer(given))
-    if len(places) != 1:
+    return len(places) == 1 and _states_zh(claim, given[: places[0].start()], given[places[0].end() :][:_PAIR])
+
+
+def _states_zh(text: str, before: str, after: str) -> bool:
+    """Return True if the text says of what stands before a negation what stands after it, the two side by side."""
+    text, before, after = (_NOT_HAN.sub("", part) for part in (text, before, after))
+    if len(after) < _PAIR:
         return False
-    following = re.sub(r"[^\u3400-\u9fff]", "", given[places[0].end() : places[0].end() + _REACH_HAN])[:_REACH_HAN]
-    return len(following) > 1 and following[:2] in claim
+    subject, start, end = before[-_PAIR:], after[:_OBJECT_HAN], after[-_PAIR:]
+    at = text.find(start)
+    for _ in range(_MAX_PLACES):
+        if at < 0:
+            return False
+        near = text[max(0, at - _PAIR - _GAP_HAN) : at]
+        if (subject in near if subject else at == 0) and text.find(end, at) >= 0:
+            return True
+        at = text.find(start, at + 1)
+    return False
 
 
 def _content(text: str) -> Sequence[str]:
-    return content_words(text) if text.strip() else ()
+    return [word for word in content_words(text) if word not in _AUXILIARIES] if has_content(text) else ()
 
 
 def _turns(text: str) -> Counter[str]:
