@@ -251,7 +251,9 @@ def test_a_threshold_that_a_tier_cannot_reach_is_warned_of_before_the_run(
 
     lines = said(capsys).splitlines()
     warned = [
-        place for place, line in enumerate(lines) if "the highest score of tier lexical: no answer can pass" in line
+        place
+        for place, line in enumerate(lines)
+        if "the highest score of tier lexical: no answer judged there can pass" in line
     ]
     assert bool(warned) == is_warned
     assert all(place < len(lines) - 1 for place in warned)

@@ -175,9 +175,7 @@ def _result(case: SegmentedSample, options: JudgeOptions, cascade: CascadeResult
 def unreachable_warning(threshold: float, highest_by_tier: Mapping[str, float]) -> str:
     """Return the warning about a threshold that is above the highest score of these tiers."""
     tiers = " and ".join(f"{highest:g}, the highest score of tier {tier}" for tier, highest in highest_by_tier.items())
-    return (
-        f"threshold {threshold:g} is above {tiers}: no answer can pass; without a threshold the tier's own rule decides"
-    )
+    return f"threshold {threshold:g} is above {tiers}: no answer judged there can pass; lower it, or leave it out"
 
 
 def _build(

@@ -23,7 +23,7 @@ _HTML_LANG: Final[Mapping[ReportLanguage, str]] = {"en": "en", "zh": "zh-Hans"}
 _STATUSES: Final[tuple[ReportRowStatus, ...]] = ("judged", "abstained", "empty_answer", "not_judged", "error")
 _LONGEST_TITLE: Final = 200
 # Verdicts as a bar reads from good to bad.
-_BAR_ORDER: Final = ("supported", "partial", "not_mentioned", "contradicted", "not_a_claim")
+_BAR_ORDER: Final = ("supported", "partial", "not_mentioned", "contradicted")
 _CHART_WIDTH: Final = 360
 _BASE: Final = 145
 _HEIGHT: Final = 125
