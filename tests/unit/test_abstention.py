@@ -45,6 +45,7 @@ _ABSTAINING_EN = (
     "I can't say for sure because no information is provided.",
     "Their ages are not given in the context.",
     "The price is not mentioned.",
+    "The exact price of the old dam cannot be determined from the given context.",
     "However, I could not find any information on the number of beds.",
     "Not mentioned in the provided documents.",
     "Not specified in document 2",

@@ -55,7 +55,9 @@ def test_the_name_of_a_field_from_the_question_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("answer", "assertion"),
     [
-        ("I don't know who built it, but the kettle holds 1.7 litres.", "the kettle holds 1.7 litres."),
+        ("I could not find the price, but the kettle holds 1.7 litres.", "the kettle holds 1.7 litres."),
+        ("I'm not sure, but the kettle is old.", "I'm not sure, but the kettle is old."),
+        ("i don ' t know , but the kettle is old .", "i don ' t know , but the kettle is old ."),
         ("The context does not mention the price, however the kettle is old.", "the kettle is old."),
         ("The kettle is old, but the documents do not mention its price.", "The kettle is old"),
         ("Although the passage does not mention it, the kettle is old.", "the kettle is old."),

@@ -37,6 +37,13 @@ _TURN = re.compile(
     r"[,;]?\s(?:but|however|because|since|though|although|yet|while)\b,?\s|[，；]\s?(?:但是|但|不过|然而|可是|因为|由于)[，,]?",
     re.IGNORECASE,
 )
+# "I'm not sure, but ..." is a doubt about what follows, and stays with it.
+_HEDGE = re.compile(
+    r"\W{0,3}(?:well|hmm+|oh|but)?\W{0,3}i(?:\W{0,3}m| am| don?)(?: not|\W{0,3}n?\W{0,3}t) (?:sure|certain|know)"
+    "|我不(?:太)?(?:确定|知道|清楚)",
+    re.IGNORECASE,
+)
+_GROUND = re.compile(r"because|since|因为|由于", re.IGNORECASE)
 _CONCESSION = re.compile(r"(?:al|even )?though |while |虽然|尽管", re.IGNORECASE)
 _CONCESSION_END = re.compile(r",\s|[，,]\s?(?:但是|但|不过)?")
 
@@ -100,6 +107,8 @@ def _without_declining(text: str) -> str:
     """Return the text without a clause that declines, before or behind one that asserts."""
     for turn in islice(_TURN.finditer(text), _MAX_TURNS):
         before, after = text[: turn.start()], text[turn.end() :]
+        if _HEDGE.match(before) and not _GROUND.search(turn.group()):
+            break
         if abstains(before) and has_word(after, 0, len(after)):
             return after
         if abstains(after) and has_word(before, 0, len(before)):

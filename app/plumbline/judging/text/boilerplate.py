@@ -65,7 +65,7 @@ _OPENER_EN = (
     rf"|indicates?"
     rf"|notes?|shows?|explains?|specif(?:y|ies)|reports?|confirms?|reveals?|describes?|stated|mentioned|said){_THAT_EN}"
     rf"|it is (?:also |clearly |explicitly )?{_STATED_EN}(?: (?:in|by) {SOURCE_EN})? that\s"
-    rf"|(?:we|you|i|one) (?:can|could) (?:also )?(?:see|tell|conclude|say|confirm|find)(?: (?:from"
+    rf"|(?:we|you|i|one) (?:can|could) (?:also )?(?:see|tell|conclude|confirm|find)(?: (?:from"
     rf"|in) {SOURCE_EN})? that\s"
     r"|(?:please )?(?:note|keep in mind|be aware) that\s|it should be noted that\s"
     r"|it(?:'s| is) (?:also )?(?:important|worth|useful|helpful) (?:to (?:note|mention|remember|know)|noting"

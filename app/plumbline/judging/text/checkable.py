@@ -102,6 +102,8 @@ _ABSTAINS_EN = re.compile(
     rf"|available|given"
     rf"|disclosed|listed|included|described|covered)(?: (?:anywhere )?(?:in|by|within|from) {SOURCE_EN})\W*$"
     r"|(?:\w+ ){1,8}?(?:is|are|was|were)(?: not|n't) (?:\w+ly )?(?:mentioned|specified|stated)\W*$"
+    r"|(?:\w+ ){1,10}?(?:cannot|can't|can not|could not|couldn't) be (?:determined|answered|found|confirmed|inferred)"
+    rf" (?:in|by|within|from|based on|with) {SOURCE_EN}\W*$"
     r"|(?:this|the|that) (?:question|query) (?:cannot|can't|can not|could not) be answered\b"
     r"|(?:n/?a|unknown|unanswerable|not (?:explicitly |specifically |directly )?(?:mentioned|specified|stated|provided"
     rf"|available|given|disclosed|listed|enough information|answerable))(?: (?:in|by|within|from) {SOURCE_EN})?\W*$",
