@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from plumbline.judging.quantities.numerals import han_value
+from plumbline.judging.quantities.numerals import HOURS, han_value
 
 _MONTHS = "january february march april may june july august september october november december"
 _MONTH_BY_NAME = {name: number for number, name in enumerate(_MONTHS.split(), start=1)}
@@ -47,6 +47,7 @@ _TIME = re.compile(
     r"|(?<![\d:.])(?P<hour2>[012]?\d):(?P<minute2>[0-5]\d)(?![\d:])"
     r"|\b(?P<twelve>noon|midday|midnight)\b|(?P<twelve_han>正午|午夜)"
 )
+_SPOKEN_TIME = re.compile(rf"\b(?P<part>half past|quarter (?:past|to)) (?P<hour>{'|'.join(HOURS)}|1[0-2]|[1-9])\b")
 # "三点" may be three points: there it needs a part of the day, or minutes.
 _HAN_TIME = re.compile(
     rf"(?P<part>[上下]午|[早晚]上|凌晨|清晨|傍晚|中午|夜里|当晚)?"
@@ -120,6 +121,11 @@ def find_times(text: str, *, bare: bool = False) -> Iterator[Time]:
     for match in _TIME.finditer(text):
         hour, minute = int(match["hour"] or match["hour2"] or 0), int(match["minute"] or match["minute2"] or 0)
         yield Time((_HOUR * hour + minute) % _HALF_DAY_MINUTES, *match.span())
+    for match in _SPOKEN_TIME.finditer(text) if " past " in text or " to " in text else ():
+        minute = _HALF_HOUR if match["part"] == "half past" else _QUARTER_HOUR
+        hour = HOURS.get(match["hour"]) or int(match["hour"])
+        minutes = _HOUR * hour + (-minute if match["part"] == "quarter to" else minute)
+        yield Time(minutes % _HALF_DAY_MINUTES, *match.span())
     for match in _HAN_TIME.finditer(text) if any(mark in text for mark in "点點时時") else ():
         if not (bare or any(match.group("part", "half", "quarters", "minute"))):
             continue

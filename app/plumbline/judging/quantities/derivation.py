@@ -36,6 +36,7 @@ MULTIPLIED = (
     (re.compile(r"\b(?:tripl(?:ed|es|ing|e)|threefold)\b|三倍|3倍|增[长加]了?两倍"), 3.0),
     (re.compile(r"\bhalv(?:ed|es|ing)\b|\bby half\b|减半|减少了?一半"), 0.5),
 )
+_NEXT_YEAR = re.compile(r"\b(?:following|next) year\b|次年|翌年")
 # Without a unit smaller numbers count pages, sections and years of age.
 _LEAST_CHANGED = 10
 # Of a date without a year.
@@ -57,6 +58,7 @@ def derive(text: str, quantities: Sequence[Quantity], dates: Sequence[Date]) -> 
         if unit and unit.dimension == "time" and unit.factor >= _DAY.factor
     ]
     spans = [(start, count * _DAY.factor / _YEAR.factor) for start, count in days] + _ages(text)
+    spans += [(match.start(), 1.0) for match in _NEXT_YEAR.finditer(text)]
     spans = sorted((start, round(years)) for start, years in spans if 1 <= years <= _MAX_SPAN_YEARS)
     amounts: list[Amount] = [
         (abs(one - other), _YEAR) for one, other in _neighbours(years, years) if 0 < abs(one - other) <= _MAX_SPAN_YEARS

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from plumbline.judging.quantities.arithmetic import Facts, Hedge, Quantity, Stated
@@ -42,7 +43,7 @@ _TORN = re.compile(r"(?<=\d)([.,]) (?=\d)")
 _AFTER_DIGIT = re.compile(r"\d[ -]?\Z")
 _RATIO = re.compile(r"(?<![\d/])(\d{1,3}) ?[/⁄] ?(\d{1,3})(?![\d/])")
 _HAN_SHARE = re.compile(
-    f"百分之(?P<number>\\d+(?:\\.\\d+)?|{HAN_NUMERAL.pattern})|(?P<tenths>[一二三四五六七八九\\d])成(?![立为功])"
+    f"百分之(?P<number>\\d+(?:\\.\\d+)?|{HAN_NUMERAL.pattern})|(?P<tenths>[一二两兩三四五六七八九\\d])成(?![立为功])"
 )
 _HAN_PART = re.compile(r"(?P<divisor>[二三四五六七八九十]|\d{1,2})分之(?P<count>[一二三四五六七八九]|\d{1,2})")
 _CENTURY = re.compile(r"(?:-| )?centur(?:y|ies)|世纪")
@@ -89,6 +90,9 @@ def stated_in_claim(text: str) -> Stated:
     quantities = [
         *phrases, *_digits(text, in_claim=True), *_english(text, in_claim=True), *_han(text, in_claim=True)
     ]  # fmt: skip
+    quantities = [
+        replace(each, others=(1900 + each.value,)) if _is_short_year(text, each) else each for each in quantities
+    ]
     return Stated(tuple(quantities), tuple(dates), tuple(times), written)
 
 
@@ -109,7 +113,7 @@ def facts_in(text: str) -> Facts:
         amounts += [(value, None) for value in quantity.others]
         if quantity.is_century:
             amounts.append((100 * quantity.value - 50, None))
-        elif quantity.is_decade and quantity.value < 100:  # noqa: PLR2004
+        elif _is_short_year(folded, quantity) or (quantity.is_decade and quantity.value < 100):  # noqa: PLR2004
             amounts.append((1900 + quantity.value, None))
     if _TORN.search(folded):
         amounts += [(each.value, each.unit) for each in _digits(_TORN.sub(r"\1", folded), in_claim=False)]
@@ -120,6 +124,12 @@ def facts_in(text: str) -> Facts:
     amounts += derived
     amounts += [(float(part), None) for date in dates for part in date.parts]
     return Facts(amounts, dates, times, text)
+
+
+def _is_short_year(text: str, quantity: Quantity) -> bool:
+    """Return True if it may be 85年 or 九八年, which is 1985 or 1998; 二十六年 counts years."""
+    written = text[quantity.start : quantity.end]
+    return 10 <= quantity.value < 100 and written.endswith("年") and "十" not in written  # noqa: PLR2004
 
 
 def _spans(found: Sequence[Time | Quantity]) -> list[tuple[int, int]]:

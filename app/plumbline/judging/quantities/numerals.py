@@ -14,6 +14,7 @@ _ORDINAL_WORDS = (
     " sixteenth seventeenth eighteenth nineteenth twentieth"
 )
 _ONES = {word: value for value, word in enumerate(_UNITS_WORDS.split())}
+HOURS = {word: value for word, value in _ONES.items() if 1 <= value <= 12}  # noqa: PLR2004
 _TENS = {word: 10 * value for value, word in enumerate(_TENS_WORDS.split(), start=2)}
 _SCALES = {"hundred": 100, "thousand": 1_000, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 ORDINALS = {word: value for value, word in enumerate(_ORDINAL_WORDS.split(), start=1)}
@@ -149,6 +150,7 @@ _UNIT_NAMES: dict[Unit, str] = {
     Unit("length", 0.001): "mm millimetre millimetres millimeter millimeters 毫米",
     Unit("length", 5_280 * _FOOT_METRES, _IMPERIAL): "mile miles 英里",
     Unit("length", 3 * _FOOT_METRES, _IMPERIAL): "yard yards yd 码",
+    Unit("length", 500.0): "里 华里",
     Unit("length", _FOOT_METRES, _IMPERIAL): "ft foot feet 英尺",
     Unit("length", _FOOT_METRES / 12, _IMPERIAL): "inch inches 英寸",
     Unit("mass", 1_000_000.0): "tonne tonnes 吨",
