@@ -126,6 +126,7 @@ FENCES: dict[str, set[str] | None] = {
     "sklearn": {"judging/text/english_stop_words.py", "extras/calibration"},
     "scipy": {"ground/uncertainty.py", "extras/calibration", "extras/lab"},
     "stop_words": {"judging/text/words.py"},
+    "opencc": {"judging/text/han_variants.py"},
 }
 # Seconds of import each; a process that never asks the tier never pays.
 LAZY = {"sentence_transformers", "transformers", "torch", "openvino", "huggingface_hub", "tokenizers"} | {
@@ -136,6 +137,7 @@ LAZY = {"sentence_transformers", "transformers", "torch", "openvino", "huggingfa
     "tantivy",
     "faiss",
     "yaml",
+    "opencc",
     "filelock",
     "truststore",
     "python_socks",

@@ -22,6 +22,12 @@ def _locate(quote: str, *contexts: str, cited: tuple[int, ...] = (0,)) -> Eviden
     return evidence
 
 
+def test_a_simplified_quote_is_found_in_traditional_text() -> None:
+    evidence = _locate("苏联于1991年解体", "後來，蘇聯於1991年解體。")
+
+    assert (evidence.verified, evidence.quote) == (True, "蘇聯於1991年解體")
+
+
 def test_an_exact_quote_is_found_at_its_offsets() -> None:
     evidence = _locate("closed to cars", BRIDGE)
 

@@ -18,6 +18,7 @@ PLAIN = "The museum opened its new wing to visitors in spring."
         ("这座桥不对行人开放。", "这座桥对行人开放。"),
         ("他没有参加昨天的会议。", "他参加了昨天的会议。"),
         ("该疗法对患者有效。", "该疗法对患者无有效性。"),
+        ("他沒有參加昨天的會議。", "他参加了昨天的会议。"),
         ("Sydney is not the capital of Australia.", "Sydney is the capital of Australia."),
         ("上海不是中国的首都", "上海是中国的首都。"),
         ("The refund does not require a receipt.", "The refund requires a receipt."),

@@ -266,3 +266,15 @@ def test_a_file_without_the_words_gives_none(tmp_path: Path, text: str) -> None:
 
     assert read_word_set(tmp_path / "words.py") is None
     assert read_word_set(tmp_path / "absent.py") is None
+
+
+@pytest.mark.parametrize(
+    ("part", "whole"),
+    [
+        ("苏联解体", "蘇聯解體後，經濟衰退。"),
+        ("蘇聯解體", "苏联解体后，经济衰退。"),
+        ("乾隆皇帝", "乾隆皇帝在位六十年。"),
+    ],
+)
+def test_traditional_and_simplified_characters_are_the_same(part: str, whole: str) -> None:
+    assert contains_verbatim(whole, part)

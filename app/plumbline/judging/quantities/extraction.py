@@ -26,6 +26,7 @@ from plumbline.judging.quantities.numerals import (
     roman_values,
 )
 from plumbline.judging.quantities.phrases import find_phrases
+from plumbline.judging.text.han_variants import to_simplified
 from plumbline.judging.text.words import CITATION_MARK, nfkc
 
 _SCALES = {
@@ -148,7 +149,7 @@ def same_numbers(quote: str, passage: str) -> bool:
 
 def prepared(text: str) -> str:
     """Return the text in which quantities are read: in NFKC and folded case, ¾ apart from the number before it."""
-    return nfkc(_VULGAR.sub(" ", text)).casefold()
+    return to_simplified(nfkc(_VULGAR.sub(" ", text)).casefold())
 
 
 def _digits(text: str, *, in_claim: bool) -> Iterator[Quantity]:

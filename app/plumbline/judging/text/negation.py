@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from plumbline.judging.text.han_variants import to_simplified
 from plumbline.judging.text.words import content_words, detect_language, has_content, split_characters
 
 # What plainly negates, once what only looks like it is taken out.
@@ -105,7 +106,7 @@ def differs(claim: str, evidence: str) -> bool:
     language = detect_language(claim)
     if language != detect_language(evidence) or language == "other":
         return False
-    said, given = claim.casefold(), evidence.casefold()
+    said, given = to_simplified(claim.casefold()), to_simplified(evidence.casefold())
     negation = _NO_ZH if language == "zh" else _NO_EN
     if not (negation.search(said) or negation.search(given)):
         return False
@@ -221,7 +222,7 @@ def _content(text: str) -> Sequence[str]:
 
 
 def _turns(text: str) -> Counter[str]:
-    folded = text.casefold()
+    folded = to_simplified(text.casefold())
     counts = Counter(word for word in _WORD.findall(folded) if word in _TURNING or word in _NEGATORS)
     counts["n't"] += len(re.findall(r"n['’]t\b", folded))
     counts.update(_TURNING_ZH.findall(folded))

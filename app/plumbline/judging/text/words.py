@@ -15,6 +15,7 @@ from typing import Literal
 from stop_words import get_stop_words
 
 from plumbline.judging.text.english_stop_words import english_stop_words
+from plumbline.judging.text.han_variants import to_simplified
 from plumbline.judging.text.ngram_index import NgramIndex
 
 Language = Literal["en", "zh", "other"]
@@ -217,7 +218,7 @@ def _all_words(folded: str) -> list[tuple[str, bool]]:
 
 
 def _fold(text: str) -> str:
-    folded = text.lower() if text.isascii() else nfkc(text).casefold()
+    folded = text.lower() if text.isascii() else to_simplified(nfkc(text).casefold())
     marker = _LIST_MARK.match(folded)
     if marker:
         folded = f" {folded[marker.end() :]}"

@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from plumbline.judging.text.han_variants import to_simplified
 from plumbline.judging.text.obfuscation import is_hidden
 
 Offsets = NDArray[np.int64]
@@ -42,7 +43,7 @@ def plain(text: str) -> View:
 
 
 def fold(view: View) -> View:
-    """Fold NFKD, case, quote marks, dashes and white space, and drop hidden characters.
+    """Fold NFKD, case, Chinese variants, quote marks, dashes and white space, and drop hidden characters.
 
     Decomposed character by character, so that composed and decomposed letters meet and each keeps its offset. Linear.
     """
@@ -63,7 +64,7 @@ def _fold_one(character: str) -> str:
     if is_hidden(character):
         return ""
     pieces = unicodedata.normalize("NFKD", _QUOTE_MARKS.get(character, character).casefold())
-    return "".join(" " if piece.isspace() else _QUOTE_MARKS.get(piece, piece) for piece in pieces)
+    return to_simplified("".join(" " if piece.isspace() else _QUOTE_MARKS.get(piece, piece) for piece in pieces))
 
 
 # Every pattern is bounded or possessive: the text comes from strangers.
