@@ -459,12 +459,15 @@ async def test_chinese_is_judged_by_the_second_tier_and_said_to_be_uncalibrated(
 
     async with service(judge) as client:
         result = await evaluate(client, **CHINESE)
+        later = await evaluate(client, **{**CHINESE, "answer": "桥很长。"})
 
     assert (result["tier"], result["judge"]["model"]) == ("embedding", MODEL)
     assert "uncalibrated" in result["flags"]
     assert [evidence["context"] for evidence in result["claims"][0]["evidence"]] == [1]
-    # A sentence and two windows, five tokens each, in one call.
-    assert (result["usage"]["calls"], result["usage"]["prompt_tokens"]) == (1, 15)
+    # A sentence and two windows, five tokens each; then, once, the eight unrelated sentences.
+    assert (result["usage"]["calls"], result["usage"]["prompt_tokens"]) == (2, 55)
+    # The windows are known.
+    assert (later["usage"]["calls"], later["usage"]["prompt_tokens"]) == (1, 5)
 
 
 async def test_a_server_that_fails_leaves_the_sample_to_the_next_tier_with_the_reason(judge: ScriptedJudge) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.token_vectors import TokenVectors
 from plumbline.judging.tiers import token_alignment
-from plumbline.judging.tiers.token_alignment import TokenAlignment
+from plumbline.judging.tiers.token_alignment import TokenAlignment, measure_unrelated
 
 _LENGTHS = st.lists(st.integers(1, 6), min_size=1, max_size=6)
 EAST, NORTH, WEST = (1.0, 0.0), (0.0, 1.0), (-1.0, 0.0)
@@ -104,3 +104,12 @@ def test_shares_and_nearest_are_those_of_a_double_loop_whatever_the_blocks(
     for sentence, nearest in zip(_texts(sentences), found.nearest(), strict=True):
         alone = [_naive_share(sentence, [text]) for text in texts]
         assert alone[nearest] == pytest.approx(max(alone), abs=1e-5)
+
+
+def test_unrelated_texts_are_measured_each_against_all_others() -> None:
+    # The first and the last are one text, the second stands across both: (1 + 0 + 1) / 3.
+    assert measure_unrelated(_vectors([EAST], [NORTH], [EAST])) == pytest.approx(2 / 3)
+
+
+def test_a_model_that_tells_nothing_apart_leaves_room_to_one() -> None:
+    assert measure_unrelated(_vectors([EAST], [EAST])) == 0.99

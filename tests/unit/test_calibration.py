@@ -95,6 +95,34 @@ def test_a_reduced_precision_without_an_entry_takes_that_of_the_model() -> None:
     assert [(entry.model, entry.intercept) for entry in found] == [("m@bf16", -2.0), ("n@bf16", -3.0), ("n", -3.0)]
 
 
+def test_an_uncalibrated_model_counts_in_its_own_range_beside_the_fitted_wording() -> None:
+    table = CalibrationTable([Calibration.model_validate(ENTRY)])
+    default = table.find(tier=TierName.EMBEDDING, model="m", language="en")
+
+    found = table.find_for_range(default, baseline=0.5, reads_words=True)
+
+    # From .5 to 1 alignment counts double: 2 * 2 = 4, its middle is .5 + .7 / 2 = .85; -3 - 4 * .85 = -6.4.
+    assert found.weights == {"alignment": 4.0, **ENTRY["weights"]}
+    assert found.intercept == pytest.approx(-6.4)
+    assert found.gate == CalibrationGate(measure="alignment", closed=0.5, open=0.75)
+    assert not found.is_fitted
+    # 1 / (1 + e^-(4 + 5 - 6.4)) = 0.930862; what is as far from the answer as any other text is not supported.
+    near = {"alignment": 1.0, "character_coverage": 1.0, "unknown_names": 0.0}
+    assert found.support(near) == pytest.approx(0.930862, abs=1e-6)
+    assert found.support({**near, "alignment": 0.5}) == 0.0
+
+
+def test_across_scripts_an_uncalibrated_model_counts_alone() -> None:
+    table = CalibrationTable([Calibration.model_validate(ENTRY)])
+    default = table.find(tier=TierName.EMBEDDING, model="m", language="en")
+
+    found = table.find_for_range(default, baseline=0.5, reads_words=False)
+
+    # Half-way between the baseline and 1.
+    assert found.support({"alignment": 0.75}) == pytest.approx(0.5)
+    assert found.support({"alignment": 0.5}) == pytest.approx(0.017986, abs=1e-6)
+
+
 def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
     file = CalibrationFile(version=2, entries=(Calibration.model_validate(ENTRY),))
     path = tmp_path / "c.json"

@@ -25,6 +25,8 @@ VERBATIM_SUPPORT = 0.97
 # Where nothing was fitted: the middle of the first measure's range, and a slope that reaches .02 and .98 at its ends.
 # A convention, not a measurement; results made with it carry the flag `uncalibrated`.
 _DEFAULT_SLOPE = 8.0
+# Of alignment in units of a model's own range, beside the fitted wording: docs/decisions/0009. The gate opens half-way.
+_ALIGNMENT_SLOPE, _ALIGNMENT_MIDDLE, _ALIGNMENT_OPEN = 2.0, 0.7, 0.5
 FILE_VERSION = 2
 # Of support, for the verdict of a sentence: calibration puts its decision boundary here.
 _SUPPORTED_FROM = 0.5
@@ -248,6 +250,38 @@ class CalibrationTable:
             language=language,
             weights={list_measures(tier, language)[0]: _DEFAULT_SLOPE},
             intercept=-_DEFAULT_SLOPE / 2,
+        )
+
+    def find_for_range(self, calibration: Calibration, *, baseline: float, reads_words: bool) -> Calibration:
+        """Return the defaults of an uncalibrated embedding model for the range of its cosines.
+
+        The cosine of unrelated texts is 0 in one model and .8 in another: alignment counts as its share of the way
+        from there to 1 (BERTScore's rescaling). The wording counts as in tier lexical, whose fit needs no model.
+
+        Args:
+            calibration: what `find` gave.
+            baseline: mean alignment of sentences with unrelated texts, below 1.
+            reads_words: answer and contexts are in one script.
+        """
+        share = 1.0 / (1.0 - baseline)
+        wording = next(
+            (each for each in self.entries if (each.tier, each.language) == (TierName.LEXICAL, calibration.language)),
+            None,
+        )
+        if wording is None or not reads_words:
+            weights = {name: weight * share for name, weight in calibration.weights.items()}
+            return calibration.model_copy(
+                update={"weights": weights, "intercept": calibration.intercept - _DEFAULT_SLOPE * share * baseline}
+            )
+        (alignment,) = ALIGNMENT_MEASURES
+        middle = baseline + (1.0 - baseline) * _ALIGNMENT_MIDDLE
+        gate = {"closed": baseline, "open": baseline + (1.0 - baseline) * _ALIGNMENT_OPEN}
+        return calibration.model_copy(
+            update={
+                "weights": {alignment: _ALIGNMENT_SLOPE * share, **wording.weights},
+                "intercept": wording.intercept - _ALIGNMENT_SLOPE * share * middle,
+                "gate": CalibrationGate(measure=alignment, **gate),
+            }
         )
 
     def highest(self, tier: TierName) -> float:

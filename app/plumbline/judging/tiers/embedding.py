@@ -16,13 +16,14 @@ from plumbline.judging.ports.token_vectors import TokenizedTexts, TokenVectors
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Evidence, Judgement
 from plumbline.judging.tiers.calibration import CalibrationTable, Finding, build_judgement
-from plumbline.judging.tiers.lexical import collect_lexical_findings, find_copies
+from plumbline.judging.tiers.lexical import collect_lexical_findings, find_copies, is_in_one_script
 from plumbline.judging.tiers.tier import JudgeOptions, SentenceEncoder, TierName
 from plumbline.judging.tiers.token_alignment import (
     ComparisonPlan,
     TokenAlignment,
     WindowMatch,
     match_sentences,
+    measure_unrelated,
     plan_comparison,
 )
 
@@ -33,6 +34,28 @@ T = TypeVar("T")
 MAX_UNKNOWN_SHARE = 0.15
 # Windows whose vectors are in memory together, 12 MB of them.
 _WINDOWS_AT_ONCE = 256
+
+# Each on a subject of its own.
+_UNRELATED_ENGLISH = (
+    "The ferry leaves the harbour every morning at six.",
+    "Her grandmother taught mathematics in a small village school.",
+    "The new law lowers the tax on electric bicycles.",
+    "Bread dough has to rest for an hour before it is baked.",
+    "Astronomers found a planet that circles two stars.",
+    "Our team lost the final by a single goal.",
+    "The medicine should not be taken together with alcohol.",
+    "A glacier has covered this valley for thousands of years.",
+)
+_UNRELATED_CHINESE = (
+    "渡轮每天早上六点离开港口。",
+    "她的外婆在一所乡村小学教数学。",
+    "新的法律降低了电动自行车的税。",
+    "面团在烘烤之前要醒一个小时。",
+    "天文学家发现了一颗围绕两颗恒星运行的行星。",
+    "我们队在决赛中以一球之差落败。",
+    "这种药不能和酒一起服用。",
+    "几千年来，冰川一直覆盖着这个山谷。",
+)
 
 
 class EmbeddingTier:
@@ -50,6 +73,7 @@ class EmbeddingTier:
         self._calibrations = calibrations
         self._executor = executor
         self._max_windows = max_windows
+        self._baselines: dict[bool, float] = {}
 
     async def judge(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> Judgement:
         """Return the judgement within `seconds`.
@@ -59,12 +83,21 @@ class EmbeddingTier:
             TooBusy: so much waits for the encoder that this sample would wait too long.
         """
 
+        until = time.monotonic() + seconds
+        calibration = self._calibrations.find(tier=self.name, model=self._encoder.model, language=sample.language)
+
         def judgement(findings: dict[int, Finding], overlong: int) -> Judgement:
-            calibration = self._calibrations.find(tier=self.name, model=self._encoder.model, language=sample.language)
             warning = f"{overlong} sentences or windows are longer than the model reads; their ends did not count"
             return build_judgement(sample, findings, calibration, warnings=(warning,) if overlong else ())
 
-        return await self._compared(sample, options, seconds, judgement)
+        if calibration.is_fitted or not self._calibrations.entries:
+            return await self._compared(sample, options, seconds, judgement)
+        findings, overlong = await self._compared(sample, options, seconds, lambda *found: found)
+        if self._reads(sample):
+            baseline = await self._find_baseline(options, until, is_chinese=sample.language == "zh")
+            reads_words = is_in_one_script(sample)
+            calibration = self._calibrations.find_for_range(calibration, baseline=baseline, reads_words=reads_words)
+        return await asyncio.get_running_loop().run_in_executor(self._executor, judgement, findings, overlong)
 
     async def compare(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> dict[int, Finding]:
         """Compare each checkable sentence, by its position, with the contexts; raise as `judge`."""
@@ -86,13 +119,13 @@ class EmbeddingTier:
         """Apply `then` to the findings and the count of overlong texts, in few hops to the executor: they cost."""
         until = time.monotonic() + seconds
         run = asyncio.get_running_loop().run_in_executor
-        languages = self._encoder.languages
-        if languages is not None and sample.language not in languages:
+        if not self._reads(sample):
             if copies := await run(self._executor, find_copies, sample):
                 return then(copies, 0)
             raise TierFailure(
                 FailureReason.UNSUPPORTED_LANGUAGE,
-                f"{self._encoder.model} reads {', '.join(sorted(languages))}; the answer is in {sample.language!r}",
+                f"{self._encoder.model} reads {', '.join(sorted(self._encoder.languages or ()))}; the answer is in "
+                f"{sample.language!r}",
             )
         plan = await run(self._executor, plan_comparison, sample)
         if len(plan.texts) > self._max_windows:
@@ -112,9 +145,7 @@ class EmbeddingTier:
             alignment.add(last, until=until)
             matches = match_sentences(plan, alignment)
             if not all(math.isfinite(match.alignment) for match in matches.values()):
-                raise TierFailure(
-                    FailureReason.INVALID_REPLY, f"{self._encoder.model} gave vectors that are no numbers"
-                )
+                raise self._no_numbers()
             words = collect_lexical_findings(sample)
             findings = {position: _joined(words[position], match) for position, match in matches.items()}
             return then(findings, sum(reading.is_overlong))
@@ -123,6 +154,25 @@ class EmbeddingTier:
 
     def readiness(self) -> Readiness:
         return self._encoder.readiness()
+
+    def _reads(self, sample: SegmentedSample) -> bool:
+        languages = self._encoder.languages
+        return languages is None or sample.language in languages
+
+    async def _find_baseline(self, options: JudgeOptions, until: float, *, is_chinese: bool) -> float:
+        """Return the mean alignment of sentences with others on other subjects; the model is asked once."""
+        if is_chinese not in self._baselines:
+            texts = _UNRELATED_CHINESE if is_chinese else _UNRELATED_ENGLISH
+            reading = await self._encoder.read(texts, seconds=until - time.monotonic())
+            vectors = await self._encode(reading, replace(options, tenant=""), until)
+            baseline = measure_unrelated(vectors)
+            if not math.isfinite(baseline):
+                raise self._no_numbers()
+            self._baselines[is_chinese] = baseline
+        return self._baselines[is_chinese]
+
+    def _no_numbers(self) -> TierFailure:
+        return TierFailure(FailureReason.INVALID_REPLY, f"{self._encoder.model} gave vectors that are no numbers")
 
     def _find_unread(self, plan: ComparisonPlan, reading: TokenizedTexts) -> str | None:
         parts, windows = range(len(plan.parts)), range(len(plan.parts), len(reading.tokens))

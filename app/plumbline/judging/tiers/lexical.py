@@ -35,23 +35,29 @@ class LexicalTier:
         return await asyncio.get_running_loop().run_in_executor(self._executor, self.judge_now, sample)
 
     def judge_now(self, sample: SegmentedSample) -> Judgement:
-        contexts = [context for context in sample.source.contexts if context.strip()]
-        is_one_script = any(detect_language(context) == sample.language for context in contexts) or (
-            _has_han(sample.source.answer) and any(map(_has_han, contexts))
-        )
         calibration = self._calibrations.find(tier=self.name, model=MODEL, language=sample.language)
-        if contexts and not is_one_script:
+        if not is_in_one_script(sample):
             if copies := find_copies(sample):
                 return build_judgement(sample, copies, calibration)
             raise TierFailure(
                 FailureReason.CROSS_LINGUAL,
-                f"answer in {sample.language!r}, contexts in {sorted(map(detect_language, contexts))}: "
+                f"answer in {sample.language!r}, contexts in {sorted(map(detect_language, _contexts(sample)))}: "
                 "words cannot be compared across scripts",
             )
         return build_judgement(sample, collect_lexical_findings(sample), calibration)
 
     def readiness(self) -> Readiness:
         return Readiness(State.READY, MODEL)
+
+
+def is_in_one_script(sample: SegmentedSample) -> bool:
+    """Return True if the words of the answer can be compared with those of a context."""
+    contexts = _contexts(sample)
+    return (
+        not contexts
+        or any(detect_language(context) == sample.language for context in contexts)
+        or (_has_han(sample.source.answer) and any(map(_has_han, contexts)))
+    )
 
 
 def find_copies(sample: SegmentedSample) -> dict[int, Finding]:
@@ -88,6 +94,10 @@ def collect_lexical_findings(sample: SegmentedSample) -> dict[int, Finding]:
 
 def _holds(sample: SegmentedSample, row: int, position: int, assertion: str) -> bool:
     return sample.index.holds(row, assertion) or sample.index.holds(row, sample.sentences[position].text)
+
+
+def _contexts(sample: SegmentedSample) -> list[str]:
+    return [context for context in sample.source.contexts if context.strip()]
 
 
 def _has_han(text: str) -> bool:

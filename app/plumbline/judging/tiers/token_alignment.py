@@ -20,6 +20,8 @@ from plumbline.judging.text.words import split_compounds
 ALIGNMENT_MEASURES = ("alignment",)
 # Tokens of sentences compared between two looks at the clock, and at a time in memory.
 _BLOCK = 2_048
+# Of unrelated texts; a model above it, or one whose vectors are all alike, tells nothing apart.
+_HIGHEST_BASELINE = 0.99
 
 
 class TokenAlignment:
@@ -62,6 +64,18 @@ class TokenAlignment:
             last = max(first + 1, fitting)
             yield first, last
             first = last
+
+
+def measure_unrelated(texts: TokenVectors) -> float:
+    """Return the mean alignment of each of some unrelated texts, two at least, with all others."""
+    count, shares = len(texts.bounds) - 1, []
+    for text in range(count):
+        alignment = TokenAlignment(texts.part(text, text + 1))
+        for first, last in ((0, text), (text + 1, count)):
+            if first < last:
+                alignment.add(texts.part(first, last), until=float("inf"))
+        shares.append(float(alignment.shares()[0]))
+    return min(sum(shares) / count, _HIGHEST_BASELINE)
 
 
 # MiniLM reads 256 tokens; English runs at 4 to 5 characters a token, so this stays inside with room for numbers.
