@@ -1,5 +1,7 @@
 """Who may call: holders of a key, or, when there is none, loopback alone."""
 
+import json
+import socket
 from typing import Any
 
 import httpx2
@@ -96,7 +98,7 @@ async def test_two_host_headers_are_locked_out() -> None:
     read_problem(response, 401)
 
 
-@pytest.mark.parametrize("header", ["Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP"])
+@pytest.mark.parametrize("header", ["Forwarded", "X-Forwarded-For", "X-Forwarded-Proto", "X-Real-IP", "Via"])
 async def test_a_proxy_on_this_machine_does_not_make_its_callers_local(header: str) -> None:
     response = await post({header: "203.0.113.9"}, keys=[])
 
@@ -122,6 +124,19 @@ def test_over_a_real_connection_loopback_is_known() -> None:
 
     assert local.status_code == 200
     read_problem(rebound, 401)
+
+
+def test_what_nginx_sends_by_default_is_taken_for_a_proxy() -> None:
+    # `proxy_pass http://127.0.0.1:PORT;` and nothing else: the Host of the upstream, HTTP/1.0, no forwarding header
+    body = json.dumps(BODY).encode()
+    with serve(edge_app(allow_anonymous=False)) as port, socket.create_connection(("127.0.0.1", port)) as nginx:
+        head = f"POST {URL} HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n"
+        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        nginx.sendall(head.encode() + body)
+        answer = nginx.makefile("rb").read()
+
+    assert answer.split(b" ", 2)[1] == b"401"
+    assert b"HTTP/1.0 is taken for one" in answer
 
 
 async def test_the_document_shows_both_ways_to_send_a_key() -> None:

@@ -75,7 +75,7 @@ def _serve(options: argparse.Namespace) -> int:
     server = _build_server(settings, WorkerShare())
     with listen(host, options.port) as listener:
         _log_listening(listener)
-        return server.run_on(listener, on_started=lambda: _announce(listener))
+        return server.run_on(listener, on_started=lambda: _announce(listener, settings))
 
 
 def _serve_by_workers(settings: Settings, host: str, port: int, count: int) -> int:
@@ -85,7 +85,7 @@ def _serve_by_workers(settings: Settings, host: str, port: int, count: int) -> i
 
         def on_ready() -> None:
             _log_listening(listener, workers=count)
-            _announce(listener)
+            _announce(listener, settings)
 
         supervisor = Supervisor(listener, folder, count=count, drain_seconds=settings.drain_seconds, on_ready=on_ready)
         return asyncio.run(supervisor.run())
@@ -138,10 +138,15 @@ def _log_listening(listener: socket.socket, **fields: object) -> None:
     structlog.get_logger().info("listening", host=host, port=port, **fields)
 
 
-def _announce(listener: socket.socket) -> None:
+def _announce(listener: socket.socket, settings: Settings) -> None:
     host, port = listener.getsockname()[:2]
     name = {_EVERY_ADDRESS: "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
     sys.stderr.write(f"Plumbline: http://{name}:{port}   API documentation: http://{name}:{port}/docs\n")
+    if not settings.allow_anonymous and not build_access(settings).keyring.has_open_key():
+        sys.stderr.write(
+            "plumbline: there is no key: callers on this machine are served without one, and so is everybody whom a "
+            "proxy on this machine lets through; make a key with 'plumbline keys create NAME' before you add a proxy\n"
+        )
 
 
 def _host(settings: Settings, host: str) -> str:

@@ -35,8 +35,8 @@ _API_KEY = APIKeyHeader(
 # Operations that call judges; a key that has spent its budget may do everything else, its own results are its own.
 SPENDING_OPERATIONS: Final = frozenset({"evaluate", "evaluate_batch", "submit_job", "retry_job", "resume_job"})
 _HOST = re.compile(r"(\[[^\]]*\]|[^:]*)(?::[0-9]{1,5})?")
-# A request with one of these comes from a proxy.
-_FORWARDING_HEADERS = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
+# A request with one of these comes from a proxy; so does one with a header of `x-forwarded-`.
+_FORWARDING_HEADERS = frozenset({"forwarded", "via", "x-real-ip", "x-original-host", "x-client-ip", "cf-connecting-ip"})
 
 
 class Authenticator:
@@ -66,7 +66,8 @@ class Authenticator:
             return keyring.key_of(sent)
         if not self._allow_anonymous and not _is_on_loopback(connection):
             raise Locked(
-                "there is no key, so only callers on this machine are served: make one with 'plumbline keys create', "
+                "there is no key, so only callers on this machine are served, and not through a proxy (HTTP/1.0 is "
+                "taken for one): make a key with 'plumbline keys create', "
                 "set PLUMBLINE_API_KEYS, or PLUMBLINE_ALLOW_ANONYMOUS=true where something in front checks callers"
             )
         return keyring.anonymous
@@ -117,11 +118,15 @@ def _sent_keys(connection: HTTPConnection) -> list[bytes]:
 def _is_on_loopback(connection: HTTPConnection) -> bool:
     """Return True if the request came over loopback, to a loopback host name, and not through a proxy.
 
-    A page on the internet can point its own name at 127.0.0.1 (DNS rebinding); its Host header gives it away.
+    A page on the internet can point its own name at 127.0.0.1 (DNS rebinding); its Host header gives it away. nginx as
+    it is set by default sends Host 127.0.0.1 and no header of its own, but HTTP/1.0; one that was told to speak 1.1
+    and nothing else cannot be known, which is why the start warns of it.
     """
     server = connection.scope.get("server")
     hosts = connection.headers.getlist("host")
-    is_forwarded = any(name in connection.headers for name in _FORWARDING_HEADERS)
+    is_forwarded = connection.scope.get("http_version") == "1.0" or any(
+        name in _FORWARDING_HEADERS or name.startswith("x-forwarded-") for name in connection.headers
+    )
     if not server or len(hosts) != 1 or is_forwarded:
         return False
     match = _HOST.fullmatch(hosts[0])
