@@ -189,6 +189,12 @@ def _is_backed(claim: str, passage: str, *, is_derived: bool = False) -> bool:
         ("5 May '99", "1999-05-05"),
         ("$3m", "three million dollars"),
         ("two million", "200万"),
+        ("It covers 24 square kilometers.", "2,400 hectares of bog"),
+        ("It covers 24 km².", "24 square kilometres"),
+        ("面积50平米。", "面积五十平方米。"),
+        ("重3.2公斤。", "重3.2千克。"),
+        ("违约金为每日0.05%。", "每日按万分之五支付违约金。"),
+        ("死亡率为千分之三。", "死亡率为0.3%。"),
     ],
 )
 def test_the_same_amount_is_found_however_it_is_written(claim: str, passage: str) -> None:
@@ -279,6 +285,10 @@ def test_the_same_amount_is_found_however_it_is_written(claim: str, passage: str
         ("1926年", "民国二十六年"),
         ("at half past six", "17:30"),
         ("1985 members", "85 members"),
+        ("It covers 2,400 square kilometres.", "2,400 hectares of bog"),
+        ("重3.2吨。", "重3.2千克。"),
+        ("重30磅。", "重30千克。"),
+        ("违约金为每日千分之三。", "三十日内付款，每日按万分之五支付违约金。"),
     ],
 )
 def test_another_amount_is_not(claim: str, passage: str) -> None:

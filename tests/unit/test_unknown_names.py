@@ -80,3 +80,19 @@ def test_a_name_of_the_question_is_not_made_up() -> None:
     (features,) = measure_lexical_features(case).values()
 
     assert features.unknown_names == ("Keld",)
+
+
+@pytest.mark.parametrize("text", ["Use `load_rows(path)`.", "load_rows reads it.", "Pass --dry-run.", "Set maxRows."])
+def test_an_identifier_is_a_name_wherever_it_stands(text: str) -> None:
+    assert len(KnownNames(frozenset({"rows", "path"}), ["rows of a path"]).find_unknown(text)) == 1
+
+
+@pytest.mark.parametrize("text", ["Use `load_rows(path)`.", "Pass --dry-run.", "Set maxRows and MAX_ROWS."])
+def test_an_identifier_is_known_as_it_stands_or_by_its_words(text: str) -> None:
+    context = "Call load_rows, --dry-run; the max of rows."
+
+    assert KnownNames(frozenset(split_words(context).every), [context]).find_unknown(text) == ()
+
+
+def test_a_unit_behind_a_number_is_no_name() -> None:
+    assert _names("It bears 900 MPa at 50 Hz in Keld.") == ("Keld",)

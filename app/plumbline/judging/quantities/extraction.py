@@ -37,7 +37,8 @@ _SCALES = {
 _SCALE = "|".join(sorted(_SCALES, key=len, reverse=True))
 _DIGITS = re.compile(
     r"(?P<number>\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d{1,3}(?:[ '’]\d{3})+(?!\d)|\d+(?:\.\d+)?)"
-    rf"(?P<suffix>(?:st|nd|rd|th)(?![a-z])|s(?![a-z])|[ -]?(?:{_SCALE})(?![a-z]))?"
+    # The 千 of 千克 belongs to the unit.
+    rf"(?P<suffix>(?:st|nd|rd|th)(?![a-z])|s(?![a-z])|[ -]?(?!千[克米])(?:{_SCALE})(?![a-z]))?"
 )
 # Tokenised news writes "31. 8 million".
 _TORN = re.compile(r"(?<=\d)([.,]) (?=\d)")
@@ -64,7 +65,7 @@ _UNDER = re.compile(
 _ABOUT_AFTER = re.compile(r" ?(?:or so\b|左右|上下)")
 _OVER_AFTER = re.compile(r" ?(?:or more\b|plus\b|\+|[多余來来](?!自)|以上)")
 _HEDGE_REACH_CHARACTERS = 20
-_APPARATUS = re.compile(CITATION_MARK + r"|(?:https?://|www\.)[^\s<>()]{1,500}|[¹²³⁰⁴-⁹]{1,4}")
+_APPARATUS = re.compile(CITATION_MARK + r"|(?:https?://|www\.)[^\s<>()]{1,500}|(?<!\bm)(?<!km)[¹²³⁰⁴-⁹]{1,4}")
 _LIST_MARK = re.compile(r"\A\s*\(?\d{1,2}(?:[.)]\s+|、)")
 _VULGAR = re.compile("(?<=\\d)(?=[¼-¾⅐-⅞])")
 # In a claim a Han numeral counts as a quantity only where a measure word or a second digit tells that it is one.

@@ -141,9 +141,9 @@ _FOOT_METRES, _POUND_GRAMS = 0.3048, 453.59237
 _MINUTE, _HOUR, _DAY = 60.0, 3_600.0, 86_400.0
 _YEAR = 365.25 * _DAY
 
-# No exchange rates.
+# No exchange rates. Names by spaces; an underscore stands for a space within one.
 _UNIT_NAMES: dict[Unit, str] = {
-    PERCENT: "% percent per-cent pct 个百分点",
+    PERCENT: "% percent per-cent per_cent pct 个百分点",
     Unit("length", 1_000.0): "km kilometre kilometres kilometer kilometers 公里 千米",
     Unit("length", 1.0): "m metre metres meter meters 米",
     Unit("length", 0.01): "cm centimetre centimetres centimeter centimeters 厘米",
@@ -153,6 +153,15 @@ _UNIT_NAMES: dict[Unit, str] = {
     Unit("length", 500.0): "里 华里",
     Unit("length", _FOOT_METRES, _IMPERIAL): "ft foot feet 英尺",
     Unit("length", _FOOT_METRES / 12, _IMPERIAL): "inch inches 英寸",
+    Unit(
+        "area", 1_000_000.0
+    ): "square_kilometre square_kilometres square_kilometer square_kilometers sq_km km2 平方公里 平方千米",
+    Unit("area", 10_000.0): "ha hectare hectares 公顷",
+    Unit("area", 1.0): "square_metre square_metres square_meter square_meters sq_m sqm m2 平方米 平米",
+    Unit("area", 2_000 / 3): "亩",
+    Unit("area", (5_280 * _FOOT_METRES) ** 2, _IMPERIAL): "square_mile square_miles sq_mi",
+    Unit("area", 43_560 * _FOOT_METRES**2, _IMPERIAL): "acre acres 英亩",
+    Unit("area", _FOOT_METRES**2, _IMPERIAL): "square_foot square_feet sq_ft sqft",
     Unit("mass", 1_000_000.0): "tonne tonnes 吨",
     Unit("mass", 1_000.0): "kg kilo kilos kilogram kilograms kilogramme kilogrammes 公斤 千克",
     Unit("mass", 500.0): "斤 市斤",
@@ -184,9 +193,8 @@ _UNIT_NAMES: dict[Unit, str] = {
     Unit("yuan", 1.0): "rmb cny yuan 元 人民币 元人民币",
     Unit("yen", 1.0): "jpy yen 日元",
 }
-UNIT_BY_NAME = {name: unit for unit, names in _UNIT_NAMES.items() for name in names.split()}
-UNIT_BY_NAME["per cent"] = PERCENT
-_ASCII_UNITS = sorted((name for name in UNIT_BY_NAME if name.isascii() and name[-1].isalpha()), key=len, reverse=True)
+UNIT_BY_NAME = {name.replace("_", " "): unit for unit, names in _UNIT_NAMES.items() for name in names.split()}
+_ASCII_UNITS = sorted((name for name in UNIT_BY_NAME if name.isascii() and name[-1].isalnum()), key=len, reverse=True)
 _OTHER_UNITS = sorted((name for name in UNIT_BY_NAME if not name.isascii() or name == "%"), key=len, reverse=True)
 # After a number; a letter must not go on after the name of a unit, a Han character may.
 UNIT_AFTER = re.compile(

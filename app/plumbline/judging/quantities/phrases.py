@@ -53,7 +53,7 @@ def _count(written: str) -> float:
         return 1.0
     if written[0].isascii():
         return float(written) if written[0].isdigit() else english_value(written)
-    return float(written) if written.isdecimal() else han_value(written)
+    return float(written) if written[0].isdecimal() else han_value(written)
 
 
 def _quarters_of_an_hour(match: re.Match[str]) -> Iterator[Quantity]:
@@ -81,6 +81,11 @@ def _fraction(match: re.Match[str]) -> Iterator[Quantity]:
     divisor, count = (_count(part) for part in match.group("divisor", "count"))
     if divisor > 1:
         yield Quantity(100 * count / divisor, PERCENT, _SHARE_STEP, start=match.start(), end=match.end())
+
+
+def _thousandths(match: re.Match[str]) -> Iterator[Quantity]:
+    share = 100 * _count(match["count"]) / (1_000 if match["divisor"] == "千" else 10_000)
+    yield Quantity(share, PERCENT, share / 100, start=match.start(), end=match.end())
 
 
 def _part(match: re.Match[str]) -> Iterator[Quantity]:
@@ -138,6 +143,7 @@ _ALWAYS: tuple[_Rule, ...] = tuple(
             rf"(?<!百)(?P<divisor>{_HAN_DIGIT}|十|(?<!\d)\d{{1,2}})分之(?P<count>{_HAN_DIGIT}|\d{{1,2}}(?!\d))",
             _fraction,
         ),
+        (("分之",), rf"(?P<divisor>[千万])分之(?P<count>\d{{1,4}}(?:\.\d{{1,3}})?|{_HAN})", _thousandths),
         (
             (" of ",),
             r"\b(?P<count>one|two|three|four|five|a)[ -](?P<part>thirds?|quarters?|fourths?|fifths?|sixths?|eighths?"

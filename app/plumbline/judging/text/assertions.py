@@ -7,6 +7,7 @@ from itertools import islice
 from plumbline.judging.text.blocks import LIST_MARKER, has_word
 from plumbline.judging.text.boilerplate import LABELS, STEM_CHARACTERS, strip_boilerplate
 from plumbline.judging.text.checkable import abstains
+from plumbline.judging.text.json_answers import read_members
 from plumbline.judging.text.overlap import ContextIndex
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmentation import Sentence
@@ -61,10 +62,10 @@ def find_assertions(
 ) -> tuple[str, ...]:
     """Return what each checkable sentence asserts, in their order.
 
-    Left out: marks of lists, headings, emphasis, links and citations; openers and closers; a clause that declines
-    before one that asserts; the name of a field ("Capacity:") that no context has and that is a common one or stands
-    in the question. A table row is read with its header, "Yes." and "No." with the question. A sentence of which
-    nothing would be left is returned whole.
+    Left out: marks of lists, headings, emphasis, links and citations; openers and closers; the syntax of JSON; a clause
+    that declines before one that asserts; the name of a field ("Capacity:") that no context has and that is a common
+    one or stands in the question. A table row is read with its header, "Yes." and "No." with the question. A sentence
+    of which nothing would be left is returned whole.
     """
     headers = header_positions(sentences)
     rows = read_rows(sentences, headers, lambda name: _field(name, index, stems))
@@ -73,6 +74,10 @@ def find_assertions(
     found = []
     for position in checkable:
         sentence = sentences[position]
+        source = _FENCE_LINE.sub("", sentence.text) if sentence.kind == "code" else sentence.text
+        if members := read_members(source, lambda name: _field(name, index, stems)):
+            found.append(members)
+            continue
         is_yes = says_yes_or_no(plain := _plain(rows.get(position, sentence.text), sentence))
         if is_yes is not None and not is_asked:
             asked, is_asked = question_assertions(sample.question, sample.contexts), True

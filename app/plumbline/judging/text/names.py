@@ -9,6 +9,11 @@ from plumbline.judging.text.words import has_content, split_words
 
 # A word with a capital inside a sentence; the first word of a sentence has one anyway.
 _CAPITALISED = re.compile(r"(?<![^\W_])[A-Z]\w*(?:['’][A-Za-z]+)?")
+# Identifiers of programs are names, wherever they stand: load_table, --prune, maxWorkers.
+_IDENTIFIER = re.compile(r"(?<![\w-])(?:--[a-z][\w-]{1,60}|[A-Za-z]\w{0,60}_\w{1,60}|[a-z]{2,20}[A-Z]\w{1,60})")
+_PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+")
+# Units behind a number: "900 MPa".
+_UNIT = re.compile(r"\d\s?(?P<unit>[kMGT]?(?:Pa|Hz|Wh|VA|W|V|A|J|N|B|bps|eV|bar)|Nm|Ah|Mbit|Gbit)\b")
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _SHORTEST_NAME = 2
 # Capitalised, and no names: dates are compared as such, titles say nothing of who is meant.
@@ -36,10 +41,14 @@ class KnownNames:
         self._texts = texts
 
     def find_unknown(self, text: str) -> tuple[str, ...]:
-        """Return the capitalised words of a sentence, the first apart, that the texts have in no form."""
+        """Return the capitalised words and identifiers, the first word apart, that the texts do not have."""
         first = _LETTER_OR_DIGIT.search(text)
         found = dict.fromkeys(match.group() for match in _CAPITALISED.finditer(text, first.start() + 1 if first else 0))
-        unknown = [name for name in found if len(name) >= _SHORTEST_NAME and not self._is_known(name)]
+        units = {match["unit"] for match in _UNIT.finditer(text)} if found else ()
+        unknown = [
+            name for name in found if len(name) >= _SHORTEST_NAME and name not in units and not self._is_known(name)
+        ]
+        unknown += [match.group() for match in _IDENTIFIER.finditer(text) if not self._has_parts(match.group())]
         if not unknown:
             return ()
         spelt_out = self._spelt_out(text)
@@ -50,6 +59,12 @@ class KnownNames:
         if all(part in self._words for part in parts) or parts[0] in _NO_NAMES or not has_content(name):
             return True
         return all(map(self._has_form, parts)) or (name.isupper() and name.lower() in self._initials)
+
+    def _has_parts(self, identifier: str) -> bool:
+        folded = identifier.casefold()
+        return all(part.lower() in self._words for part in _PART.findall(identifier)) or any(
+            folded in text.casefold() for text in self._texts
+        )
 
     def _has_form(self, word: str) -> bool:
         if word in self._words:

@@ -1,0 +1,35 @@
+"""Answers in JSON, read as their members."""
+
+import pytest
+
+from plumbline.judging.text.json_answers import read_members
+from tests.doubles.fakes import case_of
+
+
+@pytest.mark.parametrize(
+    ("answer", "members"),
+    [
+        ('{"city": "Coimbra", "age": 41}', "city: Coimbra. age: 41"),
+        ('{"width_cm": 12.50, "outerSize": {"height": 3}}', "width cm: 12.50. height: 3"),
+        ('{"foldable": true, "has_lock": false, "colour": null}', "foldable. no has lock"),
+        ('["rye", ["plum", "oat"]]', "rye. plum. oat"),
+        ('{"winners": ["Lotte", "Musa"]}', "winners: Lotte. winners: Musa"),
+    ],
+)
+def test_a_member_is_its_name_and_its_value(answer: str, members: str) -> None:
+    assert read_members(answer) == members
+
+
+def test_a_name_may_be_left_out() -> None:
+    assert read_members('{"city": "Coimbra"}', lambda name: "") == "Coimbra"
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]: see below", "{not json}", "A {brace}", "[" * 9_000 + "]" * 9_000])
+def test_other_text_has_no_members(text: str) -> None:
+    assert read_members(text) is None
+
+
+def test_a_fenced_object_is_compared_by_its_members() -> None:
+    case = case_of('```json\n{"job": "glass blower"}\n```', "She works as a glass blower.", question="Her job?")
+
+    assert case.assertions == ("glass blower",)
