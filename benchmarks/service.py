@@ -60,7 +60,7 @@ async def measured(
             (prose.typical(), "lexical"),
         ):
             await caller.evaluate(sample, tier)
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"encoder": await caller.encoder()}
     started = time.perf_counter()
     for letter in options.only:
         if letter == "a":

@@ -45,6 +45,11 @@ class Caller:
         seconds, response = await self._timed("GET", "/healthz")
         return seconds if response is not None and response.status_code == 200 else None
 
+    async def encoder(self) -> str:
+        """The embedding model in use, its runtime and precision, as readiness names them."""
+        response = await self._client.get("/readyz")
+        return str(response.json()["tiers"]["embedding"]["detail"])
+
     async def close(self) -> None:
         """Closes the connections."""
         await self._client.aclose()

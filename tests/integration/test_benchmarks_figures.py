@@ -11,7 +11,7 @@ from benchmarks.linear_plot import plot
 from benchmarks.service import rounded
 from benchmarks.service_load import medians, percentiles
 from benchmarks.service_process import cpu_seconds_of
-from benchmarks.service_tables import table
+from benchmarks.service_tables import table, tables
 
 
 def test_percentiles_leave_out_what_was_not_answered() -> None:
@@ -81,3 +81,12 @@ def test_the_cpu_seconds_of_a_process_hold_those_of_its_children_ended_or_not() 
 
     # Two that spin for 0.15 s each, in steps of a hundredth.
     assert seconds >= 0.28
+
+
+def test_the_batched_call_is_compared_with_what_was_aimed_at_in_the_precision_in_use() -> None:
+    ratios = {"default": 4.75, "one_thread": 4.0, "one_by_one": 9.0, "threads": 4.5}
+    found = {"service": {"8": {}}, "bare": {}, "bare_cpu_over_service": {"8": ratios}}
+
+    said = tables({"a": found, "encoder": "all-MiniLM-L6-v2@bf16, openvino 2026.4 cpu bf16"})
+
+    assert "4.75 (8). Aimed at in bf16: 4.5." in said
