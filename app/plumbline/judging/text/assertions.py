@@ -6,7 +6,7 @@ from itertools import islice
 
 from plumbline.judging.text.blocks import LIST_MARKER, has_word
 from plumbline.judging.text.boilerplate import LABELS, STEM_CHARACTERS, strip_boilerplate
-from plumbline.judging.text.checkable import abstains
+from plumbline.judging.text.checkable import abstains, may_abstain
 from plumbline.judging.text.json_answers import read_members
 from plumbline.judging.text.overlap import ContextIndex
 from plumbline.judging.text.sample import Sample
@@ -26,6 +26,7 @@ _NOISE = re.compile(
     r"https?://[^\s<>()]{1,500}|www\.[^\s<>()]{1,500}|</?[a-zA-Z][a-zA-Z0-9]{0,9}(?:\s[^<>]{0,200})?/?>|\*{1,3}|__|~~|`+"
     rf"|{CITATION_MARK}|(?<=[.。,，;；!?！？”\"）)])[¹²³⁰⁴-⁹]{{1,4}}"
 )
+_MAY_BE_NUMBERED = re.compile(r"\d(?:(?<=[a-z#.] \d)|(?<=#\d)|(?<=[料档段落源]\d)|(?<=[料档段落源] \d))", re.IGNORECASE)
 # "Document 2" is a place, and no number of the text.
 _NUMBERED_SOURCE = re.compile(
     r"\b(documents?|docs?|passages?|contexts?|sources?|excerpts?|snippets?|chunks?|references?)\s(?:no\.?\s|#|number\s)?\d{1,2}"
@@ -104,12 +105,15 @@ def _plain(text: str, sentence: Sentence) -> str:
     plain = text[at:].strip()
     if _MAY_BE_MARKED.search(plain):
         plain = _NOISE.sub(" ", _LINK.sub(r"\1", _CHECKBOX.sub("", plain, count=1))).strip()
-    plain = _NUMBERED_SOURCE.sub(r"\1", plain)
+    if _MAY_BE_NUMBERED.search(plain):
+        plain = _NUMBERED_SOURCE.sub(r"\1", plain)
     return plain if has_word(plain, 0, len(plain)) else text
 
 
 def _without_declining(text: str) -> str:
     """Return the text without a clause that declines, before or behind one that asserts."""
+    if not may_abstain(text):
+        return text
     for turn in islice(_TURN.finditer(text), _MAX_TURNS):
         before, after = text[: turn.start()], text[turn.end() :]
         if _HEDGE.match(before) and not _GROUND.search(turn.group()):

@@ -17,6 +17,7 @@ _MAX_LAYERS = 4
 _TAIL_CHARACTERS = 160
 _LONGEST_ZH = 6
 _COUNT_DIGITS = 2
+_FIRST_CHARACTERS = 24
 
 _PHRASES: Final[dict[str, Any]] = tomllib.loads(
     files("plumbline.judging.text").joinpath("everyday_phrases.toml").read_text(encoding="utf-8")
@@ -33,6 +34,10 @@ def _any_of(name: str) -> str:
 
 
 _HEAD = re.compile(rf"\s*(?:(?P<topic>{_any_of('topics')})|(?:{_any_of('heads')}))")
+_FIRST = re.compile(r"[\s\"“]*([a-z']+|[^\W\d_])")
+_HEAD_FIRST = frozenset(
+    phrase.split()[0] for name in ("heads", "topics") for phrase in _PHRASES["en"][name]
+) | frozenset(phrase[0] for name in ("heads", "topics") for phrase in _PHRASES["zh"][name])
 _AHEAD = re.compile(r"\b(?:following|follows|below|these|here|steps|summary|overview)\b|以下|如下|下面|步骤")
 _NEGATION = re.compile(r"\b(?:not|no|nor|never|none|without|nothing)\b|n't\b|[不没未无非别]")
 _COLON = re.compile("[:：]")
@@ -100,6 +105,8 @@ _OPENER_ZH = (
     "|(?:最终|简短|简要)?(?:答案|回答|答|总结|结论|说明|注意|注|备注|解释)(?:是|为)?[：:]|(?:正确)?答案(?:是|为)"
     "|(?:第[一二三四五六七八九十]{1,2}步|步骤[一二三四五六七八九十0-9]{1,2})[，,：:、.]?"
 )
+# Most sentences start with none of these: they are spared the long pattern.
+_OPENER_FIRST = frozenset(_PHRASES["en"]["opener_first"].split())
 _OPENER = re.compile(rf"[\s\"“]?(?:{_OPENER_EN}|{_OPENER_ZH})\s?", re.IGNORECASE)
 _TRAILER = re.compile(
     rf"(?:[\s,;]{{0,2}}[(（]|[,;]?\s)(?:as {_STATED_EN}(?: (?:in|by|on))?|as per|according to|based on|per"
@@ -109,7 +116,9 @@ _TRAILER = re.compile(
     rf"|[(（【\[](?:根据|基于|参见|参考|见|来源|来自|出处|source|ref)[：:]?\s?(?>(?:{_SOURCE_ZH}|{_AROUND_ZH}|[、，,])*)[)）】\]]\W*\Z",
     re.IGNORECASE,
 )
-_LAST_CLAUSE = re.compile(r"[,;，；。.!！]\s*(?=[^,;，；。.!！]+[.!?。！？~～\s]*\Z)")
+_ENDING = " .!?。！？~～"
+_CLAUSE_MARKS = ",;，；。.!！"
+_SOURCE_LAST = frozenset(_PHRASES["en"]["source_last"].split())
 _SOURCES = re.compile(
     r"\s*(?:sources?|references?|citations?|来源|信息来源|资料来源|参考(?:资料|文献|来源)?|出处|引用)\s?[:：]\s?",
     re.IGNORECASE,
@@ -134,6 +143,9 @@ def is_boilerplate(text: str, stems: Container[str] = frozenset()) -> bool:
     folded = text.lower().translate(_EMPHASIS)
     if sources := _SOURCES.match(folded):
         return not has_word(_SOURCE_ITEM.sub("", folded[sources.end() :]), 0, _MAX_CHARACTERS)
+    first = _FIRST.match(folded)
+    if first and first.group(1) not in _HEAD_FIRST and first.group(1) not in _FILLER and first.group(1).isascii():
+        return False
     return _is_framing(folded, stems)
 
 
@@ -161,7 +173,8 @@ def introduces(text: str, stems: Container[str], known: Container[str]) -> bool:
 def _is_framing(folded: str, stems: Container[str]) -> bool:
     has_head = False
     for clause in _CLAUSE_BREAK.split(folded):
-        head = _HEAD.match(clause)
+        first = _FIRST.match(clause)
+        head = _HEAD.match(clause) if first and first.group(1) in _HEAD_FIRST else None
         topical = head is not None and head.lastgroup == "topic"
         if not _is_filler(clause[head.end() :] if head else clause, stems if topical else ()):
             return False
@@ -191,7 +204,9 @@ def strip_boilerplate(text: str, stems: Container[str] = frozenset()) -> str:
 
 
 def _end_of_opener(text: str, stems: Container[str]) -> int:
-    if match := _OPENER.match(text):
+    first = _FIRST.match(text[:_FIRST_CHARACTERS].lower())
+    is_open = first is None or first.group(1) in _OPENER_FIRST or not first.group(1).isascii()
+    if is_open and (match := _OPENER.match(text)):
         return match.end()
     colon = _COLON.search(text, 0, _MAX_LEAD_CHARACTERS)
     return colon.end() if colon and is_boilerplate(text[: colon.start()], stems) else 0
@@ -199,10 +214,13 @@ def _end_of_opener(text: str, stems: Container[str]) -> int:
 
 def _start_of_closer(text: str, start: int, stems: Container[str]) -> int | None:
     tail = text[start:]
-    if match := _TRAILER.search(tail):
+    body = tail.rstrip(_ENDING)
+    final = body.split()[-1:]
+    may_trail = not final or final[0].lower() in _SOURCE_LAST or not final[0].isalpha()
+    if may_trail and (match := _TRAILER.search(tail)):
         return start + match.start()
-    last = _LAST_CLAUSE.search(tail)
-    return start + last.start() if last and is_boilerplate(tail[last.end() :], stems) else None
+    last = max(body.rfind(mark) for mark in _CLAUSE_MARKS)
+    return start + last if last >= 0 and is_boilerplate(tail[last + 1 :], stems) else None
 
 
 def _is_filler(clause: str, stems: Container[str], known: Container[str] = frozenset()) -> bool:

@@ -109,6 +109,21 @@ _ABSTAINS_EN = re.compile(
     rf"|available|given|disclosed|listed|enough information|answerable))(?: (?:in|by|within|from) {SOURCE_EN})?\W*$",
     re.IGNORECASE,
 )
+# Every abstention has one of these.
+_CUES = (
+    "not",
+    "no ",
+    "'t",
+    "’t",
+    "' t",
+    "unable",
+    "impossible",
+    "insufficient",
+    "unknown",
+    "n/a",
+    "unanswerable",
+    *"无不没未缺",
+)
 _FILLER_EN = re.compile(
     r"(?:based on|according to|regarding|about|please|in the|from the|with|from|who|what|when|where|why|how|which"
     r"|whether|if)\b",
@@ -155,6 +170,8 @@ def abstains(text: str) -> bool:
 
     Strict on purpose, clause by clause: what is not recognised is an answer, and is judged.
     """
+    if not may_abstain(text):
+        return False
     line = text.strip(_MARKUP).replace("’", "'")
     if "'" in line or " m " in line:
         line = _LONE_M.sub("i'm", _TOKENISED.sub("'", line).replace(" n't", "n't"))
@@ -169,6 +186,12 @@ def abstains(text: str) -> bool:
         declines or _says_nothing(clause, is_first=position == 0)
         for position, (clause, declines) in enumerate(zip(clauses, declining, strict=True))
     )
+
+
+def may_abstain(text: str) -> bool:
+    """Return True if any part of a text may abstain; most texts have no word for it."""
+    folded = text.lower()
+    return any(cue in folded for cue in _CUES) or folded.startswith("na")
 
 
 def _is_declining(clause: str) -> bool:
