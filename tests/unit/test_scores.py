@@ -211,6 +211,15 @@ def test_beyond_the_last_point_its_value_stands() -> None:
     assert confidence(0.9, passed=True, reliability=((0.1, 0.2), (0.5, 0.7))) == 0.7
 
 
+def test_a_doubt_blocks_an_answer_at_the_calibrated_boundary_only() -> None:
+    scores = score(judgement_of(claim_of(Verdict.SUPPORTED, 0.9)))
+    assert scores is not None
+
+    assert choose_criterion(None, boundary=0.5).passes(scores)
+    assert not choose_criterion(None, boundary=0.5, is_doubted=True).passes(scores)
+    assert choose_criterion(0.5, boundary=0.5, is_doubted=True).passes(scores)
+
+
 def test_a_table_of_one_point_holds_everywhere() -> None:
     assert confidence(0.9, passed=True, reliability=((0.5, 0.7),)) == 0.7
 

@@ -191,13 +191,19 @@ def _build(
     warnings: tuple[str, ...] = (),
 ) -> SampleResult:
     judgement = cascade.judgement if cascade else None
-    criterion = choose_criterion(options.threshold, boundary=judgement.boundary if judgement else None)
+    criterion = choose_criterion(
+        options.threshold,
+        boundary=judgement.boundary if judgement else None,
+        is_doubted=judgement is not None and judgement.is_doubted,
+    )
     passed = criterion.passes(scores) if scores else None
     sure = None
     if scores and judgement and judgement.votes:
         sure = agreement(judgement.votes, passed=bool(passed), criterion=criterion)
     elif scores and judgement:
-        sure = confidence(scores.faithfulness, passed=bool(passed), reliability=judgement.reliability)
+        # A doubt decides as a score below the boundary would.
+        decisive = min(scores.faithfulness, criterion.threshold or 1.0) if criterion.is_blocked else scores.faithfulness
+        sure = confidence(decisive, passed=bool(passed), reliability=judgement.reliability)
     reference = case.source.reference
     return SampleResult(
         status=status,

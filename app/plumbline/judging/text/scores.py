@@ -65,18 +65,25 @@ class PassRule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PassCriterion:
-    """Decision rule on one answer. `threshold` is the faithfulness that passes; None: every claim is `supported`."""
+    """Decision rule on one answer. `threshold` is the faithfulness that passes; None: every claim is `supported`.
+
+    `is_blocked`: the calibrated tier doubts a sentence, and passes no answer with one. On dev, 76 % of the answers that
+    the boundary alone would let through in spite of a doubt are unfaithful.
+    """
 
     rule: PassRule
     threshold: float | None
+    is_blocked: bool = False
 
     def passes(self, scores: Scores) -> bool:
+        if self.is_blocked:
+            return False
         if self.threshold is None:
             return scores.unsupported_claims == 0
         return scores.faithfulness >= self.threshold
 
 
-def choose_criterion(threshold: float | None, *, boundary: float | None) -> PassCriterion:
+def choose_criterion(threshold: float | None, *, boundary: float | None, is_doubted: bool = False) -> PassCriterion:
     """Return the caller's threshold; without one the calibrated boundary of the tier; without one `all_supported`.
 
     Measured on 96 answers with human labels and a strong judge: balanced accuracy .80 for `all_supported`, .68 for
@@ -85,7 +92,7 @@ def choose_criterion(threshold: float | None, *, boundary: float | None) -> Pass
     if threshold is not None:
         return PassCriterion(PassRule.THRESHOLD, threshold)
     if boundary is not None:
-        return PassCriterion(PassRule.CALIBRATED, boundary)
+        return PassCriterion(PassRule.CALIBRATED, boundary, is_blocked=is_doubted)
     return PassCriterion(PassRule.ALL_SUPPORTED, None)
 
 

@@ -109,6 +109,7 @@ class Judgement:
     `has_verdict_kinds`: the tier (llm) tells contradicted from not mentioned and partial from whole. `reliability`
     maps a score to the observed share of faithful answers around it, in the data the tier was calibrated on.
     `boundary`: faithfulness from which that share is at least one half; None where nothing is calibrated (llm).
+    `is_doubted`: a sentence has an amount or a name that no context has, or a negation too many or too few.
     `highest`: the highest faithfulness that the tier can give. `votes`: the scores by each of several votes
     alone; empty for one. `windows`: parts into which the contexts were cut to be read.
     """
@@ -122,6 +123,7 @@ class Judgement:
     votes: tuple[Scores, ...] = ()
     windows: int = 1
     boundary: float | None = None
+    is_doubted: bool = False
     highest: float = 1.0
 
 

@@ -56,6 +56,15 @@ class Finding:
     unknown_names: tuple[str, ...] = ()
     unknown_numbers: tuple[str, ...] = ()
 
+    @property
+    def is_doubted(self) -> bool:
+        return not self.is_copy and is_doubted(self.measures)
+
+
+def is_doubted(measures: Mapping[str, float]) -> bool:
+    """Return True if a measure forbids the verdict `supported`."""
+    return any(measures.get(name, 0.0) for name in DOUBTS)
+
 
 class CalibrationSource(BaseModel):
     """Provenance of the parameters."""
@@ -150,8 +159,7 @@ class Calibration(BaseModel):
     def support(self, measures: Mapping[str, float]) -> float:
         logit = self.intercept + sum(weight * measures[name] for name, weight in self.weights.items())
         gate = self.gate.factor(measures[self.gate.measure]) if self.gate else 1.0
-        doubted = any(measures.get(name, 0.0) for name in DOUBTS)
-        return gate * sigmoid(logit) * (DOUBTED if doubted else 1.0)
+        return gate * sigmoid(logit) * (DOUBTED if is_doubted(measures) else 1.0)
 
 
 def build_judgement(
@@ -190,6 +198,7 @@ def build_judgement(
         has_verdict_kinds=False,
         reliability=calibration.reliability,
         boundary=calibration.boundary,
+        is_doubted=any(finding.is_doubted for finding in finding_by_position.values()),
         highest=calibration.highest,
         flags=() if calibration.is_fitted else ("uncalibrated",),
         warnings=warnings,
