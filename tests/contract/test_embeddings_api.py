@@ -13,6 +13,7 @@ import httpx2
 import numpy as np
 import pytest
 
+from plumbline.cli.score.local import LocalPlan
 from plumbline.ground.errors import ConfigurationError, FailureReason, TierFailure
 from plumbline.ground.settings import ModelPrice, Settings
 from plumbline.judging.ports.exchange import Ledger
@@ -23,6 +24,7 @@ from plumbline.models.chat.resilient_endpoint import RetryPolicy
 from plumbline.models.chat.verdict_store import SqliteVerdictStore
 from plumbline.models.embeddings.embedding_service import resolve_embedding_service
 from plumbline.models.embeddings.remote_encoder import RemoteEncoder
+from plumbline.schemas.evaluation import EvaluationOptions
 from tests.doubles.scripted_embeddings import (
     DIMENSIONS,
     KEY,
@@ -500,3 +502,13 @@ async def test_languages_that_the_setting_leaves_out_are_not_sent(judge: Scripte
 
     assert result["tier"] == "lexical"
     assert judge.calls == 0
+
+
+def test_a_bounded_run_needs_the_price_of_the_vectors() -> None:
+    settings = plain_settings(embedding_base_url="http://127.0.0.1:9/v1", embedding_model=MODEL)
+    priced = settings.model_copy(update={"llm_prices": {MODEL: ModelPrice(input=1.0, output=0.0)}})
+
+    LocalPlan(priced, EvaluationOptions()).check_prices()
+    LocalPlan(settings, EvaluationOptions(tiers=["lexical"])).check_prices()
+    with pytest.raises(ConfigurationError, match=f"has no price of '{MODEL}'"):
+        LocalPlan(settings, EvaluationOptions()).check_prices()

@@ -161,6 +161,6 @@ def _reply_attributes(note: JudgeCallRecord) -> dict[str, str | int | float | li
     attributes |= {name: count for name, count in counts.items() if count is not None}
     if note.cost is not None:
         attributes["plumbline.cost"] = note.cost
-    if note.outcome == ANSWERED:
+    if note.outcome == ANSWERED and note.operation == "chat":
         attributes["gen_ai.response.finish_reasons"] = ["length" if note.is_truncated else "stop"]
     return attributes

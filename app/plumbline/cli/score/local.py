@@ -19,6 +19,7 @@ from plumbline.judging.text.segmented_sample import SegmentedSample, segment
 from plumbline.judging.tiers.llm import expected_requests
 from plumbline.judging.tiers.tier import SentenceEncoder, TierName
 from plumbline.models.chat.endpoints import Endpoint, resolve_judges
+from plumbline.models.embeddings.embedding_service import resolve_embedding_service
 from plumbline.rows.evaluation_wire import check_judge_names
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.row_scorer import RowScorer
@@ -104,12 +105,16 @@ class LocalPlan:
         check_judge_names(options, self.plan.judge_names)
         self.tiers = tuple(options.tiers or (tier.value for tier in TierName))
         self.has_judge = TierName.LLM in self.tiers and bool(self.plan.judge_names)
+        self.vectors = resolve_embedding_service(self.settings) if TierName.EMBEDDING in self.tiers else None
 
     def check_prices(self) -> None:
-        """Check that every judge's model has a price. Raises ConfigurationError: one has none."""
+        """Check that every model behind an API has a price. Raises ConfigurationError: one has none."""
         known = self.settings.llm_prices or {}
         judges = resolve_judges(self.settings).values() if self.has_judge else ()
-        for model in (endpoint.model for endpoints in judges for endpoint in endpoints):
+        models = [endpoint.model for endpoints in judges for endpoint in endpoints]
+        if self.vectors is not None:
+            models.append(self.vectors.endpoint.model)
+        for model in models:
             if model not in known:
                 raise ConfigurationError(f"PLUMBLINE_LLM_PRICES: has no price of {model!r}, which --max-cost needs")
 
@@ -141,14 +146,16 @@ class LocalPlan:
                 plan = replace(plan, encoder=encoder)
                 if TierName.EMBEDDING in self.tiers and not self.has_judge:
                     await encoder.warm_up()
-            # Nothing else needs the event loop while no judge is awaited
-            service = build(plan, stack, executor=None if self.has_judge else InlineExecutor())
+            # Nothing else needs the event loop while no API is awaited
+            is_alone = not self.has_judge and self.vectors is None
+            service = build(plan, stack, executor=InlineExecutor() if is_alone else None)
             # The loaded parts live as long as the run; collecting them again and again costs a tenth of the time
             gc.collect()
             gc.freeze()
             rows = RowScorer(service.scorer, self.settings, self.options, judge_names=plan.judge_names)
             # Many rows that wait for an LLM, few that need this machine alone
             usual = _BESIDE_ENCODER if TierName.EMBEDDING in self.tiers else 1
+            usual = self.settings.embedding_max_concurrency if self.vectors is not None else usual
             usual = self.settings.batch_concurrency if self.has_judge else usual
             yield LocalScorer(rows.score, concurrency=concurrency or usual)
 
