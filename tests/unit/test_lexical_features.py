@@ -156,6 +156,12 @@ def test_a_chinese_copy_has_all_of_everything() -> None:
     assert (wording.rows, wording.is_whole) == ((1,), True)
 
 
+def test_chinese_numerals_are_the_digits_that_they_stand_for() -> None:
+    measures = _wording("保修期为3个月。", "保修期为三个月。").measures
+
+    assert (measures["characters"], measures["character_pairs"], measures["unknown_numbers"]) == (1.0, 1.0, 0.0)
+
+
 def test_one_chinese_character_has_no_pair_and_counts_by_itself() -> None:
     assert _wording("坝。", "大坝建成。").measures == {
         "characters": 1.0,

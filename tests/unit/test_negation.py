@@ -19,6 +19,8 @@ PLAIN = "The museum opened its new wing to visitors in spring."
         ("他没有参加昨天的会议。", "他参加了昨天的会议。"),
         ("该疗法对患者有效。", "该疗法对患者无有效性。"),
         ("他沒有參加昨天的會議。", "他参加了昨天的会议。"),
+        ("It needs a gas connection.", "It does not need a gas connection, not even in winter."),
+        ("可以携带食物和饮料", "读者可以使用电脑，不得携带食物和饮料入内。"),
         ("Sydney is not the capital of Australia.", "Sydney is the capital of Australia."),
         ("上海不是中国的首都", "上海是中国的首都。"),
         ("The refund does not require a receipt.", "The refund requires a receipt."),

@@ -112,9 +112,9 @@ _ITEM_MARK = re.compile(r"[,，、;；\n&]|\band\b|\bor\b|\bthen\b|[和与及或
 _MAX_ITEMS = 201
 _MAX_COUNTED_CHARACTERS = 100_000
 _RELATIVE = 1e-9
-# What the wording allows: "about 40,000" for 36,500 to 44,000, "over 40,000" for up to twice as many.
+# What the wording allows: "about 40,000" for 36,500 to 44,000, "over 40,000" for up to a quarter more.
 _HEDGED_TOLERANCE = 0.1
-_OPEN_ENDED = 2.0
+_OPEN_ENDED = 1.25
 # Feet told in metres are rounded.
 _CONVERTED = 0.025
 _YEARS = range(1_000, 2_100)

@@ -38,7 +38,7 @@ _SCALE = "|".join(sorted(_SCALES, key=len, reverse=True))
 _DIGITS = re.compile(
     r"(?P<number>\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d{1,3}(?:[ '’]\d{3})+(?!\d)|\d+(?:\.\d+)?)"
     # The 千 of 千克 belongs to the unit.
-    rf"(?P<suffix>(?:st|nd|rd|th)(?![a-z])|s(?![a-z])|[ -]?(?!千[克米])(?:{_SCALE})(?![a-z]))?"
+    rf"(?P<suffix>(?:st|nd|rd|th)(?![a-z])|s(?![a-z])|[ -]?(?!千[克米瓦])(?:{_SCALE})(?![a-z]))?"
 )
 # Tokenised news writes "31. 8 million".
 _TORN = re.compile(r"(?<=\d)([.,]) (?=\d)")
@@ -269,6 +269,9 @@ def _is_han_quantity(text: str, start: int, end: int) -> bool:
     if _HAN_IDIOMS.match(text, start) or numeral in ("一", "百", "千", "万", "亿", "零"):
         return False
     if text[max(0, start - 3) : start].endswith("之") or text.startswith(("分之", "成"), end):
+        return False
+    if numeral == "二" and text[max(0, start - 1) : start] == "第" and text[end : end + 1] in ("年", "天", "日"):
+        # The year after, the day after.
         return False
     return end < len(text) and (text[end] in _MEASURES or text.startswith("世纪", end))
 

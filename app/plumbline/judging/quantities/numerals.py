@@ -113,6 +113,11 @@ def _positional(numeral: str) -> float:
     return float(total + section + digit)
 
 
+def han_to_digits(text: str) -> str:
+    """Return the text with Chinese numerals in digits, 二十七 as 27; a text of another script as it is."""
+    return HAN_NUMERAL.sub(lambda match: f"{han_value(match.group()):.12g}", text)
+
+
 def roman_values(text: str) -> Iterator[float]:
     """Yield the values of Roman numerals of two letters or more, and of single V and X: "World War II"."""
     for match in re.finditer(r"\b(?:[IVXLC]{2,8}|[VX])\b", text):
@@ -168,6 +173,14 @@ _UNIT_NAMES: dict[Unit, str] = {
     Unit("mass", 1.0): "g gram grams gramme grammes 克",
     Unit("mass", 0.001): "mg milligram milligrams 毫克",
     Unit("mass", _POUND_GRAMS, _IMPERIAL): "lb lbs 磅",
+    Unit("energy", 1.0): "wh 瓦时",
+    Unit("energy", 1e3): "kwh 千瓦时 度电",
+    Unit("energy", 1e6): "mwh 兆瓦时",
+    Unit("power", 1.0): "watt watts 瓦",
+    Unit("power", 1e3): "kw kilowatt kilowatts 千瓦",
+    Unit("power", 1e6): "mw megawatt megawatts 兆瓦",
+    Unit("speed", 1.0): "km/h kph kmh",
+    Unit("speed", 1.609344, _IMPERIAL): "mph",
     Unit("volume", 1.0): "l litre litres liter liters 升",
     Unit("volume", 0.001): "ml millilitre millilitres milliliter milliliters 毫升",
     Unit("time", 1.0): "s sec secs seconds 秒 秒钟",

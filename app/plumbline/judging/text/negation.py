@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 
 from plumbline.judging.text.han_variants import to_simplified
 from plumbline.judging.text.words import content_words, detect_language, has_content, split_characters
@@ -55,7 +56,7 @@ _MIN_REPEATED = 0.8
 # Content words, and Han characters, that may stand between the subject and what is denied of it, the first included.
 _GAP_WORDS = 2
 _GAP_HAN = 3
-_PAIR, _OBJECT_HAN = 2, 3
+_PAIR, _OBJECT_HAN, _REACH_HAN = 2, 3, 4
 # Words cut to this length meet their inflections.
 _STEM = 5
 _AUXILIARIES = frozenset({"do", "does", "did"})
@@ -63,6 +64,8 @@ _NT = frozenset({"n't", "n’t"})
 _COPULA = re.compile(r"\b(?:is|are|was|were|be)(?: not\b|n['’]t\b)")
 _MAX_PLACES = 16
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_CLAUSE_END = re.compile(r"[,;:.!?]")
+_MODAL_ZH = re.compile("可以|可|能够?|会|应该?|必?须|需要?|允许")
 _NOT_HAN = re.compile("[^\u3400-\u9fff]")
 # "It was not Sun" denies that it was he, and nothing of what he did.
 _NO_STATEMENT_EN = re.compile(r"\bit (?:is|was) not\b|\b(?:is|was)n['’]t it\b")
@@ -115,8 +118,8 @@ def differs(claim: str, evidence: str) -> bool:
     if language == "zh":
         known, words = set(given), list(_NOT_HAN.sub("", _NO_ZH.sub("", said)))
     else:
-        known = {word[:_STEM] for word in _content(given)}
-        words = [word[:_STEM] for word in _content(said) if word not in _NEGATORS | _FAILURES and word[-3:] not in _NT]
+        known = {_stem(word) for word in _content(given)}
+        words = [_stem(word) for word in _content(said) if word not in _NEGATORS | _FAILURES and word[-3:] not in _NT]
     if not words or sum(word in known for word in words) / len(words) < _MIN_COVERAGE:
         return False
     return _differs_zh(said, given) if language == "zh" else _differs_en(said, given)
@@ -146,13 +149,13 @@ def _differs_en(claim: str, evidence: str) -> bool:
         )
     if _NEGATIVE_EN.search(claim):
         return False
-    places = list(_NO_EN.finditer(given))
-    if len(places) != 1:
-        return False
-    before, after = _around(given, places[0])
     # What is negated must be what the claim asserts, of the same subject.
-    words = {word[:_STEM] for word in content_words(claim)}
-    return bool(after) and all(word[:_STEM] in words for word in after[:2]) and _states(claim, before, after[:2])
+    words = {_stem(word) for word in content_words(claim)}
+    for place in islice(_NO_EN.finditer(given), _MAX_PLACES):
+        before, after = _around(given, place)
+        if after and all(_stem(word) in words for word in after[:2]) and _states(claim, before, after[:2]):
+            return True
+    return False
 
 
 def _around(text: str, negation: re.Match[str]) -> tuple[Sequence[str], Sequence[str]]:
@@ -160,23 +163,27 @@ def _around(text: str, negation: re.Match[str]) -> tuple[Sequence[str], Sequence
     before = text[: negation.start()]
     if negation.group().startswith("n"):
         before = before.rstrip(_LETTERS)
-    return _content(before), _content(text[negation.end() :])
+    return _content(before), _content(_CLAUSE_END.split(text[negation.end() :], maxsplit=1)[0])
 
 
 def _states(text: str, before: Sequence[str], after: Sequence[str], *, gap: int = _GAP_WORDS) -> bool:
     """Return True if the text says of what stands before a negation what stands after it, the two side by side."""
-    words = [word[:_STEM] for word in _content(text)]
-    after = [word[:_STEM] for word in after if word[:_STEM] in words]
+    words = [_stem(word) for word in _content(text)]
+    after = [_stem(word) for word in after if _stem(word) in words]
     if not after:
         return False
     starts = [at for at, word in enumerate(words) if word == after[0]]
     if before:
-        subjects = [at for at, word in enumerate(words) if word == before[-1][:_STEM]]
+        subjects = [at for at, word in enumerate(words) if word == _stem(before[-1])]
         starts = [at for at in starts if any(0 < at - subject <= gap for subject in subjects)]
     else:
         starts = [at for at in starts if at == 0]
     end = None if before else len(after) + 1
     return any(_follow(words[start:end], after) for start in starts[:_MAX_PLACES])
+
+
+def _stem(word: str) -> str:
+    return word[:_STEM].rstrip("s")
 
 
 def _follow(words: Sequence[str], wanted: Sequence[str]) -> bool:
@@ -196,22 +203,32 @@ def _differs_zh(claim: str, evidence: str) -> bool:
         )
     if _NEGATIVE_ZH.search(claim):
         return False
-    places = list(_NO_ZH.finditer(given))
-    return len(places) == 1 and _states_zh(claim, given[: places[0].start()], given[places[0].end() :][:_PAIR])
+    places = islice(_NO_ZH.finditer(given), _MAX_PLACES)
+    return any(
+        _states_zh(claim, given[: place.start()], _NOT_HAN.sub("", given[place.end() :][:_REACH_HAN]), repeated=_PAIR)
+        for place in places
+    )
 
 
-def _states_zh(text: str, before: str, after: str) -> bool:
-    """Return True if the text says of what stands before a negation what stands after it, the two side by side."""
+def _states_zh(text: str, before: str, after: str, *, repeated: int = _OBJECT_HAN) -> bool:
+    """Return True if the text says of what stands before a negation what stands after it, the two side by side.
+
+    Of what stands after it the first `repeated` characters must be there, and more where the text has no subject.
+    """
     text, before, after = (_NOT_HAN.sub("", part) for part in (text, before, after))
     if len(after) < _PAIR:
         return False
-    subject, start, end = before[-_PAIR:], after[:_OBJECT_HAN], after[-_PAIR:]
+    subject, start = before[-_PAIR:], after[:repeated]
+    end = after[-_PAIR:] if repeated == _OBJECT_HAN else start
     at = text.find(start)
     for _ in range(_MAX_PLACES):
         if at < 0:
             return False
-        near = text[max(0, at - _PAIR - _GAP_HAN) : at]
-        if (subject in near if subject else at == 0) and text.find(end, at) >= 0:
+        begins = at == 0 or (subject and _MODAL_ZH.fullmatch(text, 0, at))
+        is_stated = begins and text.startswith(after[:_REACH_HAN], at)
+        if subject and subject in text[max(0, at - _PAIR - _GAP_HAN) : at]:
+            is_stated = True
+        if is_stated and text.find(end, at) >= 0:
             return True
         at = text.find(start, at + 1)
     return False

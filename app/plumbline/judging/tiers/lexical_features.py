@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from plumbline.judging.quantities.context_quantities import ContextQuantities
+from plumbline.judging.quantities.numerals import han_to_digits
 from plumbline.judging.text import negation
 from plumbline.judging.text.names import KnownNames
 from plumbline.judging.text.segmented_sample import SegmentedSample
@@ -136,7 +137,9 @@ def _by_words(texts: Sequence[str], passages: _Passages) -> list[LexicalFeatures
 
 
 def _by_characters(texts: Sequence[str], passages: _Passages) -> list[LexicalFeatures]:
-    asked, known = [split_characters(text) for text in texts], [split_characters(text) for text in passages.texts]
+    asked, known = (
+        [split_characters(han_to_digits(text)) for text in sentences] for sentences in (texts, passages.texts)
+    )
     ids: dict[str, int] = {}
     units, others = _numbered(asked, ids), _numbered(known, ids)
     function = np.array(sorted(ord(character) for character in FUNCTION_CHARACTERS), dtype=np.uint64)
