@@ -55,8 +55,8 @@ def test_an_estimate_writes_nothing(
     said = capsys.readouterr().out
     assert "6 rows: 3 to be asked, 2 decided without a judge, 0 too long for it, 1 invalid" in said
     assert "3 requests to judge-1: about " in said
-    # Two sentences each: 20 + 2 * 100 tokens for every reply, at most 4,096
-    found = re.search(r"about (\d+) tokens in and 660 out, at most (\d+) and 12288;", said)
+    # Two sentences each: 20 + 2 * 80 tokens for every reply, at most 4,096
+    found = re.search(r"about (\d+) tokens in and 540 out, at most (\d+) and 12288;", said)
     assert found is not None
     assert int(found[1]) == round(int(found[2]) * 0.72)
     assert "cost: about 0." in said

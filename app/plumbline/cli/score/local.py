@@ -187,7 +187,7 @@ class CostEstimate:
             head,
             f"tier llm ({', '.join(self.models)}): {self.requests} requests, {self.prompt_tokens} tokens in, "
             f"{self.completion_tokens} tokens out, cost {cost}",
-            "assumed: as measured with one strong model, 4.2 ASCII characters or 1.4 other characters a token, and 100 "
+            "assumed: from what one strong model used, 4.2 ASCII characters or 1.4 other characters a token, and 80 "
             "tokens out a sentence; nothing from a cache",
             "not in it: second looks at what is missing or doubtful (one more request for a row that needs it), "
             "escalation, retries, fallbacks",

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 _ASCII_CHARACTERS_PER_TOKEN = 3
-# English text has some 4.2 characters a token. A strong model's replies to 96 questions of tier llm had 214 tokens, for
-# 1.9 sentences each.
+# English text has some 4.2 characters a token. A strong model's replies to 96 questions in version 2 of the prompts had
+# 107 tokens a sentence; version 3 leaves out a quarter to two fifths of them (benchmarks/judge_tokens.py).
 _USED_SHARE = 0.72
-_OUTPUT_TOKENS_PER_VERDICT = 100
+_OUTPUT_TOKENS_PER_VERDICT = 80
 _OUTPUT_FRAME_TOKENS = 20
 
 
