@@ -113,6 +113,63 @@ def test_the_scale_is_that_of_the_calibration_in_force(tmp_path: Path, monkeypat
     assert (made.gate, made.is_fitted) == (None, True)
 
 
+def test_the_boundary_of_a_fit_is_one_half(tmp_path: Path) -> None:
+    out = tmp_path / "mine.json"
+
+    _calibrate(_write(tmp_path / "own.jsonl", _rows()), "--out", out, "--force")
+
+    made = load_calibrations(out).find(tier=TierName.LEXICAL, model=MODEL, language="en")
+    assert made.boundary == 0.5
+    assert (0.5, 0.5) in made.reliability
+
+
+def _write_steep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Put a calibration in force that is nearly sure, and return labels of which one answer of 24 denies it."""
+    entry = {"tier": "lexical", "model": MODEL, "language": "en", "weights": {"character_coverage": 40.0}}
+    steep = tmp_path / "steep.json"
+    steep.write_text(json.dumps({"version": 2, "entries": [{**entry, "intercept": -26.0}]}), encoding="utf-8")
+    monkeypatch.setenv("PLUMBLINE_CALIBRATION", str(steep))
+    rows = _rows(misleading=0)
+    rows[0] = {**rows[0], "answer": OTHER.format(place="mill")}
+    return _write(tmp_path / "own.jsonl", rows)
+
+
+def test_a_fit_that_held_out_answers_call_worse_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels, out = _write_steep(tmp_path, monkeypatch), tmp_path / "mine.json"
+
+    code = _calibrate(labels, "--out", out)
+
+    said = capsys.readouterr()
+    assert (code, out.exists()) == (2, False)
+    assert said.err == (
+        "tier lexical, language en: worse on held-out answers than the calibration in force: not written without "
+        "--force\nplumbline: nothing written: no fit does better on held-out answers than the calibration in force\n"
+    )
+
+
+def test_a_fit_that_held_out_answers_call_worse_is_written_by_force(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels, out = _write_steep(tmp_path, monkeypatch), tmp_path / "mine.json"
+
+    code = _calibrate(labels, "--out", out, "--force")
+
+    assert (code, out.exists()) == (0, True)
+    assert capsys.readouterr().err.endswith("than the calibration in force: written all the same\n")
+
+
+def test_it_names_the_threshold_with_the_best_balanced_accuracy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _calibrate(_write(tmp_path / "own.jsonl", _rows(misleading=0)))
+
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "best threshold  " in line]
+    # Nothing misleads: some threshold parts the labels before and after.
+    assert line.count("(1.000)") == 2
+
+
 def test_the_same_labels_give_the_same_file(tmp_path: Path) -> None:
     labels = _write(tmp_path / "own.jsonl", _rows())
 

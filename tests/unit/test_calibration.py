@@ -9,7 +9,9 @@ import pytest
 
 from plumbline.ground.errors import CalibrationError
 from plumbline.judging.tiers.calibration import (
+    VERBATIM_SUPPORT,
     Calibration,
+    CalibrationAggregation,
     CalibrationFile,
     CalibrationGate,
     CalibrationTable,
@@ -18,6 +20,7 @@ from plumbline.judging.tiers.calibration import (
     load_calibrations,
     sigmoid,
 )
+from plumbline.judging.tiers.lexical_features import COUNTED_AGAINST
 from plumbline.judging.tiers.tier import TierName
 
 SOURCE = {"data": "labels", "rows": 10, "date": "2026-01-01", "command": "fit"}
@@ -142,7 +145,56 @@ def test_the_built_in_file_has_an_entry_for_what_every_process_can_ask() -> None
     assert all(entry.is_fitted and entry.gate and entry.reliability for entry in table.entries)
 
 
-@pytest.mark.parametrize("entry", load_calibrations(None).entries, ids=lambda entry: f"{entry.tier}-{entry.language}")
+BUILT_IN = pytest.mark.parametrize(
+    "entry", load_calibrations(None).entries, ids=lambda entry: f"{entry.tier}-{entry.model}-{entry.language}"
+)
+
+
+@BUILT_IN
+def test_the_built_in_reliability_rises_with_the_score(entry: Calibration) -> None:
+    for curve in (entry.reliability, entry.copied_reliability):
+        assert [share for _, share in curve] == sorted(share for _, share in curve)
+
+
+@BUILT_IN
+def test_more_of_a_measure_never_counts_against_its_sense_in_the_built_in_file(entry: Calibration) -> None:
+    names = list_measures(entry.tier, entry.language)
+    middle = dict.fromkeys(names, 0.5) | dict.fromkeys(COUNTED_AGAINST.intersection(names), 0.0)
+    for name in names:
+        less, more = entry.support(middle), entry.support({**middle, name: 1.0})
+        assert less >= more if name in COUNTED_AGAINST else less <= more
+
+
+@BUILT_IN
+def test_the_highest_score_of_the_built_in_file_is_that_of_a_copy(entry: Calibration) -> None:
+    assert entry.highest == VERBATIM_SUPPORT > 0.95
+
+
+def test_an_entry_made_before_there_were_factors_is_read_without_any(tmp_path: Path) -> None:
+    (entry,) = load_calibrations(
+        _write(tmp_path / "old.json", {**ENTRY, "reliability": [[0.4, 0.3], [0.6, 0.8]]})
+    ).entries
+
+    assert entry.aggregation.factor(is_doubted=True, sentences=9) == 1.0
+    assert not entry.aggregation.is_copied(1.0)
+    # (0.5 - 0.3) / (0.8 - 0.3) of the way from 0.4 to 0.6
+    assert entry.boundary == 0.48
+
+
+@pytest.mark.parametrize(
+    ("is_doubted", "sentences", "factor"),
+    [(False, 0, 1.0), (False, 1, 1.0), (True, 1, 0.6), (False, 4, 0.930685), (True, 4, 0.558411)],
+)
+def test_a_doubt_and_each_logarithm_of_sentences_take_their_part_of_the_score(
+    is_doubted: bool, sentences: int, factor: float
+) -> None:
+    # ln 4 = 1.386294, and 1 - 0.05 * 1.386294 = 0.930685
+    aggregation = CalibrationAggregation(doubted=0.6, length=0.05)
+
+    assert aggregation.factor(is_doubted=is_doubted, sentences=sentences) == pytest.approx(factor, abs=1e-6)
+
+
+@BUILT_IN
 def test_in_the_built_in_file_all_is_better_than_nothing(entry: Calibration) -> None:
     names = list_measures(entry.tier, entry.language)
     bad = dict.fromkeys(names, 0.0) | {"unknown_names": 3.0, "unknown_numbers": 2.0}
@@ -247,6 +299,11 @@ def test_the_sigmoid_does_not_overflow(x: float, y: float) -> None:
         ({"reliability": [[0.1, -0.5]]}, "entries.0.reliability"),
         ({"reliability": [[0.1, math.nan]]}, "entries.0.reliability"),
         ({"reliability": [[0.9, 0.9], [0.1, 0.1]]}, "entries.0.reliability"),
+        ({"copied_reliability": [[0.9, 0.9], [0.1, 0.1]]}, "entries.0.copied_reliability"),
+        ({"aggregation": {"doubted": 0.0}}, "entries.0.aggregation.doubted"),
+        ({"aggregation": {"copied": 1.5}}, "entries.0.aggregation.copied"),
+        ({"aggregation": {"length": -0.1}}, "entries.0.aggregation.length"),
+        ({"aggregation": {"colour": 1.0}}, "entries.0.aggregation.colour"),
     ],
     ids=str,
 )

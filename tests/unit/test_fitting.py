@@ -12,6 +12,7 @@ from plumbline.extras.calibration.fitting import (
     MeasuredAnswers,
     _Path,
     balanced_weights,
+    cross_fit,
     cross_predict,
     fit_gate,
     fit_scale,
@@ -23,7 +24,13 @@ from plumbline.ground.concurrency import InlineExecutor
 from plumbline.ground.errors import CalibrationError
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.scores import score
-from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT, Calibration, CalibrationGate, CalibrationTable
+from plumbline.judging.tiers.calibration import (
+    VERBATIM_SUPPORT,
+    Calibration,
+    CalibrationAggregation,
+    CalibrationGate,
+    CalibrationTable,
+)
 from plumbline.judging.tiers.lexical import MODEL, LexicalTier, collect_lexical_findings
 from plumbline.judging.tiers.lexical_features import WORD_MEASURES
 from plumbline.judging.tiers.tier import TierName
@@ -31,7 +38,11 @@ from tests.doubles.fakes import case_of
 
 NAMES = ("character_coverage", "near_pairs")
 GATE = CalibrationGate(measure="character_coverage", closed=0.1, open=0.4)
+AGGREGATION = CalibrationAggregation(doubted=0.6, length=0.05, copied=0.8, copied_share=0.5)
+# Copied but for one word, among 200 words of other subjects.
+_LONG = "The keeper of the old stone tower lit the great lamp on the first cold night of that winter."
 SAMPLES = (
+    Sample("", (_LONG, "Anna sells red rope by the gate. " * 30), f"{_LONG.replace('great', 'big')} It was dark."),
     Sample("", ("The keeper lit the lamp in 1932. It was dark.",), "The keeper lit a lamp. Orwin lit 14 lamps."),
     Sample("", ("The dam of Keld is old.", "It feeds two mills."), "The dam is old. It feeds two mills. It is red."),
     Sample("", ("Anna sells rope.",), "Photosynthesis needs light."),
@@ -59,6 +70,7 @@ def _answers(
         owners=np.arange(count),
         lengths=np.full(count, 20.0),
         is_copy=np.zeros(count, dtype=bool),
+        copied=np.zeros(count),
         labels=np.array(labels, dtype=np.float64),
         datasets=np.array(datasets or ["a"] * count),
         clusters=np.array(clusters or [str(number) for number in range(count)]),
@@ -78,6 +90,7 @@ def _drawn(answers: int = 60, *, seed: int = 0) -> MeasuredAnswers:
         owners=owners,
         lengths=lengths,
         is_copy=generator.uniform(size=len(owners)) < 0.1,
+        copied=np.zeros(len(owners)),
         labels=(means + generator.normal(0.0, 0.1, answers) > 0.5).astype(np.float64),
         datasets=np.array([f"set-{number % 3}" for number in range(answers)]),
         clusters=np.array([str(number // 2) for number in range(answers)]),
@@ -94,7 +107,8 @@ def test_the_gradient_of_the_log_loss_is_that_of_finite_differences(
     gate: CalibrationGate | None, intercept: float
 ) -> None:
     answers = _drawn(12, seed=1)
-    path, row_weights = _Path(answers, gate), balanced_weights(answers)
+    answers = replace(answers, copied=answers.measures[:, 1])
+    path, row_weights = _Path(answers, gate, AGGREGATION), balanced_weights(answers)
     logits = answers.measures @ np.array([2.0, -1.0]) + intercept
 
     _, gradient = path.log_loss(logits, row_weights)
@@ -114,10 +128,10 @@ def test_the_log_loss_is_that_of_the_scores_by_hand() -> None:
 
 
 @pytest.mark.parametrize("gate", [None, GATE], ids=["open", "gated"])
-@pytest.mark.parametrize("sample", SAMPLES, ids=["partly", "copies", "foreign"])
+@pytest.mark.parametrize("sample", SAMPLES, ids=["copied", "partly", "copies", "foreign"])
 def test_what_is_predicted_is_what_the_service_answers(sample: Sample, gate: CalibrationGate | None) -> None:
     weights = {"character_coverage": 2.5, "near_pairs": 0.3, "unknown_names": -0.4, "unknown_numbers": -0.9}
-    calibration = _calibration(weights, -1.2, gate=gate)
+    calibration = _calibration(weights, -1.2, gate=gate).model_copy(update={"aggregation": AGGREGATION})
     case = case_of(sample.answer, *sample.contexts)
     findings = collect_lexical_findings(case)
     answers = MeasuredAnswers(
@@ -126,6 +140,7 @@ def test_what_is_predicted_is_what_the_service_answers(sample: Sample, gate: Cal
         owners=np.zeros(len(findings), dtype=np.int64),
         lengths=np.array([len(case.sentences[at].text) for at in findings], dtype=np.float64),
         is_copy=np.array([found.is_copy for found in findings.values()]),
+        copied=np.array([found.copied for found in findings.values()]),
         labels=np.array([1.0]),
         datasets=np.array(["a"]),
         clusters=np.array(["a"]),
@@ -143,6 +158,7 @@ def test_a_score_is_the_mean_of_supports_by_length_and_a_copy_counts_as_one() ->
         owners=np.array([0, 0]),
         lengths=np.array([30.0, 10.0]),
         is_copy=np.array([True, False]),
+        copied=np.zeros(2),
         datasets=np.array(["a"]),
         clusters=np.array(["a"]),
     )
@@ -305,8 +321,27 @@ def test_each_answer_is_scored_by_a_fit_that_did_not_see_it() -> None:
         seen.append((set(part.datasets.tolist()), len(part)))
         return _calibration({"character_coverage": float(len(seen))}, 0.0)
 
-    scores = cross_predict(answers, split_folds(answers, parts=5), fit)
+    scores = cross_predict(answers, cross_fit(answers, split_folds(answers, parts=5), fit))
 
     assert seen == [({"b", "c"}, 4), ({"a", "c"}, 4), ({"a", "b"}, 4)]
     # 1 / (1 + e^-(fold * coverage))
     assert scores == pytest.approx(1 / (1 + np.exp(-np.array([0.1, 0.2, 0.6, 0.8, 1.2, 1.5]))))
+
+
+def test_a_shift_of_the_intercept_moves_every_score() -> None:
+    answers = _answers([0.1, 0.2, 0.3, 0.4], [1, 0] * 2, datasets=["a", "a", "b", "b"])
+    fits = [(np.full(4, True), _calibration({"character_coverage": 1.0}, -1.0))]
+
+    # 1 / (1 + e^-(coverage - 1 + 0.5))
+    expected = 1 / (1 + np.exp(0.5 - np.array([0.1, 0.2, 0.3, 0.4])))
+    assert cross_predict(answers, fits, shift=0.5) == pytest.approx(expected)
+
+
+def test_a_doubt_gets_no_weight_since_its_factor_counts() -> None:
+    drawn = _drawn(200)
+    measures = np.stack([drawn.measures[:, 0], drawn.measures[:, 1] > 0.9], axis=1)
+    answers = replace(drawn, names=("character_coverage", "unknown_numbers"), measures=measures)
+
+    weights, _ = fit_weights(answers, None, row_weights=balanced_weights(answers), aggregation=AGGREGATION)
+
+    assert list(weights) == ["character_coverage"]

@@ -44,6 +44,9 @@ def add_command(commands: "Commands") -> None:
         "thousands (default: %(default)s)",
     )
     command.add_argument("--out", type=Path, metavar="FILE", help="calibration file for PLUMBLINE_CALIBRATION")
+    command.add_argument(
+        "--force", action="store_true", help="write it even where held-out answers are judged worse than before"
+    )
     command.add_argument("--skip", default="", metavar="NAMES", help="datasets to leave out, separated by commas")
     command.add_argument("--name", metavar="TEXT", help="name of the data in the file (default: the file names)")
     command.add_argument("--draws", type=int, default=1_000, help="resamples for the intervals (default: %(default)s)")
@@ -62,9 +65,10 @@ def _calibrate(options: argparse.Namespace) -> int:
     reports = _reports(rows, options, settings, table)
     if not reports:
         raise InvalidInput("no tier could be calibrated on these labels")
-    if options.out:
+    kept = [report.calibration for report in reports if options.force or not report.is_worse]
+    if options.out and kept:
         entry_by_key: dict[tuple[str, str, str], Calibration] = {}
-        for entry in (*(report.calibration for report in reports), *table.entries):
+        for entry in (*kept, *table.entries):
             entry_by_key.setdefault((entry.tier, entry.model, entry.language), entry)
         file = CalibrationFile(version=FILE_VERSION, entries=tuple(entry_by_key.values()))
         try:
@@ -72,6 +76,17 @@ def _calibrate(options: argparse.Namespace) -> int:
         except OSError as error:
             raise InvalidInput(f"cannot be written ({error.strerror})", place=str(options.out)) from error
     _say(reports, options)
+    if options.out and kept and not options.json:
+        sys.stdout.write(f"written: {options.out}; the service loads it with PLUMBLINE_CALIBRATION={options.out}\n")
+    for report in reports:
+        if report.is_worse:
+            entry, fate = report.calibration, "written all the same" if options.force else "not written without --force"
+            sys.stderr.write(
+                f"tier {entry.tier}, language {entry.language}: worse on held-out answers than the calibration in "
+                f"force: {fate if options.out else 'better left as it is'}\n"
+            )
+    if options.out and not kept:
+        raise InvalidInput("nothing written: no fit does better on held-out answers than the calibration in force")
     return 0
 
 
@@ -134,11 +149,15 @@ def _say(reports: list["CalibrationReport"], options: argparse.Namespace) -> Non
         for name in _FIGURES:
             before, after = (_shown(_figure(each, name)) for each in (report.before, report.after))
             sys.stdout.write(f"  {name:18} before {before}   after {after}\n")
+        before, after = (_threshold(each) for each in (report.before, report.after))
+        sys.stdout.write(f"  {'best threshold':18} before {before}   after {after}\n")
         curve = ", ".join(f"{score:.2f} {share:.2f}" for score, share in entry.reliability)
         sys.stdout.write(f"  reliability        score and share of faithful answers around it: {curve}\n")
-    sys.stdout.write("after: scores of answers that were left out of the fit; intervals: 95 %, over documents\n")
-    if options.out:
-        sys.stdout.write(f"written: {options.out}; the service loads it with PLUMBLINE_CALIBRATION={options.out}\n")
+    sys.stdout.write(
+        "after: scores of answers that were left out of the fit; intervals: 95 %, over documents\n"
+        "best threshold: of all answers together, with its balanced accuracy on these same labels; for `threshold` of "
+        "a request or PLUMBLINE_THRESHOLD\n"
+    )
 
 
 def _as_dict(report: "CalibrationReport") -> dict[str, object]:
@@ -146,6 +165,8 @@ def _as_dict(report: "CalibrationReport") -> dict[str, object]:
         "calibration": report.calibration.model_dump(mode="json"),
         "before": {name: astuple(_figure(report.before, name)) for name in _FIGURES},
         "after": {name: astuple(_figure(report.after, name)) for name in _FIGURES},
+        "best_threshold": {"before": report.before.pooled.best_threshold, "after": report.after.pooled.best_threshold},
+        "is_worse": report.is_worse,
         "after_by_dataset": {
             dataset: {name: astuple(getattr(figures, name)) for name in _FIGURES}
             for dataset, figures in report.after.by_dataset.items()
@@ -158,6 +179,13 @@ def _figure(agreement: "Agreement", name: str) -> "Figure":
     figures = agreement.macro if name in _OVER_DATASETS else agreement.pooled
     figure: Figure = getattr(figures, name)
     return figure
+
+
+def _threshold(agreement: "Agreement") -> str:
+    """Return the threshold with the best balanced accuracy, and that accuracy."""
+    threshold, accuracy = agreement.pooled.best_threshold, agreement.pooled.best_balanced_accuracy.value
+    text = "-" if threshold is None or accuracy is None else f"{threshold:.3f} ({accuracy:.3f})"
+    return text.rjust(22)
 
 
 def _shown(figure: "Figure") -> str:

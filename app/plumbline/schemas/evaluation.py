@@ -313,6 +313,8 @@ class EvaluationResult(WireModel):
     usage: UsageItem
     windows: int = Field(ge=1, description="Parts into which the contexts were cut for a judge to read them all.")
     flags: list[str] = Field(
-        description="`no_context`, `degraded`, `uncalibrated`, `no_checkable_claims`, `threshold_unreachable`, ..."
+        description="`no_context`, `degraded`, `uncalibrated`, `mostly_copied` (tiers embedding and lexical: half or "
+        "more of the runs of four words stand in the contexts, and the boundary lies higher), `no_checkable_claims`, "
+        "`threshold_unreachable`, ..."
     )
     warnings: list[str]

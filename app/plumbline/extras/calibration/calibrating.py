@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.isotonic import IsotonicRegression
 
 from plumbline.extras.calibration.figures import Agreement, measure_agreement
@@ -15,6 +16,7 @@ from plumbline.extras.calibration.fitting import (
     FloatArray,
     MeasuredAnswers,
     balanced_weights,
+    cross_fit,
     cross_predict,
     fit_gate,
     fit_scale,
@@ -27,7 +29,15 @@ from plumbline.extras.calibration.resampling import ScoredRows
 from plumbline.ground.errors import TierFailure
 from plumbline.judging.text.segmented_sample import SegmentedSample, segment
 from plumbline.judging.text.words import Language
-from plumbline.judging.tiers.calibration import Calibration, CalibrationSource, CalibrationTable, Finding, list_measures
+from plumbline.judging.tiers.calibration import (
+    Calibration,
+    CalibrationAggregation,
+    CalibrationSource,
+    CalibrationTable,
+    Finding,
+    crossing,
+    list_measures,
+)
 from plumbline.judging.tiers.embedding import EmbeddingTier
 from plumbline.judging.tiers.lexical import MODEL as LEXICAL_MODEL
 from plumbline.judging.tiers.lexical import collect_lexical_findings
@@ -106,6 +116,7 @@ async def _measure(
         owners=np.repeat(np.arange(len(measured)), [len(found) for _, found in measured]),
         lengths=np.array([length for length, _ in sentences], dtype=np.float64),
         is_copy=np.array([found.is_copy for _, found in sentences], dtype=bool),
+        copied=np.array([found.copied for _, found in sentences], dtype=np.float64),
         labels=np.array([row.label for row, _ in measured], dtype=np.float64),
         datasets=np.array([row.dataset for row, _ in measured], dtype=np.str_),
         clusters=np.array([row.cluster for row, _ in measured], dtype=np.str_),
@@ -135,6 +146,16 @@ _FEWEST_OF_A_LABEL = 10
 _FOLDS = 5
 _CURVE_POINTS = 10
 _SURE, _UNSURE = 0.98, 0.02
+_BOUNDARY = 0.5
+# Around the boundary: shares below it stay below one half.
+_JUST_BELOW = 0.499
+# The intercept is moved by this at most to bring the boundary to where half of the answers are faithful.
+_LARGEST_SHIFT = 1.0
+_SHIFTS_TRIED = 12
+# Chosen on the development data by leaving each dataset out.
+_AGGREGATION = CalibrationAggregation(doubted=0.8, length=0.05, copied=0.88, copied_share=0.5)
+# Balanced accuracy that a fit may lose on held-out answers: less is noise.
+_ACCURACY_LOST = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +170,18 @@ class CalibrationReport:
     faithful: int
     before: Agreement
     after: Agreement
+
+    @property
+    def is_worse(self) -> bool:
+        """Return True if the held-out answers are judged worse than before, by Brier score or balanced accuracy."""
+        briers = [each.pooled.brier.value for each in (self.before, self.after)]
+        accuracies = [each.macro.balanced_accuracy.value for each in (self.before, self.after)]
+        return _is_less(briers[::-1], by=0.0) or _is_less(accuracies, by=_ACCURACY_LOST)
+
+
+def _is_less(before_and_after: Sequence[float | None], *, by: float) -> bool:
+    before, after = before_and_after
+    return before is not None and after is not None and after < before - by
 
 
 async def calibrate_tiers(
@@ -192,6 +225,8 @@ def calibrate(
     """Fit a calibration for the tier, model and language of the one in force.
 
     Each dataset counts the same, and so does each label in it: 0.5 is the boundary where both labels are as common.
+    The intercept is then moved until half of the held-out answers that score 0.5 are faithful; answers of mostly copied
+    text have a boundary of their own and are left out of that.
 
     Args:
         measured: at least 10 answers of each label.
@@ -202,27 +237,39 @@ def calibrate(
         CalibrationError: the scores do not rise with the labels.
     """
     answers = measured.answers
-    gate = in_force.gate
+    gate, aggregation = in_force.gate, in_force.aggregation
     if fit == "weights":
+        aggregation = _AGGREGATION
         gate = fit_gate(measured.unrelated, list_measures(in_force.tier, in_force.language)[0])
 
     def fitted(answers: MeasuredAnswers) -> Calibration:
         row_weights = balanced_weights(answers)
         if fit == "weights":
-            weights, intercept = fit_weights(answers, gate, row_weights=row_weights)
+            weights, intercept = fit_weights(answers, gate, row_weights=row_weights, aggregation=aggregation)
         else:
             weights, intercept = fit_scale(answers, in_force, row_weights=row_weights)
         rounded = {name: round(weight, 4) for name, weight in weights.items()}
-        return in_force.model_copy(update={"gate": gate, "weights": rounded, "intercept": round(intercept, 4)})
+        update = {"gate": gate, "aggregation": aggregation, "weights": rounded, "intercept": round(intercept, 4)}
+        return in_force.model_copy(update=update)
 
     before = predict(answers, in_force)
-    after = np.clip(cross_predict(answers, split_folds(answers, parts=_FOLDS), fitted), 0.0, 1.0)
+    is_copied = answers.mostly_copied(aggregation)
+    fold_fits = cross_fit(answers, split_folds(answers, parts=_FOLDS), fitted)
+    shift = _find_shift(answers, ~is_copied, lambda by: cross_predict(answers, fold_fits, shift=by))
+    after = cross_predict(answers, fold_fits, shift=shift)
     agreement = measure_agreement(_scored(answers, after), draws=draws)
     auroc = agreement.macro.auroc.value
     measured_on = {"rows": len(answers), "auroc": None if auroc is None else round(auroc, 4)}
-    filled = {"reliability": _reliability(answers, after), "source": source.model_copy(update=measured_on)}
+    calibration = fitted(answers)
     return CalibrationReport(
-        calibration=fitted(answers).model_copy(update=filled),
+        calibration=calibration.model_copy(
+            update={
+                "intercept": round(calibration.intercept + shift, 4),
+                "reliability": _pinned(_reliability(answers, after, ~is_copied)),
+                "copied_reliability": _copied_reliability(answers, after, is_copied),
+                "source": source.model_copy(update=measured_on),
+            }
+        ),
         answers=len(answers),
         faithful=int(answers.labels.sum()),
         before=measure_agreement(_scored(answers, before), draws=draws),
@@ -235,11 +282,49 @@ def _scored(answers: MeasuredAnswers, scores: FloatArray) -> ScoredRows:
     return ScoredRows(scores, answers.labels.astype(np.int64), datasets, clusters)
 
 
-def _reliability(answers: MeasuredAnswers, scores: FloatArray) -> tuple[tuple[float, float], ...]:
-    """Return the observed share of faithful answers around some scores, made monotone."""
+def _find_shift(
+    answers: MeasuredAnswers, chosen: NDArray[np.bool_], scores_by_shift: Callable[[float], FloatArray]
+) -> float:
+    """Return the shift of the intercept with which half of the chosen answers that score 0.5 are faithful.
+
+    By bisection: the higher the shift, the higher the scores, and the fewer of those above 0.5 are faithful.
+    """
+    low, high = -_LARGEST_SHIFT, _LARGEST_SHIFT
+    for _ in range(_SHIFTS_TRIED):
+        middle = (low + high) / 2
+        if crossing(_reliability(answers, scores_by_shift(middle), chosen), _BOUNDARY) < _BOUNDARY:
+            low = middle
+        else:
+            high = middle
+    return round((low + high) / 2, 4)
+
+
+def _reliability(
+    answers: MeasuredAnswers, scores: FloatArray, chosen: NDArray[np.bool_]
+) -> tuple[tuple[float, float], ...]:
+    """Return the observed share of faithful answers around some scores of the chosen answers, made monotone."""
+    if not chosen.any():
+        return ((_BOUNDARY, _BOUNDARY),)
     curve = IsotonicRegression(y_min=_UNSURE, y_max=_SURE, out_of_bounds="clip")
-    curve.fit(scores, answers.labels, sample_weight=balanced_weights(answers))
-    edges = np.unique(np.quantile(scores, np.linspace(0, 1, _CURVE_POINTS + 1)))
+    curve.fit(scores[chosen], answers.labels[chosen], sample_weight=balanced_weights(answers)[chosen])
+    edges = np.unique(np.quantile(scores[chosen], np.linspace(0, 1, _CURVE_POINTS + 1)))
     centres = (edges[:-1] + edges[1:]) / 2 if len(edges) > 1 else edges
     points = {round(float(x), 4): round(float(y), 4) for x, y in zip(centres, curve.predict(centres), strict=True)}
     return tuple(sorted(points.items()))
+
+
+def _pinned(curve: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
+    """Return the curve led through the boundary, so that no confidence in a decision is below one half."""
+    points = {score: min(share, _JUST_BELOW) if score < _BOUNDARY else max(share, _BOUNDARY) for score, share in curve}
+    return tuple(sorted({**points, _BOUNDARY: _BOUNDARY}.items()))
+
+
+def _copied_reliability(
+    answers: MeasuredAnswers, scores: FloatArray, is_copied: NDArray[np.bool_]
+) -> tuple[tuple[float, float], ...]:
+    """Return the curve of answers of mostly copied text; none with too few, or where it does not reach one half."""
+    faithful = int(answers.labels[is_copied].sum())
+    if min(faithful, int(is_copied.sum()) - faithful) < _FEWEST_OF_A_LABEL:
+        return ()
+    curve = _reliability(answers, scores, is_copied)
+    return curve if 0.0 < crossing(curve, _BOUNDARY) < 1.0 else ()

@@ -8,7 +8,14 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from plumbline.ground.errors import CalibrationError
-from plumbline.judging.tiers.calibration import DOUBTED, DOUBTS, VERBATIM_SUPPORT, Calibration, CalibrationGate
+from plumbline.judging.tiers.calibration import (
+    DOUBTED,
+    DOUBTS,
+    VERBATIM_SUPPORT,
+    Calibration,
+    CalibrationAggregation,
+    CalibrationGate,
+)
 from plumbline.judging.tiers.lexical_features import COUNTED_AGAINST
 
 FloatArray = NDArray[np.float64]
@@ -26,6 +33,7 @@ _NOTHING_TO_CALIBRATE = (
 )
 # Quantiles, weighted by length, of sentences paired with unrelated contexts; the factor was chosen on the same data.
 _CLOSED_AT, _OPEN_AT, _OPEN_ABOVE = 0.05, 0.99, 1.25
+MEAN = CalibrationAggregation()
 _SMALLEST, _LARGEST = 1e-5, 1.0 - 1e-5
 
 
@@ -34,7 +42,8 @@ class MeasuredAnswers:
     """Sentences of labelled answers, measured by a tier.
 
     Of s sentences: `measures` (s, m), columns named by `names`; `owners` (s,) the number of its answer, ascending from
-    0 without gaps; `lengths` (s,) their weights in the score; `is_copy` (s,) true if a context has it verbatim.
+    0 without gaps; `lengths` (s,) their weights in the score; `is_copy` (s,) true if a context has it verbatim;
+    `copied` (s,) the share of its runs of words that stand in a context.
     Of n answers: `labels` (n,) 1 faithful, 0 not; `datasets` (n,); `clusters` (n,) equal for one document.
     """
 
@@ -43,6 +52,7 @@ class MeasuredAnswers:
     owners: NDArray[np.int64]
     lengths: FloatArray
     is_copy: NDArray[np.bool_]
+    copied: FloatArray
     labels: FloatArray
     datasets: NDArray[np.str_]
     clusters: NDArray[np.str_]
@@ -59,10 +69,17 @@ class MeasuredAnswers:
             (np.cumsum(rows) - 1)[self.owners[sentences]],
             self.lengths[sentences],
             self.is_copy[sentences],
+            self.copied[sentences],
             self.labels[rows],
             self.datasets[rows],
             self.clusters[rows],
         )
+
+    def mostly_copied(self, aggregation: CalibrationAggregation) -> NDArray[np.bool_]:
+        """Return which answers are of mostly copied text, shape (n,)."""
+        totals = np.bincount(self.owners, self.lengths, len(self))
+        shares = np.bincount(self.owners, self.lengths * self.copied, len(self)) / totals
+        return np.array([aggregation.is_copied(share) for share in shares.tolist()], dtype=bool)
 
     def column(self, name: str) -> FloatArray:
         return np.asarray(self.measures[:, self.names.index(name)])
@@ -71,7 +88,7 @@ class MeasuredAnswers:
 def predict(answers: MeasuredAnswers, calibration: Calibration) -> FloatArray:
     """Return the faithfulness that the service would answer, shape (n,)."""
     weights = np.array([calibration.weights.get(name, 0.0) for name in answers.names])
-    path = _Path(answers, calibration.gate)
+    path = _Path(answers, calibration.gate, calibration.aggregation)
     return path.scores(path.supports(answers.measures @ weights + calibration.intercept))
 
 
@@ -92,7 +109,11 @@ def fit_gate(unrelated: MeasuredAnswers, measure: str) -> CalibrationGate:
 
 
 def fit_weights(
-    answers: MeasuredAnswers, gate: CalibrationGate | None, *, row_weights: FloatArray
+    answers: MeasuredAnswers,
+    gate: CalibrationGate | None,
+    *,
+    row_weights: FloatArray,
+    aggregation: CalibrationAggregation = MEAN,
 ) -> tuple[dict[str, float], float]:
     """Fit weights and intercept by maximum likelihood.
 
@@ -108,7 +129,7 @@ def fit_weights(
     mean, deviation = answers.measures.mean(axis=0), answers.measures.std(axis=0) + 1e-9
     standard = (answers.measures - mean) / deviation
     _, numbers = np.unique(answers.datasets, return_inverse=True)
-    path, count, sets = _Path(answers, gate), len(answers.names), int(numbers.max()) + 1
+    path, count, sets = _Path(answers, gate, aggregation), len(answers.names), int(numbers.max()) + 1
     of_sentence = numbers[answers.owners]
 
     def loss(parameters: FloatArray) -> tuple[float, FloatArray]:
@@ -120,7 +141,7 @@ def fit_weights(
         return value + penalty, np.concatenate([slope_gradient, [gradient.sum()], offset_gradient])
 
     # No measure may count against its meaning, whatever a few labels suggest.
-    bounds = [(None, 0.0) if name in COUNTED_AGAINST else (0.0, None) for name in answers.names]
+    bounds = [_bounds(name) for name in answers.names]
     free = [(None, None)] * (1 + sets)
     start = np.zeros(count + 1 + sets)
     slopes = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[*bounds, *free]).x[:count]
@@ -130,7 +151,13 @@ def fit_weights(
     if slope <= 0:
         raise CalibrationError(_NOTHING_TO_CALIBRATE)
     weights = slope * slopes / deviation
-    return dict(zip(answers.names, map(float, weights), strict=True)), float(intercept - weights @ mean)
+    by_name = {name: float(weight) for name, weight in zip(answers.names, weights, strict=True) if name not in DOUBTS}
+    return by_name, float(intercept - weights @ mean)
+
+
+def _bounds(name: str) -> tuple[float | None, float | None]:
+    # A doubt counts by its factor alone: few labelled answers have one.
+    return (0.0, 0.0) if name in DOUBTS else (None, 0.0) if name in COUNTED_AGAINST else (0.0, None)
 
 
 def fit_scale(
@@ -143,7 +170,9 @@ def fit_scale(
     """
     weights = np.array([calibration.weights.get(name, 0.0) for name in answers.names])
     logits = answers.measures @ weights + calibration.intercept
-    slope, intercept = _fit_scale(_Path(answers, calibration.gate), logits, row_weights, ridge=_RIDGE_OF_SCALE)
+    slope, intercept = _fit_scale(
+        _Path(answers, calibration.gate, calibration.aggregation), logits, row_weights, ridge=_RIDGE_OF_SCALE
+    )
     if slope <= 0:
         raise CalibrationError(_NOTHING_TO_CALIBRATE)
     scaled = {name: slope * weight for name, weight in calibration.weights.items()}
@@ -173,14 +202,23 @@ def split_folds(answers: MeasuredAnswers, *, parts: int) -> list[NDArray[np.bool
     return [part == number for number in range(parts) if (part == number).any()]
 
 
-def cross_predict(
+FoldFits = Sequence[tuple[NDArray[np.bool_], Calibration]]
+
+
+def cross_fit(
     answers: MeasuredAnswers, folds: Sequence[NDArray[np.bool_]], fit: Callable[[MeasuredAnswers], Calibration]
-) -> FloatArray:
-    """Return each answer's score by a calibration fitted without its fold, shape (n,)."""
+) -> FoldFits:
+    """Return each fold's left-out answers with the calibration fitted without them."""
+    return [(left_out, fit(answers.pick(~left_out))) for left_out in folds]
+
+
+def cross_predict(answers: MeasuredAnswers, fold_fits: FoldFits, *, shift: float = 0.0) -> FloatArray:
+    """Return each answer's score by the calibration fitted without it, its intercept moved by `shift`; shape (n,)."""
     scores = np.full(len(answers), np.nan)
-    for left_out in folds:
-        scores[left_out] = predict(answers.pick(left_out), fit(answers.pick(~left_out)))
-    return scores
+    for left_out, calibration in fold_fits:
+        moved = calibration.model_copy(update={"intercept": calibration.intercept + shift})
+        scores[left_out] = predict(answers.pick(left_out), moved)
+    return np.asarray(np.clip(scores, 0.0, 1.0))
 
 
 def _weighted_quantile(answers: MeasuredAnswers, measure: str, share: float) -> float:
@@ -196,7 +234,9 @@ def _weighted_quantile(answers: MeasuredAnswers, measure: str, share: float) -> 
 class _Path:
     """Scores of answers from the logits of sentences, and their gradient."""
 
-    def __init__(self, answers: MeasuredAnswers, gate: CalibrationGate | None) -> None:
+    def __init__(
+        self, answers: MeasuredAnswers, gate: CalibrationGate | None, aggregation: CalibrationAggregation = MEAN
+    ) -> None:
         self._labels = answers.labels
         self._owners = answers.owners
         self._is_copy = answers.is_copy
@@ -207,13 +247,18 @@ class _Path:
             self._gate = np.clip((answers.column(gate.measure) - gate.closed) / (gate.open - gate.closed), 0.0, 1.0)
         doubted = answers.measures[:, np.isin(answers.names, DOUBTS)].any(axis=1)
         self._gate[doubted] *= DOUBTED
+        self._gate[answers.mostly_copied(aggregation)[answers.owners]] *= aggregation.copied
+        is_doubted = np.bincount(answers.owners, doubted & ~answers.is_copy, count) > 0
+        sentences = np.bincount(answers.owners, ~answers.is_copy, count)
+        pairs = zip(is_doubted.tolist(), sentences.tolist(), strict=True)
+        self._factors = np.array([aggregation.factor(is_doubted=each, sentences=number) for each, number in pairs])
 
     def supports(self, logits: FloatArray) -> FloatArray:
         free = np.minimum(VERBATIM_SUPPORT, self._gate * _sigmoid(logits))
         return np.where(self._is_copy, VERBATIM_SUPPORT, free)
 
     def scores(self, supports: FloatArray) -> FloatArray:
-        return np.asarray(np.bincount(self._owners, supports * self._shares, len(self._labels)), dtype=np.float64)
+        return self._factors * np.bincount(self._owners, supports * self._shares, len(self._labels))
 
     def log_loss(self, logits: FloatArray, row_weights: FloatArray) -> tuple[float, FloatArray]:
         """Return the weighted log loss and its gradient by each sentence's logit."""
@@ -221,7 +266,7 @@ class _Path:
         moves = ~self._is_copy & (self._gate * free < VERBATIM_SUPPORT)
         p = np.clip(self.scores(self.supports(logits)), _SMALLEST, _LARGEST)
         value = -(row_weights * (self._labels * np.log(p) + (1 - self._labels) * np.log(1 - p))).sum()
-        by_score = -row_weights * (self._labels / p - (1 - self._labels) / (1 - p))
+        by_score = -row_weights * self._factors * (self._labels / p - (1 - self._labels) / (1 - p))
         return float(value), by_score[self._owners] * self._shares * self._gate * free * (1 - free) * moves
 
 

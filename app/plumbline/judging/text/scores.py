@@ -16,14 +16,14 @@ def score(judgement: Judgement) -> Scores | None:
 
     faithfulness = the mean over the sentences with checkable claims of the mean support of those claims (seed 4's mean
     over sentences). A sentence weighs 1 in tier llm, however many claims it has, and its length in the other tiers (on
-    human labels macro AUROC .004 above the plain mean). hallucination_rate = 1 - faithfulness (seed 4); the rates of
-    verdicts are shares of the claims. A claim marked as a duplicate is in no count.
+    human labels macro AUROC .004 above the plain mean); `Judgement.factor` of that mean counts. hallucination_rate is 1
+    minus it (seed 4); the rates of verdicts are shares of the claims. A claim marked as a duplicate is in no count.
     """
     checkable = _counted(judgement.claims)
     if not checkable:
         return None
     weights = claim_weights(checkable)
-    faithfulness = _weighted_mean([claim.support or 0.0 for claim in checkable], weights)
+    faithfulness = judgement.factor * _weighted_mean([claim.support or 0.0 for claim in checkable], weights)
     counts = count_verdicts(checkable)
     total = len(checkable)
     has_kinds = judgement.has_verdict_kinds

@@ -110,7 +110,8 @@ class Judgement:
     maps a score to the observed share of faithful answers around it, in the data the tier was calibrated on.
     `boundary`: faithfulness from which that share is at least one half; None where nothing is calibrated (llm).
     `is_doubted`: a sentence has an amount or a name that no context has, or a negation too many or too few.
-    `highest`: the highest faithfulness that the tier can give. `votes`: the scores by each of several votes
+    `highest`: the highest faithfulness that the tier can give. `factor` in [0, 1]: of the mean of the supports, which
+    gives faithfulness. `votes`: the scores by each of several votes
     alone; empty for one. `windows`: parts into which the contexts were cut to be read.
     """
 
@@ -125,6 +126,7 @@ class Judgement:
     boundary: float | None = None
     is_doubted: bool = False
     highest: float = 1.0
+    factor: float = 1.0
 
 
 def whole_sentence_claim(

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from plumbline.ground.errors import CalibrationError
@@ -19,8 +19,9 @@ from plumbline.judging.tiers.lexical_features import CHARACTER_MEASURES, WORD_ME
 from plumbline.judging.tiers.tier import TierName
 from plumbline.judging.tiers.token_alignment import ALIGNMENT_MEASURES
 
-# Support of a sentence that stands in a context word for word. Not 1: of 421 labelled answers made of copies people
-# took 89 % for faithful; the others miss the question, or sentences around the copy that change it.
+# Support of a sentence that stands in a context word for word, and the most that a sentence can have. Not 1: of 421
+# labelled answers made of copies people took 89 % for faithful; the others miss the question, or sentences around the
+# copy that change it. `confidence` says that, the score says that every word has its source.
 VERBATIM_SUPPORT = 0.97
 # Where nothing was fitted: the middle of the first measure's range, and a slope that reaches .02 and .98 at its ends.
 # A convention, not a measurement; results made with it carry the flag `uncalibrated`.
@@ -39,6 +40,8 @@ DOUBTED = 0.49
 _EVEN_SHARE = 0.5
 # Boundaries are printed with four decimals.
 _BOUNDARY_STEPS = 10_000
+# Flag of an answer most of whose runs of words stand in the contexts.
+MOSTLY_COPIED = "mostly_copied"
 # Names and numbers listed in a reason.
 _MAX_LISTED = 5
 
@@ -47,7 +50,8 @@ _MAX_LISTED = 5
 class Finding:
     """Measures of one sentence, and the most similar place in the contexts.
 
-    `is_copy`: the place holds the sentence word for word; `unknown_names`, `unknown_numbers`: what no context has.
+    `is_copy`: the place holds the sentence word for word; `unknown_names`, `unknown_numbers`: what no context has;
+    `copied`: share in [0, 1] of its runs of words that stand in a context.
     """
 
     measures: Mapping[str, float]
@@ -55,6 +59,7 @@ class Finding:
     is_copy: bool
     unknown_names: tuple[str, ...] = ()
     unknown_numbers: tuple[str, ...] = ()
+    copied: float = 0.0
 
     @property
     def is_doubted(self) -> bool:
@@ -99,6 +104,42 @@ class CalibrationGate(BaseModel):
         return min(1.0, max(0.0, (value - self.closed) / (self.open - self.closed)))
 
 
+class CalibrationAggregation(BaseModel):
+    """From supports to the score of the answer: factors, none by default.
+
+    `doubted`, of the score: where a sentence cannot be supported (`DOUBTS`), since one made-up number makes an answer
+    unfaithful however long it is. `length`, off the score for each natural logarithm of the number of sentences that
+    are no copies: the more of them, the likelier is a fault in one. `copied`, of the support of sentences that are no
+    copies: where `copied_share` of the answer's runs of words, weighted by length, stand in the contexts, since such
+    answers score high whether people find fault or not.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    doubted: float = Field(default=1.0, gt=0, le=1)
+    length: float = Field(default=0.0, ge=0, le=0.1)
+    copied: float = Field(default=1.0, gt=0, le=1)
+    copied_share: float | None = Field(default=None, gt=0, le=1)
+
+    def factor(self, *, is_doubted: bool, sentences: int) -> float:
+        shortened = max(0.0, 1.0 - self.length * math.log(max(1, sentences)))
+        return shortened * (self.doubted if is_doubted else 1.0)
+
+    def is_copied(self, share: float) -> bool:
+        return self.copied_share is not None and share >= self.copied_share
+
+
+def _check_curve(points: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
+    if not all(0 <= share <= 1 for _, share in points):
+        raise PydanticCustomError("not_shares", "the second number of each pair must be in [0, 1]")
+    if not all(x0 < x1 for (x0, _), (x1, _) in pairwise(points)):
+        raise PydanticCustomError("not_ascending", "the first numbers of the pairs must ascend")
+    return points
+
+
+# Scores, each with the observed share of faithful answers around it; scores ascend.
+ReliabilityCurve = Annotated[tuple[tuple[float, float], ...], AfterValidator(_check_curve)]
+
+
 class Calibration(BaseModel):
     """Parameters of one tier, model and language.
 
@@ -113,17 +154,10 @@ class Calibration(BaseModel):
     weights: dict[str, FiniteFloat] = Field(min_length=1)
     intercept: float = Field(allow_inf_nan=False)
     gate: CalibrationGate | None = None
-    reliability: tuple[tuple[float, float], ...] = ()
+    aggregation: CalibrationAggregation = CalibrationAggregation()
+    reliability: ReliabilityCurve = ()
+    copied_reliability: ReliabilityCurve = ()
     source: CalibrationSource | None = None
-
-    @field_validator("reliability")
-    @classmethod
-    def _reliability_is_a_curve(cls, points: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
-        if not all(0 <= share <= 1 for _, share in points):
-            raise PydanticCustomError("not_shares", "the second number of each pair must be in [0, 1]")
-        if not all(x0 < x1 for (x0, _), (x1, _) in pairwise(points)):
-            raise PydanticCustomError("not_ascending", "the first numbers of the pairs must ascend")
-        return points
 
     @model_validator(mode="after")
     def _measures_are_known(self) -> Self:
@@ -149,7 +183,12 @@ class Calibration(BaseModel):
     @property
     def boundary(self) -> float:
         """Return the score from which at least half of the answers were faithful; 0.5 without a reliability curve."""
-        return crossing(self.reliability, _EVEN_SHARE) if self.reliability else _SUPPORTED_FROM
+        return self.curve_and_boundary(is_copied=False)[1]
+
+    def curve_and_boundary(self, *, is_copied: bool) -> tuple[ReliabilityCurve, float]:
+        """Return the reliability curve of answers of mostly copied text, or of the others, and its boundary."""
+        curve = self.copied_reliability if is_copied and self.copied_reliability else self.reliability
+        return curve, crossing(curve, _EVEN_SHARE) if curve else _SUPPORTED_FROM
 
     @property
     def highest(self) -> float:
@@ -169,7 +208,14 @@ def build_judgement(
     *,
     warnings: tuple[str, ...] = (),
 ) -> Judgement:
-    """Build a judgement with one claim for each sentence of the answer; one without a finding is not a claim."""
+    """Build a judgement with one claim for each sentence of the answer; one without a finding is not a claim.
+
+    An answer of mostly copied text has the flag `mostly_copied` and the boundary of such answers.
+    """
+    aggregation, findings = calibration.aggregation, finding_by_position.values()
+    lengths = [len(sample.sentences[position].text) for position in finding_by_position]
+    copied = sum(length * finding.copied for length, finding in zip(lengths, findings, strict=True))
+    is_copied = aggregation.is_copied(copied / max(1, sum(lengths)))
     claims = []
     for position, sentence in enumerate(sample.sentences):
         finding = finding_by_position.get(position)
@@ -177,8 +223,10 @@ def build_judgement(
             claims.append(whole_sentence_claim(position, sentence, verdict=Verdict.NOT_A_CLAIM))
             continue
         # No similarity counts for more than a copy.
-        measured = VERBATIM_SUPPORT if finding.is_copy else calibration.support(finding.measures)
-        support = min(VERBATIM_SUPPORT, measured)
+        support = VERBATIM_SUPPORT
+        if not finding.is_copy:
+            measured = calibration.support(finding.measures) * (aggregation.copied if is_copied else 1.0)
+            support = min(VERBATIM_SUPPORT, measured)
         claims.append(
             whole_sentence_claim(
                 position,
@@ -192,15 +240,21 @@ def build_judgement(
                 weight=float(len(sentence.text)),
             )
         )
+    reliability, boundary = calibration.curve_and_boundary(is_copied=is_copied)
+    is_any_doubted = any(finding.is_doubted for finding in findings)
     return Judgement(
         claims=tuple(claims),
         account=JudgeAccount(model=calibration.model),
         has_verdict_kinds=False,
-        reliability=calibration.reliability,
-        boundary=calibration.boundary,
-        is_doubted=any(finding.is_doubted for finding in finding_by_position.values()),
+        reliability=reliability,
+        boundary=boundary,
+        is_doubted=is_any_doubted,
         highest=calibration.highest,
-        flags=() if calibration.is_fitted else ("uncalibrated",),
+        factor=aggregation.factor(
+            is_doubted=is_any_doubted,
+            sentences=sum(not finding.is_copy for finding in findings),
+        ),
+        flags=(*(() if calibration.is_fitted else ("uncalibrated",)), *((MOSTLY_COPIED,) if is_copied else ())),
         warnings=warnings,
     )
 

@@ -87,7 +87,12 @@ def collect_lexical_findings(sample: SegmentedSample) -> dict[int, Finding]:
             context, found = sample.index.places[best]
             evidence = Evidence(context, found.text, found.start, found.end, verified=True)
         findings[position] = Finding(
-            features.measures, evidence, copy is not None, features.unknown_names, features.unknown_numbers
+            features.measures,
+            evidence,
+            copy is not None,
+            features.unknown_names,
+            features.unknown_numbers,
+            features.copied,
         )
     return findings
 

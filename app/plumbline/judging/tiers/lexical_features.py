@@ -17,7 +17,7 @@ from plumbline.judging.text import negation
 from plumbline.judging.text.names import KnownNames
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.words import FUNCTION_CHARACTERS, Words, split_characters, split_words
-from plumbline.judging.tiers.gram_cover import Cover, Units, characters, cover, to_unit
+from plumbline.judging.tiers.gram_cover import Cover, Units, characters, cover, shared, to_unit
 
 # By name; the first says most by itself.
 WORD_MEASURES = ("character_coverage", "near_pairs", "unknown_names", "unknown_numbers", "negation")
@@ -33,6 +33,10 @@ _MAX_COMPARED = 3
 _CHARACTERS_IN_GRAM = 4
 # -ln(this - share): the last pairs weigh more than the first, and all of them is 3, not infinity.
 _ABOVE_ALL = 1.05
+# Runs of this many words tell copied text from text on the same subject: in answers and contexts of at least so many
+# words, since a short answer repeats its context anyway.
+_WORDS_IN_RUN = 4
+_FEWEST_WORDS, _FEWEST_CONTEXT_WORDS = 12, 200
 _PRIVATE_USE = 0xE000
 _PRIVATE_USE_SIZE = 0x1900
 
@@ -42,7 +46,8 @@ class LexicalFeatures:
     """Measures of one sentence.
 
     `measures` by name, see `measure_lexical_features`; `rows`: the few sentences of the index that hold most of it,
-    shortest first; `is_whole`: they hold all of it; `unknown_names`, `unknown_numbers`: those that no context has.
+    shortest first; `is_whole`: they hold all of it; `unknown_names`, `unknown_numbers`: those that no context has;
+    `copied` in [0, 1]: share of its runs of four words that stand in a context, 0 where answer or contexts are short.
     """
 
     measures: Mapping[str, float]
@@ -50,6 +55,7 @@ class LexicalFeatures:
     is_whole: bool
     unknown_names: tuple[str, ...]
     unknown_numbers: tuple[str, ...]
+    copied: float = 0.0
 
 
 def measure_lexical_features(sample: SegmentedSample) -> dict[int, LexicalFeatures]:
@@ -104,7 +110,13 @@ class _Passages:
         return {word: tuple(numbers) for word, numbers in rows.items()}
 
     def features(
-        self, text: str, measures: Mapping[str, float], covered: Cover, names: tuple[str, ...] = ()
+        self,
+        text: str,
+        measures: Mapping[str, float],
+        covered: Cover,
+        *,
+        names: tuple[str, ...] = (),
+        copied: float = 0.0,
     ) -> LexicalFeatures:
         """Return the features of a sentence: its measures of wording, and those that any language has."""
         rows = tuple(self.rows[number] for number in covered.rows)
@@ -112,7 +124,7 @@ class _Passages:
         best = [self.texts[number] for number in covered.rows[:_MAX_COMPARED]]
         negates = bool(best) and all(negation.differs(text, passage) for passage in best)
         counted = {"unknown_numbers": float(min(_MAX_NUMBERS, len(numbers))), "negation": float(negates)}
-        return LexicalFeatures({**measures, **counted}, rows, covered.best == 1.0, names, numbers)
+        return LexicalFeatures({**measures, **counted}, rows, covered.best == 1.0, names, numbers, copied)
 
 
 def _by_words(texts: Sequence[str], passages: _Passages) -> list[LexicalFeatures]:
@@ -120,7 +132,7 @@ def _by_words(texts: Sequence[str], passages: _Passages) -> list[LexicalFeatures
     covers = cover(_spelt(words), _spelt(passages.words), size=_CHARACTERS_IN_GRAM)
     pairs = Cooccurrence((known.content for known in passages.words), (asked.content for asked in words))
     found = []
-    for text, spoken, runs in zip(texts, words, covers, strict=True):
+    for text, spoken, runs, copied in zip(texts, words, covers, _copied_runs(words, passages.words), strict=True):
         covered = runs
         if len(spoken.every) == 1 and len(spoken.every[0]) <= 1:
             # One word of one character has no run of four: the passages that have it.
@@ -132,8 +144,16 @@ def _by_words(texts: Sequence[str], passages: _Passages) -> list[LexicalFeatures
             "near_pairs": -math.log(_ABOVE_ALL - pairs.share(spoken.content)),
             "unknown_names": float(min(_MAX_NAMES, len(names))),
         }
-        found.append(passages.features(text, measures, covered, names))
+        found.append(passages.features(text, measures, covered, names=names, copied=copied))
     return found
+
+
+def _copied_runs(asked: Sequence[Words], known: Sequence[Words]) -> list[float]:
+    sentences, others = [words.every for words in asked], [words.every for words in known]
+    if sum(map(len, sentences)) < _FEWEST_WORDS or sum(map(len, others)) < _FEWEST_CONTEXT_WORDS:
+        return [0.0] * len(sentences)
+    ids: dict[str, int] = {}
+    return shared(_numbered(sentences, ids), _numbered(others, ids), size=_WORDS_IN_RUN)
 
 
 def _by_characters(texts: Sequence[str], passages: _Passages) -> list[LexicalFeatures]:
