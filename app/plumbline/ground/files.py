@@ -3,6 +3,7 @@
 import hashlib
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import BinaryIO, Final, NamedTuple
 from plumbline.ground.errors import InvalidInput
 
 PARTIAL_SUFFIX: Final = ".partial"
+# Less holds no group of results, nor the journal of a database.
+_LEAST_FREE_BYTES: Final = 4 * 1024 * 1024
 
 
 @contextmanager
@@ -102,6 +105,20 @@ def try_lock(descriptor: int, *, is_waiting: bool = False) -> bool:
     from filelock import lock_descriptor  # noqa: PLC0415
 
     return lock_descriptor(descriptor, blocking=is_waiting)
+
+
+def find_folder_problem(folder: Path) -> str | None:
+    """Return why nothing can be written to a folder, or to where it would be made; None if it can."""
+    place = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    if not place.is_dir():
+        return f"cannot be used: {place.name} is a file"
+    if not os.access(place, os.W_OK | os.X_OK):
+        return "cannot be written"
+    try:
+        free = shutil.disk_usage(place).free
+    except OSError as error:
+        return f"cannot be used ({error.strerror})"
+    return None if free >= _LEAST_FREE_BYTES else "is on a disk that is full"
 
 
 class FileStamp(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Final, Protocol, TypeVar
 
 import structlog
 
-from plumbline.ground.errors import StoreUnavailable
+from plumbline.ground.errors import InvalidInput, StoreUnavailable
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer
 from plumbline.rows.jobs.job import MAX_CRASHES, Held, Lease, PendingRow
 from plumbline.rows.jobs.store import JobStore
@@ -163,10 +163,26 @@ class ChunkRun:
             finally:
                 self._looked.clear()
 
-    async def work(self, handler: RowHandler) -> None:
-        """Score the pending rows; finish the chunk when all are done, else release it."""
+    async def validate(self) -> None:
+        """Read the job's upload, until the lease is lost."""
         self._working = asyncio.current_task()
-        rows = await retry_while_unavailable(lambda: self._store.rows(self.lease))
+        try:
+            held = await self._store.validate(self.lease)
+        except asyncio.CancelledError:
+            if self.held is not Held.LOST:
+                raise
+            held = Held.LOST
+        _LOG.info("job_read", job=self.lease.job_id, held=held)
+
+    async def work(self, handler: RowHandler) -> None:
+        """Score the pending rows; finish the chunk when all are done, else release it. Lost rows fail the job."""
+        self._working = asyncio.current_task()
+        try:
+            rows = await retry_while_unavailable(lambda: self._store.rows(self.lease))
+        except InvalidInput as error:
+            problem = error.detail
+            await retry_while_unavailable(lambda: self._store.fail(self.lease, problem))
+            return
         self._left = len(rows)
         try:
             if not rows:

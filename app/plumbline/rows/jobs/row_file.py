@@ -1,6 +1,6 @@
 """Rows of a job in an immutable file of chunks, as they were parsed from the upload."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -17,6 +17,10 @@ _CHUNK_BYTES: Final = 4 * 1024 * 1024
 _ENCODER: Final = msgspec.json.Encoder()
 _DECODER: Final = msgspec.json.Decoder(list[object])
 _RECORD_FIELDS: Final = 6
+# Rows of a Parquet file, in bytes for each byte of it: the bound that compressed text has. Dictionaries of one value
+# make 20 GB of 1 kB.
+_MAX_EXPANSION: Final = 250
+_FREE_BYTES: Final = 16 * 1024 * 1024
 
 
 class ChunkSpan(NamedTuple):
@@ -36,8 +40,19 @@ class Cut(NamedTuple):
     damage: str | None
 
 
-def cut_upload(upload: Path, target: Path, *, form: str, columns: str | None, chunk_rows: int = CHUNK_ROWS) -> Cut:
+def cut_upload(
+    upload: Path,
+    target: Path,
+    *,
+    form: str,
+    columns: str | None,
+    chunk_rows: int = CHUNK_ROWS,
+    is_wanted: Callable[[], bool] = lambda: True,
+) -> Cut:
     """Write the rows of an upload, up to damage in it, to `target`, atomically.
+
+    Args:
+        is_wanted: asked before each chunk; the reading ends with InvalidInput when it is not.
 
     Raises:
         InvalidInput: there is no row, or the form or the columns are not known.
@@ -48,6 +63,8 @@ def cut_upload(upload: Path, target: Path, *, form: str, columns: str | None, ch
     damage = None
     with atomic_write(target, mode=0o600) as file:
         for chunk in chunked_rows(upload, form=form, columns=columns, chunk_rows=chunk_rows):
+            if not is_wanted():
+                raise InvalidInput("the reading was given up: the job is no longer this worker's")
             damage = chunk.damage
             if chunk.rows:
                 spans.append(ChunkSpan(row, chunk.rows, offset, len(chunk.data)))
@@ -71,8 +88,10 @@ def chunked_rows(upload: Path, *, form: str, columns: str | None, chunk_rows: in
     """Yield the rows of an upload in chunks of at most `chunk_rows` rows and about 4 MiB.
 
     Raises:
-        InvalidInput: as `RecordReader` before the first row; the last chunk reports damage behind it.
+        InvalidInput: as `RecordReader` before the first row; the last chunk reports damage behind it. The rows of a
+            Parquet file end where they take 250 times the file's bytes.
     """
+    left = _FREE_BYTES + _MAX_EXPANSION * upload.stat().st_size if form == "parquet" else None
     with RecordReader(upload, format=form, columns=columns) as reader:
         lines: list[bytes] = []
         size = 0
@@ -86,6 +105,10 @@ def chunked_rows(upload: Path, *, form: str, columns: str | None, chunk_rows: in
                 break
             lines.append(encode_row(row) + b"\n")
             size += len(lines[-1])
+            if left is not None and (left := left - len(lines[-1])) < 0:
+                detail = f"behind row {reader.position.row} the rows take {_MAX_EXPANSION} times the file's bytes"
+                yield RowChunk(len(lines), b"".join(lines), detail)
+                return
             if len(lines) == chunk_rows or size >= _CHUNK_BYTES:
                 yield RowChunk(len(lines), b"".join(lines))
                 lines, size = [], 0
@@ -94,10 +117,21 @@ def chunked_rows(upload: Path, *, form: str, columns: str | None, chunk_rows: in
 
 
 def read_chunk(path: Path, *, offset: int, length: int) -> bytes:
-    """Return the bytes of a chunk; raises OSError."""
-    with path.open("rb") as file:
-        file.seek(offset)
-        return file.read(length)
+    """Return the bytes of a chunk.
+
+    Raises:
+        InvalidInput: the file is gone, or shorter than it was.
+        OSError: the file cannot be read now.
+    """
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            data = file.read(length)
+    except FileNotFoundError:
+        raise InvalidInput("the file with the job's rows is gone from the data folder; submit the job again") from None
+    if len(data) != length:
+        raise InvalidInput("the file with the job's rows was cut in the data folder; submit the job again")
+    return data
 
 
 def encode_row(row: Record | RecordProblem) -> bytes:
@@ -109,8 +143,12 @@ def encode_row(row: Record | RecordProblem) -> bytes:
 
 
 def decode_rows(chunk: bytes) -> Iterator[Record | RecordProblem]:
+    """Yield the rows of a chunk. Raises InvalidInput: it is not what was written."""
     for line in chunk.splitlines():
-        fields = _DECODER.decode(line)
+        try:
+            fields = _DECODER.decode(line)
+        except msgspec.DecodeError:
+            raise InvalidInput("the file with the job's rows was changed in the data folder; submit it again") from None
         if len(fields) == _RECORD_FIELDS:
             row, custom_id, question, contexts, answer, reference = fields
             sample = Sample(question, tuple(contexts), answer, reference)  # type: ignore[arg-type]

@@ -2,15 +2,17 @@
 
 import asyncio
 import secrets
+import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import structlog
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.ground.files import sync_file
+from plumbline.ground.files import find_folder_problem, sync_file
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.rows.jobs.chunk_table import ChunkTable, LeftRows
 from plumbline.rows.jobs.job import MAX_CRASHES, VALIDATION, Held, JobState, Lease, NewJob, PendingRow
@@ -24,6 +26,8 @@ from plumbline.rows.jobs.store import NO_JOBS, JobStats, Submission, Upload
 
 # Interval of checks for dead owners: a check takes a file lock for each owner.
 _CHECK_SECONDS: Final = 1.0
+# Interval of searches for files that no job has; the first one is at the start.
+_SWEEP_SECONDS: Final = 60.0
 _CRASHED: Final = f"reading the file ended {MAX_CRASHES} processes; it is not tried again"
 
 
@@ -45,6 +49,7 @@ class SqliteJobStore(SqlJobStore):
         self._upload_folder = folder / "uploads"
         self._uploads = Uploads(self._upload_folder, self._owners)
         self._checked_at = 0.0
+        self._swept_at = -_SWEEP_SECONDS
 
     # --- for callers of the API
 
@@ -104,10 +109,17 @@ class SqliteJobStore(SqlJobStore):
             return await self.fail(lease, _CRASHED)
         # An owner that has lost the lease meanwhile must not write into the file of the one that has it.
         rows = self._folder / "rows" / f"{lease.job_id}.{lease.fence}"
+        given_up = threading.Event()
         try:
             with guarded():
                 rows.parent.mkdir(mode=0o700, exist_ok=True)
-                cut = await asyncio.to_thread(cut_upload, upload.path, rows, form=upload.form, columns=upload.columns)
+                cut = await asyncio.to_thread(
+                    partial(cut_upload, is_wanted=lambda: not given_up.is_set()),
+                    upload.path, rows, form=upload.form, columns=upload.columns,
+                )  # fmt: skip
+        except asyncio.CancelledError:
+            given_up.set()
+            raise
         except InvalidInput as error:
             held = await self.fail(lease, error.detail)
         else:
@@ -132,6 +144,9 @@ class SqliteJobStore(SqlJobStore):
         return await super().job_stats() if self._file.exists() else NO_JOBS
 
     def readiness(self) -> Readiness:
+        problem = find_folder_problem(self._folder)
+        if problem is not None:
+            return Readiness(State.UNAVAILABLE, f"the data folder {self._folder.name} {problem}")
         return Readiness(State.READY, f"jobs are kept in {self._folder.name}")
 
     async def close(self) -> None:
@@ -139,15 +154,28 @@ class SqliteJobStore(SqlJobStore):
         await asyncio.to_thread(self._owners.close)
 
     async def _clear_after(self, dead: Sequence[str]) -> None:
-        """Remove the locks of dead processes, and uploads of theirs that no job took."""
+        """Remove the locks of dead processes, uploads of theirs that no job took, and rows that no job has."""
         try:
             found = await asyncio.to_thread(self._uploads.orphans)
             kept = await self._database.read(_kept_uploads) if found else set()
             await asyncio.to_thread(self._uploads.remove, found - kept)
+            if time.monotonic() - self._swept_at >= _SWEEP_SECONDS:
+                self._swept_at = time.monotonic()
+                await self._sweep_rows()
             for owner in dead:
                 self._owners.forget(owner)
         except OSError as error:
             structlog.get_logger().warning("jobs_not_tidied", error=error.strerror)
+
+    async def _sweep_rows(self) -> None:
+        """Remove the files of deleted jobs, and what killed processes had written of others'."""
+        files = await asyncio.to_thread(_row_files, self._folder / "rows")
+        rows_by_job = await self._database.read(_rows_by_job) if files else {}
+        for path in files:
+            job_id = path.name.lstrip(".").partition(".")[0]
+            # A job that is still read may have a file of each attempt.
+            if job_id not in rows_by_job or rows_by_job[job_id] not in (None, path.name):
+                await asyncio.to_thread(path.unlink, missing_ok=True)
 
 
 def _submitted(sql: Sql, new: NewJob, upload: Upload, job_id: str) -> Submission:
@@ -204,6 +232,15 @@ def _place(sql: Sql, lease: Lease) -> tuple[tuple[str, int, int], LeftRows] | No
         (left.number, lease.chunk),
     ).fetchone()
     return place, left
+
+
+def _row_files(folder: Path) -> list[Path]:
+    return list(folder.iterdir()) if folder.exists() else []
+
+
+def _rows_by_job(sql: Sql) -> dict[str, str | None]:
+    """Return the name of each job's file of rows by the job's id; None while its upload is read."""
+    return dict(sql.execute("SELECT id, rows_file FROM job").fetchall())
 
 
 def _kept_uploads(sql: Sql) -> set[str]:

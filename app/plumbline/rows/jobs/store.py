@@ -103,7 +103,7 @@ class JobStore(Protocol):
         """Read the upload and split it into chunks, for a lease of chunk -1; queue the job, or fail it."""
 
     async def rows(self, lease: Lease) -> Sequence[PendingRow]:
-        """Return the rows of the chunk that are to be scored, in order."""
+        """Return the rows of the chunk that are to be scored, in order. Raises InvalidInput: they are lost."""
 
     async def begin(self, lease: Lease, rows: Sequence[int]) -> Held:
         """Record that these rows are in flight; if the process ends before they are committed, each has one crash."""

@@ -121,8 +121,7 @@ class Worker:
         renewing = asyncio.create_task(run.keep_renewing())
         try:
             if run.lease.chunk == VALIDATION:
-                held = await self._store.validate(run.lease)
-                _LOG.info("job_read", job=run.lease.job_id, held=held)
+                await run.validate()
             else:
                 await self._score(run)
         except StoreUnavailable as error:
