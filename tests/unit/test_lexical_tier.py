@@ -12,6 +12,7 @@ from plumbline.judging.tiers.calibration import (
     CalibrationGate,
     CalibrationSource,
     CalibrationTable,
+    load_calibrations,
 )
 from plumbline.judging.tiers.lexical import MODEL, LexicalTier
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
@@ -223,6 +224,28 @@ def test_a_sentence_beside_a_copy_in_another_script_is_refused() -> None:
         _judge("Meta. It was founded in a room.", "脸书改名为Meta。")
 
     assert refused.value.reason is FailureReason.CROSS_LINGUAL
+
+
+@pytest.mark.parametrize(
+    ("context", "faithful", "wrong"),
+    [
+        (
+            "Die Garantie gilt sechs Monate ab dem Kauf.",
+            "Ab dem Kauf gilt sechs Monate die Garantie.",
+            "Sie kostet 3 Euro.",
+        ),
+        ("L'entrée du musée coûte 8 euros.", "Le musée coûte 8 euros l'entrée.", "L'entrée du musée coûte 12 euros."),
+        ("El puente fue construido en 1931.", "En 1931 fue construido el puente.", "El puente fue construido en 1951."),
+        ("博物館の入場料は800円です。", "入場料は800円です。", "博物館の入場料は1200円です。"),
+        ("박물관의 입장료는 8유로이다.", "입장료는 8유로이다.", "박물관의 입장료는 12유로이다."),
+        ("سعر دخول المتحف 8 يورو.", "دخول المتحف 8 يورو.", "سعر دخول المتحف 12 يورو."),
+    ],
+)
+def test_other_languages_are_judged_by_their_wording_and_digits(context: str, faithful: str, wrong: str) -> None:
+    table = load_calibrations(None)
+
+    assert _claim(faithful, context, table=table).verdict is Verdict.SUPPORTED
+    assert _claim(wrong, context, table=table).verdict is Verdict.NOT_MENTIONED
 
 
 def test_a_copy_scores_near_one() -> None:

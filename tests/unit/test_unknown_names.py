@@ -8,6 +8,13 @@ from plumbline.judging.tiers.lexical_features import measure_lexical_features
 from tests.doubles.fakes import case_of
 
 
+def test_german_nouns_are_no_names() -> None:
+    context = "Der Kessel fasst 1,7 Liter und schaltet sich nach dem Kochen ab."
+
+    text = "Das Gerät hat ein Fassungsvermögen von 1,7 Litern."
+    assert KnownNames(frozenset(split_words(context).every), [context]).find_unknown(text) == ()
+
+
 def _names(text: str, *known: str) -> tuple[str, ...]:
     return KnownNames(frozenset(known), []).find_unknown(text)
 

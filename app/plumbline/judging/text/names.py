@@ -33,6 +33,14 @@ _SHORTEST_NAME_WITH_ENDING = 4
 _LONGEST_ENDING = 3
 
 
+# Words that most texts of the language have, and that no other language writes alike.
+_ENGLISH = frozenset({"the", "of", "and", "is"})
+_GERMAN = frozenset(
+    {"der", "das", "dem", "und", "ist", "nicht", "eine", "einen", "wird", "wurde", "sich", "auf", "für", "mit", "nach"}
+    | {"ab", "bis", "vom", "von", "zum", "zur", "aus", "auch", "werden", "sind", "die", "ein", "im"}
+)
+
+
 class KnownNames:
     """Names that texts have, by the words of all of them and by the texts themselves."""
 
@@ -42,6 +50,8 @@ class KnownNames:
 
     def find_unknown(self, text: str) -> tuple[str, ...]:
         """Return the capitalised words and identifiers, the first word apart, that the texts do not have."""
+        if self._is_german:
+            return ()
         first = _LETTER_OR_DIGIT.search(text)
         found = dict.fromkeys(match.group() for match in _CAPITALISED.finditer(text, first.start() + 1 if first else 0))
         units = {match["unit"] for match in _UNIT.finditer(text)} if found else ()
@@ -61,10 +71,9 @@ class KnownNames:
         return all(map(self._has_form, parts)) or (name.isupper() and name.lower() in self._initials)
 
     def _has_parts(self, identifier: str) -> bool:
-        folded = identifier.casefold()
-        return all(part.lower() in self._words for part in _PART.findall(identifier)) or any(
-            folded in text.casefold() for text in self._texts
-        )
+        if all(part.lower() in self._words for part in _PART.findall(identifier)):
+            return True
+        return identifier.casefold() in self._folded
 
     def _has_form(self, word: str) -> bool:
         if word in self._words:
@@ -83,6 +92,15 @@ class KnownNames:
             if "".join(_INITIAL.findall(match.group())) in self._acronyms
             for word in match.group().split()
         )
+
+    @cached_property
+    def _folded(self) -> str:
+        return "\n".join(self._texts).casefold()
+
+    @cached_property
+    def _is_german(self) -> bool:
+        """Return True if the texts are German, which writes every noun with a capital."""
+        return _ENGLISH.isdisjoint(self._words) and len(_GERMAN.intersection(self._words)) > 1
 
     @cached_property
     def _bare(self) -> frozenset[str]:
