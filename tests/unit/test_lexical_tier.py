@@ -250,3 +250,23 @@ def test_other_languages_are_judged_by_their_wording_and_digits(context: str, fa
 
 def test_a_copy_scores_near_one() -> None:
     assert _claim("The lamp burns.", "It is dark. The lamp burns.").support == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("answer", "context"),
+    [
+        ("27", "地铁七号线共设车站二十七座。"),
+        ("**1926年**", "学校创办于一九二六年。"),
+        ("12,000.", "It has twelve thousand seats."),
+    ],
+)
+def test_an_amount_alone_counts_as_a_copy_however_it_is_written(answer: str, context: str) -> None:
+    assert _claim(answer, context).support == VERBATIM_SUPPORT
+
+
+@pytest.mark.parametrize(
+    ("answer", "context"),
+    [("33", "地铁七号线共设车站二十七座。"), ("3", "It has a mill, a dam and a bridge."), ("27座", "他今年二十七岁。")],
+)
+def test_another_amount_alone_does_not(answer: str, context: str) -> None:
+    assert _claim(answer, context).support != VERBATIM_SUPPORT

@@ -22,6 +22,8 @@ _FACT = re.compile(
     re.IGNORECASE,
 )
 _MAX_PLACES_TRIED = 16
+_AROUND_AMOUNT = " \n.,;:!?*_`\"'。，；：！？“”"
+_LONGEST_AMOUNT = 40
 _HAN_NUMERALS = frozenset("〇零一二两兩三四五六七八九十百千万萬亿億")
 
 
@@ -40,6 +42,18 @@ class ContextQuantities:
         if all(map(self._stands_verbatim, stated.wordings)):
             return ()
         return missing(stated, self._facts, is_derived=False).wordings
+
+    def holds_amount(self, text: str) -> bool:
+        """Return True if the text is one amount or date and nothing else, and the contexts have it, in any writing."""
+        bare = prepared(text).strip(_AROUND_AMOUNT)
+        if not bare or len(bare) > _LONGEST_AMOUNT or not _HINT.search(bare):
+            return False
+        stated = stated_in_claim(bare)
+        return (
+            stated.wordings == (bare,)
+            and all(quantity.value in self._facts.values for quantity in stated.quantities)
+            and not missing(stated, self._facts, is_derived=False)
+        )
 
     @cached_property
     def _text(self) -> str:

@@ -86,10 +86,12 @@ def collect_lexical_findings(sample: SegmentedSample) -> dict[int, Finding]:
         if best is not None:
             context, found = sample.index.places[best]
             evidence = Evidence(context, found.text, found.start, found.end, verified=True)
+        # "27" for 二十七 is as good as the word itself.
+        is_copy = copy is not None or features.is_known_amount
         findings[position] = Finding(
             features.measures,
             evidence,
-            copy is not None,
+            is_copy,
             features.unknown_names,
             features.unknown_numbers,
             features.copied,

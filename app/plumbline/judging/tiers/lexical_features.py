@@ -48,6 +48,7 @@ class LexicalFeatures:
     `measures` by name, see `measure_lexical_features`; `rows`: the few sentences of the index that hold most of it,
     shortest first; `is_whole`: they hold all of it; `unknown_names`, `unknown_numbers`: those that no context has;
     `copied` in [0, 1]: share of its runs of four words that stand in a context, 0 where answer or contexts are short.
+    `is_known_amount`: it is an amount alone, which the contexts have.
     """
 
     measures: Mapping[str, float]
@@ -56,6 +57,7 @@ class LexicalFeatures:
     unknown_names: tuple[str, ...]
     unknown_numbers: tuple[str, ...]
     copied: float = 0.0
+    is_known_amount: bool = False
 
 
 def measure_lexical_features(sample: SegmentedSample) -> dict[int, LexicalFeatures]:
@@ -124,7 +126,10 @@ class _Passages:
         best = [self.texts[number] for number in covered.rows[:_MAX_COMPARED]]
         negates = bool(best) and all(negation.differs(text, passage) for passage in best)
         counted = {"unknown_numbers": float(min(_MAX_NUMBERS, len(numbers))), "negation": float(negates)}
-        return LexicalFeatures({**measures, **counted}, rows, covered.best == 1.0, names, numbers, copied)
+        is_known_amount = not numbers and self.quantities.holds_amount(text)
+        return LexicalFeatures(
+            {**measures, **counted}, rows, covered.best == 1.0, names, numbers, copied, is_known_amount
+        )
 
 
 def _by_words(texts: Sequence[str], passages: _Passages) -> list[LexicalFeatures]:
