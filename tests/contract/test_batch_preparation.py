@@ -174,6 +174,17 @@ def test_other_prompts_are_not_taken_for_the_same(
     assert "the prompts are not those of the batch files" in capsys.readouterr().err
 
 
+def test_files_that_were_prepared_with_the_second_version_of_the_prompts_are_still_read(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLUMBLINE_PROMPTS_VERSION", "v2")
+    run.prepare(*ROWS)
+    run.submit()
+    monkeypatch.delenv("PLUMBLINE_PROMPTS_VERSION")
+
+    assert run.collect() == 0
+
+
 @pytest.mark.parametrize("arguments", [["submit", "nothing.jsonl"], ["collect", "x.manifest.json", "-o", "r.jsonl"]])
 def test_a_file_that_is_not_there_is_said_in_one_line(
     run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: list[str]

@@ -182,3 +182,13 @@ async def test_one_sentence_without_its_wrapper_is_read(case: SegmentedSample) -
     for content in (json.dumps(reply), json.dumps({"claims": reply["claims"]}), json.dumps(reply["claims"])):
         judgement, calls = await _judged(one, content)
         assert ([each.verdict.value for each in judgement.claims], calls) == (["supported"], 1)
+
+
+async def test_a_simplified_quote_of_a_traditional_text_is_found() -> None:
+    case = case_of("苏联于1991年解体。", "蘇聯於1991年解體，冷戰結束。")
+    reply = wrapped([{"id": 1, "claims": [claim("苏联于1991年解体。", "supported", 1, "苏联于1991年解体")]}])
+
+    judgement, calls = await _judged(case, reply)
+
+    assert ([each.verdict.value for each in judgement.claims], calls) == (["supported"], 1)
+    assert judgement.claims[0].evidence[0].quote == "蘇聯於1991年解體"
