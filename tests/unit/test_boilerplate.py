@@ -24,6 +24,8 @@ _NOTHING = (
     "You're welcome!",
     "Dear customer,",
     "Kind regards,",
+    "Dear Anna Keld,",
+    "尊敬的学员：",
     "This answer is based solely on the provided documents.",
     "For more details, please refer to the documents.",
     "Sources: [1], [2]",
@@ -54,6 +56,8 @@ _ASSERTING = (
     "Let me know when the bridge falls.",
     "Great dams break.",
     "Hello is a greeting.",
+    "Dear readers were lost when the dam broke in May.",
+    "尊敬的市长杀人。",
     "Sources: the keeper Orwin",
     "Source: Orwin killed the keeper.",
     "This answer is based on lies of the mayor.",
@@ -118,7 +122,7 @@ def test_a_line_with_words_of_its_own_introduces_nothing(text: str) -> None:
     assert not introduces(text, {"reset", "route", "has"}, frozenset())
 
 
-@pytest.mark.parametrize("text", ["以下是水壶的主要特点：", "重置水壶的步骤如下："])
+@pytest.mark.parametrize("text", ["以下是水壶的主要特点：", "重置水壶的步骤如下：", "水壶的特点有："])
 def test_a_chinese_line_before_a_list_introduces_it(text: str) -> None:
     assert introduces(text, set("重置水壶特点"), frozenset())
 
@@ -138,6 +142,9 @@ def test_a_chinese_line_before_a_list_introduces_it(text: str) -> None:
         ("The answer is 42.", "42."),
         ("**Answer:** 42", "42"),
         ("Step 3: Close the gate.", "Close the gate."),
+        ("Unfortunately, the dam is closed.", "the dam is closed."),
+        ("I'm sorry, but the dam is closed.", "the dam is closed."),
+        ("很抱歉，大坝已关闭。", "大坝已关闭。"),
         ("Yes, the dam is safe.", "the dam is safe."),
         ("The dam is safe, according to the provided documents.", "The dam is safe"),
         ("The dam is safe (see document 2).", "The dam is safe"),

@@ -38,7 +38,9 @@ _FIRST = re.compile(r"[\s\"“]*([a-z']+|[^\W\d_])")
 _HEAD_FIRST = frozenset(
     phrase.split()[0] for name in ("heads", "topics") for phrase in _PHRASES["en"][name]
 ) | frozenset(phrase[0] for name in ("heads", "topics") for phrase in _PHRASES["zh"][name])
-_AHEAD = re.compile(r"\b(?:following|follows|below|these|here|steps|summary|overview)\b|以下|如下|下面|步骤")
+_AHEAD = re.compile(
+    r"\b(?:following|follows|below|these|here|steps|summary|overview)\b|以下|如下|下面|步骤|(?:有|是|为|包括|包含)[:：]"
+)
 _NEGATION = re.compile(r"\b(?:not|no|nor|never|none|without|nothing)\b|n't\b|[不没未无非别]")
 _COLON = re.compile("[:：]")
 _CLAUSE_BREAK = re.compile(r"[,;:!?.()，。；：、！？（）~～—–]+|\s-\s")
@@ -76,6 +78,7 @@ _OPENER_EN = (
     r"|it(?:'s| is) (?:also )?(?:important|worth|useful|helpful) (?:to (?:note|mention|remember|know)|noting"
     r"|mentioning)"
     r" that\s|i can (?:confirm|tell you|say) that\s|(?:to|in) (?:answer|response to|answer to) your question,\s"
+    r"|unfortunately,\s|(?:i'm |i am )?(?:so |very |really )?(?:sorry|afraid),? (?:but |that )"
     r"|(?:in (?:summary|short|conclusion|brief|other words|addition)|to (?:summari[sz]e|sum up|conclude|recap)"
     r"|overall|additionally|furthermore|moreover|also|besides|finally|lastly|first(?:ly)?|second(?:ly)?|third(?:ly)?"
     r"|next|then|specifically|simply put|essentially|basically|for (?:example|instance)|regarding your question)\s?,\s"
@@ -99,7 +102,7 @@ _OPENER_ZH = (
     rf"(?:根据|基于|依据|按照|依照|参考|结合|从|在|如|由)(?>(?:{_SOURCE_ZH}|{_AROUND_ZH}|{_SAYING_ZH})+)[，,：:]"
     rf"|(?>(?:这些|这份|这段|该|本|上述|以上|您|你|提供|给出|给定|检索到|现有|已有|的|所)*)(?:{_SOURCE_ZH})(?:[0-9]{{1,2}})?"
     rf"(?:中|里|内|还|也|都|明确|已经|已|均)*(?:{_SAYING_ZH})(?:了|到)?[，,：:]?"
-    "|(?:好的|好|当然可以|当然|没问题|您好|你好|综上所述|综上|总之|总的来说|总体来说|总而言之|简而言之|简单来说|也就是说|换句话说"
+    "|(?:很抱歉|非常抱歉|抱歉|对不起|不好意思|好的|好|当然可以|当然|没问题|您好|你好|综上所述|综上|总之|总的来说|总体来说|总而言之|简而言之|简单来说|也就是说|换句话说"
     "|需要注意的是|值得注意的是|需要说明的是|请注意|此外|另外|首先|其次|再次|最后|例如|比如|具体来说|具体而言|可以看出|由此可见"
     "|是的|是|对的|对|没错|不是的|不|否|不是|针对您的问题|关于您的问题|对于您的问题)[，,！!。：:]"
     "|(?:最终|简短|简要)?(?:答案|回答|答|总结|结论|说明|注意|注|备注|解释)(?:是|为)?[：:]|(?:正确)?答案(?:是|为)"
@@ -119,6 +122,7 @@ _TRAILER = re.compile(
 _ENDING = " .!?。！？~～"
 _CLAUSE_MARKS = ",;，；。.!！"
 _SOURCE_LAST = frozenset(_PHRASES["en"]["source_last"].split())
+_SALUTATION = re.compile(r"(?:dear(?: [^\s,.:!]{1,20}){1,3}|(?:尊敬的|亲爱的)\w{1,12})\s?[,，:：!！]\s*\Z")
 _SOURCES = re.compile(
     r"\s*(?:sources?|references?|citations?|来源|信息来源|资料来源|参考(?:资料|文献|来源)?|出处|引用)\s?[:：]\s?",
     re.IGNORECASE,
@@ -141,6 +145,8 @@ def is_boilerplate(text: str, stems: Container[str] = frozenset()) -> bool:
     if len(text) > _MAX_CHARACTERS:
         return False
     folded = text.lower().translate(_EMPHASIS)
+    if _SALUTATION.match(folded):
+        return True
     if sources := _SOURCES.match(folded):
         return not has_word(_SOURCE_ITEM.sub("", folded[sources.end() :]), 0, _MAX_CHARACTERS)
     first = _FIRST.match(folded)
