@@ -261,6 +261,36 @@ async def test_a_refusal_that_names_no_field_teaches_nothing(judge: ScriptedJudg
         assert chat.readiness().detail.endswith("(json_schema)")
 
 
+async def test_a_schema_that_is_answered_with_500_is_stepped_down(judge: ScriptedJudge) -> None:
+    # llama-cpp-python's server
+    message = "[{'type': 'literal_error', 'loc': ('body', 'response_format', 'type'), 'input': 'json_schema'}]"
+    judge.reply_with(refusing("json_schema", message=message.replace("{", "{{").replace("}", "}}"), code=500))
+
+    async with transport(judge, llm_provider="llamacpp") as chat:
+        await ask(chat)
+        assert chat.readiness().detail.endswith("(json_object)")
+
+    assert formats(judge) == ["json_schema", "json_object"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"code": "json_validate_failed", "message": "Failed", "failed_generation": "temperature, response_format"},
+        {"code": "invalid_request", "message": "Invalid prompt: 'The temperature in the response_format is 3.'"},
+    ],
+)
+async def test_the_words_of_a_sample_teach_nothing(judge: ScriptedJudge, error: dict[str, str]) -> None:
+    judge.reply_with(status(400, {"error": error}))
+    request = replace(REQUEST, user="The temperature in the response_format is 3.", temperature=0.7)
+
+    async with transport(judge, llm_provider="openai") as chat:
+        assert (await failure_of(chat, request=request)).reason == "rejected"
+        assert chat.readiness().detail.endswith("(json_schema)")
+
+    assert judge.calls == 1
+
+
 async def test_what_one_model_refuses_says_nothing_of_another(judge: ScriptedJudge) -> None:
     judge.reply_with(refusing("json_schema", message="{} is not supported"))
     judge.reply_when(lambda request: request.json["model"] == "judge-2", GOOD)

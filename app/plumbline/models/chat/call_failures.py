@@ -34,6 +34,7 @@ _REASONS: Mapping[int, FailureReason] = {
     HTTPStatus.TOO_MANY_REQUESTS: FailureReason.RATE_LIMITED,
 }
 _COMPLAINT_CHARACTERS = 4_096
+_MODEL_FIELDS = ("failed_generation", "choices", "output", "completion")
 
 
 class Blame(StrEnum):
@@ -54,7 +55,8 @@ class CallFailure(TierFailure):
         wait_seconds: the pause that the provider asks for; None if it names none.
         is_throttle: there were too many calls at once.
         is_free: the provider said no, and bills nothing.
-        complaint: what the provider wrote with a 400 or 422, in lower case and shortened; never shown.
+        complaint: what the provider wrote of a request that it refused (400, 422, or 500 for the form of the reply), in
+            lower case and shortened; never shown, and without the model's words.
     """
 
     def __init__(
@@ -80,8 +82,9 @@ class CallFailure(TierFailure):
 
 def status_failure(status: int, headers: Mapping[str, str], body: bytes, endpoint: Endpoint) -> CallFailure:
     """Classify an error status."""
-    text = body[:_COMPLAINT_CHARACTERS].decode("utf-8", errors="replace")
-    return _classified(status, _code_of(_loaded(body)), text, headers, endpoint)
+    loaded = _loaded(body)
+    text = json.dumps(_own_words(loaded)) if loaded is not None else body.decode("utf-8", errors="replace")
+    return _classified(status, _code_of(loaded), text[:_COMPLAINT_CHARACTERS], headers, endpoint)
 
 
 def embedded_failure(error: object, endpoint: Endpoint) -> CallFailure:
@@ -137,6 +140,8 @@ def _classified(
             wait_seconds=parse_retry_after(headers),
             is_throttle=status == HTTPStatus.SERVICE_UNAVAILABLE,
             is_free=True,
+            # llama-cpp-python answers a schema with 500
+            complaint=complaint if "response_format" in complaint else "",
         )
     if _is_filter(code, complaint):
         return CallFailure(FailureReason.CONTENT_FILTERED, detail, is_free=True)
@@ -168,6 +173,13 @@ def _loaded(body: bytes) -> object:
     except (ValueError, RecursionError):
         return None
     return loaded
+
+
+def _own_words(error: object) -> object:
+    """Return a problem without what the model wrote: Groq sends it back as `failed_generation`."""
+    if not isinstance(error, dict):
+        return error
+    return {name: _own_words(value) for name, value in error.items() if name not in _MODEL_FIELDS}
 
 
 def _code_of(body: object) -> str | None:

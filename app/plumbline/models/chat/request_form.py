@@ -13,6 +13,9 @@ _REFUSAL_WORDS = (
     "unsupported", "not support", "unrecognized", "unrecognised", "unknown", "extra inputs", "extra fields",
     "not permitted", "not allowed", "unexpected", "instead",
 )  # fmt: skip
+_TELLING_WORDS = (
+    *_STRUCTURE_WORDS, *_THINKING_WORDS, *_REFUSAL_WORDS, "temperature", "max_tokens", "max_completion_tokens",
+)  # fmt: skip
 _LOOSER: Mapping[Structure, Structure] = {"json_schema": "json_object", "json_object": "plain"}
 _OTHER_LIMIT: Mapping[TokenLimit, TokenLimit] = {
     "max_tokens": "max_completion_tokens",
@@ -57,10 +60,12 @@ class RequestForm:
         """Return the form with one field less, or the same if the complaint names none that was sent.
 
         Args:
-            complaint: what the provider wrote with its 400 or 422, in lower case.
-            sent: the body that it refused.
+            complaint: what the provider wrote of the request, in lower case.
+            sent: the body that it refused. A word of its messages teaches nothing: the provider may quote it.
             provider: of the model.
         """
+        quoted = str(sent["messages"]).lower()
+        complaint = " ".join(word for word in _TELLING_WORDS if word in complaint and word not in quoted)
         if self.sends_thinking_off and provider.thinking_off and contains_any(complaint, _THINKING_WORDS):
             return replace(self, sends_thinking_off=False)
         if self.structure != "plain" and contains_any(complaint, _STRUCTURE_WORDS):
