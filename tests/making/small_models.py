@@ -1,5 +1,6 @@
 """Sentence-transformers models of a few kilobytes with random weights, made on the spot: every kind of network."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,14 @@ WORDS = ("the", "bridge", "was", "opened", "in", "two", "railway", "tracks", "cr
 TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS)
 
 
-def word_tokenizer() -> Tokenizer:
-    """A token for each of `WORDS`, numbered from 5; a beginning (2) and an end (3) around a text."""
-    tokenizer = Tokenizer(models.WordLevel({token: number for number, token in enumerate(TOKENS)}, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.Lowercase()
+def word_tokenizer(more: Sequence[str] = ()) -> Tokenizer:
+    """A token for each of `WORDS` and `more`, numbered from 5; a beginning (2) and an end (3) around a text.
+
+    Each Chinese character is a word.
+    """
+    vocabulary = {token: number for number, token in enumerate((*TOKENS, *more))}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(strip_accents=False)
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
@@ -22,15 +27,20 @@ def word_tokenizer() -> Tokenizer:
     return tokenizer
 
 
-def save_small_model(folder: Path, kind: str) -> Path:
-    """A model of the kind (`bert`, `roberta`, `distilbert`, `mpnet`) in the folder, with a tokenizer of a few words."""
+def save_small_model(folder: Path, kind: str, *, name: str = "model", words: Sequence[str] = ()) -> Path:
+    """A model of the kind (`bert`, `roberta`, `distilbert`, `mpnet`) in the folder, with a tokenizer of a few words.
+
+    Args:
+        name: of the folder in it.
+        words: that the tokenizer knows besides `WORDS`.
+    """
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
     from transformers import AutoModel
 
-    transformer = Transformer(str(_save_network(folder, kind, AutoModel)), max_seq_length=32)
-    SentenceTransformer(modules=[transformer, Pooling(32)], device="cpu").save(str(folder / "model"))
-    return folder / "model"
+    transformer = Transformer(str(_save_network(folder, kind, AutoModel, words)), max_seq_length=32)
+    SentenceTransformer(modules=[transformer, Pooling(32)], device="cpu").save(str(folder / name))
+    return folder / name
 
 
 def save_small_splade(folder: Path, *, queries_are_looked_up: bool = False) -> Path:
@@ -55,25 +65,25 @@ def save_small_splade(folder: Path, *, queries_are_looked_up: bool = False) -> P
     return folder / "model"
 
 
-def _save_network(folder: Path, kind: str, auto: Any) -> Path:
+def _save_network(folder: Path, kind: str, auto: Any, words: Sequence[str] = ()) -> Path:
     import torch
     from transformers import AutoConfig
 
     torch.manual_seed(7)
-    small = {"vocab_size": len(TOKENS), "max_position_embeddings": 64, "pad_token_id": 0}
+    small = {"vocab_size": len(TOKENS) + len(words), "max_position_embeddings": 64, "pad_token_id": 0}
     sizes = {
         "distilbert": {"dim": 32, "hidden_dim": 64, "n_layers": 2, "n_heads": 2},
     }.get(kind, {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2})
     config = AutoConfig.for_model(kind, **small, **sizes)
     auto.from_config(config).save_pretrained(folder / "network")
-    _fast_tokenizer().save_pretrained(folder / "network")
+    _fast_tokenizer(words).save_pretrained(folder / "network")
     return folder / "network"
 
 
-def _fast_tokenizer() -> Any:
+def _fast_tokenizer(words: Sequence[str] = ()) -> Any:
     from transformers import PreTrainedTokenizerFast
 
     return PreTrainedTokenizerFast(
-        tokenizer_object=word_tokenizer(), pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
-        mask_token="[MASK]", model_max_length=32,
+        tokenizer_object=word_tokenizer(words), pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]",
+        sep_token="[SEP]", mask_token="[MASK]", model_max_length=32,
     )  # fmt: skip

@@ -243,3 +243,25 @@ async def test_a_model_without_a_calibration_is_flagged() -> None:
 
     assert judgement.flags == ("uncalibrated",)
     assert judgement.account.model == "words"
+
+
+async def test_a_sentence_is_compared_with_the_windows_that_share_most_with_it() -> None:
+    encoder = WordEncoder()
+    fillers = [f"Mill {name} stands." for name in ("aa", "bb", "cc", "dd", "ee", "ff", "gg", "hh", "ii", "jj")]
+
+    (claim,) = (await _judge("Keeper Orwin fishes.", " ".join(fillers), "Orwin fishes.", tier=_tier(encoder))).claims
+
+    # Of eleven windows one shares words; the seven next in order go with it.
+    (encoded,) = encoder.encoded
+    assert len(encoded) == 1 + 8
+    assert "orwin fishes" in encoded
+    assert [evidence.quote for evidence in claim.evidence] == ["Orwin fishes."]
+
+
+async def test_a_sentence_in_wholly_other_words_is_compared_with_all_windows() -> None:
+    encoder = WordEncoder()
+    contexts = [f"Mill {name} stands." for name in ("aa", "bb", "cc", "dd", "ee", "ff", "gg", "hh", "ii", "jj")]
+
+    await _judge("Keeper Orwin fishes.", *contexts, tier=_tier(encoder))
+
+    assert len(encoder.encoded[0]) == 1 + 10
