@@ -73,7 +73,7 @@ async def test_the_model_is_named_and_calibrated(real_service: httpx2.AsyncClien
 
 
 UNREAD: dict[str, tuple[str, str]] = {
-    "Chinese answer": ("青川水库于1987年建成，主要用于灌溉和防洪。", "青川水库于1987年建成。"),
+    "Chinese answer": ("青川水库于1987年建成，主要用于灌溉和防洪。", "这座水库建于1987年。"),
     "Chinese answer, English contexts": (CONTEXT, "马洛大桥于1931年通车。"),
     "English answer, Chinese contexts": (
         "青川水库于1987年建成，主要用于灌溉和防洪。",
