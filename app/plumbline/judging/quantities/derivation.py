@@ -1,4 +1,4 @@
-"""What plainly follows from a passage's neighbouring amounts, years and dates. It can clear a doubt, never raise one.
+"""Amounts, years and dates that follow from their neighbours in a passage. They can clear a doubt, never raise one.
 
 "1914-1918" is four years; 1998年 and 二十年后 are 2018; 200 million and 50 % are 300 million or 100 million.
 """
