@@ -174,8 +174,8 @@ def _states(text: str, before: Sequence[str], after: Sequence[str], *, gap: int 
         return False
     starts = [at for at, word in enumerate(words) if word == after[0]]
     if before:
-        subjects = [at for at, word in enumerate(words) if word == _stem(before[-1])]
-        starts = [at for at in starts if any(0 < at - subject <= gap for subject in subjects)]
+        subjects = {at for at, word in enumerate(words) if word == _stem(before[-1])}
+        starts = [at for at in starts if any(at - back in subjects for back in range(1, gap + 1))]
     else:
         starts = [at for at in starts if at == 0]
     end = None if before else len(after) + 1

@@ -30,6 +30,8 @@ _MAX_NAMES = 3
 _MAX_NUMBERS = 2
 # Of the sentences that hold most of one, those compared with it for a negation.
 _MAX_COMPARED = 3
+# A longer one is no sentence, and would be gone over for each sentence of the answer.
+_LONGEST_COMPARED = 2_000
 _CHARACTERS_IN_GRAM = 4
 # -ln(this - share): the last pairs weigh more than the first, and all of them is 3, not infinity.
 _ABOVE_ALL = 1.05
@@ -124,6 +126,7 @@ class _Passages:
         rows = tuple(self.rows[number] for number in covered.rows)
         numbers = self.quantities.find_missing(text)
         best = [self.texts[number] for number in covered.rows[:_MAX_COMPARED]]
+        best = [passage for passage in best if len(passage) <= _LONGEST_COMPARED]
         negates = bool(best) and all(negation.differs(text, passage) for passage in best)
         counted = {"unknown_numbers": float(min(_MAX_NUMBERS, len(numbers))), "negation": float(negates)}
         is_known_amount = not numbers and self.quantities.holds_amount(text)
