@@ -33,7 +33,11 @@ def tables(found: Mapping[str, Any]) -> str:
 def _batched(found: Mapping[str, Any], encoder: str) -> str:
     """How many times the service's CPU the library's own batched call takes, and what was aimed at."""
     precision = "bf16" if "bf16" in encoder else "fp32"
-    ratios = ", ".join(f"{_cell(each['default'])} ({count})" for count, each in found["bare_cpu_over_service"].items())
+    ratios = ", ".join(
+        f"{_cell(each['default'])} ({count})"
+        for count, each in found["bare_cpu_over_service"].items()
+        if not found["service"][count].get("failed")
+    )
     return (
         f"The library's batched call, default threads, takes this many times the CPU of the whole service "
         f"(samples at a time): {ratios}. Aimed at in {precision}: {_AIMED_AT[precision]}. The service: {encoder}."
