@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from plumbline.ground.errors import CalibrationError
+from plumbline.judging.text.scores import confidence
 from plumbline.judging.tiers.calibration import (
     VERBATIM_SUPPORT,
     Calibration,
@@ -148,6 +149,22 @@ def test_the_built_in_file_has_an_entry_for_what_every_process_can_ask() -> None
 BUILT_IN = pytest.mark.parametrize(
     "entry", load_calibrations(None).entries, ids=lambda entry: f"{entry.tier}-{entry.model}-{entry.language}"
 )
+
+
+@BUILT_IN
+def test_the_built_in_boundary_is_where_the_reliability_curve_crosses_one_half(entry: Calibration) -> None:
+    assert entry.boundary == 0.5
+    for curve, boundary in (entry.curve_and_boundary(is_copied=is_copied) for is_copied in (False, True)):
+        for hundredth in range(101):
+            score = hundredth / 100
+            assert (confidence(score, passed=score >= boundary, reliability=curve) or 0.0) >= 0.5
+
+
+@BUILT_IN
+def test_the_built_in_boundary_of_english_copied_answers_lies_higher(entry: Calibration) -> None:
+    _, boundary = entry.curve_and_boundary(is_copied=True)
+
+    assert 0.6 < boundary < 0.8 if entry.language == "en" else boundary == entry.boundary
 
 
 @BUILT_IN
