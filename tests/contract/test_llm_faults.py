@@ -1,7 +1,6 @@
 """Whatever a judge does wrong, the next tier answers alone, in time, and the result says what failed before it."""
 
 import json
-import math
 import socket
 import time
 from collections.abc import Iterator
@@ -40,8 +39,8 @@ CONTEXT = "The Marlow Bridge was opened in 1931."
 ANSWER = f"{CONTEXT} Zebras enjoy quantum jazz."
 GOOD = verdicts([claim("a", "supported", "opened in 1931")], [claim("b", "partial", "The Marlow Bridge")])
 # Tier embedding without a calibration: the first sentence, 37 characters, is a copy; the second, 26, shares no word,
-# for which the default curve has 1 / (1 + e^4). The judge's word, had it counted, would give (1 + 0.5) / 2.
-BY_EMBEDDING = round((VERBATIM_SUPPORT * 37 + 26 / (1 + math.exp(4))) / (37 + 26), 6)
+# so that the gate of the defaults is closed. The judge's word, had it counted, would give (1 + 0.5) / 2.
+BY_EMBEDDING = round(VERBATIM_SUPPORT * 37 / (37 + 26), 6)
 BY_JUDGE = 0.75
 
 PATIENCE_SECONDS = 3.0
