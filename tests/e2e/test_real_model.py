@@ -28,7 +28,8 @@ async def compute_support(service: httpx2.AsyncClient, answer: str) -> float:
     assert (result["tier"], result["flags"]) == ("embedding", [])
     (made,) = result["claims"]
     support: float = made["support"]
-    assert result["faithfulness"] == support
+    # Below it where the answer holds a doubt
+    assert result["faithfulness"] <= support
     return support
 
 

@@ -46,7 +46,7 @@ def test_prompts_and_calibrations_are_read_from_an_installed_wheel(installed: Pa
     said = json.loads(run.stdout)
     assert Path(said["place"]).is_relative_to(installed)
     assert said["digests"] == {prompt.label: prompt.digest for prompt in PromptLibrary("verify_claims", "v1")}
-    assert said["calibrations"] == 4
+    assert said["calibrations"] == 3
 
 
 def test_the_wheel_holds_no_test_and_no_benchmark(installed: Path) -> None:

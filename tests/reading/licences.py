@@ -12,6 +12,7 @@ _PINNED = re.compile(r"^([\w.-]+)==([^\s;\\]+)", re.MULTILINE)
 _SPDX = {
     "3-Clause BSD License": "BSD-3-Clause",
     "Apache 2.0 License": "Apache-2.0",
+    "Apache License 2.0": "Apache-2.0",
     "Apache License, Version 2.0": "Apache-2.0",
     "Apache Software License": "Apache-2.0",
     "BSD": "BSD-3-Clause",

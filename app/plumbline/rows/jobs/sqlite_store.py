@@ -110,15 +110,17 @@ class SqliteJobStore(SqlJobStore):
         # An owner that has lost the lease meanwhile must not write into the file of the one that has it.
         rows = self._folder / "rows" / f"{lease.job_id}.{lease.fence}"
         given_up = threading.Event()
+        read = partial(cut_upload, form=upload.form, columns=upload.columns, is_wanted=lambda: not given_up.is_set())
         try:
             with guarded():
                 rows.parent.mkdir(mode=0o700, exist_ok=True)
-                cut = await asyncio.to_thread(
-                    partial(cut_upload, is_wanted=lambda: not given_up.is_set()),
-                    upload.path, rows, form=upload.form, columns=upload.columns,
-                )  # fmt: skip
+                reading = asyncio.create_task(asyncio.to_thread(read, upload.path, rows))
+                cut = await asyncio.shield(reading)
         except asyncio.CancelledError:
+            # A thread cannot be cancelled: its file is removed when it has ended.
             given_up.set()
+            await asyncio.gather(reading, return_exceptions=True)
+            await asyncio.to_thread(rows.unlink, missing_ok=True)
             raise
         except InvalidInput as error:
             held = await self.fail(lease, error.detail)
