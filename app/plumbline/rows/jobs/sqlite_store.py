@@ -123,11 +123,11 @@ class SqliteJobStore(SqlJobStore):
             await asyncio.to_thread(rows.unlink, missing_ok=True)
             raise
         except InvalidInput as error:
-            held = await self.fail(lease, error.detail)
+            ended = self._end_reading(lease, upload.path, rows, error.detail)
         else:
-            held = await self._database.write(lambda sql: _filled(sql, lease, cut, rows.name), is_durable=True)
-        await asyncio.to_thread((rows if held is Held.LOST else upload.path).unlink, missing_ok=True)
-        return held
+            ended = self._end_reading(lease, upload.path, rows, cut)
+        # Not to be cancelled half-way: the file is the job's, or it is removed.
+        return await asyncio.shield(ended)
 
     async def rows(self, lease: Lease) -> Sequence[PendingRow]:
         found = await self._database.read(lambda sql: _place(sql, lease))
@@ -154,6 +154,15 @@ class SqliteJobStore(SqlJobStore):
     async def close(self) -> None:
         await self._database.close()
         await asyncio.to_thread(self._owners.close)
+
+    async def _end_reading(self, lease: Lease, upload: Path, rows: Path, cut: Cut | str) -> Held:
+        """Queue the job with its rows, or fail it with the reason; remove the file that is not needed."""
+        if isinstance(cut, str):
+            held = await self.fail(lease, cut)
+        else:
+            held = await self._database.write(lambda sql: _filled(sql, lease, cut, rows.name), is_durable=True)
+        await asyncio.to_thread((rows if held is Held.LOST else upload).unlink, missing_ok=True)
+        return held
 
     async def _clear_after(self, dead: Sequence[str]) -> None:
         """Remove the locks of dead processes, uploads of theirs that no job took, and rows that no job has."""
