@@ -15,7 +15,7 @@ PROGRESS := { grep --line-buffered -E '^ *(Downloading|Building|Using cached|Pro
 ALONE := tests/e2e/test_kills.py tests/e2e/test_kill_workers.py \
 	tests/e2e/test_shutdown.py tests/e2e/test_score_interrupted.py tests/e2e/test_ray.py tests/e2e/test_lab_killed.py
 
-COVERAGE_FLOOR := 90
+COVERAGE_FLOOR := 95
 TOOLS ?= .tools
 IMAGE_EXTRAS := offline openvino otel postgres
 COMPILE = $(BIN)/uv pip compile --quiet --python-version 3.11 --python-platform x86_64-manylinux_2_28 \
@@ -36,7 +36,7 @@ test: $(VENV)/test.stamp lint  ## install what is needed and run every check, as
 	$(BIN)/python -m pytest -m 'not nightly' -n 3 --dist loadfile $(ALONE:%=--ignore=%)
 
 coverage: $(VENV)/test.stamp  ## the share of the package's branches and lines that the tests in one process reach, with a floor
-	$(BIN)/python -m pytest -m 'not nightly' -n 2 --dist loadfile $(ALONE:%=--ignore=%) --timeout 300 \
+	$(BIN)/python -m pytest -m 'not nightly' -n 3 --dist loadfile $(ALONE:%=--ignore=%) --timeout 300 \
 		--cov=plumbline --cov-branch --cov-report=term:skip-covered --cov-fail-under=$(COVERAGE_FLOOR)
 
 nightly: $(VENV)/test.stamp fuzz-api  ## what takes minutes: the built image, the whole OpenAPI document at length
