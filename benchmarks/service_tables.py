@@ -31,7 +31,7 @@ def tables(found: Mapping[str, Any]) -> str:
 
 
 def _batched(found: Mapping[str, Any], encoder: str) -> str:
-    """How many times the service's CPU the library's own batched call takes, and what was aimed at."""
+    """Return the ratio of CPU time, batched call of the library to service, beside its target."""
     precision = "bf16" if "bf16" in encoder else "fp32"
     ratios = ", ".join(
         f"{_cell(each['default'])} ({count})"

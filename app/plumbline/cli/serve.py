@@ -68,24 +68,26 @@ def _serve(options: argparse.Namespace) -> int:
     configure_logging(settings.log_level)
     for line in unknown_variables(os.environ):
         structlog.get_logger().warning("setting_unknown", detail=line)
-    host = _host(settings, options.host)
+    has_key = build_access(settings).keyring.has_open_key()
+    host = _host(settings, options.host, has_key=has_key)
+    is_open = not (has_key or settings.allow_anonymous)
     count = options.workers or settings.workers
     if count > 1:
-        return _serve_by_workers(settings, host, options.port, count)
+        return _serve_by_workers(settings, host, options.port, count, is_open=is_open)
     server = _build_server(settings, WorkerShare())
     with listen(host, options.port) as listener:
         _log_listening(listener)
-        return server.run_on(listener, on_started=lambda: _announce(listener, settings))
+        return server.run_on(listener, on_started=lambda: _announce(listener, is_open=is_open))
 
 
-def _serve_by_workers(settings: Settings, host: str, port: int, count: int) -> int:
+def _serve_by_workers(settings: Settings, host: str, port: int, count: int, *, is_open: bool) -> int:
     if os.name != "posix":
         raise ConfigurationError("several workers need Linux or macOS; serve with --workers 1")
     with worker_folder(settings.data_dir) as folder, listen(host, port) as listener:
 
         def on_ready() -> None:
             _log_listening(listener, workers=count)
-            _announce(listener, settings)
+            _announce(listener, is_open=is_open)
 
         supervisor = Supervisor(listener, folder, count=count, drain_seconds=settings.drain_seconds, on_ready=on_ready)
         return asyncio.run(supervisor.run())
@@ -138,20 +140,20 @@ def _log_listening(listener: socket.socket, **fields: object) -> None:
     structlog.get_logger().info("listening", host=host, port=port, **fields)
 
 
-def _announce(listener: socket.socket, settings: Settings) -> None:
+def _announce(listener: socket.socket, *, is_open: bool) -> None:
     host, port = listener.getsockname()[:2]
     name = {_EVERY_ADDRESS: "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
     sys.stderr.write(f"Plumbline: http://{name}:{port}   API documentation: http://{name}:{port}/docs\n")
-    if not settings.allow_anonymous and not build_access(settings).keyring.has_open_key():
+    if is_open:
         sys.stderr.write(
             "plumbline: there is no key: callers on this machine are served without one, and so is everybody whom a "
             "proxy on this machine lets through; make a key with 'plumbline keys create NAME' before you add a proxy\n"
         )
 
 
-def _host(settings: Settings, host: str) -> str:
+def _host(settings: Settings, host: str, *, has_key: bool) -> str:
     """Return the address to listen on; raise ConfigurationError beyond loopback if callers are not authenticated."""
-    if settings.allow_anonymous or is_loopback(host) or build_access(settings).keyring.has_open_key():
+    if settings.allow_anonymous or is_loopback(host) or has_key:
         return _EVERY_ADDRESS if host == _AUTO else host
     if host == _AUTO:
         structlog.get_logger().warning(

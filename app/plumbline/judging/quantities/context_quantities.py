@@ -82,7 +82,7 @@ class ContextQuantities:
 
 
 def _continues(edge: str, beyond: str) -> bool:
-    """Return True if a number or a word goes on from its edge to the two characters beyond it."""
+    """Return True if the two characters beyond the edge continue a number or a word."""
     if not beyond:
         return False
     if edge in _HAN_NUMERALS or beyond[0] in _HAN_NUMERALS:

@@ -64,7 +64,7 @@ def doubts(claim: Claim) -> tuple[str, ...]:
 
 
 def named_doubts(claims: Iterable[Claim]) -> dict[str, str]:
-    """Return by claim id the doubt that a second look is told of, in the words of the prompt."""
+    """Return the doubt that the second look names for each claim id, in the words of the prompt."""
     doubts_by_id = {claim.id: doubts(claim) for claim in claims}
     return {claim_id: _DOUBT_NAMES[flags[0]] for claim_id, flags in doubts_by_id.items() if flags}
 
