@@ -47,9 +47,11 @@ def test_answers_are_asked_for_once_and_judged(tmp_path: Path, monkeypatch: pyte
         answers = systems(load_results(tmp_path / "out"))["words"].answers
         assert answers is not None
         assert (answers["questions"], answers["answered"], answers["judged"]) == (4, 3, 3)
-        assert answers["faithfulness"] is not None
-        assert answers["faithfulness"] > 0.5
-        assert answers["hallucination_rate"] == pytest.approx(1 - answers["faithfulness"])
+        faithfulness = answers["faithfulness.lexical"]
+        assert faithfulness is not None
+        assert faithfulness > 0.5
+        assert answers["hallucination_rate.lexical"] == pytest.approx(1 - faithfulness)
+        assert (answers["abstained"], answers["not_judged"], answers["degraded"]) == (0, 0, 0)
         assert sorted(asked.json["question"] for asked in answering.asked) == sorted(QUERIES.values())
         assert all(
             len(asked.json["contexts"]) == 2 for asked in answering.asked if "buckling" not in asked.json["question"]
@@ -61,6 +63,34 @@ def test_answers_are_asked_for_once_and_judged(tmp_path: Path, monkeypatch: pyte
         again = systems(load_results(tmp_path / "out"))["words"].answers
         assert again is not None
         assert (again["answered"], again["judged"]) == (4, 4)
+
+
+def test_answers_are_told_by_tier_degraded_and_abstained_apart(tmp_path: Path) -> None:
+    def endpoint(asked: Asked) -> Answer:
+        said = {
+            "wing lift": asked.json["contexts"][0],
+            "heat slab": "I don't know.",
+            "buckling load": "Bananas grow in Brazil.",
+            "wing heat": "",
+        }[asked.json["question"]]
+        return Answer([json.dumps({"answer": said}).encode()])
+
+    # The judge of tier llm is not there, so that the answers are judged by a lower tier than the first
+    settings = plain_settings(
+        llm_provider="generic", llm_base_url="http://127.0.0.1:9", llm_model="none", llm_api_key="k"
+    )
+    with scripted(endpoint) as answering, serve(create_app(settings), lifespan="on") as port:
+        step = f'\n[answers]\nurl = "{answering.url}"\nservice = "http://127.0.0.1:{port}"\nsystems = ["words"]\n'
+        experiment = tiny_experiment(tmp_path, EXPERIMENT + step + 'tiers = ["llm", "lexical"]\n')
+
+        assert run(experiment, "--only", "words") == 0
+
+    answers = systems(load_results(tmp_path / "out"))["words"].answers
+    assert answers is not None
+    assert (answers["judged"], answers["abstained"], answers["empty_answer"], answers["degraded"]) == (2, 1, 1, 2)
+    assert answers["passed.lexical"] == 0.5
+    assert "faithfulness.llm" not in answers
+    assert "faithfulness" not in answers
 
 
 def test_a_service_that_is_not_there_costs_the_answers_alone(tmp_path: Path) -> None:

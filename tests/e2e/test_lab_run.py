@@ -89,7 +89,7 @@ def test_a_blend_takes_as_long_as_its_parts_and_the_fusion(finished: Path) -> No
 def test_the_folder_has_the_table_the_page_and_what_they_were_made_of(
     finished: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["lab", "table", str(finished)]) == 0
+    assert main(["lab", "table", str(finished), "--format", "markdown"]) == 0
 
     shown = capsys.readouterr().out
     assert shown == (finished / "table.md").read_text()

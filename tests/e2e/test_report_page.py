@@ -1,6 +1,5 @@
 """The page of a report in a real Chromium: nothing is asked for, nothing hostile runs, filters and keys work."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,44 +13,16 @@ from plumbline.rows.report.texts import one_line
 from plumbline.schemas.report import ReportLanguage
 from tests.making.result_rows import build_report, error_line, hostile_lines, result_line, scored_line
 from tests.reading.report_html import HOSTILE
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-# Set before anything of the page runs; any of the hostile texts would change it.
-WATCH = """
-window.ran = null;
-window.violations = [];
-document.addEventListener("securitypolicyviolation", (event) => window.violations.push(event.violatedDirective));
-"""
+from tests.running.browser import Opened, chromium
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium: install Debian's package `chromium`")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install '.[dev]'")
-    with playwright.sync_playwright() as running:
-        # In a container of root Chromium has no sandbox to start.
-        browser = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
+    with chromium() as running:
+        yield running
 
 
-class Opened:
-    """A page in the browser, and what it asked for and said."""
-
-    def __init__(self, browser: Any, path: Path, **options: Any) -> None:
-        self.context = browser.new_context(**options)
-        self.page = self.context.new_page()
-        self.requests: list[str] = []
-        self.blocked: dict[str, str] = {}
-        self.said: list[str] = []
-        self.context.on("request", lambda request: self.requests.append(request.url))
-        self.context.on("requestfailed", lambda request: self.blocked.update({request.url: request.failure}))
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.add_init_script(WATCH)
-        self.page.goto(path.as_uri())
-
+class OpenedReport(Opened):
     def shown(self) -> list[str]:
         """The names of the rows that can be seen, in their order."""
         names: list[str] = self.page.eval_on_selector_all(
@@ -63,12 +34,12 @@ class Opened:
 
 @pytest.fixture
 def opened(browser: Any, tmp_path: Path) -> Iterator[Any]:
-    pages: list[Opened] = []
+    pages: list[OpenedReport] = []
 
-    def opens(html: str, **options: Any) -> Opened:
+    def opens(html: str, **options: Any) -> OpenedReport:
         path = tmp_path / f"report{len(pages)}.html"
         path.write_text(html, encoding="utf-8")
-        pages.append(Opened(browser, path, **options))
+        pages.append(OpenedReport(browser, path, **options))
         return pages[-1]
 
     yield opens

@@ -46,7 +46,7 @@ def results_of(
             latency=LatencySummary(mean=3.5, p50=milliseconds, p95=9.0, p99=12.25, n=10),
             built=None if key == "blend" else _built(key),
             tuned=_tuned() if key == "blend" else None,
-            answers={"faithfulness": 0.75} if key == "better" else None,
+            answers={"faithfulness.llm": 0.75} if key == "better" else None,
             warnings=(warning,) if key == "worse" else (),
         )
         for (key, milliseconds), report in zip(_MEDIANS.items(), reports, strict=True)

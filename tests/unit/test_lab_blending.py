@@ -92,5 +92,27 @@ def test_each_is_compared_with_the_baseline_and_a_blend_with_its_parts() -> None
     assert list(list_pairs(planned[1:], "c.w.a")) == [("c.w.both", "c.w.b")]
 
 
+def test_the_same_retriever_is_compared_over_chunkings() -> None:
+    planned = [Planned("c", "w", "a"), Planned("c", "w", "b"), Planned("c", "s", "a"), Planned("c", "s", "b")]
+
+    assert list(list_pairs(planned, "c.w.a")) == [
+        ("c.w.b", "c.w.a"),
+        ("c.s.a", "c.w.a"),
+        ("c.s.b", "c.w.a"),
+        ("c.s.b", "c.w.b"),
+    ]
+
+
+def test_a_part_that_finds_nothing_scores_nothing() -> None:
+    for method in ("rrf", "wsum", "combmnz"):
+        settings = Blend(parts=("first", "second"), method=method)
+
+        found = blend(settings, FIRST, Run("second", {}))
+
+        alone = blend(settings, FIRST, Run("second", {query: {} for query in FIRST.results}))
+        assert found.run.results == alone.run.results
+        assert all(list(found.run.results[query]) == list(FIRST.results[query]) for query in FIRST.results)
+
+
 def replace_parts(settings: Blend, *parts: str) -> Blend:
     return settings.model_copy(update={"parts": parts})

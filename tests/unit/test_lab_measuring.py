@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from plumbline.extras.lab.corpus import Chunk, Query
-from plumbline.extras.lab.measuring.clock import RetrieverMeasurement, measure
+from plumbline.extras.lab.measuring.clock import RetrieverMeasurement, Tell, measure
 from plumbline.extras.lab.measuring.machine import peak_bytes, resident_bytes
 from plumbline.extras.lab.retriever import Hits, IndexFacts
 from plumbline.extras.lab.run_files import load_run
@@ -46,7 +47,11 @@ def cut(*ids: str) -> list[Chunk]:
 
 
 def measured(
-    tmp_path: Path, make: Callable[[], Scripted], chunks: Sequence[Chunk], depth: int = 10
+    tmp_path: Path,
+    make: Callable[[], Scripted],
+    chunks: Sequence[Chunk],
+    depth: int = 10,
+    tell: Tell = lambda *_: None,
 ) -> RetrieverMeasurement:
     index = tmp_path / "index"
     index.mkdir()
@@ -59,7 +64,7 @@ def measured(
         index=index,
         run=tmp_path / "s.run",
         chunk_run=tmp_path / "s.chunks",
-        tell=lambda *_: None,
+        tell=tell,
     )
 
 
@@ -137,7 +142,6 @@ def test_scores_are_written_to_the_last_digit_and_ties_as_trec_eval_has_them(tmp
         ([("z", 1.0)], "a chunk that was not indexed, 'z'"),
         ([("a", float("nan"))], "the score nan, 'a'"),
         ([("a", float("inf"))], "the score inf, 'a'"),
-        ([], "nothing was found for any query"),
     ],
 )
 def test_what_cannot_be_a_run_is_refused_and_leaves_none(tmp_path: Path, hits: Hits, said: str) -> None:
@@ -148,6 +152,32 @@ def test_what_cannot_be_a_run_is_refused_and_leaves_none(tmp_path: Path, hits: H
 
     assert not (tmp_path / "s.run").exists()
     assert retriever.is_closed
+
+
+def test_a_retriever_that_finds_nothing_has_an_empty_run(tmp_path: Path) -> None:
+    found = measured(tmp_path, lambda: Scripted({"one": [], "two": []}), cut("a"))
+
+    assert not found.found_any
+    assert load_run(tmp_path / "s.run", name="s").results == {}
+
+
+def test_progress_of_a_build_is_told_and_reused_vectors_count_in_its_seconds(tmp_path: Path) -> None:
+    told: list[tuple[object, ...]] = []
+
+    class Watched(Scripted):
+        tell: Callable[[int, int], None]
+
+        def watch(self, tell: Callable[[int, int], None]) -> None:
+            self.tell = tell
+
+        def build(self, chunks: Sequence[Chunk], folder: Path) -> IndexFacts:
+            self.tell(1, 4)
+            return replace(super().build(chunks, folder), reused_seconds=5.0)
+
+    found = measured(tmp_path, lambda: Watched({"one": [], "two": []}), cut("a"), tell=lambda *said: told.append(said))
+
+    assert ("building", 1, 4) in told
+    assert 5.0 <= found.built.build_seconds < 10.0
 
 
 def test_memory_at_its_peak_is_what_was_held_at_most() -> None:

@@ -17,7 +17,7 @@ def test_a_row_has_the_means_the_marks_and_the_costs() -> None:
     assert better["system"] == "small.whole.better"
     assert better["map"] == Marked(1.0, ("a",))
     assert (better["latency_ms_p50"], better["index_bytes"], better["documents_per_second"]) == (31.0, 2_150_000, 113.4)
-    assert better["faithfulness"] == 0.75
+    assert better["faithfulness.llm"] == 0.75
 
 
 def test_a_blend_has_no_index_and_shows_what_its_weights_score() -> None:
@@ -25,7 +25,7 @@ def test_a_blend_has_no_index_and_shows_what_its_weights_score() -> None:
 
     blend = dict(zip(table.columns, table.rows[2], strict=True))
 
-    assert (blend["build_seconds"], blend["index_bytes"], blend["faithfulness"]) == (None, None, None)
+    assert (blend["build_seconds"], blend["index_bytes"], blend["faithfulness.llm"]) == (None, None, None)
     assert (blend["tuned_on"], blend["in_sample"], blend["held_out"]) == ("map", 0.99, 0.95)
 
 

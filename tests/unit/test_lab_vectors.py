@@ -12,7 +12,7 @@ from plumbline.extras.lab.corpus import Chunk
 from plumbline.extras.lab.retriever import Retriever
 from plumbline.extras.lab.retrievers.dense import ApproximateSettings, DenseSettings
 from plumbline.extras.lab.retrievers.learned_sparse import LearnedSparseSettings
-from plumbline.extras.lab.retrievers.vectors import DistinctTexts
+from plumbline.extras.lab.retrievers.vectors import DistinctTexts, unread_language
 from plumbline.ground.errors import InvalidInput
 from tests.making.small_models import TOKENS, WORDS, save_small_model, save_small_splade
 
@@ -271,3 +271,49 @@ def test_a_bare_network_weighs_words_only_when_it_fills_masks(tmp_path: Path) ->
 def test_settings_out_of_range_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         ApproximateSettings.model_validate(wrong)
+
+
+def test_systems_of_one_model_encode_the_texts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("vectors", "exact", "graph", "other"):
+        (tmp_path / name).mkdir()
+    exact, graph, other = dense(), approximate(), dense()
+    first = exact.build(chunks(30), tmp_path / "exact")
+    told: list[tuple[int, int]] = []
+    graph.watch(lambda *said: told.append(said))  # type: ignore[attr-defined]
+
+    second = graph.build(chunks(30), tmp_path / "graph")
+    other.build(chunks(31), tmp_path / "other")
+
+    assert first.reused_seconds == 0.0
+    assert second.reused_seconds > 0.0
+    assert told == []
+    assert "vectors" in second.stated
+    assert graph.search("two people", 3) == exact.search("two people", 3)
+    assert len(list((tmp_path / "vectors").iterdir())) == 2
+
+
+@pytest.mark.parametrize("make", [dense, learned_sparse])
+def test_a_build_tells_how_many_characters_are_encoded(tmp_path: Path, make: Callable[[], Retriever]) -> None:
+    told: list[tuple[int, int]] = []
+    retriever = make()
+    retriever.watch(lambda *said: told.append(said))  # type: ignore[attr-defined]
+
+    retriever.build(chunks(30), tmp_path)
+
+    total = sum(len(each.text) for each in chunks(30))
+    assert told[-1] == (total, total)
+    assert [done for done, _ in told] == sorted({done for done, _ in told})
+
+
+@pytest.mark.parametrize(
+    ("model", "texts", "warned"),
+    [
+        ("all-MiniLM-L6-v2", ["湖水在冬天结冰。"] * 3, True),
+        ("all-MiniLM-L6-v2", ["The lake freezes in winter."] * 30 + ["湖水在冬天结冰。"], False),
+        ("BAAI/bge-small-zh-v1.5", ["湖水在冬天结冰。", "The lake freezes."], False),
+        ("BAAI/bge-m3", ["湖水在冬天结冰。", "Озеро замерзает зимой."], False),
+        ("BAAI/bge-small-zh-v1.5", ["Озеро замерзает зимой."], True),
+    ],
+)
+def test_a_model_that_does_not_read_the_texts_is_told(model: str, texts: list[str], *, warned: bool) -> None:
+    assert bool(unread_language(model, texts)) is warned

@@ -28,7 +28,14 @@ def test_a_program_reads_a_line_for_each_stage_and_each_end() -> None:
     said = [json.loads(line) for line in tell(io.StringIO()).splitlines()]
 
     assert [each["event"] for each in said] == ["begun", "progress", "progress", "done", "done", "failed"]
-    assert said[2] == {"event": "progress", "name": "c.whole.a", "stage": "searching", "done": 0, "total": 50}
+    assert said[2] == {
+        "event": "progress",
+        "name": "c.whole.a",
+        "stage": "searching",
+        "done": 0,
+        "total": 50,
+        "eta_seconds": None,
+    }
     assert [each["was_there"] for each in said if each["event"] == "done"] == [False, True]
     assert said[-1] == {"event": "failed", "name": "c.whole.c", "detail": "no room"}
 

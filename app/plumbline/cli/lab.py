@@ -9,7 +9,7 @@ from plumbline.cli.progress import LabProgress
 from plumbline.extras.lab.experiment import Experiment
 from plumbline.extras.lab.experiment_file import read_experiment
 from plumbline.extras.lab.folder import load_results
-from plumbline.extras.lab.report.table import corpora_of, readable, systems_table
+from plumbline.extras.lab.report.table import brief, corpora_of, readable, systems_table
 from plumbline.extras.lab.results import ExperimentResults
 from plumbline.extras.lab.running import Choice, run_experiment
 from plumbline.ground.errors import InvalidInput
@@ -44,7 +44,12 @@ def add_command(commands: "Commands") -> None:
     check.set_defaults(run=_check)
     table = actions.add_parser("table", help="print the table of existing results")
     table.add_argument("folder", type=Path, metavar="DIR")
-    table.add_argument("--format", choices=(*sorted(TABLE_WRITERS), "html"), default="markdown")
+    table.add_argument(
+        "--format",
+        choices=(*sorted(TABLE_WRITERS), "html"),
+        default="text",
+        help="text: aligned columns for a terminal, the main ones; the others have all (default: %(default)s)",
+    )
     _add_language(table)
     table.set_defaults(run=_table)
 
@@ -91,7 +96,7 @@ def _run(options: argparse.Namespace) -> int:
         ("report.html", _page(results, options)),
     ):
         replace_file(out / name, text.encode(), mode=0o666)
-    sys.stdout.write(_written(results, "markdown"))
+    sys.stdout.write(_written(results, "text"))
     sys.stderr.writelines(f"{each.name}: {line}\n" for each in results.systems for line in each.warnings)
     sys.stderr.writelines(f"plumbline: {name} failed: {detail}\n" for name, detail in results.failures.items())
     return _SYSTEM_FAILED if results.failures else 0
@@ -120,5 +125,10 @@ def _experiment(options: argparse.Namespace) -> Experiment:
 
 def _written(results: ExperimentResults, form: str) -> str:
     """Format a table for each corpus: for people with units, for programs with every digit."""
-    tables = [systems_table(results, corpus) for corpus in corpora_of(results)]
-    return "\n".join(TABLE_WRITERS[form](table if form == "csv" else readable(table)) for table in tables)
+
+    def table(corpus: str) -> str:
+        everything = systems_table(results, corpus)
+        shown = {"csv": everything, "text": brief(everything, corpus)}.get(form) or readable(everything)
+        return (f"{corpus}\n" if form == "text" else "") + TABLE_WRITERS[form](shown)
+
+    return "\n".join(map(table, corpora_of(results)))

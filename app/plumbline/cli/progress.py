@@ -105,7 +105,7 @@ class LabProgress(_ProgressOutput):
         bar_format = "{n_fmt}/{total_fmt} systems |{bar:20}| {elapsed} {postfix}"
         super().__init__(stream, is_quiet=is_quiet, bar_format=bar_format)
         self._stage = ("", "")
-        self._reported = 0.0
+        self._started = self._reported = 0.0
 
     def steps(self, total: int) -> None:
         self.write_event("begun", systems=total)
@@ -115,14 +115,19 @@ class LabProgress(_ProgressOutput):
 
     def stage(self, name: str, stage: str, done: int = 0, total: int = 0) -> None:
         """Report a stage of a system or corpus; `total` is 0 if unknown."""
-        if self.bar is not None:
-            share = f" {done}/{total}" if total else ""
-            self.bar.set_postfix_str(f"{name}: {stage}{share}", refresh=True)
-            return
         now = time.monotonic()
-        if self._stage != (name, stage) or now - self._reported >= _LINE_SECONDS:
-            self._stage, self._reported = (name, stage), now
-            self.write_event("progress", name=name, stage=stage, done=done, total=total)
+        is_new = self._stage != (name, stage)
+        if is_new:
+            self._stage, self._started = (name, stage), now
+        left = (now - self._started) * (total - done) / done if done and total else None
+        if self.bar is not None:
+            share = f" {done / total:.0%}" if total else ""
+            time_left = f", {_duration(left)} left" if left else ""
+            self.bar.set_postfix_str(f"{name}: {stage}{share}{time_left}", refresh=True)
+        elif is_new or now - self._reported >= _LINE_SECONDS:
+            self._reported = now
+            eta = None if left is None else round(left, 1)
+            self.write_event("progress", name=name, stage=stage, done=done, total=total, eta_seconds=eta)
 
     def done(self, name: str, *, was_there: bool) -> None:
         """Report a system that is done, now or in an earlier run."""

@@ -1,8 +1,9 @@
-"""Comparisons as tables: Markdown, CSV, LaTeX."""
+"""Comparisons as tables: plain text, Markdown, CSV, LaTeX."""
 
 import csv
 import io
 import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -126,9 +127,30 @@ def as_latex(table: Table, *, digits: int = 4) -> str:
     return "\n".join([*lines, r"\hline", r"\end{tabular}", ""])
 
 
+def as_text(table: Table, *, digits: int = 4) -> str:
+    """Format aligned columns for a terminal; a Han character is two columns wide."""
+    lines = [[_on_one_line(column) for column in table.columns]]
+    lines += [[_text_cell(cell, digits) for cell in row] for row in table.rows]
+    columns = list(zip(*lines, strict=True))
+    widths = [max(map(_width, column)) for column in columns]
+    is_text = [not all(text == "n/a" or text[0] in "-0123456789" for text in column[1:] if text) for column in columns]
+
+    def padded(text: str, width: int, *, left: bool) -> str:
+        blank = " " * (width - _width(text))
+        return text + blank if left else blank + text
+
+    return "".join(
+        "  ".join(
+            padded(text, width, left=left) for text, width, left in zip(line, widths, is_text, strict=True)
+        ).rstrip()
+        + "\n"
+        for line in lines
+    )
+
+
 # By the name under which a caller asks for the format.
 TABLE_WRITERS: Mapping[str, Callable[[Table], str]] = MappingProxyType(
-    {"markdown": as_markdown, "csv": as_csv, "latex": as_latex}
+    {"text": as_text, "markdown": as_markdown, "csv": as_csv, "latex": as_latex}
 )
 
 
@@ -153,6 +175,17 @@ def _plain(cell: Cell, digits: int) -> str:
             return f"{cell:.{digits}f}"
         case _:
             return str(cell)
+
+
+def _width(text: str) -> int:
+    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
+    return len(text) + wide - sum(unicodedata.combining(character) > 0 for character in text)
+
+
+def _text_cell(cell: Cell, digits: int) -> str:
+    if isinstance(cell, Marked):
+        return " ".join(filter(None, (_plain(cell.value, digits), _superscript(cell.beats))))
+    return _on_one_line(cell) if isinstance(cell, str) else _plain(cell, digits)
 
 
 def _markdown_cell(cell: Cell, digits: int) -> str:

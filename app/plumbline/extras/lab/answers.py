@@ -18,6 +18,7 @@ from plumbline.extras.lab.chunkings import AnyChunking
 from plumbline.extras.lab.corpus import Corpus
 from plumbline.extras.lab.experiment import Answers, Experiment, Planned, ProgressReporter
 from plumbline.extras.lab.folder import ResultsFolder, json_digest
+from plumbline.extras.lab.results import ANSWER_COUNTS
 from plumbline.extras.lab.run_files import best_first, load_run
 from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.errors import InvalidInput, PlumblineError
@@ -25,7 +26,9 @@ from plumbline.rows.records.data_file import drop_torn_line
 
 _MOST_ANSWER_BYTES: Final = 1_000_000
 _SHOWN: Final = 200
-_MEANS: Final = ("faithfulness", "hallucination_rate", "context_utilization")
+_KEPT: Final = ("status", "tier", "faithfulness", "hallucination_rate", "context_utilization", "passed")
+_TIER_MEANS: Final = ("faithfulness", "hallucination_rate")
+_TIERS: Final = ("llm", "embedding", "lexical")
 
 
 class KeptLines:
@@ -183,9 +186,12 @@ def score_answers(
     kept: KeptLines,
     tell: Callable[[int, int], None],
 ) -> dict[str, float | None]:
-    """Return the means of the service's scores, each over the answers that have it, and counts.
+    """Return the means of the service's scores and the counts behind them.
 
-    `questions` asked, `answered` by the endpoint, `judged`: answers with a faithfulness; the service's own counts.
+    `faithfulness.TIER`, `hallucination_rate.TIER` and `passed.TIER` (a share) are over the answers that this tier
+    judged: scores of different tiers are not comparable. `context_utilization` is over all that have it. Then the
+    `questions`, those `answered` by the endpoint, answers by the service's status, and how many were `degraded`: judged
+    by a lower tier than the first that was asked.
 
     Raises:
         ClientError: the service cannot be reached, or refuses all; what it judged before is kept.
@@ -195,7 +201,8 @@ def score_answers(
         if (answer := answer_by_query.get(each.query_id)) is not None:
             sample = {"question": each.text, "contexts": list(each.contexts), "answer": answer}
             samples.append({**sample, "custom_id": json_digest([each.query_id, sample])})
-    known = {line["digest"]: line for line in kept.lines() if line.get("problem") is None}
+    # A line without tier was written by an earlier version
+    known = {line["digest"]: line for line in kept.lines() if "tier" in line}
     left = [each for each in samples if each["custom_id"] not in known]
     tell(len(samples) - len(left), len(samples))
     options = {"tiers": list(answers.tiers)} if answers.tiers else None
@@ -206,18 +213,31 @@ def score_answers(
             if row.result_json is None:
                 line["problem"] = row.raw.get("title", "no result")
             else:
-                line |= {name: row.raw.get(name) for name in ("status", *_MEANS)}
+                line |= {name: row.raw.get(name) for name in _KEPT} | {"degraded": "degraded" in row.raw["flags"]}
             kept.add(line)
             known[line["digest"]] = line
             tell(count, len(samples))
-    lines = [known[each["custom_id"]] for each in samples if each["custom_id"] in known]
-    values = {name: [line[name] for line in lines if line.get(name) is not None] for name in _MEANS}
+    lines = [line for each in samples if "tier" in (line := known.get(each["custom_id"], {}))]
+    judged = {tier: [line for line in lines if line["status"] == "judged" and line["tier"] == tier] for tier in _TIERS}
+    statuses = [line["status"] for line in lines]
     return {
-        **{name: sum(those) / len(those) if those else None for name, those in values.items()},
+        **{
+            f"{name}.{tier}": sum(float(line[name]) for line in those) / len(those)
+            for tier, those in judged.items()
+            if those
+            for name in (*_TIER_MEANS, "passed")
+        },
+        "context_utilization": _mean([line["context_utilization"] for line in lines]),
         "questions": float(len(wanted)),
         "answered": float(len(samples)),
-        "judged": float(len(values["faithfulness"])),
+        **{name: float(statuses.count(name)) for name in ANSWER_COUNTS[2:-1]},
+        "degraded": float(sum(line["degraded"] for line in lines)),
     }
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    there = [value for value in values if value is not None]
+    return sum(there) / len(there) if there else None
 
 
 def answer_figures(

@@ -110,9 +110,14 @@ def _compared(
 
 
 def list_pairs(planned: Sequence[Planned], baseline: str) -> Iterator[tuple[str, str]]:
-    """Yield the pairs to compare: each system with the baseline, each blend with its parts; no pair twice."""
+    """Yield the pairs to compare, none twice.
+
+    Each system with the baseline and with the same retriever on the first chunking, each blend with its parts.
+    """
     names = {each.name for each in planned}
+    first_by_retriever: dict[str, str] = {}
     for each in planned:
+        first = first_by_retriever.setdefault(each.retriever, each.name)
         # The baseline's parts are compared with it already
-        others = dict.fromkeys((baseline, *each.part_names)) if each.name != baseline else ()
-        yield from ((each.name, other) for other in others if other in names)
+        others = dict.fromkeys((baseline, first, *each.part_names)) if each.name != baseline else ()
+        yield from ((each.name, other) for other in others if other in names and other != each.name)

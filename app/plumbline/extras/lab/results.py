@@ -2,10 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from plumbline.extras.lab.retriever import IndexFacts
 from plumbline.retrieval.compare import RunComparison
 from plumbline.retrieval.report import LatencySummary, Summary
+
+# Names in `System.answers` that are counts; the others are means in [0, 1].
+ANSWER_COUNTS: Final = ("questions", "answered", "judged", "abstained", "empty_answer", "not_judged", "degraded")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,7 @@ class System:
     `name`: `corpus.chunking.retriever`, and the run's file name without its ending. `run_file`: relative to the
     results' folder, TREC format, documents (the best chunk speaks for its document). `latency`: milliseconds for each
     query; for a blend its parts' added up, and the fusion. `built` is None for a blend, `parts` is empty for a
-    retriever. `answers`: means of what the service said of the answers, when an answer step was asked for.
+    retriever. `answers`: means of the service's scores by tier, and counts (`score_answers`), if [answers] asks.
     """
 
     name: str
@@ -84,8 +88,11 @@ class System:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentResults:
-    """All of it. `comparisons`: every system against its corpus's baseline, and every blend against each of its parts,
-    by every measure; p-values corrected within a corpus and a measure. `settings`: the experiment file as it was read,
+    """All of it.
+
+    `comparisons`: every system against its corpus's baseline and the same retriever on the first chunking, and every
+    blend against each of its parts, by every measure; p-values corrected within a corpus and a measure.
+    `settings`: the experiment file as it was read,
     defaults filled in. `machine`: what it ran on (processor, cores, Python ...). `failures`: systems that have no row,
     with one line that says why.
     """

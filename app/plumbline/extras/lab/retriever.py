@@ -21,7 +21,9 @@ class IndexFacts:
 
     `chunks` held. `index_bytes`: what the index takes where it is kept, and `bytes_are` says where and how that was
     taken ("files of the index folder", "store size by the server's statistics"). `engine`: name and version.
-    `stated`: parameters that decide the ranking and that the engine fixes or chose, for the report.
+    `stated`: parameters that decide the ranking and that the engine fixes or chose, for the report. `warnings`: about
+    the fit of engine and texts. `reused_seconds`: what an earlier system spent on vectors that this one reused; part of
+    its seconds of `build`.
     """
 
     chunks: int
@@ -29,10 +31,15 @@ class IndexFacts:
     bytes_are: str
     engine: str
     stated: dict[str, str | int | float]
+    warnings: tuple[str, ...] = ()
+    reused_seconds: float = 0.0
 
 
 class Retriever(Protocol):
-    """Protocol of a retriever. The lab calls `build` once, then `search` for each query, and times both."""
+    """Protocol of a retriever. The lab calls `build` once, then `search` for each query, and times both.
+
+    A retriever may have `watch(tell)` beside these: called before `build`, which then calls `tell(done, total)`.
+    """
 
     def build(self, chunks: Sequence[Chunk], folder: Path) -> IndexFacts:
         """Index the chunks; files of the index go to `folder`, which exists and is empty.

@@ -21,7 +21,7 @@ class RunWriter:
 
     def __init__(self, path: Path, *, tag: str) -> None:
         self._path, self._tag = path, tag
-        self._has_results = False
+        self.has_results = False
         self._atomic = atomic_write(path)
 
     def __enter__(self) -> Self:
@@ -33,7 +33,7 @@ class RunWriter:
 
     def write(self, query_id: str, ranked: RankedScores) -> None:
         """Write the documents of a query, best first; a query without any leaves no line, as in TREC."""
-        self._has_results |= bool(ranked)
+        self.has_results |= bool(ranked)
         lines = (f"{query_id} Q0 {doc} {rank} {score!r} {self._tag}\n" for rank, (doc, score) in enumerate(ranked, 1))
         try:
             self._file.write("".join(lines).encode())
@@ -43,15 +43,10 @@ class RunWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        is_empty = error is None and not self._has_results
-        if is_empty:
-            kind, error = InvalidInput, InvalidInput("nothing was found for any query")
         try:
             self._atomic.__exit__(kind, error, trace)
         except OSError as failure:
             raise self._unwritten(failure) from failure
-        if is_empty and error is not None:
-            raise error
 
     def _unwritten(self, error: OSError) -> InvalidInput:
         return InvalidInput(f"cannot be written ({error.strerror})", place=self._path.name)
@@ -64,7 +59,7 @@ def best_first(score_by_document: Mapping[str, float], depth: int) -> RankedScor
 
 
 def write_run(path: Path, run: Run) -> None:
-    """Write a run with scores; InvalidInput where it cannot be written, or there is nothing in it."""
+    """Write a run with scores; InvalidInput where it cannot be written."""
     with RunWriter(path, tag=run.name) as writer:
         for query_id, results in run.results.items():
             if isinstance(results, Mapping):
@@ -72,9 +67,11 @@ def write_run(path: Path, run: Run) -> None:
 
 
 def load_run(path: Path, *, name: str) -> Run:
-    """Load a run under this name, as `plumbline evaluate` reads it."""
+    """Load a run under this name, as `plumbline evaluate` reads it; an empty file is a run that found nothing."""
     try:
         with path.open("rb") as file:
+            if not path.stat().st_size:
+                return Run(name, {})
             return Run(name, read_run(file, name=path.name, limits=_LIMITS).results)
     except OSError as error:
         raise InvalidInput(f"cannot be read ({error.strerror})", place=path.name) from error

@@ -23,6 +23,7 @@ from plumbline.extras.lab.measuring.worker_process import (
     run_in_process,
 )
 from plumbline.extras.lab.results import CorpusFacts, ExperimentResults
+from plumbline.extras.lab.retrievers.vectors import SHARED, DenseVectorSettings
 from plumbline.extras.lab.run_files import load_qrels, load_run, write_run
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import replace_file, sha256_of
@@ -88,6 +89,10 @@ class _Run:
                 raise InvalidInput(getattr(said, "detail", "cannot be read"))
             self._corpora[corpus] = said.facts
         self._find_done()
+        kinds = [isinstance(each, DenseVectorSettings) for each in self._experiment.retrievers.values()]
+        if sum(kinds) > 1:
+            # Retrievers of one model encode the texts once
+            (self._folder.work / SHARED).mkdir()
         self._progress.steps(len(chosen))
         for planned in chosen:
             was_there = planned in self._done
@@ -99,6 +104,7 @@ class _Run:
             else:
                 self._failures[planned.name] = detail
                 self._progress.failed(planned.name, detail)
+        shutil.rmtree(self._folder.work / SHARED, ignore_errors=True)
         answers, unanswered = answer_figures(self._experiment, self._folder, list(self._done), self._progress)
         self._progress.stage("all", "evaluating")
         results = evaluate_experiment(
@@ -188,7 +194,8 @@ class _Run:
         parts = [self._folder.milliseconds(part) for part in planned.part_names]
         milliseconds = {q: sum(part[q] for part in parts) + found.milliseconds.get(q, 0.0) for q in parts[0]}
         write_json(self._folder.latency(planned.name), milliseconds)
-        self._keep(planned, Outcome(self._made_of(planned), "", tuned=found.tuned, warnings=found.warnings))
+        empty = () if any(found.run.results.values()) else ("nothing was found for any query",)
+        self._keep(planned, Outcome(self._made_of(planned), "", tuned=found.tuned, warnings=(*found.warnings, *empty)))
         return None
 
     def _keep(self, planned: Planned, outcome: Outcome) -> None:

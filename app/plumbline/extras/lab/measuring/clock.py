@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -32,12 +33,14 @@ class Tell(Protocol):
 class RetrieverMeasurement:
     """Measured values. `milliseconds` by query id. `asked_again`: queries whose first call gave too few documents.
 
-    `is_cut`: a document has chunks of its own, and the run of chunks was written too.
+    `found_any`: some query has a result. `is_cut`: a document has chunks of its own, and the run of chunks was written
+    too.
     """
 
     built: Built
     milliseconds: Mapping[str, float]
     asked_again: int
+    found_any: bool
     is_cut: bool
 
 
@@ -70,9 +73,11 @@ def measure(
     try:
         resident = resident_bytes()
         tell("building")
+        if callable(watch := getattr(retriever, "watch", None)):
+            watch(partial(tell, "building"))
         started = time.perf_counter()
         facts = retriever.build(chunks, index)
-        build_seconds = time.perf_counter() - started
+        build_seconds = time.perf_counter() - started + facts.reused_seconds
         asked = _TimedRetriever(retriever, {chunk.id: chunk.document_id for chunk in chunks}, depth=depth)
         milliseconds = {}
         # Both are written as it goes, so that what was found takes no memory of the process that is measured
@@ -101,7 +106,7 @@ def measure(
         peak_bytes=peak,
         resident_bytes=resident,
     )
-    return RetrieverMeasurement(built, milliseconds, asked.again, asked.is_cut)
+    return RetrieverMeasurement(built, milliseconds, asked.again, documents.has_results, asked.is_cut)
 
 
 class _TimedRetriever:

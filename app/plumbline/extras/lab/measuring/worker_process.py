@@ -157,8 +157,13 @@ def _measure_system(
         tell=said.tell,
     )
     write_json(folder.latency(task.name), measured.milliseconds)
-    again = f"{measured.asked_again} of {len(queries)} queries were asked again for more chunks, outside of their times"
-    return SystemMeasured(measured.built, (again,) if measured.asked_again else ())
+    warnings = list(measured.built.facts.warnings)
+    if measured.asked_again:
+        share = f"{measured.asked_again} of {len(queries)} queries"
+        warnings.append(f"{share} were asked again for more chunks, outside of their times")
+    if not measured.found_any:
+        warnings.append("nothing was found for any query; it scores 0 wherever it counts")
+    return SystemMeasured(measured.built, tuple(warnings))
 
 
 def _build_corpus_facts(corpus: Corpus, folder: ResultsFolder) -> CorpusFacts:

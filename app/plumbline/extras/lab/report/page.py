@@ -1,4 +1,7 @@
-"""Standalone HTML page of an experiment: verdict, table, plots and settings; it loads nothing and runs no script."""
+"""Standalone HTML page of an experiment: verdict, table, plots and settings; it loads nothing.
+
+Its one script sorts and filters; without it the page is whole.
+"""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,11 +21,12 @@ from plumbline.extras.lab.report.table import (
     readable,
     systems_of,
     systems_table,
+    without_tuning,
 )
 from plumbline.extras.lab.results import CorpusFacts, ExperimentResults, System
 from plumbline.ground.version import VERSION
 from plumbline.retrieval.compare import RunComparison
-from plumbline.retrieval.tables import Table
+from plumbline.retrieval.tables import Cell, Marked, Table
 from plumbline.rows.report.standalone_html import BASE_STYLE, build_environment, content_security_policy, read_part
 from plumbline.rows.report.texts import load_words, visible
 
@@ -38,6 +42,7 @@ class _CorpusPart:
     best: str | None
     verdict: tuple[str, ...]
     table: Table
+    sort_keys: tuple[tuple[str | float, ...], ...]
     plots: tuple[Plot, ...]
     comparisons: tuple[RunComparison, ...]
     tuned: tuple[System, ...]
@@ -53,14 +58,16 @@ def render_page(results: ExperimentResults, *, language: PageLanguage = "en", ma
     """
     words = load_words(language, _PARTS)
     style = read_part(BASE_STYLE) + read_part(_PARTS / "page.css")
+    script = read_part(_PARTS / "page.js")
     return (
         build_environment(_PARTS, _FILTERS)
         .get_template("page.html")
         .render(
             words=words,
             html_lang=_HTML_LANG[language],
-            policy=content_security_policy(style),
+            policy=content_security_policy(style, script),
             style=Markup(style),  # noqa: S704 -- ours
+            script=Markup(script),  # noqa: S704 -- ours
             version=VERSION,
             made=(made_at or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC"),
             results=results,
@@ -81,12 +88,16 @@ def find_best(systems: Sequence[System], measure: str) -> System | None:
 def _corpus_part(results: ExperimentResults, corpus: str, words: Mapping[str, str]) -> _CorpusPart:
     systems, comparisons = systems_of(results, corpus), comparisons_of(results, corpus)
     best = find_best(systems, results.measures[0])
+    everything = systems_table(results, corpus)
+    table = readable(everything)
+    columns = tuple(_column(name, words) for name in table.columns)
     return _CorpusPart(
         corpus=corpus,
         facts=results.corpora.get(corpus),
         best=best.name if best else None,
         verdict=tuple(_verdict(results, best, comparisons, words)) if best else (),
-        table=readable(systems_table(results, corpus)),
+        table=Table(columns, table.rows),
+        sort_keys=tuple(tuple(map(_sort_key, row)) for row in without_tuning(everything).rows),
         plots=tuple(drawn for measure in results.measures if (drawn := plot(systems, measure))),
         comparisons=comparisons,
         tuned=tuple(system for system in systems if system.tuned),
@@ -117,6 +128,16 @@ def _verdict(
             n=each.n,
             word=words["significant" if each.significant else "not_significant"],
         )
+
+
+def _column(name: str, words: Mapping[str, str]) -> str:
+    """Return the heading of a column; of `faithfulness.llm` the tier stays as it is."""
+    known, dot, tier = name.partition(".")
+    return words.get(f"column {known}", known) + dot + tier
+
+
+def _sort_key(cell: Cell) -> str | float:
+    return cell.value if isinstance(cell, Marked) else "" if cell is None else cell
 
 
 def _share(value: float) -> str:

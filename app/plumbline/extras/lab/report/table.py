@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from plumbline.extras.lab.results import ExperimentResults, System
+from plumbline.extras.lab.results import ANSWER_COUNTS, ExperimentResults, System
 from plumbline.retrieval.compare import RunComparison
 from plumbline.retrieval.tables import Cell, Marked, Table, comparison_table, label
 
@@ -63,15 +63,33 @@ def systems_table(results: ExperimentResults, corpus: str) -> Table:
 
 def readable(table: Table) -> Table:
     """Format a table for people: costs as `12.3`, `1,400`, `2.1 MB` under names with units, without tuning."""
-    kept = [place for place, name in enumerate(table.columns) if name not in _TUNED_COLUMNS]
-    names = [table.columns[place] for place in kept]
-    columns = tuple(_READABLE[name][0] if name in _READABLE else name for name in names)
+    table = without_tuning(table)
+    columns = tuple(_READABLE[name][0] if name in _READABLE else name for name in table.columns)
 
     def shown(name: str, cell: Cell) -> Cell:
-        return _READABLE[name][1](cell) if name in _READABLE and isinstance(cell, int | float) else cell
+        if not isinstance(cell, int | float):
+            return cell
+        return _READABLE[name][1](cell) if name in _READABLE else f"{cell:g}" if name in ANSWER_COUNTS else cell
 
-    rows = tuple(tuple(shown(name, row[place]) for name, place in zip(names, kept, strict=True)) for row in table.rows)
+    rows = tuple(tuple(shown(name, cell) for name, cell in zip(table.columns, row, strict=True)) for row in table.rows)
     return Table(columns, rows)
+
+
+def without_tuning(table: Table) -> Table:
+    kept = [place for place, name in enumerate(table.columns) if name not in _TUNED_COLUMNS]
+    rows = tuple(tuple(row[place] for place in kept) for row in table.rows)
+    return Table(tuple(table.columns[place] for place in kept), rows)
+
+
+def brief(table: Table, corpus: str) -> Table:
+    """Keep what fits a terminal: names without the corpus, measures, one figure each of latency, build and index."""
+    hidden = {"latency_ms_mean", "latency_ms_p95", "latency_ms_p99", "documents_per_second", "chunks", "peak_bytes"}
+    kept = [place for place, name in enumerate(table.columns) if name not in hidden]
+    rows = (
+        tuple(str(row[place]).removeprefix(f"{corpus}.") if place == 1 else row[place] for place in kept)
+        for row in table.rows
+    )
+    return readable(Table(tuple(table.columns[place] for place in kept), tuple(rows)))
 
 
 def bytes_shown(count: float) -> str:

@@ -18,6 +18,7 @@ from plumbline.extras.lab.retrievers.vectors import (
     ChunkVectors,
     DenseVectorSettings,
     DistinctTexts,
+    Watcher,
     folder_bytes,
 )
 from plumbline.ground.errors import InvalidInput
@@ -49,7 +50,8 @@ class DenseRetriever:
 
     def build(self, chunks: Sequence[Chunk], folder: Path) -> IndexFacts:
         """Encode the chunks; see `Retriever.build`."""
-        self._texts, self._matrix = self._vectors.of(chunks)
+        encoded = self._vectors.of(chunks, folder)
+        self._texts, self._matrix = encoded.texts, encoded.matrix
         np.save(folder / "vectors.npy", self._matrix)
         self._texts.write_ids(folder)
         return IndexFacts(
@@ -58,7 +60,12 @@ class DenseRetriever:
             bytes_are=BYTES_ARE,
             engine=f"numpy {version('numpy')}, {self._vectors.engine}",
             stated=self._texts.stated,
+            warnings=encoded.warnings,
+            reused_seconds=encoded.reused_seconds,
         )
+
+    def watch(self, tell: Watcher) -> None:
+        self._vectors.watcher = tell
 
     def search(self, query: str, k: int) -> Hits:
         """Return the k chunks most similar to the query; scores as float32."""
@@ -123,7 +130,8 @@ class ApproximateRetriever:
     def build(self, chunks: Sequence[Chunk], folder: Path) -> IndexFacts:
         """Encode the chunks and link them; see `Retriever.build`."""
         settings, faiss = self._settings, self._faiss
-        self._texts, matrix = self._vectors.of(chunks)
+        encoded = self._vectors.of(chunks, folder)
+        self._texts, matrix = encoded.texts, encoded.matrix
         self._index = faiss.IndexHNSWFlat(matrix.shape[1], settings.links, faiss.METRIC_INNER_PRODUCT)
         self._index.hnsw.efConstruction = settings.ef_construction
         self._index.add(matrix)
@@ -141,7 +149,12 @@ class ApproximateRetriever:
                 "ef_search": settings.ef_search,
                 "recall@10_of_exact": self._recall(matrix),
             },
+            warnings=encoded.warnings,
+            reused_seconds=encoded.reused_seconds,
         )
+
+    def watch(self, tell: Watcher) -> None:
+        self._vectors.watcher = tell
 
     def search(self, query: str, k: int) -> Hits:
         """Return approximately the k chunks most similar to the query; scores as float32."""

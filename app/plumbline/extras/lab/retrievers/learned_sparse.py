@@ -19,12 +19,15 @@ from plumbline.extras.lab.retrievers.vectors import (
     BYTES_ARE,
     DistinctTexts,
     VectorSettings,
+    Watcher,
     describe_model,
+    encode_in_batches,
     encode_query,
     folder_bytes,
     group_by_text,
     load_model,
     scale_to_unit_length,
+    unread_language,
 )
 from plumbline.ground.errors import InvalidInput
 from plumbline.models.encoder.text_vectors import TextVectors
@@ -63,6 +66,7 @@ class LearnedSparseRetriever:
     def __init__(self, settings: LearnedSparseSettings, model: TextVectors) -> None:
         self._settings = settings
         self._model = model
+        self._watcher: Watcher | None = None
         self._texts: DistinctTexts | None = None
         self._postings: csc_array | None = None
 
@@ -75,7 +79,7 @@ class LearnedSparseRetriever:
         is_cosine = self._model.similarity == "cosine"
         rows: list[int] = []
         blocks: list[csr_array] = []
-        for places, weights in self._model.of_documents(texts.texts):
+        for places, weights in encode_in_batches(self._model, texts.texts, self._watcher):
             if not np.isfinite(weights).all():
                 raise InvalidInput(f"model {self._model.name!r} gives weights that are no numbers")
             rows.extend(places)
@@ -92,7 +96,11 @@ class LearnedSparseRetriever:
             stated=texts.stated
             | describe_model(self._model)
             | {"words": postings.shape[1], "words_per_chunk": round(postings.nnz / postings.shape[0], 1)},
+            warnings=unread_language(self._model.name, texts.texts),
         )
+
+    def watch(self, tell: Watcher) -> None:
+        self._watcher = tell
 
     def search(self, query: str, k: int) -> Hits:
         """Return the k best chunks, from the postings of the query's words alone. Scores as float32."""

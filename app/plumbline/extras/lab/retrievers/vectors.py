@@ -1,7 +1,10 @@
 """Vectors of chunks by a sentence-transformers model; a text that several chunks hold is encoded once."""
 
+import hashlib
 import json
-from collections.abc import Sequence
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -13,8 +16,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from plumbline.extras.lab.corpus import Chunk
 from plumbline.extras.lab.retriever import Hits
 from plumbline.ground.errors import InvalidInput, TierFailure
+from plumbline.judging.text.words import detect_language
 from plumbline.models.encoder.model_files import DEFAULT_MODEL, NotLoaded
+from plumbline.models.encoder.model_presets import find_preset
 from plumbline.models.encoder.text_vectors import TextPrompts, TextVectors
+
+# Progress of a build: done of all.
+Watcher = Callable[[int, int], None]
 
 BYTES_ARE: Final = "files of the index folder: vectors, and ids of the chunks; texts are not in it"
 
@@ -92,6 +100,9 @@ def folder_bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
+# Folder of vectors beside the indexes of an experiment.
+SHARED: Final = "vectors"
+_TEXTS_SAMPLED, _UNREAD_SHARE = 500, 0.1
 _DIGEST_SHOWN = 12
 # Kept apart from what was seen: the hub cannot be reached from everywhere.
 _FOLDER = "or set `model` to a folder that holds one with *.safetensors weights, downloaded where the hub is reached"
@@ -126,14 +137,28 @@ class DenseVectorSettings(VectorSettings):
     )
 
 
+@dataclass(frozen=True, slots=True)
+class EncodedChunks:
+    """Distinct texts with a matrix row for each; see `IndexFacts` for `warnings` and `reused_seconds`."""
+
+    texts: DistinctTexts
+    matrix: NDArray[np.float32]
+    warnings: tuple[str, ...]
+    reused_seconds: float
+
+
 class ChunkVectors:
     """A model, and vectors of chunks scaled for its similarity.
+
+    Systems that encode the same texts by the same model share the vectors through the folder `SHARED` beside their
+    indexes, if there is one. `watcher` is called with the progress of the encoding.
 
     Raises:
         InvalidInput: the model is not there, or its similarity is neither cosine nor dot.
     """
 
     def __init__(self, settings: DenseVectorSettings) -> None:
+        self.watcher: Watcher | None = None
         self._settings = settings
         self._model = load_model(settings)
         self.engine = self._model.engine
@@ -142,16 +167,36 @@ class ChunkVectors:
             detail = f"model {self._model.name!r} asks for similarity {self._similarity!r}"
             raise InvalidInput(f"{detail}: say `similarity` cosine or dot")
 
-    def of(self, chunks: Sequence[Chunk]) -> tuple[DistinctTexts, NDArray[np.float32]]:
-        """Return the distinct texts, with a matrix row for each; of length 1 if the similarity is cosine.
+    def of(self, chunks: Sequence[Chunk], folder: Path) -> EncodedChunks:
+        """Encode the chunks of an index in `folder`; rows are of length 1 if the similarity is cosine.
 
         Raises:
             InvalidInput: as `group_by_text`; or a vector is not finite.
         """
         found = group_by_text(chunks, self._settings.fields)
-        matrix = _encode_documents(self._model, found.texts)
-        stated = describe_model(self._model) | {"similarity": self._similarity, "dimensions": matrix.shape[1]}
-        return DistinctTexts(found.texts, found.ids, found.stated | stated), self._scaled(matrix)
+        matrix, texts_cut, seconds = self._shared_matrix(found.texts, folder.parent / SHARED)
+        stated = describe_model(self._model) | {"texts_cut": texts_cut}
+        stated |= {"similarity": self._similarity, "dimensions": matrix.shape[1]}
+        if seconds:
+            stated["vectors"] = "of an earlier system; the seconds of encoding are in the build's"
+        texts = DistinctTexts(found.texts, found.ids, found.stated | stated)
+        return EncodedChunks(texts, self._scaled(matrix), unread_language(self._model.name, found.texts), seconds)
+
+    def _shared_matrix(self, texts: Sequence[str], shared: Path) -> tuple[NDArray[np.float32], int, float]:
+        """Return a row for each text, how many texts were cut, and the seconds if the rows were encoded before."""
+        digest = hashlib.sha256(repr((self._model.digest, self._settings.document_prompt)).encode())
+        for text in texts:
+            digest.update(len(text).to_bytes(8) + text.encode())
+        path = shared / f"{digest.hexdigest()}.npz"
+        if path.exists():
+            with np.load(path) as kept:
+                return kept["matrix"], int(kept["texts_cut"]), float(kept["seconds"])
+        started = time.perf_counter()
+        matrix = _encode_documents(self._model, texts, self.watcher)
+        seconds, texts_cut = time.perf_counter() - started, self._model.texts_cut()
+        if shared.is_dir():
+            np.savez(path, matrix=matrix, texts_cut=texts_cut, seconds=seconds)
+        return matrix, texts_cut, 0.0
 
     def of_query(self, query: str) -> NDArray[np.float32] | None:
         """Return the query's vector; None if it is blank."""
@@ -194,9 +239,34 @@ def encode_query(model: TextVectors, query: str) -> NDArray[np.float32] | None:
     return vector if np.isfinite(vector).all() and vector.any() else None
 
 
-def _encode_documents(model: TextVectors, texts: Sequence[str]) -> NDArray[np.float32]:
-    matrix: NDArray[np.float32] | None = None
+def unread_language(model: str, texts: Sequence[str]) -> tuple[str, ...]:
+    """Return a warning if the model's name tells that it does not read one in ten of the texts or more."""
+    reads = find_preset(model).languages
+    step = max(len(texts) // _TEXTS_SAMPLED, 1)
+    found = Counter(detect_language(text) for text in texts[::step])
+    unread = {language: count for language, count in found.items() if reads is not None and language not in reads}
+    if sum(unread.values()) < _UNREAD_SHARE * found.total():
+        return ()
+    names = " and ".join(sorted(unread))
+    detail = f"{model} reads {', '.join(sorted(reads or ()))}, and {sum(unread.values()) / found.total():.0%}"
+    return (f"{detail} of the texts are in {names}: its ranking means little; set `model` to one that reads them",)
+
+
+def encode_in_batches(
+    model: TextVectors, texts: Sequence[str], watcher: Watcher | None
+) -> Iterator[tuple[Sequence[int], NDArray[np.float32]]]:
+    """Yield the vectors by places in `texts`; progress is in characters, since longer texts come first."""
+    done, total = 0, sum(map(len, texts))
     for places, vectors in model.of_documents(texts):
+        yield places, vectors
+        done += sum(len(texts[place]) for place in places)
+        if watcher is not None:
+            watcher(done, total)
+
+
+def _encode_documents(model: TextVectors, texts: Sequence[str], watcher: Watcher | None = None) -> NDArray[np.float32]:
+    matrix: NDArray[np.float32] | None = None
+    for places, vectors in encode_in_batches(model, texts, watcher):
         if matrix is None:
             matrix = np.empty((len(texts), vectors.shape[1]), dtype=np.float32)
         matrix[places] = vectors
