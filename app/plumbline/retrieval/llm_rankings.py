@@ -1,110 +1,21 @@
 """Parse a ranking out of an LLM's reply, in linear time, whatever its form."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from plumbline.retrieval.ranking_forms import CandidateTokens, bracketed, chained, listed, without_reasoning
-
-_START: Final = re.compile(r"[\[{]")
-# An object names its document by the first of these that it has.
-_ID_KEYS: Final = ("id", "doc_id", "docid", "document_id", "_id", "pid", "passage_id", "chunk_id", "identifier", "doc")
-_LIST_KEYS: Final = ("ranking", "ranked", "ranked_ids", "results", "documents", "docs", "doc_ids", "ids", "order")
-# Failed attempts may read the text this often in all. A failure also counts the line ends before it, at a sixteenth of
-# the cost of reading or less, and giving up on depth costs about as much as this many characters.
-_PASSES: Final = 8
-_COUNTING_SHARE: Final = 16
-_TOO_DEEP_COST: Final = 16_384
-_MAX_RANK_DIGITS: Final = 9
-
-
-class _Number(str):
-    """A number as it was written: an id such as 7067032 keeps its digits."""
-
-    __slots__ = ()
-
-
-_DECODER: Final = json.JSONDecoder(parse_int=_Number, parse_float=_Number, parse_constant=_Number)
-
-
-def json_rankings(text: str) -> Iterator[list[str]]:
-    """Yield the ids of each JSON value that ranks something; objects with an id in a row make one ranking."""
-    in_a_row: list[str] = []
-    for value in _values(text):
-        single = _id_of(value) if isinstance(value, dict) else None
-        if single is not None:
-            in_a_row.append(single)
-            continue
-        yield from _rankings_of(value)
-    if in_a_row:
-        yield in_a_row
-
-
-def _values(text: str) -> Iterator[object]:
-    budget = _PASSES * len(text) + _TOO_DEEP_COST
-    position = 0
-    while budget > 0:
-        start = _START.search(text, position)
-        if start is None:
-            return
-        try:
-            value, position = _DECODER.raw_decode(text, start.start())
-        except RecursionError:
-            position = start.end()
-            budget -= _TOO_DEEP_COST
-        except json.JSONDecodeError as error:
-            position = start.end()
-            # an unterminated string is reported where it begins, and was read to the end
-            stop = len(text) if error.msg.startswith("Unterminated") else error.pos
-            budget -= stop - start.start() + 1 + error.pos // _COUNTING_SHARE
-        else:
-            yield value
-
-
-def _rankings_of(value: object) -> Iterator[list[str]]:
-    if isinstance(value, list):
-        ids = _ids_of_list(value)
-        if ids:
-            yield ids
-        return
-    if not isinstance(value, dict):
-        return
-    keys = [key for key in _LIST_KEYS if key in value]
-    for key in [*keys, *(key for key in value if key not in keys)]:
-        ids = _ids_of_list(value[key]) if isinstance(value[key], list) else None
-        if ids:
-            yield ids
-    yield from _mapping(value)
-
-
-def _ids_of_list(values: list[object]) -> list[str] | None:
-    ids = [_id_of(value) for value in values]
-    # `[2]` alone is a link of a chain or a citation
-    if len(ids) == 1 and isinstance(values[0], _Number):
-        return None
-    found = [each for each in ids if each is not None]
-    return found if len(found) == len(ids) else None
-
-
-def _id_of(value: object) -> str | None:
-    if isinstance(value, dict):
-        return next((str(value[key]) for key in _ID_KEYS if isinstance(value.get(key), str)), None)
-    if isinstance(value, list):
-        value = value[0] if value else None
-    return str(value) if isinstance(value, str) else None
-
-
-def _mapping(fields: dict[str, object]) -> Iterator[list[str]]:
-    """Yield `{"1": "doc_5"}` by rank, and `{"doc_5": 0.9, "doc_1": 0.2}` as written: scores may rise or fall."""
-    if not fields or not all(isinstance(value, str) for value in fields.values()):
-        return
-    if all(key.isascii() and key.isdigit() and len(key) <= _MAX_RANK_DIGITS for key in fields):
-        yield [str(fields[key]) for key in sorted(fields, key=int)]
-    if len(fields) > 1 and all(isinstance(value, _Number) for value in fields.values()):
-        yield list(fields)
-
+from plumbline.retrieval.ranking_forms import (
+    NAMED_INDEX,
+    bracketed,
+    chained,
+    listed,
+    tabled,
+    without_reasoning,
+)
+from plumbline.retrieval.ranking_json import json_readings
+from plumbline.retrieval.ranking_prose import CandidateTokens, mentioned
+from plumbline.retrieval.ranking_values import Blocks, Meaning, Reading, flat, meaning
 
 _QUOTES: Final = " \t\r\n\"'`“”‘’*"
 _DECORATION: Final = _QUOTES + "()[]{}<>（）【】［］「」《》.,;:!?，。；：、！？"
@@ -112,6 +23,13 @@ _BRACKETS: Final = _QUOTES + "()[]（）【】［］「」"
 _SENTENCE_ENDS: Final = ".,;:!?，。；：、！？"
 _MAX_INDEX_DIGITS: Final = 6
 _MAX_UNKNOWN_LENGTH: Final = 200
+_RISING: Final = re.compile(
+    r"(?:least|worst|lowest|bottom)[^.\n]{0,20} to [^.\n]{0,20}(?:most|best|highest|top)|ascending|reverse"
+    r"|[从由](?:低|差|小|弱|末|不)[^。\n]{0,6}[到至](?:高|好|大|强|优|首|最)|升序|倒序",
+    re.IGNORECASE,
+)
+# More words are a sentence.
+_MAX_ID_WORDS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +37,15 @@ class ParsedRanking:
     """Ranking parsed from a reply.
 
     Args:
-        ids: best first, each once.
+        ids: best first, each once; empty unless `parse_ok`.
         unknown: ids that the reply names and the candidates do not hold, each once; always empty without candidates.
         duplicates_removed: later mentions of an id in `ids`, within the form that was read.
-        parse_ok: whether `ids` holds anything; a refusal, an empty list and a list of unknown ids are all False.
-        form: `json`, `chain`, `lines`, `tokens`, or `none` when no form was found.
+        parse_ok: whether `ids` holds the one ranking that the reply may mean; a refusal, an empty list, a list of
+            unknown ids and a reply of several meanings are all False.
+        form: `json`, `table`, `chain`, `lines`, `tokens`, or `none` when no form was found.
+        ties: ids that the reply holds equal; they stand in `ids` as they are written.
+        excluded: ids that the reply says it leaves out.
+        readings: two rankings that the reply may mean; empty when there is one.
     """
 
     ids: tuple[str, ...]
@@ -131,6 +53,9 @@ class ParsedRanking:
     duplicates_removed: int
     parse_ok: bool
     form: str
+    ties: tuple[tuple[str, ...], ...] = ()
+    excluded: tuple[str, ...] = ()
+    readings: tuple[tuple[str, ...], ...] = ()
 
 
 def parse_ranking(text: str, *, candidates: Sequence[str] | None = None) -> ParsedRanking:
@@ -139,14 +64,17 @@ def parse_ranking(text: str, *, candidates: Sequence[str] | None = None) -> Pars
     `<think>` blocks go first, an unclosed one to the end of the text. Then the first form that names a candidate:
 
     - `json`: a list of ids, of objects with an id, or of pairs; an object that holds such a list, maps ranks to ids or
-      ids to scores; in a code fence or not. The order is that of the list, whatever scores come with the ids.
-    - `chain`: `[3] > [1]`, `doc_5 > doc_1`, `[doc_5], [doc_1]`, with ASCII or full-width signs.
+      ids to scores; in a code fence or not.
+    - `table`: with a header, between bars, commas or tabs.
+    - `chain`: `[3] > [1]`, `doc_3 < doc_1`, `doc_5 = doc_1 > doc_3`, `[doc_5], [doc_1]`, in ASCII or full width.
     - `lines`: numbered or bulleted lines, of which the rank is stripped; else lines or comma-separated pieces that
-      hold nothing but an id.
-    - `tokens`: candidates as whole tokens in the order in which they appear (never without candidates).
+      hold nothing but an id, or an id and a score.
+    - `tokens`: candidates in prose that ranks, in the order in which they appear (never without candidates).
 
-    Within a form that occurs several times, the occurrence that names the most candidates is read. When no form names
-    a candidate, the first that names anything is reported through `unknown`.
+    Keys, headings and columns are read by their meaning: ranks rise, scores fall, what is excluded or was only offered
+    is no ranking, and a final ranking is preferred to any other. Where that leaves two rankings (scores against the
+    written order, numbers that may be ranks or scores, two lists that disagree, prose that turns), neither is taken:
+    `parse_ok` is False and `readings` holds both.
 
     `candidates`: the ids that were offered, in that order. When none of them is a number, a number n stands for the
     n-th of them, from 1. Without candidates every id is taken as known, a number is an id, and prose holds no ids.
@@ -154,11 +82,11 @@ def parse_ranking(text: str, *, candidates: Sequence[str] | None = None) -> Pars
     reply = without_reasoning(text)
     reader = _Reader(candidates)
     fallback: ParsedRanking | None = None
-    for form, groups in reader.forms(reply):
-        parsed = max((reader.read(group, form) for group in groups), key=reader.worth, default=None)
-        if parsed is not None and parsed.ids:
+    for form, readings in reader.forms(reply):
+        parsed = reader.turned(reader.choose(readings, form), reply)
+        if parsed.ids or parsed.readings:
             return parsed
-        if parsed is not None and parsed.unknown:
+        if parsed.unknown or parsed.excluded:
             fallback = fallback or parsed
     return fallback or ParsedRanking((), (), 0, parse_ok=False, form="none")
 
@@ -172,45 +100,95 @@ class _Reader:
         self._counts_from_one = candidates is not None and not any(map(_is_number, candidates))
         self._tokens = None if candidates is None else CandidateTokens(candidates)
 
-    def forms(self, reply: str) -> Iterable[tuple[str, list[list[str]]]]:
-        yield "json", list(json_rankings(reply))
-        yield "chain", [*bracketed(reply), *chained(reply)]
-        yield "lines", list(listed(reply, tokens=self._tokens, names_known=self.names_known))
+    def forms(self, reply: str) -> Iterator[tuple[str, Iterable[Reading]]]:
+        readings, has_unread = json_readings(reply)
+        yield "json", readings
+        if has_unread and not readings:
+            return
+        yield "table", tabled(reply, self.names_known)
+        yield "chain", [*bracketed(reply), *chained(reply, self.names_known)]
+        yield "lines", listed(reply, tokens=self._tokens, names_known=self.names_known)
         if self._tokens is not None:
-            yield "tokens", [self._tokens.mentions(reply)]
+            yield "tokens", mentioned(reply, self._tokens)
 
-    def worth(self, parsed: ParsedRanking) -> int:
-        return len(parsed.ids) if self._candidates is not None else bool(parsed.ids)
+    def turned(self, parsed: ParsedRanking, reply: str) -> ParsedRanking:
+        """Return the ranking with its reverse as another reading, where the reply says that it rises."""
+        if len(parsed.ids) < len(("worst", "best")) or not _RISING.search(reply):
+            return parsed
+        return replace(parsed, ids=(), ties=(), parse_ok=False, readings=(parsed.ids, parsed.ids[::-1]))
 
-    def read(self, items: Iterable[str], form: str) -> ParsedRanking:
-        ids: dict[str, None] = {}
-        unknown: dict[str, None] = {}
-        duplicates = 0
-        for item in items:
-            doc_id = self._known_id(item)
-            if doc_id is None:
-                unknown[_bare(item)[:_MAX_UNKNOWN_LENGTH]] = None
-            elif doc_id in ids:
-                duplicates += 1
-            else:
-                ids[doc_id] = None
-        unknown.pop("", None)
-        return ParsedRanking(tuple(ids), tuple(unknown), duplicates, parse_ok=bool(ids), form=form)
+    def choose(self, readings: Iterable[Reading], form: str) -> ParsedRanking:
+        """Return the one ranking among the readings, or two that they may mean."""
+        parsed = [(meaning(each.label), self._read(each, form)) for each in readings]
+        excluded = tuple(
+            dict.fromkeys(doc_id for role, each in parsed if role is Meaning.EXCLUDED for doc_id in each.ids)
+        )
+        ranked = [(role, each) for role, each in parsed if role > Meaning.INPUT and each.ids]
+        unknown = tuple(dict.fromkeys(name for role, each in parsed if role > Meaning.INPUT for name in each.unknown))
+        if not ranked:
+            return ParsedRanking((), unknown, 0, parse_ok=False, form=form, excluded=excluded)
+        highest = max(role for role, _ in ranked)
+        top = [each for role, each in ranked if role is highest]
+        best = max(top, key=lambda each: len(each.ids))
+        rivals = [each.readings[1] for each in top if each.readings]
+        rivals += [each.ids for each in top if not _is_within(each.ids, best.ids)]
+        if not rivals and not set(best.ids).isdisjoint(excluded):
+            rivals = [tuple(doc_id for doc_id in best.ids if doc_id not in excluded)]
+        if rivals:
+            return replace(best, ids=(), ties=(), parse_ok=False, excluded=excluded, readings=(best.ids, rivals[0]))
+        return replace(best, excluded=excluded)
 
     def names_known(self, item: str) -> bool:
         return self._candidates is not None and self._known_id(item) is not None
 
+    def _read(self, reading: Reading, form: str) -> ParsedRanking:
+        ids: dict[str, None] = {}
+        unknown: dict[str, None] = {}
+        duplicates = 0
+        ties = []
+        for block in reading.blocks:
+            tied = []
+            for item in block:
+                doc_id = self._known_id(item)
+                if doc_id is None:
+                    unknown[_bare(item)[:_MAX_UNKNOWN_LENGTH]] = None
+                elif doc_id in ids:
+                    duplicates += 1
+                else:
+                    ids[doc_id] = None
+                    tied.append(doc_id)
+            ties += [tuple(tied)] if len(tied) > 1 else []
+        unknown.pop("", None)
+        if self._candidates is None and unknown:
+            return ParsedRanking((), (), 0, parse_ok=False, form=form)
+        other = self._ids(reading.other) if reading.other is not None else tuple(ids)
+        readings = (tuple(ids), other) if other != tuple(ids) else ()
+        return ParsedRanking(tuple(ids), tuple(unknown), duplicates, bool(ids), form, tuple(ties), (), readings)
+
+    def _ids(self, blocks: Blocks) -> tuple[str, ...]:
+        found = (self._known_id(item) for item in flat(blocks))
+        return tuple(dict.fromkeys(doc_id for doc_id in found if doc_id is not None))
+
     def _known_id(self, item: str) -> str | None:
         if self._candidates is None:
-            return _bare(item) or None
+            bare = _bare(item)
+            return bare if 0 < len(bare.split(None, _MAX_ID_WORDS)) < _MAX_ID_WORDS else None
         for text in (item, item.strip(_QUOTES), item.strip(_DECORATION)):
             if text in self._known:
                 return text
         number = item.strip(_DECORATION)
+        named = NAMED_INDEX.fullmatch(number)
+        number = named[1] if named else number
         if self._counts_from_one and _is_number(number) and len(number) <= _MAX_INDEX_DIGITS:
             index = int(number)
             return self._candidates[index - 1] if 1 <= index <= len(self._candidates) else None
         return None
+
+
+def _is_within(ids: Sequence[str], longer: Sequence[str]) -> bool:
+    """Return True if the ids stand in the longer ranking in the same order."""
+    rest = iter(longer)
+    return all(doc_id in rest for doc_id in ids)
 
 
 def _bare(item: str) -> str:

@@ -165,13 +165,16 @@ class LatencyOut(_Wire, frozen=True, kw_only=True):
 
 
 class RankingOut(_Wire, frozen=True, kw_only=True):
-    """Ids read out of one text. `parse_ok` false: none could be read, which is no ranking rather than a bad one."""
+    """Ids read out of one text. `parse_ok` false: no ranking, or one of the two `readings`; neither is a bad one."""
 
     ids: list[str]
     unknown: list[str]
     duplicates_removed: int
     parse_ok: bool
     form: str
+    ties: list[list[str]] = []
+    excluded: list[str] = []
+    readings: list[list[str]] = []
 
 
 class RunOut(_Wire, frozen=True, kw_only=True):
