@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from plumbline.extras.lab.corpus import Chunk
-from plumbline.extras.lab.retrievers.keyword import KeywordRetriever, KeywordSettings
+from plumbline.extras.lab.retrievers.keyword import KeywordRetriever, KeywordSettings, ParametrisedRetriever
 
 Fields = Mapping[str, str]
 
@@ -15,7 +15,9 @@ def chunks_of(documents: Mapping[str, Fields | str]) -> list[Chunk]:
     return [Chunk(id=id_, document_id=id_, fields=of, start=0, end=0) for id_, of in fields.items()]
 
 
-def built(documents: Mapping[str, Fields | str], folder: Path, settings: Mapping[str, object]) -> KeywordRetriever:
+def built(
+    documents: Mapping[str, Fields | str], folder: Path, settings: Mapping[str, object]
+) -> KeywordRetriever | ParametrisedRetriever:
     """A retriever with these documents in it."""
     retriever = KeywordSettings.model_validate(settings).make()
     folder.mkdir(parents=True, exist_ok=True)

@@ -90,6 +90,7 @@ FENCES: dict[str, set[str] | None] = {
     "uvicorn": {"cli"},
     "tqdm": {"cli/progress.py"},
     "tantivy": {"extras/lab"},
+    "bm25s": {"extras/lab"},
     "faiss": {"extras/lab"},
     "yaml": {"extras/lab/corpora/folder.py"},
     "openai": {"extras/provider_batches/batch_client.py"},

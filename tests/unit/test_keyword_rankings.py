@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from pydantic import ValidationError
 
+from plumbline.extras.lab.retriever import Hits
+from plumbline.extras.lab.retrievers.keyword import KeywordSettings
 from tests.making.keyword_cases import Fields, built
 
 # idf of a term in n of N chunks, as one_of_2: n = 1, N = 2.
@@ -207,3 +210,35 @@ def test_the_ranking_is_the_one_worked_out_by_hand(name: str, tmp_path: Path) ->
 
     assert [id_ for id_, _ in hits] == [id_ for id_, _ in expected]
     assert [score for _, score in hits] == pytest.approx([score for _, score in expected], rel=1e-6)
+
+
+def test_k1_and_b_change_the_scores_as_the_formula_says(tmp_path: Path) -> None:
+    # a: wing 3 times in 4 terms, b: once in 1, c: not at all, in 1; the mean length is 2, N = 3, n = 2
+    documents = {"a": "wing wing wing heat", "b": "wing", "c": "flow"}
+    idf = log(1 + (3 - 2 + 0.5) / (2 + 0.5))
+
+    flat = built(documents, tmp_path / "flat", {"k1": 2.0, "b": 0.0})
+    steep = built(documents, tmp_path / "steep", {"k1": 2.0, "b": 1.0})
+    counted = built(documents, tmp_path / "counted", {"k1": 0.0})
+
+    assert_hits(flat.search("wings", 5), {"a": idf * 9 / 5, "b": idf})
+    # tf / (tf + k1 * length / mean length): a 3 / (3 + 4), b 1 / (1 + 1)
+    assert_hits(steep.search("wings", 5), {"b": idf * 3 / 2, "a": idf * 9 / 7})
+    assert_hits(counted.search("wing wing", 1), {"a": 2 * idf})
+    assert flat.search("unknown", 5) == flat.search("", 5) == flat.search("wing", 0) == []
+
+
+def test_chunks_without_terms_have_an_index_that_finds_nothing(tmp_path: Path) -> None:
+    assert built({"a": "", "b": "the"}, tmp_path, {"b": 0.5}).search("wing", 5) == []
+
+
+@pytest.mark.parametrize("settings", [{"query": "best_fields"}, {"operator": "and"}])
+def test_own_parameters_are_for_plain_queries(settings: dict[str, str]) -> None:
+    with pytest.raises(ValidationError, match='are for query "plain" with operator "or"'):
+        KeywordSettings.model_validate({"k1": 0.9, **settings})
+
+
+def assert_hits(hits: Hits, expected: Mapping[str, float]) -> None:
+    """Expect these chunks in this order."""
+    assert [name for name, _ in hits] == list(expected)
+    assert [score for _, score in hits] == pytest.approx(list(expected.values()))

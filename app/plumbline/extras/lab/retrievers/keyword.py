@@ -1,12 +1,14 @@
-"""BM25 on tantivy, an engine inside the process: one field or several, and three ways to search several."""
+"""BM25 inside the process: on tantivy with one field or several, on bm25s with a k1 and b of one's own."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from plumbline.extras.lab.corpus import Chunk
@@ -27,7 +29,7 @@ from plumbline.ground.errors import InvalidInput
 if TYPE_CHECKING:
     from tantivy import Searcher
 
-# Fixed in tantivy's source (`src/query/bm25.rs`).
+# Fixed in tantivy's source (`src/query/bm25.rs`); others are bm25s's.
 K1: Final = 1.2
 B: Final = 0.75
 
@@ -35,7 +37,7 @@ Boost = Annotated[float, Field(gt=0, le=1000)]
 
 
 class KeywordSettings(BaseModel):
-    """`kind = "keyword"`: BM25 with k1 = 1.2 and b = 0.75 in a tantivy index on disk."""
+    """`kind = "keyword"`: BM25 in a tantivy index on disk; with another k1 or b by bm25s, in memory."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -64,13 +66,15 @@ class KeywordSettings(BaseModel):
     max_expansions: int = Field(
         default=50, ge=1, le=1000, description="Completions of the last word that phrase_prefix tries."
     )
-    k1: float = Field(default=K1, description="How soon a term's repetitions stop to count; tantivy has this one only.")
-    b: float = Field(default=B, description="How much a text's length counts; tantivy has this one only.")
+    k1: float = Field(
+        default=K1, ge=0, le=100, description="How soon a term's repetitions stop to count; others for `plain` alone."
+    )
+    b: float = Field(default=B, ge=0, le=1, description="How much a text's length counts; others for `plain` alone.")
 
     @model_validator(mode="after")
     def _fits_the_query(self) -> Self:
-        if (self.k1, self.b) != (K1, B):
-            raise ValueError(f"tantivy fixes k1 at {K1} and b at {B}; leave k1 and b out")
+        if self.has_own_parameters and (self.query, self.operator) != ("plain", "or"):
+            raise ValueError(f'k1 other than {K1} and b other than {B} are for query "plain" with operator "or"')
         if self.query == "plain" and any(boost != 1 for boost in self.fields.values()):
             raise ValueError('query "plain" reads all fields as one, so that boosts are 1; "best_fields" weighs them')
         for name, kinds in _ONLY_FOR.items():
@@ -78,9 +82,13 @@ class KeywordSettings(BaseModel):
                 raise ValueError(f"{name} says nothing to query {self.query!r}; it is for {', '.join(kinds)}")
         return self
 
-    def make(self) -> KeywordRetriever:
-        """Create the retriever, nothing indexed yet; InvalidInput where tantivy is not installed."""
-        return KeywordRetriever(self)
+    @property
+    def has_own_parameters(self) -> bool:
+        return (self.k1, self.b) != (K1, B)
+
+    def make(self) -> KeywordRetriever | ParametrisedRetriever:
+        """Create the retriever, nothing indexed yet; InvalidInput where its engine is not installed."""
+        return ParametrisedRetriever(self) if self.has_own_parameters else KeywordRetriever(self)
 
 
 _ONLY_FOR: Mapping[str, tuple[QueryKind, ...]] = {
@@ -160,6 +168,67 @@ class KeywordRetriever:
 
     def _terms_of(self, chunk: Chunk, fields: Sequence[str]) -> list[str]:
         return [term for name in fields for term in self._terms(chunk.fields.get(name, ""))]
+
+
+class ParametrisedRetriever:
+    """BM25 with any k1 and b over all fields as one text, on bm25s; the same terms, ties and misses as tantivy's.
+
+    Scores are Lucene's, with the factor k1 + 1; lengths are exact.
+    """
+
+    def __init__(self, settings: KeywordSettings) -> None:
+        if find_spec("bm25s") is None:
+            raise InvalidInput('k1 and b need the package bm25s; install it with pip install "plumbline-rag[lab]"')
+        self._settings = settings
+        self._terms = build_tokenizer(settings.language)
+        self._ids: list[str] = []
+        self._engine: Any = None
+
+    def build(self, chunks: Sequence[Chunk], folder: Path) -> IndexFacts:
+        """Index the chunks in the order of their ids, and keep the index in `folder`; see `Retriever.build`."""
+        import bm25s  # noqa: PLC0415 - an extra
+
+        settings = self._settings
+        fields = _boosts(settings.fields, chunks)
+        ordered = sorted(chunks, key=lambda chunk: chunk.id)
+        texts = [[term for name in fields for term in self._terms(chunk.fields.get(name, ""))] for chunk in ordered]
+        engine = bm25s.BM25(k1=settings.k1, b=settings.b, method="lucene", dtype="float64")
+        if any(texts):
+            engine.index(texts, show_progress=False)
+            engine.save(folder, show_progress=False)
+            self._engine = engine
+        self._ids = [chunk.id for chunk in ordered]
+        return IndexFacts(
+            chunks=len(ordered),
+            index_bytes=folder_bytes(folder),
+            bytes_are="files of the index folder; texts and ids of the chunks are not in it",
+            engine=f"bm25s {version('bm25s')}",
+            stated={
+                "k1": settings.k1,
+                "b": settings.b,
+                "idf": "ln(1 + (N - n + 0.5) / (n + 0.5))",
+                "lengths": "exact",
+                "query": settings.query,
+                "fields": ", ".join(fields),
+                "language": settings.language,
+            },
+        )
+
+    def search(self, query: str, k: int) -> Hits:
+        """Return the best k chunks, score descending, then id."""
+        if self._engine is None:
+            return []
+        known = [term for term in self._terms(query) if term in self._engine.vocab_dict]
+        if not known or k <= 0:
+            return []
+        scores = (self._settings.k1 + 1) * self._engine.get_scores(known)
+        found = np.flatnonzero(scores)
+        order = found[np.argsort(-scores[found], kind="stable")][:k]
+        return [(self._ids[place], float(scores[place])) for place in order]
+
+    def close(self) -> None:
+        self._engine = None
+        self._ids = []
 
 
 def _boosts(fields: Mapping[str, float], chunks: Sequence[Chunk]) -> Mapping[str, float]:
