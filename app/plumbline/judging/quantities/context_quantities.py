@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from functools import cached_property
 
-from plumbline.judging.quantities.arithmetic import Facts, missing
+from plumbline.judging.quantities.arithmetic import Facts, Stated, missing
 from plumbline.judging.quantities.extraction import facts_in, prepared, stated_in_claim
 from plumbline.judging.text.segmentation import Sentence
 
@@ -42,8 +42,10 @@ class ContextQuantities:
         if not _HINT.search(prepared(sentence)):
             return ()
         stated = stated_in_claim(sentence)
-        if self._searched < _MAX_SEARCHED_CHARACTERS and all(map(self._stands_verbatim, stated.wordings)):
-            return ()
+        if self._searched < _MAX_SEARCHED_CHARACTERS:
+            self._searched += len(stated.wordings) * len(self._text)
+            if stands_verbatim(stated, self._text):
+                return ()
         return missing(stated, self._facts, is_derived=False).wordings
 
     def holds_amount(self, text: str) -> bool:
@@ -67,18 +69,23 @@ class ContextQuantities:
         spoken = (sentence.text for sentences in self._sentences for sentence in sentences)
         return facts_in("\n".join(text for text in spoken if _FACT.search(text)))
 
-    def _stands_verbatim(self, wording: str) -> bool:
-        self._searched += len(self._text)
-        start = -1
-        for _ in range(_MAX_PLACES_TRIED):
-            start = self._text.find(wording, start + 1)
-            if start < 0:
-                return False
-            end = start + len(wording)
-            before, after = self._text[max(0, start - 2) : start], self._text[end : end + 2]
-            if not _continues(wording[0], before[::-1]) and not _continues(wording[-1], after):
-                return True
-        return False
+
+def stands_verbatim(stated: Stated, text: str) -> bool:
+    """Return True if a prepared text has each amount, date and time as it is written, so that none is missing."""
+    return all(_stands(wording, text) for wording in stated.wordings)
+
+
+def _stands(wording: str, text: str) -> bool:
+    start = -1
+    for _ in range(_MAX_PLACES_TRIED):
+        start = text.find(wording, start + 1)
+        if start < 0:
+            return False
+        end = start + len(wording)
+        before, after = text[max(0, start - 2) : start], text[end : end + 2]
+        if not _continues(wording[0], before[::-1]) and not _continues(wording[-1], after):
+            return True
+    return False
 
 
 def _continues(edge: str, beyond: str) -> bool:

@@ -45,7 +45,7 @@ _LEAP_YEAR = 2_000
 
 def derive(text: str, quantities: Sequence[Quantity], dates: Sequence[Date]) -> tuple[list[Amount], list[Date]]:
     """Return the amounts and dates that follow from neighbours in a casefolded text; linear in their number."""
-    if len(quantities) > _MAX_QUANTITIES:
+    if len(quantities) > _MAX_QUANTITIES or not (quantities or dates):
         return [], []
     placed = sorted({(each.start, each.value, each.unit) for each in quantities}, key=itemgetter(0))
     years = sorted(
@@ -57,8 +57,10 @@ def derive(text: str, quantities: Sequence[Quantity], dates: Sequence[Date]) -> 
         for start, value, unit in placed
         if unit and unit.dimension == "time" and unit.factor >= _DAY.factor
     ]
-    spans = [(start, count * _DAY.factor / _YEAR.factor) for start, count in days] + _ages(text)
-    spans += [(match.start(), 1.0) for match in _NEXT_YEAR.finditer(text)]
+    spans = [(start, count * _DAY.factor / _YEAR.factor) for start, count in days]
+    if years:
+        spans += _ages(text)
+        spans += [(match.start(), 1.0) for match in _NEXT_YEAR.finditer(text)]
     spans = sorted((start, round(years)) for start, years in spans if 1 <= years <= _MAX_SPAN_YEARS)
     amounts: list[Amount] = [
         (abs(one - other), _YEAR) for one, other in _neighbours(years, years) if 0 < abs(one - other) <= _MAX_SPAN_YEARS
@@ -71,7 +73,8 @@ def derive(text: str, quantities: Sequence[Quantity], dates: Sequence[Date]) -> 
     ]
     shares = [(start, value / 100) for start, value, unit in placed if unit == PERCENT]
     factors = [(start, factor) for start, share in shares for factor in (1 + share, 1 - share, share)]
-    factors += [(match.start(), factor) for words, factor in MULTIPLIED for match in words.finditer(text)]
+    if plain:
+        factors += [(match.start(), factor) for words, factor in MULTIPLIED for match in words.finditer(text)]
     amounts += [(value * factor, unit) for (value, unit), factor in _neighbours(plain, sorted(factors))]
     whole = [(date.start, date) for date in dates if date.month and date.day]
     whole.sort(key=itemgetter(0))

@@ -78,6 +78,8 @@ _HAN_IDIOMS = re.compile(
 )
 _YEARS = range(1_000, 2_100)
 _TWO, _YEAR_DIGITS = 2, 4
+# Ordinals, multiples and their plurals.
+_NUMBER_WORDS = {f"{word}s": value for word, value in MULTIPLES.items()} | MULTIPLES | ORDINALS
 
 
 def stated_in_claim(text: str) -> Stated:
@@ -224,9 +226,8 @@ def _implied(text: str) -> Iterator[Quantity]:
     for match in ENGLISH_PART.finditer(text):
         yield from _share(english_part(match["count"], match["part"]))
     for word in re.findall(r"[a-z-]{3,12}", text):
-        value = ORDINALS.get(word) or MULTIPLES.get(word) or MULTIPLES.get(word.removesuffix("s"))
-        if value:
-            yield Quantity(float(value), None, 1.0)
+        if word in _NUMBER_WORDS:
+            yield Quantity(float(_NUMBER_WORDS[word]), None, 1.0)
         if word in ("half", "halved"):
             yield from _share(0.5)
     for count, divisor in _RATIO.findall(text):

@@ -36,8 +36,9 @@ _SHARE_STEP = 5.0
 
 def find_phrases(text: str, *, in_claim: bool) -> Iterator[Quantity]:
     """Yield the amounts of a casefolded text that phrases name; those of a claim may be blanked out after that."""
-    for words, pattern, read in (*_ALWAYS, *(() if in_claim else _IN_PASSAGES)):
-        if any(word in text for word in words):
+    is_ascii = text.isascii()
+    for words, pattern, read in _ALWAYS if in_claim else _ALWAYS + _IN_PASSAGES:
+        if (words[0].isascii() or not is_ascii) and any(word in text for word in words):
             for match in pattern.finditer(text):
                 yield from read(match)
 

@@ -45,10 +45,10 @@ class ContextIndex:
             headers = header_positions(sentences)
             rows = read_rows(sentences, headers) if headers else {}
             for position, sentence in enumerate(sentences):
-                words = split_words(rows.get(position, sentence.text))
+                words, row = split_words(rows.get(position, sentence.text)), len(self.places)
                 distinct = frozenset(words.content)
                 for word in distinct:
-                    self._postings[word].append(len(self.places))
+                    self._postings[word].append(row)
                 self.places.append((context, sentence))
                 self.words.append(words)
                 self._distinct.append(distinct)

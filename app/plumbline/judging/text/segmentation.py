@@ -174,13 +174,14 @@ class _Splitter:
     def _stop_at(self, at: int, run: str) -> Stop:
         text, limit = self._text, self._block.end
         run_end = closed_end = end = at + len(run)
+        next_word = run_end + 1
         # Mostly a blank and a word follow; the rest is asked for only where it may be.
-        if not (text[run_end : run_end + 1] == " " and text[run_end + 1 : run_end + 2].isalpha()):
+        if not (next_word < limit and text[run_end] == " " and text[next_word].isalpha()):
             closed_end = self._skip_closers(run_end)
             if text[at - 1].isspace():
                 closed_end = self._skip_detached_closer(closed_end, at)
             end = self._skip_citations(closed_end)
-        next_word = _after(_TO_NEXT_WORD, text, end, limit)
+            next_word = _after(_TO_NEXT_WORD, text, end, limit)
         following = text[next_word : min(limit, next_word + _EXCERPT_CHARS)]
         has_gap = end == limit or text[end].isspace()
         return Stop(

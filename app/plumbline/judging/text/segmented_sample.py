@@ -1,6 +1,7 @@
 """A sample cut into sentences once for every tier."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from plumbline.judging.text.assertions import find_assertions, question_stems
 from plumbline.judging.text.checkable import checkable_positions
@@ -10,13 +11,13 @@ from plumbline.judging.text.segmentation import Sentence, split_sentences
 from plumbline.judging.text.words import Language, detect_language, has_letters
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SegmentedSample:
     """A sample with the sentences of its answer and of each of its contexts.
 
     `sentences` holds every span of the answer in order, markup included; `context_sentences[i]` those of context i.
-    `checkable` are the positions of the sentences that assert something, `assertions` what each of them asserts: tiers
-    without a judge compare that, a judge reads the sentences. `index` holds the contexts' words.
+    `checkable` are the positions of the sentences that assert something. `index` holds the contexts' words, `stems`
+    those of the question.
     `language` is that of the answer, or of the contexts when the answer has no letters ("42").
     """
 
@@ -24,9 +25,14 @@ class SegmentedSample:
     sentences: tuple[Sentence, ...]
     context_sentences: tuple[tuple[Sentence, ...], ...]
     checkable: tuple[int, ...]
-    assertions: tuple[str, ...]
     index: ContextIndex
     language: Language
+    stems: frozenset[str] = field(default=frozenset(), repr=False)
+
+    @cached_property
+    def assertions(self) -> tuple[str, ...]:
+        """Return what each checkable sentence asserts: tiers without a judge compare that, a judge reads sentences."""
+        return find_assertions(self.source, self.sentences, self.checkable, self.index, self.stems)
 
     @property
     def is_empty(self) -> bool:
@@ -50,13 +56,12 @@ def segment(sample: Sample) -> SegmentedSample:
     context_sentences = tuple(split_sentences(context) for context in sample.contexts)
     index = ContextIndex(context_sentences)
     stems = question_stems(sample.question)
-    checkable = checkable_positions(sentences, stems, index)
     return SegmentedSample(
         source=sample,
         sentences=sentences,
         context_sentences=context_sentences,
-        checkable=checkable,
-        assertions=find_assertions(sample, sentences, checkable, index, stems),
+        checkable=checkable_positions(sentences, stems, index),
         index=index,
         language=detect_language(speaking),
+        stems=stems,
     )

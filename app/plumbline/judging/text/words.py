@@ -82,7 +82,7 @@ def split_words(text: str) -> Words:
             words = [word.removesuffix("'s") for word in words]
         content = [word for word in words if word not in _STOPWORDS_EN]
         return Words(tuple(words), tuple(content or words))
-    found = _all_words(folded)
+    found = list(_all_words(folded))
     every = tuple([word for word, _ in found])
     return Words(every, tuple([word for word, is_stopword in found if not is_stopword]) or every)
 
@@ -206,15 +206,14 @@ def _with_words_apart(text: str) -> str:
     return _INNER_CAPITAL.sub(r" \g<0>", text)
 
 
-def _all_words(folded: str) -> list[tuple[str, bool]]:
-    found: list[tuple[str, bool]] = []
-    for token in _TOKEN.findall(folded):
+def _all_words(folded: str) -> Iterator[tuple[str, bool]]:
+    for match in _TOKEN.finditer(folded):
+        token = match.group()
         if _HAN_RUN.match(token):
-            found.extend(_han_bigrams(token))
+            yield from _han_bigrams(token)
         else:
             word = token.removesuffix("'s").removesuffix("’s")
-            found.append((word, word in _STOPWORDS_EN))
-    return found
+            yield word, word in _STOPWORDS_EN
 
 
 def _fold(text: str) -> str:

@@ -192,10 +192,10 @@ def _numbered(sentences: Sequence[Sequence[str]], ids: dict[str, int]) -> Units:
     """Return units as numbers, a zero between two sentences: a character is its code, a word has a private-use one."""
     flat: list[int] = []
     for sentence in sentences:
-        flat.extend(
-            to_unit(unit) if len(unit) == 1 else _PRIVATE_USE + ids.setdefault(unit, len(ids)) % _PRIVATE_USE_SIZE
-            for unit in sentence
-        )
+        for unit in sentence:
+            if unit not in ids:
+                ids[unit] = to_unit(unit) if len(unit) == 1 else _PRIVATE_USE + len(ids) % _PRIVATE_USE_SIZE
+        flat.extend([ids[unit] for unit in sentence])
         flat.append(0)
     return np.array(flat[:-1], dtype=np.uint64)
 

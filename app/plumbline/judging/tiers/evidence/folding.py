@@ -47,10 +47,16 @@ def fold(view: View) -> View:
 
     Decomposed character by character, so that composed and decomposed letters meet and each keeps its offset. Linear.
     """
+    if view.text.isascii():
+        # As below, letter by letter, in a tenth of the time.
+        return _without_repeated_blanks(view.text.translate(_ASCII_FOLDED), view.origin)
     pieces = list(map(_fold_one, view.text))
     text = "".join(pieces)
     lengths = np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
-    origin = np.repeat(view.origin, lengths)
+    return _without_repeated_blanks(text, np.repeat(view.origin, lengths))
+
+
+def _without_repeated_blanks(text: str, origin: Offsets) -> View:
     if "  " not in text:
         return View(text, origin)
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
@@ -66,6 +72,8 @@ def _fold_one(character: str) -> str:
     pieces = unicodedata.normalize("NFKD", _QUOTE_MARKS.get(character, character).casefold())
     return to_simplified("".join(" " if piece.isspace() else _QUOTE_MARKS.get(piece, piece) for piece in pieces))
 
+
+_ASCII_FOLDED = {code: _fold_one(chr(code)) for code in range(128)}
 
 # Every pattern is bounded or possessive: the text comes from strangers.
 _MARKUP = re.compile(

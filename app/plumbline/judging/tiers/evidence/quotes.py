@@ -4,6 +4,7 @@ import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 from rapidfuzz.fuzz import partial_ratio_alignment, ratio
 
@@ -76,10 +77,10 @@ def _forms(view: View) -> tuple[str, ...]:
 
 
 def says_something(quote: str) -> bool:
-    letters = [character for character in quote if character.isalnum()]
     if not has_content(quote):
         return False
-    return len(letters) >= _MIN_CHARACTERS or _han(quote) >= _MIN_HAN_CHARACTERS or any(c.isdigit() for c in letters)
+    letters = list(islice(filter(str.isalnum, quote), _MIN_CHARACTERS))
+    return len(letters) == _MIN_CHARACTERS or _han(quote) >= _MIN_HAN_CHARACTERS or any(c.isdigit() for c in letters)
 
 
 def _is_long_enough(part: str) -> bool:

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from plumbline.judging.quantities.arithmetic import missing
 from plumbline.judging.quantities.calculation import without_calculated
-from plumbline.judging.quantities.extraction import facts_in, stated_in_claim
+from plumbline.judging.quantities.context_quantities import stands_verbatim
+from plumbline.judging.quantities.extraction import facts_in, prepared, stated_in_claim
 from plumbline.judging.text import negation
 from plumbline.judging.text.verdicts import SUPPORT_BY_VERDICT, Claim, Evidence, Verdict
 from plumbline.judging.text.words import contains_verbatim, content_words
@@ -97,7 +98,9 @@ def _compared(claim: Claim, found: list[Evidence], search: EvidenceSearch, *, is
     if stated:
         passages = "\n".join(search.around(evidence, reach=_NUMBER_REACH_SENTENCES) for evidence in found)
         # Judges seldom say that they calculated.
-        if without_calculated(missing(stated, facts_in(passages), is_derived=is_derived), touched):
+        if not stands_verbatim(stated, prepared(passages)) and without_calculated(
+            missing(stated, facts_in(passages), is_derived=is_derived), touched
+        ):
             claim = _flagged(claim, NUMBER)
             # Elsewhere in the contexts: the judge quoted too little, which is no fault of the answer.
             lowers = bool(missing(stated, search.facts, is_derived=is_derived))
