@@ -9,8 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from plumbline.extras.cluster.block_plan import split_file
-from plumbline.extras.cluster.cluster_run import BlockWork, ClusterRun
-from plumbline.extras.cluster.output_blocks import OutputBlocks, block_words
+from plumbline.extras.cluster.cluster_run import BlockWork, ClusterRun, OutputBlocks, block_words
 from plumbline.extras.cluster.score_batch import BATCH_COLUMNS
 from plumbline.extras.cluster.task import ClusterTask
 from plumbline.ground.errors import ClusterUnavailable, ConfigurationError, InvalidInput

@@ -1,29 +1,40 @@
-"""Run of a task on any engine: its plan and progress on the driver, its blocks on the workers."""
+"""Run of a task on any engine: its plan and progress on the driver, its blocks on the workers, its folder of results.
 
+A block is done exactly if its file is in the folder; no other record could contradict that.
+"""
+
+import importlib
+import io
 import json
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from plumbline.assembly import make_plan
 from plumbline.extras.cluster.block_plan import Block, Reading, block_records
-from plumbline.extras.cluster.output_blocks import Manifest, OutputBlocks, parse_block, sum_summaries
-from plumbline.extras.cluster.places import FileFacts, files_in, is_uri
-from plumbline.extras.cluster.score_batch import BatchScorer
+from plumbline.extras.cluster.places import FileFacts, files_in, folder_at, is_uri
+from plumbline.extras.cluster.score_batch import BatchScorer, flat_record
 from plumbline.extras.cluster.shared_settings import judges_digest, received_settings, sent_settings, share_limits
 from plumbline.extras.cluster.task import BlockFormat, ClusterOutcome, ClusterTask, Progress
 from plumbline.ground.errors import ClusterUnavailable, ConfigurationError, InvalidInput, PlumblineError
 from plumbline.ground.settings import Settings
 from plumbline.ground.telemetry import configure_logging
 from plumbline.ground.version import VERSION
+from plumbline.rows.records.record import ReadPosition
+from plumbline.rows.records.result_table import result_schema
 from plumbline.rows.run_identity import Choice, differences, run_identity
-from plumbline.rows.scored_row import RowTally
-from plumbline.schemas.batch import BatchSummary
-from plumbline.schemas.evaluation import EvaluationOptions
+from plumbline.rows.scored_row import RowTally, ScoredRow
+from plumbline.schemas.batch import BatchSummary, TierCounts
+from plumbline.schemas.evaluation import EvaluationOptions, UsageItem
+
+# Readers of a folder of Parquet skip names that begin with an underscore.
+_OURS: Final = "_plumbline"
+_MANIFEST: Final = "manifest.json"
+_MAX_TRIES: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +61,93 @@ class WorkOrder:
     version: str = VERSION
 
 
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Task of a folder. `identity`: by name, everything that decides the results; equal for the same task."""
+
+    identity: dict[str, Choice]
+    files: tuple[FileFacts, ...]
+    blocks: tuple[Block, ...]
+
+
+class OutputBlocks:
+    """Results of one task in a folder, local or a URI."""
+
+    def __init__(self, place: str, block_format: BlockFormat) -> None:
+        self.place = place
+        self._format = block_format
+        self._folder = folder_at(place)
+        self._ours = self._folder.folder(_OURS)
+        self._summaries = self._ours.folder("blocks")
+        self._begun = self._ours.folder("begun")
+
+    def file_of(self, block: Block) -> str:
+        return f"{block.stem}.{self._format}"
+
+    def manifest(self) -> Manifest | None:
+        """Return the manifest of the folder; None if the folder is new.
+
+        Raises:
+            InvalidInput: the folder holds something else.
+        """
+        data = self._ours.read(_MANIFEST)
+        if data is None:
+            if self._folder.names() - {_OURS}:
+                raise InvalidInput("holds files and no manifest of a run; name a new or empty folder", place=self.place)
+            return None
+        try:
+            words = json.loads(data)
+            # Manifests of 0.1.0 have the version under another name
+            identity = {"plumbline": words["identity"].pop("version", None), **words["identity"]}
+            return Manifest(
+                identity,
+                tuple(FileFacts(*facts) for facts in words["files"]),
+                tuple(parse_block(each) for each in words["blocks"]),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InvalidInput("its manifest cannot be read; name a new folder", place=self.place) from error
+
+    def begin(self, manifest: Manifest) -> None:
+        """Write the manifest, before any block."""
+        words = {
+            "identity": manifest.identity,
+            "files": [list(facts) for facts in manifest.files],
+            "blocks": [block_words(block) for block in manifest.blocks],
+        }
+        self._ours.write(_MANIFEST, json.dumps(words, ensure_ascii=False).encode())
+
+    def done(self) -> set[str]:
+        return self._folder.names() - {_OURS}
+
+    def summary_of(self, block: Block) -> BatchSummary | None:
+        """Return the counts of a block; None if it has no file yet."""
+        return self.counted(block) if self._folder.has(self.file_of(block)) else None
+
+    def counted(self, block: Block) -> BatchSummary:
+        """Return the counts of a block that has its file. Raises InvalidInput: they were removed."""
+        data = self._summaries.read(f"{block.stem}.json")
+        if data is None:
+            raise InvalidInput(f"the counts of {self.file_of(block)} are gone; name a new folder", place=self.place)
+        return BatchSummary.model_validate_json(data)
+
+    def write(self, block: Block, rows: Sequence[ScoredRow], summary: BatchSummary) -> None:
+        """Write the counts of a block, then its results."""
+        self._summaries.write(f"{block.stem}.json", summary.model_dump_json().encode())
+        is_lines = self._format == "jsonl"
+        data = b"".join(row.line + b"\n" for row in rows) if is_lines else _parquet(rows)
+        self._folder.write(self.file_of(block), data)
+        self._begun.remove(f"{block.stem}.json")
+
+    def may_begin(self, block: Block, run: str) -> bool:
+        """Count one more try of this block in this run; return False if three tries crashed their process."""
+        name = f"{block.stem}.json"
+        before = json.loads(self._begun.read(name) or b"{}")
+        tries = before.get("tries", 0) if before.get("run") == run else 0
+        if tries < _MAX_TRIES:
+            self._begun.write(name, json.dumps({"run": run, "tries": tries + 1}).encode())
+        return bool(tries < _MAX_TRIES)
+
+
 class ClusterRun:
     """Run on the driver: it hands pending blocks to an engine and takes the outcomes of its workers.
 
@@ -59,21 +157,15 @@ class ClusterRun:
     """
 
     def __init__(self, settings: Settings, task: ClusterTask) -> None:
-        if not task.paths:
-            raise InvalidInput("no input was named; expected one file or more")
-        if task.block_rows < 1:
-            raise InvalidInput(f"a block of {task.block_rows} rows; expected 1 or more")
-        if task.workers is not None and task.workers < 1:
-            raise InvalidInput(f"{task.workers} workers; expected 1 or more")
-        if not task.cpus_per_worker > 0:
-            raise InvalidInput(f"{task.cpus_per_worker} CPUs for a worker; expected more than 0")
-        plan = make_plan(settings)
         self._settings = settings
         self._task = task
         self.reading = Reading(task.format, task.columns)
         self._started = time.monotonic()
         self._out_dir = task.out_dir.rstrip("/") if is_uri(task.out_dir) else str(Path(task.out_dir).absolute())
         self._output = OutputBlocks(self._out_dir, task.block_format)
+        self.files = [facts for place in task.paths for facts in files_in(place) if facts.size]
+        self._manifest = self._output.manifest()
+        plan = make_plan(settings)
         self._identity = {
             **run_identity(
                 plan.settings,
@@ -87,10 +179,12 @@ class ClusterRun:
             "block_format": task.block_format,
             "block_rows": task.block_rows,
         }
-        self.files = [facts for place in task.paths for facts in files_in(place) if facts.size]
-        self._manifest = self._output.manifest()
         if self._manifest is not None:
-            _check_same(self._manifest, self._identity, self.files, self._out_dir)
+            changed = differences(self._manifest.identity, self._identity)
+            changed += [] if self._manifest.files == tuple(self.files) else ["the input files changed"]
+            if changed:
+                detail = f"holds results of another run: {'; '.join(changed)}; name a new folder"
+                raise InvalidInput(detail, place=self._out_dir)
         self._summaries: dict[str, BatchSummary] = {}
         self._given_up: list[str] = []
         self._skipped = 0
@@ -99,6 +193,11 @@ class ClusterRun:
     def is_planned(self) -> bool:
         """Return True if the blocks are known: from an earlier run, or by `begin`."""
         return self._manifest is not None
+
+    @property
+    def is_done(self) -> bool:
+        """Return True if every block has its file, from earlier runs."""
+        return self.is_planned and not self.pending()
 
     def begin(self, blocks_by_file: Sequence[Sequence[Block]]) -> None:
         """Store the blocks of every file, in the order of `files`."""
@@ -172,18 +271,6 @@ class ClusterRun:
         return self._manifest.blocks if self._manifest is not None else ()
 
 
-def _check_same(manifest: Manifest, identity: dict[str, Choice], files: Sequence[FileFacts], place: str) -> None:
-    # Manifests of 0.1.0 have the version under another name
-    before = {"plumbline": manifest.identity.get("version"), **manifest.identity}
-    before.pop("version", None)
-    changed = differences(before, identity)
-    if tuple(files) != manifest.files:
-        changed.append("the input files changed")
-    if changed:
-        detail = f"holds results of another run: {'; '.join(changed)}; name a new folder"
-        raise InvalidInput(detail, place=place)
-
-
 class BlockWork:
     """Worker process of a cluster: score blocks with one warm scorer; return errors that the user can fix."""
 
@@ -235,3 +322,42 @@ class BlockWork:
             )
         settings = share_limits(received, order.workers).model_copy(update={"cpu_threads": order.cpu_threads})
         return BatchScorer(settings, EvaluationOptions.model_validate_json(order.options))
+
+
+def sum_summaries(summaries: Iterable[BatchSummary], *, seconds: float) -> BatchSummary:
+    """Return the total of the counts of many blocks."""
+    parts = list(summaries)
+    names = ("rows", "judged", "abstained", "empty_answer", "not_judged", "errors", "passed", "degraded")
+    costs = [part.usage.cost for part in parts]
+    usage = {
+        name: sum(getattr(part.usage, name) for part in parts) for name in UsageItem.model_fields if name != "cost"
+    }
+    known = [cost for cost in costs if cost is not None]
+    counts = {name: sum(getattr(part, name) for part in parts) for name in names}
+    return BatchSummary(
+        **counts,
+        tiers=TierCounts(
+            **{name: sum(getattr(part.tiers, name) for part in parts) for name in TierCounts.model_fields}
+        ),
+        usage=UsageItem(**usage, cost=sum(known) if len(known) == len(costs) else None),
+        seconds=round(seconds, 3),
+    )
+
+
+def _parquet(rows: Iterable[ScoredRow]) -> bytes:
+    arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
+    schema = result_schema(arrow).append(arrow.field("line", arrow.string()))
+    buffer = io.BytesIO()
+    parquet.write_table(
+        arrow.Table.from_pylist([flat_record(row) for row in rows], schema=schema), buffer, compression="zstd"
+    )
+    return buffer.getvalue()
+
+
+def block_words(block: Block) -> list[object]:
+    return [block.file, list(block.start), block.rows, list(block.repeats)]
+
+
+def parse_block(words: list[object]) -> Block:
+    file, start, rows, repeats = words
+    return Block(file, ReadPosition(*start), rows, tuple(repeats))  # type: ignore[arg-type, misc]

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from plumbline.extras.cluster.block_plan import Block, Reading, split_file
-from plumbline.extras.cluster.cluster_run import BlockWork, ClusterRun, WorkOrder
-from plumbline.extras.cluster.output_blocks import block_words
+from plumbline.extras.cluster.cluster_run import BlockWork, ClusterRun, WorkOrder, block_words
 from plumbline.extras.cluster.task import ClusterOutcome, ClusterTask, Progress
 from plumbline.ground.errors import ClusterUnavailable, ConfigurationError, PlumblineError
 from plumbline.ground.settings import Settings
@@ -50,21 +49,21 @@ def score_on_ray(
         except ImportError:
             raise ConfigurationError('needs Ray; install "plumbline-rag[ray]"') from None
         run = ClusterRun(settings, task)
-        if run.is_planned and not run.pending():
-            return run.outcome()
-        with _connected(ray, task.address):
-            try:
-                _work_through(ray, run, task, on_progress or (lambda _: None))
-            except ray.exceptions.RayError as error:
-                log_failure(error, "cluster_failed")
-                kind = type(error).__name__
-                raise ClusterUnavailable(f"Ray ended the work ({kind}); run again to resume") from error
+        if not run.is_done:
+            with _connected(ray, task.address):
+                try:
+                    _work_through(ray, run, task, on_progress or (lambda _: None))
+                except ray.exceptions.RayError as error:
+                    log_failure(error, "cluster_failed")
+                    kind = type(error).__name__
+                    raise ClusterUnavailable(f"Ray ended the work ({kind}); run again to resume") from error
         return run.outcome()
 
 
 def _work_through(ray: Any, run: ClusterRun, task: ClusterTask, on_progress: Callable[[Progress], None]) -> None:
     if not run.is_planned:
-        run.begin(_planned(ray, run, task))
+        blocks_by_file = _planned(ray, run, task)
+        run.begin(blocks_by_file)
     pending = run.pending()
     on_progress(run.progress())
     if not pending:

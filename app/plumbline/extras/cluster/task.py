@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.columns import ColumnMap
 from plumbline.schemas.batch import BatchSummary
 from plumbline.schemas.evaluation import EvaluationOptions
@@ -24,6 +25,9 @@ class ClusterTask:
         address: of a Ray cluster (`auto`, `HOST:PORT`, `ray://HOST:PORT`); None: this machine.
         workers: worker processes; None: as many as the cluster has CPUs for.
         cpus_per_worker: CPUs of each worker.
+
+    Raises:
+        InvalidInput: there is no input, or a number is too small.
     """
 
     paths: tuple[str, ...]
@@ -36,6 +40,16 @@ class ClusterTask:
     address: str | None = None
     workers: int | None = None
     cpus_per_worker: float = 1
+
+    def __post_init__(self) -> None:
+        if not self.paths:
+            raise InvalidInput("no input was named; expected one file or more")
+        if self.block_rows < 1:
+            raise InvalidInput(f"a block of {self.block_rows} rows; expected 1 or more")
+        if self.workers is not None and self.workers < 1:
+            raise InvalidInput(f"{self.workers} workers; expected 1 or more")
+        if not self.cpus_per_worker > 0:
+            raise InvalidInput(f"{self.cpus_per_worker} CPUs for a worker; expected more than 0")
 
 
 @dataclass(frozen=True, slots=True)
