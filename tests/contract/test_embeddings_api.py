@@ -13,7 +13,7 @@ import httpx2
 import numpy as np
 import pytest
 
-from plumbline.cli.score.local import LocalPlan
+from plumbline.cli.score.local import LocalEngine
 from plumbline.ground.errors import ConfigurationError, FailureReason, TierFailure
 from plumbline.ground.settings import ModelPrice, Settings
 from plumbline.judging.ports.exchange import Ledger
@@ -508,7 +508,7 @@ def test_a_bounded_run_needs_the_price_of_the_vectors() -> None:
     settings = plain_settings(embedding_base_url="http://127.0.0.1:9/v1", embedding_model=MODEL)
     priced = settings.model_copy(update={"llm_prices": {MODEL: ModelPrice(input=1.0, output=0.0)}})
 
-    LocalPlan(priced, EvaluationOptions()).check_prices()
-    LocalPlan(settings, EvaluationOptions(tiers=["lexical"])).check_prices()
+    LocalEngine(priced, EvaluationOptions()).check(1.0)
+    LocalEngine(settings, EvaluationOptions(tiers=["lexical"])).check(1.0)
     with pytest.raises(ConfigurationError, match=f"has no price of '{MODEL}'"):
-        LocalPlan(settings, EvaluationOptions()).check_prices()
+        LocalEngine(settings, EvaluationOptions()).check(1.0)

@@ -2,8 +2,6 @@
 
 import argparse
 import sys
-from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,17 +62,14 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _built(options: argparse.Namespace) -> "Report":
-    from plumbline.rows.report.baseline import Baseline  # noqa: PLC0415
+    from plumbline.cli.score.gates import read_baseline  # noqa: PLC0415
+    from plumbline.rows.records.data_file import read_lines  # noqa: PLC0415
     from plumbline.rows.report.building import ReportBuilder  # noqa: PLC0415
 
-    baseline = None
-    if options.baseline is not None:
-        baseline = Baseline(_lines(options.baseline))
-        if not baseline.rows:
-            raise InvalidInput("contains no results", place=options.baseline.name)
+    baseline = None if options.baseline is None else read_baseline(options.baseline)
     builder = ReportBuilder(worst=options.worst, baseline=baseline)
     skipped_lines = 0
-    for line in _lines(options.results):
+    for line in read_lines(options.results):
         bad = builder.add(line)
         if bad is not None:
             skipped_lines += 1
@@ -85,12 +80,3 @@ def _built(options: argparse.Namespace) -> "Report":
     if not builder.rows:
         raise InvalidInput("contains no results", place=options.results.name)
     return builder.report()
-
-
-def _lines(path: Path) -> Iterator[bytes | None]:
-    """Yield the lines of a file; None for one that is too long."""
-    from plumbline.rows.records.data_file import TextLines  # noqa: PLC0415
-
-    with closing(TextLines(path)) as lines:
-        while (line := lines.next_line()) is not None:
-            yield line.data

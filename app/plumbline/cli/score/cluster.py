@@ -1,22 +1,15 @@
 """`plumbline score --engine ray`: many files into a folder of blocks, on a data cluster."""
 
-import argparse
 import sys
-from typing import Final, get_args
+from typing import Final
 
-from plumbline.cli.score.request import parse_columns, parse_judge_options
-from plumbline.extras.cluster.task import BlockFormat, ClusterTask, Progress
-from plumbline.ground.errors import ClusterUnavailable, InvalidInput
+from plumbline.extras.cluster.task import ClusterTask, Progress
+from plumbline.ground.errors import ClusterUnavailable
 from plumbline.ground.settings import load_settings
 from plumbline.ground.telemetry import configure_logging
 
 _DONE: Final = 0
 _INCOMPLETE: Final = 3
-# Options of a run on one machine that a cluster does not have.
-_ONE_MACHINE: Final = (
-    "url", "limit", "restart", "estimate", "max_cost", "concurrency", "context_separator",
-    "fail_under", "max_degraded", "max_unsupported", "baseline", "max_drop", "junit", "junit_rows", "markdown",
-)  # fmt: skip
 
 
 def score_on_cluster(task: ClusterTask, *, is_quiet: bool) -> int:
@@ -45,36 +38,6 @@ def score_on_cluster(task: ClusterTask, *, is_quiet: bool) -> int:
         )
         return _INCOMPLETE
     return _DONE
-
-
-def parse_cluster_task(given: argparse.Namespace) -> ClusterTask:
-    """Return the task of a run on a cluster.
-
-    Raises:
-        InvalidInput: an option is wrong, or is one of a run on one machine; the message names it.
-    """
-    alone = [name for name in _ONE_MACHINE if getattr(given, name) not in (None, [], False)]
-    if alone:
-        raise InvalidInput(f"--{alone[0].replace('_', '-')}: not with --engine; see `plumbline report` for its results")
-    if given.output in (None, "-"):
-        raise InvalidInput("-o: expected a folder for the results")
-    form: BlockFormat = given.out_format or "jsonl"
-    if form not in get_args(BlockFormat):
-        raise InvalidInput(f"--out-format {form}: expected {' or '.join(get_args(BlockFormat))} with --engine")
-    columns, changes = parse_columns(given)
-    if changes:
-        raise InvalidInput("--column: with --engine name answer and contexts too, or neither")
-    return ClusterTask(
-        paths=tuple(given.data),
-        out_dir=given.output,
-        options=parse_judge_options(given),
-        format=given.format,
-        columns=columns,
-        block_format=form,
-        block_rows=given.block_rows,
-        address=given.address,
-        workers=given.workers,
-    )
 
 
 def _report(progress: Progress) -> None:

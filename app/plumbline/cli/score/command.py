@@ -116,14 +116,18 @@ def _add_gates(score: argparse.ArgumentParser) -> None:
 
 def _score(options: argparse.Namespace) -> int:
     # Parts of a second of import that the other commands do not pay.
-    try:
-        if options.engine is not None:
-            from plumbline.cli.score.cluster import parse_cluster_task, score_on_cluster  # noqa: PLC0415
+    from plumbline.cli.score.options import parse_options  # noqa: PLC0415
+    from plumbline.extras.cluster.task import ClusterTask  # noqa: PLC0415
 
-            return score_on_cluster(parse_cluster_task(options), is_quiet=options.quiet)
+    try:
+        parsed = parse_options(options)
+        if isinstance(parsed, ClusterTask):
+            from plumbline.cli.score.cluster import score_on_cluster  # noqa: PLC0415
+
+            return score_on_cluster(parsed, is_quiet=options.quiet)
         from plumbline.cli.score.score_file import score_file  # noqa: PLC0415
 
-        return score_file(options)
+        return score_file(parsed)
     except KeyboardInterrupt:
         sys.stderr.write("plumbline: interrupted before the first row; run the same command again\n")
         return _INCOMPLETE

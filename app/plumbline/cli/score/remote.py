@@ -11,6 +11,7 @@ from plumbline.client.async_client import AsyncPlumbline
 from plumbline.client.batches import DEFAULT_BATCH_SIZE, DEFAULT_IN_FLIGHT
 from plumbline.client.failures import AnswerCut, AnswerUnreadable, Busy, NotReached, ServiceFailed, TimedOut
 from plumbline.rows.records.record import Record, RecordProblem
+from plumbline.rows.run_identity import Choice, option_identity
 from plumbline.rows.scored_row import ScoredRow, unreadable_row
 from plumbline.schemas.evaluation import EvaluationOptions
 
@@ -58,13 +59,26 @@ class RemoteScorer:
             yield unreadable_row(problem)
 
 
-@asynccontextmanager
-async def remote_scorer(
-    url: str, options: EvaluationOptions, *, concurrency: int | None = None
-) -> AsyncIterator[RemoteScorer]:
-    """Open a scorer on the service at `url`; its key is PLUMBLINE_API_KEY."""
-    async with AsyncPlumbline(url) as client:
-        yield RemoteScorer(client, options, concurrency=concurrency or DEFAULT_IN_FLIGHT)
+class RemoteEngine:
+    """`Engine` on the service at `url`; its key is PLUMBLINE_API_KEY."""
+
+    def __init__(self, url: str, options: EvaluationOptions, *, concurrency: int | None = None) -> None:
+        self._url = url
+        self._options = options
+        self._concurrency = concurrency or DEFAULT_IN_FLIGHT
+
+    def check(self, _: float | None) -> None:
+        """Return no warning: prices and thresholds are the service's."""
+
+    def identity(self) -> dict[str, Choice]:
+        options = self._options
+        own = {"threshold": options.threshold, "deadline": options.deadline_seconds, "service": self._url}
+        return {**option_identity(options), **own}
+
+    @asynccontextmanager
+    async def scorer(self) -> AsyncIterator[RemoteScorer]:
+        async with AsyncPlumbline(self._url) as client:
+            yield RemoteScorer(client, self._options, concurrency=self._concurrency)
 
 
 def _readable(rows: Iterable[Record | RecordProblem], unsent: deque[RecordProblem]) -> Iterator[Record]:

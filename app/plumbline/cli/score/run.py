@@ -3,19 +3,24 @@
 import asyncio
 import contextlib
 import re
+import signal
+import sys
+import threading
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
+from types import FrameType
 from typing import Final, Protocol
 
 from plumbline.cli.progress import ScoreProgress, Standing
 from plumbline.cli.score.output import Journal, RunOutput, WrittenRow
-from plumbline.cli.score.source import InputSource, share_before
+from plumbline.cli.score.source import InputSource
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import ReadPosition, Record, RecordProblem
+from plumbline.rows.run_identity import Choice
 from plumbline.rows.scored_row import RowTally, ScoredRow
 
 _SAVE_SECONDS: Final = 2.0
@@ -75,12 +80,28 @@ class StreamScorer(Protocol):
         """
 
 
+class Engine(Protocol):
+    """Place that scores rows: this process, or a service."""
+
+    def check(self, max_cost: float | None) -> str | None:
+        """Return a warning in one line, if any. Raises ConfigurationError: the cost cannot be bounded."""
+
+    def identity(self) -> dict[str, Choice]:
+        """Return the part of the run's identity that this place decides."""
+
+    def scorer(self) -> AbstractAsyncContextManager[StreamScorer]:
+        """Open the scorer."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """End of a run: `left` is None if every row is written, else one line on why some are not."""
+    """End of a run: `left` is None if every row is written, else one line on why some are not.
 
-    standing: Standing
+    `unreachable`: rows whose tier cannot reach their threshold.
+    """
+
     left: str | None
+    unreachable: int = 0
 
 
 class RunCounts:
@@ -137,7 +158,7 @@ class RunCounts:
 
 
 class Run:
-    """Scoring of the pending rows of a file, the first `limit` rows; `echo` gets each line that is written."""
+    """Scoring of the pending rows of a file; `echo` gets each line that is written."""
 
     def __init__(
         self,
@@ -145,18 +166,16 @@ class Run:
         output: RunOutput,
         journal: Journal,
         *,
-        limit: int | None = None,
         progress: ScoreProgress | None = None,
         echo: Callable[[bytes], None] | None = None,
     ) -> None:
         self._source = source
         self._output = output
         self._journal = journal
-        self._limit = limit
         self._progress = progress
         self._echo = echo
         self._written_to = output.state.position
-        self._share_of = share_before(source, limit)
+        self._share_of = source.share_before()
         self._share_before = 0.0
         self._counts = RunCounts()
         # Position behind each row in flight, in order
@@ -164,19 +183,35 @@ class Run:
         self._is_exhausted = False
         self._damage: str | None = None
 
-    async def score(self, scorer: StreamScorer, stop: StopSignal, budget: Budget) -> RunEnd:
-        """Write the lines of all pending rows, or of those that had started when `stop` was set.
+    def score_until_signal(
+        self, open_scorer: Callable[[], AbstractAsyncContextManager[StreamScorer]], *, max_cost: float | None = None
+    ) -> RunEnd:
+        """Write the lines of all pending rows, until a signal or `max_cost` ends it; a second signal ends it at once.
 
         Raises:
             InvalidInput: the input cannot be read, the lines cannot be written, or are not those of this file.
         """
+        stop = StopSignal()
+
+        async def work() -> None:
+            async with open_scorer() as scorer:
+                await self._score(scorer, stop, Budget(max_cost, stop))
+
+        if not _run_interruptibly(work, stop):
+            return RunEnd("stopped at once")
+        standing = self._standing()
+        left = None if self._is_exhausted and not self._positions else self._damage or stop.reason or "it was stopped"
+        if self._progress is not None:
+            self._progress.end(standing, left)
+        more = None if left is None else f"{standing.counts.rows} rows written, more remain: {left}"
+        return RunEnd(more, standing.unreachable)
+
+    async def _score(self, scorer: StreamScorer, stop: StopSignal, budget: Budget) -> None:
         with self._reader() as reader:
             if self._counts.rows_before:
                 budget.pay(self._counts.cost)
             async with self._reported():
                 await self._write(scorer.scored(self._rows(reader, stop), stop, budget))
-        left = None if self._is_exhausted and not self._positions else self._damage or stop.reason or "it was stopped"
-        return RunEnd(self._standing(), left)
 
     async def _write(self, scored_rows: AsyncGenerator[ScoredRow, None]) -> None:
         saved_at = time.monotonic()
@@ -223,7 +258,7 @@ class Run:
     def _rows(self, reader: RecordReader, stop: StopSignal) -> Iterator[Record | RecordProblem]:
         """Yield the pending rows; damage in the file ends them, since those before it have results all the same."""
         while not stop.is_set:
-            if self._limit is not None and reader.position.row >= self._limit:
+            if self._source.limit is not None and reader.position.row >= self._source.limit:
                 self._is_exhausted = True
                 return
             try:
@@ -255,3 +290,45 @@ class Run:
 
     def _standing(self) -> Standing:
         return self._counts.standing(self._share_of(self._written_to), self._share_before)
+
+
+def _run_interruptibly(work: Callable[[], Coroutine[None, None, None]], stop: StopSignal) -> bool:
+    """Run `work` in an event loop; return False if it was cancelled.
+
+    The first Ctrl-C or SIGTERM sets `stop`, a graceful shutdown; the second one cancels the work.
+    """
+
+    async def attended() -> None:
+        task = asyncio.current_task()
+        with _signals(stop, asyncio.get_running_loop(), lambda: task is not None and task.cancel()):
+            await work()
+
+    try:
+        asyncio.run(attended())
+    except asyncio.CancelledError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def _signals(stop: StopSignal, loop: asyncio.AbstractEventLoop, cancel: Callable[[], object]) -> Iterator[None]:
+    def interrupted() -> None:
+        if stop.is_set:
+            cancel()
+            return
+        stop.set("interrupted")
+        sys.stderr.write("plumbline: finishing the rows in flight, then stopping; interrupt again to stop at once\n")
+
+    def handle(_: int, __: FrameType | None) -> None:
+        loop.call_soon_threadsafe(interrupted)
+
+    if threading.current_thread() is not threading.main_thread():
+        # Signals are the main thread's
+        yield
+        return
+    before = {each: signal.signal(each, handle) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

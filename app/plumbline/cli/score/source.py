@@ -3,14 +3,14 @@
 import hashlib
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from plumbline.cli.score.request import COLUMN_FIELDS
+from plumbline.cli.score.options import COLUMN_FIELDS, InputOptions
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.columns import ColumnMap
 from plumbline.rows.records.reading import RecordReader
@@ -33,12 +33,13 @@ class InputFile:
 
 @dataclass(frozen=True, slots=True)
 class InputSource:
-    """File to score. `explanation` is one line on how its columns were found."""
+    """File to score, its first `limit` rows; `explanation` is one line on how its columns were found."""
 
     path: Path
     form: str
     columns: ColumnMap
     explanation: str
+    limit: int | None = None
 
     def open(self, start: ReadPosition, seen_ids: Iterator[str]) -> RecordReader:
         return RecordReader(self.path, format=self.form, columns=self.columns, start=start, seen_ids=seen_ids)
@@ -47,38 +48,49 @@ class InputSource:
         """Return format and columns as a part of the run's identity."""
         map_ = self.columns
         columns = {f"column of {name}": list(map_.columns_of(name)) for name in COLUMN_FIELDS if map_.columns_of(name)}
-        return {"format": self.form, **columns, "context separator": map_.context_separator}
+        separator = {"context separator": map_.context_separator}
+        return {"format": self.form, **columns, **separator, "limit": self.limit}
+
+    def share_before(self) -> Callable[[ReadPosition], float | None]:
+        """Return a function: the share of the rows before a position, in [0, 1]; None if unknown."""
+        is_parquet = self.form == "parquet"
+        if is_parquet:
+            from plumbline.rows.records.parquet_files import load_pyarrow  # noqa: PLC0415 - heavy, and an extra
+
+            total: int | None = load_pyarrow(self.path.name).read_metadata(self.path).num_rows
+        else:
+            with self.path.open("rb") as file:
+                is_gzip = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+            total = None if is_gzip else self.path.stat().st_size
+
+        def share(position: ReadPosition) -> float | None:
+            done = position.row if is_parquet else position.offset
+            shares = [] if total is None else [done / total if total else 1.0]
+            if self.limit is not None:
+                shares.append(position.row / self.limit)
+            return min(1.0, max(shares)) if shares else None
+
+        return share
 
 
-def open_source(
-    stack: ExitStack,
-    name: str,
-    form: str | None,
-    columns: ColumnMap | str | None,
-    changes: Mapping[str, str | tuple[str, ...]],
-) -> InputSource:
-    """Return the input with its columns; standard input, `-`, is copied to a file, which can be read twice.
-
-    Args:
-        columns: a preset's name, a whole map, or None to find the columns.
-        changes: fields of the map that is found, to replace by these.
+def open_source(stack: ExitStack, given: InputOptions) -> InputSource:
+    """Return the input with its columns; standard input is copied to a file, which can be read twice.
 
     Raises:
         InvalidInput: it cannot be read, or its columns are unknown.
     """
-    path = Path(name)
-    if name == "-":
+    path, form, columns = Path(given.name), given.form, given.columns
+    if given.name == "-":
         if form not in (None, "jsonl"):
             raise InvalidInput(f"--format {form}: standard input is read as jsonl")
         path, form = Path(stack.enter_context(TemporaryDirectory())) / "standard-input.jsonl", "jsonl"
         with path.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file, _BLOCK_BYTES)
+    if given.changes:
+        with RecordReader(path, format=form, columns=columns) as reader:
+            form, columns = reader.format, replace(reader.columns, **given.changes)  # type: ignore[arg-type]
     with RecordReader(path, format=form, columns=columns) as reader:
-        if not changes:
-            return InputSource(path, reader.format, reader.columns, reader.explanation)
-        changed, form = replace(reader.columns, **changes), reader.format  # type: ignore[arg-type]
-    with RecordReader(path, format=form, columns=changed) as reader:
-        return InputSource(path, reader.format, reader.columns, reader.explanation)
+        return InputSource(path, reader.format, reader.columns, reader.explanation, given.limit)
 
 
 def identify_file(path: Path, before: InputFile | None = None) -> InputFile:
@@ -98,25 +110,3 @@ def identify_file(path: Path, before: InputFile | None = None) -> InputFile:
     except OSError as error:
         raise InvalidInput(f"cannot be read ({error.strerror})", place=path.name) from error
     return InputFile(stat.st_size, stat.st_mtime_ns, digest.hexdigest())
-
-
-def share_before(source: InputSource, limit: int | None) -> Callable[[ReadPosition], float | None]:
-    """Return a function: the share of the file before a position, in [0, 1]; None if unknown."""
-    is_parquet = source.form == "parquet"
-    if is_parquet:
-        from plumbline.rows.records.parquet_files import load_pyarrow  # noqa: PLC0415 - heavy, and an extra
-
-        total: int | None = load_pyarrow(source.path.name).read_metadata(source.path).num_rows
-    else:
-        with source.path.open("rb") as file:
-            is_gzip = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
-        total = None if is_gzip else source.path.stat().st_size
-
-    def share(position: ReadPosition) -> float | None:
-        done = position.row if is_parquet else position.offset
-        shares = [] if total is None else [done / total if total else 1.0]
-        if limit is not None:
-            shares.append(position.row / limit)
-        return min(1.0, max(shares)) if shares else None
-
-    return share

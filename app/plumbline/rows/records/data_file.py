@@ -5,7 +5,8 @@ import gzip
 import io
 import os
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO, Final, Literal, NamedTuple, Protocol, TypeVar, cast
 
@@ -135,6 +136,13 @@ class TextLines:
 
     def close(self) -> None:
         self._stream.close()
+
+
+def read_lines(path: DataFile) -> Iterator[bytes | None]:
+    """Yield the lines of a file; None for one that is too long."""
+    with closing(TextLines(path)) as lines:
+        while (line := lines.next_line()) is not None:
+            yield line.data
 
 
 def too_long(max_bytes: int) -> tuple[str, str]:
