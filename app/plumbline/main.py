@@ -98,6 +98,7 @@ def create_app(
         description=package.__doc__ or "",
         version=VERSION,
         redoc_url=None,
+        servers=[{"url": settings.public_url}] if settings.public_url else None,
         redirect_slashes=False,
         lifespan=lifespan,
         **_NO_TELEMETRY,

@@ -341,7 +341,7 @@ async def test_the_rows_that_a_budget_is_not_enough_for_say_so(tmp_path: Path, j
     secret = made_key(tmp_path, "a", tokens_per_day=200)
     async with served_with(priced(judge, tmp_path, batch_concurrency=1)) as service:
         rows = [row(str(number), f"{CONTEXT}{' ' * number}") for number in range(5)]
-        response = await service.post(secret, BATCH_URL, samples=rows)
+        response = await service.post(secret, BATCH_URL, samples=rows, format="ndjson")
 
     lines, summary = read_lines(response)
     kinds = ["result" if "result" in line else line["error"]["type"] for line in lines]

@@ -35,7 +35,8 @@ async def test_each_row_gets_the_result_of_a_single_evaluation() -> None:
     async with running(plain_settings()) as client:
         single = (await client.post(URL, json={"id": "a", **texts, **options})).json()
 
-        batch = await client.post(BATCH_URL, json={"samples": [{"custom_id": "a", **texts}], "options": options})
+        sent = {"samples": [{"custom_id": "a", **texts}], "options": options, "format": "ndjson"}
+        batch = await client.post(BATCH_URL, json=sent)
 
     (only,), _ = read_lines(batch)
     assert (only["custom_id"], only["index"]) == ("a", 0)
@@ -91,7 +92,9 @@ async def test_the_usage_of_all_rows_is_summed(judge: ScriptedJudge) -> None:
     settings = judge_settings(judge, llm_prices={"judge-1": {"input": 1.0, "output": 3.0}})
     samples = [row(str(number), question=f"Number {number}?") for number in range(3)]
     async with running(settings) as client:
-        response = await client.post(BATCH_URL, json={"samples": samples, "options": {"tiers": ["llm"]}})
+        response = await client.post(
+            BATCH_URL, json={"samples": samples, "options": {"tiers": ["llm"]}, "format": "ndjson"}
+        )
 
     _, summary = read_lines(response)
     usage = summary["usage"]
@@ -105,7 +108,8 @@ async def test_the_bound_on_cost_is_for_each_row(judge: ScriptedJudge) -> None:
     settings = judge_settings(judge, llm_prices={"judge-1": {"input": 1.0, "output": 3.0}})
     options = {"tiers": ["llm", "lexical"], "max_cost": 0}
     async with running(settings) as client:
-        response = await client.post(BATCH_URL, json={"samples": [row("a"), row("b")], "options": options})
+        sent = {"samples": [row("a"), row("b")], "options": options, "format": "ndjson"}
+        response = await client.post(BATCH_URL, json=sent)
 
     rows, summary = read_lines(response)
     assert judge.calls == 0
@@ -167,17 +171,18 @@ async def test_an_array_keeps_bad_rows_in_their_place() -> None:
 @pytest.mark.parametrize(
     ("accept", "form", "media_type"),
     [
-        (None, None, NDJSON),
-        ("", None, NDJSON),
-        ("*/*", None, NDJSON),
-        ("application/*", None, NDJSON),
+        (None, None, JSON),
+        ("", None, JSON),
+        ("*/*", None, JSON),
+        ("application/*", None, JSON),
         ("application/x-ndjson", None, NDJSON),
         ("application/json", None, JSON),
         ("APPLICATION/JSON; charset=utf-8", None, JSON),
         ("application/json, text/plain, */*", None, JSON),
         ("application/json;q=0.5, application/x-ndjson", None, NDJSON),
+        ("application/x-ndjson, application/json", None, JSON),
         ("application/x-ndjson;q=0, */*", None, JSON),
-        ("text/html, */*;q=0.1", None, NDJSON),
+        ("text/html, */*;q=0.1", None, JSON),
         ("*/*", "array", JSON),
         ("application/json, */*", "ndjson", NDJSON),
     ],
@@ -219,7 +224,7 @@ async def test_a_batch_needs_a_key_where_there_are_keys() -> None:
     assert read_problem(without, 401).type == "urn:plumbline:problem:key-missing"
     # not even parsed
     read_problem(malformed, 401)
-    read_lines(with_key)
+    read_array(with_key)
 
 
 async def test_a_batch_has_the_headers_of_every_answer() -> None:

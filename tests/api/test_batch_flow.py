@@ -107,7 +107,8 @@ def test_a_socket_that_is_not_read_stops_the_judging() -> None:
     answer, buffer = "- ab cd\n" * 200, 65_536
     encoder = GatedEncoder()
     app = create_app(plain_settings(batch_concurrency=2), encoder=encoder)
-    body = json.dumps({"samples": [row(str(index), answer) for index in range(20)], "options": EMBEDDING}).encode()
+    sent = {"samples": [row(str(index), answer) for index in range(20)], "options": EMBEDDING, "format": "ndjson"}
+    body = json.dumps(sent).encode()
     head = f"POST {BATCH_URL} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     with served(app, send_buffer_bytes=buffer) as url, socket.socket() as caller:
         caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
@@ -224,7 +225,8 @@ async def test_a_bug_in_one_row_of_an_array_is_its_own() -> None:
 async def test_a_row_that_takes_too_long_falls_to_the_next_tier_alone() -> None:
     options = {"tiers": ["embedding", "lexical"], "deadline_seconds": 0.3}
     async with running(plain_settings(), encoder=GatedEncoder()) as client:
-        response = await client.post(BATCH_URL, json={"samples": [*slow_rows(1), *rows(2)], "options": options})
+        body = {"samples": [*slow_rows(1), *rows(2)], "options": options, "format": "ndjson"}
+        response = await client.post(BATCH_URL, json=body)
 
     answered, summary = read_lines(response)
     assert {each["custom_id"]: each["result"]["tier"] for each in answered} == {

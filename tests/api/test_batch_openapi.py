@@ -25,7 +25,7 @@ async def test_both_forms_of_the_answer_are_documented() -> None:
     answer = spec["paths"][BATCH_URL]["post"]["responses"]["200"]["content"]
     assert set(answer) == {NDJSON, JSON}
     assert answer[JSON]["schema"] == {"$ref": "#/components/schemas/BatchResults"}
-    lines = answer[NDJSON]["schema"]["oneOf"]
+    lines = answer[NDJSON]["schema"]["contentSchema"]["oneOf"]
     assert [each.get("$ref", "").rpartition("/")[2] for each in lines] == ["BatchResult", "BatchError", ""]
     assert lines[2]["properties"]["summary"]["$ref"] == "#/components/schemas/BatchSummary"
 

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
+from plumbline.service.api.responses import NDJSON
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.running.batch_service import BATCH_URL, CONTEXT, post, read_lines, row
 from tests.running.edge_app import read_problem
 from tests.running.service import judge_settings, plain_settings, running
 
-JSON_TYPE = {"content-type": "application/json"}
+JSON_TYPE = {"content-type": "application/json", "accept": NDJSON}
 LEXICAL = {"tiers": ["lexical"]}
 LIMITS = {"max_contexts": 3, "max_context_characters": 40, "max_answer_characters": 40, "max_question_characters": 20}
 PLANTED = "Confidential passage 4711"
@@ -135,7 +136,7 @@ async def test_a_batch_of_bad_rows_alone_is_answered() -> None:
 
 async def test_bad_rows_cost_no_call(judge: ScriptedJudge) -> None:
     async with running(judge_settings(judge)) as client:
-        response = await client.post(BATCH_URL, json={"samples": [row("a", answer=1), {}]})
+        response = await client.post(BATCH_URL, json={"samples": [row("a", answer=1), {}], "format": "ndjson"})
 
     read_lines(response)
     assert judge.calls == 0

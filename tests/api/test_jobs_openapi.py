@@ -98,8 +98,10 @@ def test_a_new_job_links_to_all_that_can_be_asked_of_it(document: dict[str, Any]
 def test_an_event_is_documented_as_one_object(document: dict[str, Any]) -> None:
     events = document["paths"][f"{ONE}/events"]["get"]["responses"]["200"]["content"]["text/event-stream"]
 
-    fields = events["schema"]["properties"]
-    assert set(events["schema"]["required"]) == {"event", "id", "data"}
+    schema = events["schema"]["contentSchema"]
+    fields = schema["properties"]
+    assert events["schema"]["type"] == "string"
+    assert set(schema["required"]) == {"event", "id", "data"}
     assert fields["data"]["contentSchema"] == {"$ref": "#/components/schemas/JobInfo"}
 
 

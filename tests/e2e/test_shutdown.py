@@ -71,7 +71,7 @@ class Callers:
     async def _batch(self) -> AsyncIterator[bool]:
         while True:
             numbers = [next(self._numbers) for _ in range(_BATCH_ROWS)]
-            body = {"samples": [row(number) for number in numbers], "options": {"tiers": ["llm"]}}
+            body = {"samples": [row(number) for number in numbers], "options": {"tiers": ["llm"]}, "format": "ndjson"}
             response = await self._answer("/v1/evaluations/batch", body)
             if response is not None:
                 *lines, end = [json.loads(line) for line in response.text.splitlines()]

@@ -115,7 +115,7 @@ def lines_fit_their_schema(ctx: CheckContext, response: Response, case: Case[Any
     if response.status_code != 200 or _media_type(response) != _LINES:
         return None
     document: dict[str, Any] = case.operation.schema.raw_schema
-    schema = case.operation.definition.raw["responses"]["200"]["content"][_LINES]["schema"]
+    schema = case.operation.definition.raw["responses"]["200"]["content"][_LINES]["schema"]["contentSchema"]
     validator = jsonschema_rs.validator_for({**schema, "components": document["components"]})
     for line in response.content.splitlines():
         validator.validate(json.loads(line))

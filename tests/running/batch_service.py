@@ -68,7 +68,9 @@ async def post(
     accept: str | None = None,
     **envelope: Any,
 ) -> httpx2.Response:
-    """The answer of a service without a judge to a batch; lone surrogates go out escaped."""
+    """The answer of a service without a judge to a batch, in lines by default; lone surrogates go out escaped."""
+    if accept is None and "format" not in envelope:
+        accept = NDJSON
     async with running(plain_settings(**(settings or {})), encoder=encoder) as client:
         body = json.dumps({"samples": samples, **envelope})
         headers = {"content-type": "application/json", **({} if accept is None else {"accept": accept})}
@@ -112,7 +114,7 @@ class Reader:
         self.pieces: list[bytes] = []
         self.is_complete = False
         self._app = app
-        self._body = json.dumps({"samples": samples, **envelope}).encode()
+        self._body = json.dumps({"samples": samples, "format": "ndjson", **envelope}).encode()
         self._is_sent = False
         self._may_take = asyncio.Semaphore(0)
         self._taken = asyncio.Event()

@@ -120,6 +120,11 @@ class Settings(BaseSettings):
         description="Maximum concurrent requests under /v1, of all callers together; further ones get 503.",
     )
 
+    public_url: str | None = Field(
+        default=None,
+        description="URL by which callers reach the service, such as `https://host/plumbline`: the `servers` of "
+        "`/openapi.json`; empty: none.",
+    )
     max_connections: int = Field(
         default=2_048,
         ge=1,

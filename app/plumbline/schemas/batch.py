@@ -47,9 +47,9 @@ class BatchRequest(WireModel):
     )
     format: Format | None = Field(
         default=None,
-        description="`ndjson`: a line for each sample as soon as it is judged, the summary as last line. `array`: one "
-        "JSON object with the results in the order of the samples. Default: what the `Accept` header asks for, and "
-        "`ndjson` where it takes both.",
+        description="`array`: one JSON object with the results in the order of the samples. `ndjson`: a line for each "
+        "sample as soon as it is judged, the summary as last line. Default: what the `Accept` header prefers, and "
+        "`array` where it takes both alike.",
     )
 
 

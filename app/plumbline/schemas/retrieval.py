@@ -17,6 +17,8 @@ _Resamples = Annotated[int, Meta(extra_json_schema={"minimum": 0, "maximum": 100
 _Alpha = Annotated[float, Meta(extra_json_schema={"exclusiveMinimum": 0, "exclusiveMaximum": 1})]
 _Milliseconds = Annotated[float, Meta(extra_json_schema={"minimum": 0})]
 _Folds = Annotated[int, Meta(extra_json_schema={"minimum": 2})]
+# Two numbers: generators of clients do not take the `items: false` of a tuple of two.
+_Interval = Annotated[tuple[float, ...], Meta(min_length=2, max_length=2)]
 _Qrels = dict[str, dict[str, Annotated[int, Meta(extra_json_schema={"minimum": -(2**31) + 1, "maximum": 2**31 - 1})]]]
 _GainMap = Annotated[
     dict[int, Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1e100})]],
@@ -143,7 +145,7 @@ class MeasureOut(_Wire, frozen=True, kw_only=True):
     """Mean over `n` queries with its bootstrap interval; null where there is none."""
 
     mean: float | None
-    ci95: tuple[float, float] | None
+    ci95: _Interval | None
     n: int
 
 
@@ -199,7 +201,7 @@ class ComparisonOut(_Wire, frozen=True, kw_only=True):
     mean_a: float
     mean_b: float
     diff: float
-    ci95: tuple[float, float] | None
+    ci95: _Interval | None
     t: float | None
     p: float
     p_adjusted: float

@@ -36,7 +36,7 @@ from plumbline.schemas.wire import json_line
 from plumbline.service.api.auth import budget_check_of
 from plumbline.service.api.dependencies import BatchSlotsDep, ScorerDep, TenantDep
 from plumbline.service.api.json_body import body_with, check_media_type, check_values, is_text, read_json
-from plumbline.service.api.openapi import BATCH_EXAMPLES, SCHEMA_REFERENCE, reference
+from plumbline.service.api.openapi import BATCH_EXAMPLES, SCHEMA_REFERENCE, lines_of, reference
 from plumbline.service.api.problems import (
     PROBLEM_RESPONSES,
     field_problems,
@@ -109,25 +109,22 @@ def batch_schemas(settings: Settings) -> dict[str, Any]:
 
 _DOCUMENTED_ANSWER: dict[str, Any] = {
     "model": BatchResults,
-    "description": "One line for each sample in order of completion and the summary as last line, or one object with "
-    "the results in the order of the samples. If the summary is missing at the end, the response was truncated.",
+    "description": "One object with the results in the order of the samples, or one line for each sample in order of "
+    "completion and the summary as last line. If the summary is missing at the end, the response was truncated.",
+    # JSON first, which FastAPI fills in: clients by generators ask for the first one.
     "content": {
-        NDJSON: {
-            "schema": {
-                "description": "Each line is one of these.",
-                "oneOf": [
-                    reference("BatchResult"),
-                    reference("BatchError"),
-                    {
-                        "type": "object",
-                        "title": "the last line",
-                        "properties": {"summary": reference("BatchSummary")},
-                        "required": ["summary"],
-                        "additionalProperties": False,
-                    },
-                ],
-            }
-        }
+        JSON: {},
+        NDJSON: lines_of(
+            reference("BatchResult"),
+            reference("BatchError"),
+            {
+                "type": "object",
+                "title": "the last line",
+                "properties": {"summary": reference("BatchSummary")},
+                "required": ["summary"],
+                "additionalProperties": False,
+            },
+        ),
     },
 }
 
@@ -138,7 +135,7 @@ def _media_type(accept: list[str], form: Format | None) -> str:
     Raises:
         NotAcceptable: the Accept header allows neither form, or not the one that the body asks for.
     """
-    taken = preferred(accept, [NDJSON, JSON])
+    taken = preferred(accept, [JSON, NDJSON])
     if not taken:
         raise NotAcceptable(f"the answer is {NDJSON} or {JSON}, and the Accept header takes neither")
     if form is None:

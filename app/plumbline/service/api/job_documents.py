@@ -9,7 +9,7 @@ from plumbline.schemas.batch import RowError, RowResult
 from plumbline.schemas.jobs import JobChoices, JobInfo, JobRequest
 from plumbline.service.api.job_events import EVENT_ID_PATTERN, EVENT_STREAM
 from plumbline.service.api.job_upload import FORM, LINES
-from plumbline.service.api.openapi import BATCH_EXAMPLES, SCHEMA_REFERENCE, header, reference
+from plumbline.service.api.openapi import BATCH_EXAMPLES, SCHEMA_REFERENCE, header, lines_of, reference
 from plumbline.service.api.responses import CSV, JSON, NDJSON
 
 _ROWS: Final[list[dict[str, Any]]] = BATCH_EXAMPLES["lines"]["value"]["samples"]
@@ -90,12 +90,7 @@ RESULTS: Final[dict[str, Any]] = {
     "description": "Finished rows in input order, up to the first unfinished one.",
     "headers": {"Link": header('With a `limit`: `<path>; rel="next"` of the next page, while there can be one.')},
     "content": {
-        NDJSON: {
-            "schema": {
-                "description": "Each line is one of these, in row order.",
-                "oneOf": [reference("RowResult"), reference("RowError")],
-            }
-        },
+        NDJSON: lines_of(reference("RowResult"), reference("RowError")),
         CSV: {
             "schema": {
                 "type": "string",
@@ -112,18 +107,17 @@ EVENTS: Final[dict[int | str, Any]] = {
         "content": {
             EVENT_STREAM: {
                 "schema": {
+                    "type": "string",
                     "description": "Each event is one of these; a comment keeps the connection alive.",
-                    "type": "object",
-                    "properties": {
-                        "event": {"const": "job"},
-                        "id": {"type": "string", "pattern": EVENT_ID_PATTERN},
-                        "data": {
-                            "type": "string",
-                            "contentMediaType": JSON,
-                            "contentSchema": reference("JobInfo"),
+                    "contentSchema": {
+                        "type": "object",
+                        "properties": {
+                            "event": {"const": "job"},
+                            "id": {"type": "string", "pattern": EVENT_ID_PATTERN},
+                            "data": {"type": "string", "contentMediaType": JSON, "contentSchema": reference("JobInfo")},
                         },
+                        "required": ["event", "id", "data"],
                     },
-                    "required": ["event", "id", "data"],
                 },
                 "example": 'retry: 3000\n\nevent: job\nid: 3.120\ndata: {"id": "...", "status": "running", ...}\n\n',
             }

@@ -21,6 +21,15 @@ def header(description: str, example: str | None = None) -> dict[str, Any]:
     return {"description": description, "schema": {"type": "string"}, **shown}
 
 
+def lines_of(*schemas: dict[str, Any]) -> dict[str, Any]:
+    """Return the description of a text of which each line is JSON of one of the schemas.
+
+    The text is a string: clients by generators would read it whole as one of them.
+    """
+    shown = "Each line is one of these, as JSON."
+    return {"schema": {"type": "string", "description": shown, "contentSchema": {"oneOf": list(schemas)}}}
+
+
 def add_schemas(app: FastAPI, schemas: Mapping[str, Any]) -> None:
     """Add component schemas to the document (https://fastapi.tiangolo.com/how-to/extending-openapi/)."""
     plain_openapi = app.openapi

@@ -93,6 +93,17 @@ def _described(message: type[Any], result: type[Any] | dict[str, Any], examples:
 
 _EVALUATIONS = _described(RetrievalEvaluationRequest, RetrievalEvaluationResult, RETRIEVAL_EXAMPLES)
 _EVALUATIONS["openapi_extra"]["requestBody"]["content"] |= {_FORM: _FORM_CONTENT}
+# Every operation reads it. openapi-python-client 0.29 writes a module that cannot be imported for an operation with two
+# kinds of bodies and no optional parameter.
+_EVALUATIONS["openapi_extra"]["parameters"] = [
+    {
+        "name": "X-Request-ID",
+        "in": "header",
+        "required": False,
+        "schema": {"type": "string"},
+        "description": "Name of the request in logs and problems, 1 to 128 of A-Z, a-z, 0-9 and `._-`; sent back.",
+    }
+]
 
 router = APIRouter(prefix="/retrieval", tags=["retrieval"], responses=PROBLEM_RESPONSES)
 
