@@ -64,7 +64,9 @@ def _filled(path: str, known: Mapping[str, str]) -> str:
 
 def _parameters(operation: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
     named = operation.get("parameters", [])
-    headers = {each["name"]: f"{WORD}-header" for each in named if each["in"] == "header"}
+    # The name of the request is there to be logged.
+    names = {each["name"] for each in named if each["in"] == "header"} - {"X-Request-ID"}
+    headers = dict.fromkeys(names, f"{WORD}-header")
     return headers, {each["name"]: f"{WORD}-query" for each in named if each["in"] == "query"} | {"q": WORD}
 
 
