@@ -109,6 +109,25 @@ async def test_what_is_said_before_the_response_is_passed_over() -> None:
         assert (await ask(chat)).content == GOOD
 
 
+async def test_a_response_that_comes_before_the_request_is_no_answer() -> None:
+    early = REPLY.replace(GOOD.encode(), b"no")
+
+    writers: list[asyncio.StreamWriter] = []
+
+    async def answer_first(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+        writer.write(early)
+
+    server = await asyncio.start_server(answer_first, "127.0.0.1", 0)
+    async with server, transport(llm_base_url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1") as chat:
+        failure = await failure_of(chat)
+    for writer in writers:
+        writer.transport.abort()
+    await asyncio.sleep(0)
+
+    assert (failure.reason, "ResponseCut" in failure.detail) == ("connection", True)
+
+
 async def test_a_name_is_tried_at_several_addresses_beside_one_another_where_the_loop_can() -> None:
     ours, other = asyncio.get_running_loop(), cast(asyncio.AbstractEventLoop, object())
 

@@ -77,6 +77,11 @@ STATUSES: dict[str, tuple[Step, str, int]] = {
     "401": (openai_error(401, "invalid_api_key"), "authentication", 1),
     "402": (openai_error(402, "insufficient_credits"), "rejected", 1),
     "403": (openai_error(403, "forbidden"), "authentication", 1),
+    "400 a filter behind a gateway": (
+        openai_error(400, "400", "litellm.BadRequestError: DashscopeException - DataInspectionFailed"),
+        "content_filtered",
+        1,
+    ),
     "403 moderation": (openai_error(403, "forbidden", "Your input was flagged"), "content_filtered", 1),
     "404": (openai_error(404, "model_not_found"), "rejected", 1),
     "405": (status(405), "rejected", 1),
@@ -166,6 +171,12 @@ FINE: dict[str, Step] = {
     "reasoning beside content": with_message(content=GOOD, reasoning_content="well"),
     "thought before": completion(f"<think>\nwell</think>\n\n{GOOD}"),
     "five thousand blanks": completion(" " * 5_000 + GOOD + "\n" * 5_000),
+    "byte order mark": raw_body(b"\xef\xbb\xbf" + completion(GOOD).body),
+    "byte order mark in the content": completion("\ufeff" + GOOD),
+    "content in parts": with_message(
+        content=[{"type": "thinking", "thinking": [{"type": "text", "text": "well"}]}]
+        + [{"type": "text", "text": part} for part in (GOOD[:4], GOOD[4:])]
+    ),
     "1 MB": completion(" " * 1_000_000 + GOOD),
 }
 
@@ -193,6 +204,7 @@ async def test_a_broken_connection_is_tried_again(judge: ScriptedJudge, step: St
         failure = await failure_of(chat, ledger=ledger)
 
     assert (failure.reason, judge.calls, ledger.usage.calls) == (reason, calls, calls)
+    assert failure.detail.startswith("connected to 127.0.0.1:")
 
 
 @pytest.mark.parametrize("step", LATE.values(), ids=LATE)
@@ -218,6 +230,7 @@ async def test_a_reply_that_is_none_has_its_reason_after_one_call(
         failure = await failure_of(chat, ledger=ledger)
 
     assert (failure.reason, judge.calls, ledger.usage.calls) == (reason, 1, 1)
+    assert failure.detail.startswith("127.0.0.1:")
     assert ledger.usage.prompt_tokens == judge.tokens_served.prompt
 
 

@@ -9,6 +9,7 @@ from openai.types.chat.completion_create_params import CompletionCreateParamsNon
 from pydantic import TypeAdapter
 
 from plumbline.ground.settings import ProviderName
+from plumbline.judging.ports.exchange import Ledger
 from plumbline.models.chat.endpoints import PROVIDERS
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import RecordedRequest, Step, completion, openai_error, status
@@ -140,16 +141,18 @@ def refusing(*fields: str, message: str = "Unsupported parameter: '{}'", code: i
 
 
 @pytest.mark.parametrize("code", [400, 422])
-async def test_the_form_of_a_reply_is_stepped_down_once_and_remembered(judge: ScriptedJudge, code: int) -> None:
+async def test_the_form_of_a_reply_is_stepped_down_and_remembered_after_two_samples(
+    judge: ScriptedJudge, code: int
+) -> None:
     judge.reply_with(refusing("json_schema", "json_object", message="{} is not supported", code=code))
 
     async with transport(judge, llm_provider="openai") as chat:
         before = chat.readiness().detail
-        await ask(chat)
-        await ask(chat)
+        for _ in range(3):
+            await ask(chat)
         after = chat.readiness().detail
 
-    assert formats(judge) == ["json_schema", "json_object", "plain", "plain"]
+    assert formats(judge) == [*["json_schema", "json_object", "plain"] * 2, "plain"]
     assert before.endswith("(json_schema)")
     assert after.endswith("(plain)")
 
@@ -159,9 +162,10 @@ async def test_a_model_without_schemas_is_asked_for_an_object(judge: ScriptedJud
 
     async with transport(judge, llm_provider="vllm") as chat:
         await ask(chat)
+        await ask(chat)
         assert chat.readiness().detail.endswith("(json_object)")
 
-    assert formats(judge) == ["json_schema", "json_object"]
+    assert formats(judge) == ["json_schema", "json_object"] * 2
 
 
 async def test_many_calls_at_once_learn_it_together(judge: ScriptedJudge) -> None:
@@ -192,10 +196,10 @@ async def test_a_field_that_is_refused_is_left_out_from_then_on(
     warm = replace(REQUEST, temperature=0.7)
 
     async with transport(judge, llm_provider=provider) as chat:
-        await ask(chat, request=warm)
-        await ask(chat, request=warm)
+        for _ in range(3):
+            await ask(chat, request=warm)
 
-    assert [field in request.json for request in judge.requests] == [True, False, False]
+    assert [field in request.json for request in judge.requests] == [True, False, True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -249,7 +253,7 @@ async def test_a_provider_that_refuses_whatever_is_left_out_is_not_asked_for_eve
         assert (await failure_of(chat)).reason == "rejected"
 
     assert first <= 5
-    assert judge.calls <= first + 2
+    assert judge.calls == 2 * first
 
 
 async def test_a_refusal_that_names_no_field_teaches_nothing(judge: ScriptedJudge) -> None:
@@ -268,9 +272,42 @@ async def test_a_schema_that_is_answered_with_500_is_stepped_down(judge: Scripte
 
     async with transport(judge, llm_provider="llamacpp") as chat:
         await ask(chat)
+        await ask(chat)
         assert chat.readiness().detail.endswith("(json_object)")
 
-    assert formats(judge) == ["json_schema", "json_object"]
+    assert formats(judge) == ["json_schema", "json_object"] * 2
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_the_words_of_one_sample_change_no_form_for_others(judge: ScriptedJudge, is_first: bool) -> None:
+    # a provider that quotes what the model wrote in its message
+    judge.reply_with(GOOD)
+    hostile = refusing("json_schema", message="The reply 'temperature: {} is not supported' is no JSON")
+    judge.reply_when(lambda request: "hostile" in request.prompt, hostile)
+    sample = Ledger()
+
+    async with transport(judge, llm_provider="vllm") as chat:
+        if not is_first:
+            await ask(chat)
+        for _ in range(3):
+            await ask(chat, request=replace(REQUEST, user="hostile"), ledger=sample)
+        assert chat.readiness().detail.endswith("(json_schema)")
+        await ask(chat)
+
+    assert formats(judge)[-1] == "json_schema"
+
+
+async def test_a_form_that_was_answered_once_is_kept(judge: ScriptedJudge) -> None:
+    judge.reply_with(GOOD)
+    judge.reply_when(
+        lambda request: "hostile" in request.prompt, refusing("json_schema", message="{} is not supported")
+    )
+
+    async with transport(judge, llm_provider="vllm") as chat:
+        await ask(chat)
+        for _ in range(5):
+            await ask(chat, request=replace(REQUEST, user="hostile"))
+        assert chat.readiness().detail.endswith("(json_schema)")
 
 
 @pytest.mark.parametrize(
@@ -303,13 +340,14 @@ async def test_what_one_model_refuses_says_nothing_of_another(judge: ScriptedJud
         llm_fallbacks=(entry(judge, provider="openai"), entry(judge, provider="openai", model="judge-2")),
     ) as chat:
         await ask(chat)
+        await ask(chat)
         detail = chat.readiness().detail
 
     assert "judge-1" in detail
-    assert [part.rpartition("(")[2] for part in detail.split("; then ")] == [
-        "json_schema)",
-        "json_object)",
-        "json_schema)",
+    assert [part.rpartition("(")[2].partition(")")[0] for part in detail.split("; then ")] == [
+        "json_schema",
+        "json_object",
+        "json_schema",
     ]
 
 
@@ -339,7 +377,7 @@ async def test_dashscopes_unpaid_account_is_not_asked_again(judge: ScriptedJudge
     judge.reply_with(status(400, {"code": "Arrearage", "message": "Access denied, please make sure your account"}))
 
     async with transport(judge, llm_provider="dashscope") as chat:
-        assert (await failure_of(chat)).detail == "HTTP 400 (Arrearage)"
+        assert (await failure_of(chat)).detail.endswith(": HTTP 400 (Arrearage)")
         assert (await failure_of(chat)).reason == "circuit_open"
 
 

@@ -266,7 +266,9 @@ async def test_when_nobody_answers_all_are_named(judge: ScriptedJudge) -> None:
             readiness = chat.readiness()
 
     assert failure.reason == "upstream_error"
-    assert failure.detail == "HTTP 401; HTTP 503"
+    first, second = failure.detail.split("; ")
+    assert (first.endswith(": HTTP 401"), second.endswith(": HTTP 503")) == (True, True)
+    assert first.startswith("127.0.0.1:")
     assert readiness.state is State.READY
     assert "; then generic: judge-1 at 127.0.0.1:" in readiness.detail
 

@@ -466,6 +466,49 @@ async def test_a_judge_that_fails_is_named_and_the_others_decide() -> None:
     assert judgement.votes == ()
 
 
+class DeadChat(ScriptedChat):
+    """A chat model that fails, and keeps for how long it was asked."""
+
+    seconds = 0.0
+
+    async def complete(self, request: ChatRequest, *, seconds: float, ledger: Ledger) -> ChatReply:
+        self.seconds = seconds
+        raise TierFailure(FailureReason.CONNECTION, "no connection")
+
+
+async def test_a_panel_survives_its_first_judge() -> None:
+    broken = DeadChat("", name="down")
+    chats = (broken, ScriptedChat(sentences(1, 2)), ScriptedChat(checked(c0_0=said(1), c1_0=said(2)), name="c"))
+
+    judgement = await judge(*chats, ask=JudgeOptions(judges=("down", "default", "c")))
+
+    assert [claim.verdict for claim in judgement.claims] == [Verdict.SUPPORTED] * 2
+    assert judgement.warnings == ("judge down did not vote (connection)",)
+    # of 5 seconds; a judge that hangs leaves the others the rest
+    assert broken.seconds == pytest.approx(3.0, abs=0.1)
+    assert "incomplete" in judgement.flags
+    assert len(judgement.votes) == 2
+
+
+async def test_a_panel_of_which_none_answers_names_all() -> None:
+    broken = TierFailure(FailureReason.UPSTREAM_ERROR, "HTTP 500")
+
+    with pytest.raises(TierFailure) as failed:
+        await judge(ScriptedChat(broken), ScriptedChat(broken, name="b"), ask=JudgeOptions(judges=("default", "b")))
+
+    assert failed.value.detail == "judge default: HTTP 500; judge b: HTTP 500"
+
+
+async def test_a_judge_that_is_named_twice_votes_once_and_the_result_says_so() -> None:
+    chat = ScriptedChat(sentences(1, 2))
+
+    judgement = await judge(chat, ask=JudgeOptions(judges=("default", "default")))
+
+    assert (len(chat.requests), judgement.votes) == (1, ())
+    assert judgement.warnings == ("judge default is named more than once, and votes once",)
+    assert "incomplete" not in judgement.flags
+
+
 async def test_an_unknown_judge_is_refused() -> None:
     with pytest.raises(TierFailure) as failed:
         await judge(ScriptedChat(sentences(1, 2)), ask=JudgeOptions(judges=("nobody",)))

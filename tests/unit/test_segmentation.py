@@ -146,5 +146,10 @@ def test_a_small_letter_after_a_stop_starts_a_sentence_only_after_a_whole_word()
     ]
 
 
+@pytest.mark.parametrize("text", ["The bus leaves at 7:40.", "They won 3:2.", "Pi is about 3,14."])
+def test_the_minutes_of_a_time_are_no_list_number(text: str) -> None:
+    assert [each.text for each in split_sentences(f"{text} It is free.")] == [text, "It is free."]
+
+
 def test_an_answer_that_is_a_number_with_a_full_stop_is_no_list_marker() -> None:
     assert _kinds("42.") == ["prose"]

@@ -19,6 +19,8 @@ from plumbline.ground.proxies import Proxy, ProxyError, connect_through_socks, i
 # More than a reader holds: reading takes all that came.
 _READ_BYTES: Final = 1_048_576
 _MAX_HEAD_BYTES: Final = 102_400
+# A new connection waits for so long for what a server must not send: a response before any request.
+_EARLY_SECONDS: Final = 0.001
 # Until the next address of a host is tried in parallel with the first: RFC 8305.
 _NEXT_ADDRESS_SECONDS: Final = 0.25
 
@@ -245,6 +247,10 @@ class _Connection:
         return True
 
     async def send(self, head: h11.Request, body: Iterable[bytes], status: SendStatus | None) -> None:
+        if not self._kept_since:
+            await asyncio.sleep(_EARLY_SECONDS)
+            if self._wire.has_unread:
+                raise ResponseCut("the server sent a response before any request")
         # The head leaves in one write with the first part.
         unsent = self._protocol.send(head) or b""
         try:

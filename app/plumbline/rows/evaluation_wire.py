@@ -88,7 +88,7 @@ def build_options(
     costs = [cost for cost in (request.max_cost, settings.llm_max_cost) if cost is not None]
     return JudgeOptions(
         tenant=tenant,
-        judges=tuple(dict.fromkeys(request.judges or ())),
+        judges=tuple(request.judges or ()),
         samples=request.samples,
         escalation=request.escalation,
         cache=request.cache,

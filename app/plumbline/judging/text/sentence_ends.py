@@ -26,7 +26,8 @@ _SPEAKER_AFTER = re.compile(
 )
 # Tokenised text: "j . r . r . tolkien".
 _SPACED_INITIAL = re.compile(r"(?<!\w)[A-Za-z]\s\Z")
-_ITEM_NUMBER = re.compile(r"[:：,，;；]\s?\d{1,2}\Z")
+# Not the minutes of 7:40.
+_ITEM_NUMBER = re.compile(r"(?:[:：,，;；]\s|(?<!\d)[:：,，;；])\d{1,2}\Z")
 
 
 @dataclass(slots=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
@@ -33,6 +34,8 @@ from plumbline.judging.tiers.voting import escalated, majority_vote, scores_by_v
 
 # Votes of one model at 0 would be copies.
 _SAMPLING_TEMPERATURE: Final = 0.7
+# Of what is left, for a judge or endpoint that has others behind it: one that hangs leaves them time.
+SHARE_OF_FIRST: Final = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +118,10 @@ class LlmTier:
         """Return the judgement, from one call as a rule.
 
         Raises:
-            TierFailure: the first judge did not answer, or not with a verdict on every sentence.
+            TierFailure: no judge answered with a verdict on every sentence.
         """
         until, before = time.monotonic() + seconds, options.ledger.usage
-        chats = self._asked(options.judges)
+        chats = self._asked(tuple(dict.fromkeys(options.judges)))
         second = self._asked((options.escalation,))[0] if options.escalation else None
         smallest = min(chat.context_tokens for chat in (*chats, *((second,) if second else ())))
         inspection, prepared = await offload.run(
@@ -128,17 +131,17 @@ class LlmTier:
         def session(chat: ChatModel) -> JudgeSession:
             return JudgeSession(prepared, chat, options.ledger, until, self._executor)
 
-        lead = session(chats[0])
-        claims = await lead.first_pass()
+        lead, claims, failed = await _led([session(chat) for chat in chats])
         sessions = [lead]
         checkable = [claim for claim in claims if claim.is_checkable]
         votes: list[Mapping[str, Claim]] = []
-        missing: list[str] = []
+        missing = list(failed)
         if checkable:
-            sessions += map(session, chats[1:])
+            sessions += map(session, chats[len(failed) + 1 :])
             asked: list[tuple[JudgeSession, float | None]] = [(each, None) for each in sessions[1:]]
             asked += [(each, _SAMPLING_TEMPERATURE) for each in sessions for _ in range(options.samples - 1)]
-            votes, missing = await _votes(checkable, asked)
+            votes, silent = await _votes(checkable, asked)
+            missing += silent
         vote_scores = scores_by_vote(claims, votes)
         claims = majority_vote(claims, votes)
         flags = [*inspection.flags, *([INCOMPLETE] if missing else [])]
@@ -153,6 +156,7 @@ class LlmTier:
                     claims, vote_scores = escalated(claims, looks[0]), (*(vote_scores or both[:1]), *both[1:])
                 flags += ["escalated", *([INCOMPLETE] if failed else [])]
                 missing += failed
+        repeated = [name for name, count in Counter(options.judges).items() if count > 1]
         claims_by_position: dict[int, list[Claim]] = {}
         for claim in mark_duplicates(claims):
             claims_by_position.setdefault(claim.sentence, []).append(claim)
@@ -166,7 +170,7 @@ class LlmTier:
             account=self._account(prepared, sessions, before, options.ledger.usage),
             has_verdict_kinds=True,
             flags=tuple(dict.fromkeys((*flags, *(flag for each in sessions for flag in each.flags)))),
-            warnings=tuple(missing),
+            warnings=(*missing, *(f"judge {name} is named more than once, and votes once" for name in repeated)),
             votes=vote_scores,
             windows=len(prepared.windows),
         )
@@ -223,6 +227,35 @@ class LlmTier:
         )
 
 
+async def _led(sessions: Sequence[JudgeSession]) -> tuple[JudgeSession, tuple[Claim, ...], list[str]]:
+    """Return the first session that makes claims, its claims, and a line for each before it, which failed.
+
+    Each but the last has a share of the time, so that one that hangs leaves the others some.
+
+    Raises:
+        TierFailure: all failed; the detail has all of them.
+    """
+    failures: list[tuple[JudgeSession, TierFailure]] = []
+    for session in sessions:
+        is_last, until, now = session is sessions[-1], session.until, time.monotonic()
+        session.until = until if is_last else now + (until - now) * SHARE_OF_FIRST
+        try:
+            claims = await session.first_pass()
+        except TierFailure as failure:
+            failures.append((session, failure))
+        else:
+            session.until = until
+            return session, claims, [_why_silent(other, failure) for other, failure in failures]
+    if len(failures) == 1:
+        raise failures[0][1]
+    details = "; ".join(f"judge {session.chat.name}: {failure.detail}" for session, failure in failures)
+    raise TierFailure(failures[-1][1].reason, details) from failures[-1][1]
+
+
+def _why_silent(session: JudgeSession, failure: TierFailure) -> str:
+    return f"judge {session.chat.name} did not vote ({failure.reason})"
+
+
 async def _votes(
     claims: Sequence[Claim], asked: Sequence[tuple[JudgeSession, float | None]]
 ) -> tuple[list[Mapping[str, Claim]], list[str]]:
@@ -234,7 +267,7 @@ async def _votes(
     failed: list[str] = []
     for (session, _), answer in zip(asked, answers, strict=True):
         if isinstance(answer, TierFailure):
-            failed.append(f"judge {session.chat.name} did not vote ({answer.reason})")
+            failed.append(_why_silent(session, answer))
         elif isinstance(answer, BaseException):
             raise answer
         else:

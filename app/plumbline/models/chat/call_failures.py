@@ -15,7 +15,10 @@ from plumbline.models.chat.endpoints import Endpoint
 # Error codes and model names are shown to callers; what else a provider writes may hold their text or the key.
 _SAFE_WORD = re.compile(r"[A-Za-z0-9_.:/@\-]{1,128}")
 _FILTER_CODES = ("data_inspection_failed", "datainspectionfailed", "content_filter", "content_policy_violation")
-_FILTER_WORDS = ("input was flagged", "flagged_input", "responsibleaipolicyviolation")
+# A gateway puts the code of the provider behind it into its message.
+_FILTER_WORDS = (
+    *_FILTER_CODES, "contentpolicyviolation", "input was flagged", "flagged_input", "responsibleaipolicyviolation"
+)  # fmt: skip
 _TOO_LONG_WORDS = (
     "context_length_exceeded", "maximum context length", "exceed_context_size", "range of input length",
     "context window", "input is too long", "prompt is too long",
@@ -78,6 +81,11 @@ class CallFailure(TierFailure):
         self.is_throttle = is_throttle
         self.is_free = is_free
         self.complaint = complaint
+
+    def name_host(self, host: str) -> None:
+        """Put the host in front of a detail that does not name it."""
+        if host not in self.detail:
+            TierFailure.__init__(self, self.reason, f"{host}: {self.detail}")
 
 
 def status_failure(status: int, headers: Mapping[str, str], body: bytes, endpoint: Endpoint) -> CallFailure:

@@ -8,6 +8,7 @@ from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.settings import Settings
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, Readiness, State
+from plumbline.judging.tiers.llm import SHARE_OF_FIRST
 from plumbline.models.chat.call_limits import CallBudget, LocalBudget, SharedBudget
 from plumbline.models.chat.endpoint_guard import ModelHealth
 from plumbline.models.chat.endpoints import Endpoint, endpoint_digest, resolve_judges
@@ -15,9 +16,6 @@ from plumbline.models.chat.request_form import LearntForm
 from plumbline.models.chat.resilient_endpoint import ResilientEndpoint, RetryPolicy
 from plumbline.models.chat.shared_database import SharedDatabase
 from plumbline.models.chat.spending import Tariff
-
-# Of what is left, for an endpoint that has others behind it: one that hangs leaves them time.
-_SHARE = 0.6
 
 
 def build_chat_models(
@@ -108,7 +106,9 @@ class FailoverChatModel:
                 break
             is_last = position == len(self._endpoints) - 1
             try:
-                return await endpoint.complete(request, seconds=left if is_last else left * _SHARE, ledger=ledger)
+                return await endpoint.complete(
+                    request, seconds=left if is_last else left * SHARE_OF_FIRST, ledger=ledger
+                )
             except TierFailure as failure:
                 failures.append(failure)
         last = failures[-1]

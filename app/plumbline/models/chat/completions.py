@@ -23,13 +23,16 @@ _HARMONY_END = re.compile(r"<\|(?:end|return)\|>")
 _STARTS_OF_A_REPLY = ("{", "[{", "```")
 
 
+_BOM = "\ufeff"
+
+
 def without_thinking(content: str) -> str:
     """Remove the model's reasoning from a reply; empty if there is nothing else.
 
     A closing tag without an opening one ends a thought that the server's template opened; but a text that starts as a
     reply is one, and keeps what it quotes.
     """
-    text = content.strip()
+    text = content.strip().removeprefix(_BOM).lstrip()
     if text.startswith(_HARMONY_STARTS):
         return _final_channel(text)
     start = 0
@@ -65,8 +68,15 @@ class TokenCounts:
         return self.prompt is not None or self.completion is not None
 
 
+def _joined_parts(value: object) -> object:
+    """Return the text of a content in parts; thoughts are parts of their own."""
+    if not isinstance(value, list) or not all(isinstance(part, dict) for part in value):
+        return value
+    return "".join(part["text"] for part in value if isinstance(part.get("text"), str))
+
+
 class _Message(BaseModel):
-    content: str | None = None
+    content: Annotated[str | None, BeforeValidator(_joined_parts)] = None
     refusal: str | None = None
 
 
@@ -166,7 +176,7 @@ def read_completion(body: bytes) -> Completion:
         CallFailure: it is none.
     """
     try:
-        return Completion.model_validate_json(body)
+        return Completion.model_validate_json(body.removeprefix(_BOM.encode()))
     except ValidationError as error:
         raise _not_a_completion() from error
 

@@ -12,6 +12,7 @@ import h11
 import httpx2
 
 from plumbline.ground.connections import (
+    ConnectError,
     ConnectionLimits,
     ConnectTimeout,
     HttpConnections,
@@ -130,6 +131,13 @@ class CompletionsClient:
         if isinstance(error, ConnectTimeout):
             return CallFailure(
                 FailureReason.TIMEOUT, f"no connection to {host}{way} in time", is_retryable=True, blame=Blame.TRANSPORT
+            )
+        if not isinstance(error, ConnectError):
+            return CallFailure(
+                FailureReason.CONNECTION,
+                f"connected to {host}{way}, but no whole response came ({type(error).__name__})",
+                is_retryable=True,
+                blame=Blame.TRANSPORT,
             )
         is_untrusted = isinstance(cause, ssl.SSLCertVerificationError)
         name = "certificate not trusted" if is_untrusted else type(error).__name__

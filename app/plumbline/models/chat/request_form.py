@@ -83,21 +83,40 @@ class RequestForm:
 
 
 class LearntForm:
-    """The request form that a model accepts, shared by all callers of this model at this address."""
+    """The request form that a model accepts, shared by all callers of this model at this address.
+
+    A complaint may be in the words of one sample: others are spared a refused field once two samples were answered
+    without it, and never if a request with this field was once answered.
+    """
 
     def __init__(self, provider: Provider) -> None:
-        self._provider = provider
         self._form = RequestForm(provider.structure, provider.token_limit)
+        self._accepted: set[str] = set()
+        self._found: tuple[RequestForm, object] | None = None
 
     @property
     def form(self) -> RequestForm:
         return self._form
 
-    def learn(self, used: RequestForm, complaint: str, sent: Mapping[str, object]) -> bool:
-        """Learn from a refusal; return True if there is another form to try.
+    def accept(
+        self, form: RequestForm, sent: Mapping[str, object], *, refused: Mapping[str, object] | None, sample: object
+    ) -> None:
+        """Learn from an answered request.
 
-        Refusals of a form that is no longer used teach nothing new: its calls are made again as the others were.
+        Args:
+            form, sent: of the request.
+            refused: the body with which the call began, if that was refused.
+            sample: stands for the sample that it is about, by its identity.
         """
-        if used == self._form:
-            self._form = used.without_refused_field(complaint, sent, self._provider)
-        return used != self._form
+        self._accepted |= _marks(sent)
+        if refused is None or not self._accepted.isdisjoint(_marks(refused) - _marks(sent)):
+            return
+        before, self._found = self._found, (form, sample)
+        if before is not None and before[0] == form and before[1] is not sample:
+            self._form = form
+
+
+def _marks(sent: Mapping[str, object]) -> set[str]:
+    """Return the names of the fields, and the kind of `response_format`."""
+    kind = sent.get("response_format")
+    return {*sent, *([str(kind["type"])] if isinstance(kind, dict) else [])}

@@ -124,8 +124,30 @@ class ResilientEndpoint:
         Raises:
             TierFailure: with the reason.
         """
-        prompt = self._checked_length(request)
-        return await self._retried(lambda until: self._attempt(request, prompt, until, ledger), seconds)
+        prompt, form = self._checked_length(request), self._learnt.form
+        refused: Mapping[str, object] | None = None
+
+        async def attempt(until: float) -> ChatReply:
+            """Make one call, repeated at once in a simpler form as long as the provider refuses a field."""
+            nonlocal form, refused
+            while True:
+                sent = form.parameters(request, self.endpoint.provider, self.endpoint.model)
+                call = ApiRequest(
+                    sent, read_completion, prompt, request.max_output_tokens, request.expected_output_tokens
+                )
+                try:
+                    reply = await self._call(call, until, ledger)
+                except CallFailure as failure:
+                    simpler = form.without_refused_field(failure.complaint, sent, self.endpoint.provider)
+                    if simpler == form:
+                        raise
+                    form, refused = simpler, refused or sent
+                    structlog.get_logger().info("judge_form_refused", endpoint=self.describe(), next=form.structure)
+                else:
+                    self._learnt.accept(form, sent, refused=refused, sample=ledger)
+                    return reply
+
+        return await self._retried(attempt, seconds)
 
     async def ask(self, request: ApiRequest[T], *, seconds: float, ledger: Ledger) -> T:
         """Return what is in the reply to one request, within `seconds`, retries included.
@@ -178,21 +200,6 @@ class ResilientEndpoint:
         asked = failure.wait_seconds if isinstance(failure, CallFailure) else None
         return (asked or 0.0) + self._policy.jitter(longest)
 
-    async def _attempt(self, request: ChatRequest, prompt: int, until: float, ledger: Ledger) -> ChatReply:
-        """Make one call, repeated at once in a simpler form as long as the provider refuses a field."""
-        while True:
-            form = self._learnt.form
-            sent = form.parameters(request, self.endpoint.provider, self.endpoint.model)
-            try:
-                call = ApiRequest(
-                    sent, read_completion, prompt, request.max_output_tokens, request.expected_output_tokens
-                )
-                return await self._call(call, until, ledger)
-            except CallFailure as failure:
-                if not failure.complaint or not self._learnt.learn(form, failure.complaint, sent):
-                    raise
-                structlog.get_logger().info("judge_form_changed", endpoint=self.describe())
-
     async def _call(self, request: ApiRequest[T], until: float, ledger: Ledger) -> T:
         worst = self._tariff.worst_case(request.prompt, request.max_output)
         expected = request.prompt + request.expected_output
@@ -211,6 +218,7 @@ class ResilientEndpoint:
                         return await self._exchange(request, bill, worst)
                 except CallFailure as failure:
                     slot.was_throttled = failure.is_throttle
+                    failure.name_host(self.endpoint.host)
                     raise
                 finally:
                     bill.write(ledger, self._tariff, worst)
