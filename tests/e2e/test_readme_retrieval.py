@@ -63,7 +63,7 @@ def test_the_experiment_of_the_readme_runs(
 
     printed = capsys.readouterr().out
     assert code == 0
-    assert [line.split("|")[2:4] for line in printed.splitlines()[2:]] == [
-        [f" manuals.whole.{name} ", " 1.0000 "] for name in ("bm25", "dense", "both")
+    assert [line.split()[1:3] for line in printed.splitlines()[2:]] == [
+        [f"whole.{name}", "1.0000"] for name in ("bm25", "dense", "both")
     ]
     assert "manuals.whole.both" in Path("experiment/report.html").read_text(encoding="utf-8")
