@@ -22,7 +22,7 @@ COMPILE = $(BIN)/uv pip compile --quiet --python-version 3.11 --python-platform 
 	--constraint requirements.lock --no-annotate --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test coverage nightly lint lock lock-image audit licenses sbom fuzz-api clean
+.PHONY: help serve test coverage nightly lint lock lock-image audit docs pictures licenses sbom fuzz-api clean
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -81,6 +81,12 @@ licenses: $(VENV)/test.stamp  ## the licence of every package of the image, into
 sbom: $(TOOLS)/stamp  ## what the image installs, as CycloneDX, into sbom.cdx.json
 	cat requirements-image.lock requirements-torch.lock | $(TOOLS)/bin/cyclonedx-py requirements --pyproject pyproject.toml \
 		--output-reproducible --output-format JSON --output-file sbom.cdx.json -
+
+docs: $(VENV)/test.stamp  ## the parts of the documents that are made from the code: settings, answers of the service
+	$(BIN)/python -m tests.reading.generated_pages
+
+pictures: $(VENV)/test.stamp  ## the pictures of the READMEs, taken from a report in Chromium
+	$(BIN)/python -m tests.reading.pictures
 
 fuzz-api: $(VENV)/test.stamp  ## the OpenAPI document against the live service, 200 requests drawn for each operation
 	$(BIN)/python benchmarks/openapi.py

@@ -1,23 +1,40 @@
-"""Every curl of the README, run against the service with its real model, gives the output printed beneath it."""
+"""Every curl of the READMEs and of docs/results.md and docs/batch.md gives the output printed beneath it."""
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-EXAMPLES = re.findall(r"/v1/evaluations .*?-d '(\{.*?\})' \|.*?```json\n(.*?)\n```", README, re.DOTALL)
+from tests.reading.generated_pages import EXAMPLE, READMES, RESULTS, ROOT
+
+WHOLE = EXAMPLE.findall(RESULTS.read_text(encoding="utf-8"))
+EXCERPTS = [found for readme in READMES for found in EXAMPLE.findall(readme.read_text(encoding="utf-8"))]
 
 BATCH = re.search(
-    r"```json\n([^`]*)\n```[^`]*```bash\n[^`]*-d @batch\.json\n```[^`]*`[^`]*`[^`]*```\n(.*?)\n```", README, re.DOTALL
+    r"```json\n([^`]*)\n```[^`]*```bash\n[^`]*-d @batch\.json\n```[^`]*`[^`]*`[^`]*```\n(.*?)\n```",
+    (ROOT / "docs" / "batch.md").read_text(encoding="utf-8"),
+    re.DOTALL,
 )
 
 
-@pytest.mark.parametrize(("sent", "printed"), EXAMPLES, ids=["english", "chinese"])
-async def test_the_output_in_the_readme_is_the_output_of_the_service(
+@pytest.mark.parametrize(("sent", "printed"), EXCERPTS, ids=["english", "chinese"])
+async def test_the_lines_in_the_readme_are_those_of_the_service(
+    real_service: httpx2.AsyncClient, sent: str, printed: str
+) -> None:
+    result = (await real_service.post("/v1/evaluations", json=json.loads(sent))).json()
+
+    expected = json.loads(printed)
+    assert result.pop("faithfulness") == pytest.approx(expected.pop("faithfulness"), abs=0.006)
+    claims = expected.pop("claims")
+    assert _holds(result, expected)
+    assert len(claims) == len(result["claims"])
+    assert all(_holds(got, wanted) for got, wanted in zip(result["claims"], claims, strict=True))
+
+
+@pytest.mark.parametrize(("sent", "printed"), WHOLE, ids=["english", "chinese"])
+async def test_the_whole_answer_is_the_output_of_the_service(
     real_service: httpx2.AsyncClient, sent: str, printed: str
 ) -> None:
     response = await real_service.post("/v1/evaluations", json=json.loads(sent))
@@ -26,7 +43,7 @@ async def test_the_output_in_the_readme_is_the_output_of_the_service(
     assert _comparable(response.json()) == _comparable(json.loads(printed))
 
 
-async def test_the_lines_of_the_batch_in_the_readme_are_those_of_the_service(real_service: httpx2.AsyncClient) -> None:
+async def test_the_lines_of_the_batch_are_those_of_the_service(real_service: httpx2.AsyncClient) -> None:
     assert BATCH is not None
 
     response = await real_service.post("/v1/evaluations/batch", json=json.loads(BATCH[1]))

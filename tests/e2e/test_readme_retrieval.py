@@ -1,4 +1,4 @@
-"""The retrieval commands of the README work as they are printed."""
+"""The retrieval commands of the README, of docs/retrieval.md and docs/lab.md work as they are printed."""
 
 import json
 import re
@@ -10,12 +10,18 @@ import pytest
 from plumbline.cli.main import main
 from tests.running.service import plain_settings, running
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-COMMANDS = re.findall(r"^plumbline ((?:evaluate|compare|fuse) [^\n]+)$", README, re.MULTILINE)
+ROOT = Path(__file__).parents[2]
+README, RETRIEVAL, LAB = (
+    (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/retrieval.md", "docs/lab.md")
+)
+QUICK_START = RETRIEVAL.partition("## Quick start")[2].partition("\nNotation")[0]
+COMMANDS = list(
+    dict.fromkeys(re.findall(r"^plumbline ((?:evaluate|compare|fuse) [^\n]+)$", README + QUICK_START, re.MULTILINE))
+)
 
 
-async def test_the_curl_of_the_readme_is_answered() -> None:
-    (body,) = re.findall(r"/v1/retrieval/evaluations .*?-d '(\{.*?\})' \|", README, re.DOTALL)
+async def test_the_curl_is_answered() -> None:
+    (body,) = re.findall(r"/v1/retrieval/evaluations .*?-d '(\{.*?\})' \|", QUICK_START, re.DOTALL)
 
     async with running(plain_settings()) as client:
         response = await client.post("/v1/retrieval/evaluations", json=json.loads(body))
@@ -45,17 +51,18 @@ def test_every_command_is_shown() -> None:
     assert {command.split()[0] for command in COMMANDS} == {"evaluate", "compare", "fuse"}
 
 
-def test_the_experiment_of_the_readme_runs(
+def test_the_experiment_of_ones_own_passages_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (experiment,) = re.findall(r"```toml\n(\[corpora\..*?)```", README, re.DOTALL)
-    (command,) = re.findall(r"^plumbline (lab [^\n]+)$", README, re.MULTILINE)
+    passages = LAB.partition("### Passages of your own")[2].partition("\n## ")[0]
+    (experiment,) = re.findall(r"```toml\n(\[corpora\..*?)```", passages, re.DOTALL)
+    (command,) = re.findall(r"^plumbline (lab [^\n]+)$", passages, re.MULTILINE)
     Path("experiment.toml").write_text(experiment, encoding="utf-8")
-    passages, questions = ["the pump leaks oil", "the valve is shut"], ["why does the pump leak", "is the valve shut"]
-    rows = {"passages": passages, "questions": questions}
-    for name, texts in rows.items():
-        lines = [json.dumps({"id": f"{name[0]}{place}", "text": text}) for place, text in enumerate(texts)]
+    texts, questions = ["the pump leaks oil", "the valve is shut"], ["why does the pump leak", "is the valve shut"]
+    rows = {"passages": texts, "questions": questions}
+    for name, those in rows.items():
+        lines = [json.dumps({"id": f"{name[0]}{place}", "text": text}) for place, text in enumerate(those)]
         Path(f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
     Path("qrels.txt").write_text("q0 0 p0 1\nq1 0 p1 1\n", encoding="utf-8")
 

@@ -1,45 +1,63 @@
-"""The README says what the code does."""
+"""README, its Chinese twin and the pages it links to say what the code does."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
-from plumbline.ground.settings import Settings, variable_name
-from plumbline.judging.tiers.calibration import load_calibrations
-from plumbline.judging.tiers.tier import TierName
+import pytest
 
-ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+from tests.reading.generated_pages import READMES, ROOT, SETTINGS, headings, highest_scores, settings_page
 
-
-def test_the_table_of_settings_is_that_of_the_code() -> None:
-    rows = re.findall(r"^\| `([A-Z_]+)` \| (.+?) \| (.+) \|$", README, re.MULTILINE)
-
-    assert rows == [
-        (variable_name(name), _default(field.default), field.description)
-        for name, field in Settings.model_fields.items()
-    ]
+PAGES = [
+    *READMES,
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *(ROOT / f"{name}.md" for name in ("CONTRIBUTING", "SECURITY", "ARCHITECTURE")),
+]
+LONGEST_README = 200
 
 
-def test_every_make_target_and_file_that_the_readme_names_exists() -> None:
-    targets = set(re.findall(r"make ([a-z]+)", README))
-    files = set(re.findall(r"`((?:docs/[\w/.-]+)|[A-Z]+\.md)`", README))
+def test_the_page_of_settings_is_that_of_the_code() -> None:
+    assert SETTINGS.read_text(encoding="utf-8") == settings_page(), "run `make docs`"
 
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    assert targets
-    assert {target for target in targets if not re.search(rf"^{target}:", makefile, re.MULTILINE)} == set()
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_make_target_and_file_of_a_page_exists(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+
+    assert list(_broken_links(page, text)) == []
+    files = set(re.findall(r"`((?:docs/[\w/.-]+)|[A-Z]+\.md)`", text))
     assert {file for file in files if not (ROOT / file).exists()} == set()
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"`make ([a-z-]+)", text)) | set(re.findall(r"^make ([a-z-]+)", text, re.MULTILINE))
+    assert {target for target in targets if not re.search(rf"^{target}:", makefile, re.MULTILINE)} == set()
+
+
+@pytest.mark.parametrize("readme", READMES, ids=lambda page: page.name)
+def test_a_readme_is_read_in_a_sitting(readme: Path) -> None:
+    assert len(readme.read_text(encoding="utf-8").splitlines()) <= LONGEST_README
+
+
+def test_both_readmes_link_to_the_same_pages() -> None:
+    english, chinese = (
+        set(re.findall(r"\]\((docs/[\w.-]+\.md)", readme.read_text(encoding="utf-8"))) for readme in READMES
+    )
+
+    # How fast and how robust it is stands in English alone
+    assert english - chinese <= {"docs/performance.md", "docs/robustness.md", "docs/licences.md"}
+    assert chinese <= english
 
 
 def test_the_highest_score_of_each_tier_is_that_of_its_calibrations() -> None:
-    table = load_calibrations(None)
-    highest = [f"{table.highest(tier):g} in tier {tier}" for tier in TierName]
-
-    assert f"The highest score is {', '.join(highest[:2])} and {highest[2]}:" in README
+    for page in (READMES[0], ROOT / "docs" / "tiers.md"):
+        assert highest_scores() in page.read_text(encoding="utf-8"), page
 
 
-def _default(value: object) -> str:
-    if value is None or value == ():
-        return "-"
-    if isinstance(value, bool):
-        return f"`{str(value).lower()}`"
-    return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
+def _broken_links(page: Path, text: str) -> Iterator[str]:
+    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose):
+        path, _, anchor = target.partition("#")
+        if re.match(r"[a-z]+:", target):
+            continue
+        file = (page.parent / path) if path else page
+        if not file.exists() or (anchor and anchor not in set(headings(file.read_text(encoding="utf-8")))):
+            yield target

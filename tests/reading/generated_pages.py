@@ -1,0 +1,111 @@
+"""Parts of the documents that are made from the code: settings, answers of the service, figures. `make docs`."""
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from plumbline.assembly import encoder_of
+from plumbline.ground.settings import Settings, load_settings, variable_name
+from plumbline.judging.tiers.calibration import load_calibrations
+from plumbline.judging.tiers.tier import TierName
+
+ROOT = Path(__file__).parents[2]
+SETTINGS = ROOT / "docs" / "settings.md"
+RESULTS = ROOT / "docs" / "results.md"
+READMES = (ROOT / "README.md", ROOT / "README.zh-CN.md")
+# A request by curl, and the answer that is printed next.
+EXAMPLE = re.compile(r"/v1/evaluations .*?-d '(\{.*?\})' \|.*?```json\n(.*?)\n```", re.DOTALL)
+_HEAD = """# Settings
+
+All settings are environment variables; a wrong value stops the start with one line. Made by `make docs` from the code.
+"""
+# By the beginning of the name after PLUMBLINE_; the first that fits.
+_GROUPS = {
+    "Access": ("API_KEYS", "ALLOW_", "KEY", "TRUSTED_", "CORS_", "READYZ_"),
+    "The judge": ("LLM_", "DASHSCOPE_", "OPENAI_", "PROMPTS_", "CACHE_"),
+    "The embedding model": ("EMBEDDING_", "WARM_UP"),
+    "Limits of requests": ("MAX_", "BODY_"),
+    "Jobs and data": ("DATA", "JOB_", "ROW_"),
+    "Scores": ("THRESHOLD", "CALIBRATION", "DEADLINE_"),
+    "The service": ("",),
+}
+
+
+def settings_page() -> str:
+    """Build the reference of settings: a table for each group, in the order of the code."""
+    rows: dict[str, list[str]] = {group: [] for group in _GROUPS}
+    for name, field in Settings.model_fields.items():
+        variable = variable_name(name)
+        short = variable.removeprefix("PLUMBLINE_")
+        group = next(group for group, starts in _GROUPS.items() if short.startswith(starts))
+        rows[group].append(f"| `{variable}` | {_default(field.default)} | {field.description} |\n")
+    head = "| variable | default | |\n|---|---|---|\n"
+    return _HEAD + "".join(f"\n## {group}\n\n{head}{''.join(lines)}" for group, lines in rows.items() if lines)
+
+
+def excerpt(result: dict[str, Any]) -> str:
+    """Format the lines of a result that matter first."""
+    claims = [f"        {json.dumps(_brief(each), ensure_ascii=False)}" for each in result["claims"]]
+    shown = {name: result[name] for name in ("tier", "passed", "unsupported_claims")}
+    shown = {"tier": shown["tier"], "faithfulness": round(result["faithfulness"], 2), **shown}
+    lines = [f"    {json.dumps(name)}: {json.dumps(value)}," for name, value in shown.items()]
+    return "\n".join(["{", *lines, '    "claims": [', ",\n".join(claims), "    ]", "}"])
+
+
+def highest_scores() -> str:
+    """Say the highest score of each tier, in English."""
+    table = load_calibrations(None)
+    llm, embedding, lexical = (f"{table.highest(tier):g} in tier {tier}" for tier in TierName)
+    return f"The highest score is {llm}, {embedding} and {lexical}:"
+
+
+def _brief(claim: dict[str, Any]) -> dict[str, Any]:
+    return {name: claim[name] for name in ("text", "verdict", "reason") if claim[name] is not None}
+
+
+def _default(value: object) -> str:
+    if value is None or value == ():
+        return "-"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
+
+
+async def _answered(text: str, client: Any, *, whole: bool) -> str:
+    for sent, printed in EXAMPLE.findall(text):
+        result = (await client.post("/v1/evaluations", json=json.loads(sent))).json()
+        if whole:
+            # Seconds differ from run to run
+            for attempt, before in zip(result["attempts"], json.loads(printed)["attempts"], strict=False):
+                attempt["seconds"] = before["seconds"]
+        text = text.replace(printed, json.dumps(result, indent=4, ensure_ascii=False) if whole else excerpt(result))
+    return text
+
+
+async def _write_answers() -> None:
+    from tests.running.service import plain_settings, running
+
+    encoder = encoder_of(load_settings())
+    try:
+        async with running(plain_settings(deadline_seconds=60), encoder=encoder) as client:
+            for path in (RESULTS, *READMES):
+                text = path.read_text(encoding="utf-8")
+                path.write_text(await _answered(text, client, whole=path == RESULTS), encoding="utf-8")
+    finally:
+        encoder.close()
+
+
+def headings(text: str) -> Iterator[str]:
+    """Yield the anchors of a page's headings, as GitHub makes them."""
+    for title in re.findall(r"^#+ (.+)$", text, re.MULTILINE):
+        yield re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
+if __name__ == "__main__":
+    SETTINGS.write_text(settings_page(), encoding="utf-8")
+    asyncio.run(_write_answers())
+    sys.stdout.write("written: docs/settings.md, and the answers in docs/results.md and both READMEs\n")
