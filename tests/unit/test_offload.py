@@ -1,8 +1,10 @@
 """Small samples are worked on where they are; what is long, or must be looked for, goes to the threads."""
 
 import json
+import re
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import ParamSpec, TypeVar
 
 import pytest
@@ -10,12 +12,15 @@ import pytest
 from plumbline.ground.concurrency import InlineExecutor
 from plumbline.judging.scoring import Scorer
 from plumbline.judging.text.sample import Sample
+from plumbline.judging.text.verdicts import Verdict
 from plumbline.judging.tiers.cascade import JudgeCascade
+from plumbline.judging.tiers.context_windows import context_windows
 from plumbline.judging.tiers.llm import LlmTier, PromptSet
 from plumbline.judging.tiers.offload import SMALL_CHARACTERS
 from plumbline.judging.tiers.prompts import PromptLibrary
+from plumbline.judging.tiers.questions import claims_question
 from plumbline.judging.tiers.tier import JudgeOptions
-from tests.doubles.fakes import ScriptedChat
+from tests.doubles.fakes import ScriptedChat, case_of, claim_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -64,3 +69,37 @@ async def test_a_long_sample_goes_to_the_threads() -> None:
 )
 async def test_a_quote_to_be_looked_for_and_a_long_reply_go_to_the_threads(said: str) -> None:
     assert await work_given_away(FACT, said) > 0
+
+
+async def test_a_sample_whose_texts_take_longer_than_its_deadline_is_not_judged() -> None:
+    tier = LlmTier({"default": ScriptedChat(reply(FACT))}, PROMPTS, executor := CountingExecutor())
+    sample = Sample("", (f"{FACT} {'x ' * (SMALL_CHARACTERS // 2)}",), FACT)
+
+    result = await Scorer(JudgeCascade([tier]), executor).score(sample, JudgeOptions(None, 0.5, 1e-9))
+
+    assert (result.status, result.sentences, result.scores) == ("not_judged", (), None)
+    assert [attempt.reason for attempt in result.attempts] == ["timeout"]
+
+
+async def test_the_worker_is_free_again_once_the_deadline_of_its_sample_has_passed() -> None:
+    lines = "Ab.\n" * 100_000
+    with ThreadPoolExecutor(1) as executor:
+        scorer = Scorer(JudgeCascade([LlmTier({"default": ScriptedChat(reply(FACT))}, PROMPTS, executor)]), executor)
+        late = await scorer.score(Sample("", (lines,), FACT), JudgeOptions(None, 0.5, 0.01))
+
+        following = await scorer.score(Sample("", (f"{FACT} {lines[:4_000]}",), FACT), JudgeOptions(None, 0.5, 60.0))
+
+    assert (late.status, following.status) == ("not_judged", "judged")
+
+
+def test_a_question_about_claims_of_a_long_answer_shows_the_sentences_around_them() -> None:
+    sample = case_of(" ".join(f"Bridge number {number} is old." for number in range(300)), FACT)
+    claim = replace(claim_of(Verdict.SUPPORTED, 1.0, number=250), text="Bridge number 250 is old.")
+    window = next(iter(context_windows([FACT], sample.context_sentences, tokens=1_000)))
+
+    request = claims_question(
+        PROMPTS.for_case(sample).check, sample, window=window, claims=[claim], max_output_tokens=100
+    )
+
+    shown = re.findall(r"Bridge number (\d+) is old", request.user)
+    assert [*dict.fromkeys(shown)] == ["248", "249", "250"]

@@ -1,5 +1,6 @@
 """THE path: sample -> sentences -> judgement -> scores. Every way into the service calls this one."""
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -8,6 +9,8 @@ from enum import StrEnum
 from functools import partial
 from typing import TypeVar
 
+from plumbline.ground.deadline import work_deadline
+from plumbline.ground.errors import TierFailure
 from plumbline.judging.ports.exchange import Ledger, Usage
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer
 from plumbline.judging.text.overlap import context_utilization
@@ -23,7 +26,7 @@ from plumbline.judging.text.scores import (
     token_f1,
 )
 from plumbline.judging.text.segmentation import Sentence
-from plumbline.judging.text.segmented_sample import SegmentedSample, segment
+from plumbline.judging.text.segmented_sample import SegmentedSample, segment, unread
 from plumbline.judging.text.verdicts import Claim, JudgeAccount, Scores, Verdict, whole_sentence_claim
 from plumbline.judging.tiers import offload
 from plumbline.judging.tiers.cascade import Attempt, CascadeResult, JudgeCascade
@@ -105,7 +108,13 @@ class Scorer:
     async def _scored(self, sample: Sample, options: JudgeOptions) -> SampleResult:
         until = time.monotonic() + options.deadline_seconds
         small = offload.is_small(sample)
-        case, decided = await offload.run(partial(_prepare, sample, options), self._executor, inline=small)
+        try:
+            async with asyncio.timeout(None if small else options.deadline_seconds):
+                with work_deadline(until):
+                    case, decided = await offload.run(partial(_prepare, sample, options), self._executor, inline=small)
+        except (TimeoutError, TierFailure):
+            # The cascade then records that no tier was asked.
+            case, decided = unread(sample), None
         if decided is not None:
             return decided
         ledger = Ledger(max_cost=options.max_cost, on_call=self._on_call and partial(self._on_call, options.tenant))

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
+from plumbline.ground.deadline import within_deadline
 from plumbline.judging.quantities.arithmetic import Facts, Hedge, Quantity, Stated
 from plumbline.judging.quantities.dates import Time, blanked, find_dates, find_times
 from plumbline.judging.quantities.derivation import derive
@@ -156,7 +157,7 @@ def prepared(text: str) -> str:
 
 
 def _digits(text: str, *, in_claim: bool) -> Iterator[Quantity]:
-    for match in _DIGITS.finditer(text):
+    for match in within_deadline(_DIGITS.finditer(text)):
         start, end = match.span()
         if in_claim and _is_in_name(text, start, end):
             continue

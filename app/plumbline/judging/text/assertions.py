@@ -4,6 +4,7 @@ import re
 from collections.abc import Container, Sequence
 from itertools import islice
 
+from plumbline.ground.deadline import within_deadline
 from plumbline.judging.text.blocks import LIST_MARKER, has_word
 from plumbline.judging.text.boilerplate import LABELS, STEM_CHARACTERS, strip_boilerplate
 from plumbline.judging.text.checkable import abstains, may_abstain
@@ -73,7 +74,7 @@ def find_assertions(
     asked: QuestionAssertions | None = None
     is_asked = False
     found = []
-    for position in checkable:
+    for position in within_deadline(checkable):
         sentence = sentences[position]
         source = _FENCE_LINE.sub("", sentence.text) if sentence.kind == "code" else sentence.text
         if members := read_members(source, lambda name: _field(name, index, stems)):

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
+from plumbline.ground.deadline import within_deadline
+
 BlockKind = Literal["prose", "heading", "list_item", "table_row", "code", "markup"]
 
 # A hard-wrapped line is about this long (mail, RFC, PEP 8 and terminal widths lie between).
@@ -75,7 +77,7 @@ def split_blocks(text: str) -> Iterator[TextBlock]:
       the first word of this one would not have fitted (hard-wrapped text); never after a colon, never in Chinese,
       where a new line is a new paragraph.
     """
-    lines = list(_lines(text))
+    lines = list(within_deadline(_lines(text)))
     # Of each line: the length of the longest one between the blank ones around it.
     width_by_line: list[int] = []
     for first, after in pairwise([*(at for at, line in enumerate(lines) if line.is_after_blank), len(lines)]):

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Container, Sequence
 
+from plumbline.ground.deadline import within_deadline
 from plumbline.judging.text.boilerplate import SOURCE_EN, introduces, is_boilerplate
 from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.tables import EMPTY_CELLS, header_positions, split_cells
@@ -26,7 +27,7 @@ def checkable_positions(
     headers = header_positions(sentences)
     spoken = [
         position
-        for position, sentence in enumerate(sentences)
+        for position, sentence in enumerate(within_deadline(sentences))
         if sentence.kind != "markup"
         and not is_boilerplate(sentence.text, stems)
         and not (position + 1 < len(sentences) and introduces(sentence.text, stems, known))

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from plumbline.ground.deadline import within_deadline
 from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.tables import header_positions, read_rows
 from plumbline.judging.text.words import Passage, Words, content_words, split_words
@@ -44,7 +45,7 @@ class ContextIndex:
             # A row says what it says under its header.
             headers = header_positions(sentences)
             rows = read_rows(sentences, headers) if headers else {}
-            for position, sentence in enumerate(sentences):
+            for position, sentence in enumerate(within_deadline(sentences)):
                 words, row = split_words(rows.get(position, sentence.text)), len(self.places)
                 distinct = frozenset(words.content)
                 for word in distinct:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from plumbline.ground.deadline import within_deadline
 from plumbline.judging.text.blocks import LIST_MARKER, BlockKind, TextBlock, has_word, split_blocks
 from plumbline.judging.text.sentence_ends import STRONG_TERMINATORS, Stop, ends_sentence, starts_sentence
 
@@ -79,7 +80,7 @@ def split_sentences(text: str) -> tuple[Sentence, ...]:
     is_cased = text != text.lower()
     return tuple(
         Sentence(text[start:end], start, end, block.kind)
-        for block in split_blocks(text)
+        for block in within_deadline(split_blocks(text))
         for start, end in _spans(text, block, is_cased=is_cased)
     )
 
@@ -90,7 +91,7 @@ def _spans(text: str, block: TextBlock, *, is_cased: bool) -> list[tuple[int, in
     event = _EVENT.search(text, block.start, block.end)
     if event is None or event.end() == block.end:
         return [(block.start, block.end)]
-    spans = list(_Splitter(text, block, is_cased=is_cased).spans())
+    spans = list(within_deadline(_Splitter(text, block, is_cased=is_cased).spans()))
     if len(spans) > 1 and not has_word(text, *spans[-1]):
         # A smiley or a stray quote after the last stop is no sentence; what a stop ends has a word.
         spans[-2:] = [(spans[-2][0], spans[-1][1])]

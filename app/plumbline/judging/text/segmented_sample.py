@@ -49,8 +49,17 @@ class SegmentedSample:
         return not self.is_empty and bool(self.checkable) and self.has_context
 
 
+def unread(sample: Sample) -> SegmentedSample:
+    """Return a sample whose texts nobody had the time to split."""
+    return SegmentedSample(sample, (), (), (), ContextIndex(()), "en")
+
+
 def segment(sample: Sample) -> SegmentedSample:
-    """Split the texts of a sample into sentences; linear in their length."""
+    """Split the texts of a sample into sentences; linear in their length.
+
+    Raises:
+        TierFailure: `timeout`, the work's deadline passed.
+    """
     sentences = split_sentences(sample.answer)
     speaking = sample.answer if has_letters(sample.answer) else " ".join(sample.contexts)
     context_sentences = tuple(split_sentences(context) for context in sample.contexts)

@@ -8,6 +8,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from plumbline.ground.deadline import within_deadline
+
 Units = NDArray[np.uint64]
 IntArray = NDArray[np.int64]
 Number = TypeVar("Number", np.uint64, np.int64)
@@ -59,7 +61,7 @@ def cover(texts: Units, others: Units, *, size: int, left_out: Units | None = No
     bounds = np.searchsorted(owners, np.arange(count + 1))
     wanted = [_distinct(codes[start:end], left_out) for start, end in pairwise(bounds)]
     places = _Places(_ascending(codes), others, size)
-    return [places.cover(grams) for grams in wanted]
+    return [places.cover(grams) for grams in within_deadline(wanted)]
 
 
 def shared(texts: Units, others: Units, *, size: int) -> list[float]:

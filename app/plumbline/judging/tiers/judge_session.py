@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from types import MappingProxyType
 from typing import Final, TypeVar
@@ -126,7 +127,8 @@ class JudgeSession:
     async def _draft(self, batch: Mapping[int, int], window: Window) -> list[Claim]:
         sample = self.sample
         return await self._ask(
-            sentences_question(
+            partial(
+                sentences_question,
                 sample.prompts.verify,
                 sample.segmented,
                 window=window,
@@ -159,7 +161,11 @@ class JudgeSession:
             is_open = failure.reason is FailureReason.NOT_ASKED
             self.flags |= {"not_asked" if is_open else "second_look_failed": None, INCOMPLETE: None}
             return tuple(claims)
-        settled = [_after_second_look(claim, looked.get(claim.id)) for claim in claims]
+        settled = await offload.run(
+            lambda: [_after_second_look(claim, looked.get(claim.id)) for claim in claims],
+            self.executor,
+            inline=self.sample.is_small,
+        )
         missing = sum(UNANSWERED in claim.flags for claim in settled)
         if missing and "truncated_reply" in self.flags:
             raise TierFailure(
@@ -189,7 +195,8 @@ class JudgeSession:
     ) -> dict[str, Claim]:
         sample = self.sample
         return await self._ask(
-            claims_question(
+            partial(
+                claims_question,
                 sample.prompts.check,
                 sample.segmented,
                 window=window,
@@ -204,9 +211,13 @@ class JudgeSession:
         )
 
     async def _ask(
-        self, request: ChatRequest, read: Callable[[ChatReply], ReadingT], settled: Callable[[ReadingT], T]
+        self,
+        question: Callable[[], ChatRequest],
+        read: Callable[[ChatReply], ReadingT],
+        settled: Callable[[ReadingT], T],
     ) -> T:
-        """Parse the reply into claims; in a thread where texts are long, or quotes must be searched."""
+        """Ask, and parse the reply into claims; in a thread where texts are long, or quotes must be searched."""
+        request = await offload.run(question, self.executor, inline=self.sample.is_small)
         reply = await self.chat.complete(request, seconds=max(0.0, self.until - time.monotonic()), ledger=self.ledger)
         self.models[reply.model] = None
         is_small = self.sample.is_small and offload.are_small((reply.content,))

@@ -1,6 +1,5 @@
 """Tier 3: overlap of the answer's wording with the contexts', sentence by sentence. No model, no network."""
 
-import asyncio
 from concurrent.futures import Executor
 
 from plumbline.ground.errors import FailureReason, TierFailure
@@ -8,6 +7,7 @@ from plumbline.judging.ports.observation import Readiness, State
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Evidence, Judgement
 from plumbline.judging.text.words import content_words, detect_language, han_share
+from plumbline.judging.tiers import offload
 from plumbline.judging.tiers.calibration import CalibrationTable, Finding, build_judgement
 from plumbline.judging.tiers.lexical_features import measure_lexical_features
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
@@ -32,7 +32,7 @@ class LexicalTier:
         Raises:
             TierFailure: `cross_lingual`, the answer and all contexts are in different scripts.
         """
-        return await asyncio.get_running_loop().run_in_executor(self._executor, self.judge_now, sample)
+        return await offload.run(lambda: self.judge_now(sample), self._executor, inline=False)
 
     def judge_now(self, sample: SegmentedSample) -> Judgement:
         calibration = self._calibrations.find(tier=self.name, model=MODEL, language=sample.language)

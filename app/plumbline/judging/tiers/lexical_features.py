@@ -11,6 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from plumbline.ground.deadline import within_deadline
 from plumbline.judging.quantities.context_quantities import ContextQuantities
 from plumbline.judging.quantities.numerals import han_to_digits
 from plumbline.judging.text import negation
@@ -140,7 +141,8 @@ def _by_words(texts: Sequence[str], passages: _Passages) -> list[LexicalFeatures
     covers = cover(_spelt(words), _spelt(passages.words), size=_CHARACTERS_IN_GRAM)
     pairs = Cooccurrence((known.content for known in passages.words), (asked.content for asked in words))
     found = []
-    for text, spoken, runs, copied in zip(texts, words, covers, _copied_runs(words, passages.words), strict=True):
+    copies = _copied_runs(words, passages.words)
+    for text, spoken, runs, copied in within_deadline(zip(texts, words, covers, copies, strict=True)):
         covered = runs
         if len(spoken.every) == 1 and len(spoken.every[0]) <= 1:
             # One word of one character has no run of four: the passages that have it.
@@ -174,7 +176,7 @@ def _by_characters(texts: Sequence[str], passages: _Passages) -> list[LexicalFea
     singles = cover(units, others, size=1, left_out=function)
     pairs = cover(units, others, size=2)
     found = []
-    for text, single, pair, spoken in zip(texts, singles, pairs, asked, strict=True):
+    for text, single, pair, spoken in within_deadline(zip(texts, singles, pairs, asked, strict=True)):
         measures = {
             "characters": single.best,
             # One character has no neighbour.
@@ -213,7 +215,7 @@ class Cooccurrence:
         wanted = frozenset(word[:_STEM] for words in asked for word in words)
         self._pairs: set[tuple[str, str]] = set()
         self._known: set[str] = set()
-        for words in sentences:
+        for words in within_deadline(sentences):
             found = [(at, cut) for at, word in enumerate(words) if (cut := word[:_STEM]) in wanted]
             for index, (at, cut) in enumerate(found):
                 self._known.add(cut)

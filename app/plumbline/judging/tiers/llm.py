@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from plumbline.ground.errors import FailureReason, TierFailure
@@ -124,9 +125,8 @@ class LlmTier:
         chats = self._asked(tuple(dict.fromkeys(options.judges)))
         second = self._asked((options.escalation,))[0] if options.escalation else None
         smallest = min(chat.context_tokens for chat in (*chats, *((second,) if second else ())))
-        inspection, prepared = await offload.run(
-            lambda: self._prepare(sample, smallest), self._executor, inline=offload.is_small(sample.source)
-        )
+        run = partial(offload.run, executor=self._executor, inline=offload.is_small(sample.source))
+        inspection, prepared = await run(lambda: self._prepare(sample, smallest))
 
         def session(chat: ChatModel) -> JudgeSession:
             return JudgeSession(prepared, chat, options.ledger, until, self._executor)
@@ -142,8 +142,7 @@ class LlmTier:
             asked += [(each, _SAMPLING_TEMPERATURE) for each in sessions for _ in range(options.samples - 1)]
             votes, silent = await _votes(checkable, asked)
             missing += silent
-        vote_scores = scores_by_vote(claims, votes)
-        claims = majority_vote(claims, votes)
+        vote_scores, claims = await run(lambda: (scores_by_vote(claims, votes), majority_vote(claims, votes)))
         flags = [*inspection.flags, *([INCOMPLETE] if missing else [])]
         if second is not None:
             criterion = choose_criterion(options.threshold, boundary=None)
@@ -157,16 +156,8 @@ class LlmTier:
                 flags += ["escalated", *([INCOMPLETE] if failed else [])]
                 missing += failed
         repeated = [name for name, count in Counter(options.judges).items() if count > 1]
-        claims_by_position: dict[int, list[Claim]] = {}
-        for claim in mark_duplicates(claims):
-            claims_by_position.setdefault(claim.sentence, []).append(claim)
         return Judgement(
-            claims=tuple(
-                claim
-                for position, sentence in enumerate(sample.sentences)
-                for claim in claims_by_position.get(position)
-                or [whole_sentence_claim(position, sentence, verdict=Verdict.NOT_A_CLAIM)]
-            ),
+            claims=await run(lambda: _claims_of_all_sentences(sample, claims)),
             account=self._account(prepared, sessions, before, options.ledger.usage),
             has_verdict_kinds=True,
             flags=tuple(dict.fromkeys((*flags, *(flag for each in sessions for flag in each.flags)))),
@@ -254,6 +245,18 @@ async def _led(sessions: Sequence[JudgeSession]) -> tuple[JudgeSession, tuple[Cl
 
 def _why_silent(session: JudgeSession, failure: TierFailure) -> str:
     return f"judge {session.chat.name} did not vote ({failure.reason})"
+
+
+def _claims_of_all_sentences(sample: SegmentedSample, claims: Sequence[Claim]) -> tuple[Claim, ...]:
+    claims_by_position: dict[int, list[Claim]] = {}
+    for claim in mark_duplicates(claims):
+        claims_by_position.setdefault(claim.sentence, []).append(claim)
+    return tuple(
+        claim
+        for position, sentence in enumerate(sample.sentences)
+        for claim in claims_by_position.get(position)
+        or [whole_sentence_claim(position, sentence, verdict=Verdict.NOT_A_CLAIM)]
+    )
 
 
 async def _votes(

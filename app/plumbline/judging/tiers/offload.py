@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
+from contextvars import copy_context
 from typing import Final, TypeVar
 
 from plumbline.judging.text.sample import Sample
@@ -25,7 +26,7 @@ def is_small(sample: Sample) -> bool:
 
 
 async def run(work: Callable[[], T], executor: Executor, *, inline: bool) -> T:
-    """Run `work` on the event loop if `inline`, else in `executor`."""
+    """Run `work` on the event loop if `inline`, else in `executor`, within the caller's `work_deadline`."""
     if inline:
         return work()
-    return await asyncio.get_running_loop().run_in_executor(executor, work)
+    return await asyncio.get_running_loop().run_in_executor(executor, copy_context().run, work)

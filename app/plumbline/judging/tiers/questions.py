@@ -3,12 +3,14 @@
 import hmac
 import json
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final
 
 from plumbline.judging.ports.exchange import ChatRequest
 from plumbline.judging.text.obfuscation import remove_hidden
+from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Claim, Verdict
 from plumbline.judging.tiers.context_windows import Window
@@ -20,6 +22,7 @@ Mark = Callable[[str], str]
 _MARKER_BYTES = 8
 # Sentences before the first that is judged, for the pronouns in it.
 _LEAD_SENTENCES = 2
+_MAX_SHOWN_SENTENCES = 200
 _NO_DOUBTS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -77,7 +80,7 @@ def claims_question(
     else:
         data["answer"] = [
             {"id": number, "text": remove_hidden(sentence.text)}
-            for number, sentence in enumerate(sample.sentences, start=1)
+            for number, sentence in _shown(sample, claims)
             if sentence.kind != "markup"
         ]
         data["claims"] = [
@@ -100,6 +103,15 @@ def claims_question(
         mark=mark,
         temperature=temperature,
     )
+
+
+def _shown(sample: SegmentedSample, claims: Sequence[Claim]) -> Iterator[tuple[int, Sentence]]:
+    """Return the sentences of the answer with their numbers; of a long answer those around the claims alone."""
+    numbered = enumerate(sample.sentences, start=1)
+    if len(sample.sentences) <= _MAX_SHOWN_SENTENCES:
+        return numbered
+    positions = [claim.sentence for claim in claims]
+    return islice(numbered, max(0, min(positions) - _LEAD_SENTENCES), max(positions) + 1)
 
 
 def _surroundings(sample: SegmentedSample, window: Window) -> dict[str, object]:

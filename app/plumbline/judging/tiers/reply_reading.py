@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
+from plumbline.ground.deadline import within_deadline
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import SUPPORT_BY_VERDICT, Claim, Evidence, Verdict, whole_sentence_claim
 from plumbline.judging.text.words import content_words
@@ -152,7 +153,7 @@ def read_claims(content: str, wanted: Collection[str], *, is_truncated: bool = F
 
 def _named(items: Sequence[Item], wanted: Collection[str], flags: list[str]) -> Iterator[tuple[str, Item]]:
     """Yield each item with the wanted id that it means."""
-    for item in items:
+    for item in within_deadline(items):
         item_id = _meant_id(item, wanted)
         if item_id is None:
             flags.append("unknown_ids_dropped")
@@ -246,7 +247,7 @@ def drafted_claims(
     else: a verdict belongs to its sentence, and is never moved.
     """
     claims: list[Claim] = []
-    for position, number in batch.items():
+    for position, number in within_deadline(batch.items()):
         sentence = sample.sentences[position]
         unanswered = whole_sentence_claim(
             position, sentence, verdict=Verdict.NOT_MENTIONED, support=0.0, flags=(UNANSWERED,)
@@ -272,7 +273,7 @@ def checked_claims(reading: ClaimReading, claims: Sequence[Claim], search: Evide
     """Return the claims that the reply has a verdict on, by id, with that verdict."""
     return {
         claim.id: _settled(replace(claim, flags=(), evidence=()), reading.claims[claim.id], search)
-        for claim in claims
+        for claim in within_deadline(claims)
         if claim.id in reading.claims
     }
 

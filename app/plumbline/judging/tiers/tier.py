@@ -1,11 +1,13 @@
 """Tiers and the protocols of their models, which backends implement without importing this package."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, Protocol
 
+from plumbline.ground.deadline import work_deadline
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.ports.observation import Readiness, State
@@ -148,7 +150,8 @@ async def judge_within(tier: Tier, sample: SegmentedSample, options: JudgeOption
         raise TierFailure(FailureReason.TIMEOUT, "not asked: the deadline had passed")
     try:
         async with asyncio.timeout(seconds) as scope:
-            return await tier.judge(sample, options, seconds=seconds)
+            with work_deadline(time.monotonic() + seconds):
+                return await tier.judge(sample, options, seconds=seconds)
     except TimeoutError:
         # A TimeoutError that is not this scope's own is a bug of the tier.
         if not scope.expired():

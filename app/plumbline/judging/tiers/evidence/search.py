@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 
+from plumbline.ground.deadline import within_deadline
 from plumbline.judging.quantities.arithmetic import Facts
 from plumbline.judging.quantities.extraction import facts_in, same_numbers
 from plumbline.judging.text.negation import is_turned
@@ -207,7 +208,7 @@ class EvidenceSearch:
             SearchableContext.find_nearly,
         ):
             for index in order:
-                yield from ((index, place) for place in find(self._contexts[index], sought))
+                yield from ((index, place) for place in within_deadline(find(self._contexts[index], sought)))
 
 
 def _occurrences(wanted: str, text: str) -> Iterator[int]:

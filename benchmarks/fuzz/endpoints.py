@@ -1,0 +1,277 @@
+"""How the live service takes hostile texts: python -m benchmarks.fuzz.endpoints [--fields NAMES] [--families NAMES]
+
+Each text field of every endpoint, and the reply of a judge, with 40 families of hostile texts (`families`) from 1 kB to
+the limit of the field. A thread asks for /healthz all the while. For each field: the steepest growth of the service's
+CPU seconds, log of their ratio over log of the ratio of the sizes, of steps that end above a fifth of a second; the
+longest answer beyond its deadline; the 99th percentile and the longest of /healthz, from an idle service beside it.
+Linux. Last line JSON. Exit status 1 when a step is steeper than 1.1, an answer comes half a second after its deadline,
+or /healthz takes over 50 ms, all three told with the family.
+"""
+
+import argparse
+import asyncio
+import http.client
+import json
+import math
+import statistics
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from typing import Any
+
+from benchmarks.fuzz.families import FAMILIES
+from benchmarks.service_process import ServiceProcess, running_service
+from tests.doubles.scripted_judge import ScriptedJudge
+from tests.doubles.scripted_replies import RecordedRequest, Step, completion
+from tests.running.judge_process import served_apart
+
+CHOSEN = (
+    "one word", "full stops", "Chinese full stops", "blanks", "lines", "digits", "Han numerals", "words",
+    "short sentences", "Chinese sentences", "opened", "quotes", "apostrophes", "bold", "hash lines", "bar lines",
+    "rule lines", "growing fences", "quoted lines", "list", "citations", "links", "comments", "torn entities",
+    "ellipses apart", "initials", "exclamations", "numeric dates", "Chinese dates", "units", "marks of one letter",
+    "zero width", "arrays", "strings", "fenced JSON", "run lines", "chat tags", "thoughts", "distinct words",
+    "distinct amounts",
+)  # fmt: skip
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
+DEADLINE_SECONDS = 5.0
+_LATE_SECONDS = 0.5
+_STEEPEST = 1.1
+_HELD_MS = 50.0
+# Below it, ticks of the clock and a busy machine say more than the text.
+_TELLING_SECONDS = 0.2
+_CONTEXT = "The Marlow Bridge was opened in 1931."
+_ANSWER = "It was opened in 1931. It is 40 metres long."
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field with its limit in bytes; `request` makes path, type and body of its text."""
+
+    limit: int
+    request: Callable[[str], tuple[str, str, bytes]]
+    has_deadline: bool = True
+
+
+def _evaluation(tier: str, name: str) -> Callable[[str], tuple[str, str, bytes]]:
+    def request(text: str) -> tuple[str, str, bytes]:
+        given = [text] if name == "contexts" else text
+        body = {"question": "When?", "contexts": [_CONTEXT], "answer": _ANSWER, name: given}
+        options = {"tiers": [tier], "deadline_seconds": DEADLINE_SECONDS}
+        return "/v1/evaluations", "application/json", json.dumps({**body, **options}).encode()
+
+    return request
+
+
+def _batch(text: str) -> tuple[str, str, bytes]:
+    sample = {"custom_id": "a", "contexts": [text], "answer": _ANSWER}
+    options = {"tiers": ["lexical"], "deadline_seconds": DEADLINE_SECONDS}
+    body = {"samples": [sample], "options": options, "format": "ndjson"}
+    return "/v1/evaluations/batch", "application/json", json.dumps(body).encode()
+
+
+def _retrieval(path: str, body: Mapping[str, Any]) -> tuple[str, str, bytes]:
+    return f"/v1/retrieval/{path}", "application/json", json.dumps(body).encode()
+
+
+def _outputs(text: str) -> tuple[str, str, bytes]:
+    return _retrieval("rankings", {"outputs": {"q": text}, "candidates": {"q": ["d1", "d2", "1"]}})
+
+
+def _ids(path: str, **more: object) -> Callable[[str], tuple[str, str, bytes]]:
+    def request(text: str) -> tuple[str, str, bytes]:
+        ids = list(dict.fromkeys(text.split()))[:100_000] or ["d1"]
+        runs = [{"name": name, "results": {"q": ids}} for name in ("a", "b")]
+        return _retrieval(path, {"qrels": {"q": {"d1": 1}}, "runs": runs, **more})
+
+    return request
+
+
+def _form(text: str) -> tuple[str, str, bytes]:
+    mark = uuid.uuid4().hex
+    parts = (("qrels", "q 0 d 1\n"), ("run", text))
+    lines = [
+        f'--{mark}\r\ncontent-disposition: form-data; name="{name}"; filename="{name}"\r\n\r\n{value}\r\n'
+        for name, value in parts
+    ]
+    body = "".join([*lines, f"--{mark}--\r\n"]).encode("utf-8", "replace")
+    return "/v1/retrieval/evaluations", f"multipart/form-data; boundary={mark}", body
+
+
+FIELDS = {
+    "lexical question": Field(10_000, _evaluation("lexical", "question")),
+    "lexical answer": Field(50_000, _evaluation("lexical", "answer")),
+    "lexical contexts": Field(1_000_000, _evaluation("lexical", "contexts")),
+    "lexical reference": Field(50_000, _evaluation("lexical", "reference")),
+    "llm question": Field(10_000, _evaluation("llm", "question")),
+    "llm answer": Field(50_000, _evaluation("llm", "answer")),
+    "llm contexts": Field(1_000_000, _evaluation("llm", "contexts")),
+    "llm reply": Field(1_000_000, _evaluation("llm", "question")),
+    "batch contexts": Field(1_000_000, _batch),
+    "retrieval run file": Field(1_000_000, _form, has_deadline=False),
+    "retrieval outputs": Field(200_000, _outputs, has_deadline=False),
+    "retrieval ids": Field(1_000_000, _ids("evaluations", measures=["ndcg@10"]), has_deadline=False),
+    "comparison ids": Field(1_000_000, _ids("comparisons", measures=["ndcg@10"]), has_deadline=False),
+    "fusion ids": Field(1_000_000, _ids("fusions"), has_deadline=False),
+}
+
+
+@dataclass(slots=True)
+class Measured:
+    """What a field showed, each with the family and size."""
+
+    steepest: tuple[float, str] = (0.0, "")
+    latest: tuple[float, str] = (-math.inf, "")
+    slowest: tuple[float, str] = (0.0, "")
+    held_ms: list[tuple[float, str]] = field(default_factory=list)
+    statuses: dict[int, int] = field(default_factory=dict)
+
+    def held(self, share: float) -> tuple[float, str]:
+        """The time that this share of the probes did not exceed."""
+        ordered = sorted(self.held_ms)
+        return ordered[min(len(ordered) - 1, math.ceil(share * len(ordered)) - 1)] if ordered else (0.0, "")
+
+
+class Prober(threading.Thread):
+    """Asks for /healthz again and again; `taken` has the milliseconds since they were last fetched."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(daemon=True)
+        self._address = address
+        self._taken: list[float] = []
+        self._lock = threading.Lock()
+        self.ended = threading.Event()
+
+    def run(self) -> None:
+        """Probe until told to end."""
+        connection = http.client.HTTPConnection(self._address, timeout=120)
+        while not self.ended.wait(0.004):
+            started = time.perf_counter()
+            connection.request("GET", "/healthz")
+            connection.getresponse().read()
+            with self._lock:
+                self._taken.append((time.perf_counter() - started) * 1_000)
+
+    def fetch(self) -> list[float]:
+        """The times since the last call."""
+        with self._lock:
+            taken, self._taken = self._taken, []
+        return taken
+
+
+def _serve(pipe: Connection) -> None:
+    """A judge that answers with the text that it was told last, and with a support of everything before."""
+
+    async def run() -> None:
+        content = json.dumps(
+            {"sentences": [{"id": n, "claims": [{"verdict": "supported", "quotes": [_CONTEXT]}]} for n in range(1, 3)]}
+        )
+
+        def step(_: RecordedRequest) -> Step:
+            judge.requests.clear()
+            return completion(content)
+
+        async with ScriptedJudge() as judge:
+            judge.reply_with(step)
+            pipe.send(judge.base_url)
+            while (told := await asyncio.to_thread(pipe.recv)) != "end":
+                content = told
+                pipe.send("told")
+
+    asyncio.run(run())
+
+
+def measure(name: str, families: Sequence[str], service: ServiceProcess, judge: Connection, prober: Prober) -> Measured:
+    """Send every family at every size that the field takes."""
+    chosen, found = FIELDS[name], Measured()
+    address = service.base_url.removeprefix("http://")
+    for family in families:
+        before = 0.0
+        for place, size in enumerate(sizes := [*(each for each in SIZES if each < chosen.limit), chosen.limit]):
+            text = FAMILIES[family](size)
+            if name == "llm reply":
+                judge.send(text)
+                judge.recv()
+                text = f"When? {size} {family}"
+            path, kind, body = chosen.request(text[: chosen.limit])
+            where = f"{family} {size}"
+            prober.fetch()
+            cpu, started = service.cpu_seconds(), time.perf_counter()
+            connection = http.client.HTTPConnection(address, timeout=300)
+            connection.request("POST", path, body, {"content-type": kind})
+            answer = connection.getresponse()
+            answer.read()
+            taken, spent = time.perf_counter() - started, service.cpu_seconds() - cpu
+            connection.close()
+            found.statuses[answer.status] = found.statuses.get(answer.status, 0) + 1
+            found.held_ms += [(each, where) for each in prober.fetch()]
+            found.slowest = max(found.slowest, (taken, where))
+            if chosen.has_deadline:
+                found.latest = max(found.latest, (taken - DEADLINE_SECONDS, where))
+            if place and spent > _TELLING_SECONDS:
+                growth = math.log(spent / max(before, 0.01)) / math.log(size / sizes[place - 1])
+                found.steepest = max(found.steepest, (growth, f"{where}: {spent:.2f} s"))
+            before = spent
+    return found
+
+
+@contextmanager
+def hostile_service() -> Iterator[tuple[ServiceProcess, Connection, Prober]]:
+    """The service with its judge, and the prober at work."""
+    with served_apart(_serve) as pipe:
+        knobs = {
+            "PLUMBLINE_LLM_PROVIDER": "generic",
+            "PLUMBLINE_LLM_MODEL": "judge-1",
+            "PLUMBLINE_LLM_BASE_URL": pipe.recv(),
+            "PLUMBLINE_LLM_CONTEXT_TOKENS": "1000000",
+            "PLUMBLINE_WARM_UP": "false",
+            "PLUMBLINE_CACHE_TTL_SECONDS": "0",
+            "PLUMBLINE_LOG_LEVEL": "ERROR",
+        }
+        with running_service(knobs, needs_model=False) as service:
+            prober = Prober(service.base_url.removeprefix("http://"))
+            prober.start()
+            yield service, pipe, prober
+            prober.ended.set()
+            prober.join()
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fields", help="separated by semicolons (default: all)")
+    parser.add_argument("--families", help="separated by semicolons (default: the 40 of this file)")
+    options = parser.parse_args()
+    names = options.fields.split(";") if options.fields else list(FIELDS)
+    families = options.families.split(";") if options.families else list(CHOSEN)
+    for unknown in {*names} - {*FIELDS} | {*families} - {*FAMILIES}:
+        parser.error(f"{unknown!r} is no field or family; fields are {', '.join(FIELDS)}")
+    faults: list[str] = []
+    figures: dict[str, object] = {}
+    with hostile_service() as (service, judge, prober):
+        time.sleep(2)
+        idle = statistics.quantiles(prober.fetch(), n=100)[-1]
+        print(f"idle: /healthz p99 {idle:.0f} ms\n\n| field | growth | after deadline s | p99 ms | max ms | answers |")
+        print("|---|---|---|---|---|---|")
+        for name in names:
+            found = measure(name, families, service, judge, prober)
+            (p99, _), (most, where) = found.held(0.99), found.held(1.0)
+            late = f"{found.latest[0]:.2f} ({found.latest[1]})" if FIELDS[name].has_deadline else "-"
+            growth = f"{found.steepest[0]:.2f} ({found.steepest[1]})"
+            print(f"| {name} | {growth} | {late} | {p99:.0f} | {most:.0f} ({where}) | {found.statuses} |", flush=True)
+            faults += [f"{name}: growth {growth}"] * (found.steepest[0] > _STEEPEST)
+            faults += [f"{name}: late by {late}"] * (found.latest[0] > _LATE_SECONDS)
+            faults += [f"{name}: /healthz p99 {p99:.0f} ms"] * (p99 > _HELD_MS)
+            figures[name] = {"growth": found.steepest, "late": found.latest[0], "p99": p99, "slowest": found.slowest}
+    print("\n".join(["", *faults]))
+    print(json.dumps(figures))
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
