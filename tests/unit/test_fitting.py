@@ -345,3 +345,27 @@ def test_a_doubt_gets_no_weight_since_its_factor_counts() -> None:
     weights, _ = fit_weights(answers, None, row_weights=balanced_weights(answers), aggregation=AGGREGATION)
 
     assert list(weights) == ["character_coverage"]
+
+
+def test_a_dataset_whose_faithful_answers_are_all_copies_draws_nothing_down() -> None:
+    told = _drawn(200)
+    # Half of them copies, and what is none is unfaithful whatever its coverage.
+    half = _answers([0.9] * 40, [1, 0] * 20, datasets=["copied"] * 40)
+    copied = replace(half, is_copy=half.labels == 1, names=NAMES, measures=np.repeat(half.measures, 2, axis=1))
+    both = MeasuredAnswers(
+        names=NAMES,
+        measures=np.concatenate([told.measures, copied.measures]),
+        owners=np.concatenate([told.owners, copied.owners + len(told)]),
+        lengths=np.concatenate([told.lengths, copied.lengths]),
+        is_copy=np.concatenate([told.is_copy, copied.is_copy]),
+        copied=np.concatenate([told.copied, copied.copied]),
+        labels=np.concatenate([told.labels, copied.labels]),
+        datasets=np.concatenate([told.datasets, copied.datasets]),
+        clusters=np.concatenate([told.clusters, copied.clusters]),
+    )
+
+    alone = fit_weights(told, None, row_weights=balanced_weights(told))
+    together = fit_weights(both, None, row_weights=balanced_weights(both))
+
+    assert together[0] == pytest.approx(alone[0], rel=1e-3)
+    assert together[1] == pytest.approx(alone[1], rel=1e-3)

@@ -14,6 +14,8 @@ from tests.doubles.fakes import case_of
 
 # -ln(1.05 - share) of no pair, of one half, of all.
 NO_PAIR, HALF, ALL = -math.log(1.05), -math.log(0.55), -math.log(0.05)
+# Of a Chinese sentence that stands in a context.
+CHINESE = {"characters": 1.0, "character_pairs": 1.0, "unknown_names": 0.0, "unknown_numbers": 0.0, "negation": 0.0}
 
 
 def _wording(answer: str, *contexts: str) -> LexicalFeatures:
@@ -142,10 +144,10 @@ def test_an_answer_of_one_character_is_found(context: str) -> None:
 def test_every_measure_of_a_chinese_sentence() -> None:
     wording = _wording("大坝于1987年建成。", "大坝建成。", "1988年完工。")
 
-    # Without 于, the characters are 大坝, 1987, 年, 建, 成: four of six in the first context, 年 alone in the second.
+    # Without 于, the characters are 大, 年, 建, 成 and, counted twice, 坝 and 1987: five of eight in the first context.
     # The pairs are 大坝, 坝于, 于1987, 1987年, 年建, 建成: two of six in the first context, none in the second.
     assert wording.measures == pytest.approx(
-        {"characters": 4 / 6, "character_pairs": 2 / 6, "unknown_numbers": 1.0, "negation": 0.0}
+        {**CHINESE, "characters": 5 / 8, "character_pairs": 2 / 6, "unknown_numbers": 1.0}
     )
     assert tuple(wording.measures) == CHARACTER_MEASURES
     assert (wording.rows, wording.is_whole, wording.unknown_numbers) == ((0,), False, ("1987年",))
@@ -155,16 +157,14 @@ def test_chinese_pairs_are_counted_anywhere_and_in_the_best_sentence() -> None:
     wording = _wording("大坝于1987年建成。", "大坝建成。", "1987年完工。")
 
     # 大坝, 建成 and 1987年 of six stand somewhere, 大坝 and 建成 together: (3/6 + 2/6) / 2.
-    assert wording.measures == pytest.approx(
-        {"characters": 4 / 6, "character_pairs": 5 / 12, "unknown_numbers": 0.0, "negation": 0.0}
-    )
+    assert wording.measures == pytest.approx({**CHINESE, "characters": 5 / 8, "character_pairs": 5 / 12})
 
 
 def test_a_chinese_copy_has_all_of_everything() -> None:
     wording = _wording("大坝于1987年建成。", "成建年1987于坝大。", "据说，大坝于1987年建成。")
 
     # The first context has the same characters; the second the same pairs, and comes first in `rows`.
-    assert wording.measures == {"characters": 1.0, "character_pairs": 1.0, "unknown_numbers": 0.0, "negation": 0.0}
+    assert wording.measures == CHINESE
     assert (wording.rows, wording.is_whole) == ((1,), True)
 
 
@@ -175,27 +175,41 @@ def test_chinese_numerals_are_the_digits_that_they_stand_for() -> None:
 
 
 def test_one_chinese_character_has_no_pair_and_counts_by_itself() -> None:
-    assert _wording("坝。", "大坝建成。").measures == {
-        "characters": 1.0,
-        "character_pairs": 1.0,
-        "unknown_numbers": 0.0,
-        "negation": 0.0,
-    }
-    assert _wording("湖。", "大坝建成。").measures == {
-        "characters": 0.0,
-        "character_pairs": 0.0,
-        "unknown_numbers": 0.0,
-        "negation": 0.0,
-    }
+    assert _wording("坝。", "大坝建成。").measures == CHINESE
+    assert _wording("湖。", "大坝建成。").measures == {**CHINESE, "characters": 0.0, "character_pairs": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("answer", "names"),
+    [
+        ("大桥由顾霖锵设计。", ("顾霖锵",)),
+        ("大桥位于乌鲁木齐，沈维钧设计。", ("乌鲁木齐",)),
+        # Common words, two characters, the question's, a unit and a numeral are none.
+        ("大桥因此可能重要。", ()),
+        ("大桥由顾霖设计。", ()),
+        ("大桥在潼芜渡口。", ()),
+        ("大桥建于四十摄氏度。", ()),
+    ],
+)
+def test_a_run_of_uncommon_characters_that_nothing_mentions_is_a_name(answer: str, names: tuple[str, ...]) -> None:
+    case = case_of(answer, "大桥由沈维钧设计，建时40℃。", question="潼芜渡口有大桥吗？")
+    (wording,) = measure_lexical_features(case).values()
+
+    assert (wording.unknown_names, wording.measures["unknown_names"]) == (names, float(len(names)))
+
+
+def test_a_common_word_that_overstates_weighs_as_much_as_a_rare_one() -> None:
+    # 全 and 都 count twice, as 坝 and 湖: four of eight are found. 可 counts once, 也 not at all: four of five.
+    assert _wording("坝湖全都。", "坝湖。").measures["characters"] == 4 / 8
+    assert _wording("坝湖可也。", "坝湖。").measures["characters"] == 4 / 5
 
 
 def test_words_of_other_scripts_are_units_among_characters() -> None:
     wording = _wording("大坝由Keld公司建成。", "大坝由Orwin公司建成。")
 
-    # Eight units, Keld is not found; nor are 由Keld and Keld公 of the pairs 大坝 坝由 由Keld Keld公 公司 司建 建成.
-    assert wording.measures == pytest.approx(
-        {"characters": 7 / 8, "character_pairs": 5 / 7, "unknown_numbers": 0.0, "negation": 0.0}
-    )
+    # Eight units, 坝 and Keld counted twice; Keld is not found, nor are 由Keld and Keld公 of the pairs
+    # 大坝 坝由 由Keld Keld公 公司 司建 建成.
+    assert wording.measures == pytest.approx({**CHINESE, "characters": 8 / 10, "character_pairs": 5 / 7})
 
 
 @pytest.mark.parametrize(

@@ -266,7 +266,14 @@ def test_an_amount_alone_counts_as_a_copy_however_it_is_written(answer: str, con
 
 @pytest.mark.parametrize(
     ("answer", "context"),
-    [("33", "地铁七号线共设车站二十七座。"), ("3", "It has a mill, a dam and a bridge."), ("27座", "他今年二十七岁。")],
+    [
+        ("33", "地铁七号线共设车站二十七座。"),
+        ("3", "It has a mill, a dam and a bridge."),
+        ("27座", "他今年二十七岁。"),
+        # What only follows is stated nowhere.
+        ("1901", "In 2021 the company is in its 120th year, 120 years after it was founded."),
+        ("2020年6月", "该模型于2020-06-11发布。"),
+    ],
 )
 def test_another_amount_alone_does_not(answer: str, context: str) -> None:
     assert _claim(answer, context).support != VERBATIM_SUPPORT

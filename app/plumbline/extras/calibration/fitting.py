@@ -16,7 +16,7 @@ from plumbline.judging.tiers.calibration import (
     CalibrationAggregation,
     CalibrationGate,
 )
-from plumbline.judging.tiers.lexical_features import COUNTED_AGAINST
+from plumbline.judging.tiers.lexical_features import COUNTED_AGAINST, NO_LONGER_FITTED
 
 FloatArray = NDArray[np.float64]
 
@@ -34,6 +34,8 @@ _NOTHING_TO_CALIBRATE = (
 # Quantiles, weighted by length, of sentences paired with unrelated contexts; the factor was chosen on the same data.
 _CLOSED_AT, _OPEN_AT, _OPEN_ABOVE = 0.05, 0.99, 1.25
 MEAN = CalibrationAggregation()
+# A doubt counts by its factor alone: few labelled answers have one.
+_UNFITTED = frozenset(DOUBTS) | NO_LONGER_FITTED
 _SMALLEST, _LARGEST = 1e-5, 1.0 - 1e-5
 
 
@@ -126,6 +128,8 @@ def fit_weights(
     Raises:
         CalibrationError: the scores do not rise with the labels.
     """
+    telling = _is_telling(answers)
+    answers, row_weights = answers.pick(telling), row_weights[telling] / row_weights[telling].sum()
     mean, deviation = answers.measures.mean(axis=0), answers.measures.std(axis=0) + 1e-9
     standard = (answers.measures - mean) / deviation
     _, numbers = np.unique(answers.datasets, return_inverse=True)
@@ -151,13 +155,28 @@ def fit_weights(
     if slope <= 0:
         raise CalibrationError(_NOTHING_TO_CALIBRATE)
     weights = slope * slopes / deviation
-    by_name = {name: float(weight) for name, weight in zip(answers.names, weights, strict=True) if name not in DOUBTS}
+    pairs = zip(answers.names, weights, strict=True)
+    by_name = {name: float(weight) for name, weight in pairs if name not in _UNFITTED}
     return by_name, float(intercept - weights @ mean)
 
 
+def _is_telling(answers: MeasuredAnswers) -> NDArray[np.bool_]:
+    """Return the answers, shape (n,), of the datasets where both labels have answers that are not made of copies alone.
+
+    Copies have a score of their own. Where they are all that is faithful, the others would draw the intercept down.
+    """
+    is_free = np.bincount(answers.owners, ~answers.is_copy, len(answers)) > 0
+    both = [
+        name
+        for name in np.unique(answers.datasets)
+        if len(np.unique(answers.labels[is_free & (answers.datasets == name)])) > 1
+    ]
+    telling = np.isin(answers.datasets, both)
+    return telling if telling.any() else np.ones(len(answers), dtype=bool)
+
+
 def _bounds(name: str) -> tuple[float | None, float | None]:
-    # A doubt counts by its factor alone: few labelled answers have one.
-    return (0.0, 0.0) if name in DOUBTS else (None, 0.0) if name in COUNTED_AGAINST else (0.0, None)
+    return (0.0, 0.0) if name in _UNFITTED else (None, 0.0) if name in COUNTED_AGAINST else (0.0, None)
 
 
 def fit_scale(

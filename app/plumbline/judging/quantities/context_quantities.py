@@ -24,6 +24,8 @@ _FACT = re.compile(
 _MAX_PLACES_TRIED = 16
 _AROUND_AMOUNT = " \n.,;:!?*_`\"'。，；：！？“”"
 _LONGEST_AMOUNT = 40
+# Parts of what stands for an amount: its value and its unit.
+_AMOUNT = 2
 # Beyond it, in a sample made to be slow, all is read instead.
 _MAX_SEARCHED_CHARACTERS = 20_000_000
 _HAN_NUMERALS = frozenset("〇零一二两兩三四五六七八九十百千万萬亿億")
@@ -49,16 +51,21 @@ class ContextQuantities:
         return missing(stated, self._facts, is_derived=False).wordings
 
     def holds_amount(self, text: str) -> bool:
-        """Return True if the text is one amount or date and nothing else, and the contexts have it, in any writing."""
+        """Return True if the text is one amount or date and nothing else, and a context states it, in any writing."""
         bare = prepared(text).strip(_AROUND_AMOUNT)
         if not bare or len(bare) > _LONGEST_AMOUNT or not _HINT.search(bare):
             return False
         stated = stated_in_claim(bare)
-        return (
-            stated.wordings == (bare,)
-            and all(quantity.value in self._facts.values for quantity in stated.quantities)
-            and not missing(stated, self._facts, is_derived=False)
-        )
+        return stated.wordings == (bare,) and self._stated.issuperset(_values(stated))
+
+    @cached_property
+    def _stated(self) -> frozenset[tuple[object, ...]]:
+        """Return what the contexts say in so many words: nothing that only follows from it."""
+        spoken = (sentence.text for sentences in self._sentences for sentence in sentences)
+        stated = (stated_in_claim(text) for text in spoken if _HINT.search(prepared(text)))
+        values = frozenset[tuple[object, ...]]().union(*map(_values, stated))
+        # An amount without a unit may be one of any.
+        return values | {(value[0], None) for value in values if len(value) == _AMOUNT}
 
     @cached_property
     def _text(self) -> str:
@@ -86,6 +93,15 @@ def _stands(wording: str, text: str) -> bool:
         if not _continues(wording[0], before[::-1]) and not _continues(wording[-1], after):
             return True
     return False
+
+
+def _values(stated: Stated) -> set[tuple[object, ...]]:
+    """Return its amounts with their units, its dates by year, month and day, and its times by their minutes."""
+    return {
+        *((each.value, each.unit) for each in stated.quantities),
+        *((date.year, date.month, date.day) for date in stated.dates),
+        *((time.minutes,) for time in stated.times),
+    }
 
 
 def _continues(edge: str, beyond: str) -> bool:

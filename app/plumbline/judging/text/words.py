@@ -52,6 +52,15 @@ _NEGATIONS_EN = frozenset({"no", "nor", "not", "never", "none", "nobody", "nothi
 _NEGATIONS_ZH = frozenset("不无没未非別别")
 # Single characters that hold a Chinese sentence together; by characters, the lists' longer words do not apply.
 FUNCTION_CHARACTERS = frozenset("的了是在和与及而也都就把被对从为以于之其这那有个们着地得")
+# The next by their frequency in modern texts, negations and numerals apart: they say less than others.
+COMMON_CHARACTERS = frozenset(
+    "人我他中来上大国到说时要出会可你生能子下自年过发后作里用道行所然家种事成方多经么去法学如同现当动面起看定天分还进"
+    "好小部些主样理心她本前开但因只想实日军者意力它长机民第公此已工使情明性知全又关点正业外将高间由问很最重并物手应战"
+    "向头文体政美相见利什等产或新己制身果加西斯月话合回特代内信表化老给世位次度门任常先海通教儿原东声提立比员解水名真"
+    "论处走义各入几口认条平系气题活尔更别打女变神总何电数安少报才结反受目太量再感建务做接必场件计管期市直德资命山金指"
+    "克许统区保至队形社便空决治展马科司基眼书非则听白却界达光放强即像难且权思王象完设式色路记南品住告类求据程北边死张"
+    "该交规取拉格望觉术领共确传师观清今切院让识候带导争运"
+)
 _STOPWORDS_EN = english_stop_words() - _NEGATIONS_EN | frozenset({"'s", "s", "t", "re", "ve", "ll", "d", "m"})
 _STOPWORDS_ZH = frozenset(get_stop_words("chinese")) - _NEGATIONS_ZH
 
