@@ -51,7 +51,7 @@ async def _measured(endpoint: Endpoint, request: ChatRequest, rounds: int) -> di
     client, memory = CompletionsClient(endpoint), InMemory()
     client.close()
     client._connections = memory  # type: ignore[assignment]
-    sent = LearntForm(endpoint.provider).form.parameters(request, endpoint.provider, endpoint.model)
+    sent = LearntForm(endpoint.provider).form.parameters(request, endpoint)
 
     async def read() -> None:
         read_completion(memory._content).reply(endpoint)

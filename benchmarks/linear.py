@@ -48,6 +48,7 @@ class SupportingJudge:
 
     name = "default"
     model = "supporting"
+    variant = ""
     # As many as several models of 2025 read, so that 16 times the contexts go into one window.
     context_tokens = 131_072
 

@@ -11,7 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import SecretStr
 
-from plumbline.ground.settings import ModelPrice
+from plumbline.ground.judge_settings import ModelPrice
 from plumbline.judging.ports.token_vectors import EncoderCounts
 from plumbline.main import create_app
 from plumbline.rows.jobs.job import JobState

@@ -14,7 +14,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode, set_tracer_provider
 
 from plumbline.ground.errors import ConfigurationError
-from plumbline.ground.settings import ModelPrice, Settings
+from plumbline.ground.judge_settings import ModelPrice
+from plumbline.ground.settings import Settings
 from plumbline.ground.telemetry import configure_logging
 from plumbline.main import create_app
 from plumbline.rows.jobs.store import JobStore

@@ -15,7 +15,8 @@ import pytest
 
 from plumbline.cli.score.local import LocalEngine
 from plumbline.ground.errors import ConfigurationError, FailureReason, TierFailure
-from plumbline.ground.settings import ModelPrice, Settings
+from plumbline.ground.judge_settings import ModelPrice
+from plumbline.ground.settings import Settings
 from plumbline.judging.ports.exchange import Ledger
 from plumbline.judging.ports.observation import State
 from plumbline.judging.ports.token_vectors import TokenVectors

@@ -8,7 +8,7 @@ import pytest
 from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
 from pydantic import TypeAdapter
 
-from plumbline.ground.settings import ProviderName
+from plumbline.ground.judge_settings import ProviderName
 from plumbline.judging.ports.exchange import Ledger
 from plumbline.models.chat.endpoints import PROVIDERS
 from tests.doubles.scripted_judge import ScriptedJudge

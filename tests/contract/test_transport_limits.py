@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from plumbline.ground.errors import TierFailure
-from plumbline.ground.settings import ModelPrice
+from plumbline.ground.judge_settings import ModelPrice
 from plumbline.judging.ports.exchange import Ledger
 from plumbline.models.chat.resilient_endpoint import RetryPolicy
 from tests.doubles.scripted_faults import hang, reset, trickle

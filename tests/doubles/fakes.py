@@ -150,6 +150,7 @@ class ScriptedChat:
     """
 
     model = "scripted"
+    variant = ""
 
     def __init__(
         self, *replies: str | ChatReply | TierFailure, name: str = "default", context_tokens: int = 32_768

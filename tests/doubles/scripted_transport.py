@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from plumbline.ground.errors import TierFailure
-from plumbline.ground.settings import LlmEndpoint, Settings
+from plumbline.ground.judge_settings import LlmEndpoint
+from plumbline.ground.settings import Settings
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.models.chat.chat_models import FailoverChatModel, build_chat_models
 from plumbline.models.chat.resilient_endpoint import RetryPolicy

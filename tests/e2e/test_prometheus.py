@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 from pydantic import SecretStr
 
-from plumbline.ground.settings import ModelPrice
+from plumbline.ground.judge_settings import ModelPrice
 from plumbline.main import create_app
 from plumbline.models.encoder.encoder import SharedEncoder
 from tests.doubles.scripted_judge import ScriptedJudge, running_judge

@@ -27,6 +27,8 @@ WRONG = {
     "PLUMBLINE_JOB_CONCURRENCY": "-1",
     "PLUMBLINE_CALIBRATION": "/nowhere/calibration.json",
     "PLUMBLINE_LLM_PROVIDER": "planted",
+    "PLUMBLINE_LLM_EXTRA_HEADERS": '{"Host": "planted"}',
+    "PLUMBLINE_LLM_EXTRA_BODY": '{"model": "planted"}',
     "PLUMBLINE_LLM_MAX_OUTPUT_TOKENS": "1",
     "PLUMBLINE_LLM_CONTEXT_TOKENS": "1",
     "PLUMBLINE_LLM_FALLBACKS": "[{]",
@@ -82,6 +84,7 @@ FREE = {
     "PLUMBLINE_LLM_API_KEY",
     "PLUMBLINE_LLM_BASE_URL",
     "PLUMBLINE_LLM_MODEL",
+    "PLUMBLINE_PUBLIC_URL",
 }
 # Their own words name the file.
 _NAMED_BY_FILE = {"PLUMBLINE_CALIBRATION": "calibration.json", "PLUMBLINE_PROMPTS_DIR": "verify_claims"}

@@ -1,7 +1,5 @@
 """Every setting: name, default, unit and one line of help. Read from the environment, prefix `PLUMBLINE_`."""
 
-import json
-import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -9,9 +7,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     SecretStr,
     ValidationError,
@@ -22,59 +18,23 @@ from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from plumbline.ground.errors import ConfigurationError
+from plumbline.ground.judge_settings import (
+    ExtraBody,
+    ExtraHeaders,
+    LlmEndpoint,
+    ModelPrice,
+    ProviderName,
+    from_json,
+    with_judge_names,
+)
 from plumbline.ground.processor import describe_cpu, has_bf16_instructions, has_nvidia_driver
 
 PREFIX = "PLUMBLINE_"
 _MIN_KEY_LENGTH = 16
-ProviderName = Literal["dashscope", "dashscope-intl", "openai", "azure", "vllm", "llamacpp", "ollama", "generic"]
 EmbeddingProviderName = Literal[
     "local", "dashscope", "dashscope-intl", "openai", "azure", "vllm", "llamacpp", "ollama", "tei", "generic"
 ]
-DEFAULT_JUDGE: Final = "default"
 _LANGUAGES: Final = frozenset({"en", "zh", "other"})
-_JUDGE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-
-
-class LlmEndpoint(BaseModel):
-    """One address of a chat model; what is left out is the provider's own, where it has one."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    provider: ProviderName
-    base_url: str | None = None
-    api_key: SecretStr | None = None
-    model: str | None = None
-    context_tokens: int | None = Field(default=None, ge=1_024)
-
-
-class ModelPrice(BaseModel):
-    """Price of a million tokens, in any one currency; cached ones cost as much as others by default."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    input: float = Field(ge=0, allow_inf_nan=False)
-    output: float = Field(ge=0, allow_inf_nan=False)
-    cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-
-
-def _from_json(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        raise PydanticCustomError("not_json", "expected JSON") from None
-
-
-def _with_names(
-    judges: Mapping[str, tuple[LlmEndpoint, ...]] | None,
-) -> Mapping[str, tuple[LlmEndpoint, ...]] | None:
-    for name, endpoints in (judges or {}).items():
-        if name == DEFAULT_JUDGE or not _JUDGE_NAME.fullmatch(name):
-            raise PydanticCustomError(
-                "judge_name", f"a judge's name has letters, digits and ._- and is not {DEFAULT_JUDGE!r}"
-            )
-        if not endpoints:
-            raise PydanticCustomError("no_endpoint", "a judge needs one endpoint or more")
-    return judges
 
 
 class Settings(BaseSettings):
@@ -220,19 +180,32 @@ class Settings(BaseSettings):
     )
     llm_base_url: str | None = Field(default=None, description="Base URL that replaces the provider's.")
     llm_model: str | None = Field(default=None, description="Model that replaces the provider's default.")
+    llm_extra_headers: Annotated[ExtraHeaders | None, NoDecode, BeforeValidator(from_json)] = Field(
+        default=None,
+        description="JSON object: headers for the judge's address besides ours, `X-DashScope-DataInspection` for "
+        "example, or in their place; values are secrets.",
+    )
+    llm_extra_body: Annotated[ExtraBody | None, NoDecode, BeforeValidator(from_json)] = Field(
+        default=None,
+        description="JSON object: fields of the judge's requests besides ours, `reasoning_effort` or `seed` for "
+        "example, or in their place; null leaves a field out.",
+    )
     llm_max_output_tokens: int = Field(default=4096, ge=64, description="Maximum tokens of a reply.")
     llm_context_tokens: int | None = Field(
         default=None,
         ge=1_024,
         description="Context window: tokens of a request and its reply together; empty: the provider's default.",
     )
-    llm_fallbacks: Annotated[tuple[LlmEndpoint, ...], NoDecode, BeforeValidator(_from_json)] = Field(
+    llm_fallbacks: Annotated[tuple[LlmEndpoint, ...], NoDecode, BeforeValidator(from_json)] = Field(
         default=(),
-        description="JSON list of `{provider, base_url, api_key, model, context_tokens}`: called in order when the "
-        "judge fails.",
+        description="JSON list of `{provider, base_url, api_key, model, context_tokens, extra_headers, extra_body}`: "
+        "called in order when the judge fails.",
     )
     llm_judges: Annotated[
-        Mapping[str, tuple[LlmEndpoint, ...]] | None, NoDecode, BeforeValidator(_from_json), AfterValidator(_with_names)
+        Mapping[str, tuple[LlmEndpoint, ...]] | None,
+        NoDecode,
+        BeforeValidator(from_json),
+        AfterValidator(with_judge_names),
     ] = Field(
         default=None,
         description="JSON object: names of further judges that requests may select, each with such a list.",
@@ -251,7 +224,7 @@ class Settings(BaseSettings):
     llm_tpm: int | None = Field(
         default=None, ge=1, description="Rate limit in tokens per minute for each base URL, model and key; empty: none."
     )
-    llm_prices: Annotated[Mapping[str, ModelPrice] | None, NoDecode, BeforeValidator(_from_json)] = Field(
+    llm_prices: Annotated[Mapping[str, ModelPrice] | None, NoDecode, BeforeValidator(from_json)] = Field(
         default=None,
         description="JSON object: model to `{input, output, cached}`, prices per million tokens; of embeddings too.",
     )

@@ -11,7 +11,8 @@ from plumbline.assembly import build, encoder_of, make_plan
 from plumbline.cli.score.run import Budget, StopSignal
 from plumbline.ground.concurrency import InlineExecutor, map_concurrently
 from plumbline.ground.errors import ConfigurationError
-from plumbline.ground.settings import DEFAULT_JUDGE, Settings, load_settings
+from plumbline.ground.judge_settings import DEFAULT_JUDGE
+from plumbline.ground.settings import Settings, load_settings
 from plumbline.ground.telemetry import configure_logging
 from plumbline.judging.scoring import unreachable_warning
 from plumbline.judging.tiers.tier import TierName
@@ -124,7 +125,11 @@ class LocalEngine:
             self.options,
             calibrations=self.plan.calibrations,
             prompts=self.plan.prompts,
-            judges=[f"{name}: {each.place}" for name, endpoints in self.judges.items() for each in endpoints],
+            judges=[
+                f"{name}: {each.place} {each.variant}".strip()
+                for name, endpoints in self.judges.items()
+                for each in endpoints
+            ],
         )
 
     @asynccontextmanager

@@ -10,7 +10,9 @@ from pydantic import BaseModel
 from plumbline.ground.settings import Settings, load_settings
 
 # Read by each process from its own environment. A judge's address may hold a password.
-_JUDGES: Final = frozenset({"llm_api_key", "dashscope_api_key", "llm_base_url", "llm_fallbacks", "llm_judges"})
+_JUDGES: Final = frozenset(
+    {"llm_api_key", "dashscope_api_key", "llm_base_url", "llm_extra_headers", "llm_fallbacks", "llm_judges"}
+)
 _EMBEDDINGS: Final = frozenset({"embedding_api_key", "embedding_base_url"})
 OWN: Final = _JUDGES | _EMBEDDINGS | {"api_keys", "database_url"}
 # Limits of one process that several processes divide.

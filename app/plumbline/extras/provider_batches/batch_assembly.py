@@ -10,7 +10,8 @@ from plumbline.extras.provider_batches.batch_client import BatchClient
 from plumbline.extras.provider_batches.batch_file_chat import BatchFileChatModel, Correspondence
 from plumbline.extras.provider_batches.manifest import JudgeSpec, Manifest
 from plumbline.ground.errors import ConfigurationError
-from plumbline.ground.settings import DEFAULT_JUDGE, ModelPrice, Settings
+from plumbline.ground.judge_settings import DEFAULT_JUDGE, ModelPrice
+from plumbline.ground.settings import Settings
 from plumbline.ground.version import VERSION
 from plumbline.judging.tiers.llm import PromptSet
 from plumbline.judging.tiers.questions import keyed_mark
@@ -68,6 +69,7 @@ def build_judge_spec(settings: Settings, judge: str, *, structure: str | None, o
         max_output_tokens=settings.llm_max_output_tokens,
         structure=structure or endpoint.provider.structure,
         omitted=tuple(sorted(set(omitted))),
+        extra_body=endpoint.extra_body,
     )
 
 
@@ -84,7 +86,7 @@ def find_batch_endpoint(settings: Settings, manifest: Manifest) -> Endpoint:
             f"the batch files were prepared for {spec.provider} at {spec.base_url}; the judge {spec.name!r} is now "
             f"{endpoint.provider.name} at {endpoint.base_url}"
         )
-    return replace(endpoint, model=spec.model, context_tokens=spec.context_tokens)
+    return replace(endpoint, model=spec.model, context_tokens=spec.context_tokens, extra_body=spec.extra_body)
 
 
 def row_limits(settings: Settings) -> Mapping[str, int]:

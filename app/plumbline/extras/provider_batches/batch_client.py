@@ -127,7 +127,7 @@ class BatchClient:
             default_headers={"Authorization": f"Bearer {endpoint.api_key}"},
             timeout=timeout,
             # A redirect would hand the key and the texts to a host that is not in the settings.
-            http_client=_new_http_client(timeout),
+            http_client=_new_http_client(timeout, endpoint.extra_headers),
         )
 
     async def upload(self, path: Path, name: str) -> str:
@@ -250,18 +250,23 @@ class BatchClient:
 
 
 class _PlainHttpClient(openai.DefaultAsyncHttpxClient):
-    """An HTTP client that sends no header but those of the call itself."""
+    """An HTTP client that sends no header but those of the call itself and of the settings."""
+
+    extra_headers: tuple[tuple[str, str], ...] = ()
 
     def build_request(self, *arguments: Any, **options: Any) -> Any:
         request = super().build_request(*arguments, **options)
         for name in [name for name in request.headers if name.lower() not in _HEADERS_KEPT]:
             del request.headers[name]
+        request.headers.update(self.extra_headers)
         return request
 
 
-def _new_http_client(timeout: openai.Timeout) -> _PlainHttpClient:
+def _new_http_client(timeout: openai.Timeout, extra_headers: tuple[tuple[str, str], ...]) -> _PlainHttpClient:
     try:
-        return _PlainHttpClient(timeout=timeout, follow_redirects=False)
+        client = _PlainHttpClient(timeout=timeout, follow_redirects=False)
+        client.extra_headers = extra_headers
+        return client
     except (ValueError, _http.InvalidURL):
         # The original message quotes the URL, password and all.
         raise ConfigurationError(

@@ -142,6 +142,7 @@ class BatchFileChatModel:
         self.name = name
         self.model = endpoint.model
         self.context_tokens = endpoint.context_tokens
+        self.variant = endpoint.variant
         self._endpoint = endpoint
         self._form = form
         self._tariff = tariff
@@ -158,7 +159,7 @@ class BatchFileChatModel:
             raise TierFailure(
                 FailureReason.TOO_LONG, f"about {needed} tokens, and {self.model} reads {self.context_tokens}"
             )
-        body = self._form.parameters(request, self._endpoint.provider, self.model)
+        body = self._form.parameters(request, self._endpoint)
         question = Question(body, needed, request.max_output_tokens, request.expected_output_tokens)
         try:
             reply = self._files.reply_to(question)

@@ -170,7 +170,7 @@ class LlmTier:
         """Return all that a judgement depends on besides the texts, for a cache key."""
         chats = [*self._asked(options.judges), *(self._asked((options.escalation,)) if options.escalation else ())]
         prompts = self._prompts.for_case(sample)
-        judges = [f"{chat.name}={chat.model}" for chat in chats]
+        judges = [f"{chat.name}={chat.model}{chat.variant}" for chat in chats]
         limits = [str(self._max_output_tokens), str(options.samples)]
         escalation = f"{options.escalation} {options.threshold}" if options.escalation else ""
         return "\n".join([*judges, prompts.verify.digest, prompts.check.digest, *limits, escalation])

@@ -83,6 +83,11 @@ class ChatModel(Protocol):
     def model(self) -> str: ...
 
     @property
+    def variant(self) -> str:
+        """Return a digest of what changes its answers besides the model, for cache keys; empty as a rule."""
+        ...
+
+    @property
     def context_tokens(self) -> int:
         """Return the most tokens of a request and its reply together."""
         ...

@@ -109,7 +109,7 @@ def embedded_failure(error: object, endpoint: Endpoint) -> CallFailure:
 
 def shown(word: object, endpoint: Endpoint) -> str | None:
     """Return a provider's word if callers may see it (short, plain, without our key), else None."""
-    if not isinstance(word, str) or not _SAFE_WORD.fullmatch(word) or endpoint.api_key in word:
+    if not isinstance(word, str) or not _SAFE_WORD.fullmatch(word) or any(each in word for each in endpoint.secrets):
         return None
     return word
 

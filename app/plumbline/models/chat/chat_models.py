@@ -46,11 +46,11 @@ def build_chat_models(
     )
     # What limits an account is kept for each key; what is learnt of a model serves all keys.
     attended: dict[Endpoint, ResilientEndpoint] = {}
-    health: dict[tuple[str, str, str], ModelHealth] = {}
+    health: dict[tuple[str, ...], ModelHealth] = {}
 
     def attend(endpoint: Endpoint) -> ResilientEndpoint:
         if endpoint not in attended:
-            place = (endpoint.provider.name, endpoint.base_url, endpoint.model)
+            place = (endpoint.provider.name, endpoint.base_url, endpoint.model, endpoint.variant)
             known = health.setdefault(place, ModelHealth(LearntForm(endpoint.provider)))
             tariff = Tariff((settings.llm_prices or {}).get(endpoint.model))
             if shared is not None and (policy.rpm or policy.tpm):
@@ -85,6 +85,10 @@ class FailoverChatModel:
     @property
     def model(self) -> str:
         return self._endpoints[0].endpoint.model
+
+    @property
+    def variant(self) -> str:
+        return " ".join(each.endpoint.variant for each in self._endpoints).strip()
 
     @property
     def context_tokens(self) -> int:

@@ -69,6 +69,9 @@ class CompletionsClient:
             ("Accept-Encoding", "gzip, deflate"),
             ("Connection", "keep-alive"),
         ]
+        replaced = {name.lower() for name, _ in endpoint.extra_headers}
+        self._headers = [each for each in self._headers if each[0].lower() not in replaced]
+        self._headers += endpoint.extra_headers
         if proxy is not None and not proxy.is_socks and url.scheme == "http":
             # An HTTP proxy forwards http requests whose target is the whole URL (RFC 9112, 3.2.2).
             self._target = b"http://" + url.netloc + url.raw_path

@@ -1,13 +1,15 @@
 """Providers of chat models, and the endpoints (address, key, model) that the settings name."""
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit
 
 from plumbline.ground.errors import ConfigurationError
-from plumbline.ground.settings import DEFAULT_JUDGE, LlmEndpoint, Settings
+from plumbline.ground.judge_settings import DEFAULT_JUDGE, LlmEndpoint
+from plumbline.ground.settings import Settings
 
 Structure = Literal["json_schema", "json_object", "plain"]
 TokenLimit = Literal["max_tokens", "max_completion_tokens"]
@@ -116,6 +118,8 @@ class Endpoint:
     api_key: str = field(repr=False)
     context_tokens: int = 32_768
     path: str = CHAT_PATH
+    extra_headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    extra_body: Mapping[str, object] = field(default_factory=dict, hash=False)
 
     @property
     def host(self) -> str:
@@ -125,6 +129,18 @@ class Endpoint:
     def place(self) -> str:
         """Provider, model and host in one line, without the key."""
         return f"{self.provider.name}: {self.model} at {self.host}"
+
+    @property
+    def variant(self) -> str:
+        """A digest of the extra fields of its requests, which change its answers; empty without any."""
+        if not self.extra_body:
+            return ""
+        return hashlib.sha256(json.dumps(self.extra_body, sort_keys=True).encode()).hexdigest()[:16]
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The key and the values of the extra headers."""
+        return (*((self.api_key,) if self.api_key != NO_KEY else ()), *(value for _, value in self.extra_headers))
 
 
 def endpoint_digest(endpoint: Endpoint) -> str:
@@ -161,6 +177,8 @@ def resolve_endpoint(settings: Settings) -> Endpoint | None:
         base_url=settings.llm_base_url,
         api_key=settings.llm_api_key,
         model=settings.llm_model,
+        extra_headers=settings.llm_extra_headers or {},
+        extra_body=settings.llm_extra_body or {},
     )
     if _key(entry, settings) is None and (provider.needs_key or settings.llm_base_url is None):
         return None
@@ -190,7 +208,10 @@ def _resolve(entry: LlmEndpoint, settings: Settings, url_name: str, model_name: 
         key = NO_KEY
     check_key(key, key_name)
     context_tokens = entry.context_tokens or settings.llm_context_tokens or provider.context_tokens
-    return Endpoint(provider, base_url, model, key, context_tokens)
+    headers = tuple((name, value.get_secret_value()) for name, value in entry.extra_headers.items())
+    return Endpoint(
+        provider, base_url, model, key, context_tokens, extra_headers=headers, extra_body=dict(entry.extra_body)
+    )
 
 
 def check_http_url(text: str, variable: str) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from plumbline.judging.ports.exchange import ChatRequest
 from plumbline.models.chat.call_failures import contains_any
-from plumbline.models.chat.endpoints import Provider, Structure, TokenLimit
+from plumbline.models.chat.endpoints import Endpoint, Provider, Structure, TokenLimit
 
 _STRUCTURE_WORDS = ("response_format", "json_schema", "json_object", "json mode", "json_mode", "structured output")
 _THINKING_WORDS = ("enable_thinking", "chat_template_kwargs", "reasoning_effort", "thinking")
@@ -33,14 +33,15 @@ class RequestForm:
     sends_temperature: bool = True
     sends_thinking_off: bool = True
 
-    def parameters(self, request: ChatRequest, provider: Provider, model: str) -> dict[str, object]:
-        """Build the body of a request."""
+    def parameters(self, request: ChatRequest, endpoint: Endpoint) -> dict[str, object]:
+        """Build the body of a request; the endpoint's extra fields come last, and null leaves a field out."""
+        provider = endpoint.provider
         system = request.system
         if self.structure == "json_object" and not any("json" in text.lower() for text in (system, request.user)):
             # DashScope refuses JSON mode unless a message has the word.
             system += "\n\nReply with one JSON object."
         parameters: dict[str, object] = {
-            "model": model,
+            "model": endpoint.model,
             "messages": [{"role": "system", "content": system}, {"role": "user", "content": request.user}],
             self.token_limit: request.max_output_tokens,
         }
@@ -54,7 +55,8 @@ class RequestForm:
             parameters["response_format"] = {"type": "json_schema", "json_schema": schema}
         if self.sends_thinking_off:
             parameters |= provider.thinking_off
-        return parameters
+        parameters |= endpoint.extra_body
+        return {name: value for name, value in parameters.items() if value is not None}
 
     def without_refused_field(self, complaint: str, sent: Mapping[str, object], provider: Provider) -> "RequestForm":
         """Return the form with one field less, or the same if the complaint names none that was sent.

@@ -131,7 +131,7 @@ class ResilientEndpoint:
             """Make one call, repeated at once in a simpler form as long as the provider refuses a field."""
             nonlocal form, refused
             while True:
-                sent = form.parameters(request, self.endpoint.provider, self.endpoint.model)
+                sent = form.parameters(request, self.endpoint)
                 call = ApiRequest(
                     sent, read_completion, prompt, request.max_output_tokens, request.expected_output_tokens
                 )

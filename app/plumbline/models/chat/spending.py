@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from plumbline.ground.connections import SendStatus
-from plumbline.ground.settings import ModelPrice
+from plumbline.ground.judge_settings import ModelPrice
 from plumbline.judging.ports.exchange import ChatRequest, Ledger, estimate_tokens
 from plumbline.judging.ports.observation import JudgeCallRecord
 from plumbline.models.chat.completions import TokenCounts
