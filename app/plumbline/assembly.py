@@ -166,8 +166,14 @@ def _llm_tier(
 
 
 def _plain_llm_tier(plan: Plan, chats: Mapping[str, ChatModel], executor: Executor, mark: Mark) -> LlmTier:
-    tokens = plan.settings.llm_max_output_tokens
-    return LlmTier(chats, plan.prompts, executor, max_output_tokens=tokens, mark=mark)
+    return LlmTier(
+        chats,
+        plan.prompts,
+        executor,
+        max_output_tokens=plan.settings.llm_max_output_tokens,
+        mark=mark,
+        has_controls=plan.settings.llm_controls,
+    )
 
 
 def encoder_of(

@@ -42,7 +42,7 @@ def check(data: bytes) -> None:
     cut = len(contexts[0]) // (1 + (control[0] if control else 0) % 7)
     quote = text_of(quote_bytes, limit=_MAX_CHARACTERS) if len(control) % 2 else contexts[0][cut // 2 : cut]
     excluded = _excluded(control, contexts)
-    search = EvidenceSearch(contexts, excluded=excluded)
+    search = EvidenceSearch(contexts, suspects=excluded)
     given = (quote, quote.upper(), quote.replace(" ", "  "))[len(quote_bytes) % 3]
     found = search.locate(given, [-1, 0, 7])
     assert (found is None) == (not given.strip()), "None for a quote, or a place for none"

@@ -94,7 +94,7 @@ def _pattern(text: str) -> None:
 
 def _quote(cut: slice, change: str) -> Callable[[str], None]:
     def locate(text: str) -> None:
-        search = EvidenceSearch([text], excluded=[(0, at, at + 1) for at in range(0, min(len(text), 20_000), 2)])
+        search = EvidenceSearch([text], suspects=[(0, at, at + 1) for at in range(0, min(len(text), 20_000), 2)])
         quote = text[: len(text) // 2] if cut.stop is None else text[cut]
         found = search.locate(quote + change, [0])
         if found is not None:

@@ -44,7 +44,7 @@ def check(data: bytes) -> None:
     half = len(text) // 2
     found = inspect(Sample(text[:100], (text[:half], text[half:]), text))
     lengths = (half, len(text) - half)
-    assert all(0 <= start < end <= lengths[context] for context, start, end in found.excluded), "excluded"
+    assert all(0 <= start < end <= lengths[context] for context, start, end in found.suspects), "suspects"
 
 
 def _check_spans(text: str, sentences: tuple[Sentence, ...]) -> None:

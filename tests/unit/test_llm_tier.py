@@ -371,7 +371,7 @@ async def test_a_long_answer_is_asked_in_batches_that_a_reply_can_hold() -> None
     def answer(data: Mapping[str, Any]) -> str:
         ids = [each["id"] for each in data["answer"] if "id" in each]
         assert len(ids) <= 25
-        return json.dumps({"sentences": [{"id": i, "claims": [said(verdict="not_a_claim")]} for i in ids]})
+        return json.dumps({"sentences": [{"id": i, "claims": [{"verdict": "not_mentioned"}]} for i in ids]})
 
     chat = AnsweringChat(answer)
     judgement = await judge(chat, case=case)

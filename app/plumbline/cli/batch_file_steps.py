@@ -169,6 +169,7 @@ def _planned(options: argparse.Namespace, settings: Settings, at: ManifestFile, 
         ),
         rows=0,
         files=(),
+        controls=settings.llm_controls,
     )
 
 

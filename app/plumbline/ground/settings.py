@@ -235,6 +235,11 @@ class Settings(BaseSettings):
     prompts_version: Literal["v2", "v3"] = Field(
         default="v3", description="Version of the judge's prompts; `v2` keeps scores comparable with earlier runs."
     )
+    llm_controls: bool = Field(
+        default=True,
+        description="Each question holds one sentence that is surely false and one copied from a context; an answer "
+        "whose judge gets one wrong is flagged and does not pass.",
+    )
 
     # --- tier embedding
     embedding_model: str | None = Field(

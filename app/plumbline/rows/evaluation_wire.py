@@ -163,6 +163,8 @@ def to_wire(
             calls=account.calls,
             tokens=Tokens(prompt=account.prompt_tokens, completion=account.completion_tokens),
             cache=account.cache,
+            controls=account.controls,
+            controls_right=account.controls_right,
         ),
         usage=UsageItem(**{name: getattr(result.usage, name) for name in _USAGE_FIELDS}),
         windows=result.windows,

@@ -236,6 +236,14 @@ class JudgeItem(WireModel):
     cache: Literal["hit", "miss", "bypass"] | None = Field(
         description="`hit` if the judgement came from the cache; null for tiers without one."
     )
+    controls: int | None = Field(
+        default=None,
+        description="Sentences whose verdict we know, judged among the answer's to see if the judge can be trusted; "
+        "null for tiers without any.",
+    )
+    controls_right: int | None = Field(
+        default=None, description="Of them those that it judged rightly; else see the flag `control_failed`."
+    )
 
 
 class UsageItem(WireModel):

@@ -88,6 +88,7 @@ def _add_requests(
             context_tokens=min(each.context_tokens for each in votes),
             max_output_tokens=settings.llm_max_output_tokens,
             is_first=position == 0,
+            has_controls=settings.llm_controls,
         )
         price = (settings.llm_prices or {}).get(endpoint.model)
         try:

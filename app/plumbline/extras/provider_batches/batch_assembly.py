@@ -165,6 +165,7 @@ def _offline(settings: Settings, manifest: Manifest) -> Settings:
     changes = {
         **manifest.row_limits,
         "prompts_version": "v2" if was_second else settings.prompts_version,
+        "llm_controls": manifest.controls,
         "llm_max_output_tokens": manifest.judge.max_output_tokens,
         "deadline_seconds": _DEADLINE_SECONDS,
         # What a batch did cost is spent.

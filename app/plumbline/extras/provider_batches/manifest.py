@@ -165,6 +165,7 @@ class Manifest:
         row_limits: what a row may hold.
         url: of each line, and the endpoint of the batches.
         files: the questions; the id of each begins with the number of its row: `ROW-DIGEST`.
+        controls: the questions hold some; those of manifests without the field do not.
     """
 
     version: int
@@ -178,6 +179,7 @@ class Manifest:
     limits: FileLimits
     rows: int
     files: tuple[RequestFile, ...]
+    controls: bool = False
 
 
 _DECODER: Final = msgspec.json.Decoder(Manifest)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Container, Sequence
 
 from plumbline.ground.deadline import within_deadline
-from plumbline.judging.text.boilerplate import SOURCE_EN, introduces, is_boilerplate
+from plumbline.judging.text.boilerplate import SOURCE_EN, STEM_CHARACTERS, introduces, is_boilerplate
 from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.tables import EMPTY_CELLS, header_positions, split_cells
 from plumbline.judging.text.words import content_words, han_share
@@ -13,6 +13,20 @@ from plumbline.judging.text.words import content_words, han_share
 # a place to hide a false claim in. Of Chinese the words are character pairs.
 _LABEL_WORDS = 4
 _LABEL_HAN_PAIRS = 8
+# A short one asserts something if it has a verb.
+_ASKING = re.compile(
+    r"[?？]|^(?:what|who|how|why|when|where|which|if|whether)\b|什么|怎[么样]|如何|为何|谁|哪|何时|是否", re.IGNORECASE
+)
+_STATES_EN = re.compile(
+    r"\w (?:is|are|was|were|isn['’]t|aren['’]t|wasn['’]t|has been|have been|had|does|did|cannot|can['’]t)\b(?! *\Z)"
+    r"|\w (?:will|must|never|causes) [a-z]|^(?:the|our|its|his|her) [\w-]+ [a-z]+ed\b"
+    r"|^(?!\w+ing )\w+ \w+ (?:it|him|them)\Z",
+    re.IGNORECASE,
+)
+_STATES_ZH = re.compile(
+    "[^可就但还于总]是(?=.)|被|由.{1,6}[建造写设开制]|已经|导致|致使|不会|不能|不是|没有|害死|杀死|引起"
+)
+_SUBJECT_VERB_EN = re.compile(r"(?!The |Our |[A-Z][a-z]+ly )[A-Z][\w-]+ [a-z]{3,}(?:s(?! [a-z]+ed\b)|ed) [a-z]{3,}")
 
 
 def checkable_positions(
@@ -32,7 +46,9 @@ def checkable_positions(
         and not is_boilerplate(sentence.text, stems)
         and not (position + 1 < len(sentences) and introduces(sentence.text, stems, known))
     ]
-    unlabelled = [position for position in spoken if position not in headers and not _is_label(sentences[position])]
+    unlabelled = [
+        position for position in spoken if position not in headers and not _is_label(sentences[position], stems, known)
+    ]
     return tuple(position for position in unlabelled or spoken if not _declines(sentences[position]))
 
 
@@ -47,11 +63,21 @@ def _declines(sentence: Sentence) -> bool:
     return label is not None and abstains(sentence.text[label.end() :])
 
 
-def _is_label(sentence: Sentence) -> bool:
+def _is_label(sentence: Sentence, stems: Container[str], known: Container[str]) -> bool:
     if sentence.kind != "heading":
         return False
-    limit = _LABEL_HAN_PAIRS if han_share(sentence.text) else _LABEL_WORDS
-    return len(content_words(sentence.text)) <= limit
+    is_chinese = bool(han_share(sentence.text))
+    words = content_words(sentence.text)
+    if len(words) > (_LABEL_HAN_PAIRS if is_chinese else _LABEL_WORDS):
+        return False
+    text = sentence.text.strip(_MARKUP + ":：")
+    if _ASKING.search(text):
+        return True
+    if (_STATES_ZH if is_chinese else _STATES_EN).search(text):
+        return False
+    # "Lorivan kills children" has the shape of "Payment methods accepted": only what is new to question and contexts.
+    is_new = any(word not in known and word[:STEM_CHARACTERS] not in stems for word in words)
+    return not (is_new and _SUBJECT_VERB_EN.match(text))
 
 
 # A sentence longer than this asserts something besides its "I do not know".

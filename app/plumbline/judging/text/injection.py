@@ -1,4 +1,4 @@
-"""Prompt injection: text that addresses the judge instead of the reader is flagged, and is no evidence."""
+"""Prompt injection: text that addresses the judge instead of the reader is flagged."""
 
 import re
 import unicodedata
@@ -77,12 +77,13 @@ _MAX_PLAIN_CHARACTERS = 3_000
 class Inspection:
     """Findings in a sample.
 
-    `flags`: `injection_suspected` and the kinds found, see `KINDS`; () for nothing. `excluded`: (context index, start,
-    end) of what in the contexts instructs a judge or passes for its verdict; a quote from there proves nothing.
+    `flags`: `injection_suspected` and the kinds found, see `KINDS`; () for nothing. `suspects`: (context index, start,
+    end) of what in the contexts instructs a judge or passes for its verdict. Handbooks, chat logs and articles on the
+    subject hold such text honestly: it stays evidence, and a claim that has no other is flagged.
     """
 
     flags: tuple[str, ...]
-    excluded: tuple[tuple[int, int, int], ...]
+    suspects: tuple[tuple[int, int, int], ...]
 
 
 def inspect(sample: Sample) -> Inspection:
@@ -94,7 +95,7 @@ def inspect(sample: Sample) -> Inspection:
     if _is_plain("\n".join((sample.question, sample.answer, *sample.contexts))):
         return Inspection((), ())
     kinds: set[str] = set()
-    excluded: list[tuple[int, int, int]] = []
+    suspects: list[tuple[int, int, int]] = []
     for text in (sample.question, sample.answer):
         kinds |= {kind for kind, _ in _instructions(_readable(text))} | find_obfuscation(text)
     for index, context in enumerate(sample.contexts):
@@ -109,12 +110,12 @@ def inspect(sample: Sample) -> Inspection:
                 spans.append((start, end))
         # Hidden characters are one each: the k-th stands before the kept character of number start - k.
         kept_before = [start - k for k, start in enumerate(find_hidden(context))] if spans else []
-        excluded += [
+        suspects += [
             (index, start + bisect_right(kept_before, start), end + bisect_right(kept_before, end - 1))
             for start, end in spans
         ]
     flags = (SUSPECTED, *(kind for kind in KINDS if kind in kinds)) if kinds else ()
-    return Inspection(flags, tuple(excluded))
+    return Inspection(flags, tuple(suspects))
 
 
 def _is_plain(text: str) -> bool:

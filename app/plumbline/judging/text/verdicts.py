@@ -73,7 +73,8 @@ class Claim:
 class JudgeAccount:
     """Identity and cost of the judge. Tokens are the provider's own count, None where it gave none.
 
-    `model`: several are joined by ", ". `cache`: None for tiers without one; a hit cost nothing.
+    `model`: several are joined by ", ". `cache`: None for tiers without one; a hit cost nothing. `controls`: sentences
+    with a known verdict that were judged along, None where there are none of the kind.
     """
 
     model: str
@@ -83,6 +84,8 @@ class JudgeAccount:
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cache: Literal["hit", "miss", "bypass"] | None = None
+    controls: int | None = None
+    controls_right: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,8 @@ class Judgement:
     `has_verdict_kinds`: the tier (llm) tells contradicted from not mentioned and partial from whole. `reliability`
     maps a score to the observed share of faithful answers around it, in the data the tier was calibrated on.
     `boundary`: faithfulness from which that share is at least one half; None where nothing is calibrated (llm).
-    `is_doubted`: a sentence has an amount or a name that no context has, or a negation too many or too few.
+    `is_doubted`: a sentence has an amount or a name that no context has, or a negation too many or too few; or the
+    only judge got a control wrong.
     `highest`: the highest faithfulness that the tier can give. `factor` in [0, 1]: of the mean of the supports, which
     gives faithfulness. `votes`: the scores by each of several votes
     alone; empty for one. `windows`: parts into which the contexts were cut to be read.

@@ -17,8 +17,18 @@ from plumbline.judging.text.verdicts import INCOMPLETE, Claim, Verdict
 from plumbline.judging.text.words import content_words
 from plumbline.judging.tiers import offload
 from plumbline.judging.tiers.context_windows import Window
+from plumbline.judging.tiers.controls import FAILED, Control, count_right
 from plumbline.judging.tiers.evidence.search import EvidenceSearch
-from plumbline.judging.tiers.evidence.verdict_rules import doubts, named_doubts, with_shown_calculation
+from plumbline.judging.tiers.evidence.verdict_rules import (
+    NO_CLAIM,
+    SUPPORT,
+    UNCOVERED,
+    denied,
+    doubts,
+    named_doubts,
+    with_flags,
+    with_shown_calculation,
+)
 from plumbline.judging.tiers.prompts import Prompt
 from plumbline.judging.tiers.questions import Mark, claims_question, random_mark, sentences_question
 from plumbline.judging.tiers.reply_reading import (
@@ -70,7 +80,7 @@ class JudgePrompts:
 
 @dataclass(frozen=True, slots=True)
 class PreparedSample:
-    """A sample prepared for judges: windows cut, contexts searchable. `is_small`: see `offload`."""
+    """A sample prepared for judges: windows cut, contexts searchable, `controls` drawn. `is_small`: see `offload`."""
 
     segmented: SegmentedSample
     windows: tuple[Window, ...]
@@ -79,6 +89,7 @@ class PreparedSample:
     max_output_tokens: int
     is_small: bool
     mark: Mark = random_mark
+    controls: Mapping[int, Control] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -92,6 +103,7 @@ class JudgeSession:
     executor: Executor
     flags: dict[str, None] = field(default_factory=dict)
     models: dict[str, None] = field(default_factory=dict)
+    controls_right: int = 0
 
     async def first_pass(self) -> tuple[Claim, ...]:
         """Return the claims of every checkable sentence with their verdicts, in the order of the answer.
@@ -113,7 +125,10 @@ class JudgeSession:
                 for claim_id, claim in found.items():
                     best[claim_id] = _better(best[claim_id], claim)
             claims = list(best.values())
-        return await self._second_look(claims)
+        claims = list(await self._second_look(claims))
+        if FAILED not in self.flags:
+            return tuple(claims)
+        return tuple(with_flags(each, SUPPORT) if each.verdict is Verdict.SUPPORTED else each for each in claims)
 
     async def verdicts(self, claims: Sequence[Claim], *, temperature: float | None = None) -> Mapping[str, Claim]:
         """Return this model's verdicts on another one's claims, over all windows; those it left out are missing."""
@@ -126,7 +141,9 @@ class JudgeSession:
 
     async def _draft(self, batch: Mapping[int, int], window: Window) -> list[Claim]:
         sample = self.sample
-        return await self._ask(
+        controls = sample.controls if 1 in batch.values() else {}
+        wanted = (*batch.values(), *controls)
+        reading, claims = await self._ask(
             partial(
                 sentences_question,
                 sample.prompts.verify,
@@ -134,11 +151,18 @@ class JudgeSession:
                 window=window,
                 batch=batch,
                 max_output_tokens=sample.max_output_tokens,
+                controls={number: control.text for number, control in controls.items()},
                 mark=sample.mark,
             ),
-            lambda reply: read_sentences(reply.content, batch.values(), is_truncated=reply.is_truncated),
-            lambda reading: drafted_claims(reading, batch, sample.segmented, sample.search),
+            lambda reply: read_sentences(reply.content, wanted, is_truncated=reply.is_truncated),
+            lambda reading: (reading, drafted_claims(reading, batch, sample.segmented, sample.search)),
         )
+        is_whole = all(number in reading.claims for number in batch.values())
+        right, wrong = count_right(controls, reading.claims, is_whole=is_whole)
+        self.controls_right += right
+        if wrong:
+            self.flags[FAILED] = None
+        return claims
 
     async def _second_look(self, claims: list[Claim]) -> tuple[Claim, ...]:
         """Ask once more about missing or doubtful claims, in the window that has most of their words.
@@ -161,8 +185,9 @@ class JudgeSession:
             is_open = failure.reason is FailureReason.NOT_ASKED
             self.flags |= {"not_asked" if is_open else "second_look_failed": None, INCOMPLETE: None}
             return tuple(claims)
+        search = self.sample.search
         settled = await offload.run(
-            lambda: [_after_second_look(claim, looked.get(claim.id)) for claim in claims],
+            lambda: [denied(_after_second_look(claim, looked.get(claim.id)), search) for claim in claims],
             self.executor,
             inline=self.sample.is_small,
         )
@@ -253,8 +278,9 @@ def _after_second_look(claim: Claim, looked: Claim | None) -> Claim:
     if looked is None:
         return claim
     shown = with_shown_calculation(looked)
-    if UNANSWERED in claim.flags or shown is not looked or len(doubts(looked)) < len(doubts(claim)):
-        kept = (flag for flag in claim.flags if flag == REPLACED)
+    is_new = not {UNANSWERED, UNCOVERED, NO_CLAIM}.isdisjoint(claim.flags)
+    if is_new or shown is not looked or len(doubts(looked)) < len(doubts(claim)):
+        kept = (flag for flag in claim.flags if flag in (REPLACED, UNCOVERED, NO_CLAIM))
         return replace(shown, flags=(*shown.flags, *kept, "second_look"))
     return claim
 

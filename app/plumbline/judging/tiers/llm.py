@@ -26,6 +26,7 @@ from plumbline.judging.text.verdicts import (
 )
 from plumbline.judging.tiers import offload
 from plumbline.judging.tiers.context_windows import Window, context_windows
+from plumbline.judging.tiers.controls import FAILED, numbered_controls
 from plumbline.judging.tiers.evidence.search import EvidenceSearch
 from plumbline.judging.tiers.judge_session import JudgePrompts, JudgeSession, PreparedSample, split_into_replies
 from plumbline.judging.tiers.prompts import PromptLibrary
@@ -70,6 +71,7 @@ def expected_requests(
     context_tokens: int,
     max_output_tokens: int,
     is_first: bool = True,
+    has_controls: bool = False,
 ) -> Iterator[ChatRequest]:
     """Yield the requests of one vote on a sample.
 
@@ -80,10 +82,17 @@ def expected_requests(
         TierFailure: `too_long`: nothing would be asked.
     """
     windows = fit_windows(sample, prompts, context_tokens=context_tokens, max_output_tokens=max_output_tokens)
+    controls = numbered_controls(sample, windows[0], random_mark) if has_controls else {}
     for batch in split_into_replies(sample, max_output_tokens):
         if is_first:
+            texts = {number: each.text for number, each in controls.items() if 1 in batch.values()}
             yield sentences_question(
-                prompts.verify, sample, window=windows[0], batch=batch, max_output_tokens=max_output_tokens
+                prompts.verify,
+                sample,
+                window=windows[0],
+                batch=batch,
+                max_output_tokens=max_output_tokens,
+                controls=texts,
             )
         claims = [whole_sentence_claim(each, sample.sentences[each], verdict=Verdict.NOT_MENTIONED) for each in batch]
         for window in windows[1:] if is_first else windows:
@@ -95,7 +104,8 @@ def expected_requests(
 class LlmTier:
     """LLM judges: sentences and contexts go in as numbered data, claims with verdicts and quotes come out.
 
-    `chats` by name: the first is asked when a sample names none.
+    `chats` by name: the first is asked when a sample names none. `has_controls`: sentences with a known verdict go in
+    among the others; who gets one wrong is not believed.
     """
 
     name = TierName.LLM
@@ -108,12 +118,14 @@ class LlmTier:
         *,
         max_output_tokens: int = 4096,
         mark: Mark = random_mark,
+        has_controls: bool = False,
     ) -> None:
         self._chats = chats
         self._prompts = prompts
         self._executor = executor
         self._max_output_tokens = max_output_tokens
         self._mark = mark
+        self._has_controls = has_controls
 
     async def judge(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> Judgement:
         """Return the judgement, from one call as a rule.
@@ -133,20 +145,21 @@ class LlmTier:
 
         lead, claims, failed = await _led([session(chat) for chat in chats])
         sessions = [lead]
-        checkable = [claim for claim in claims if claim.is_checkable]
         votes: list[Mapping[str, Claim]] = []
         missing = list(failed)
-        if checkable:
+        if claims:
             sessions += map(session, chats[len(failed) + 1 :])
             asked: list[tuple[JudgeSession, float | None]] = [(each, None) for each in sessions[1:]]
             asked += [(each, _SAMPLING_TEMPERATURE) for each in sessions for _ in range(options.samples - 1)]
-            votes, silent = await _votes(checkable, asked)
+            votes, silent = await _votes(claims, asked)
             missing += silent
         vote_scores, claims = await run(lambda: (scores_by_vote(claims, votes), majority_vote(claims, votes)))
         flags = [*inspection.flags, *([INCOMPLETE] if missing else [])]
         if second is not None:
             criterion = choose_criterion(options.threshold, boundary=None)
-            doubtful = worth_escalating(claims, criterion=criterion, is_suspect=bool(inspection.flags))
+            doubtful = worth_escalating(
+                claims, criterion=criterion, is_suspect=bool(inspection.flags) or FAILED in lead.flags
+            )
             if doubtful:
                 sessions.append(session(second))
                 looks, failed = await _votes(doubtful, [(sessions[-1], None)])
@@ -155,6 +168,8 @@ class LlmTier:
                     claims, vote_scores = escalated(claims, looks[0]), (*(vote_scores or both[:1]), *both[1:])
                 flags += ["escalated", *([INCOMPLETE] if failed else [])]
                 missing += failed
+        if any("disputed" in claim.flags for claim in claims):
+            flags.append("tiers_disagree")
         repeated = [name for name, count in Counter(options.judges).items() if count > 1]
         return Judgement(
             claims=await run(lambda: _claims_of_all_sentences(sample, claims)),
@@ -164,6 +179,8 @@ class LlmTier:
             warnings=(*missing, *(f"judge {name} is named more than once, and votes once" for name in repeated)),
             votes=vote_scores,
             windows=len(prepared.windows),
+            # Another judge's votes are the better check.
+            is_doubted=FAILED in lead.flags and not (len(sessions) > 1 and vote_scores),
         )
 
     def identity(self, sample: SegmentedSample, options: JudgeOptions) -> str:
@@ -173,7 +190,8 @@ class LlmTier:
         judges = [f"{chat.name}={chat.model}{chat.variant}" for chat in chats]
         limits = [str(self._max_output_tokens), str(options.samples)]
         escalation = f"{options.escalation} {options.threshold}" if options.escalation else ""
-        return "\n".join([*judges, prompts.verify.digest, prompts.check.digest, *limits, escalation])
+        controls = ["controls"] if self._has_controls else []
+        return "\n".join([*judges, prompts.verify.digest, prompts.check.digest, *limits, escalation, *controls])
 
     def readiness(self) -> Readiness:
         first, *others = [chat.readiness() for chat in self._chats.values()]
@@ -196,12 +214,15 @@ class LlmTier:
         windows = fit_windows(sample, prompts, context_tokens=context_tokens, max_output_tokens=self._max_output_tokens)
         search = EvidenceSearch(
             sample.source.contexts,
-            excluded=inspection.excluded,
+            suspects=inspection.suspects,
             sentences=sample.context_sentences,
             index=sample.index,
+            question=sample.source.question,
         )
+        controls = numbered_controls(sample, windows[0], self._mark) if self._has_controls else {}
+        is_small = offload.is_small(sample.source)
         return inspection, PreparedSample(
-            sample, windows, search, prompts, self._max_output_tokens, offload.is_small(sample.source), self._mark
+            sample, windows, search, prompts, self._max_output_tokens, is_small, self._mark, controls
         )
 
     def _account(
@@ -215,6 +236,8 @@ class LlmTier:
             calls=after.calls - before.calls,
             prompt_tokens=after.prompt_tokens - before.prompt_tokens if metered else None,
             completion_tokens=after.completion_tokens - before.completion_tokens if metered else None,
+            controls=len(sample.controls) if self._has_controls else None,
+            controls_right=sessions[0].controls_right if self._has_controls else None,
         )
 
 

@@ -46,9 +46,13 @@ def sentences_question(
     window: Window,
     batch: Mapping[int, int],
     max_output_tokens: int,
+    controls: Mapping[int, str] = MappingProxyType({}),
     mark: Mark = random_mark,
 ) -> ChatRequest:
-    """Build a request for the claims of sentences and the verdicts on them; `batch` has their numbers by position."""
+    """Build a request for the claims of sentences and the verdicts on them; `batch` has their numbers by position.
+
+    `controls`: texts by number, which stand among the sentences.
+    """
     first, last = min(batch), max(batch)
     answer: list[Mapping[str, object]] = []
     for position in range(max(0, first - _LEAD_SENTENCES), last + 1):
@@ -57,9 +61,12 @@ def sentences_question(
             answer.append({"id": batch[position], "text": remove_hidden(sentence.text)})
         elif sentence.kind != "markup":
             answer.append({"text": remove_hidden(sentence.text)})
+    answer += [{"id": number, "text": remove_hidden(text)} for number, text in controls.items()]
     data = {**_surroundings(sample, window), "answer": answer}
     schema = VERIFY_SCHEMA if prompt.is_complete_form else SLIM_VERIFY_SCHEMA
-    return _question(prompt, data, "verify_claims", schema, max_output_tokens, verdicts=len(batch), mark=mark)
+    return _question(
+        prompt, data, "verify_claims", schema, max_output_tokens, verdicts=len(batch) + len(controls), mark=mark
+    )
 
 
 def claims_question(

@@ -8,12 +8,18 @@ from typing import Annotated, Final
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from plumbline.ground.deadline import within_deadline
+from plumbline.judging.quantities.arithmetic import missing
+from plumbline.judging.quantities.extraction import facts_in, stated_in_claim
+from plumbline.judging.text.injection import inspect
+from plumbline.judging.text.names import KnownNames
+from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import SUPPORT_BY_VERDICT, Claim, Evidence, Verdict, whole_sentence_claim
-from plumbline.judging.text.words import content_words
+from plumbline.judging.text.words import han_share, split_words
+from plumbline.judging.tiers.evidence.likeness import word_stems
 from plumbline.judging.tiers.evidence.quotes import separate_quotes
 from plumbline.judging.tiers.evidence.search import EvidenceSearch
-from plumbline.judging.tiers.evidence.verdict_rules import apply_evidence
+from plumbline.judging.tiers.evidence.verdict_rules import NO_CLAIM, UNCOVERED, apply_evidence, asserts_unknown
 from plumbline.judging.tiers.reply_items import VERDICT_NAMES, Item, reply_items
 
 _MAX_QUOTES: Final = 8
@@ -236,6 +242,11 @@ REPLACED: Final = "claim_replaced"
 # "Yes.", "It does not.": such a sentence has the words of its claim elsewhere.
 _SHORT_SENTENCE_WORDS: Final = 3
 _MAX_LABEL_CHARACTERS: Final = 2
+# Of a sentence's words, in its claims and the question: with fewer something is left out.
+_LEAST_COVERED: Final = 0.5
+# A sentence of so many content words asserts something.
+_FEWEST_ASSERTING: Final = 4
+_FEWEST_ASSERTING_ZH: Final = 8
 
 
 def drafted_claims(
@@ -243,10 +254,12 @@ def drafted_claims(
 ) -> list[Claim]:
     """Build the claims of a batch of sentences (number by position).
 
-    A sentence without an answer is one unanswered claim, and so is one beside which stands a claim about something
-    else: a verdict belongs to its sentence, and is never moved.
+    A sentence without an answer is one unanswered claim. So is one beside which stands a claim about something else,
+    since a verdict belongs to its sentence and is never moved. Doubted are one whose claims leave out an amount, a name
+    or most words of it, and one with content that is said to be no claim.
     """
     claims: list[Claim] = []
+    stems = {position: word_stems(sample.sentences[position].text) for position in batch}
     for position, number in within_deadline(batch.items()):
         sentence = sample.sentences[position]
         unanswered = whole_sentence_claim(
@@ -256,17 +269,54 @@ def drafted_claims(
         if replies is None:
             claims.append(unanswered)
             continue
-        is_replaced = False
-        for order, said in enumerate(replies):
-            claim_id = f"{position}.{order}"
-            if _is_about(said.claim, position, sample):
-                text = sentence.text if _is_label(said.claim) else said.claim
-                made = replace(unanswered, id=claim_id, text=text)
-                claims.append(_settled(made, said, search))
-            elif not is_replaced:
-                is_replaced = True
-                claims.append(replace(unanswered, id=claim_id, flags=(UNANSWERED, REPLACED)))
+        own = [said for said in replies if _is_about(said.claim, position, sample, stems)]
+        made = [
+            _settled(replace(unanswered, id=f"{position}.{order}", text=_text(said.claim, sentence.text)), said, search)
+            for order, said in enumerate(own)
+        ]
+        if not any(claim.is_checkable for claim in made) and len(own) == len(replies):
+            # "Did you know that it leaks?" asserts that it leaks.
+            asserted = sample.assertions[sample.checkable.index(position)]
+            is_led = asserted != sentence.text and asserted.endswith(("?", "？"))
+            fewest = _FEWEST_ASSERTING_ZH if han_share(asserted) else _FEWEST_ASSERTING
+            is_doubtful = is_led or len(word_stems(asserted)) >= fewest or asserts_unknown(asserted, search)
+            if is_doubtful and not inspect(Sample("", (), sentence.text)).flags:
+                text = asserted.rstrip("?？吗 ") if is_led else asserted
+                made[0] = replace(made[0], text=text, flags=(NO_CLAIM,))
+            claims.append(made[0])
+            continue
+        if len(own) < len(replies):
+            made = [
+                *filter(_accuses, made),
+                replace(unanswered, id=f"{position}.{len(own)}", flags=(UNANSWERED, REPLACED)),
+            ]
+        elif not _covers([claim.text for claim in made if claim.is_checkable], sentence.text, search):
+            kept = min((claim for claim in made if claim.is_checkable), key=lambda claim: claim.support or 0.0)
+            whole = replace(kept, text=sentence.text, flags=(*kept.flags, UNCOVERED))
+            made = [*(claim for claim in made if _accuses(claim) and claim is not kept), whole]
+        claims += made
     return claims
+
+
+def _accuses(claim: Claim) -> bool:
+    return claim.verdict in (Verdict.CONTRADICTED, Verdict.NOT_MENTIONED)
+
+
+def _text(claim: str, sentence: str) -> str:
+    return sentence if _is_label(claim) else claim
+
+
+def _covers(claims: Sequence[str], sentence: str, search: EvidenceSearch) -> bool:
+    """Return True if claims and question have the sentence's amounts, names, and half of its words."""
+    if sentence in claims:
+        return True
+    said = "\n".join((*claims, search.question))
+    wanted = word_stems(sentence)
+    if len(wanted) > _SHORT_SENTENCE_WORDS and len(wanted & word_stems(said)) < _LEAST_COVERED * len(wanted):
+        return False
+    if missing(stated_in_claim(sentence), facts_in(said), is_derived=False):
+        return False
+    return not KnownNames(frozenset(split_words(said).every), [said]).find_unknown(sentence)
 
 
 def checked_claims(reading: ClaimReading, claims: Sequence[Claim], search: EvidenceSearch) -> dict[str, Claim]:
@@ -306,21 +356,27 @@ def _located(quote: str, cited: Sequence[int], search: EvidenceSearch) -> list[E
     return located if any(part.verified for part in located) else [whole]
 
 
-def _is_about(claim: str, position: int, sample: SegmentedSample) -> bool:
+def _is_about(claim: str, position: int, sample: SegmentedSample, stems: Mapping[int, frozenset[str]]) -> bool:
     """Return True if the claim shares a word with its sentence, or, for a short one as "Yes.", with what it answers.
 
-    A label ("a", "1") stands for the sentence.
+    A label ("a", "1") stands for the sentence. A claim that has of its sentence only what another sentence has too,
+    and more of that one, is about the other.
     """
     sentence = sample.sentences[position].text
     if claim == sentence or _is_label(claim):
         return True
-    words, wanted = frozenset(content_words(claim)), frozenset(content_words(sentence))
-    if not wanted or wanted & words:
+    words, wanted = word_stems(claim), stems[position]
+    if not wanted:
         return True
+    if wanted & words:
+        if len(wanted) < _SHORT_SENTENCE_WORDS:
+            return True
+        others = (other for each, other in stems.items() if each != position)
+        return not any(words & (other - wanted) and not words & (wanted - other) for other in others)
     if len(wanted) > _SHORT_SENTENCE_WORDS:
         return False
     answered = [sample.source.question, *(each.text for each in sample.sentences[max(0, position - 1) : position])]
-    return any(words & frozenset(content_words(text)) for text in answered if text.strip())
+    return any(words & word_stems(text) for text in answered if text.strip())
 
 
 def _is_label(claim: str) -> bool:

@@ -25,7 +25,8 @@ def _majority_of(votes: Sequence[Claim]) -> Claim:
         return votes[0]
     most = max(counts.values())
     leading = [vote for vote in votes if counts[vote.verdict] == most]
-    chosen = min(leading, key=lambda vote: SUPPORT_BY_VERDICT.get(vote.verdict, 0.0))
+    # An accusation before "no claim".
+    chosen = min(leading, key=lambda vote: (SUPPORT_BY_VERDICT.get(vote.verdict, 0.0), not vote.is_checkable))
     return replace(chosen, text=votes[0].text, flags=(*chosen.flags, "disputed"))
 
 

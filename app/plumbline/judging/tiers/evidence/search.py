@@ -8,10 +8,12 @@ from itertools import islice
 from plumbline.ground.deadline import within_deadline
 from plumbline.judging.quantities.arithmetic import Facts
 from plumbline.judging.quantities.extraction import facts_in, same_numbers
+from plumbline.judging.text.names import KnownNames
 from plumbline.judging.text.negation import is_turned
 from plumbline.judging.text.overlap import ContextIndex
 from plumbline.judging.text.segmentation import Sentence, split_sentences
 from plumbline.judging.text.verdicts import Evidence
+from plumbline.judging.text.words import split_words
 from plumbline.judging.tiers.evidence.folding import View, fold, plain, strip_markup
 from plumbline.judging.tiers.evidence.quotes import Aligner, Quote, says_something
 
@@ -27,13 +29,13 @@ _Place = tuple[int, int]
 
 
 class SearchableContext:
-    """A context, its folded forms, and the stretches of it that are no evidence."""
+    """A context, its folded forms, and the stretches of it that read like instructions to a judge."""
 
-    def __init__(self, text: str, excluded: Sequence[_Place], sentences: Sequence[Sentence]) -> None:
+    def __init__(self, text: str, suspects: Sequence[_Place], sentences: Sequence[Sentence]) -> None:
         self.text = text
         self._sentences = sentences
-        self._excluded = sorted(excluded)
-        self._excluded_ends = [end for _, end in self._excluded]
+        self._suspects = sorted(suspects)
+        self._suspect_ends = [end for _, end in self._suspects]
 
     def find_exactly(self, quote: Quote) -> Iterator[_Place]:
         yield from self._whole(_occurrences(quote.text, self.text), len(quote.text), None)
@@ -77,8 +79,8 @@ class SearchableContext:
         """Return True if less than half of the stretch, or nothing with content, is outside of instructions."""
         start, end = place
         left, at = [], start
-        for number in range(bisect_right(self._excluded_ends, start), len(self._excluded)):
-            first, last = self._excluded[number]
+        for number in range(bisect_right(self._suspect_ends, start), len(self._suspects)):
+            first, last = self._suspects[number]
             if first >= end:
                 break
             left.append(self.text[at : max(at, first)])
@@ -123,27 +125,30 @@ class EvidenceSearch:
 
     Args:
         contexts: the texts as they were given.
-        excluded: (context, start, end) of stretches that are instructions to a judge: a quote from them proves nothing.
-            Those of one context do not overlap.
+        suspects: (context, start, end) of stretches that read like instructions to a judge: a quote is rather found
+            elsewhere. Those of one context do not overlap.
         sentences, index: of each context, and their words, where they are known.
+        question: its names and amounts are not made up.
     """
 
     def __init__(
         self,
         contexts: Sequence[str],
         *,
-        excluded: Sequence[tuple[int, int, int]] = (),
+        suspects: Sequence[tuple[int, int, int]] = (),
         sentences: Sequence[Sequence[Sentence]] | None = None,
         index: ContextIndex | None = None,
+        question: str = "",
     ) -> None:
         self.texts = tuple(contexts)
-        self._excluded: dict[int, list[_Place]] = {}
-        for context, start, end in excluded:
-            self._excluded.setdefault(context, []).append((start, end))
+        self.question = question
+        suspects_by_context: dict[int, list[_Place]] = {}
+        for context, start, end in suspects:
+            suspects_by_context.setdefault(context, []).append((start, end))
         if sentences is None:
             sentences = [split_sentences(text) for text in contexts]
         self._contexts = [
-            SearchableContext(text, self._excluded.get(i, ()), spans)
+            SearchableContext(text, suspects_by_context.get(i, ()), spans)
             for i, (text, spans) in enumerate(zip(contexts, sentences, strict=True))
         ]
         self.index = ContextIndex(sentences) if index is None else index
@@ -159,21 +164,28 @@ class EvidenceSearch:
         if not quote.strip():
             return None
         named = [index for index in dict.fromkeys(cited) if 0 <= index < len(self._contexts)]
+        found: Evidence | None = None
         for index, place in islice(self._places(quote, named), _MAX_OCCURRENCES):
-            if not self._contexts[index].is_instruction(place):
-                return Evidence(index, self.texts[index][place[0] : place[1]], *place, verified=True)
-        return Evidence(named[0] if named else None, quote, None, None, verified=False)
+            is_instruction = self._contexts[index].is_instruction(place)
+            if found is None or not is_instruction:
+                found = Evidence(index, self.texts[index][place[0] : place[1]], *place, verified=True)
+            if not is_instruction:
+                break
+        return found or Evidence(named[0] if named else None, quote, None, None, verified=False)
 
     def stands_verbatim(self, quote: str) -> bool:
         """Return True if some context has the quote letter for letter, so that `locate` is quick as a rule."""
         wanted = quote.strip()
         return any(wanted in text for text in self.texts)
 
+    def is_instruction(self, context: int, sentence: Sentence) -> bool:
+        return self._contexts[context].is_instruction((sentence.start, sentence.end))
+
     def stands_in_instruction(self, evidence: Evidence) -> bool:
-        """Return True if unverified evidence stands in the contexts, but only in instructions to a judge."""
-        if evidence.verified or not self._excluded:
+        """Return True if verified evidence is text that reads like an instruction to a judge."""
+        if evidence.context is None or evidence.start is None or evidence.end is None:
             return False
-        return next(self._places(evidence.quote, sorted(self._excluded)), None) is not None
+        return self._contexts[evidence.context].is_instruction((evidence.start, evidence.end))
 
     def around(self, evidence: Evidence, *, reach: int) -> str:
         """Return the sentences of the context that verified evidence touches, and `reach` more on either side."""
@@ -181,20 +193,16 @@ class EvidenceSearch:
             return ""
         return self._contexts[evidence.context].sentences_around((evidence.start, evidence.end), reach=reach)
 
-    def is_excluded(self, context: int, sentence: Sentence) -> bool:
-        return context in self._excluded and self._contexts[context].is_instruction((sentence.start, sentence.end))
-
     @cached_property
     def facts(self) -> Facts:
-        """Return all numbers of all contexts, instructions to a judge left out."""
-        kept = []
-        for index, text in enumerate(self.texts):
-            at = 0
-            for start, end in sorted(self._excluded.get(index, ())):
-                kept.append(text[at:start])
-                at = end
-            kept.append(text[at:])
-        return facts_in("\n".join(kept))
+        """Return all numbers of all contexts."""
+        return facts_in("\n".join(self.texts))
+
+    @cached_property
+    def names(self) -> KnownNames:
+        """Return the names that contexts and question have."""
+        words = frozenset(split_words(self.question).every).union(*(words.every for words in self.index.words))
+        return KnownNames(words, [self.question, *self.texts])
 
     def _places(self, quote: str, named: Sequence[int]) -> Iterator[tuple[int, _Place]]:
         if not says_something(quote):

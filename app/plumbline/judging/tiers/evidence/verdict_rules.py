@@ -10,6 +10,7 @@ from plumbline.judging.quantities.extraction import facts_in, prepared, stated_i
 from plumbline.judging.text import negation
 from plumbline.judging.text.verdicts import SUPPORT_BY_VERDICT, Claim, Evidence, Verdict
 from plumbline.judging.text.words import contains_verbatim, content_words
+from plumbline.judging.tiers.evidence.likeness import is_doubtful, shared_words
 from plumbline.judging.tiers.evidence.search import EvidenceSearch
 
 MISSING = "evidence_missing"
@@ -18,11 +19,12 @@ INSTRUCTION = "evidence_is_instruction"
 NUMBER = "number_not_in_evidence"
 NEGATION = "negation_differs"
 ACCUSATION = "accusation_doubtful"
+SUPPORT = "support_doubtful"
+NO_CLAIM = "no_claim_doubtful"
+UNCOVERED = "claims_incomplete"
 DERIVED = "derived"
 _JUDGE_SAID = "judge_said_"
-_DOUBT_NAMES = {
-    MISSING: "quote", UNVERIFIED: "quote", INSTRUCTION: "quote", NUMBER: "number", ACCUSATION: "accused",
-}  # fmt: skip
+_DOUBT_NAMES = {MISSING: "quote", UNVERIFIED: "quote", NUMBER: "number", ACCUSATION: "accused", SUPPORT: "quote"}
 _NEEDING_EVIDENCE = (Verdict.SUPPORTED, Verdict.PARTIAL)
 _ACCUSATIONS = (Verdict.NOT_MENTIONED, Verdict.CONTRADICTED)
 # The sentences before and after a quote say what its pronouns and bare numbers are about.
@@ -45,29 +47,34 @@ def apply_evidence(claim: Claim, search: EvidenceSearch, *, is_derived: bool) ->
     found = [evidence for evidence in claim.evidence if evidence.verified]
     flagged = claim
     if claim.verdict is not Verdict.NOT_MENTIONED and not found:
-        in_instruction = any(map(search.stands_in_instruction, claim.evidence))
-        flagged = _flagged(claim, (INSTRUCTION if in_instruction else UNVERIFIED) if claim.evidence else MISSING)
+        flagged = with_flags(claim, UNVERIFIED if claim.evidence else MISSING)
     if flagged.verdict in _NEEDING_EVIDENCE:
         if not found:
             return _lowered(flagged, Verdict.NOT_MENTIONED)
+        if all(map(search.stands_in_instruction, found)):
+            flagged = with_flags(flagged, INSTRUCTION)
         return _compared(flagged, found, search, is_derived=is_derived)
     if flagged.verdict in _ACCUSATIONS and _is_verbatim(claim, search):
-        return _flagged(flagged, ACCUSATION)
+        return with_flags(flagged, ACCUSATION)
     return flagged
 
 
 def doubts(claim: Claim) -> tuple[str, ...]:
     """Return the flags of a claim that a second look could clear, so that its score might change."""
-    doubtful = {MISSING, UNVERIFIED, INSTRUCTION, ACCUSATION}
+    doubtful = {MISSING, UNVERIFIED, ACCUSATION, NO_CLAIM, UNCOVERED}
     if any(flag.startswith(_JUDGE_SAID) for flag in claim.flags):
-        doubtful.add(NUMBER)
+        doubtful |= {NUMBER, SUPPORT}
     return tuple(flag for flag in claim.flags if flag in doubtful)
 
 
 def named_doubts(claims: Iterable[Claim]) -> dict[str, str]:
     """Return the doubt that the second look names for each claim id, in the words of the prompt."""
     doubts_by_id = {claim.id: doubts(claim) for claim in claims}
-    return {claim_id: _DOUBT_NAMES[flags[0]] for claim_id, flags in doubts_by_id.items() if flags}
+    return {
+        claim_id: _DOUBT_NAMES[flags[0]]
+        for claim_id, flags in doubts_by_id.items()
+        if flags and flags[0] in _DOUBT_NAMES
+    }
 
 
 def with_shown_calculation(claim: Claim) -> Claim:
@@ -88,7 +95,7 @@ def with_shown_calculation(claim: Claim) -> Claim:
 
 def _compared(claim: Claim, found: list[Evidence], search: EvidenceSearch, *, is_derived: bool) -> Claim:
     if is_derived and len(found) == len(claim.evidence):
-        claim = _flagged(claim, DERIVED)
+        claim = with_flags(claim, DERIVED)
     # A passage that has the claim itself agrees, negation and all.
     touched = [search.around(evidence, reach=0) for evidence in found]
     if claim.text in touched or any(contains_verbatim(passage, claim.text) for passage in touched):
@@ -101,26 +108,64 @@ def _compared(claim: Claim, found: list[Evidence], search: EvidenceSearch, *, is
         if not stands_verbatim(stated, prepared(passages)) and without_calculated(
             missing(stated, facts_in(passages), is_derived=is_derived), touched
         ):
-            claim = _flagged(claim, NUMBER)
+            claim = with_flags(claim, NUMBER)
             # Elsewhere in the contexts: the judge quoted too little, which is no fault of the answer.
             lowers = bool(missing(stated, search.facts, is_derived=is_derived))
     differing = [passage for passage in touched if negation.differs(claim.text, passage)]
     if differing:
-        claim = _flagged(claim, NEGATION)
+        claim = with_flags(claim, NEGATION)
         lowers = lowers or any(negation.is_unexplained(claim.text, passage) for passage in differing)
-    return _lowered(claim, Verdict.PARTIAL) if lowers and claim.verdict is Verdict.SUPPORTED else claim
+    if lowers and claim.verdict is Verdict.SUPPORTED:
+        claim = _lowered(claim, Verdict.PARTIAL)
+    return _bounded(claim, touched, search)
+
+
+def _bounded(claim: Claim, touched: list[str], search: EvidenceSearch) -> Claim:
+    """Return the claim with what it counts for bounded by its likeness to the sentences that its quotes touch.
+
+    No word in common, or few and a name that no context has, lower it; few words, or such a name, only flag it.
+    """
+    share = shared_words(claim.text, touched)
+    is_unlike = share is not None and is_doubtful(claim.text, share)
+    has_unknown_name = bool(search.names.find_unknown(claim.text))
+    if not (is_unlike or has_unknown_name):
+        return claim
+    flagged = with_flags(claim, SUPPORT)
+    is_lowered = any(each.startswith(_JUDGE_SAID) for each in claim.flags)
+    # Of a single sentence a judge had no choice.
+    is_unrelated = share == 0.0 and len(search.index.places) > 1
+    if claim.verdict is Verdict.PARTIAL or is_lowered or not (is_unrelated or (is_unlike and has_unknown_name)):
+        return flagged
+    return _lowered(flagged, Verdict.PARTIAL)
+
+
+def asserts_unknown(text: str, search: EvidenceSearch) -> bool:
+    """Return True if a text that is no question has an amount or a name that neither contexts nor question have."""
+    if text.rstrip(" *_\"”'").endswith(("?", "？")):
+        return False
+    unknown = missing(stated_in_claim(text), search.facts, is_derived=False)
+    asked = facts_in(search.question)
+    return bool(missing(unknown, asked, is_derived=False)) or bool(search.names.find_unknown(text))
+
+
+def denied(claim: Claim, search: EvidenceSearch) -> Claim:
+    """Return a doubted `not_a_claim` as `not_mentioned` if it has an amount or a name that no context has."""
+    if claim.is_checkable or NO_CLAIM not in claim.flags or not asserts_unknown(claim.text, search):
+        return claim
+    return _lowered(with_flags(claim, SUPPORT), Verdict.NOT_MENTIONED)
 
 
 def _is_verbatim(claim: Claim, search: EvidenceSearch) -> bool:
     words = frozenset(content_words(claim.text))
     match = search.index.best_match(claim.text, words) if len(words) >= _VERBATIM_MIN_WORDS else None
-    return match is not None and match.is_verbatim and not search.is_excluded(match.context, match.sentence)
+    return match is not None and match.is_verbatim and not search.is_instruction(match.context, match.sentence)
 
 
 def _lowered(claim: Claim, verdict: Verdict) -> Claim:
-    flagged = _flagged(claim, f"{_JUDGE_SAID}{claim.verdict}")
+    flagged = with_flags(claim, f"{_JUDGE_SAID}{claim.verdict}")
     return replace(flagged, verdict=verdict, support=SUPPORT_BY_VERDICT[verdict])
 
 
-def _flagged(claim: Claim, *flags: str) -> Claim:
+def with_flags(claim: Claim, *flags: str) -> Claim:
+    """Return the claim with these flags, once each."""
     return replace(claim, flags=tuple(dict.fromkeys((*claim.flags, *flags))))

@@ -1,0 +1,133 @@
+"""Controls: a sentence that is surely false and one copied from a context, which a judge meets among the answer's.
+
+Who reads them cannot tell them from the answer; a judge that supports the first or denies the second has shown itself.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from plumbline.judging.text.segmentation import Sentence
+from plumbline.judging.text.segmented_sample import SegmentedSample
+from plumbline.judging.text.verdicts import Verdict
+from plumbline.judging.text.words import content_words, han_share
+from plumbline.judging.tiers.context_windows import Window
+from plumbline.judging.tiers.questions import Mark
+from plumbline.judging.tiers.reply_reading import ClaimReply
+
+# Flag of a judgement whose judge got a control wrong.
+FAILED: Final = "control_failed"
+_LENGTHS: Final = range(24, 161)
+_LENGTHS_ZH: Final = range(8, 61)
+_FEWEST_WORDS: Final = 3
+_YEARS: Final = range(1_000, 2_100)
+# Short ones cost few tokens; of as many as this one is drawn.
+_DRAWN_FROM: Final = 6
+# A sentence that cannot be read alone, or is no plain statement.
+_UNCLEAR: Final = re.compile(
+    r"\W*(?:it|he|she|they|this|that|these|those|its|his|her|their|such|there|here|i|we|you|but|and|or|so|then|also"
+    r"|however|if|when|as|who|what|which|how|why)\b|[它他她这那此其该但而且并也又则如若]|\W*\d+[.)、]",
+    re.IGNORECASE,
+)
+_STATEMENT_END: Final = re.compile(r"[.。][\"'”’」]?\s*\Z")
+_NUMBER: Final = re.compile(r"(?<![\d.,:/A-Za-z#\-–—])\d{2,6}(?![\d:/%\-–—]|[.,]\d|s\b)")
+# "Under 20" is true of 34 as well, and "by 1998" of 2005.
+_BOUNDED: Final = re.compile(
+    r"\b(?:under|less|fewer|below|up to|at most|within|maximum|by (?=\w* ?\d)|before|until|since|or more|or less)\b"
+    r"|不到|低于|以内|至多|最多|少于|不超过|以前|之前|以来|以后",
+    re.IGNORECASE,
+)
+_NEGATED: Final = re.compile(
+    r"\b(?:not|no|never|none|nor|neither|without|cannot|only|hardly|few|if|unless|or|and|but|while|although|which|that"
+    r"|some|any|most|usually|often|may|might)\b|n['’]t\b|[不没未无非否或如若仅只且但]",
+    re.IGNORECASE,
+)
+_COPULA: Final = re.compile(r"\b(?:is|are|was|were|will|must)\b(?! to\b)")
+_COPULA_ZH: Final = re.compile("(?<![但可还于就都也总要或正若凡])是(?!否)|位于|属于|需要")
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """A sentence whose verdict is known."""
+
+    text: str
+    is_true: bool
+
+
+def draw_controls(sample: SegmentedSample, window: Window, seed: str) -> tuple[Control, ...]:
+    """Return a false and a true sentence, in an order drawn by the seed; fewer where the contexts hold none."""
+    draw = Random(seed)  # noqa: S311 - the seed is a secret or random
+    shown = frozenset(piece.number - 1 for piece in window)
+    plain = sorted({sentence.text for sentence in _statements(sample, shown)}, key=lambda text: (len(text), text))
+    renumbered = [(text, false) for text in plain if (false := _renumbered(text, sample.source.contexts, draw))]
+    changed = renumbered or [(text, false) for text in plain if (false := _negated(text))]
+    found: list[Control] = []
+    if changed:
+        original, false = draw.choice(changed[:_DRAWN_FROM])
+        plain.remove(original)
+        found.append(Control(false, is_true=False))
+    if plain:
+        found.append(Control(draw.choice(plain[:_DRAWN_FROM]), is_true=True))
+    draw.shuffle(found)
+    return tuple(found)
+
+
+def numbered_controls(sample: SegmentedSample, window: Window, mark: Mark) -> dict[int, Control]:
+    """Return controls for a sample by the numbers that follow those of its sentences."""
+    seed = mark("\n".join((sample.source.question, sample.source.answer, *sample.source.contexts)))
+    return dict(enumerate(draw_controls(sample, window, seed), start=len(sample.checkable) + 1))
+
+
+def is_right(control: Control, replies: Sequence[ClaimReply]) -> bool:
+    """Return True if the judge supports no false control, and denies no true one."""
+    verdicts = {reply.verdict for reply in replies}
+    if control.is_true:
+        return bool(verdicts & {Verdict.SUPPORTED, Verdict.PARTIAL})
+    return bool(verdicts - {Verdict.SUPPORTED, Verdict.NOT_A_CLAIM})
+
+
+def count_right(
+    controls: Mapping[int, Control], claims: Mapping[int, Sequence[ClaimReply]], *, is_whole: bool
+) -> tuple[int, int]:
+    """Return the controls that the judge got right and wrong; one that a reply leaves out is wrong if it is whole."""
+    right = sum(is_right(each, claims[number]) for number, each in controls.items() if number in claims)
+    return right, (len(controls) if is_whole else sum(number in claims for number in controls)) - right
+
+
+def _statements(sample: SegmentedSample, shown: frozenset[int]) -> Iterator[Sentence]:
+    for context in shown:
+        for sentence in sample.context_sentences[context]:
+            text = sentence.text
+            lengths = _LENGTHS_ZH if han_share(text) else _LENGTHS
+            if (
+                sentence.kind == "prose"
+                and len(text) in lengths
+                and _STATEMENT_END.search(text)
+                and not _UNCLEAR.match(text)
+                and len(content_words(text)) >= _FEWEST_WORDS
+            ):
+                yield sentence
+
+
+def _renumbered(text: str, contexts: Sequence[str], draw: Random) -> str | None:
+    """Return the sentence with another number, which no context has; None if that could be true as well."""
+    numbers = [] if _BOUNDED.search(text) else list(_NUMBER.finditer(text))
+    if not numbers:
+        return None
+    found = draw.choice(numbers)
+    value = int(found[0])
+    other = str(value + draw.randrange(7, 19) if value in _YEARS else 3 * value + draw.randrange(5, 40))
+    return None if any(other in each for each in contexts) else f"{text[: found.start()]}{other}{text[found.end() :]}"
+
+
+def _negated(text: str) -> str | None:
+    """Return a plain statement with a negation; None for any other sentence."""
+    if _NEGATED.search(text) or "," in text or "，" in text:
+        return None
+    if han_share(text):
+        copula = _COPULA_ZH.search(text)
+        return f"{text[: copula.start()]}不{text[copula.start() :]}" if copula else None
+    copula = _COPULA.search(text)
+    return f"{text[: copula.end()]} not{text[copula.end() :]}" if copula else None
