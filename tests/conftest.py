@@ -22,7 +22,8 @@ settings.register_profile("plumbline", deadline=None, derandomize=True, max_exam
 settings.register_profile("thorough", deadline=None, max_examples=1_000)
 settings.load_profile("plumbline")
 
-_CLEARED = ("PLUMBLINE_", "DASHSCOPE_", "OPENAI_", "AZURE_OPENAI_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+_VENDORS = ("DASHSCOPE_", "OPENAI_", "AZURE_OPENAI_", "DEEPSEEK_", "GEMINI_", "MOONSHOT_", "ZHIPUAI_", "SILICONFLOW_")
+_CLEARED = ("PLUMBLINE_", *_VENDORS, "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
 
 def pytest_collection_finish() -> None:

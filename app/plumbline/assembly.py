@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from plumbline.ground.arrival_times import ArrivalTimes
 from plumbline.ground.concurrency import Threads
-from plumbline.ground.errors import FailureReason
+from plumbline.ground.errors import ConfigurationError, FailureReason
 from plumbline.ground.postgres import SCHEMA as POSTGRES_SCHEMA
 from plumbline.ground.postgres import connection_string
-from plumbline.ground.settings import Settings
+from plumbline.ground.settings import Settings, variable_name
 from plumbline.ground.version import VERSION
 from plumbline.judging.ports.exchange import Usage
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer
@@ -26,7 +26,7 @@ from plumbline.judging.tiers.prompts import PromptLibrary
 from plumbline.judging.tiers.questions import Mark, random_mark
 from plumbline.judging.tiers.tier import AbsentTier, ChatModel, SentenceEncoder, Tier, TierName
 from plumbline.judging.tiers.verdict_cache import CachedTier
-from plumbline.models.chat.endpoints import resolve_judges
+from plumbline.models.chat.endpoints import check_http_url, resolve_judges
 from plumbline.models.chat.shared_database import SharedDatabase
 from plumbline.models.chat.verdict_store import SqliteVerdictStore, make_verdict_store
 from plumbline.models.embeddings.embedding_service import resolve_embedding_service
@@ -80,6 +80,12 @@ def make_plan(settings: Settings, *, encoder: SentenceEncoder | None = None) -> 
         ConfigurationError, PromptError, CalibrationError: in one line.
     """
     resolve_embedding_service(settings)
+    if settings.public_url is not None:
+        check_http_url(settings.public_url, "PLUMBLINE_PUBLIC_URL")
+    for name in ("cache_path", "embedding_cache_path"):
+        path = getattr(settings, name)
+        if path is not None and path.is_dir():
+            raise ConfigurationError(f"{variable_name(name)}: {str(path)!r} is a folder; name a file in it")
     if settings.database_url is not None:
         connection_string(settings.database_url.get_secret_value())
     return Plan(

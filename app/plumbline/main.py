@@ -106,7 +106,7 @@ def create_app(
     app.state.access = access
     app.state.metrics = metrics
     app.state.version = _version(plan)
-    authenticator = Authenticator(access, allow_anonymous=settings.allow_anonymous)
+    app.state.authenticator = authenticator = Authenticator(access, allow_anonymous=settings.allow_anonymous)
     may_evaluate, may_use_jobs, may_administer = (
         Depends(make_key_check(authenticator, scope)) for scope in (Scope.EVALUATE, Scope.JOBS, Scope.ADMIN)
     )

@@ -10,12 +10,15 @@ from pydantic import SecretStr
 
 from plumbline import __version__
 from plumbline.judging.ports.observation import State
+from plumbline.service.access.keys import Scope
 from tests.doubles.fakes import WordEncoder
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.running.edge_app import read_problem
+from tests.running.keyed_service import made_key
 from tests.running.service import judge_settings, plain_settings, running
 
 ROOT = Path(__file__).parents[2]
+KEY = "key-0123456789abcdef"
 OPERATIONS = ["/healthz", "/readyz", "/version"]
 _LOADED = re.compile(r"""(?:src|href|url)\s*[=:]\s*\(?["']([^"']+)["']""", re.IGNORECASE)
 
@@ -47,6 +50,32 @@ async def test_readiness_follows_the_model(state: State, code: int, status: str,
     assert report["tiers"]["embedding"]["state"] == state
     assert report["tiers"]["lexical"]["state"] == "ready"
     assert report["jobs"] == {"state": "ready", "detail": "jobs are kept in plumbline-data"}
+
+
+async def test_callers_from_elsewhere_learn_the_states_alone() -> None:
+    """Which host judges, which model runs and where jobs are kept is no matter of everybody's."""
+    forwarded = {"X-Forwarded-For": "203.0.113.7"}
+    async with running(plain_settings(api_keys=(SecretStr(KEY),)), encoder=WordEncoder()) as client:
+        near = (await client.get("/readyz")).json()
+        far = (await client.get("/readyz", headers=forwarded)).json()
+        wrong = (await client.get("/readyz", headers={**forwarded, "X-API-Key": "wrong-key-0123456"})).json()
+        keyed = (await client.get("/readyz", headers={**forwarded, "X-API-Key": KEY})).json()
+
+    assert near == keyed
+    assert near["jobs"]["detail"] == "jobs are kept in plumbline-data"
+    assert far == wrong
+    assert [each["detail"] for each in (*far["tiers"].values(), far["jobs"])] == ["", "", "", ""]
+    without = {name: {**each, "detail": ""} for name, each in near["tiers"].items()}
+    assert far == {**near, "tiers": without, "jobs": {**near["jobs"], "detail": ""}}
+
+
+async def test_a_key_without_the_scope_learns_no_more(tmp_path: Path) -> None:
+    secret = made_key(tmp_path, "ci", Scope.EVALUATE)
+    async with running(plain_settings(data_dir=tmp_path), encoder=WordEncoder()) as client:
+        headers = {"X-Forwarded-For": "203.0.113.7", "X-API-Key": secret}
+        report = (await client.get("/readyz", headers=headers)).json()
+
+    assert {each["detail"] for each in report["tiers"].values()} == {""}
 
 
 async def test_the_judge_is_named_by_model_and_host_alone(judge: ScriptedJudge) -> None:

@@ -77,7 +77,45 @@ def test_a_generic_server_gets_the_judges_own_key() -> None:
     assert _key(llm_provider="generic", **values) == OWN
 
 
-@pytest.mark.parametrize("provider", sorted(PROVIDERS))
+@pytest.mark.parametrize(
+    ("provider", "variable", "host"),
+    [
+        ("openai", "OPENAI_API_KEY", "api.openai.com"),
+        ("deepseek", "DEEPSEEK_API_KEY", "api.deepseek.com"),
+        ("gemini", "GEMINI_API_KEY", "generativelanguage.googleapis.com"),
+        ("moonshot", "MOONSHOT_API_KEY", "api.moonshot.cn"),
+        ("zhipu", "ZHIPUAI_API_KEY", "open.bigmodel.cn"),
+        ("siliconflow", "SILICONFLOW_API_KEY", "api.siliconflow.cn"),
+    ],
+)
+def test_a_providers_own_variable_is_all_that_it_needs(
+    monkeypatch: pytest.MonkeyPatch, provider: str, variable: str, host: str
+) -> None:
+    monkeypatch.setenv("PLUMBLINE_LLM_PROVIDER", provider)
+    monkeypatch.setenv(variable, OWN)
+
+    endpoint = resolve_endpoint(load_settings())
+
+    assert endpoint is not None
+    assert (endpoint.host, endpoint.api_key) == (host, OWN)
+    assert endpoint.model
+
+
+def test_a_vendors_variable_configures_no_judge_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", OWN)
+    monkeypatch.setenv("DEEPSEEK_API_KEY", OWN)
+
+    assert resolve_judges(load_settings()) == {}
+
+
+def test_ollama_is_looked_for_on_this_machine() -> None:
+    endpoint = _resolve(llm_provider="ollama", llm_model="qwen3:8b")
+
+    assert endpoint is not None
+    assert (endpoint.base_url, endpoint.api_key) == ("http://127.0.0.1:11434/v1", "none")
+
+
+@pytest.mark.parametrize("provider", sorted(PROVIDERS.keys() - {"ollama"}))
 def test_without_a_key_and_an_address_no_judge_is_configured(provider: str) -> None:
     assert _resolve(llm_provider=provider) is None
 
@@ -90,7 +128,7 @@ def test_a_key_for_a_generic_server_without_an_address_names_the_variable() -> N
 @pytest.mark.parametrize(
     "values",
     [
-        {"llm_provider": "openai", "llm_api_key": SecretStr(OWN)},
+        {"llm_provider": "ollama"},
         {"llm_provider": "generic", "llm_base_url": "http://localhost:8000/v1"},
     ],
 )
@@ -137,6 +175,8 @@ def test_thinking_is_switched_off_where_it_is_known_how() -> None:
     assert {name: dict(provider.thinking_off) for name, provider in PROVIDERS.items() if provider.thinking_off} == {
         "dashscope": {"enable_thinking": False},
         "dashscope-intl": {"enable_thinking": False},
+        "gemini": {"reasoning_effort": "none"},
+        "zhipu": {"thinking": {"type": "disabled"}},
         "vllm": {"chat_template_kwargs": {"enable_thinking": False}},
         "llamacpp": {"chat_template_kwargs": {"enable_thinking": False}},
         "ollama": {"reasoning_effort": "none"},

@@ -3,9 +3,11 @@
 import asyncio
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
+import structlog
 from numpy.typing import NDArray
 
 from plumbline.ground.errors import FailureReason, TierFailure, TooBusy
@@ -296,3 +298,37 @@ def test_reduced_precision_has_a_name_of_its_own() -> None:
 
     assert (full.model, reduced.model) == ("all-MiniLM-L6-v2", "all-MiniLM-L6-v2@bf16")
     assert SharedEncoder(ModelChoice("org/some-model")).model == "some-model"
+
+
+async def test_a_path_without_a_folder_is_told_with_its_remedy(tmp_path: Path) -> None:
+    encoder = SharedEncoder(ModelChoice(str(tmp_path / "mistyped")), threads=1)
+
+    with structlog.testing.capture_logs() as events:
+        await encoder.warm_up()
+
+    readiness = encoder.readiness()
+    encoder.close()
+    assert readiness.state is State.UNAVAILABLE
+    assert "mistyped' cannot be loaded (there is no such folder); set PLUMBLINE_EMBEDDING_MODEL to" in readiness.detail
+    assert "install" not in readiness.detail
+    assert [(event["event"], event["detail"]) for event in events] == [("embedding_unavailable", readiness.detail)]
+
+
+async def test_closing_does_not_wait_for_a_model_that_is_being_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, gate = threading.Event(), threading.Event()
+
+    def load(choice: ModelChoice, threads: int) -> ToldModel:
+        begun.set()
+        gate.wait(SECONDS)
+        return ToldModel()
+
+    monkeypatch.setattr(encoder_module, "load", load)
+    encoder = SharedEncoder(threads=1)
+    warming = asyncio.create_task(encoder.warm_up())
+    await asyncio.to_thread(begun.wait, SECONDS)
+
+    encoder.close()
+
+    assert not gate.is_set()
+    await warming
+    gate.set()

@@ -24,6 +24,7 @@ SECRETS = {
     "PLUMBLINE_EMBEDDING_BASE_URL": f"https://user:{KEY}@vectors.example/v1",
     "PLUMBLINE_DATABASE_URL": f"postgresql://user:{KEY}@db.example/plumbline",
     "PLUMBLINE_LLM_EXTRA_HEADERS": json.dumps({"X-Gateway": KEY}),
+    **{f"{vendor}_API_KEY": KEY for vendor in ("OPENAI", "DEEPSEEK", "GEMINI", "MOONSHOT", "ZHIPUAI", "SILICONFLOW")},
     "PLUMBLINE_LLM_FALLBACKS": ENDPOINT,
     "PLUMBLINE_LLM_JUDGES": f'{{"second": {ENDPOINT}}}',
 }

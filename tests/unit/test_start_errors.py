@@ -1,9 +1,11 @@
 """A wrong setting of any kind stops the start: one line that names it, exit code 2, nothing of its value."""
 
+import socket
+
 import pytest
 
 from plumbline.cli.main import main
-from plumbline.ground.settings import Settings, variable_name
+from plumbline.ground.settings import Settings, unknown_variables, variable_name
 
 # A wrong value for each setting that can be wrong; the values of secrets are planted words.
 WRONG = {
@@ -15,6 +17,9 @@ WRONG = {
     "PLUMBLINE_MAX_BATCH_SAMPLES": "0",
     "PLUMBLINE_MAX_JOB_BODY_BYTES": "planted",
     "PLUMBLINE_BODY_TIMEOUT_SECONDS": "601",
+    "PLUMBLINE_PUBLIC_URL": "planted",
+    "PLUMBLINE_CACHE_PATH": "/",
+    "PLUMBLINE_EMBEDDING_CACHE_PATH": "/",
     "PLUMBLINE_MAX_CONTEXTS": "0",
     "PLUMBLINE_MAX_CONTEXT_CHARACTERS": "-1",
     "PLUMBLINE_MAX_ANSWER_CHARACTERS": "1.5",
@@ -75,11 +80,10 @@ WRONG = {
 }
 # Any text may be right; `/readyz` and the answers say when it was not.
 FREE = {
-    "DASHSCOPE_API_KEY",
-    "PLUMBLINE_CACHE_PATH",
+    *(f"{vendor}_API_KEY" for vendor in ("DASHSCOPE", "OPENAI", "DEEPSEEK", "GEMINI", "MOONSHOT", "ZHIPUAI")),
+    "SILICONFLOW_API_KEY",
     "PLUMBLINE_DATA_DIR",
     "PLUMBLINE_EMBEDDING_API_KEY",
-    "PLUMBLINE_EMBEDDING_CACHE_PATH",
     "PLUMBLINE_EMBEDDING_MODEL",
     "PLUMBLINE_KEYS_FILE",
     "PLUMBLINE_LLM_API_KEY",
@@ -109,3 +113,42 @@ def test_a_wrong_value_stops_the_start(
     assert said.count("\n") == 1
     assert _NAMED_BY_FILE.get(variable, variable) in said
     assert "planted" not in said
+
+
+@pytest.mark.parametrize(
+    ("mistyped", "meant"),
+    [
+        ("PLUMBLINE_TRESHOLD", "PLUMBLINE_THRESHOLD"),
+        ("PLUMBLINE_API_KEY", "PLUMBLINE_API_KEYS"),
+        ("PLUMBLINE_LLM_URL", "PLUMBLINE_LLM_"),
+        ("PLUMBLINE_DATADIR", "PLUMBLINE_DATA_DIR"),
+    ],
+)
+def test_a_mistyped_setting_stops_the_start(
+    mistyped: str, meant: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A service that forgets its threshold or its keys is worse than none."""
+    monkeypatch.setenv(mistyped, "planted")
+
+    code = main(["serve", "--port", "0"])
+
+    said = capsys.readouterr().err
+    assert (code, said.count("\n")) == (2, 1)
+    assert said.startswith(f"plumbline: unknown setting {mistyped}; did you mean {meant}")
+    assert "planted" not in said
+
+
+def test_what_kubernetes_makes_of_a_services_name_is_no_mistake() -> None:
+    made = ["PLUMBLINE_SERVICE_HOST", "PLUMBLINE_SERVICE_PORT", "PLUMBLINE_PORT_8000_TCP_ADDR", "PLUMBLINE_PORT"]
+
+    assert unknown_variables([*made, "PLUMBLINE_THRESHOLD", "PATH"]) == sorted(made)
+
+
+def test_a_port_in_use_ends_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code = main(["serve", "--port", str(port)])
+
+    said = capsys.readouterr().err
+    assert (code, said.count("\n")) == (2, 1)
+    assert said.startswith(f"plumbline: cannot listen on 127.0.0.1 port {port}: ")

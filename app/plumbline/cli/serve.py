@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -66,8 +67,8 @@ def _serve(options: argparse.Namespace) -> int:
         return _serve_as_worker(options.worker)
     settings = load_settings()
     configure_logging(settings.log_level)
-    for line in unknown_variables(os.environ):
-        structlog.get_logger().warning("setting_unknown", detail=line)
+    if unknown := unknown_variables(os.environ):
+        structlog.get_logger().warning("settings_unknown", names=unknown)
     has_key = build_access(settings).keyring.has_open_key()
     host = _host(settings, options.host, has_key=has_key)
     is_open = not (has_key or settings.allow_anonymous)
@@ -188,8 +189,17 @@ class DrainingServer(uvicorn.Server):
             self.run(sockets=[listener])
         except SystemExit as end:
             # uvicorn raises the signals that ended it again, for the handlers that were there before.
-            return int(end.code or 0)
-        return 0 if self.started else 1
+            code = int(end.code or 0)
+        else:
+            code = 0 if self.started else 1
+        # Of the process that serves, which has it loaded.
+        from plumbline.models.encoder.work_threads import LOADER  # noqa: PLC0415
+
+        if any(thread.name == LOADER for thread in threading.enumerate()):
+            # A model that is being loaded: it takes up to a minute, cannot be interrupted and would be waited for.
+            sys.stderr.flush()
+            os._exit(code)
+        return code
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)

@@ -50,8 +50,8 @@ def _work(options: argparse.Namespace) -> int:
     if not settings.job_concurrency:
         raise ConfigurationError("PLUMBLINE_JOB_CONCURRENCY is 0; a worker needs 1 or more")
     configure_logging(settings.log_level)
-    for line in unknown_variables(os.environ):
-        structlog.get_logger().warning("setting_unknown", detail=line)
+    if unknown := unknown_variables(os.environ):
+        structlog.get_logger().warning("settings_unknown", names=unknown)
     page = None if options.metrics_port is None else (options.metrics_host, options.metrics_port)
     asyncio.run(_run_until_signal(settings, connection_string(settings.database_url.get_secret_value()), page))
     return 0

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
     AfterValidator,
@@ -34,7 +34,13 @@ _MIN_KEY_LENGTH = 16
 EmbeddingProviderName = Literal[
     "local", "dashscope", "dashscope-intl", "openai", "azure", "vllm", "llamacpp", "ollama", "tei", "generic"
 ]
-_LANGUAGES: Final = frozenset({"en", "zh", "other"})
+# Likeness from which an unknown variable is a mistake: THRESHHOLD .95, APIKEY .95, LLM_URL .74; SERVICE_HOST has .45.
+_MISTYPED: Final = 0.7
+
+
+def _vendor_key(variable: str, providers: str) -> Any:
+    said = f"API key for {providers}, where that provider is chosen and has no key of its own."
+    return Field(default=None, validation_alias=variable, description=said)
 
 
 class Settings(BaseSettings):
@@ -169,15 +175,17 @@ class Settings(BaseSettings):
     # --- tier llm
     llm_provider: ProviderName = Field(
         default="dashscope",
-        description="`dashscope`, `dashscope-intl`, `openai`; with a base URL `azure`, `vllm`, `llamacpp`, `ollama`, "
-        "`generic`.",
+        description="`dashscope`, `dashscope-intl`, `openai`, `deepseek`, `gemini`, `moonshot`, `zhipu`, "
+        "`siliconflow`, `ollama`; with a base URL `azure`, `vllm`, `llamacpp`, `generic`.",
     )
     llm_api_key: SecretStr | None = Field(default=None, description="API key of the judge's provider.")
-    dashscope_api_key: SecretStr | None = Field(
-        default=None,
-        validation_alias="DASHSCOPE_API_KEY",
-        description="API key for `dashscope` and `dashscope-intl`, if `PLUMBLINE_LLM_API_KEY` is not set.",
-    )
+    dashscope_api_key: SecretStr | None = _vendor_key("DASHSCOPE_API_KEY", "`dashscope` and `dashscope-intl`")
+    openai_api_key: SecretStr | None = _vendor_key("OPENAI_API_KEY", "`openai`")
+    deepseek_api_key: SecretStr | None = _vendor_key("DEEPSEEK_API_KEY", "`deepseek`")
+    gemini_api_key: SecretStr | None = _vendor_key("GEMINI_API_KEY", "`gemini`")
+    moonshot_api_key: SecretStr | None = _vendor_key("MOONSHOT_API_KEY", "`moonshot`")
+    zhipu_api_key: SecretStr | None = _vendor_key("ZHIPUAI_API_KEY", "`zhipu`")
+    siliconflow_api_key: SecretStr | None = _vendor_key("SILICONFLOW_API_KEY", "`siliconflow`")
     llm_base_url: str | None = Field(default=None, description="Base URL that replaces the provider's.")
     llm_model: str | None = Field(default=None, description="Model that replaces the provider's default.")
     llm_extra_headers: Annotated[ExtraHeaders | None, NoDecode, BeforeValidator(from_json)] = Field(
@@ -247,7 +255,7 @@ class Settings(BaseSettings):
         description="Path or hub id of a sentence-transformers model; empty: bundled weights, then the hub. With a "
         "server: its model.",
     )
-    embedding_languages: Annotated[tuple[str, ...], NoDecode] = Field(
+    embedding_languages: Annotated[tuple[Literal["en", "zh", "other"], ...], NoDecode] = Field(
         default=(),
         description="Comma-separated languages that the model reads: `en`, `zh`, `other`; empty: known by the model's "
         "name, all of them for an unknown name.",
@@ -263,7 +271,7 @@ class Settings(BaseSettings):
     )
     embedding_api_key: SecretStr | None = Field(
         default=None,
-        description="API key of that server; empty: `DASHSCOPE_API_KEY` for `dashscope` and `dashscope-intl`.",
+        description="API key of that server; empty: the key that the provider's own variable holds, as for judges.",
     )
     embedding_dimensions: int | None = Field(
         default=None, ge=1, le=65_536, description="Dimensions to ask the server for; empty: the model's own."
@@ -355,13 +363,6 @@ class Settings(BaseSettings):
         is_on_gpu = info.data.get("embedding_backend") != "openvino" and has_nvidia_driver()
         return "bf16" if not is_on_gpu and has_bf16_instructions(describe_cpu()) else "fp32"
 
-    @field_validator("embedding_languages")
-    @classmethod
-    def _languages_are_known(cls, languages: tuple[str, ...]) -> tuple[str, ...]:
-        if not _LANGUAGES.issuperset(languages):
-            raise PydanticCustomError("language", "expected some of en, zh and other")
-        return languages
-
     @field_validator("api_keys", "embedding_languages", mode="before")
     @classmethod
     def _split_list(cls, value: object) -> object:
@@ -394,14 +395,17 @@ def load_settings() -> Settings:
 
 
 def unknown_variables(names: Iterable[str]) -> list[str]:
-    """List the unknown PLUMBLINE_* variables, one line each, with the nearest setting if one is close."""
-    known = [variable_name(field) for field in Settings.model_fields]
-    lines = []
-    for name in sorted(names):
-        if name.startswith(PREFIX) and name not in known:
-            close = get_close_matches(name, known, n=1)
-            lines.append(f"unknown setting {name}" + (f"; did you mean {close[0]}?" if close else ""))
-    return lines
+    """List the unknown PLUMBLINE_* variables, which Kubernetes makes of a service's name, too.
+
+    Raises:
+        ConfigurationError: one of them is all but a setting.
+    """
+    known = {variable_name(field).removeprefix(PREFIX) for field in Settings.model_fields}
+    unknown = sorted(name for name in names if name.startswith(PREFIX) and name.removeprefix(PREFIX) not in known)
+    for name in unknown:
+        if close := get_close_matches(name.removeprefix(PREFIX), known, n=1, cutoff=_MISTYPED):
+            raise ConfigurationError(f"unknown setting {name}; did you mean {PREFIX}{close[0]}?")
+    return unknown
 
 
 def variable_name(field: str) -> str:

@@ -7,6 +7,8 @@ from pydantic import Field
 from plumbline.schemas.evaluation import TierName
 from plumbline.schemas.wire import WireModel
 
+_DETAIL = "Empty for callers from other machines without a key of the scope `admin`."
+
 
 class Health(WireModel):
     """The process answers."""
@@ -18,14 +20,14 @@ class TierReadiness(WireModel):
     """One tier: `idle` loads what it needs when first asked."""
 
     state: Literal["ready", "idle", "loading", "unavailable"]
-    detail: str
+    detail: str = Field(description=_DETAIL)
 
 
 class StoreReadiness(WireModel):
     """State of the job store."""
 
     state: Literal["ready", "idle", "loading", "unavailable"]
-    detail: str
+    detail: str = Field(description=_DETAIL)
 
 
 class ReadinessReport(WireModel):

@@ -14,7 +14,8 @@ _JUDGES: Final = frozenset(
     {"llm_api_key", "dashscope_api_key", "llm_base_url", "llm_extra_headers", "llm_fallbacks", "llm_judges"}
 )
 _EMBEDDINGS: Final = frozenset({"embedding_api_key", "embedding_base_url"})
-OWN: Final = _JUDGES | _EMBEDDINGS | {"api_keys", "database_url"}
+_VENDOR_KEYS: Final = frozenset(name for name in Settings.model_fields if name.endswith("_api_key")) - _EMBEDDINGS
+OWN: Final = _JUDGES | _EMBEDDINGS | _VENDOR_KEYS | {"api_keys", "database_url"}
 # Limits of one process that several processes divide.
 _SHARED_OUT: Final = (
     *("llm_rpm", "llm_tpm", "llm_max_concurrency"),
@@ -49,7 +50,8 @@ def share_limits(settings: Settings, workers: int) -> Settings:
 
 def judges_digest(settings: Settings) -> str:
     """Return a digest of the judges and the embeddings API; it covers if each has a key, not the key."""
-    told = {name: _without_keys(getattr(settings, name)) for name in sorted(_JUDGES | _EMBEDDINGS)}
+    chosen = {name for name in _VENDOR_KEYS if getattr(settings, name) is not None}
+    told = {name: _without_keys(getattr(settings, name)) for name in sorted(_JUDGES | _EMBEDDINGS | chosen)}
     return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit
 
+from pydantic import SecretStr
+
 from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.judge_settings import DEFAULT_JUDGE, LlmEndpoint
 from plumbline.ground.settings import Settings
@@ -57,11 +59,12 @@ def _dashscope(name: str, base_url: str) -> Provider:
     )
 
 
-def _openai(name: str, base_url: str | None) -> Provider:
+def _openai(name: str, base_url: str | None, default_model: str | None = None) -> Provider:
     # Its reasoning models refuse a temperature and count output under the newer name.
     return Provider(
         name,
         base_url,
+        default_model,
         structure="json_schema",
         temperature=None,
         token_limit="max_completion_tokens",  # noqa: S106 - a parameter's name
@@ -72,9 +75,35 @@ def _openai(name: str, base_url: str | None) -> Provider:
 _PROVIDERS = (
     _dashscope("dashscope", "https://dashscope.aliyuncs.com/compatible-mode/v1"),
     _dashscope("dashscope-intl", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"),
-    _openai("openai", "https://api.openai.com/v1"),
+    _openai("openai", "https://api.openai.com/v1", "gpt-4.1-mini"),
     # Its v1 API, https://<resource>.openai.azure.com/openai/v1: the key as a bearer, no api-version.
     _openai("azure", None),
+    # Addresses and models as the vendors document them; forms that a model refuses are not asked for again.
+    Provider(
+        "deepseek",
+        "https://api.deepseek.com/v1",
+        "deepseek-chat",
+        structure="json_object",
+        context_tokens=65_536,
+    ),
+    Provider(
+        "gemini",
+        "https://generativelanguage.googleapis.com/v1beta/openai",
+        "gemini-2.5-flash",
+        structure="json_schema",
+        thinking_off={"reasoning_effort": "none"},
+        context_tokens=131_072,
+    ),
+    Provider("moonshot", "https://api.moonshot.cn/v1", "moonshot-v1-32k", structure="json_object"),
+    Provider(
+        "zhipu",
+        "https://open.bigmodel.cn/api/paas/v4",
+        "glm-4.5-air",
+        structure="json_object",
+        thinking_off={"thinking": {"type": "disabled"}},
+        context_tokens=131_072,
+    ),
+    Provider("siliconflow", "https://api.siliconflow.cn/v1", "Qwen/Qwen2.5-72B-Instruct", structure="json_object"),
     Provider(
         "vllm",
         structure="json_schema",
@@ -92,6 +121,7 @@ _PROVIDERS = (
     # without a word.
     Provider(
         "ollama",
+        "http://127.0.0.1:11434/v1",
         structure="json_object",
         thinking_off={"reasoning_effort": "none"},
         needs_key=False,
@@ -180,7 +210,7 @@ def resolve_endpoint(settings: Settings) -> Endpoint | None:
         extra_headers=settings.llm_extra_headers or {},
         extra_body=settings.llm_extra_body or {},
     )
-    if _key(entry, settings) is None and (provider.needs_key or settings.llm_base_url is None):
+    if _key(entry, settings) is None and (provider.needs_key or (entry.base_url or provider.base_url) is None):
         return None
     return _resolve(entry, settings, "PLUMBLINE_LLM_BASE_URL", "PLUMBLINE_LLM_MODEL", "PLUMBLINE_LLM_API_KEY")
 
@@ -231,8 +261,10 @@ def check_key(key: str, variable: str) -> None:
 
 
 def _key(entry: LlmEndpoint, settings: Settings) -> str | None:
-    """Return the endpoint's own key, or DashScope's for DashScope: never one vendor's key to another."""
-    keys = [entry.api_key]
-    if entry.provider.startswith("dashscope"):
-        keys.append(settings.dashscope_api_key)
-    return next((text for key in keys if key and (text := key.get_secret_value().strip())), None)
+    return find_key(entry.api_key, entry.provider, settings)
+
+
+def find_key(own: SecretStr | None, provider: str, settings: Settings) -> str | None:
+    """Return the endpoint's own key, or that of its vendor's variable: never one vendor's key to another."""
+    vendors: SecretStr | None = getattr(settings, f"{provider.removesuffix('-intl')}_api_key", None)
+    return next((text for key in (own, vendors) if key and (text := key.get_secret_value().strip())), None)

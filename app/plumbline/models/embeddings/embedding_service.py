@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.settings import Settings
-from plumbline.models.chat.endpoints import NO_KEY, PROVIDERS, Endpoint, Provider, check_http_url, check_key
+from plumbline.models.chat.endpoints import NO_KEY, PROVIDERS, Endpoint, Provider, check_http_url, check_key, find_key
 from plumbline.models.encoder.model_presets import find_preset
 
 _PATH: Final = "/embeddings"
@@ -97,7 +97,7 @@ def resolve_embedding_service(settings: Settings) -> EmbeddingService | None:
     model = settings.embedding_model or api.default_model
     if model is None:
         raise ConfigurationError(f"PLUMBLINE_EMBEDDING_MODEL: needed with the provider {name!r}")
-    key = _key(settings, provider)
+    key = find_key(settings.embedding_api_key, provider.name, settings)
     if key is None and provider.needs_key:
         raise ConfigurationError(f"PLUMBLINE_EMBEDDING_API_KEY: needed with the provider {name!r}")
     check_key(key or NO_KEY, "PLUMBLINE_EMBEDDING_API_KEY")
@@ -111,11 +111,3 @@ def resolve_embedding_service(settings: Settings) -> EmbeddingService | None:
         prefix=preset.prefix,
         languages=frozenset(settings.embedding_languages) or preset.languages,
     )
-
-
-def _key(settings: Settings, provider: Provider) -> str | None:
-    """Return the API's own key, or DashScope's for DashScope: never one vendor's key to another."""
-    keys = [settings.embedding_api_key]
-    if provider.name.startswith("dashscope"):
-        keys.append(settings.dashscope_api_key)
-    return next((text for key in keys if key and (text := key.get_secret_value().strip())), None)

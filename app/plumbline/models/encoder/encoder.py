@@ -1,13 +1,16 @@
 """The sentence encoder: one model for all callers, in threads of its own; each text is encoded once and cached."""
 
 import asyncio
+import contextlib
 import hashlib
 import math
 import threading
 import time
 from collections.abc import Collection, Iterable, Sequence
+from concurrent.futures import Future, InvalidStateError
 
 import numpy as np
+import structlog
 from numpy.typing import NDArray
 
 from plumbline.ground.concurrency import Threads
@@ -24,7 +27,7 @@ from plumbline.models.encoder.vector_cache import StoredVectors, VectorCache, Ve
 from plumbline.models.encoder.work_threads import (
     WorkThreads,
     available_cores,
-    made_in_background,
+    make_in_background,
     single_threaded_algebra,
 )
 
@@ -68,6 +71,7 @@ class SharedEncoder:
         self._pace = EncodingPace(self._threads)
         self._reading = Threads(max_workers=1, thread_name_prefix="reader")
         self._work: WorkThreads | None = None
+        self._loading: Future[TokenModel] | None = None
         self._model: TokenModel | None = None
         self._queue: FairQueue | None = None
         self._failure: TierFailure | None = None
@@ -85,8 +89,8 @@ class SharedEncoder:
         """Load the model now; a failure is kept for `readiness` and the next request."""
         try:
             await self.encode(await self.read(["warm"], seconds=math.inf), seconds=math.inf)
-        except TierFailure:
-            return
+        except TierFailure as failure:
+            structlog.get_logger().warning("embedding_unavailable", detail=failure.detail)
 
     async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> TokenizedTexts:
         """Tokenize the texts.
@@ -140,7 +144,10 @@ class SharedEncoder:
         return Readiness(self._state, f"{self.model}{backend}")
 
     def close(self) -> None:
-        """End the threads after their current work; queued work is dropped."""
+        """End the threads after their current work; queued work is dropped, and a model under way is not waited for."""
+        if self._loading is not None:
+            with contextlib.suppress(InvalidStateError):
+                self._loading.set_exception(TierFailure(FailureReason.TIMEOUT, "the encoder was closed"))
         self._reading.shutdown(wait=True, cancel_futures=True)
         if self._queue is not None:
             self._give_up(self._queue.close(), TierFailure(FailureReason.TIMEOUT, "the encoder was closed"))
@@ -160,7 +167,8 @@ class SharedEncoder:
             self._state = State.LOADING
             try:
                 # OpenVINO computes in threads of its own: they begin where the model is made.
-                model = made_in_background(lambda: load(self._choice, threads=self._threads))
+                self._loading = make_in_background(lambda: load(self._choice, threads=self._threads))
+                model = self._loading.result()
             except TierFailure as failure:
                 self._failure, self._state = failure, State.UNAVAILABLE
                 raise

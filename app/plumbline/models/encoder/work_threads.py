@@ -5,11 +5,12 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
-from typing import TypeVar
+from concurrent.futures import Future, InvalidStateError
+from typing import Final, TypeVar
 
 from threadpoolctl import threadpool_limits
 
+LOADER: Final = "model-loader"
 T = TypeVar("T")
 
 # Of the scheduler, 0 to 19: the loop that answers requests gets a core at once, the model what is left of them.
@@ -41,19 +42,24 @@ def in_background(work: Callable[[], None]) -> None:
     work()
 
 
-def made_in_background(make: Callable[[], T]) -> T:
-    """Return or raise the outcome of `make` in a low-priority thread; threads that it starts inherit that."""
+def make_in_background(make: Callable[[], T]) -> "Future[T]":
+    """Run `make` in a low-priority thread; threads that it starts inherit that. The caller may end the future itself.
+
+    A process that ends meanwhile should not wait for the thread, named `LOADER`: it cannot be interrupted.
+    """
     made: Future[T] = Future()
 
     def work() -> None:
-        try:
-            made.set_result(make())
-        except BaseException as error:  # raised again in the caller
-            made.set_exception(error)
+        with contextlib.suppress(InvalidStateError):
+            try:
+                made.set_result(make())
+            except InvalidStateError:
+                raise
+            except BaseException as error:  # raised again in the caller
+                made.set_exception(error)
 
-    (thread,) = WorkThreads(1, work).threads
-    thread.join()
-    return made.result()
+    threading.Thread(target=in_background, args=(work,), name=LOADER, daemon=True).start()
+    return made
 
 
 def single_threaded_algebra() -> None:

@@ -72,6 +72,15 @@ class Authenticator:
             )
         return keyring.anonymous
 
+    def is_operator(self, connection: HTTPConnection) -> bool:
+        """Return True for callers on this machine, not through a proxy, and for keys with the scope `admin`."""
+        if _is_on_loopback(connection):
+            return True
+        try:
+            return self.access.keyring.is_needed and Scope.ADMIN in self.caller_of(connection).scopes
+        except PlumblineError:
+            return False
+
 
 def make_key_check(authenticator: Authenticator, scope: Scope) -> Callable[..., Awaitable[None]]:
     """Return a dependency that checks key and scope; OpenAPI shows both ways to send a key.

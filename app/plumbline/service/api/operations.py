@@ -7,6 +7,7 @@ from fastapi.responses import PlainTextResponse
 
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.schemas.operations import Health, ReadinessReport, StoreReadiness, TierReadiness, VersionReport
+from plumbline.service.api.auth import Authenticator
 from plumbline.service.api.dependencies import CascadeDep, JobStoreDep, MetricsDep, VersionDep
 from plumbline.service.api.problems import problem_responses
 
@@ -37,16 +38,24 @@ async def healthz() -> Health:
     operation_id="readiness",
     responses={503: {"model": ReadinessReport, "description": "A tier is still loading its model."}},
 )
-async def readyz(response: Response, cascade: CascadeDep, store: JobStoreDep) -> ReadinessReport:
-    """Readiness of every tier: 503 while one is loading. An unavailable tier is skipped and does not change the 200."""
+async def readyz(request: Request, response: Response, cascade: CascadeDep, store: JobStoreDep) -> ReadinessReport:
+    """Readiness of every tier: 503 while one is loading. An unavailable tier is skipped and does not change the 200.
+
+    Hosts, models and folders are for callers on the service's machine and for keys with the scope `admin`.
+    """
+    authenticator: Authenticator = request.app.state.authenticator
+    is_operator = authenticator.is_operator(request)
     tiers = cascade.readiness()
     is_loading = any(readiness.state is State.LOADING for readiness in tiers.values())
     response.status_code = 503 if is_loading else 200
     return ReadinessReport(
         status="loading" if is_loading else "ready",
         first_tier=next(name.value for name, each in tiers.items() if each.state is not State.UNAVAILABLE),
-        tiers={name.value: TierReadiness(state=each.state.value, detail=each.detail) for name, each in tiers.items()},
-        jobs=_store_readiness(store),
+        tiers={
+            name.value: TierReadiness(state=each.state.value, detail=each.detail if is_operator else "")
+            for name, each in tiers.items()
+        },
+        jobs=_store_readiness(store, is_operator=is_operator),
     )
 
 
@@ -70,8 +79,8 @@ async def get_metrics(request: Request, metrics: MetricsDep, store: JobStoreDep)
     return Response(page.content, media_type=page.media_type)
 
 
-def _store_readiness(store: object) -> StoreReadiness | None:
+def _store_readiness(store: object, *, is_operator: bool) -> StoreReadiness | None:
     if not isinstance(store, ReportsReadiness):
         return None
     readiness = store.readiness()
-    return StoreReadiness(state=readiness.state.value, detail=readiness.detail)
+    return StoreReadiness(state=readiness.state.value, detail=readiness.detail if is_operator else "")
