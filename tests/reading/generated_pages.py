@@ -26,7 +26,10 @@ All settings are environment variables; a wrong value stops the start with one l
 # By the beginning of the name after PLUMBLINE_; the first that fits.
 _GROUPS = {
     "Access": ("API_KEYS", "ALLOW_", "KEY", "TRUSTED_", "CORS_", "READYZ_"),
-    "The judge": ("LLM_", "DASHSCOPE_", "OPENAI_", "PROMPTS_", "CACHE_"),
+    "The judge": (
+        *("LLM_", "DASHSCOPE_", "OPENAI_", "DEEPSEEK_", "GEMINI_", "MOONSHOT_", "ZHIPUAI_", "SILICONFLOW_"),
+        *("PROMPTS_", "CACHE_"),
+    ),
     "The embedding model": ("EMBEDDING_", "WARM_UP"),
     "Limits of requests": ("MAX_", "BODY_"),
     "Jobs and data": ("DATA", "JOB_", "ROW_"),
