@@ -8,7 +8,8 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, SecretStr
 from pydantic_core import PydanticCustomError
 
-ProviderName = Literal["dashscope", "dashscope-intl", "openai", "azure", "vllm", "llamacpp", "ollama", "generic"]
+_Vendor = Literal["dashscope", "dashscope-intl", "openai", "deepseek", "gemini", "moonshot", "zhipu", "siliconflow"]
+ProviderName = Literal[_Vendor, "azure", "vllm", "llamacpp", "ollama", "generic"]
 DEFAULT_JUDGE: Final = "default"
 _JUDGE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")

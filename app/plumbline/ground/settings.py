@@ -36,16 +36,6 @@ EmbeddingProviderName = Literal[
 ]
 # Likeness from which an unknown variable is a mistake: THRESHHOLD .95, APIKEY .95, LLM_URL .74; SERVICE_HOST has .45.
 _MISTYPED: Final = 0.7
-EmbeddingProviderName = Literal[
-    "local", "dashscope", "dashscope-intl", "openai", "azure", "vllm", "llamacpp", "ollama", "tei", "generic"
-]
-# Likeness from which an unknown variable is a mistake: THRESHHOLD .95, APIKEY .95, LLM_URL .74; SERVICE_HOST has .45.
-_MISTYPED: Final = 0.7
-EmbeddingProviderName = Literal[
-    "local", "dashscope", "dashscope-intl", "openai", "azure", "vllm", "llamacpp", "ollama", "tei", "generic"
-]
-# Likeness from which an unknown variable is a mistake: THRESHHOLD .95, APIKEY .95, LLM_URL .74; SERVICE_HOST has .45.
-_MISTYPED: Final = 0.7
 
 
 def _vendor_key(variable: str, providers: str) -> Any:
