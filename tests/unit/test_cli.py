@@ -13,6 +13,7 @@ _COMMANDS = [
     "score",
     "worker",
     "keys",
+    "judge",
     "prepare",
     "calibrate",
     "evaluate",

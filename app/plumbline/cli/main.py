@@ -18,6 +18,7 @@ _FILE_BY_COMMAND: Mapping[str, str] = MappingProxyType(
         "score": "score.command",
         "worker": "worker",
         "keys": "keys",
+        "judge": "judge",
         "prepare": "prepare",
         "calibrate": "calibrate",
         "evaluate": "retrieval",

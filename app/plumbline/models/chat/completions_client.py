@@ -2,11 +2,13 @@
 
 import json
 import ssl
-from collections.abc import AsyncGenerator, Mapping
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, closing
 from functools import cache
 from http import HTTPStatus
 from types import MappingProxyType
+from typing import NamedTuple
 
 import h11
 import httpx2
@@ -36,17 +38,37 @@ _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
+class Exchange(NamedTuple):
+    """One request and its response, for who checks a judge with texts of ours: both hold what no log may hold."""
+
+    url: str
+    sent: Mapping[str, object]
+    status: int
+    body: bytes
+    seconds: float
+
+
 class CompletionsClient:
     """The connections to one endpoint. Retries and the deadline are its caller's; redirects are not followed.
 
     A redirect would hand the key and the texts to a host that is not in the settings.
 
+    Args:
+        on_exchange: called with each response that was read.
+
     Raises:
         ConfigurationError: a proxy variable of the environment holds no URL of a proxy.
     """
 
-    def __init__(self, endpoint: Endpoint, *, max_reply_bytes: int = MAX_REPLY_BYTES) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        max_reply_bytes: int = MAX_REPLY_BYTES,
+        on_exchange: Callable[[Exchange], None] | None = None,
+    ) -> None:
         self._endpoint = endpoint
+        self._on_exchange = on_exchange
         self._max_reply_bytes = max_reply_bytes
         url = join_url(endpoint.base_url, endpoint.path)
         host, port = url.raw_host.decode("ascii"), url.port or DEFAULT_PORTS[url.scheme]
@@ -60,6 +82,7 @@ class CompletionsClient:
             proxy_tls=_tls_context() if proxy is not None and proxy.scheme == "https" else None,
         )
         self._target = url.raw_path
+        self._shown_url = str(url.copy_with(query=None))
         self._headers = [
             ("Host", url.netloc.decode("ascii")),
             ("Accept", "application/json"),
@@ -95,11 +118,15 @@ class CompletionsClient:
         sent = [*self._headers, ("Content-Length", str(len(content)))]
         sent += [(name, value) for name, value in headers.items() if name.lower() == _TRACE_HEADER]
         head = h11.Request(method="POST", target=self._target, headers=sent)
+        started = time.monotonic()
         try:
             with closing(await self._connections.send(head, (content,), send_status)) as response:
                 body = await self._read(response)
         except (OSError, httpx2.DecodingError) as error:
             raise self._connection_failure(error) from error
+        if self._on_exchange is not None:
+            seconds = time.monotonic() - started
+            self._on_exchange(Exchange(self._shown_url, parameters, response.status, body, seconds))
         if response.status < HTTPStatus.MULTIPLE_CHOICES:
             return body
         if self._proxy is not None and response.status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:

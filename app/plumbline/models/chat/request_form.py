@@ -100,6 +100,10 @@ class LearntForm:
     def form(self) -> RequestForm:
         return self._form
 
+    def form_for(self, sample: object) -> RequestForm:
+        """Return the form for a sample's next request: the one in which it was answered, if the usual was refused."""
+        return self._found[0] if self._found is not None and self._found[1] is sample else self._form
+
     def accept(
         self, form: RequestForm, sent: Mapping[str, object], *, refused: Mapping[str, object] | None, sample: object
     ) -> None:

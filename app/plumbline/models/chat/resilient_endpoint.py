@@ -17,7 +17,7 @@ from plumbline.judging.ports.observation import ANSWERED, NULL_OBSERVER, JudgeCa
 from plumbline.models.chat.call_failures import CallFailure
 from plumbline.models.chat.call_limits import AdaptiveLimit, CallBudget, LocalBudget
 from plumbline.models.chat.completions import TokenCounts, read_completion
-from plumbline.models.chat.completions_client import MAX_REPLY_BYTES, CompletionsClient
+from plumbline.models.chat.completions_client import MAX_REPLY_BYTES, CompletionsClient, Exchange
 from plumbline.models.chat.endpoint_guard import EndpointGuard, ModelHealth
 from plumbline.models.chat.endpoints import CHAT_PATH, Endpoint
 from plumbline.models.chat.spending import Bill, Tariff, prompt_tokens
@@ -96,6 +96,7 @@ class ResilientEndpoint:
         budget: CallBudget | None = None,
         *,
         observer: Observer = NULL_OBSERVER,
+        on_exchange: Callable[[Exchange], None] | None = None,
     ) -> None:
         self.endpoint = endpoint
         self._observer = observer
@@ -105,7 +106,7 @@ class ResilientEndpoint:
         self._guard = EndpointGuard(endpoint, health, unasked_pause_seconds=pause)
         self._tariff = tariff
         self._policy = policy
-        self._client = CompletionsClient(endpoint, max_reply_bytes=policy.max_reply_bytes)
+        self._client = CompletionsClient(endpoint, max_reply_bytes=policy.max_reply_bytes, on_exchange=on_exchange)
         self._limit = AdaptiveLimit(policy.max_concurrency)
         self._budget = budget or LocalBudget(policy.rpm, policy.tpm)
 
@@ -124,7 +125,7 @@ class ResilientEndpoint:
         Raises:
             TierFailure: with the reason.
         """
-        prompt, form = self._checked_length(request), self._learnt.form
+        prompt, form = self._checked_length(request), self._learnt.form_for(ledger)
         refused: Mapping[str, object] | None = None
 
         async def attempt(until: float) -> ChatReply:

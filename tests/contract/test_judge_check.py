@@ -1,0 +1,145 @@
+"""`plumbline judge check`: what it shows of an address, what it advises, and its exit code."""
+
+import json
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from plumbline.cli.main import main
+from tests.doubles.scripted_judge import ScriptedJudge, running_judge
+from tests.doubles.scripted_replies import RecordedRequest, Reply, completion, openai_error
+from tests.running.service import data_of
+
+KEY = "sk-check-key-000001"
+HEADER = "gateway-secret-0001"
+
+
+@pytest.fixture
+def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedJudge]:
+    with running_judge() as each:
+        settings = {"PROVIDER": "openai", "BASE_URL": each.base_url, "MODEL": "m", "API_KEY": KEY}
+        for name, value in settings.items():
+            monkeypatch.setenv(f"PLUMBLINE_LLM_{name}", value)
+        monkeypatch.setenv("PLUMBLINE_LLM_EXTRA_HEADERS", json.dumps({"X-Gateway": HEADER}))
+        yield each
+
+
+@pytest.fixture
+def closed_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def honest(request: RecordedRequest) -> Reply:
+    return _reply(request, {1: "supported", 2: "contradicted", 3: "not_mentioned"})
+
+
+def won_over(request: RecordedRequest) -> Reply:
+    return _reply(request, dict.fromkeys((1, 2, 3), "supported"))
+
+
+def _reply(request: RecordedRequest, verdicts: dict[int, str]) -> Reply:
+    data = data_of(request)
+    quote = data["contexts"][0]["text"]
+
+    def said(number: int) -> dict[str, object]:
+        quotes = [] if verdicts[number] == "not_mentioned" else [quote]
+        return {"context_ids": [1], "quotes": quotes, "derived": False, "reason": "", "verdict": verdicts[number]}
+
+    if "claims" in data:
+        items = [{"id": each["id"], **said(int(each["sentence"]))} for each in data["claims"]]
+        return completion(json.dumps({"claims": items}))
+    sentences = [{"id": each["id"], "claims": [said(each["id"])]} for each in data["answer"] if "id" in each]
+    return completion(json.dumps({"sentences": sentences}), usage=(1_200, 80))
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_judge_that_is_right_is_usable(
+    language: str, judge: ScriptedJudge, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judge.reply_with(honest)
+
+    code = main(["judge", "check", "--language", language])
+
+    out = capsys.readouterr().out
+    assert code == 0
+    assert f"default: openai: m at {judge.base_url.split('/')[2]}" in out
+    assert f"POST {judge.base_url}/chat/completions, reply as json_schema" in out
+    assert "supported (right), contradicted (right), not_mentioned (right)" in out
+    assert "1200 tokens in, 80 out" in out
+    assert "usable, replies as json_schema" in out
+    assert KEY not in out
+    assert HEADER not in out
+
+
+def test_a_judge_that_supports_everything_is_told_from_a_right_one(
+    judge: ScriptedJudge, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judge.reply_with(won_over)
+
+    assert main(["judge", "check"]) == 1
+
+    assert "(wrong)" in capsys.readouterr().out
+
+
+def test_the_providers_own_words_are_shown_without_our_secrets(
+    judge: ScriptedJudge, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judge.reply_with(openai_error(401, "invalid_api_key", f"Incorrect key {KEY} from {HEADER}\x1b[2J"))
+
+    assert main(["judge", "check"]) == 1
+
+    out = capsys.readouterr().out
+    assert "HTTP 401" in out
+    assert "Incorrect key *** from ***" in out
+    assert "check the key" in out
+    assert "\x1b" not in out
+    assert KEY not in out
+    assert HEADER not in out
+
+
+def test_a_form_that_is_refused_is_shown_with_the_one_that_works(
+    judge: ScriptedJudge, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judge.reply_with(honest)
+    judge.reply_when(
+        lambda request: request.json.get("response_format", {}).get("type") == "json_schema",
+        openai_error(400, None, "response_format json_schema is not supported here"),
+    )
+
+    assert main(["judge", "check", "--full"]) == 0
+
+    out = capsys.readouterr().out
+    assert "response_format json_schema is not supported here" in out
+    assert "usable, replies as json_object" in out
+    assert "The Marlow lighthouse" in out
+
+
+def test_every_address_of_every_judge_is_asked(
+    judge: ScriptedJudge, closed_port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judge.reply_with(honest)
+    dead = {"provider": "generic", "base_url": f"http://127.0.0.1:{closed_port}/v1", "model": "gone"}
+    monkeypatch.setenv("PLUMBLINE_LLM_FALLBACKS", json.dumps([dead]))
+
+    assert main(["judge", "check", "default"]) == 1
+
+    out = capsys.readouterr().out
+    assert "usable" in out
+    assert f"no connection to 127.0.0.1:{closed_port}" in out
+    assert "check the base URL" in out
+
+
+@pytest.mark.parametrize("arguments", [["nobody"], []])
+def test_a_judge_that_is_not_configured_is_an_error_of_the_user(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("DASHSCOPE_API_KEY", raising=False)
+    if arguments:
+        monkeypatch.setenv("DASHSCOPE_API_KEY", KEY)
+
+    assert main(["judge", "check", *arguments]) == 2
+
+    assert capsys.readouterr().err.count("\n") == 1
