@@ -58,6 +58,12 @@ def _is_backed(claim: str, passage: str, *, is_derived: bool = False) -> bool:
         ("2020年3月12日", "12 March 2020"),
         ("12 March 2020", "二〇二〇年三月十二日"),
         ("on 12 March", "2020-03-12"),
+        ("by 31 July", "by the last day of July"),
+        ("on the last day of April 2023", "on 30 April 2023"),
+        ("2023年2月28日", "2023年2月的最后一天"),
+        ("3 Jahre", "gilt drei Jahre"),
+        ("12 mois", "douze mois"),
+        ("2413 Meter", "2.413 Meter"),
         ("in March 2020", "on 12 March 2020"),
         ("12/03/2020", "12 March 2020"),
         ("in 2020", "12 March 2020"),
@@ -298,6 +304,9 @@ def test_the_same_amount_is_found_however_it_is_written(claim: str, passage: str
         ("重3.2吨。", "重3.2千克。"),
         ("重30磅。", "重30千克。"),
         ("违约金为每日千分之三。", "三十日内付款，每日按万分之五支付违约金。"),
+        ("by 30 July", "by the last day of July"),
+        ("on the last day of April", "on 31 March"),
+        ("125 g", "0.125 g"),
     ],
 )
 def test_another_amount_is_not(claim: str, passage: str) -> None:

@@ -15,6 +15,19 @@ def test_german_nouns_are_no_names() -> None:
     assert KnownNames(frozenset(split_words(context).every), [context]).find_unknown(text) == ()
 
 
+def test_two_german_nouns_side_by_side_are_a_name_unless_one_is_known() -> None:
+    context = "Seit 2015 leitet die Firma der Sohn von Jens Albers, und sie ist in der Stadt am Rhein."
+    known = KnownNames(frozenset(split_words(context).every), [context])
+
+    assert known.find_unknown("Heute leitet Markus Brandt den Betrieb.") == ("Markus", "Brandt")
+    assert known.find_unknown("Heute leitet Jens Albers den Betrieb, bis Ende März.") == ()
+
+
+def test_a_name_has_a_capital_of_any_script() -> None:
+    assert _names("Мост построил Иван Соколов.", "мост", "построил") == ("Иван", "Соколов")
+    assert _names("The bridge is by Élise Öberg.", "bridge") == ("Élise", "Öberg")
+
+
 def _names(text: str, *known: str) -> tuple[str, ...]:
     return KnownNames(frozenset(known), []).find_unknown(text)
 

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from plumbline.judging.quantities.arithmetic import Facts, Stated, missing
 from plumbline.judging.quantities.extraction import facts_in, prepared, stated_in_claim
+from plumbline.judging.quantities.numerals import OTHER_NUMERALS
 from plumbline.judging.text.segmentation import Sentence
 
 # Whatever may name an amount. Most sentences have none of it, and cost nothing more.
@@ -17,7 +18,7 @@ _HINT = re.compile(
 )
 # What an amount of a passage may hang on besides: a list, an ordinal, a multiple, a Roman numeral.
 _FACT = re.compile(
-    rf"{_HINT.pattern}|,[^,]{{1,80}},|、|\b(?:both|pair|couple|double|twice|trip|quad|once|single|sole|decade|centur"
+    rf"{_HINT.pattern}|,[^,]{{1,80}},|、|\b(?:{'|'.join(OTHER_NUMERALS)}|both|pair|couple|double|twice|trip|quad|once|single|sole|decade|centur"
     r"|fortnight|dozen|first|second|fourth|sixth|seventh|eighth|ninth|tenth|trio|quart|duo|twins|[ivxl]{2,6}\b)|翻番|翻倍",
     re.IGNORECASE,
 )

@@ -1,6 +1,7 @@
 """Dates and times of day in a text, in the ways that English and Chinese write them."""
 
 import re
+from calendar import monthrange
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -27,8 +28,10 @@ _DATE = tuple(
         ("", rf"\b{_MONTH},? ['’](?P<short>\d\d)(?![\ds])"),
         ("", rf"(?<![\d.,]){_DAY}(?:[ -]of)?[ -]{_MONTH}(?:,?[ -]{_YEAR})?"),
         ("", rf"\b{_MONTH} {_DAY}(?![\d:]|,\d{{3}})(?:,? {_YEAR})?"),
+        ("", rf"\blast day of {_MONTH}(?:,? (?:of )?{_YEAR})?"),
         ("", rf"\b{_MONTH},? (?:of )?{_YEAR}"),
         ("-/.", rf"(?<!\d){_YEAR}[-/.](?P<month>[01]?\d)[-/.](?P<day>[0-3]?\d)(?!\d)"),
+        ("月", rf"(?:{_HAN_YEAR} ?)?{_HAN_MONTH}份?的?最后一[天日]"),
         ("月", rf"{_HAN_YEAR} ?{_HAN_MONTH}(?: ?{_HAN_DAY})?"),
         ("月", rf"(?<!\d){_HAN_MONTH} ?{_HAN_DAY}"),
         ("年", rf"{_HAN_YEAR}(?!代)"),
@@ -54,6 +57,9 @@ _HAN_TIME = re.compile(
     rf"(?<![\d.{_HAN[1:-1]}])(?P<hour>[012]?\d|{_HAN}{{1,3}})[点點时時]"
     rf"(?:(?P<half>半)|(?P<quarters>[一三])刻|(?P<minute>[0-5]?\d|{_HAN}{{1,3}})分)?"
 )
+_LAST_DAY = re.compile("^last day|最后一[天日]$")
+# Of a date without a year.
+_LEAP_YEAR = 2_000
 _MONTHS_IN_YEAR, _DAYS_IN_MONTH, _HALF_DAY_MINUTES = 12, 31, 720
 _HOUR, _HALF_HOUR, _QUARTER_HOUR, _HOURS_IN_DAY = 60, 30, 15, 24
 
@@ -140,6 +146,8 @@ def _read(match: re.Match[str]) -> Iterator[Date]:
     day, name, short = _number(parts.get("day")), parts.get("month"), parts.get("short") or parts.get("short2")
     month = _MONTH_BY_NAME[name] if name in _MONTH_BY_NAME else _number(name)
     is_month = month is None or 1 <= month <= _MONTHS_IN_YEAR
+    if month and is_month and _LAST_DAY.search(match.group()):
+        day = monthrange(_number(parts.get("year")) or _LEAP_YEAR, month)[1]
     if is_month and (day is None or 1 <= day <= _DAYS_IN_MONTH):
         for year in _centuries(short) if short else (_number(parts.get("year")),):
             yield Date(year, month, day, *match.span())

@@ -16,6 +16,7 @@ from plumbline.judging.quantities.numerals import (
     HAN_SCALE_VALUES,
     MULTIPLES,
     ORDINALS,
+    OTHER_NUMERALS,
     PERCENT,
     UNIT_AFTER,
     UNIT_BEFORE,
@@ -41,6 +42,8 @@ _DIGITS = re.compile(
     # The 千 of 千克 belongs to the unit.
     rf"(?P<suffix>(?:st|nd|rd|th)(?![a-z])|s(?![a-z])|[ -]?(?!千[克米瓦])(?:{_SCALE})(?![a-z]))?"
 )
+# 2,413 in German and Spanish.
+_DOTTED = re.compile(r"[1-9]\d{0,2}\.\d{3}")
 # Tokenised news writes "31. 8 million".
 _TORN = re.compile(r"(?<=\d)([.,]) (?=\d)")
 _AFTER_DIGIT = re.compile(r"\d[ -]?\Z")
@@ -80,7 +83,7 @@ _HAN_IDIOMS = re.compile(
 _YEARS = range(1_000, 2_100)
 _TWO, _YEAR_DIGITS = 2, 4
 # Ordinals, multiples and their plurals.
-_NUMBER_WORDS = {f"{word}s": value for word, value in MULTIPLES.items()} | MULTIPLES | ORDINALS
+_NUMBER_WORDS = OTHER_NUMERALS | {f"{word}s": value for word, value in MULTIPLES.items()} | MULTIPLES | ORDINALS
 
 
 def stated_in_claim(text: str) -> Stated:
@@ -178,9 +181,8 @@ def _digits(text: str, *, in_claim: bool) -> Iterator[Quantity]:
         if suffix in _SCALES:
             others = (value,) if suffix in UNIT_BY_NAME or not in_claim else ()
             value, step = value * _SCALES[suffix], step * _SCALES[suffix]
-        elif compact != number:
-            parts = re.split("[ '’]" if in_claim else "[ ,'’]", number)
-            others = tuple(float(part.replace(",", "")) for part in parts) if len(parts) > 1 else ()
+        else:
+            others = _other_readings(number, in_claim=in_claim)
         is_decade = suffix == "s" or text.startswith("年代", end)
         after = UNIT_AFTER.match(text, end) if not (is_decade or suffix in ("st", "nd", "rd", "th")) else None
         if after:
@@ -199,6 +201,14 @@ def _digits(text: str, *, in_claim: bool) -> Iterator[Quantity]:
             start=start,
             end=end,
         )
+
+
+def _other_readings(number: str, *, in_claim: bool) -> tuple[float, ...]:
+    """Return 2413 for "2.413", the parts of "1 200", nothing for most numbers."""
+    if _DOTTED.fullmatch(number):
+        return (float(number.replace(".", "")),)
+    parts = re.split("[ '’]" if in_claim else "[ ,'’]", number)
+    return tuple(float(part.replace(",", "")) for part in parts) if len(parts) > 1 else ()
 
 
 def _english(text: str, *, in_claim: bool) -> Iterator[Quantity]:
@@ -226,7 +236,7 @@ def _implied(text: str) -> Iterator[Quantity]:
     """Yield the values of fractions and of words such as "half", "twice" and "third"; claims are not held to them."""
     for match in ENGLISH_PART.finditer(text):
         yield from _share(english_part(match["count"], match["part"]))
-    for word in re.findall(r"[a-z-]{3,12}", text):
+    for word in re.findall(r"[a-zäöü-]{3,12}", text):
         if word in _NUMBER_WORDS:
             yield Quantity(float(_NUMBER_WORDS[word]), None, 1.0)
         if word in ("half", "halved"):

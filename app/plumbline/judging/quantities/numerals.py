@@ -28,6 +28,13 @@ MULTIPLES = {
     "trio": 3.0, "quartet": 4.0, "dozen": 12.0, "decade": 10.0, "century": 100.0, "single": 1.0, "sole": 1.0,
     "hat-trick": 3.0, "fortnight": 14.0, "biweekly": 2.0, "teens": 13.0, "score": 20.0, "solo": 1.0, "brace": 2.0,
 }  # fmt: skip
+# Of other languages than English, in a passage alone: "3 Jahre" for "drei Jahre".
+_OTHER_NUMERALS = (
+    (2, "zwei deux dos"), (3, "drei trois tres"), (4, "vier quatre cuatro"), (5, "fünf cinq cinco"), (6, "sechs seis"),
+    (7, "sieben sept siete"), (8, "acht huit ocho"), (9, "neun neuf nueve"), (10, "zehn dix diez"), (11, "elf onze"),
+    (12, "zwölf douze doce"),
+)  # fmt: skip
+OTHER_NUMERALS = {word: float(value) for value, words in _OTHER_NUMERALS for word in words.split()}
 DECADES = {"twenties": 1920, "thirties": 1930, "forties": 1940, "fifties": 1950, "sixties": 1960, "seventies": 1970}
 DECADES |= {"eighties": 1980, "nineties": 1990}
 _CARDINAL = "|".join(sorted([*_ONES, *_TENS, *_SCALES], key=len, reverse=True))

@@ -8,7 +8,10 @@ from functools import cached_property
 from plumbline.judging.text.words import has_content, split_words
 
 # A word with a capital inside a sentence; the first word of a sentence has one anyway.
-_CAPITALISED = re.compile(r"(?<![^\W_])[A-Z]\w*(?:['’][A-Za-z]+)?")
+_CAPITAL = "[A-ZÀ-ÖØ-ÞА-ЯЁ]"
+_CAPITALISED = re.compile(rf"(?<![^\W_]){_CAPITAL}\w*(?:['’][A-Za-z]+)?")
+# In German, where every noun has a capital, two side by side.
+_NAME_PAIR = re.compile(rf"(?<![^\W_])({_CAPITAL}\w{{1,40}}) ({_CAPITAL}\w{{1,40}})")
 # Identifiers of programs are names, wherever they stand: load_table, --prune, maxWorkers.
 _IDENTIFIER = re.compile(r"(?<![\w-])(?:--[a-z][\w-]{1,60}|[A-Za-z]\w{0,60}_\w{1,60}|[a-z]{2,20}[A-Z]\w{1,60})")
 _PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+")
@@ -20,6 +23,8 @@ _SHORTEST_NAME = 2
 _NO_NAMES = frozenset(
     {"january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november"}
     | {"december", "jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec", "monday"}
+    | {"januar", "februar", "märz", "mai", "juni", "juli", "oktober", "dezember", "montag", "dienstag", "mittwoch"}
+    | {"donnerstag", "freitag", "samstag", "sonntag", "herr", "frau", "sie", "ihnen", "ihr", "ihre", "ihren"}
     | {"tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "mr", "mrs", "ms", "dr", "sr", "jr", "st"}
 )
 _ACRONYM = re.compile(r"\b[A-Z](?:\.?[A-Z]){1,6}\b")
@@ -50,10 +55,11 @@ class KnownNames:
 
     def find_unknown(self, text: str) -> tuple[str, ...]:
         """Return the capitalised words and identifiers, the first word apart, that the texts do not have."""
-        if self._is_german:
-            return ()
         first = _LETTER_OR_DIGIT.search(text)
         found = dict.fromkeys(match.group() for match in _CAPITALISED.finditer(text, first.start() + 1 if first else 0))
+        if found and self._is_german:
+            pairs = (match.groups() for match in _NAME_PAIR.finditer(text, first.start() + 1 if first else 0))
+            found = dict.fromkeys(name for pair in pairs if not any(map(self._is_known, pair)) for name in pair)
         units = {match["unit"] for match in _UNIT.finditer(text)} if found else ()
         unknown = [
             name for name in found if len(name) >= _SHORTEST_NAME and name not in units and not self._is_known(name)
