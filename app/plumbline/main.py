@@ -30,7 +30,7 @@ from plumbline.service.api.job_answers import JobReports
 from plumbline.service.api.job_documents import job_schemas
 from plumbline.service.api.job_events import EventStreams
 from plumbline.service.api.job_upload import JobUploads
-from plumbline.service.api.openapi import add_messages, add_schemas
+from plumbline.service.api.openapi import add_schemas, message_schemas
 from plumbline.service.api.problems import install_problem_handlers
 from plumbline.service.listeners import build_listeners
 from plumbline.service.tracing import Tracing
@@ -120,8 +120,7 @@ def create_app(
     app.include_router(retrieval.router, prefix="/v1", dependencies=[may_evaluate])
     app.include_router(jobs.submission_routes(uploads), prefix="/v1", dependencies=[may_use_jobs])
     app.include_router(jobs.router, prefix="/v1", dependencies=[may_use_jobs])
-    add_messages(app, retrieval.MESSAGES)
-    add_schemas(app, {**batch_schemas(settings), **job_schemas()})
+    add_schemas(app, lambda: {**message_schemas(retrieval.MESSAGES), **batch_schemas(settings), **job_schemas()})
     install_problem_handlers(app)
     install_edge(
         app,

@@ -22,6 +22,7 @@ from tests.doubles.scripted_faults import (
 )
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import (
+    Scripted,
     Step,
     completion,
     completion_payload,
@@ -93,7 +94,7 @@ LATE: dict[str, Step] = {
     "trickle": trickle(completion(GOOD), bytes_per_second=20),
     "too late": completion(GOOD, delay_seconds=5),
 }
-BODIES: dict[str, tuple[Step, str]] = {
+BODIES: dict[str, tuple[Scripted, str]] = {
     "broken JSON": (raw_body(b'{"id": "x", "choices": ['), "invalid_reply"),
     "empty body": (raw_body(b""), "invalid_reply"),
     "invalid UTF-8": (raw_body(b'{"choices": [{"message": {"content": "\xff\xfe"}}]}'), "invalid_reply"),
@@ -114,7 +115,7 @@ BODIES: dict[str, tuple[Step, str]] = {
     "refusal beside content": (completion(GOOD, refusal="I cannot help with that."), "refused"),
     "finish_reason content_filter": (completion(GOOD, finish_reason="content_filter"), "content_filtered"),
     "thought alone": (completion(f"<think>{GOOD}"), "empty_reply"),
-    "gzip bomb": (gzip_bomb(50_000_000), "invalid_reply"),
+    "gzip bomb": (lambda _: gzip_bomb(50_000_000), "invalid_reply"),
     "10 MB of blanks": (huge(10_485_760), "invalid_reply"),
     "10 MB, chunked": (huge(10_485_760, declares_length=False), "invalid_reply"),
     "2 MB of content": (completion(GOOD.removesuffix("}") + " " * 2_000_000 + "}"), "invalid_reply"),
@@ -174,7 +175,7 @@ def assert_next_tier_answered(result: dict[str, Any], reason: str) -> None:
     assert any(reason in warning for warning in result["warnings"])
 
 
-async def result_of(judge: ScriptedJudge, step: Step, *, seconds: float = PATIENCE_SECONDS) -> dict[str, Any]:
+async def result_of(judge: ScriptedJudge, step: Scripted, *, seconds: float = PATIENCE_SECONDS) -> dict[str, Any]:
     """The result of the sample, once it is proven to have come within the deadline."""
     judge.reply_with(step)
     async with running(judge_settings(judge, deadline_seconds=seconds)) as client:
@@ -210,7 +211,7 @@ async def test_a_late_judge_leaves_time_for_the_next_tier(judge: ScriptedJudge, 
 
 
 @pytest.mark.parametrize(("step", "reason"), BODIES.values(), ids=BODIES)
-async def test_a_reply_that_is_no_verdict_falls_through(judge: ScriptedJudge, step: Step, reason: str) -> None:
+async def test_a_reply_that_is_no_verdict_falls_through(judge: ScriptedJudge, step: Scripted, reason: str) -> None:
     result = await result_of(judge, step)
 
     assert_next_tier_answered(result, reason)

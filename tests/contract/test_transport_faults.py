@@ -29,6 +29,7 @@ from tests.doubles.scripted_faults import (
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import (
     RecordedRequest,
+    Scripted,
     Step,
     completion,
     completion_payload,
@@ -116,7 +117,7 @@ LATE: dict[str, Step] = {
     "late": delayed(completion(GOOD), 5),
     "late 500": delayed(status(500), 5),
 }
-BODIES: dict[str, tuple[Step, str]] = {
+BODIES: dict[str, tuple[Scripted, str]] = {
     "broken JSON": (raw_body(b'{"id": "x", "choices": ['), "invalid_reply"),
     "empty body": (raw_body(b""), "invalid_reply"),
     "invalid UTF-8": (raw_body(b'{"choices": [{"message": {"content": "\xff\xfe"}}]}'), "invalid_reply"),
@@ -153,7 +154,7 @@ BODIES: dict[str, tuple[Step, str]] = {
     "content_filter": (completion(GOOD, finish_reason="content_filter"), "content_filtered"),
     "10 MB": (huge(10_485_760), "invalid_reply"),
     "10 MB chunked": (huge(10_485_760, declares_length=False), "invalid_reply"),
-    "gzip bomb": (gzip_bomb(100_000_000), "invalid_reply"),
+    "gzip bomb": (lambda _: gzip_bomb(100_000_000), "invalid_reply"),
 }
 FINE: dict[str, Step] = {
     "plain": completion(GOOD),
@@ -221,7 +222,7 @@ async def test_the_deadline_holds_whatever_trickles_in(judge: ScriptedJudge, ste
 
 @pytest.mark.parametrize(("step", "reason"), BODIES.values(), ids=BODIES)
 async def test_a_reply_that_is_none_has_its_reason_after_one_call(
-    judge: ScriptedJudge, step: Step, reason: str
+    judge: ScriptedJudge, step: Scripted, reason: str
 ) -> None:
     judge.reply_with(step)
     ledger = Ledger()

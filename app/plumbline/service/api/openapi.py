@@ -1,6 +1,6 @@
 """Additions to the OpenAPI document beyond the routes' own types: component schemas, and examples for /docs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -30,22 +30,28 @@ def lines_of(*schemas: dict[str, Any]) -> dict[str, Any]:
     return {"schema": {"type": "string", "description": shown, "contentSchema": {"oneOf": list(schemas)}}}
 
 
-def add_schemas(app: FastAPI, schemas: Mapping[str, Any]) -> None:
-    """Add component schemas to the document (https://fastapi.tiangolo.com/how-to/extending-openapi/)."""
+def add_schemas(app: FastAPI, make_schemas: Callable[[], Mapping[str, Any]]) -> None:
+    """Add component schemas to the document (https://fastapi.tiangolo.com/how-to/extending-openapi/).
+
+    They are made when the document is asked for: making them takes half of the time in which an app is built.
+    """
     plain_openapi = app.openapi
 
     def openapi() -> dict[str, Any]:
+        if app.openapi_schema is not None:
+            return app.openapi_schema
         document = plain_openapi()
-        document.setdefault("components", {}).setdefault("schemas", {}).update(schemas)
+        document.setdefault("components", {}).setdefault("schemas", {}).update(make_schemas())
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]
 
 
-def add_messages(app: FastAPI, messages: Sequence[type[Any]]) -> None:
-    """Add the schemas of msgspec messages to the document."""
-    _, components = msgspec.json.schema_components(messages, ref_template=SCHEMA_REFERENCE.replace("model", "name"))
-    add_schemas(app, components)
+def message_schemas(messages: Sequence[type[Any]]) -> dict[str, Any]:
+    """Return the schemas of msgspec messages."""
+    template = SCHEMA_REFERENCE.replace("model", "name")
+    components: dict[str, Any] = msgspec.json.schema_components(messages, ref_template=template)[1]
+    return components
 
 
 def json_content(message: type[Any], examples: dict[str, Any] | None = None) -> dict[str, Any]:

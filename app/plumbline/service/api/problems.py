@@ -145,8 +145,12 @@ def install_problem_handlers(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _on_validation_error)
     app.add_exception_handler(PlumblineError, _on_plumbline_error)
     app.add_exception_handler(Exception, _on_exception)
+    add_schemas(app, _problem_schemas)
+
+
+def _problem_schemas() -> dict[str, Any]:
     schema = Problem.model_json_schema(ref_template=SCHEMA_REFERENCE)
-    add_schemas(app, {**schema.pop("$defs"), "Problem": schema})
+    return {**schema.pop("$defs"), "Problem": schema}
 
 
 def kind_of(error_class: type[PlumblineError]) -> ProblemKind:
