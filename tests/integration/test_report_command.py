@@ -95,16 +95,27 @@ def test_many_bad_lines_do_not_flood_the_terminal(tmp_path: Path, capsys: pytest
     assert (len(said), said[-1]) == (21, "results.jsonl: 1,010 more lines skipped")
 
 
-@pytest.mark.parametrize("lines", [[], [b"{"], [b"", b"[]"]])
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        ([], ""),
+        ([b"question,contexts,answer", b"q,c,a"], " (line 1: not JSON: JSON is malformed: invalid character (byte 0))"),
+        (
+            [b'{"question": "q", "contexts": [], "answer": "a"}'] * 3,
+            " (line 1: no row of results: Object missing required field `custom_id`)",
+        ),
+    ],
+)
 def test_a_file_without_a_row_is_no_report(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: list[bytes]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: list[bytes], why: str
 ) -> None:
     results = written(tmp_path / "results.jsonl", lines)
 
     code = main(["report", str(results), "-o", str(tmp_path / "r.html")])
 
     assert code == 2
-    assert capsys.readouterr().err.splitlines()[-1] == "plumbline: results.jsonl: contains no results"
+    expected = f"contains no results{why}; expected what `plumbline score DATA -o results.jsonl` writes"
+    assert capsys.readouterr().err == f"plumbline: results.jsonl: {expected}\n"
     assert not (tmp_path / "r.html").exists()
 
 

@@ -69,7 +69,12 @@ BAD_VALUES: list[tuple[dict[str, object], str]] = [
     ({"contexts": None}, "contexts is null; expected a list of strings"),
     ({"contexts": {"a": 1}}, "contexts is an object; expected a list of strings"),
     ({"contexts": ["a", 3]}, "contexts[1] is a number; expected a string"),
-    ({"contexts": [{"id": 3}]}, "contexts[0] is an object without text; expected a string, or an object with text"),
+    (
+        {"contexts": [{"id": 3, "score": 0.5}]},
+        "contexts[0] is an object with 'id', 'score'; expected a string, or an object with its text in text, "
+        "page_content, content, contents or passage",
+    ),
+    ({"contexts": [{"node": {"id_": "n"}}]}, "contexts[0].node is an object with 'id_'; expected a string"),
     ({"contexts": "['a', 'b"}, "contexts begins as a list and cannot be read as one; expected a JSON list"),
     ({"question": ["a"]}, "question is a list; expected a string, or nothing"),
     ({"reference": 4}, "reference is a number; expected a string, or nothing"),
@@ -164,7 +169,11 @@ def test_an_element_longer_than_the_limit_is_skipped_to_its_end(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"data": []}', "begins with '{'; expected '[' and JSON objects; name the format jsonl for one object a line"),
+        ('{"a": 1}', "begins with '{'; expected '[' and JSON objects; name the format jsonl for one object a line"),
+        (
+            '{"data": []}',
+            "begins with '{'; expected '[' and JSON objects; take the list 'data' out of its object",
+        ),
         ("", "is empty; expected '['"),
         ('[{"contexts": [], "answer": "a"}', "a.json:1: the array is not closed after row 1; expected ']'"),
         ('[{"contexts": [], "answer": "a"},\n{"answer', "a.json:2: the array is not closed after row 1"),
@@ -221,3 +230,24 @@ def test_utf_16_and_files_without_a_good_row_are_refused(tmp_path: Path) -> None
         RecordReader(write_file(tmp_path, "a.csv", "a,b\n1,2".encode("utf-16")))
     with pytest.raises(InvalidInput, match=r"no good row among its first 100; row 0 \(line 1\): not JSON at column 1"):
         RecordReader(write_file(tmp_path, "a.jsonl", "no\nno\n"))
+
+
+def test_nodes_of_llamaindex_are_read(tmp_path: Path) -> None:
+    row = {"contexts": [{"node": {"text": "The kettle holds 1.7 litres."}, "score": 0.5}], "answer": "1.7 litres."}
+
+    records, _ = read_all(write_file(tmp_path, "a.jsonl", json.dumps(row)))
+
+    assert records[0].sample.contexts == ("The kettle holds 1.7 litres.",)
+
+
+@pytest.mark.parametrize(
+    "header", ["question;contexts;answer", '"question";"contexts";"answer"', "\ufeffquestion;contexts;answer"]
+)
+def test_a_csv_of_semicolons_is_read(tmp_path: Path, header: str) -> None:
+    """Spreadsheets write them where the comma is for decimals."""
+    text = f'{header}\nq;"It holds 1,7 litres; no more.";1,7 litres\nr;Steel.;Steel.\n'
+
+    (first, second), _ = read_all(write_file(tmp_path, "a.csv", text))
+
+    assert (first.sample.contexts, first.sample.answer) == (("It holds 1,7 litres; no more.",), "1,7 litres")
+    assert second.sample.question == "r"

@@ -341,3 +341,12 @@ def test_a_terminal_is_shown_a_bar_and_then_the_summary(
     assert "0 rows 0.0/s ETA ?" in shown
     assert "12 rows: 12 judged, 0 abstained, 0 empty, 0 not judged, 0 errors; 0 degraded\n" in shown
     assert "mean faithfulness: lexical 0." in shown
+
+
+def test_tier_llm_alone_without_a_judge_is_refused_before_the_first_row(
+    tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert score(data, "-o", tmp_path / "out.jsonl", "--tiers", "llm", "--quiet") == 2
+
+    assert said(capsys).startswith("plumbline: tier llm has no judge: set DASHSCOPE_API_KEY, or PLUMBLINE_LLM_PROVIDER")
+    assert {path.name for path in tmp_path.iterdir()} == {"data.jsonl"}

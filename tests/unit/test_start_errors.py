@@ -89,7 +89,6 @@ FREE = {
     "PLUMBLINE_LLM_API_KEY",
     "PLUMBLINE_LLM_BASE_URL",
     "PLUMBLINE_LLM_MODEL",
-    "PLUMBLINE_PUBLIC_URL",
 }
 # Their own words name the file.
 _NAMED_BY_FILE = {"PLUMBLINE_CALIBRATION": "calibration.json", "PLUMBLINE_PROMPTS_DIR": "verify_claims"}

@@ -10,11 +10,11 @@ from plumbline.ground.files import replace_file
 
 if TYPE_CHECKING:
     from plumbline.rows.report.building import Report
+    from plumbline.schemas.report import BadLine
 
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _MOST_WORST = 10_000
-_MOST_WARNINGS = 20
 
 
 def add_command(commands: "Commands") -> None:
@@ -68,15 +68,18 @@ def _built(options: argparse.Namespace) -> "Report":
 
     baseline = None if options.baseline is None else read_baseline(options.baseline)
     builder = ReportBuilder(worst=options.worst, baseline=baseline)
-    skipped_lines = 0
+    first: BadLine | None = None
     for line in read_lines(options.results):
         bad = builder.add(line)
-        if bad is not None:
-            skipped_lines += 1
-            if skipped_lines <= _MOST_WARNINGS:
-                sys.stderr.write(f"{options.results.name}:{bad.line}: {bad.problem}: skipped\n")
-    if skipped_lines > _MOST_WARNINGS:
-        sys.stderr.write(f"{options.results.name}: {skipped_lines - _MOST_WARNINGS:,} more lines skipped\n")
+        first = first or bad
+    name = options.results.name
     if not builder.rows:
-        raise InvalidInput("contains no results", place=options.results.name)
-    return builder.report()
+        why = f" (line {first.line}: {first.problem})" if first else ""
+        detail = f"contains no results{why}; expected what `plumbline score DATA -o results.jsonl` writes"
+        raise InvalidInput(detail, place=name)
+    report = builder.report()
+    told, count = report.summary.first_bad_lines, report.summary.bad_lines
+    sys.stderr.writelines(f"{name}:{bad.line}: {bad.problem}: skipped\n" for bad in told)
+    if count > len(told):
+        sys.stderr.write(f"{name}: {count - len(told):,} more lines skipped\n")
+    return report

@@ -107,8 +107,13 @@ class LocalEngine:
         """Return a warning if the threshold is above the highest score of a tier that rows may reach.
 
         Raises:
-            ConfigurationError: the cost is bounded, and a model behind an API has no price.
+            ConfigurationError: no tier could answer, or the cost is bounded, and a model behind an API has no price.
         """
+        if self.tiers == (TierName.LLM,) and not self.judges:
+            raise ConfigurationError(
+                "tier llm has no judge: set DASHSCOPE_API_KEY, or PLUMBLINE_LLM_PROVIDER and its key; or let other "
+                "tiers answer: --tiers llm,embedding,lexical"
+            )
         models = [endpoint.model for endpoints in self.judges.values() for endpoint in endpoints]
         models += [] if self.vectors is None else [self.vectors.endpoint.model]
         for model in models if max_cost is not None else ():

@@ -19,6 +19,8 @@ _OUTSIDE: Final = re.compile(_TEXT + rb'|["{}\[\],]')
 _NESTED: Final = re.compile(_TEXT + rb'|["{}\[\]]')
 _INSIDE: Final = re.compile(rb'["\\\n]')
 _NO_SPACE: Final = re.compile(rb"[^ \t\r\n]")
+# An object that begins with a list: `{"data": [`
+_WITHIN: Final = re.compile(rb'\{[ \t\r\n]*+"([A-Za-z0-9_-]{1,40})"[ \t\r\n]*+:[ \t\r\n]*+\[')
 _DECODER: Final = msgspec.json.Decoder()
 _SPACE: Final = b" \t\r\n"
 
@@ -74,7 +76,11 @@ class JsonArrayRows:
             first = b"[" if start.offset else self._next_char()
             if first != b"[":
                 what = f"begins with {first.decode('ascii', 'replace')!r}" if first else "is empty"
-                detail = f"{what}; expected '[' and JSON objects; name the format jsonl for one object a line"
+                within = _WITHIN.match(self._buffer, self._at)
+                advice = "name the format jsonl for one object a line"
+                if within:
+                    advice = f"take the list {within[1].decode()!r} out of its object into a file of its own"
+                detail = f"{what}; expected '[' and JSON objects; {advice}"
                 raise InvalidInput(detail, place=self._name)
             if not start.offset:
                 self._move(self._at + 1)

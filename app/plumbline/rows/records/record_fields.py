@@ -15,6 +15,7 @@ _MAX_ID_CHARACTERS: Final = 200
 _EVALUATIONS: Final = "/v1/evaluations"
 # The field with the text when passages are objects: LangChain, LlamaIndex, DPR, Elasticsearch
 _TEXT_NAMES: Final = ("text", "page_content", "content", "contents", "passage")
+_MOST_NAMES: Final = 5
 # One item of a printed Python list; numpy prints its arrays without commas. Possessive: no character is read twice.
 _ITEM: Final = re.compile(r"""\s*+(?:'((?:[^'\\]|\\.)*+)'|"((?:[^"\\]|\\.)*+)")(?:\s*+,|\s++|\Z)""", re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|.)", re.DOTALL)
@@ -141,10 +142,15 @@ def _contexts(fields: Mapping[str, object], columns: ColumnMap) -> tuple[str, ..
 
 
 def _passage(item: object, name: str) -> str:
+    # LlamaIndex: a node within its score
+    if isinstance(item, Mapping) and isinstance(item.get("node"), Mapping):
+        item, name = item["node"], f"{name}.node"
     if isinstance(item, Mapping):
         text_name = next((each for each in _TEXT_NAMES if isinstance(item.get(each), str)), None)
         if text_name is None:
-            raise BadRow(f"{name} is an object without text", f"a string, or an object with {_TEXT_NAMES[0]}")
+            found = ", ".join(shown(str(each)) for each in list(item)[:_MOST_NAMES]) or "nothing"
+            wanted = f"{', '.join(_TEXT_NAMES[:-1])} or {_TEXT_NAMES[-1]}"
+            raise BadRow(f"{name} is an object with {found}", f"a string, or an object with its text in {wanted}")
         return _text(item[text_name], f"{name}.{text_name}", "a string")
     return _text(item, name, "a string")
 

@@ -1,4 +1,4 @@
-"""Rows of CSV and TSV after RFC 4180: quotes, doubled quotes, line ends in cells, a header; UTF-8.
+"""Rows of CSV (commas, or semicolons) and TSV after RFC 4180: quotes, line ends in cells, a header; UTF-8.
 
 The standard reader gives no byte offset of a row and takes the rest of the file for one cell when a quote stays open;
 here a row that cannot be read ends with its first line, and only this row fails.
@@ -61,6 +61,9 @@ class TableRows:
         line = self._lines.next_line()
         if line is None or line.data is None or not line.data.strip():
             raise InvalidInput("the first line should be a header; it is empty", place=f"{self._name}:1")
+        # Where the comma is for decimals, spreadsheets write semicolons into a .csv
+        if self._delimiter == "," and b"," not in line.data and b";" in line.data:
+            self._delimiter, self._plain = ";", _PLAIN[";"]
         try:
             cells, _ = self._cells(line)
         except BadRow as bad:
