@@ -52,12 +52,25 @@ _AVERAGED = (
 )
 
 
+_PARAMETERS = {
+    "rbp": "p",
+    "rbp_graded": "p",
+    "rbp_resid": "p",
+    "rbp_max": "p",
+    "iprec": "r",
+    "f_beta": "beta",
+    "recall_budget": "tokens",
+}
+_NO_SHARES = {"num_q", "num_ret", "num_rel", "num_rel_ret", "recall_budget"}
+
+
 @st.composite
 def _measures(draw: st.DrawFn) -> Measure:
-    name = draw(st.sampled_from(sorted(CUTOFF_BY_NAME)))
+    name = draw(st.sampled_from(sorted(CUTOFF_BY_NAME.keys() - _NO_SHARES)))
     takes = CUTOFF_BY_NAME[name]
     k = None if takes is Cutoff.NONE else draw(_CUTOFFS if takes is Cutoff.REQUIRED else st.none() | _CUTOFFS)
-    params = (("p", draw(st.floats(0.001, 0.999))),) if name == "rbp" else ()
+    parameter = _PARAMETERS.get(name)
+    params = ((parameter, draw(st.floats(0.001, 0.999))),) if parameter else ()
     return Measure(name, k, params)
 
 

@@ -19,7 +19,8 @@ def test_the_default_is_trec_eval() -> None:
 
 
 def test_the_presets_differ_where_the_tools_do() -> None:
-    assert build_conventions("pytrec_eval") == Conventions(score_precision="float32", missing_queries="skip")
+    trec_eval_9 = Conventions(score_precision="float32", missing_queries="skip", recall_points="at_least")
+    assert build_conventions("pytrec_eval") == trec_eval_9
     assert build_conventions("beir").ignore_identical_ids
     assert build_conventions("ragas_id").no_relevant == "skip"
     assert build_conventions("seed-2").max_rel == 2
@@ -36,7 +37,7 @@ def test_every_parameter_is_repeated_by_name() -> None:
     assert values["gain_map"] == {"1": 1.0, "2": 3.0}
     assert values["rel_level"] == 2
     assert values["score_precision"] == "float32"
-    assert len(values) == 15
+    assert len(values) == 16
     assert build_conventions(**values) == conventions  # type: ignore[arg-type]
 
 
@@ -159,7 +160,7 @@ def test_what_was_counted_is_told() -> None:
     assert evaluation.values["context_precision"].tolist() == [0.25, 0.0, 0.0]
     assert evaluation.values["context_f1"].tolist() == [0.4, 0.0, 0.0]  # 2 * 1/4 * 1 / (5/4)
     assert [warning.split(";")[0] for warning in evaluation.warnings] == [
-        "1 judged queries are missing from the run",
+        "1 of 3 judged queries are missing from the run",
         "1 queries of the run have no judgments",
         "1 queries have no relevant document",
     ]
@@ -206,9 +207,11 @@ def test_average_ties_need_a_closed_form() -> None:
             _evaluated({"a": 1.0}, {"q1": {"a": 1}}, "bpref", **overrides)
 
 
-def test_an_id_rule_needs_its_function() -> None:
-    with pytest.raises(InvalidInput, match="'urn_uuid' was asked for"):
-        _evaluated(["a"], {"q1": {"a": 1}}, "mrr", id_rule="urn_uuid")
+def test_an_id_rule_is_applied_by_its_name() -> None:
+    judged = {"q1": {"<urn:uuid:27c682dc-c97b-4c3e-b41c-999c65264a6d>": 1}}
+    retrieved = ["doc-<urn:uuid:27C682DC-C97B-4C3E-B41C-999C65264A6D>::chunk-0"]
+
+    assert _evaluated(retrieved, judged, "mrr", id_rule="urn_uuid").means["mrr"] == 1.0
 
 
 def test_a_text_is_no_list_of_ids() -> None:

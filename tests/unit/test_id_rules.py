@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval.conventions import build_conventions
+from plumbline.retrieval.evaluate import evaluate
 from plumbline.retrieval.ids import build_id_rule, find_uuids
+from plumbline.retrieval.run import Run
 
 CASES = json.loads((Path(__file__).parents[1] / "data/retrieval_inputs.json").read_text("utf-8"))["ids"]
 
@@ -22,9 +25,38 @@ def test_each_shared_case_is_met(case: dict[str, Any]) -> None:
     assert compared == case["compared"]
 
 
-@pytest.mark.parametrize("written", ["doc-12::chunk-3", "doc-12#4", "doc-12_chunk_3", "doc-12"])
+@pytest.mark.parametrize(
+    "written",
+    ["doc-12::chunk-3", "doc-12#4", "doc-12_chunk_3", "doc-12_part_2", "doc-12-part-2", "doc-12_分块_3", "doc-12"],
+)
 def test_a_chunk_suffix_is_stripped(written: str) -> None:
     assert build_id_rule("strip_chunk")(written) == "doc-12"
+
+
+@pytest.mark.parametrize("chunk", ["doc{}_{}", "doc{}:{}", "doc{}_part_{}", "doc{}#{}"])
+def test_seed_4_the_chunks_of_a_judged_document_are_that_document(chunk: str) -> None:
+    run = Run("run", {"q1": [chunk.format(2, 1), chunk.format(2, 2), chunk.format(1, 3)]})
+
+    evaluation = evaluate({"q1": {"doc1": 1}}, run, ["mrr"], conventions=build_conventions("seed-4"))
+
+    assert evaluation.means["mrr"] == 0.5
+
+
+def test_the_number_of_a_judged_id_is_no_chunk() -> None:
+    run = Run("run", {"q1": ["doc_00_1", "doc_00_2"]})
+
+    evaluation = evaluate({"q1": {"doc_00_2": 1}}, run, ["mrr"], conventions=build_conventions("seed-4"))
+
+    assert evaluation.means["mrr"] == 0.5
+
+
+@pytest.mark.parametrize("chunk", ["doc1_3", "doc1:3", "doc1_part_2", "doc1::chunk-0", "文档1_分块_3"])
+def test_ids_that_look_like_chunks_are_told_when_no_rule_is_set(chunk: str) -> None:
+    judged = {"q1": {"文档1" if chunk.startswith("文") else "doc1": 1}}
+
+    evaluation = evaluate(judged, Run("run", {"q1": [chunk]}), ["mrr"])
+
+    assert "looks like a chunk of a judged document: set id_rule to 'strip_chunk'" in evaluation.warnings[-1]
 
 
 def test_the_group_of_a_pattern_is_the_id_and_no_match_keeps_it() -> None:

@@ -35,6 +35,17 @@ from plumbline.retrieval.measure import Measure, parse_measure, parse_measures
         "context_precision",
         "context_f1",
         "judged@10",
+        "rbp_graded(p=0.9)@20",
+        "rbp_resid(p=0.9)",
+        "rbp_max(p=0.9)",
+        "precision_max@5",
+        "iprec(r=0.1)",
+        "f_beta(beta=2)@5",
+        "f_beta(beta=0.5)@5",
+        "all_gold@10",
+        "recall_budget(tokens=2000)",
+        "num_q",
+        "num_rel_ret",
     ],
 )
 def test_a_canonical_text_is_its_own_measure(text: str) -> None:
@@ -52,12 +63,29 @@ def test_a_canonical_text_is_its_own_measure(text: str) -> None:
         ("reciprocal_rank", "mrr"),
         ("AP", "map"),
         (" nDCG@10 ", "ndcg@10"),
-        ("rbp", "rbp(p=0.8)"),
+        ("rbp", "rbp_graded(p=0.9)"),
+        ("P_10", "precision@10"),
+        ("recall.100", "recall@100"),
+        ("ndcg_cut_10", "ndcg@10"),
+        ("map_cut.5", "map@5"),
+        ("recip_rank", "mrr"),
+        ("Rprec", "r_precision"),
+        ("set_F", "f1_ret"),
+        ("success_1", "success@1"),
+        ("iprec_at_recall_0.10", "iprec(r=0.1)"),
         ("rbp(p=.5)@3", "rbp(p=0.5)@3"),
     ],
 )
 def test_other_names_of_a_measure_are_understood(text: str, canonical: str) -> None:
     assert str(parse_measure(text)) == canonical
+
+
+def test_cutoffs_of_trec_eval_stand_for_many_measures() -> None:
+    assert [str(measure) for measure in parse_measures(["P.5,10", "ndcg_cut_3"])] == [
+        "precision@5",
+        "precision@10",
+        "ndcg@3",
+    ]
 
 
 def test_many_cutoffs_stand_for_many_measures_each_once() -> None:

@@ -28,9 +28,9 @@ PRESET_ROWS = {re.findall("`([^`]+)`", row[0])[0]: row[2] for row in rows_below(
 
 def test_every_measure_has_one_row_of_formula_source_and_convention() -> None:
     spans = [re.findall("`([^`]+)`", row[0]) for row in FORMULAS]
-    names = [parse_measure(row[0].replace("@k", "@1")).name for row in spans]
+    names = {parse_measure(span.replace("@k", "@1")).name for row in spans for span in row}
 
-    assert sorted(names) == sorted(CUTOFF_BY_NAME)
+    assert names == CUTOFF_BY_NAME.keys()
     assert all(len(row) == 4 and all(row) for row in FORMULAS)
 
 
@@ -51,12 +51,15 @@ def test_a_worked_value_is_what_is_computed(row: list[str]) -> None:
     (example,) = re.findall(r"```json\n(\{\"judged\".*\})\n```", DOCS)
     (gains,) = re.findall(r"`gain_map` (\{.*?\})", DOCS)
     (max_rel,) = re.findall(r"with `max_rel` (\d+) and", DOCS)
+    (lengths,) = re.findall(r"`lengths` (\{\"d9.*?\})", DOCS)
     given = json.loads(example)
     conventions = build_conventions("trec_eval", gain_map=json.loads(gains), max_rel=int(max_rel))
     measure = row[0].strip("`")
 
     run = Run("example", {"q1": given["retrieved"]})
-    value = evaluate({"q1": given["judged"]}, run, [measure], conventions=conventions).values[measure][0]
+    judged = {"q1": given["judged"]}
+    evaluation = evaluate(judged, run, [measure], conventions=conventions, lengths=json.loads(lengths))
+    value = evaluation.values[measure][0]
 
     assert f"{value:.4f}" == row[2]
 

@@ -18,6 +18,7 @@ Ties: TypeAlias = Literal["docno_desc", "docno_asc", "input_order", "average"]
 ScorePrecision: TypeAlias = Literal["float64", "float32"]
 MissingQueries: TypeAlias = Literal["zero", "skip", "error"]
 NoRelevant: TypeAlias = Literal["zero", "skip"]
+RecallPoints: TypeAlias = Literal["nearest", "at_least"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,8 @@ class Conventions:
         score_precision: trec_eval 9 and pytrec_eval compare scores as float32.
         missing_queries: judged queries that the run lacks count 0, are left out, or are refused.
         no_relevant: queries without a relevant document count 0, or are left out.
+        recall_points: the relevant documents that a recall of `iprec` asks for: the nearest number (trec_eval 10), or
+            no fewer (trec_eval 9).
         ignore_identical_ids: a document whose id is the query's leaves the ranking (BEIR).
     """
 
@@ -60,10 +63,11 @@ class Conventions:
     score_precision: ScorePrecision = "float64"
     missing_queries: MissingQueries = "zero"
     no_relevant: NoRelevant = "zero"
+    recall_points: RecallPoints = "nearest"
     ignore_identical_ids: bool = False
 
 
-_PYTREC = Conventions(score_precision="float32", missing_queries="skip")
+_PYTREC = Conventions(score_precision="float32", missing_queries="skip", recall_points="at_least")
 PRESETS: Final[Mapping[str, Conventions]] = {
     "trec_eval": Conventions(),
     "pytrec_eval": _PYTREC,
@@ -88,6 +92,7 @@ _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "score_precision": get_args(ScorePrecision),
     "missing_queries": get_args(MissingQueries),
     "no_relevant": get_args(NoRelevant),
+    "recall_points": get_args(RecallPoints),
 }
 _BOOLEANS: Final = frozenset({"judged_only", "ignore_identical_ids"})
 _NAMES: Final = tuple(field.name for field in fields(Conventions))

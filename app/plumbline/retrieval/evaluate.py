@@ -6,29 +6,34 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval.combination import ranked as in_order
 from plumbline.retrieval.conventions import DEFAULT_CONVENTIONS, Conventions
 from plumbline.retrieval.formulas import MeasureInputs, build_inputs, compute_measure
-from plumbline.retrieval.measure import Measure, parse_measures
+from plumbline.retrieval.ids import select_id_rule, suggest_id_rule
+from plumbline.retrieval.measure import TOTALS, Measure, parse_measures
 from plumbline.retrieval.order import IdNormaliser
-from plumbline.retrieval.ranking import normalised, rank
+from plumbline.retrieval.ranking import Rankings, normalised, rank
 from plumbline.retrieval.run import FloatArray, Qrels, Run
 from plumbline.retrieval.text_file import quoted
 
 # The depth of `judged_share` when no measure has a cutoff: the customary page of results.
 _JUDGED_DEPTH = 10
+# Of the queries that were retrieved for: no retriever's scores all rise by chance.
+_RISING_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationCounts:
     """Counts behind the values.
 
-    queries: evaluated, and in every mean. missing: judged but not in the run. extra: in the run but not judged.
-    without_relevant: judged queries with no relevant document, evaluated or left out. duplicates_removed: as deep as
-    the measures look. retrieved: unique documents over all queries. judged_share: of the documents among the first
-    `judged_depth` of all queries, in [0, 1]; None when nothing was retrieved. gold, correct: relevant documents judged
-    and retrieved, over all queries; None unless a context measure was asked for.
+    judged: queries with judgments. queries: evaluated, and in every mean. missing: judged but not in the run. extra: in
+    the run but not judged. without_relevant: judged queries with no relevant document, evaluated or left out.
+    duplicates_removed: as deep as the measures look. retrieved: unique documents over all queries. judged_share: of the
+    documents among the first `judged_depth` of all queries, in [0, 1]; None when nothing was retrieved. gold, correct:
+    relevant documents judged and retrieved, over all queries, as deep as the measures look.
     """
 
+    judged: int
     queries: int
     missing: int
     extra: int
@@ -37,8 +42,8 @@ class EvaluationCounts:
     retrieved: int
     judged_share: float | None
     judged_depth: int
-    gold: int | None = None
-    correct: int | None = None
+    gold: int
+    correct: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +72,21 @@ def evaluate(
     *,
     conventions: Conventions = DEFAULT_CONVENTIONS,
     normalise_id: IdNormaliser | None = None,
+    lengths: Mapping[str, float] | None = None,
 ) -> Evaluation:
     """Compute every measure for every judged query.
 
-    `normalise_id`: the function of `conventions.id_rule`; needed unless that is `none`.
+    Args:
+        normalise_id: in place of the rule that `conventions.id_rule` names.
+        lengths: tokens of each document, by the ids of the run, for `recall_budget`.
 
     Raises:
         InvalidInput: a measure, grade, score or id that the conventions refuse; the place is `query/document`.
     """
     asked = parse_measures(map(str, measures))
-    if conventions.id_rule != "none" and normalise_id is None:
-        raise InvalidInput(f"'{conventions.id_rule}' was asked for, and no function for it was given", place="id_rule")
     if conventions.ties == "average" and conventions.dedupe == "after_cutoff":
         raise InvalidInput("'average' needs dedupe 'before_cutoff'; a cut inside tied duplicates is open", place="ties")
+    normalise_id = normalise_id or select_id_rule(conventions, qrels=qrels, run=run)
     judged = normalised(qrels, normalise_id)
     resolved = conventions
     if conventions.max_rel is None and any(measure.name == "map_graded" for measure in asked):
@@ -94,11 +101,19 @@ def evaluate(
     # A measure without a cutoff needs the whole ranking.
     depth = max(cutoffs) if cutoffs and len(cutoffs) == len(asked) else None
     ranked = rank(judged, run, query_ids=kept, conventions=resolved, normalise_id=normalise_id, depth=depth)
+    if any(measure.name == "recall_budget" for measure in asked) and lengths is not None:
+        ranked = replace(ranked, lengths=_lengths(run, ranked, lengths, resolved))
     inputs = build_inputs(ranked, resolved)
     values = {str(measure): compute_measure(measure, inputs) for measure in asked}
-    means = {text: float(value.mean()) if len(value) else None for text, value in values.items()}
-    counts = _counts(asked, inputs, missing=len(missing), extra=len(extra), without_relevant=len(barren))
+    means = {
+        str(measure): float(value.sum() if measure.name in TOTALS else value.mean()) if len(value) else None
+        for measure, value in zip(asked, values.values(), strict=True)
+    }
+    counts = _counts(
+        asked, inputs, judged=len(judged), missing=len(missing), extra=len(extra), without_relevant=len(barren)
+    )
     warnings = _warnings(counts, resolved, is_max_rel_declared=conventions.max_rel == resolved.max_rel)
+    warnings += _strange(judged, run, ranked, counts)
     return Evaluation(ranked.query_ids, values, means, counts, resolved, warnings, missing, extra)
 
 
@@ -115,13 +130,19 @@ def _kept(qrels: Qrels, missing: frozenset[str], barren: frozenset[str], convent
 
 
 def _counts(
-    measures: tuple[Measure, ...], inputs: MeasureInputs, *, missing: int, extra: int, without_relevant: int
+    measures: tuple[Measure, ...],
+    inputs: MeasureInputs,
+    *,
+    judged: int,
+    missing: int,
+    extra: int,
+    without_relevant: int,
 ) -> EvaluationCounts:
     ranked = inputs.rankings
     depth = max((measure.k for measure in measures if measure.k is not None), default=_JUDGED_DEPTH)
     seen = float(ranked.retrieved_within(depth).sum())
-    has_context = any(measure.name.startswith("context_") for measure in measures)
     return EvaluationCounts(
+        judged=judged,
         queries=len(ranked.query_ids),
         missing=missing,
         extra=extra,
@@ -130,8 +151,8 @@ def _counts(
         retrieved=int(ranked.retrieved.sum()),
         judged_share=float(ranked.rows.expected(np.ones_like, depth).sum()) / seen if seen else None,
         judged_depth=depth,
-        gold=int(inputs.total.sum()) if has_context else None,
-        correct=len(inputs.relevant.rank) if has_context else None,
+        gold=int(inputs.total.sum()),
+        correct=len(inputs.relevant.rank),
     )
 
 
@@ -139,7 +160,10 @@ def _warnings(counts: EvaluationCounts, conventions: Conventions, *, is_max_rel_
     missing = "left out" if conventions.missing_queries == "skip" else "counted as 0"
     barren = "left out" if conventions.no_relevant == "skip" else "counted as 0"
     found = (
-        (counts.missing, f"{counts.missing} judged queries are missing from the run; {missing}"),
+        (
+            counts.missing,
+            f"{counts.missing} of {counts.judged} judged queries are missing from the run; {missing}",
+        ),
         (counts.extra, f"{counts.extra} queries of the run have no judgments; ignored"),
         (counts.without_relevant, f"{counts.without_relevant} queries have no relevant document; {barren}"),
         (counts.duplicates_removed, f"{counts.duplicates_removed} repeated documents were removed"),
@@ -147,3 +171,44 @@ def _warnings(counts: EvaluationCounts, conventions: Conventions, *, is_max_rel_
         (counts.queries == 0, "no query could be evaluated; the means are null"),
     )
     return tuple(text for applies, text in found if applies)
+
+
+def _strange(qrels: Qrels, run: Run, ranked: Rankings, counts: EvaluationCounts) -> tuple[str, ...]:
+    """Return warnings of runs and judgments that do not fit each other, and of scores that are distances."""
+    found = []
+    if run.results and counts.missing == counts.judged:
+        theirs, ours = next(iter(run.results)), next(iter(qrels), "")
+        found.append(
+            f"no query of the run is judged: it has ids such as {quoted(theirs)}, the judgments such as "
+            f"{quoted(ours)}; are these judgments of another collection?"
+        )
+    elif counts.retrieved and not len(ranked.rows.rank):
+        hint = suggest_id_rule(qrels, run)
+        theirs = next((doc_id for results in run.results.values() for doc_id in results), "")
+        ours = next((doc_id for grades in qrels.values() for doc_id in grades), "")
+        detail = hint or f"the run has ids such as {quoted(theirs)}, the judgments such as {quoted(ours)}"
+        found.append(f"no document of the run is judged, so every measure is 0; {detail}")
+    if ranked.rising > _RISING_SHARE * max(len(ranked.query_ids) - counts.missing, 1):
+        found.append(
+            f"scores rise down the list in {ranked.rising} queries, as distances do; the highest score is taken as the "
+            "best, so negate distances"
+        )
+    return tuple(found)
+
+
+def _lengths(
+    run: Run, ranked: Rankings, lengths: Mapping[str, float], conventions: Conventions
+) -> tuple[FloatArray, ...]:
+    """Return the lengths of the documents of each query, best first."""
+    if ranked.duplicates_removed and conventions.dedupe == "before_cutoff":
+        raise InvalidInput("a budget of tokens counts chunks: it needs 'after_cutoff'", place="dedupe")
+    if conventions.judged_only or conventions.ignore_identical_ids or conventions.ties == "average":
+        raise InvalidInput("a budget of tokens counts every document, in one order", place="recall_budget")
+    found = []
+    for query_id in ranked.query_ids:
+        documents = in_order(run.results.get(query_id, ()), ties=conventions.ties).doc_ids
+        lacking = next((doc_id for doc_id in documents if not lengths.get(doc_id, -1) >= 0), None)
+        if lacking is not None:
+            raise InvalidInput("has no length in tokens", place=f"{quoted(query_id)[1:-1]}/{quoted(lacking)[1:-1]}")
+        found.append(np.array([lengths[doc_id] for doc_id in documents], dtype=np.float64))
+    return tuple(found)

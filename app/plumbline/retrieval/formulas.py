@@ -1,8 +1,8 @@
 """Formulas of the measures, vectorised over all queries and rows of judged documents.
 
 Notation: h(k) relevant documents among the first k; R relevant documents judged; n(k) unique documents among the
-first k. Every value lies in [0, 1] and is 0 where its denominator is 0. Where ties are averaged, every value is the
-expectation over the orders of tied documents. trec_eval's name of a measure is given where it has one.
+first k. Every value but a count lies in [0, 1] and is 0 where its denominator is 0. Where ties are averaged, every
+value is the expectation over the orders of tied documents. trec_eval's name of a measure is given where it has one.
 """
 
 from collections.abc import Callable, Mapping
@@ -124,6 +124,79 @@ def _rbp(inputs: MeasureInputs, measure: Measure) -> FloatArray:
     persistence = dict(measure.params)["p"]
     weights = inputs.relevant.expected(lambda ranks: (1 - persistence) * persistence ** (ranks - 1), measure.k)
     return inputs.summed(inputs.relevant, weights)
+
+
+def _rbp_graded(inputs: MeasureInputs, measure: Measure) -> FloatArray:
+    """Return `rbp` with each term times grade / the highest grade judged for the query; trec_eval 10's `rbp`."""
+    persistence = dict(measure.params)["p"]
+    rankings = inputs.rankings
+    highest = np.ones(len(inputs.total), dtype=np.int64)
+    np.maximum.at(highest, rankings.pool_query, rankings.pool_grade)
+    rows = rankings.rows
+    weights = rows.expected(lambda ranks: (1 - persistence) * persistence ** (ranks - 1), measure.k)
+    shares: FloatArray = np.maximum(rows.grade, 0) / highest[rows.query]
+    return inputs.summed(rows, weights * shares)
+
+
+def _rbp_residual(inputs: MeasureInputs, measure: Measure) -> FloatArray:
+    """Return (1 - p) sum of p^(rank - 1) over unjudged documents, and p^n for those beyond n retrieved.
+
+    Moffat & Zobel 2008; as in trec_eval 10, 0 where every document retrieved is judged. A negative grade is none.
+    """
+    persistence = dict(measure.params)["p"]
+    rows = inputs.rankings.rows.where(inputs.rankings.rows.grade >= 0)
+    judged = inputs.summed(rows, rows.expected(lambda ranks: (1 - persistence) * persistence ** (ranks - 1), None))
+    retrieved = inputs.rankings.retrieved
+    has_unjudged = retrieved > inputs.rankings.per_query(rows.query)
+    # all weights, beyond the last document too, add up to 1
+    return np.asarray(np.maximum(1.0 - judged, 0.0) * has_unjudged)
+
+
+def _rbp_max(inputs: MeasureInputs, measure: Measure) -> FloatArray:
+    """Return rbp + rbp_resid: the value if all unjudged documents were relevant."""
+    return _rbp(inputs, measure) + _rbp_residual(inputs, measure)
+
+
+def _precision_max(inputs: MeasureInputs, measure: Measure) -> FloatArray:
+    """Return (h(k) + unjudged documents among the first k) / k: the precision if these were relevant."""
+    rows = inputs.rankings.rows.where(inputs.rankings.rows.grade >= 0)
+    judged = inputs.summed(rows, rows.expected(np.ones_like, measure.k))
+    return _precision(inputs, measure) + (inputs.rankings.retrieved_within(measure.k) - judged) / float(measure.k or 1)
+
+
+def _interpolated_precision(inputs: MeasureInputs, measure: Measure) -> FloatArray:
+    """Return the highest precision at or below the rank where recall r is reached; trec_eval `iprec_at_recall`."""
+    _refuse_average(inputs.conventions, measure)
+    recall, rows = dict(measure.params)["r"], inputs.relevant
+    is_nearest = inputs.conventions.recall_points == "nearest"
+    # C's lround, and the cast of trec_eval 9
+    wanted = np.floor(recall * inputs.total + (0.5 if is_nearest else 0.9))
+    found = np.arange(len(rows.rank)) - np.searchsorted(rows.query, rows.query) + 1
+    values = np.zeros(len(inputs.total))
+    np.maximum.at(values, rows.query, (found / rows.rank) * (found >= wanted[rows.query]))
+    return values
+
+
+def _f_beta(inputs: MeasureInputs, measure: Measure) -> FloatArray:
+    """Return (1 + b^2) P R / (b^2 P + R) = (1 + b^2) h(k) / (k + b^2 R); van Rijsbergen 1979."""
+    square = dict(measure.params)["beta"] ** 2
+    return _ratio((1 + square) * inputs.hits(measure.k), square * inputs.total + float(measure.k or 0))
+
+
+def _all_gold(inputs: MeasureInputs, measure: Measure) -> FloatArray:
+    """Return 1 if h(k) = R > 0, else 0: every document of a question that needs several."""
+    _refuse_average(inputs.conventions, measure)
+    return np.asarray((inputs.hits(measure.k) == inputs.total) & (inputs.total > 0), dtype=np.float64)
+
+
+def _recall_budget(inputs: MeasureInputs, measure: Measure) -> FloatArray:
+    """Return h(k) / R, k being the first documents that together fit the tokens."""
+    _refuse_average(inputs.conventions, measure)
+    tokens = dict(measure.params)["tokens"]
+    if inputs.rankings.lengths is None:
+        raise InvalidInput(f"'{measure}' needs the length of every document in tokens", place="lengths")
+    depths = [int(np.searchsorted(np.cumsum(each), tokens, side="right")) for each in inputs.rankings.lengths]
+    return _ratio(inputs.hits(np.array(depths, dtype=np.int64)), inputs.total)
 
 
 def _bpref(inputs: MeasureInputs, measure: Measure) -> FloatArray:
@@ -262,4 +335,16 @@ _FORMULAS: Final[Mapping[str, _Formula]] = {
     "context_precision": _precision_retrieved,
     "context_f1": _f1_retrieved,
     "judged": _judged,
+    "rbp_graded": _rbp_graded,
+    "rbp_resid": _rbp_residual,
+    "rbp_max": _rbp_max,
+    "precision_max": _precision_max,
+    "iprec": _interpolated_precision,
+    "f_beta": _f_beta,
+    "all_gold": _all_gold,
+    "recall_budget": _recall_budget,
+    "num_q": lambda inputs, _: np.ones(len(inputs.total)),
+    "num_ret": lambda inputs, _: inputs.rankings.retrieved_within(None),
+    "num_rel": lambda inputs, _: inputs.total,
+    "num_rel_ret": lambda inputs, _: inputs.hits(None),
 }

@@ -1,12 +1,14 @@
 """Rules that map the id of a chunk, as a retriever writes it, to the id of the judged document."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Final, get_args
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.conventions import Conventions, IdRuleName
 from plumbline.retrieval.measure import nearest
+from plumbline.retrieval.run import Qrels, Run
 
 IdRule = Callable[[str], str]
 
@@ -15,7 +17,12 @@ ID_RULES: Final = get_args(IdRuleName)
 _MAX_PATTERN: Final = 1_000
 # re2's memory per pattern; its default is 8 MiB, and no id needs that.
 _MAX_PATTERN_BYTES: Final = 1024 * 1024
-_CHUNK: Final = re.compile(r"(?:::chunk[-_]?[0-9]+|#(?:chunk[-_]?)?[0-9]+(?:_[0-9]+)*|[-_]chunk[-_]?[0-9]+)\Z")
+_CHUNK: Final = re.compile(
+    r"(?:::chunk[-_]?[0-9]+|#(?:chunk[-_]?)?[0-9]+(?:_[0-9]+)*|[-_:](?:chunk|part|分块|切片|块|段)[-_]?[0-9]+)\Z"
+)
+# `doc1_3` and `doc1:3`, but not `doc_3`
+_NUMBERED: Final = re.compile(r"(?<=[0-9])[_:][0-9]+\Z")
+_MOST_LOOKED_AT: Final = 1_000
 _HEX: Final = "[0-9a-fA-F]"
 _UUID: Final = re.compile(rf"(?<!{_HEX}){_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}(?!{_HEX})")
 
@@ -24,7 +31,8 @@ def build_id_rule(name: str, *, pattern: str | None = None) -> IdRule:
     """Return a function from an id to the id that is compared; an id that does not match is kept unchanged.
 
     - `none`: every id as it is.
-    - `strip_chunk`: without one suffix `::chunk-3`, `#4`, `#0_0`, `#chunk-3`, `_chunk_3` or `-chunk-3`.
+    - `strip_chunk`: without one suffix `::chunk-3`, `#4`, `#0_0`, `#chunk-3`, `_chunk_3`, `-part-3`, `_分块_3` or the
+      like; `select_id_rule` also strips the number of `doc1_3` and `doc1:3` where that gives judged documents.
     - `urn_uuid`: the first UUID in the id, in lower case, with or without `urn:uuid:` and angle brackets; also out of
       a list in a string, as long as it holds one (`find_uuids` reads longer ones).
     - `regex`: the one group of `pattern`, found anywhere in the id, in RE2's syntax (linear time, no backreferences or
@@ -49,11 +57,47 @@ def build_id_rule(name: str, *, pattern: str | None = None) -> IdRule:
     return str if name == "none" else lambda doc_id: _CHUNK.sub("", doc_id) or doc_id
 
 
-def select_id_rule(conventions: Conventions) -> IdRule | None:
-    """Return the rule that the conventions name; None for `none`."""
+def select_id_rule(conventions: Conventions, *, qrels: Qrels | None = None, run: Run | None = None) -> IdRule | None:
+    """Return the rule that the conventions name; None for `none`.
+
+    With `qrels` and `run`, `strip_chunk` also makes `doc1_3` and `doc1:3` the document `doc1`, if any id of the run
+    becomes a judged one by that; ids that are judged as they stand are kept.
+    """
     if conventions.id_rule == "none":
         return None
-    return build_id_rule(conventions.id_rule, pattern=conventions.id_pattern)
+    rule = build_id_rule(conventions.id_rule, pattern=conventions.id_pattern)
+    if conventions.id_rule != "strip_chunk" or qrels is None or run is None:
+        return rule
+    judged = frozenset(doc_id for grades in qrels.values() for doc_id in grades)
+    plain = frozenset(map(rule, judged))
+    if not any(
+        _NUMBERED.sub("", doc_id) in plain
+        for doc_id in _retrieved(run)
+        if _NUMBERED.search(doc_id) and doc_id not in plain
+    ):
+        return rule
+
+    def strip(doc_id: str) -> str:
+        stripped = rule(doc_id)
+        return stripped if stripped in plain else _NUMBERED.sub("", stripped)
+
+    return strip
+
+
+def suggest_id_rule(qrels: Qrels, run: Run) -> str | None:
+    """Return an id of a run that a rule makes a judged one, with the rule; None where no rule does."""
+    judged = frozenset(doc_id for grades in qrels.values() for doc_id in grades)
+    uuids = frozenset(uuid for doc_id in judged for uuid in find_uuids(doc_id))
+    for doc_id in islice(_retrieved(run), _MOST_LOOKED_AT):
+        if not judged.isdisjoint((_CHUNK.sub("", doc_id), _NUMBERED.sub("", doc_id))):
+            return f"{doc_id[:80]!r} looks like a chunk of a judged document: set id_rule to 'strip_chunk'"
+        if not uuids.isdisjoint(find_uuids(doc_id)):
+            return f"{doc_id[:80]!r} holds the UUID of a judged document: set id_rule to 'urn_uuid'"
+    return None
+
+
+def _retrieved(run: Run) -> Iterator[str]:
+    return (doc_id for results in run.results.values() for doc_id in results)
 
 
 def find_uuids(text: str) -> tuple[str, ...]:

@@ -36,6 +36,18 @@ CUTOFF_BY_NAME: Final[dict[str, Cutoff]] = {
     "r_precision": Cutoff.NONE,
     "bpref": Cutoff.NONE,
     "rbp": Cutoff.OPTIONAL,
+    "rbp_graded": Cutoff.OPTIONAL,  # each hit weighs grade / the query's highest: trec_eval's `rbp`
+    "rbp_resid": Cutoff.NONE,  # what unjudged documents could add to rbp
+    "rbp_max": Cutoff.NONE,  # rbp if they were all relevant
+    "precision_max": Cutoff.REQUIRED,  # precision if unjudged documents were relevant
+    "iprec": Cutoff.NONE,  # the best precision at a recall of r or more
+    "f_beta": Cutoff.REQUIRED,  # of precision and recall, which weighs beta times as much
+    "all_gold": Cutoff.REQUIRED,  # 1 when every relevant document is retrieved
+    "recall_budget": Cutoff.NONE,  # recall of the first documents that fit so many tokens
+    "num_q": Cutoff.NONE,  # these are counts; their mean is the total, as trec_eval prints it
+    "num_ret": Cutoff.NONE,
+    "num_rel": Cutoff.NONE,
+    "num_rel_ret": Cutoff.NONE,
     "context_recall": Cutoff.NONE,
     "context_precision": Cutoff.NONE,
     "context_f1": Cutoff.NONE,
@@ -48,13 +60,33 @@ _NAME_BY_ALIAS: Final = {
     "rr": "mrr",
     "reciprocal_rank": "mrr",
     "ap": "map",
+    # trec_eval's
+    "recip_rank": "mrr",
+    "rprec": "r_precision",
+    "set_p": "precision_ret",
+    "set_recall": "recall",
+    "set_f": "f1_ret",
+    "ndcg_cut": "ndcg",
+    "map_cut": "map",
 }
-# Users who stop at rank 5 on average; the middle of the values in Moffat & Zobel, TOIS 2008 (0.5, 0.8, 0.95).
-_DEFAULT_PERSISTENCE: Final = 0.8
+TOTALS: Final = frozenset({"num_q", "num_ret", "num_rel", "num_rel_ret"})
+# The parameter of a measure: its name, least and greatest value, and what it is when none is given.
+_PARAMETER_BY_NAME: Final[dict[str, tuple[str, float, float, float | None]]] = {
+    "rbp": ("p", 0, 1, None),
+    "rbp_graded": ("p", 0, 1, 0.9),  # trec_eval's
+    "rbp_resid": ("p", 0, 1, 0.9),
+    "rbp_max": ("p", 0, 1, 0.9),
+    "iprec": ("r", -0.01, 1.01, None),
+    "f_beta": ("beta", 0, 1_000, None),
+    "recall_budget": ("tokens", 0, 1e12, None),
+}
 
 _SHAPE = re.compile(r"(?P<name>[a-z0-9_]*)(?:\((?P<params>[^()]*)\))?(?:@(?P<k>.*))?", re.DOTALL)
 _WHOLE_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
-_PERSISTENCE = re.compile(r"\s*p\s*=\s*([0-9.e-]{1,24})\s*")
+_ASSIGNMENT = re.compile(r"\s*([a-z]+)\s*=\s*([0-9.e-]{1,24})\s*")
+# `P_10`, `ndcg_cut.5,10`, `iprec_at_recall_0.10`
+_TREC_CUTOFF = re.compile(r"(p|recall|success|ndcg_cut|map_cut)[._]([0-9][0-9,]*)", re.IGNORECASE)
+_TREC_RECALL = re.compile(r"iprec_at_recall[._]([01]?\.[0-9]+|[01])", re.IGNORECASE)
 # Longer words are no names of ours; matching is quadratic.
 _MATCHED_CHARACTERS = 40
 
@@ -72,30 +104,43 @@ class Measure:
 
     def __str__(self) -> str:
         """Return the text that parses back to this value: `ndcg@10`, `mrr`, `rbp(p=0.8)`."""
-        values = ",".join(f"{name}={value!r}" for name, value in self.params)
+        values = ",".join(
+            f"{name}={int(value) if value > 1 == value % 1 + 1 else value!r}" for name, value in self.params
+        )
         return self.name + (f"({values})" if values else "") + ("" if self.k is None else f"@{self.k}")
 
 
 def parse_measure(text: str) -> Measure:
     """Parse one measure: a name, parameters in brackets, `@` and a cutoff; case is ignored.
 
-    Aliases: hit_rate is success, p precision, r recall, rr and reciprocal_rank mrr, ap map.
+    Aliases: hit_rate is success, p precision, r recall, rr and reciprocal_rank mrr, ap map; and trec_eval's names
+    (`P_10`, `ndcg_cut_10`, `recip_rank`, `iprec_at_recall_0.10`), of which `rbp` is rbp_graded(p=0.9).
 
     Raises:
         InvalidInput: no such measure (the nearest is named), or a cutoff or parameter that it cannot take.
     """
-    name, params, cutoff = _split(text)
+    name, params, cutoff = _split(_from_trec(text))
+    if name == "rbp" and params is None:
+        name = "rbp_graded"
     return Measure(name, _cutoff(text, name, cutoff), _parameters(text, name, params))
 
 
 def parse_measures(texts: Iterable[str]) -> tuple[Measure, ...]:
     """Parse measures in their order, each once; `recall@1,3,5` stands for three."""
     found: dict[Measure, None] = {}
-    for text in texts:
+    for text in map(_from_trec, texts):
         stem, at, cutoffs = text.rpartition("@")
         for single in [f"{stem}@{cutoff.strip()}" for cutoff in cutoffs.split(",")] if at else [text]:
             found[parse_measure(single)] = None
     return tuple(found)
+
+
+def _from_trec(text: str) -> str:
+    """Return trec_eval's name with a cutoff as ours."""
+    cut, at_recall = _TREC_CUTOFF.fullmatch(text.strip()), _TREC_RECALL.fullmatch(text.strip())
+    if at_recall:
+        return f"iprec(r={float(at_recall[1])!r})"
+    return f"{cut[1]}@{cut[2]}" if cut else text
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
@@ -139,17 +184,21 @@ def _cutoff(text: str, name: str, cutoff: str | None) -> int | None:
 
 
 def _parameters(text: str, name: str, params: str | None) -> tuple[tuple[str, float], ...]:
-    if name != "rbp":
+    if name not in _PARAMETER_BY_NAME:
         if params is not None:
             raise InvalidInput(f"measure {quoted(text)} takes no parameters; did you mean '{name}'?")
         return ()
-    if params is None:
-        return (("p", _DEFAULT_PERSISTENCE),)
-    assignment = _PERSISTENCE.fullmatch(params)
+    parameter, least, most, default = _PARAMETER_BY_NAME[name]
+    if params is None and default is not None:
+        return ((parameter, default),)
+    assignment = _ASSIGNMENT.fullmatch(params or "")
     try:
-        value = float(assignment[1]) if assignment else 0.0
+        value = float(assignment[2]) if assignment and assignment[1] == parameter else least
     except ValueError:
-        value = 0.0
-    if not 0 < value < 1:
-        raise InvalidInput(f"measure {quoted(text)} has wrong parameters; wanted 0 < p < 1, as in 'rbp(p=0.8)'")
-    return (("p", value),)
+        value = least
+    if not least < value < most:
+        example = {"p": "0 < p < 1, as in 'rbp(p=0.8)'", "r": "0 <= r <= 1, as in 'iprec(r=0.1)'"}.get(
+            parameter, f"{parameter} > 0, as in '{name}({parameter}=2)'"
+        )
+        raise InvalidInput(f"measure {quoted(text)} has wrong parameters; wanted {example}")
+    return ((parameter, value),)

@@ -7,7 +7,7 @@ only the scores are sorted, and ids are compared among documents tied with a jud
 import struct
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,8 @@ from plumbline.retrieval.text_file import quoted
 IdNormaliser: TypeAlias = Callable[[str], str]
 # Scores as they are compared: float64, or float32 where the conventions say so; ascending is best first.
 _Negated: TypeAlias = npt.NDArray[np.floating]
+# Two scores may rise by chance.
+_FEWEST_RISING: Final = 3
 
 
 class Order(NamedTuple):
@@ -28,7 +30,7 @@ class Order(NamedTuple):
     grades: as judged. ranks: from 1, among unique documents; with average ties the first rank of the tied block.
     sizes: documents in the tied block; None where no tie is left open. positions: what a cutoff is compared with;
     None where it is the rank. retrieved: unique documents. duplicates: entries removed. unique_positions: of every
-    unique document; None where these are 1 to `retrieved`.
+    unique document; None where these are 1 to `retrieved`. is_rising: each score is above the one before.
     """
 
     grades: list[int]
@@ -38,6 +40,7 @@ class Order(NamedTuple):
     positions: IntArray | None = None
     duplicates: int = 0
     unique_positions: IntArray | None = None
+    is_rising: bool = False
 
 
 def order(
@@ -125,15 +128,16 @@ def _order_scored(
     negated = _negated(_checked_scores(query_id, scores), conventions)
     found, found_scores = _found(scores, grades)
     found_grades = [grades[document] for document in found]
-    if not found:
-        return Order(found_grades, np.empty(0, dtype=np.int64), len(scores))
     is_sorted = bool((negated[1:] >= negated[:-1]).all())
+    is_rising = not is_sorted and len(negated) >= _FEWEST_RISING and bool((negated[1:] < negated[:-1]).all())
+    if not found:
+        return Order(found_grades, np.empty(0, dtype=np.int64), len(scores), is_rising=is_rising)
     ascending = negated if is_sorted else np.sort(negated)
     sought = _negated(found_scores, conventions)
     first = ascending.searchsorted(sought) + 1
     sizes = ascending.searchsorted(sought, side="right") - first + 1
     if not (sizes > 1).any():
-        return Order(found_grades, first, len(scores))
+        return Order(found_grades, first, len(scores), is_rising=is_rising)
     if conventions.ties == "average":
         return Order(found_grades, first, len(scores), sizes=sizes)
     tied = {value for value, size in zip(sought.tolist(), sizes.tolist(), strict=True) if size > 1}

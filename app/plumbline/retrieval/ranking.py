@@ -63,6 +63,7 @@ class Rankings:
     query_ids: the queries that count, in the order of the judgments. rows: judged documents that were retrieved.
     retrieved: unique documents per query. pool_query, pool_grade: all judged documents, retrieved or not.
     cut_query, cut_position: of every unique document, where duplicates leave after the cutoff; else None.
+    rising: queries whose scores rise in the order given. lengths: of the documents retrieved, best first, by query.
     """
 
     query_ids: tuple[str, ...]
@@ -73,6 +74,8 @@ class Rankings:
     duplicates_removed: int
     cut_query: IntArray | None = None
     cut_position: IntArray | None = None
+    rising: int = 0
+    lengths: tuple[FloatArray, ...] | None = None
 
     def per_query(self, query: IntArray, weights: FloatArray | None = None) -> FloatArray:
         """Sum the weights, or count the rows, by query."""
@@ -127,6 +130,7 @@ def rank(
         duplicates_removed=sum(found.duplicates for found in orders),
         cut_query=cut_query,
         cut_position=cut_position,
+        rising=sum(found.is_rising for found in orders),
     )
 
 

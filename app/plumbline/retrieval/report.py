@@ -10,9 +10,9 @@ from plumbline.ground.uncertainty import bootstrap_interval
 from plumbline.retrieval.compare import RunComparison, compare
 from plumbline.retrieval.conventions import Conventions
 from plumbline.retrieval.evaluate import Evaluation, evaluate
-from plumbline.retrieval.ids import select_id_rule
-from plumbline.retrieval.measure import Measure
-from plumbline.retrieval.run import Qrels, Run
+from plumbline.retrieval.fuse import Objective
+from plumbline.retrieval.measure import TOTALS, Measure, parse_measure
+from plumbline.retrieval.run import FloatArray, Qrels, Run
 
 _LEVEL = 0.95
 _SMALLEST_COMPARISON = 2
@@ -55,13 +55,13 @@ def report_runs(
     conventions: Conventions,
     resamples: int,
     seed: int,
+    lengths: Mapping[str, float] | None = None,
 ) -> tuple[RunReport, ...]:
-    """Evaluate each run, in order, with bootstrap intervals from `resamples` (0: none).
+    """Evaluate each run, in order, with bootstrap intervals from `resamples` (0: none); otherwise as `evaluate`.
 
     Raises:
         InvalidInput: two runs of one name, or what `evaluate` refuses; the place starts with the run's name.
     """
-    normalise_id = select_id_rule(conventions)
     names: set[str] = set()
     for run in runs:
         if run.name in names:
@@ -69,10 +69,10 @@ def report_runs(
         names.add(run.name)
     reports = []
     for run in runs:
-        evaluation = evaluate(qrels, run, measures, conventions=conventions, normalise_id=normalise_id)
+        evaluation = evaluate(qrels, run, measures, conventions=conventions, lengths=lengths)
         summaries = {}
         for text, values in evaluation.values.items():
-            has_interval = resamples > 0 and len(values) > 0
+            has_interval = resamples > 0 and len(values) > 0 and text not in TOTALS
             interval = (
                 bootstrap_interval(values, level=_LEVEL, resamples=resamples, seed=seed) if has_interval else None
             )
@@ -122,6 +122,17 @@ def compare_reports(
             seed=seed,
         )
     )
+
+
+def tuning_objective(qrels: Qrels, measure: str, *, conventions: Conventions) -> Objective:
+    """Return what `tune_weights` maximises: the measure of a fused run for each query."""
+    text = str(parse_measure(measure))
+
+    def objective(run: Run, query_ids: Sequence[str]) -> FloatArray:
+        judged = {query: qrels[query] for query in query_ids}
+        return evaluate(judged, run, [text], conventions=conventions).values[text]
+
+    return objective
 
 
 def summarise_latency(milliseconds: Collection[float]) -> LatencySummary | None:

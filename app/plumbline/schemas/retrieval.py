@@ -52,6 +52,7 @@ class ConventionsIn(_Wire, frozen=True, kw_only=True):
     score_precision: Literal["float64", "float32"] | None = None
     missing_queries: Literal["zero", "skip", "error"] | None = None
     no_relevant: Literal["zero", "skip"] | None = None
+    recall_points: Literal["nearest", "at_least"] | None = None
     ignore_identical_ids: bool | None = None
 
 

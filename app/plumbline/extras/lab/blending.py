@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from plumbline.extras.lab.experiment import Blend
 from plumbline.extras.lab.results import Tuned
 from plumbline.retrieval.conventions import Conventions
-from plumbline.retrieval.evaluate import evaluate
 from plumbline.retrieval.fuse import fuse, tune_weights
-from plumbline.retrieval.ids import select_id_rule
 from plumbline.retrieval.measure import parse_measures
-from plumbline.retrieval.run import FloatArray, Qrels, Run
+from plumbline.retrieval.report import tuning_objective
+from plumbline.retrieval.run import Qrels, Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +48,9 @@ def blend_runs(blend: Blend, runs: Sequence[Run], *, name: str, depth: int, judg
     measure = str(parse_measures([blend.tune])[0])
     # A query that the parts find nothing for counts, whatever it does in the table
     conventions = replace(judged.conventions, missing_queries="zero", no_relevant="zero")
-    normalise_id = select_id_rule(conventions)
-
-    def objective(run: Run, query_ids: Sequence[str]) -> FloatArray:
-        some = {query: judged.qrels[query] for query in query_ids}
-        return evaluate(some, run, [measure], conventions=conventions, normalise_id=normalise_id).values[measure]
-
     tuning = tune_weights(
         runs,
-        objective,
+        tuning_objective(judged.qrels, measure, conventions=conventions),
         query_ids=list(judged.qrels),
         method=blend.method,
         norm=blend.norm,

@@ -6,15 +6,12 @@ from dataclasses import asdict, dataclass
 import msgspec
 
 from plumbline.ground.errors import InvalidInput, MalformedBody
-from plumbline.ground.uncertainty import FloatArray
 from plumbline.retrieval.conventions import Conventions, as_dict, build_conventions
-from plumbline.retrieval.evaluate import evaluate
 from plumbline.retrieval.file_formats import FILE_FORMATS
 from plumbline.retrieval.fuse import Tuning, fuse, simplex_grid, tune_weights
-from plumbline.retrieval.ids import select_id_rule
 from plumbline.retrieval.llm_rankings import ParsedRanking, parse_ranking
 from plumbline.retrieval.measure import parse_measures
-from plumbline.retrieval.report import RunReport, compare_reports, report_runs, summarise_latency
+from plumbline.retrieval.report import RunReport, compare_reports, report_runs, summarise_latency, tuning_objective
 from plumbline.retrieval.run import Qrels, Results, Run
 from plumbline.retrieval.tables import TABLE_WRITERS, comparison_table
 from plumbline.retrieval.text_file import ReadLimits, format_place, read_text_bytes
@@ -223,19 +220,13 @@ def _tuned(message: FusionRequest, runs: Sequence[Run]) -> Tuning | None:
     if message.weights is not None:
         raise InvalidInput("give weights or tune them, not both", place="/weights")
     qrels, conventions = message.qrels, _to_conventions(message.conventions)
-    normalise_id = select_id_rule(conventions)
-    measure = str(parse_measures([message.tune.measure])[0])
     points = len(simplex_grid(len(runs), step=message.tune.step))
     check_fusion(runs, is_condorcet=message.method == "condorcet", points=points)
     check_evaluation(qrels, runs=points, measures=1, resamples=0)
 
-    def objective(run: Run, query_ids: Sequence[str]) -> FloatArray:
-        judged = {query: qrels[query] for query in query_ids}
-        return evaluate(judged, run, [measure], conventions=conventions, normalise_id=normalise_id).values[measure]
-
     return tune_weights(
         runs,
-        objective,
+        tuning_objective(qrels, message.tune.measure, conventions=conventions),
         query_ids=list(qrels),
         method=message.method,
         norm=message.norm,

@@ -1,0 +1,116 @@
+"""Measures beyond trec_eval 9's, by hand; and warnings of runs that do not fit their judgments."""
+
+import pytest
+
+from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval.evaluate import Evaluation, evaluate
+from plumbline.retrieval.run import Results, Run
+
+JUDGED = {"q1": {"a": 2, "b": 1, "c": 1, "z": 0}}
+# ranks: 1 a (2), 2 unjudged, 3 z (0), 4 b (1)
+RETRIEVED = ["a", "x", "z", "b"]
+
+
+def value(measure: str, **options: object) -> float | None:
+    run = Run("run", {"q1": RETRIEVED})
+    return evaluate(JUDGED, run, [measure], **options).means[measure]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("measure", "expected"),
+    [
+        ("rbp_graded(p=0.9)", 0.1 * (2 / 2 + 1 / 2 * 0.9**3)),
+        ("rbp_resid(p=0.9)", 0.1 * 0.9 + 0.9**4),  # x at rank 2, and all beyond rank 4
+        ("rbp_max(p=0.9)", 0.1 * (1 + 0.9**3) + 0.1 * 0.9 + 0.9**4),
+        ("precision_max@4", 3 / 4),  # a, b and the unjudged x
+        ("iprec(r=0.0)", 1.0),
+        ("iprec(r=0.5)", 2 / 4),  # round(1.5) = 2 documents, reached at rank 4
+        ("iprec(r=1.0)", 0.0),
+        ("f_beta(beta=2)@4", 5 * (2 / 4) * (2 / 3) / (4 * 2 / 4 + 2 / 3)),
+        ("all_gold@4", 0.0),
+        ("num_q", 1.0),
+        ("num_ret", 4.0),
+        ("num_rel", 3.0),
+        ("num_rel_ret", 2.0),
+    ],
+)
+def test_a_measure_has_its_value_by_hand(measure: str, expected: float) -> None:
+    assert value(measure) == pytest.approx(expected, abs=1e-12)
+
+
+def test_nothing_is_left_open_when_all_retrieved_is_judged() -> None:
+    evaluation = evaluate(JUDGED, Run("run", {"q1": ["a", "b"]}), ["rbp_resid"])
+
+    assert evaluation.means["rbp_resid(p=0.9)"] == 0.0
+
+
+def test_all_gold_needs_every_relevant_document() -> None:
+    judged = {"q1": {"a": 1, "b": 1}, "q2": {"a": 1}, "q3": {"a": 0}}
+    run = Run("run", {"q1": ["a", "c", "b"], "q2": ["a"], "q3": ["a"]})
+
+    assert evaluate(judged, run, ["all_gold@2", "all_gold@3"]).means == {
+        "all_gold@2": pytest.approx(1 / 3),
+        "all_gold@3": pytest.approx(2 / 3),
+    }
+
+
+def test_counts_are_totals_over_the_queries() -> None:
+    judged = {"q1": {"a": 1, "b": 1}, "q2": {"a": 1}}
+
+    evaluation = evaluate(judged, Run("run", {"q1": ["a", "c"], "q2": ["c"]}), ["num_q", "num_rel", "num_rel_ret"])
+
+    assert evaluation.means == {"num_q": 2.0, "num_rel": 3.0, "num_rel_ret": 1.0}
+
+
+@pytest.mark.parametrize(("tokens", "expected"), [(99, 0.0), (100, 1 / 3), (349, 1 / 3), (350, 2 / 3)])
+def test_a_token_budget_cuts_the_list_where_it_is_spent(tokens: int, expected: float) -> None:
+    lengths = {"a": 100, "x": 100, "z": 100, "b": 50}
+
+    assert value(f"recall_budget(tokens={tokens})", lengths=lengths) == pytest.approx(expected)
+
+
+def test_a_token_budget_needs_every_length() -> None:
+    with pytest.raises(InvalidInput, match="needs the length of every document"):
+        value("recall_budget(tokens=100)")
+    with pytest.raises(InvalidInput, match="has no length") as refusal:
+        value("recall_budget(tokens=100)", lengths={"a": 10})
+    assert refusal.value.place == "q1/x"
+
+
+def warned(results: dict[str, Results], judged: dict[str, dict[str, int]]) -> str:
+    evaluation: Evaluation = evaluate(judged, Run("run", results), ["mrr"])
+    return "\n".join(evaluation.warnings)
+
+
+def test_a_run_without_a_judged_document_is_told() -> None:
+    said = warned({"q1": ["77", "78"]}, {"q1": {"d1": 1}})
+
+    assert "no document of the run is judged, so every measure is 0; the run has ids such as '77'" in said
+
+
+def test_judgments_of_another_collection_are_told() -> None:
+    said = warned({"q1": ["d1"], "q2": ["d1"]}, {"301": {"d1": 1}})
+
+    assert "no query of the run is judged: it has ids such as 'q1', the judgments such as '301'" in said
+
+
+def test_a_uuid_within_an_id_is_told() -> None:
+    uuid = "27c682dc-c97b-4c3e-b41c-999c65264a6d"
+
+    assert "set id_rule to 'urn_uuid'" in warned({"q1": [f"doc-<urn:uuid:{uuid}>::x"]}, {"q1": {uuid: 1}})
+
+
+def test_scores_that_rise_as_distances_do_are_told() -> None:
+    judged = {"q1": {"a": 1}, "q2": {"a": 1}}
+    distances = {"a": 0.1, "b": 0.4, "c": 0.9}
+
+    assert "as distances do" in warned({"q1": distances, "q2": distances}, judged)
+    assert "distances" not in warned({"q1": dict(reversed(distances.items())), "q2": distances}, judged)
+
+
+def test_one_query_in_ten_that_is_missing_is_told_with_their_number() -> None:
+    judged = {f"q{place}": {"a": 1} for place in range(10)}
+
+    said = warned({query: ["a"] for query in judged if query != "q3"}, judged)
+
+    assert "1 of 10 judged queries are missing from the run; counted as 0" in said
