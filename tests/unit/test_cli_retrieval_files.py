@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.cli import retrieval
 from plumbline.cli.main import main
+from plumbline.retrieval import inputs
 from plumbline.retrieval.text_file import ReadLimits
 from tests.making.bad_files import BAD_FILES, BAD_TABLES, BOMB, GOOD_GOLD, GOOD_QRELS, GOOD_RETRIEVED, GOOD_RUN
 
@@ -69,7 +69,7 @@ def test_a_file_over_a_limit_is_refused(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(retrieval, "_LIMITS", limits)
+    monkeypatch.setattr(inputs, "_LIMITS", limits)
 
     assert said in refused(["evaluate", *written(tmp_path, qrels=GOOD_QRELS, run=content)], capsys)
 

@@ -92,12 +92,41 @@ def test_rows_are_scored_by_a_service_without_one_installed(tmp_path: Path) -> N
     assert len((tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()) == 3
 
 
-@pytest.mark.parametrize("command", ["serve", "worker", "keys", "evaluate", "calibrate"])
+@pytest.mark.parametrize("command", ["serve", "worker", "keys", "calibrate"])
 def test_a_command_of_the_service_says_what_to_install(command: str) -> None:
     done = run_command(command, "list" if command == "keys" else "--help")
 
     said = f"plumbline {command} needs the service: pip install 'plumbline-rag[service]'\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+
+
+@pytest.mark.parametrize("command", ["evaluate", "compare", "fuse"])
+def test_a_retrieval_command_says_what_to_install(command: str) -> None:
+    done = run_command(command, "--help")
+
+    said = f"plumbline {command} needs numpy and scipy: pip install 'plumbline-rag[retrieval]'\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+
+
+def test_the_retrieval_functions_say_what_to_install() -> None:
+    done = run_light("import plumbline; plumbline.evaluate")
+
+    assert done.stderr.splitlines()[-1] == (
+        "ModuleNotFoundError: plumbline.evaluate needs numpy: pip install 'plumbline-rag[retrieval]'"
+    )
+
+
+def test_retrieval_runs_with_numpy_and_scipy_alone() -> None:
+    asked = "import plumbline; print(plumbline.evaluate({'q': ['d']}, {'q': ['x', 'd']}, 'mrr'))"
+
+    done = subprocess.run(
+        [sys.executable, "-c", f"import numpy, scipy, scipy.special\n{LIGHT}\n{asked}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.stdout, done.stderr) == ("0.5\n", "")
 
 
 def test_the_help_and_the_version_need_no_service() -> None:

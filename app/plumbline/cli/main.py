@@ -11,6 +11,7 @@ from plumbline.ground.version import VERSION
 
 _USAGE_ERROR = 2
 _NEEDS_SERVICE = "needs the service: pip install 'plumbline-rag[service]'"
+_NEEDS_NUMPY = "needs numpy and scipy: pip install 'plumbline-rag[retrieval]'"
 # A process loads the file of its own command alone; all of them take some tenths of a second.
 _FILE_BY_COMMAND: Mapping[str, str] = MappingProxyType(
     {
@@ -43,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if not _is_third_party(error):
             raise
-        sys.stderr.write(f"plumbline {given[0]} {_NEEDS_SERVICE}\n")
+        sys.stderr.write(f"plumbline {given[0]} {_needs(_FILE_BY_COMMAND[given[0]])}\n")
         return _USAGE_ERROR
     return code
 
@@ -62,8 +63,12 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
             if not _is_third_party(error) or (arguments and _FILE_BY_COMMAND.get(arguments[0]) == file):
                 raise
             for command in (name for name, place in _FILE_BY_COMMAND.items() if place == file):
-                commands.add_parser(command, help=_NEEDS_SERVICE)
+                commands.add_parser(command, help=_needs(file))
     return parser
+
+
+def _needs(file: str) -> str:
+    return _NEEDS_NUMPY if file == "retrieval" else _NEEDS_SERVICE
 
 
 def _is_third_party(error: ModuleNotFoundError) -> bool:

@@ -1,25 +1,24 @@
-"""`plumbline evaluate`, `compare` and `fuse`: measures of runs against judgments, from TREC files or tables."""
+"""`plumbline evaluate`, `compare` and `fuse`: measures of runs against judgments, from TREC files, tables or JSON."""
 
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval.combination import NORMS
+from plumbline.retrieval.api import name_files
+from plumbline.retrieval.combination import NORMS, TIE_ORDERS
 from plumbline.retrieval.compare import CORRECTIONS, TESTS
-from plumbline.retrieval.conventions import PRESETS, as_dict, build_conventions
-from plumbline.retrieval.file_formats import FILE_FORMATS, FileFormat
-from plumbline.retrieval.fuse import METHODS, fuse
-from plumbline.retrieval.measure import parse_measures
-from plumbline.retrieval.report import RunReport, compare_reports, report_runs
-from plumbline.retrieval.run import Run
-from plumbline.retrieval.tables import TABLE_WRITERS, comparison_table, pair_table
-from plumbline.retrieval.text_file import ReadLimits, format_place
+from plumbline.retrieval.conventions import CHOICES, PRESETS, Conventions, as_dict, build_conventions
+from plumbline.retrieval.fuse import METHODS, MISSING, fuse, tune_weights
+from plumbline.retrieval.inputs import ReadRun, read_qrels, read_run
+from plumbline.retrieval.measure import CUTOFF_BY_NAME, Cutoff, parse_measures
+from plumbline.retrieval.report import RunReport, compare_reports, report_runs, tuning_objective
+from plumbline.retrieval.tables import TABLE_WRITERS, Table, comparison_table, pair_table
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -27,49 +26,74 @@ if TYPE_CHECKING:
 _MEASURES = ["ndcg@10", "recall@10", "precision@10", "map", "mrr"]
 _RESAMPLES = 1_000
 _PERMUTATIONS = 10_000
-# A file of one's own on one's own machine: a bound against a bomb, not against size.
-_LIMITS = ReadLimits(max_bytes=8_000_000_000, max_rows=200_000_000)
+_BOOLEANS = ("judged_only", "ignore_identical_ids")
+_SHORT = {"rel_level": "-l", "judged_only": "-J"}
+_TABLES: Mapping[str, Any] = {"means": comparison_table, "pairs": pair_table}
 
 
 def add_command(commands: "Commands") -> None:
     """Add the retrieval commands to the parser."""
-    evaluate = commands.add_parser("evaluate", help="compute measures of TREC runs against judgments")
-    evaluate.add_argument("qrels", type=Path, metavar="QRELS", help="judgments: query_id 0 doc_id relevance")
-    evaluate.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="runs: query_id Q0 doc_id rank score tag")
-    evaluate.add_argument(
-        "-m", "--measure", action="append", metavar="MEASURE", help=f"repeatable; default: {' '.join(_MEASURES)}"
+    evaluate = commands.add_parser(
+        "evaluate", help="compute measures of runs against judgments", epilog=f"Measures: {_known_measures()}."
     )
-    evaluate.add_argument(
-        "--preset", default="trec_eval", help=f"conventions: {', '.join(PRESETS)} (default: %(default)s)"
-    )
-    _add_tables(evaluate)
+    _add_inputs(evaluate, "one or more")
     evaluate.add_argument("--by-query", action="store_true", help="also print the values of every query")
     evaluate.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    _add_draws(evaluate, _RESAMPLES, "of the interval of each mean in --json")
     evaluate.set_defaults(run=_evaluate)
 
-    compare = commands.add_parser("compare", help="compare runs by paired tests over queries, with a correction")
-    compare.add_argument("qrels", type=Path, metavar="QRELS")
-    compare.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="two or more")
-    compare.add_argument("-m", "--measure", action="append", metavar="MEASURE")
-    compare.add_argument("--preset", default="trec_eval")
-    _add_tables(compare)
+    compare = commands.add_parser(
+        "compare",
+        help="compare runs by paired tests over queries, with a correction",
+        epilog=f"Measures: {_known_measures()}.",
+    )
+    _add_inputs(compare, "two or more")
     compare.add_argument("--baseline", metavar="NAME", help="file name of the run to compare with; default: all pairs")
     compare.add_argument("--test", choices=TESTS, default="randomization")
     compare.add_argument("--correction", choices=sorted(CORRECTIONS), default="holm")
     compare.add_argument("--alpha", type=float, default=0.05)
     compare.add_argument("--format", choices=sorted(TABLE_WRITERS), default="markdown")
+    compare.add_argument("--table", choices=sorted(_TABLES), help="one table alone (default: both; pairs in CSV)")
+    _add_draws(compare, _PERMUTATIONS, "of the randomization test and of intervals")
     compare.set_defaults(run=_compare)
 
     fusion = commands.add_parser("fuse", help="fuse several runs into one TREC run on standard output")
-    fusion.add_argument("runs", type=Path, nargs="+", metavar="RUN")
+    fusion.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="TREC runs or JSON")
     fusion.add_argument("--method", default="rrf", help=f"fusion method: {', '.join(METHODS)} (default: %(default)s)")
     fusion.add_argument("--norm", help=f"one of {', '.join(NORMS)} (default: min-max if the method uses scores)")
     fusion.add_argument("--weights", type=float, nargs="+", metavar="W", help="a weight for each run")
+    fusion.add_argument(
+        "--param", action="append", default=[], metavar="NAME=VALUE", help="of the method, such as k=60 of rrf"
+    )
+    fusion.add_argument("--k", type=float, help="the k of rrf (default: 60)")
+    fusion.add_argument("--missing", choices=MISSING, default="zero", help="score of a document that a run lacks")
+    fusion.add_argument("--ties", choices=TIE_ORDERS, default="docno_desc", help="order of equal scores")
     fusion.add_argument("--depth", type=int, help="documents to keep for each query")
+    fusion.add_argument("--tune", type=Path, metavar="QRELS", help="tune the weights on these judgments, k-fold")
+    fusion.add_argument("--measure", "-m", default="ndcg@10", help="what --tune raises (default: %(default)s)")
+    fusion.add_argument("--preset", default="trec_eval", help="conventions of --tune (default: %(default)s)")
+    fusion.add_argument("--folds", type=int, default=5)
+    fusion.add_argument("--step", type=float, default=0.1, help="of the grid of weights (default: %(default)s)")
+    fusion.add_argument("--seed", type=int, default=0)
     fusion.set_defaults(run=_fuse)
 
 
-def _add_tables(command: argparse.ArgumentParser) -> None:
+def _add_inputs(command: argparse.ArgumentParser, how_many: str) -> None:
+    command.add_argument("qrels", type=Path, metavar="QRELS", help="judgments: query_id 0 doc_id relevance, or JSON")
+    command.add_argument(
+        "runs",
+        type=Path,
+        nargs="+",
+        metavar="RUN",
+        help=f"{how_many}: query_id Q0 doc_id rank score tag; or JSON, by query scores, ids or the reply of an LLM",
+    )
+    command.add_argument(
+        "-m", "--measure", action="append", metavar="MEASURE", help=f"repeatable; default: {' '.join(_MEASURES)}"
+    )
+    command.add_argument(
+        "--preset", default="trec_eval", help=f"conventions: {', '.join(PRESETS)} (default: %(default)s)"
+    )
+    command.add_argument("--lengths", type=Path, metavar="FILE", help="JSON, tokens by document, for recall_budget")
     command.add_argument(
         "--tables",
         action="store_const",
@@ -79,58 +103,123 @@ def _add_tables(command: argparse.ArgumentParser) -> None:
         help="read tab-separated tables with a header in place of TREC files: judgments in the columns qid and "
         "document_ids, runs in qid and doc_ids, each with a list of ids",
     )
+    overrides = command.add_argument_group("conventions that differ from the preset's (docs/retrieval.md)")
+    for name in (each.name for each in fields(Conventions)):
+        flags = [*([_SHORT[name]] if name in _SHORT else []), f"--{name.replace('_', '-')}"]
+        if name in _BOOLEANS:
+            overrides.add_argument(*flags, dest=name, action=argparse.BooleanOptionalAction, default=None)
+        elif name in CHOICES:
+            overrides.add_argument(*flags, dest=name, choices=CHOICES[name])
+        elif name == "gain_map":
+            overrides.add_argument(*flags, "--gains", dest=name, metavar="1=1,2=3", type=_gains)
+        else:
+            kind = str if name == "id_pattern" else int
+            overrides.add_argument(*flags, dest=name, metavar="PATTERN" if kind is str else "N", type=kind)
+
+
+def _add_draws(command: argparse.ArgumentParser, resamples: int, what: str) -> None:
+    command.add_argument("--resamples", type=int, default=resamples, metavar="N", help=f"{what} (default: {resamples})")
+    command.add_argument("--seed", type=int, default=0, metavar="N", help="of the resamples (default: 0)")
+
+
+def _known_measures() -> str:
+    with_cutoff = {Cutoff.REQUIRED: "@k", Cutoff.OPTIONAL: "[@k]", Cutoff.NONE: ""}
+    return ", ".join(f"{name}{with_cutoff[takes]}" for name, takes in CUTOFF_BY_NAME.items())
+
+
+def _gains(text: str) -> dict[str, float]:
+    pairs = [pair.partition("=") for pair in text.split(",")]
+    return {grade.strip(): float(gain) for grade, _, gain in pairs}
 
 
 def _evaluate(options: argparse.Namespace) -> int:
-    reports = _reports(options, resamples=_RESAMPLES)
+    reports, runs = _reports(options, resamples=options.resamples)
     if options.json:
-        sys.stdout.write(_as_json(reports, as_dict(reports[0].evaluation.conventions), by_query=options.by_query))
+        sys.stdout.write(_as_json(reports, runs, by_query=options.by_query))
     else:
         sys.stdout.writelines(f"{line}\n" for line in _as_table(reports, by_query=options.by_query))
-    sys.stderr.writelines(f"{report.name}: {line}\n" for report in reports for line in report.evaluation.warnings)
     return 0
 
 
-def _reports(options: argparse.Namespace, *, resamples: int) -> tuple[RunReport, ...]:
+def _reports(options: argparse.Namespace, *, resamples: int) -> tuple[tuple[RunReport, ...], list[ReadRun]]:
     # What was mistyped is said before files of gigabytes are read.
-    conventions, measures = build_conventions(options.preset), parse_measures(options.measure or _MEASURES)
-    files = FILE_FORMATS[options.format_name]
-    with _open(options.qrels) as file:
-        qrels = files.read_qrels(file, name=options.qrels.name, limits=_LIMITS)
-    return report_runs(
+    given = {each.name: getattr(options, each.name) for each in fields(Conventions)}
+    overrides = {name: value for name, value in given.items() if value is not None}
+    conventions, measures = build_conventions(options.preset, **overrides), parse_measures(options.measure or _MEASURES)
+    named = name_files(options.runs)
+    lengths = None if options.lengths is None else _lengths(options.lengths)
+    qrels = read_qrels(options.qrels, format_name=options.format_name)
+    runs = [read_run(path, name=name, format_name=options.format_name) for name, path in named.items()]
+    reports = report_runs(
         qrels,
-        [_run(path, files) for path in options.runs],
+        [each.run for each in runs],
         measures=measures,
         conventions=conventions,
         resamples=resamples,
-        seed=0,
+        seed=options.seed,
+        lengths=lengths,
     )
+    for run, report in zip(runs, reports, strict=True):
+        sys.stderr.writelines(f"{report.name}: {line}\n" for line in (*run.warnings, *report.evaluation.warnings))
+    return reports, runs
+
+
+def _lengths(path: Path) -> dict[str, float]:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, float])
+    except (OSError, msgspec.DecodeError) as error:
+        raise InvalidInput(f'wanted JSON such as {{"doc-1": 250}}: {error}', place=str(path)) from error
 
 
 def _compare(options: argparse.Namespace) -> int:
-    reports = _reports(options, resamples=0)
+    reports, _ = _reports(options, resamples=0)
     comparisons = compare_reports(
         reports,
         baseline=options.baseline,
         test=options.test,
         correction=options.correction,
         alpha=options.alpha,
-        resamples=_PERMUTATIONS,
-        seed=0,
+        resamples=options.resamples,
+        seed=options.seed,
     )
-    tables = (comparison_table(comparisons), pair_table(comparisons))
+    # one table in a file of CSV
+    default = ["pairs"] if options.format == "csv" else list(_TABLES)
+    tables: list[Table] = [_TABLES[name](comparisons) for name in ([options.table] if options.table else default)]
     sys.stdout.write("\n".join(TABLE_WRITERS[options.format](table).rstrip("\n") + "\n" for table in tables))
     return 0
 
 
 def _fuse(options: argparse.Namespace) -> int:
-    fusion = fuse(
-        [_run(path, FILE_FORMATS["trec"]) for path in options.runs],
-        method=options.method,
-        norm=options.norm,
-        weights=options.weights,
-        depth=options.depth,
-    )
+    runs = [read_run(path, name=name).run for name, path in name_files(options.runs, is_repeatable=True).items()]
+    recipe = {
+        "method": options.method,
+        "norm": options.norm,
+        "params": _params(options),
+        "missing": options.missing,
+        "ties": options.ties,
+        "depth": options.depth,
+    }
+    weights = options.weights
+    if options.tune is not None:
+        if weights is not None:
+            raise InvalidInput("give --weights or --tune, not both")
+        qrels = read_qrels(options.tune)
+        objective = tuning_objective(qrels, options.measure, conventions=build_conventions(options.preset))
+        tuning = tune_weights(
+            runs,
+            objective,
+            query_ids=list(qrels),
+            folds=options.folds,
+            step=options.step,
+            seed=options.seed,
+            **recipe,
+        )
+        weights = tuning.weights
+        sys.stderr.write(
+            f"weights {' '.join(f'{each:g}' for each in weights)}: {options.measure} {tuning.held_out_score:.4f} held "
+            f"out, {tuning.in_sample_score:.4f} in sample, {tuning.equal_score:.4f} with equal weights\n"
+        )
+    fusion = fuse(runs, weights=weights, **recipe)
     for query, scores in fusion.run.results.items():
         ranked = scores.items() if isinstance(scores, Mapping) else ()
         sys.stdout.writelines(
@@ -141,16 +230,12 @@ def _fuse(options: argparse.Namespace) -> int:
     return 0
 
 
-def _run(path: Path, files: FileFormat) -> Run:
-    with _open(path) as file:
-        return files.read_run(file, name=path.name, limits=_LIMITS)
-
-
-def _open(path: Path) -> BinaryIO:
+def _params(options: argparse.Namespace) -> dict[str, float]:
     try:
-        return path.open("rb")
-    except OSError as error:
-        raise InvalidInput(f"cannot be read ({error.strerror})", place=format_place(str(path))) from error
+        given = {name: float(value) for name, _, value in (each.partition("=") for each in options.param)}
+    except ValueError:
+        raise InvalidInput(f"wanted --param NAME=VALUE, such as k=60, found {' '.join(options.param)!r}") from None
+    return given if options.k is None else {**given, "k": options.k}
 
 
 def _as_table(reports: Sequence[RunReport], *, by_query: bool) -> list[str]:
@@ -169,19 +254,23 @@ def _as_table(reports: Sequence[RunReport], *, by_query: bool) -> list[str]:
     return lines
 
 
-def _as_json(reports: Sequence[RunReport], conventions: object, *, by_query: bool) -> str:
-    runs = [
+def _as_json(reports: Sequence[RunReport], runs: Sequence[ReadRun], *, by_query: bool) -> str:
+    found = [
         {
             "name": report.name,
             "measures": report.summary_by_measure,
             "counts": asdict(report.evaluation.counts),
+            "warnings": [*run.warnings, *report.evaluation.warnings],
             "per_query": {
                 "query_ids": report.evaluation.query_ids,
                 "values": {text: values.tolist() for text, values in report.evaluation.values.items()},
             }
             if by_query
             else None,
+            # what was read out of the replies of an LLM
+            **({"rankings": run.rankings} if run.rankings else {}),
         }
-        for report in reports
+        for report, run in zip(reports, runs, strict=True)
     ]
-    return msgspec.json.format(msgspec.json.encode({"conventions": conventions, "runs": runs})).decode() + "\n"
+    conventions = as_dict(reports[0].evaluation.conventions)
+    return msgspec.json.format(msgspec.json.encode({"conventions": conventions, "runs": found})).decode() + "\n"

@@ -82,7 +82,7 @@ PRESETS: Final[Mapping[str, Conventions]] = {
 }
 DEFAULT_CONVENTIONS: Final = PRESETS["trec_eval"]
 
-_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "ndcg_rel_level": get_args(NdcgRelLevel),
     "map_normaliser": get_args(MapNormaliser),
     "id_rule": get_args(IdRuleName),
@@ -129,7 +129,7 @@ def as_dict(conventions: Conventions) -> dict[str, object]:
 def _checked(name: str, value: object) -> object:
     if name not in _NAMES:
         raise InvalidInput(f"unknown convention {quoted(name)}; {_nearest_or_all(name, _NAMES)}", place=name)
-    if name in _CHOICES:
+    if name in CHOICES:
         return _choice(name, value)
     if name in _BOOLEANS:
         if not isinstance(value, bool):
@@ -149,7 +149,7 @@ def _choice(name: str, value: object) -> str:
         raise InvalidInput(
             "duplicates 'keep' would count a document twice; wanted first, max_score or error", place=name
         )
-    choices = _CHOICES[name]
+    choices = CHOICES[name]
     if not isinstance(value, str) or value not in choices:
         raise InvalidInput(f"unknown value {quoted(str(value))}; {_nearest_or_all(str(value), choices)}", place=name)
     return value

@@ -60,7 +60,7 @@ def report_runs(
     """Evaluate each run, in order, with bootstrap intervals from `resamples` (0: none); otherwise as `evaluate`.
 
     Raises:
-        InvalidInput: two runs of one name, or what `evaluate` refuses; the place starts with the run's name.
+        InvalidInput: two runs of one name, or what `evaluate` refuses; the detail ends with the run's name.
     """
     names: set[str] = set()
     for run in runs:
@@ -69,7 +69,13 @@ def report_runs(
         names.add(run.name)
     reports = []
     for run in runs:
-        evaluation = evaluate(qrels, run, measures, conventions=conventions, lengths=lengths)
+        try:
+            evaluation = evaluate(qrels, run, measures, conventions=conventions, lengths=lengths)
+        except InvalidInput as error:
+            # several runs: which of them
+            if len(runs) == 1 or not error.place:
+                raise
+            raise InvalidInput(f"{error.detail} (run {run.name[:80]!r})", place=error.place) from error
         summaries = {}
         for text, values in evaluation.values.items():
             has_interval = resamples > 0 and len(values) > 0 and text not in TOTALS

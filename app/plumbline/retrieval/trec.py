@@ -21,9 +21,9 @@ _QRELS_FIELDS: Final = 4
 _RUN_FIELDS: Final = 6
 _TRIPLE_FIELDS: Final = 3
 # Names that the three columns of a judgment table go by, BEIR's first.
-_HEADER_NAMES: Final = (
-    {"query-id", "query_id", "qid", "query"},
-    {"corpus-id", "corpus_id", "doc-id", "doc_id", "docid", "document_id", "pid", "doc"},
+HEADER_NAMES: Final = (
+    {"query-id", "query_id", "qid", "query", "q_id"},
+    {"corpus-id", "corpus_id", "doc-id", "doc_id", "docid", "docno", "document_id", "pid", "doc"},
     {"score", "relevance", "rel", "label", "grade"},
 )
 # trec_eval keeps grades in a C long; no scale of grades is longer than this.
@@ -149,7 +149,7 @@ def _qrels_rows(data: bytes, name: str, limits: ReadLimits) -> Iterator[tuple[in
         return
     if len(first[1]) == _TRIPLE_FIELDS:
         words = [field.decode().lower() for field in first[1]]
-        if not all(word in names for word, names in zip(words, _HEADER_NAMES, strict=True)):
+        if not all(word in names for word, names in zip(words, HEADER_NAMES, strict=True)):
             detail = f"expected 4 fields {_QRELS_FORM}, found 3; a table of 3 columns needs the header {_HEADER_FORM}"
             raise InvalidInput(detail, place=format_place(name, first[0]))
         yield from _table_rows(data, rows, name, header_line=first[0])

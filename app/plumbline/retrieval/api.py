@@ -1,0 +1,177 @@
+"""Retrieval measures as plain functions: `plumbline.evaluate`, `compare` and `fuse`.
+
+Judgments and runs are mappings, tables of pandas or polars, or paths of files; every convention is a keyword.
+"""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval.compare import RunComparison
+from plumbline.retrieval.conventions import build_conventions
+from plumbline.retrieval.evaluate import evaluate as evaluate_run
+from plumbline.retrieval.fuse import fuse as fuse_runs
+from plumbline.retrieval.fuse import tune_weights
+from plumbline.retrieval.inputs import read_qrels, read_run
+from plumbline.retrieval.measure import parse_measures
+from plumbline.retrieval.report import compare_reports, report_runs, tuning_objective
+
+Values = dict[str, float | None] | dict[str, dict[str, float]]
+
+
+def evaluate(
+    qrels: Any,
+    run: Any,
+    measures: str | Sequence[str] = "ndcg@10",
+    *,
+    preset: str = "trec_eval",
+    per_query: bool = False,
+    candidates: Mapping[str, Sequence[str]] | None = None,
+    lengths: Mapping[str, float] | None = None,
+    file_format: str = "trec",
+    **conventions: Any,
+) -> float | Values | None:
+    """Return the mean of one measure, or of several by name; with `per_query` the values by measure and query.
+
+    Args:
+        qrels: `{"q1": {"d1": 2}}`, `{"q1": ["d1"]}`, a table or a path.
+        run: `{"q1": {"d1": 0.9}}`, `{"q1": ["d1"]}` best first, `{"q1": "1. d1"}` by an LLM, a table or a path.
+        preset: `trec_eval`, `pytrec_eval`, `beir`, `ragas_id`, `seed-0` to `seed-4`.
+        candidates: the ids that an LLM could choose from, by query.
+        lengths: tokens by document, for `recall_budget`.
+        file_format: of paths: `trec`, or `tables` as seed 3 has them; JSON is known by its first character.
+        conventions: what differs from the preset: `rel_level`, `judged_only`, `ties`, `id_rule`, ... (`Conventions`).
+
+    Warns with what the caller may not have meant, such as a run that shares no document with the judgments.
+
+    Raises:
+        InvalidInput: a measure, convention, grade, score or line that cannot be read.
+    """
+    asked = parse_measures([measures] if isinstance(measures, str) else measures)
+    read = read_run(run, name="run", format_name=file_format, candidates=candidates)
+    judged = read_qrels(qrels, format_name=file_format)
+    found = evaluate_run(judged, read.run, asked, conventions=build_conventions(preset, **conventions), lengths=lengths)
+    _warn((*read.warnings, *found.warnings))
+    if per_query:
+        values = {name: dict(zip(found.query_ids, each.tolist(), strict=True)) for name, each in found.values.items()}
+        return values[str(asked[0])] if isinstance(measures, str) and len(asked) == 1 else values
+    return found.means[str(asked[0])] if isinstance(measures, str) and len(asked) == 1 else dict(found.means)
+
+
+def compare(
+    qrels: Any,
+    runs: Mapping[str, Any] | Sequence[str | Path],
+    measures: str | Sequence[str] = "ndcg@10",
+    *,
+    preset: str = "trec_eval",
+    baseline: str | None = None,
+    test: str = "randomization",
+    correction: str = "holm",
+    alpha: float = 0.05,
+    resamples: int = 10_000,
+    seed: int = 0,
+    file_format: str = "trec",
+    **conventions: Any,
+) -> tuple[RunComparison, ...]:
+    """Return the comparison of every pair of runs, or of each with the baseline, by every measure.
+
+    `runs`: by name, each as in `evaluate`; or paths. The rest is as in `evaluate` and `RunComparison`.
+
+    Raises:
+        InvalidInput: as `evaluate`; fewer than two runs.
+    """
+    named = runs if isinstance(runs, Mapping) else name_files(runs)
+    read = [read_run(run, name=name, format_name=file_format) for name, run in named.items()]
+    reports = report_runs(
+        read_qrels(qrels, format_name=file_format),
+        [each.run for each in read],
+        measures=parse_measures([measures] if isinstance(measures, str) else measures),
+        conventions=build_conventions(preset, **conventions),
+        resamples=0,
+        seed=seed,
+    )
+    _warn([f"{each.name}: {line}" for each in reports for line in each.evaluation.warnings])
+    return compare_reports(
+        reports, baseline=baseline, test=test, correction=correction, alpha=alpha, resamples=resamples, seed=seed
+    )
+
+
+def fuse(
+    runs: Mapping[str, Any] | Sequence[Any],
+    method: str = "rrf",
+    *,
+    norm: str | None = None,
+    weights: Sequence[float] | None = None,
+    missing: str = "zero",
+    ties: str = "docno_desc",
+    depth: int | None = None,
+    tune_on: Any = None,
+    measure: str = "ndcg@10",
+    preset: str = "trec_eval",
+    folds: int = 5,
+    step: float = 0.1,
+    seed: int = 0,
+    **params: float,
+) -> dict[str, dict[str, float]]:
+    """Return the scores of several runs fused into one, best first.
+
+    Args:
+        norm: `min-max` unless the method reads ranks alone.
+        tune_on: judgments on which `weights` are tuned by `measure`, k-fold over queries.
+        params: of the method, such as `k` of rrf (60).
+
+    Raises:
+        InvalidInput: an argument is out of its range.
+    """
+    named = runs if isinstance(runs, Mapping) else {f"run {place}": run for place, run in enumerate(runs, start=1)}
+    read = [read_run(run, name=name).run for name, run in named.items()]
+    if tune_on is not None:
+        if weights is not None:
+            raise InvalidInput("give weights or tune them, not both", place="weights")
+        judged = read_qrels(tune_on)
+        weights = tune_weights(
+            read,
+            tuning_objective(judged, measure, conventions=build_conventions(preset)),
+            query_ids=list(judged),
+            method=method,
+            norm=norm,
+            params=params,
+            missing=missing,
+            ties=ties,
+            depth=depth,
+            folds=folds,
+            step=step,
+            seed=seed,
+        ).weights
+    fusion = fuse_runs(
+        read, method=method, norm=norm, weights=weights, params=params, missing=missing, ties=ties, depth=depth
+    )
+    _warn(fusion.warnings)
+    return {query: dict(scores) for query, scores in fusion.run.results.items() if isinstance(scores, Mapping)}
+
+
+def name_files(paths: Sequence[str | Path], *, is_repeatable: bool = False) -> dict[str, Path]:
+    """Return paths by their file name; those of one name with as many folders as tell them apart.
+
+    Raises:
+        InvalidInput: a file is given twice, unless `is_repeatable`.
+    """
+    parts = [Path(path).parts for path in paths]
+    named: dict[str, Path] = {}
+    for path, own in zip(paths, parts, strict=True):
+        others = [each for each in parts if each != own]
+        depth = next(
+            (size for size in range(1, len(own) + 1) if all(each[-size:] != own[-size:] for each in others)), len(own)
+        )
+        name = "/".join(own[-depth:])
+        if name in named and not is_repeatable:
+            raise InvalidInput(f"two runs are named {name!r}; each needs a name of its own")
+        named[name if name not in named else f"{name} {len(named) + 1}"] = Path(path)
+    return named
+
+
+def _warn(lines: Sequence[str]) -> None:
+    for line in lines:
+        warnings.warn(line, UserWarning, stacklevel=3)
