@@ -44,6 +44,42 @@ async def test_means_are_those_of_a_hand_calculation(client: httpx2.AsyncClient)
     assert means == pytest.approx({"ndcg@10": (q1 + q2) / 2, "recall@1": 0.25, "mrr": 0.75})
 
 
+async def test_a_bad_value_is_named_with_its_query_and_document(client: httpx2.AsyncClient) -> None:
+    qrels = {f"q{query}": {f"d{place}": 1 for place in range(20)} for query in range(20)}
+    qrels["q13"]["d7"] = "two"  # type: ignore[assignment]
+
+    response = await client.post(URL, json={"qrels": qrels, "runs": [KEYWORD]})
+
+    assert "/qrels/q13/d7: Expected `int`, got `str`" in read_problem(response, 422).detail
+
+
+async def test_seed_0_the_rankings_that_were_read_stand_beside_the_measures(client: httpx2.AsyncClient) -> None:
+    told = '{"doc_1": 1, "doc_5": 2}'
+    llm = {
+        "name": "llm",
+        "llm_outputs": {"q1": "1. d1\n2. d2", "q2": told},
+        "candidates": {"q1": ["d1", "d2"], "q2": ["doc_1", "doc_5"]},
+    }
+
+    result = await evaluated(client, runs=[llm], measures=["success@1", "recall@100", "mrr"], per_query=True)
+
+    run = result["runs"][0]
+    assert run["rankings"]["q1"]["ids"] == ["d1", "d2"]
+    assert run["rankings"]["q2"]["readings"] == [["doc_5", "doc_1"], ["doc_1", "doc_5"]]
+    assert run["unparsed"] == ["q2"]
+    assert run["warnings"][0].startswith("1 of 2 replies hold no ranking (1 of them two): 'q2'")
+    assert run["measures"]["mrr"]["mean"] == 0.5
+
+
+async def test_a_budget_of_tokens_takes_the_lengths_of_the_documents(client: httpx2.AsyncClient) -> None:
+    lengths = {"d1": 100, "d3": 100, "d2": 100, "d9": 300, "d4": 100}
+
+    result = await evaluated(client, measures=["recall_budget(tokens=250)"], lengths=lengths)
+
+    # q1: d1 and d3, so 1 of 2; q2: d9 takes more than there is
+    assert result["runs"][0]["measures"]["recall_budget(tokens=250)"]["mean"] == 0.25
+
+
 async def test_per_query_values_stand_beside_their_ids(client: httpx2.AsyncClient) -> None:
     result = await evaluated(client, measures=["mrr"], per_query=True)
 

@@ -15,7 +15,7 @@ _Rank = Annotated[int, Meta(extra_json_schema={"minimum": 1})]
 _Seed = Annotated[int, Meta(extra_json_schema={"minimum": 0})]
 _Resamples = Annotated[int, Meta(extra_json_schema={"minimum": 0, "maximum": 100_000})]
 _Alpha = Annotated[float, Meta(extra_json_schema={"exclusiveMinimum": 0, "exclusiveMaximum": 1})]
-_Milliseconds = Annotated[float, Meta(extra_json_schema={"minimum": 0})]
+_NotNegative = Annotated[float, Meta(extra_json_schema={"minimum": 0})]
 _Folds = Annotated[int, Meta(extra_json_schema={"minimum": 2})]
 # Two numbers: generators of clients do not take the `items: false` of a tuple of two.
 _Interval = Annotated[tuple[float, ...], Meta(min_length=2, max_length=2)]
@@ -71,7 +71,7 @@ class RunIn(_Wire, frozen=True, kw_only=True):
     results: dict[str, list[str] | dict[str, float]] | None = None
     llm_outputs: dict[str, str] | None = None
     candidates: dict[str, list[str]] | None = None
-    latency_ms: dict[str, _Milliseconds] | None = None
+    latency_ms: dict[str, _NotNegative] | None = None
     system: SystemFacts | None = None
 
 
@@ -92,9 +92,10 @@ class FormOptions(EvaluationOptions, frozen=True, kw_only=True):
 
 
 class RetrievalEvaluationRequest(EvaluationOptions, frozen=True, kw_only=True):
-    """Judgments, one or many runs, and the measures to compute. Ids and conventions as TREC has them."""
+    """Judgments, one or many runs, and the measures to compute; `lengths` are tokens by document, for budgets."""
 
     qrels: _Qrels
+    lengths: dict[str, _NotNegative] | None = None
     runs: Annotated[list[RunIn], Meta(extra_json_schema={"minItems": 1, "maxItems": _MOST_RUNS})]
 
 
@@ -181,7 +182,7 @@ class RankingOut(_Wire, frozen=True, kw_only=True):
 
 
 class RunOut(_Wire, frozen=True, kw_only=True):
-    """Result of one run."""
+    """Result of one run; `rankings` are those read out of LLM outputs, with `per_query`."""
 
     name: str
     measures: dict[str, MeasureOut]
@@ -191,6 +192,7 @@ class RunOut(_Wire, frozen=True, kw_only=True):
     system: SystemFacts | None
     unparsed: list[str]
     warnings: list[str]
+    rankings: dict[str, RankingOut] | None = None
 
 
 class ComparisonOut(_Wire, frozen=True, kw_only=True):

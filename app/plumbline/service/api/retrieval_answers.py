@@ -9,10 +9,10 @@ from plumbline.ground.errors import InvalidInput, MalformedBody
 from plumbline.retrieval.conventions import Conventions, as_dict, build_conventions
 from plumbline.retrieval.file_formats import FILE_FORMATS
 from plumbline.retrieval.fuse import Tuning, fuse, simplex_grid, tune_weights
-from plumbline.retrieval.llm_rankings import ParsedRanking, parse_ranking
+from plumbline.retrieval.inputs import ReadRun, read_run
 from plumbline.retrieval.measure import parse_measures
 from plumbline.retrieval.report import RunReport, compare_reports, report_runs, summarise_latency, tuning_objective
-from plumbline.retrieval.run import Qrels, Results, Run
+from plumbline.retrieval.run import Qrels, Run
 from plumbline.retrieval.tables import TABLE_WRITERS, comparison_table
 from plumbline.retrieval.text_file import ReadLimits, format_place, read_text_bytes
 from plumbline.schemas.retrieval import (
@@ -123,7 +123,7 @@ def fuse_runs(body: bytes) -> bytes:
     # Refuse wrong ones without judgments too.
     _to_conventions(message.conventions)
     parse_measures(message.measures)
-    runs = [run for run, _ in _runs(message.runs)]
+    runs = [each.run for each in _runs(message.runs)]
     check_fusion(runs, is_condorcet=message.method == "condorcet")
     tuning = _tuned(message, runs)
     fusion = fuse(
@@ -161,8 +161,7 @@ def parse_texts(body: bytes) -> bytes:
     """Return the response body of /rankings; MalformedBody and InvalidInput name the place."""
     message = decode_message(body, RankingRequest)
     check_texts({"/outputs": message.outputs})
-    parsed = _parse_outputs(message.outputs, message.candidates)
-    return msgspec.json.encode({query: RankingOut(**asdict(ranking)) for query, ranking in parsed.items()})
+    return msgspec.json.encode(_rankings(read_run(message.outputs, name="", candidates=message.candidates)))
 
 
 def _unpacked(files: Sequence[NamedFile], limits: ReadLimits) -> Iterator[bytes]:
@@ -179,17 +178,17 @@ def _unpacked(files: Sequence[NamedFile], limits: ReadLimits) -> Iterator[bytes]
 
 def _reported(message: RetrievalEvaluationRequest) -> tuple[tuple[RunReport, ...], list[RunOut]]:
     runs = _runs(message.runs)
-    reports = _reports(message.qrels, [run for run, _ in runs], message)
+    reports = _reports(message.qrels, [each.run for each in runs], message, lengths=message.lengths)
     outs = [
-        _run_out(
-            report, per_query=message.per_query, latency_ms=given.latency_ms, system=given.system, unparsed=unparsed
-        )
-        for report, given, (_, unparsed) in zip(reports, message.runs, runs, strict=True)
+        _run_out(report, per_query=message.per_query, latency_ms=given.latency_ms, system=given.system, read=read)
+        for report, given, read in zip(reports, message.runs, runs, strict=True)
     ]
     return reports, outs
 
 
-def _reports(qrels: Qrels, runs: Sequence[Run], options: EvaluationOptions) -> tuple[RunReport, ...]:
+def _reports(
+    qrels: Qrels, runs: Sequence[Run], options: EvaluationOptions, *, lengths: Mapping[str, float] | None = None
+) -> tuple[RunReport, ...]:
     measures = parse_measures(options.measures)
     check_evaluation(qrels, runs=len(runs), measures=len(measures), resamples=options.resamples)
     return report_runs(
@@ -199,6 +198,7 @@ def _reports(qrels: Qrels, runs: Sequence[Run], options: EvaluationOptions) -> t
         conventions=_to_conventions(options.conventions),
         resamples=options.resamples,
         seed=options.seed,
+        lengths=lengths,
     )
 
 
@@ -206,7 +206,7 @@ def _conventions(reports: Sequence[RunReport]) -> dict[str, object]:
     return as_dict(reports[0].evaluation.conventions)
 
 
-def _runs(messages: Sequence[RunIn]) -> list[tuple[Run, list[str]]]:
+def _runs(messages: Sequence[RunIn]) -> list[ReadRun]:
     check_run_count(len(messages))
     check_texts({f"/runs/{position}/llm_outputs": run.llm_outputs or {} for position, run in enumerate(messages)})
     return [_to_run(run, place=f"/runs/{position}") for position, run in enumerate(messages)]
@@ -244,26 +244,18 @@ def _to_conventions(message: ConventionsIn) -> Conventions:
     return build_conventions(message.preset, **{name: value for name, value in given.items() if value is not None})
 
 
-def _to_run(message: RunIn, *, place: str) -> tuple[Run, list[str]]:
-    """Return the run of a message, and the ids of the queries without a readable ranking."""
+def _to_run(message: RunIn, *, place: str) -> ReadRun:
     if (message.results is None) == (message.llm_outputs is None):
         raise InvalidInput("a run has either 'results' or 'llm_outputs'", place=place)
-    if message.results is not None:
-        if message.candidates is not None:
-            raise InvalidInput("'candidates' are read with 'llm_outputs' alone", place=f"{place}/candidates")
-        return Run(message.name, message.results), []
-    parsed = _parse_outputs(message.llm_outputs or {}, message.candidates)
-    results: Mapping[str, Results] = {query: ranking.ids for query, ranking in parsed.items() if ranking.parse_ok}
-    return Run(message.name, results), [query for query, ranking in parsed.items() if not ranking.parse_ok]
+    if message.llm_outputs is not None:
+        return read_run(message.llm_outputs, name=message.name, candidates=message.candidates)
+    if message.candidates is not None:
+        raise InvalidInput("'candidates' are read with 'llm_outputs' alone", place=f"{place}/candidates")
+    return ReadRun(Run(message.name, message.results or {}))
 
 
-def _parse_outputs(
-    outputs: Mapping[str, str], candidates: Mapping[str, Sequence[str]] | None
-) -> dict[str, ParsedRanking]:
-    return {
-        query: parse_ranking(text, candidates=None if candidates is None else candidates.get(query))
-        for query, text in outputs.items()
-    }
+def _rankings(read: ReadRun) -> dict[str, RankingOut]:
+    return {query: RankingOut(**asdict(ranking)) for query, ranking in read.rankings.items()}
 
 
 def _run_out(
@@ -272,7 +264,7 @@ def _run_out(
     per_query: bool,
     latency_ms: Mapping[str, float] | None = None,
     system: SystemFacts | None = None,
-    unparsed: Sequence[str] = (),
+    read: ReadRun | None = None,
 ) -> RunOut:
     evaluation = report.evaluation
     latency = summarise_latency(latency_ms.values()) if latency_ms else None
@@ -291,6 +283,7 @@ def _run_out(
         else None,
         latency_ms=None if latency is None else LatencyOut(**asdict(latency)),
         system=system,
-        unparsed=list(unparsed),
-        warnings=list(evaluation.warnings),
+        unparsed=read.unparsed if read else [],
+        warnings=[*(read.warnings if read else ()), *evaluation.warnings],
+        rankings=_rankings(read) if read and read.rankings and per_query else None,
     )
