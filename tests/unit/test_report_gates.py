@@ -41,6 +41,22 @@ def test_a_wrong_spec_is_told_what_is_right(spec: str, said: str) -> None:
         parse_gate(spec)
 
 
+def test_seed_1_token_f1_is_gated_over_all_rows_with_a_reference() -> None:
+    # one judged, one abstained, one without a reference
+    rows = (scored_line("a", 0.7, token_f1=0.8, exact_match=1.0), scored_line("c", 0.9))
+    summary = summary_of(*rows, result_line("b", status="abstained", token_f1=0.0, exact_match=0.0))
+
+    outcomes = [parse_gate(spec).outcomes(summary)[0] for spec in ("token_f1=0.4", "token_f1=0.41", "exact_match=0.5")]
+
+    assert [outcome.passed for outcome in outcomes] == [True, False, True]
+    assert "2 rows" in outcomes[0].got
+
+
+def test_a_score_of_the_reference_has_no_tier() -> None:
+    with pytest.raises(InvalidInput, match="give it without a tier"):
+        parse_gate("llm:token_f1=0.5")
+
+
 def test_a_mean_at_its_bound_passes_and_one_below_does_not() -> None:
     # 0.7 + 0.9 is not quite 1.6
     summary = summary_of(scored_line("a", 0.7), scored_line("b", 0.9))

@@ -2,7 +2,7 @@
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ class Standing:
     Args:
         counts: of all written rows, including those of earlier parts of the run.
         means: mean faithfulness by tier, over the judged rows.
+        reference_means: mean token F1 and exact match, over the rows with a reference.
         unreachable: rows whose tier cannot reach their threshold.
         rows_now: rows of this part alone; `seconds` is its time.
         share: finished share of the file, in [0, 1], None if unknown; `share_before` at the start of this part.
@@ -32,6 +33,7 @@ class Standing:
     share: float | None
     share_before: float
     unreachable: int = 0
+    reference_means: dict[str, float] = field(default_factory=dict)
 
     @property
     def rate(self) -> float:
@@ -152,6 +154,7 @@ def _summary(standing: Standing) -> str:
         f"{counts.rows} rows: {counts.judged} judged, {counts.abstained} abstained, {counts.empty_answer} empty, "
         f"{counts.not_judged} not judged, {counts.errors} errors; {counts.degraded} degraded",
         f"mean faithfulness: {means}" + (" (scores of different tiers are not comparable)" * (len(standing.means) > 1)),
+        *(f"mean {name}: {mean:.3f}" for name, mean in standing.reference_means.items()),
         f"{counts.passed} of {counts.judged} judged rows passed",
         f"{standing.rows_now} rows in {_duration(standing.seconds)}, {standing.rate:.1f} a second",
     ]
@@ -183,6 +186,7 @@ def _fields(standing: Standing) -> dict[str, Any]:
     return {
         **standing.counts.model_dump(exclude={"seconds"}),
         "means": {tier: round(mean, 6) for tier, mean in standing.means.items()},
+        **({"reference_means": standing.reference_means} if standing.reference_means else {}),
         "rows_now": standing.rows_now,
         "seconds": round(standing.seconds, 1),
         "rows_per_second": round(standing.rate, 2),

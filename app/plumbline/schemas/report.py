@@ -37,6 +37,13 @@ class ScoreMeans(WireModel):
     unsupported_share: ScoreMean = Field(description="Share of the rows with a claim that is not `supported`.")
 
 
+class ReferenceMeans(WireModel):
+    """The means over all rows with a reference, whatever their status: an abstained answer has no token right."""
+
+    token_f1: ScoreMean
+    exact_match: ScoreMean
+
+
 class TierReport(WireModel):
     """Report on one tier. Scores of different tiers are not comparable."""
 
@@ -144,6 +151,7 @@ class ReportSummary(WireModel):
     all_tiers: ScoreMeans = Field(
         description="Over all judged rows. Where `tiers` has more than one entry these are mixed scales: read `tiers`."
     )
+    reference: ReferenceMeans = Field(description="Of answers with their reference; no tier takes part.")
     usage: UsageItem = Field(description="Of all results together; `cost` is null when one of them is not known.")
     known_cost: float = Field(description="Of the results whose cost is known.")
     rows_of_unknown_cost: int

@@ -226,6 +226,8 @@ class WrittenRow(NamedTuple):
     faithfulness: float | None
     scored: ScoredRow
     is_unreachable: bool = False
+    token_f1: float | None = None
+    exact_match: float | None = None
 
 
 class Journal:
@@ -304,6 +306,8 @@ class _Result(msgspec.Struct):
     usage: _Usage
     flags: list[str]
     passed: bool | None = None
+    token_f1: float | None = None
+    exact_match: float | None = None
 
 
 class _Error(msgspec.Struct):
@@ -331,7 +335,8 @@ def read_written(line: bytes) -> WrittenRow | None:
         usage = Usage(**msgspec.structs.asdict(result.usage))
         is_degraded, is_unreachable = "degraded" in result.flags, "threshold_unreachable" in result.flags
         scored = ScoredRow(found.row, b"", result.status, result.tier, is_degraded, usage, passed=result.passed)
-        return WrittenRow(found.row, found.custom_id, result.faithfulness, scored, is_unreachable=is_unreachable)
+        scores = (result.token_f1, result.exact_match)
+        return WrittenRow(found.row, found.custom_id, result.faithfulness, scored, is_unreachable, *scores)
     if error is not None:
         status = RowStatus.FAILED if error.status >= _OUR_FAULT else RowStatus.INVALID
         scored = ScoredRow(found.row, b"", status, None, is_degraded=False, usage=Usage())

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
 from types import FrameType
@@ -24,6 +24,7 @@ from plumbline.rows.run_identity import Choice
 from plumbline.rows.scored_row import RowTally, ScoredRow
 
 _SAVE_SECONDS: Final = 2.0
+_REFERENCE: Final = re.compile(rb'"(token_f1|exact_match)":([0-9.eE+-]+)')
 _FAITHFULNESS: Final = re.compile(rb'"faithfulness":([0-9.eE+-]+)')
 _UNREACHABLE: Final = b'"threshold_unreachable"'
 
@@ -110,6 +111,7 @@ class RunCounts:
     def __init__(self) -> None:
         self._tally = RowTally()
         self._sums: dict[str | None, tuple[float, int]] = {}
+        self._references: dict[str, tuple[float, int]] = {}
         self._rows_now = self._unreachable = 0
         self.rows_before = 0
         # Of this part
@@ -122,12 +124,14 @@ class RunCounts:
 
     def add_earlier(self, row: WrittenRow) -> None:
         self._add(row.scored, row.faithfulness, is_unreachable=row.is_unreachable)
+        self._add_reference({"token_f1": row.token_f1, "exact_match": row.exact_match})
         self.rows_before += 1
 
     def add(self, scored: ScoredRow) -> None:
         # Its first mention is the score: in a name before it the quotes are escaped
         found = _FAITHFULNESS.search(scored.line)
         self._add(scored, float(found[1]) if found else None, is_unreachable=_UNREACHABLE in scored.line)
+        self._add_reference({name.decode(): float(value) for name, value in _REFERENCE.findall(scored.line)})
         self._rows_now += 1
 
     def standing(self, share: float | None, share_before: float) -> Standing:
@@ -142,6 +146,7 @@ class RunCounts:
         return Standing(
             counts=self._tally.summary(),
             means={tier: total / rows for tier, (total, rows) in sums.items()},
+            reference_means={name: total / rows for name, (total, rows) in self._references.items()},
             unreachable=self._unreachable,
             rows_now=self._rows_now,
             seconds=time.monotonic() - self.started,
@@ -155,6 +160,12 @@ class RunCounts:
         if faithfulness is not None:
             total, rows = self._sums.get(scored.tier, (0.0, 0))
             self._sums[scored.tier] = total + faithfulness, rows + 1
+
+    def _add_reference(self, value_by_name: Mapping[str, float | None]) -> None:
+        for name, value in value_by_name.items():
+            if value is not None:
+                total, rows = self._references.get(name, (0.0, 0))
+                self._references[name] = total + value, rows + 1
 
 
 class Run:

@@ -94,6 +94,7 @@ class ReportBuilder:
             statuses_by_tier=self._rows.statuses_by_tier(),
             tiers=[tally.report(each) for tally, each in zip(tallies, means, strict=True)],
             all_tiers=means[0] if is_alone else ScoreTallies.merged([tally.scores for tally in tallies]).means(),
+            reference=self._rows.reference(),
             usage=self._rows.usage(),
             known_cost=self._rows.known_cost,
             rows_of_unknown_cost=self._rows.rows_of_unknown_cost,

@@ -17,11 +17,15 @@ GateScore = Literal[
     "lowest_support",
     "passed_share",
     "unsupported_share",
+    "token_f1",
+    "exact_match",
 ]
 
 _SCORES: Final[tuple[str, ...]] = get_args(GateScore)
 # Scores of which less is better.
 _AT_MOST: Final = ("hallucination_rate", "unsupported_share")
+# Of all rows with a reference: no tier takes part.
+_OF_REFERENCE: Final = ("token_f1", "exact_match")
 _TIERS: Final = ("llm", "embedding", "lexical")
 # A mean that only rounding keeps from its bound has reached it.
 _NOISE: Final = 1e-12
@@ -53,6 +57,8 @@ class CiGate:
 
     def outcomes(self, summary: ReportSummary) -> tuple[GateOutcome, ...]:
         """Return one outcome per tier; a score that no row has fails."""
+        if self.score in _OF_REFERENCE:
+            return (self._outcome(None, getattr(summary.reference, self.score)),)
         chosen = [each for each in summary.tiers if self.tier in (None, each.tier)]
         mean_by_tier: dict[ReportTier, ScoreMean] = {each.tier: getattr(each.scores, self.score) for each in chosen}
         is_alone = self.tier is None and len(summary.tiers) == 1
@@ -79,6 +85,8 @@ def parse_gate(spec: str) -> CiGate:
     _check_known("score", score, _SCORES)
     if colon:
         _check_known("tier", tier, _TIERS)
+        if score in _OF_REFERENCE:
+            raise InvalidInput(f"{score} is of the reference alone; give it without a tier", place=score)
     chosen_tier = cast(ReportTier, tier) if colon else None
     return CiGate(cast(GateScore, score), parse_share(bound_text, place=score), chosen_tier)
 

@@ -36,6 +36,8 @@ def markdown_summary(
     parts += _gates(gates, words) if gates else []
     parts += _scores(summary, words)
     parts += [_counts(summary, words)]
+    reference = [(words[name], format_mean(mean), f"{mean.rows:,}") for name, mean in summary.reference if mean.rows]
+    parts += [_table((words["reference"], words["score"], words["rows"]), reference)] if reference else []
     parts += _comparison(summary.comparison, words) if summary.comparison else []
     if worst := report.worst[:rows]:
         header = (words["score"], words["passed"], words["tier"], "custom_id", words["verdict"], words["claims"])

@@ -94,6 +94,8 @@ class RowResult(msgspec.Struct, frozen=True):
     passed_by: PassRule | None = None
     lowest_support: Share | None = None
     unsupported_claims: Count | None = None
+    token_f1: Share | None = None
+    exact_match: Share | None = None
 
     def __post_init__(self) -> None:
         if self.passed is None or self.passed_by is not None:

@@ -10,7 +10,16 @@ import numpy as np
 from plumbline.rows.report.result_lines import Counts, ResultRow, RowResult
 from plumbline.schemas.batch import TierCounts
 from plumbline.schemas.evaluation import PassRule, UsageItem, VerdictCounts
-from plumbline.schemas.report import LEVEL, ReportRowStatus, ReportTier, ScoreMean, ScoreMeans, StatusCounts, TierReport
+from plumbline.schemas.report import (
+    LEVEL,
+    ReferenceMeans,
+    ReportRowStatus,
+    ReportTier,
+    ScoreMean,
+    ScoreMeans,
+    StatusCounts,
+    TierReport,
+)
 
 # A value counts as the mean of its part, which is off by at most a thousandth of the scale.
 PARTS: Final = 1_000
@@ -191,6 +200,7 @@ class RowTally:
         self._statuses: defaultdict[ReportTier, Counter[ReportRowStatus]] = defaultdict(Counter)
         self._flags: Counter[str] = Counter()
         self._used = dict.fromkeys(_USED, 0)
+        self._references = {name: MeanTally() for name in ReferenceMeans.model_fields}
 
     def add(self, row: ResultRow) -> None:
         self.rows += 1
@@ -203,6 +213,9 @@ class RowTally:
         for flag in result.flags:
             if flag in self._flags or len(self._flags) < _MOST_FLAGS_COUNTED:
                 self._flags[flag[:_LONGEST_FLAG]] += 1
+        for name, tally in self._references.items():
+            if (value := getattr(result, name)) is not None:
+                tally.add(value)
         usage = result.usage
         for name in _USED:
             self._used[name] += getattr(usage, name)
@@ -225,6 +238,9 @@ class RowTally:
     def flags(self) -> dict[str, int]:
         """Count results by flag, most frequent first."""
         return dict(sorted(self._flags.items(), key=lambda each: (-each[1], each[0]))[:_MOST_FLAGS_SHOWN])
+
+    def reference(self) -> ReferenceMeans:
+        return ReferenceMeans(**{name: tally.mean() for name, tally in self._references.items()})
 
     def usage(self) -> UsageItem:
         return UsageItem(cost=None if self.rows_of_unknown_cost else self.known_cost, **self._used)
