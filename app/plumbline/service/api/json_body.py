@@ -31,7 +31,7 @@ _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _SPACE: Final = re.compile(r"[ \t\n\r]*+")
 # Values are only skipped, numbers of many digits too.
 _DECODER: Final = json.JSONDecoder(parse_int=str, parse_float=str)
-_PATH_PART = re.compile(r"\.([^.\[]+)|\[([^\]]*)\]")
+_PATH_PART = re.compile(r"\.([^.\[]++)|\[([^\[\]]*+)\]")
 # A larger body is named without its keys: finding them reads it several times.
 _MOST_SEARCHED = 16_000_000
 _MOST_SHOWN = 80
