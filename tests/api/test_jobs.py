@@ -57,10 +57,14 @@ async def test_what_became_of_the_rows_is_counted(store: JobStore) -> None:
         body = {"rows": [_sample("a"), _sample("b"), {"answer": 3}, _sample("c")]}
         job_id = read_job(await client.post(JOBS_URL, json=body), 202)["id"]
         await read_in(store)
-        await work(store, scored=lambda each: judged(each, tier="lexical", is_degraded=each.row == 0))
+        await work(
+            store,
+            scored=lambda each: judged(each, tier="lexical", is_degraded=each.row == 0)._replace(passed=each.row < 1),
+        )
         job = read_job(await client.get(f"{JOBS_URL}/{job_id}"))
 
     assert job["status"] == "completed_with_errors"
+    assert (job["outcomes"]["passed"], job["outcomes"]["not_passed"]) == (1, 3)
     assert job["request_counts"] == {"total": 4, "completed": 3, "failed": 1}
     assert (job["outcomes"]["judged"], job["outcomes"]["invalid"], job["outcomes"]["degraded"]) == (3, 1, 1)
     assert job["outcomes"]["tiers"] == {"llm": 0, "embedding": 0, "lexical": 3}

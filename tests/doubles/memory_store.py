@@ -275,6 +275,8 @@ class MemoryStore:
             by_status=Counter(each.status.value for each in results),
             by_tier=Counter(each.tier for each in results if each.tier is not None),
             degraded=sum(each.is_degraded for each in results),
+            passed=sum(each.passed is True for each in results),
+            not_passed=sum(each.passed is False for each in results),
             usage=kept.spent,
         )
         return replace(kept.job, counts=counts)

@@ -68,6 +68,36 @@ async def test_rows_are_kept_as_they_were_understood_and_handed_out_in_chunks(st
     assert await store.lease(OWNER) is None
 
 
+@pytest.mark.parametrize("is_done", [False, True], ids=["under way", "done"])
+async def test_answers_that_passed_are_counted(store: JobStore, is_done: bool) -> None:
+    job = await submitted(store, rows_of(4))
+    lease = await leased(store)
+    rows = [scored(row, "judged")._replace(passed=passed) for row, passed in enumerate((True, False, True, None))]
+    await store.commit(lease, rows, is_done=is_done)
+
+    counts = (await store.get(TENANT, job.id)).counts
+
+    assert (counts.passed, counts.not_passed, counts.done) == (2, 1, 4)
+
+
+async def test_a_store_of_before_counts_decisions_from_now_on(store: JobStore, stores: Stores) -> None:
+    job = await submitted(store, rows_of(2))
+    lease = await leased(store)
+    await store.commit(lease, [scored(0, "judged")._replace(passed=True)], is_done=False)
+    await store.release(lease)
+    for column in ("result DROP COLUMN passed", "chunk DROP COLUMN passed", "chunk DROP COLUMN not_passed"):
+        await store._database.write(lambda sql, column=column: sql.execute(f"ALTER TABLE {column}").rowcount)  # type: ignore[attr-defined]
+    await store.close()
+
+    reopened = stores.open()
+    lease = await leased(reopened)
+    await reopened.commit(lease, [scored(1, "judged")._replace(passed=True)], is_done=True)
+    counts = (await reopened.get(TENANT, job.id)).counts
+    await reopened.close()
+
+    assert (counts.passed, counts.not_passed, counts.done) == (1, 0, 2)
+
+
 async def test_rows_that_are_committed_are_not_handed_out_again(store: JobStore) -> None:
     job = await submitted(store, rows_of(5))
     lease = await leased(store)

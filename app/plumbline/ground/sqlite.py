@@ -1,7 +1,7 @@
 """SQLite files of ours: recognized by their header, opened with the same pragmas, written in whole transactions."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,12 +22,14 @@ class SqliteFormat:
     Args:
         application_id: written into the file's header; a file with another one is not touched.
         schema: statements that end with `;` and a line end.
+        added_columns: table and definition of the columns that files of before lack; they get them when opened.
         journal_bytes: bound of the write-ahead log between checkpoints; None: a rollback journal instead of WAL.
     """
 
     application_id: int
     schema: str
     version: int = 0
+    added_columns: Sequence[tuple[str, str]] = ()
     journal_bytes: int | None = None
 
 
@@ -52,6 +54,10 @@ def open_database(path: Path | None, form: SqliteFormat, *, busy_seconds: float 
                         connection.execute(statement)
                     connection.execute(f"PRAGMA application_id = {form.application_id}")
                     connection.execute(f"PRAGMA user_version = {form.version}")
+        elif any(_lacking(connection, form)):
+            with transaction(connection):
+                for table, definition in list(_lacking(connection, form)):
+                    connection.execute(f"ALTER TABLE {table} ADD COLUMN {definition}")
     except BaseException:
         connection.close()
         raise
@@ -82,6 +88,13 @@ def is_damage(error: Exception) -> bool:
     code = getattr(error, "sqlite_errorcode", None)
     # The lower byte is the kind; the rest says where.
     return code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def _lacking(connection: sqlite3.Connection, form: SqliteFormat) -> Iterator[tuple[str, str]]:
+    for table, definition in form.added_columns:
+        names = {name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))}
+        if definition.split()[0] not in names:
+            yield table, definition
 
 
 def _is_empty(connection: sqlite3.Connection, form: SqliteFormat) -> bool:

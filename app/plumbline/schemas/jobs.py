@@ -63,6 +63,10 @@ class JobOutcomes(WireModel):
     invalid: int = Field(description="Rows that could not be read or are beyond a limit; a retry does not help.")
     failed: int = Field(description="Rows that failed because of an internal error.")
     degraded: int = Field(description="Rows that a lower tier answered after one had failed.")
+    passed: int = Field(default=0, description="Rows whose answer passed.")
+    not_passed: int = Field(
+        default=0, description="Rows whose answer did not pass. Rows without a decision count as neither."
+    )
     tiers: TierCounts
 
 

@@ -63,7 +63,7 @@ RETRIABLE: Final = frozenset({JobState.COMPLETED, JobState.COMPLETED_WITH_ERRORS
 
 @dataclass(frozen=True, slots=True)
 class JobCounts:
-    """Counts over the results of a job, by `RowStatus` and by answering tier.
+    """Counts over the results of a job, by `RowStatus`, by answering tier and by decision.
 
     `usage` includes the cost of replaced results: it never decreases.
     """
@@ -71,6 +71,8 @@ class JobCounts:
     by_status: Mapping[str, int] = field(default_factory=dict)
     by_tier: Mapping[str, int] = field(default_factory=dict)
     degraded: int = 0
+    passed: int = 0
+    not_passed: int = 0
     usage: Usage = field(default=Usage())
 
     @property

@@ -38,6 +38,8 @@ _COUNTED: Final[Mapping[str, str]] = {
     **{name: f"CASE WHEN r.status = '{name}' THEN 1 ELSE 0 END" for name in _STATUSES},
     **{name: f"CASE WHEN r.tier = '{name}' THEN 1 ELSE 0 END" for name in _TIERS},
     "degraded": "r.degraded",
+    "passed": "CASE WHEN r.passed = 1 THEN 1 ELSE 0 END",
+    "not_passed": "CASE WHEN r.passed = 0 THEN 1 ELSE 0 END",
     **{name: f"r.{name}" for name in _USED},
     "cost": "coalesce(r.cost, 0)",
     "unpriced": "CASE WHEN r.cost IS NULL THEN 1 ELSE 0 END",
@@ -47,7 +49,13 @@ SUMS_OF_RESULTS: Final = ", ".join(f"coalesce(sum({how}), 0)" for how in _COUNTE
 SUMS_OF_CHUNKS: Final = ", ".join(f"coalesce(sum(c.{name}), 0)" for name in _COUNTED)
 
 # Columns of a result, in the order of `result_values`.
-RESULT_COLUMNS: Final = ("status", "tier", "degraded", *_USED, "cost", "line")
+RESULT_COLUMNS: Final = ("status", "tier", "degraded", "passed", *_USED, "cost", "line")
+# Tables made before 0.2 get these columns when they are opened; rows of before count as neither.
+ADDED_COLUMNS: Final = (
+    ("result", "passed", ""),
+    ("chunk", "passed", "NOT NULL DEFAULT 0"),
+    ("chunk", "not_passed", "NOT NULL DEFAULT 0"),
+)
 
 
 class JobTable:
@@ -191,6 +199,8 @@ class JobTable:
             by_status={name: int(of[name]) for name in _STATUSES},
             by_tier={name: int(of[name]) for name in _TIERS},
             degraded=int(of["degraded"]),
+            passed=int(of["passed"]),
+            not_passed=int(of["not_passed"]),
             usage=Usage(
                 **{name: int(of[name]) for name in _USED},
                 cost=None if of["unpriced"] else float(of["cost"]),
@@ -212,7 +222,8 @@ def is_spent(max_cost: float, counts: JobCounts) -> bool:
 
 def result_values(row: ScoredRow) -> tuple[object, ...]:
     used = [getattr(row.usage, name) for name in _USED]
-    return row.status.value, row.tier, int(row.is_degraded), *used, row.usage.cost, row.line
+    passed = None if row.passed is None else int(row.passed)
+    return row.status.value, row.tier, int(row.is_degraded), passed, *used, row.usage.cost, row.line
 
 
 def count_jobs(sql: Sql) -> JobStats:

@@ -7,7 +7,7 @@ from psycopg import Connection
 from psycopg.sql import SQL, Identifier
 
 from plumbline.ground.errors import StoreUnavailable
-from plumbline.rows.jobs.job_table import COUNT_COLUMNS
+from plumbline.rows.jobs.job_table import ADDED_COLUMNS, COUNT_COLUMNS
 
 _VERSION: Final = "1"
 # "PLJB"
@@ -38,7 +38,8 @@ CREATE INDEX chunk_left ON chunk (job) WHERE state <> 'done';
 CREATE TABLE chunk_rows (job bigint NOT NULL, n bigint NOT NULL, data bytea NOT NULL, PRIMARY KEY (job, n));
 ALTER TABLE chunk_rows ALTER data SET STORAGE EXTERNAL;
 CREATE TABLE result (
-    key bigint PRIMARY KEY, status text NOT NULL, tier text, degraded bigint NOT NULL, calls bigint NOT NULL,
+    key bigint PRIMARY KEY, status text NOT NULL, tier text, degraded bigint NOT NULL, passed bigint,
+    calls bigint NOT NULL,
     unmetered_calls bigint NOT NULL, prompt_tokens bigint NOT NULL, completion_tokens bigint NOT NULL,
     cached_tokens bigint NOT NULL, cost double precision, redo bigint NOT NULL DEFAULT 0, line bytea NOT NULL);
 CREATE INDEX result_again ON result (key) WHERE degraded = 1 OR status IN ('failed', 'not_judged');
@@ -72,6 +73,9 @@ def make_schema(connection: Connection, schema: str) -> None:
             raise StoreUnavailable(
                 f"the schema {schema} of the database has version {about['version']}, and this service knows {_VERSION}"
             )
+        for table, column, rest in ADDED_COLUMNS:
+            if not _has_column(connection, schema, table, column):
+                connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} bigint {rest}".encode())
         if about["procrastinate"] != metadata.version("procrastinate"):
             _migrate_queue(connection)
 
@@ -82,6 +86,14 @@ def _relations(connection: Connection, schema: str, like: str) -> int:
         (schema, like),
     ).fetchone()
     return 0 if found is None else int(found[0])
+
+
+def _has_column(connection: Connection, schema: str, table: str, column: str) -> bool:
+    where = "table_schema = %s AND table_name = %s AND column_name = %s"
+    found = connection.execute(
+        f"SELECT 1 FROM information_schema.columns WHERE {where}".encode(), (schema, table, column)
+    )
+    return found.fetchone() is not None
 
 
 def _make(connection: Connection) -> None:

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 from plumbline.ground.concurrency import Threads
 from plumbline.ground.errors import StoreUnavailable
 from plumbline.ground.sqlite import SqliteFormat, open_database, transaction
-from plumbline.rows.jobs.job_table import COUNT_COLUMNS
+from plumbline.rows.jobs.job_table import ADDED_COLUMNS, COUNT_COLUMNS
 from plumbline.rows.jobs.sql import Sql
 
 T = TypeVar("T")
@@ -44,7 +44,8 @@ CREATE INDEX chunk_free ON chunk (job, n) WHERE state = 'free';
 CREATE INDEX chunk_leased ON chunk (job) WHERE state = 'leased';
 CREATE INDEX chunk_begun ON chunk (job, n) WHERE counted = 0 AND fence > 0;
 CREATE TABLE result (
-    key INTEGER PRIMARY KEY, status TEXT NOT NULL, tier TEXT, degraded INTEGER NOT NULL, calls INTEGER NOT NULL,
+    key INTEGER PRIMARY KEY, status TEXT NOT NULL, tier TEXT, degraded INTEGER NOT NULL, passed INTEGER,
+    calls INTEGER NOT NULL,
     unmetered_calls INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL,
     cached_tokens INTEGER NOT NULL, cost REAL, redo INTEGER NOT NULL DEFAULT 0, line BLOB NOT NULL);
 CREATE INDEX result_again ON result (key) WHERE degraded = 1 OR status IN ('failed', 'not_judged');
@@ -56,6 +57,7 @@ _FORMAT: Final = SqliteFormat(
     0x504C4A42,
     _TABLES.replace("@COUNTS@", ", ".join(f"{name} NUMERIC NOT NULL DEFAULT 0" for name in COUNT_COLUMNS)),
     version=1,
+    added_columns=[(table, f"{name} NUMERIC {rest}") for table, name, rest in ADDED_COLUMNS],
     journal_bytes=64 * 1024 * 1024,
 )
 

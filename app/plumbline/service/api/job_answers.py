@@ -53,6 +53,8 @@ def job_info(job: Job, *, now: float | None = None) -> JobInfo:
         outcomes=JobOutcomes(
             **{status.value: counts.by_status.get(status, 0) for status in RowStatus},
             degraded=counts.degraded,
+            passed=counts.passed,
+            not_passed=counts.not_passed,
             tiers=TierCounts(**counts.by_tier),
         ),
         usage=UsageItem(**{each.name: getattr(counts.usage, each.name) for each in fields(Usage)}),
