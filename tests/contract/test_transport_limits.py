@@ -109,9 +109,8 @@ async def test_a_budget_of_requests_is_kept_and_nothing_is_lost(judge: ScriptedJ
 
     times = [request.arrived_seconds for request in judge.requests]
     assert judge.calls > calls
-    # calls arrive a little unevenly: by two in a second at most
-    for seconds in (0.5, 1.0, 2.0):
-        assert most_in(times, seconds) <= rpm / 60 * (seconds + 0.1) + 2
+    # A machine that stands still for half a second lets as much arrive at once; without a limit all arrive at once
+    assert most_in(times, 1.0) <= rpm / 60 * 1.5 < calls
 
 
 async def test_calls_wait_in_the_order_in_which_they_came(judge: ScriptedJudge) -> None:
