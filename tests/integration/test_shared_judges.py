@@ -4,13 +4,19 @@ import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 
 import pytest
+import structlog
 
+from plumbline.ground.errors import BudgetSpent
+from plumbline.judging.ports.exchange import Usage
 from plumbline.judging.ports.observation import State
 from plumbline.models.chat.call_failures import CallFailure
 from plumbline.models.chat.call_limits import SharedBudget
 from plumbline.models.chat.shared_database import SharedDatabase, SharedVerdictStore
+from plumbline.service.access.keys import Limits
+from plumbline.service.access.spending import Spending, Spent, exchange_shared
 from tests.running.postgres_server import PostgresServer
 
 pytest.importorskip("psycopg", reason="the extra postgres is not installed")
@@ -171,3 +177,45 @@ async def test_many_that_begin_at_once_make_the_tables_once(opened: Open) -> Non
     await asyncio.gather(*(store.put(str(number), b"one") for number, store in enumerate(stores)))
 
     assert [await stores[0].get(str(number)) for number in range(5)] == [b"one"] * 5
+
+
+async def test_machines_share_what_a_key_has_spent(opened: Open, tmp_path: Path) -> None:
+    """Six pods with a budget of 100 tokens each would let a key use 600."""
+    limits = Limits(tokens_per_day=100)
+    one, other = (Spending(tmp_path / name / "spending.sqlite", shared=opened()) for name in ("one", "other"))
+    call = Usage(calls=1, prompt_tokens=40, completion_tokens=10, cost=0.5)
+
+    one.add("a", call)
+    await one.save()
+    other.add("a", call)
+    other.add("b", call)
+    await other.save()
+    await one.save()
+
+    assert one.today("a") == other.today("a") == Spent(100, 1.0, 0)
+    assert one.today("b") == Spent(50, 0.5, 0)
+    with pytest.raises(BudgetSpent):
+        one.check("a", limits)
+    assert not (tmp_path / "one").exists()
+
+
+async def test_what_was_spent_outlives_the_process_and_old_days_go(opened: Open, tmp_path: Path) -> None:
+    database = opened()
+    for day in ("2026-01-01", "2026-02-28", "2026-03-01"):
+        await exchange_shared(database, day, {"a": Spent(7, 0.25, 1)})
+
+    assert await exchange_shared(opened(), "2026-03-01", {}) == {"a": Spent(7, 0.25, 1)}
+    assert await exchange_shared(opened(), "2026-02-28", {}) == {"a": Spent(7, 0.25, 1)}
+    assert await exchange_shared(opened(), "2026-01-01", {}) == {}
+
+
+async def test_without_the_database_spending_is_counted_in_memory(tmp_path: Path) -> None:
+    counted = Spending(tmp_path / "spending.sqlite", shared=SharedDatabase(NOWHERE))
+
+    with structlog.testing.capture_logs() as events:
+        for _ in range(2):
+            counted.add("a", Usage(calls=1, prompt_tokens=40, completion_tokens=10, cost=0.5))
+            await counted.save()
+
+    assert counted.today("a") == Spent(100, 1.0, 0)
+    assert "spending_not_kept" in {event["event"] for event in events}

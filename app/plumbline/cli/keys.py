@@ -1,6 +1,7 @@
 """`plumbline keys`: create, list, rotate, revoke and adopt API keys; a running service needs no restart."""
 
 import argparse
+import asyncio
 import json
 import math
 import sqlite3
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import load_settings
-from plumbline.service.access.access import key_path, spending_path
+from plumbline.models.chat.shared_database import SharedDatabase
+from plumbline.service.access.access import key_path, shared_spending, spending_path
 from plumbline.service.access.keys import (
     Limits,
     Scope,
@@ -22,7 +24,7 @@ from plumbline.service.access.keys import (
     revoke_key,
     rotate_key,
 )
-from plumbline.service.access.spending import Spent, read_day
+from plumbline.service.access.spending import Spent, exchange_shared, read_day
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -118,13 +120,23 @@ def _adopt(options: argparse.Namespace) -> int:
 def _list(options: argparse.Namespace) -> int:
     settings, now = load_settings(), datetime.now(UTC)
     keys = read_keys(key_path(settings)).keys
+    day, shared = now.date().isoformat(), shared_spending(settings)
     try:
-        spent: Mapping[str, Spent] = read_day(spending_path(settings), now.date().isoformat())
+        spent: Mapping[str, Spent] = (
+            read_day(spending_path(settings), day) if shared is None else asyncio.run(_read_shared(shared, day))
+        )
     except (OSError, sqlite3.Error):
         spent = {}
     rows = [_row(key, spent.get(key.tenant, Spent()), now) for key in keys]
     sys.stdout.write(json.dumps(rows, indent=2) + "\n" if options.json else _table(rows))
     return 0
+
+
+async def _read_shared(database: SharedDatabase, day: str) -> Mapping[str, Spent]:
+    try:
+        return await exchange_shared(database, day, {})
+    finally:
+        await database.close()
 
 
 def _row(key: StoredKey, spent: Spent, now: datetime) -> dict[str, object]:

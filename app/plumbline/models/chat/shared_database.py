@@ -1,4 +1,4 @@
-"""PostgreSQL database that judges of several processes share: rate limits and verdicts. A failure reaches no sample."""
+"""PostgreSQL database that several processes share: rate limits, verdicts, spending. A failure reaches no sample."""
 
 import asyncio
 import time
@@ -33,6 +33,9 @@ CREATE UNLOGGED TABLE IF NOT EXISTS rate (
 CREATE TABLE IF NOT EXISTS verdict (
     key text PRIMARY KEY, stored double precision NOT NULL, used double precision NOT NULL, size bigint NOT NULL,
     value bytea NOT NULL);
+CREATE TABLE IF NOT EXISTS spent (
+    day text NOT NULL, tenant text NOT NULL, tokens bigint NOT NULL, cost double precision NOT NULL,
+    unpriced bigint NOT NULL, PRIMARY KEY (day, tenant));
 CREATE INDEX IF NOT EXISTS verdict_stored ON verdict (stored);
 CREATE INDEX IF NOT EXISTS verdict_used ON verdict (used);
 CREATE OR REPLACE FUNCTION reserve_v1(

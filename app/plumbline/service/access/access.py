@@ -13,6 +13,7 @@ from plumbline.ground.errors import BudgetSpent, ConcurrencyExceeded, RateExceed
 from plumbline.ground.rate_limit import WINDOW_SECONDS, RateLimit
 from plumbline.ground.settings import Settings
 from plumbline.judging.ports.exchange import Usage
+from plumbline.models.chat.shared_database import SharedDatabase
 from plumbline.service.access.keyring import Keyring
 from plumbline.service.access.keys import KEYS_FILE_NAME, AccessKey, Limits
 from plumbline.service.access.spending import SPENDING_FILE_NAME, Spending
@@ -173,7 +174,12 @@ def build_access(settings: Settings, *, processes: int = 1, arrivals: ArrivalTim
         ),
     )
     gate = RequestGate(max_requests=settings.max_concurrent_requests, processes=processes, arrivals=arrivals)
-    return Access(keyring, gate, Spending(spending_path(settings)))
+    return Access(keyring, gate, Spending(spending_path(settings), shared=shared_spending(settings)))
+
+
+def shared_spending(settings: Settings) -> SharedDatabase | None:
+    """Return the database where machines share spending; None for the file of one machine."""
+    return None if settings.database_url is None else SharedDatabase(settings.database_url.get_secret_value())
 
 
 def key_path(settings: Settings) -> Path:

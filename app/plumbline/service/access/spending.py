@@ -1,4 +1,4 @@
-"""Daily spending of each tenant: counted in memory, stored each second in an SQLite file that processes share."""
+"""Daily spending of each tenant: counted in memory, stored where processes share it, an SQLite file or PostgreSQL."""
 
 import asyncio
 import math
@@ -6,7 +6,7 @@ import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, closing
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from functools import reduce
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -17,11 +17,12 @@ from plumbline.ground.errors import BudgetSpent
 from plumbline.ground.files import FileStamp, file_stamp
 from plumbline.ground.sqlite import SqliteFormat, open_database, transaction
 from plumbline.judging.ports.exchange import Usage
+from plumbline.models.chat.shared_database import SharedDatabase
 from plumbline.service.access.keys import Limits
 
 SPENDING_FILE_NAME: Final = "spending.sqlite"
 # A killed process loses the spending of so long, and other processes see it so late.
-_KEEP_SECONDS: Final = 1.0
+_KEEP_SECONDS: Final = 0.25
 _KEPT_DAYS: Final = 40
 # "PLSP". No WAL: a change must show in the file's modification time.
 _FORMAT: Final = SqliteFormat(
@@ -36,6 +37,17 @@ _ADD: Final = """
 INSERT INTO spent (tenant, day, tokens, cost, unpriced) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (day, tenant) DO UPDATE SET tokens = tokens + excluded.tokens, cost = cost + excluded.cost,
     unpriced = unpriced + excluded.unpriced
+"""
+# Adds to a day and returns all of it, in one round trip.
+_EXCHANGE: Final = """
+WITH swept AS (DELETE FROM spent WHERE day < %s),
+    added AS (INSERT INTO spent (day, tenant, tokens, cost, unpriced)
+        SELECT %s, * FROM unnest(%s::text[], %s::bigint[], %s::double precision[], %s::bigint[])
+        ON CONFLICT (day, tenant) DO UPDATE SET tokens = spent.tokens + excluded.tokens,
+            cost = spent.cost + excluded.cost, unpriced = spent.unpriced + excluded.unpriced
+        RETURNING tenant, tokens, cost, unpriced)
+SELECT * FROM added UNION ALL
+SELECT tenant, tokens, cost, unpriced FROM spent WHERE day = %s AND tenant NOT IN (SELECT tenant FROM added)
 """
 _LOG = structlog.get_logger()
 
@@ -52,13 +64,23 @@ class Spent(NamedTuple):
 
 
 class Spending:
-    """Daily spending in memory, for each request to check, and in a file that other processes add to.
+    """Daily spending in memory, for each request to check, and in a file or database that other processes add to.
 
-    If the file fails, that is logged, counting continues in memory, and storing is retried.
+    If that fails, it is logged, counting continues in memory, and storing is retried.
+
+    Args:
+        shared: in place of the file; closed at the end of `kept`.
     """
 
-    def __init__(self, path: Path, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        shared: SharedDatabase | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
         self._path = path
+        self._shared = shared
         self._now = now
         self._day = self._today()
         self._kept: dict[str, Spent] = {}
@@ -92,7 +114,7 @@ class Spending:
 
     @asynccontextmanager
     async def kept(self) -> AsyncIterator[None]:
-        """Store spending each second and at the end, and read that of other processes."""
+        """Store spending a few times a second and at the end, and read that of other processes."""
         await self.save()
 
         async def keep() -> None:
@@ -107,6 +129,8 @@ class Spending:
             keeping.cancel()
             await asyncio.gather(keeping, return_exceptions=True)
             await self.save()
+            if self._shared is not None:
+                await self._shared.close()
 
     async def save(self) -> None:
         """Store what is counted now. Raises nothing."""
@@ -115,8 +139,11 @@ class Spending:
             day = self._day
             self._leaving, self._unkept = self._unkept, {}
             try:
-                # Blocks for as long as the disk does.
-                found = await asyncio.to_thread(self._exchange, day, dict(self._leaving))
+                if self._shared is not None:
+                    found = await exchange_shared(self._shared, day, self._leaving)
+                else:
+                    # Blocks for as long as the disk does.
+                    found = await asyncio.to_thread(self._exchange, day, dict(self._leaving))
             except (OSError, sqlite3.Error) as error:
                 if day == self._day:
                     for tenant, spent in self._leaving.items():
@@ -184,4 +211,14 @@ def add_to_day(path: Path, day: str, more: Mapping[str, Spent]) -> dict[str, Spe
 
 def _day(database: sqlite3.Connection, day: str) -> dict[str, Spent]:
     rows = database.execute("SELECT tenant, tokens, cost, unpriced FROM spent WHERE day = ?", (day,))
+    return {tenant: Spent(*spent) for tenant, *spent in rows}
+
+
+async def exchange_shared(database: SharedDatabase, day: str, more: Mapping[str, Spent]) -> dict[str, Spent]:
+    """Add to a day of all machines and return its spending by tenant; raise OSError if the database does not answer."""
+    oldest = (date.fromisoformat(day) - timedelta(days=_KEPT_DAYS)).isoformat()
+    columns = [list(column) for column in zip(*more.values(), strict=True)] or [[], [], []]
+    rows = await database.ask(_EXCHANGE, (oldest, day, list(more), *columns, day))
+    if rows is None:
+        raise OSError("the database does not answer")
     return {tenant: Spent(*spent) for tenant, *spent in rows}
