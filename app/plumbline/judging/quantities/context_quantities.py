@@ -4,8 +4,9 @@ import re
 from collections.abc import Sequence
 from functools import cached_property
 
+from plumbline.ground.deadline import within_deadline
 from plumbline.judging.quantities.arithmetic import Facts, Stated, missing
-from plumbline.judging.quantities.extraction import facts_in, prepared, stated_in_claim
+from plumbline.judging.quantities.extraction import facts_in, pieces, prepared, stated_in_claim
 from plumbline.judging.quantities.numerals import OTHER_NUMERALS
 from plumbline.judging.text.segmentation import Sentence
 
@@ -75,7 +76,7 @@ class ContextQuantities:
     @cached_property
     def _facts(self) -> Facts:
         spoken = (sentence.text for sentences in self._sentences for sentence in sentences)
-        return facts_in("\n".join(text for text in spoken if _FACT.search(text)))
+        return facts_in("\n".join(text for text in within_deadline(spoken) if any(map(_FACT.search, pieces(text)))))
 
 
 def stands_verbatim(stated: Stated, text: str) -> bool:

@@ -24,8 +24,8 @@ _YEAR, _DAY = UNIT_BY_NAME["year"], UNIT_BY_NAME["day"]
 _REACH_CHARACTERS = 160
 _MAX_NEIGHBOURS = 3
 _MAX_DAYS = 400
-# Of a table of more numbers anything follows.
-_MAX_QUANTITIES = 300
+# Where there are more, nothing is derived.
+MAX_QUANTITIES = 300
 _MAX_SPAN_YEARS = 200
 _AGED = re.compile(
     rf"(?:享年|终年|年仅|卒年|\baged|\bat the age of|\bat age) ?(?P<age>\d{{1,3}}|{HAN_NUMERAL.pattern})"
@@ -45,7 +45,7 @@ _LEAP_YEAR = 2_000
 
 def derive(text: str, quantities: Sequence[Quantity], dates: Sequence[Date]) -> tuple[list[Amount], list[Date]]:
     """Return the amounts and dates that follow from neighbours in a casefolded text; linear in their number."""
-    if len(quantities) > _MAX_QUANTITIES or not (quantities or dates):
+    if not (quantities or dates):
         return [], []
     placed = sorted({(each.start, each.value, each.unit) for each in quantities}, key=itemgetter(0))
     years = sorted(

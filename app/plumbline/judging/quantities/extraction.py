@@ -7,8 +7,8 @@ from itertools import chain
 
 from plumbline.ground.deadline import within_deadline
 from plumbline.judging.quantities.arithmetic import Facts, Hedge, Quantity, Stated
-from plumbline.judging.quantities.dates import Time, blanked, find_dates, find_times
-from plumbline.judging.quantities.derivation import derive
+from plumbline.judging.quantities.dates import Date, Time, blanked, find_dates, find_times
+from plumbline.judging.quantities.derivation import MAX_QUANTITIES, derive
 from plumbline.judging.quantities.numerals import (
     ENGLISH_NUMERAL,
     ENGLISH_PART,
@@ -82,6 +82,7 @@ _HAN_IDIOMS = re.compile(
 )
 _YEARS = range(1_000, 2_100)
 _TWO, _YEAR_DIGITS = 2, 4
+_PIECE_CHARACTERS = 20_000
 # Ordinals, multiples and their plurals.
 _NUMBER_WORDS = OTHER_NUMERALS | {f"{word}s": value for word, value in MULTIPLES.items()} | MULTIPLES | ORDINALS
 
@@ -106,32 +107,51 @@ def stated_in_claim(text: str) -> Stated:
 
 def facts_in(text: str) -> Facts:
     """Return all that a passage may state, and what plainly follows; ambiguous numbers are read in every way."""
-    folded = prepared(text)
-    dates, rest = find_dates(folded, lone_months="anywhere")
-    times = frozenset(time.minutes for time in find_times(folded, bare=True))
-    quantities = [
-        *_digits(folded, in_claim=False),
-        *_english(rest, in_claim=False),
-        *_han(rest, in_claim=False),
-        *find_phrases(rest, in_claim=False),
-    ]
     amounts: list[tuple[float, Unit | None]] = []
-    for quantity in chain(quantities, _implied(rest)):
-        amounts.append((quantity.value, quantity.unit))
-        amounts += [(value, None) for value in quantity.others]
-        if quantity.is_century:
-            amounts.append((100 * quantity.value - 50, None))
-        elif _is_short_year(folded, quantity) or (quantity.is_decade and quantity.value < 100):  # noqa: PLR2004
-            amounts.append((1900 + quantity.value, None))
-    if _TORN.search(folded):
-        amounts += [(each.value, each.unit) for each in _digits(_TORN.sub(r"\1", folded), in_claim=False)]
-    amounts += [(value, None) for value in roman_values(text)]
-    amounts += [(float(century + year), None) for century, year in _SHORT_RANGE.findall(folded)]
-    derived, later = derive(folded, quantities, dates)
-    dates += later
-    amounts += derived
-    amounts += [(float(part), None) for date in dates for part in date.parts]
-    return Facts(amounts, dates, times, text)
+    times: set[int] = set()
+    read: list[tuple[str, list[Quantity], list[Date]]] = []
+    for piece in within_deadline(pieces(text)):
+        folded = prepared(piece)
+        dates, rest = find_dates(folded, lone_months="anywhere")
+        times.update(time.minutes for time in find_times(folded, bare=True))
+        quantities = [
+            *_digits(folded, in_claim=False),
+            *_english(rest, in_claim=False),
+            *_han(rest, in_claim=False),
+            *find_phrases(rest, in_claim=False),
+        ]
+        for quantity in chain(quantities, _implied(rest)):
+            amounts.append((quantity.value, quantity.unit))
+            amounts += [(value, None) for value in quantity.others]
+            if quantity.is_century:
+                amounts.append((100 * quantity.value - 50, None))
+            elif _is_short_year(folded, quantity) or (quantity.is_decade and quantity.value < 100):  # noqa: PLR2004
+                amounts.append((1900 + quantity.value, None))
+        if _TORN.search(folded):
+            amounts += [(each.value, each.unit) for each in _digits(_TORN.sub(r"\1", folded), in_claim=False)]
+        amounts += [(value, None) for value in roman_values(piece)]
+        amounts += [(float(century + year), None) for century, year in _SHORT_RANGE.findall(folded)]
+        read.append((folded, quantities, dates))
+    found = [date for _, _, dates in read for date in dates]
+    # Of a table of more numbers anything follows.
+    if sum(len(quantities) for _, quantities, _ in read) <= MAX_QUANTITIES:
+        for folded, quantities, dates in read:
+            derived, later = derive(folded, quantities, dates)
+            found += later
+            amounts += derived
+    amounts += [(float(part), None) for date in found for part in date.parts]
+    return Facts(amounts, found, frozenset(times), text)
+
+
+def pieces(text: str) -> Iterator[str]:
+    """Yield a long text in pieces that end with a line, a sentence or a word: no pattern runs over megabytes."""
+    at = 0
+    while len(text) - at > _PIECE_CHARACTERS:
+        limit = at + _PIECE_CHARACTERS
+        end = next((end for mark in ("\n", ". ", "。", " ") if (end := text.rfind(mark, at + 1, limit)) > at), limit)
+        yield text[at:end]
+        at = end
+    yield text[at:]
 
 
 def _is_short_year(text: str, quantity: Quantity) -> bool:
