@@ -107,7 +107,7 @@ def test_idle_time_gathers_no_more_than_a_minute() -> None:
     assert [caller.ask(86_400.0)[0] for _ in range(4)] == [True, True, True, False]
 
 
-@pytest.mark.parametrize("most", [1, 3, 7, 59, 60, 61, 999, 100_000])
+@pytest.mark.parametrize("most", [1, 3, 7, 59, 60, 61, 999, 10_000])
 def test_over_a_long_time_it_is_the_rate_that_was_promised(most: int) -> None:
     caller, now, admitted = Caller(most), 12_345_678.9, 0
     step = 60 / most / 2
