@@ -26,14 +26,14 @@ def test_english_answers_pass_when_they_are_faithful_and_fail_when_something_new
 def test_chinese_answers_do_so_too(decisions: list[Decision]) -> None:
     found = figures([each for each in decisions if each.row["lang"] == "zh"])
 
-    assert found["balanced_accuracy_new"] >= 0.82
-    assert found["faithful_pass"] >= 0.8
+    assert found["balanced_accuracy_new"] >= 0.9
+    assert found["faithful_pass"] >= 0.9
 
 
 def test_at_most_one_faithful_answer_of_most_shapes_fails(decisions: list[Decision]) -> None:
     found = figures(decisions)["faithful_pass_by_shape"]
 
-    assert {shape for shape, share in found.items() if share < 0.85} <= {"paraphrase", "table", "yes_no"}
+    assert {shape for shape, share in found.items() if share < 0.85} <= {"paraphrase"}
 
 
 def test_every_row_is_judged(decisions: list[Decision]) -> None:
