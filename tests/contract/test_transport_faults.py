@@ -83,6 +83,11 @@ STATUSES: dict[str, tuple[Step, str, int]] = {
         "content_filtered",
         1,
     ),
+    "400 a filter behind a gateway, in words": (
+        openai_error(400, "400", "OpenAIException - Output data may contain inappropriate content."),
+        "content_filtered",
+        1,
+    ),
     "403 moderation": (openai_error(403, "forbidden", "Your input was flagged"), "content_filtered", 1),
     "404": (openai_error(404, "model_not_found"), "rejected", 1),
     "405": (status(405), "rejected", 1),

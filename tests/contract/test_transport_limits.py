@@ -238,20 +238,34 @@ async def test_without_a_price_the_cost_is_not_known(judge: ScriptedJudge) -> No
     assert ledger.usage.cost is None
 
 
-async def test_a_call_that_could_go_beyond_the_bound_is_not_made(judge: ScriptedJudge) -> None:
+async def test_a_call_that_would_usually_go_beyond_the_bound_is_not_made(judge: ScriptedJudge) -> None:
+    # (10 * 1 + 200 * 10) / 1,000,000 = 0.00201 each; a usual reply of 100 tokens takes 0.001
     judge.reply_with(completion("x", usage=(10, 200)))
     ledger = Ledger(max_cost=0.004)
 
     async with transport(judge, llm_prices=PRICES) as chat:
         await ask(chat, ledger=ledger)
+        await ask(chat, ledger=ledger)
         failure = await failure_of(chat, ledger=ledger)
 
-    assert (failure.reason, judge.calls) == ("over_budget", 1)
-    assert ledger.usage.cost is not None
-    assert ledger.usage.cost <= 0.004
+    assert (failure.reason, judge.calls) == ("over_budget", 2)
+    assert ledger.usage.cost == pytest.approx(0.00402)
 
 
-async def test_calls_at_one_time_stay_below_the_bound_together(judge: ScriptedJudge) -> None:
+async def test_a_bound_below_the_worst_case_does_not_take_the_judge_away(judge: ScriptedJudge) -> None:
+    judge.reply_with(completion("x", usage=(10, 100), delay_seconds=0.02))
+    ledger = Ledger(max_cost=0.0035)
+    # at worst 0.041 each
+    long = replace(REQUEST, max_output_tokens=4_096)
+
+    async with transport(judge, llm_prices=PRICES) as chat:
+        await asyncio.gather(*(ask(chat, ledger=ledger, request=long) for _ in range(3)))
+
+    assert judge.max_in_flight == 1
+    assert ledger.usage.cost == pytest.approx(0.00303)
+
+
+async def test_calls_at_one_time_exceed_the_bound_by_no_more_than_one_of_them(judge: ScriptedJudge) -> None:
     judge.reply_with(completion("x", usage=(30, 256), delay_seconds=0.05))
     ledger = Ledger(max_cost=0.01)
 
@@ -262,9 +276,9 @@ async def test_calls_at_one_time_stay_below_the_bound_together(judge: ScriptedJu
 
     failures = [result for result in results if isinstance(result, TierFailure)]
     assert {failure.reason for failure in failures} == {"over_budget"}
-    assert judge.calls == 10 - len(failures) == 3
-    assert ledger.usage.cost is not None
-    assert ledger.usage.cost <= 0.01
+    # Three at their worst take 0.00777 and leave room for a usual one of 0.001; four took 0.01036.
+    assert judge.calls == 10 - len(failures) == 4
+    assert ledger.usage.cost == pytest.approx(0.01036)
 
 
 async def test_with_a_bound_a_model_without_a_price_is_not_asked(judge: ScriptedJudge) -> None:

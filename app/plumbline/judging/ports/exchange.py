@@ -1,7 +1,8 @@
 """One exchange with a chat model: request, reply, usage and cost."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 _ASCII_CHARACTERS_PER_TOKEN = 3
@@ -90,7 +91,8 @@ class Ledger:
     """Account of one sample's calls, written call by call, so that it is known also when the sample fails.
 
     Args:
-        max_cost: a call that could take the cost above it is not made; None for no bound.
+        max_cost: bound on the cost; None for none. A call is made if what was spent, the worst cases of the calls under
+            way and its own expected cost stay within it: so no more than one call's reply can exceed it.
         on_call: called with the usage of each call; also of calls that outlive the sample.
     """
 
@@ -98,23 +100,31 @@ class Ledger:
     on_call: Callable[[Usage], None] | None = None
     usage: Usage = field(default=Usage(), init=False)
     _reserved: float = field(default=0.0, init=False)
+    _released: asyncio.Event = field(default_factory=asyncio.Event, init=False, compare=False)
 
-    @contextmanager
-    def reserve(self, worst_case: float | None) -> Iterator[bool]:
-        """Reserve the worst case of a call while it is in flight; yield False when it would exceed `max_cost`.
+    @asynccontextmanager
+    async def reserve(self, expected: float | None, worst_case: float | None) -> AsyncIterator[bool]:
+        """Reserve the worst case of a call while it is in flight; yield False when `max_cost` has no room for it.
 
-        Where there is a bound, a call whose price is not known (None) has no room in it.
+        Calls under way mostly cost less than they reserve: wait for them where the room depends on it. Where there is a
+        bound, a call whose price is not known (None) has no room in it.
         """
         known = worst_case or 0.0
-        spent = self.usage.cost
-        is_affordable = self.max_cost is None or (
-            worst_case is not None and spent is not None and spent + self._reserved + known <= self.max_cost
-        )
+        while not (is_affordable := self._has_room(expected, self._reserved)) and self._has_room(expected, 0.0):
+            self._released.clear()
+            await self._released.wait()
         self._reserved += known if is_affordable else 0.0
         try:
             yield is_affordable
         finally:
             self._reserved -= known if is_affordable else 0.0
+            self._released.set()
+
+    def _has_room(self, expected: float | None, reserved: float) -> bool:
+        if self.max_cost is None:
+            return True
+        spent = self.usage.cost
+        return expected is not None and spent is not None and spent + reserved + expected <= self.max_cost
 
     def add_call(
         self, *, prompt_tokens: int | None, completion_tokens: int | None, cached_tokens: int | None, cost: float | None

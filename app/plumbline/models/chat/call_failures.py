@@ -15,9 +15,10 @@ from plumbline.models.chat.endpoints import Endpoint
 # Error codes and model names are shown to callers; what else a provider writes may hold their text or the key.
 _SAFE_WORD = re.compile(r"[A-Za-z0-9_.:/@\-]{1,128}")
 _FILTER_CODES = ("data_inspection_failed", "datainspectionfailed", "content_filter", "content_policy_violation")
-# A gateway puts the code of the provider behind it into its message.
+# A gateway passes on the code of the provider behind it, or nothing but its message: DashScope's, Azure's.
 _FILTER_WORDS = (
-    *_FILTER_CODES, "contentpolicyviolation", "input was flagged", "flagged_input", "responsibleaipolicyviolation"
+    *_FILTER_CODES, "contentpolicyviolation", "input was flagged", "flagged_input", "responsibleaipolicyviolation",
+    "may contain inappropriate content", "content management policy",
 )  # fmt: skip
 _TOO_LONG_WORDS = (
     "context_length_exceeded", "maximum context length", "exceed_context_size", "range of input length",

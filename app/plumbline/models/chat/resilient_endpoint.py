@@ -12,7 +12,7 @@ import structlog
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, stop_any, stop_before_delay
 
 from plumbline.ground.errors import FailureReason, TierFailure
-from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
+from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger, expected_tokens
 from plumbline.judging.ports.observation import ANSWERED, NULL_OBSERVER, JudgeCallRecord, Observer, Operation
 from plumbline.models.chat.call_failures import CallFailure
 from plumbline.models.chat.call_limits import AdaptiveLimit, CallBudget, LocalBudget
@@ -203,11 +203,12 @@ class ResilientEndpoint:
 
     async def _call(self, request: ApiRequest[T], until: float, ledger: Ledger) -> T:
         worst = self._tariff.worst_case(request.prompt, request.max_output)
+        usual = self._tariff.worst_case(expected_tokens(request.prompt), request.expected_output)
         expected = request.prompt + request.expected_output
         self._guard.check(until)
-        with ledger.reserve(worst) as is_affordable:
+        async with ledger.reserve(usual, worst) as is_affordable:
             if not is_affordable:
-                raise CallFailure(FailureReason.OVER_BUDGET, self._why_too_dear(worst))
+                raise CallFailure(FailureReason.OVER_BUDGET, self._why_too_dear(usual))
             async with self._limit.slot() as slot:
                 self._guard.check(until)
                 if until - time.monotonic() < _LEAST_SECONDS:
@@ -257,7 +258,7 @@ class ResilientEndpoint:
         if pause := self._guard.pause_seconds:
             await asyncio.sleep(pause + self._policy.jitter(min(pause, self._policy.backoff_seconds)))
 
-    def _why_too_dear(self, worst: float | None) -> str:
-        if worst is None:
+    def _why_too_dear(self, usual: float | None) -> str:
+        if usual is None:
             return f"the price of {self.endpoint.model} is not known, and what may be spent is bounded"
-        return f"a call to {self.endpoint.model} could cost {worst:.6f}, more than is left for this sample"
+        return f"a call to {self.endpoint.model} usually costs {usual:.6f}, more than is left for this sample"
