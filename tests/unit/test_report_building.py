@@ -374,3 +374,15 @@ def test_a_problem_never_quotes_the_file() -> None:
         assert isinstance(read, str)
         assert "PLANTED" not in read
         assert "text" not in read
+
+
+def test_rows_that_no_tier_judged_are_no_figure_of_a_tier() -> None:
+    """Tier lexical has no strict faithfulness: the one row without contexts, 0 by rule, stood in headline type."""
+    report = build_report([
+        *(scored_line(f"q{row}", 0.8, row=row, tier="lexical") for row in range(3)),
+        scored_line("empty", 0.0, row=3, tier=None, verdicts=["not_mentioned"], faithfulness_strict=0.0),
+    ])  # fmt: skip
+
+    (tier,) = report.summary.tiers
+    assert (tier.judged, tier.without_tier, tier.scores.faithfulness.rows) == (4, 1, 4)
+    assert tier.scores.faithfulness_strict.rows == report.summary.all_tiers.faithfulness_strict.rows == 0

@@ -247,3 +247,10 @@ def test_unseen_characters_are_written_out() -> None:
     assert visible("a\u202eb\x00\x1b") == "a⟦U+202E⟧b⟦U+0000⟧⟦U+001B⟧"
     assert visible("家\n\t👩\u200d💻") == "家\n\t👩\u200d💻"
     assert one_line("a\n b\u2028c  d", most=5) == "a b c…"
+
+
+def test_a_quote_that_was_found_is_green_beneath_a_supported_claim_alone() -> None:
+    page = render_html(build_report([scored_line("q", 0.5, verdicts=["supported", "not_mentioned"])]))
+
+    chips = re.findall(r'<footer>.*?<span class="chip (\w+)">', page, re.DOTALL)
+    assert sorted(chips) == ["plain", "supported"]

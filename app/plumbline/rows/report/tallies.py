@@ -58,8 +58,12 @@ class MeanTally:
             merged._sums = [a + b for a, b in zip(merged._sums, tally._sums, strict=True)]
         return merged
 
+    @property
+    def rows(self) -> int:
+        return sum(self._counts)
+
     def mean(self) -> ScoreMean:
-        rows = sum(self._counts)
+        rows = self.rows
         if not rows:
             return ScoreMean(mean=None, low=None, high=None, rows=0)
         mean = self._inside(math.fsum(self._sums) / rows)
@@ -175,7 +179,11 @@ class TierTally:
         self._rules += other._rules
         self._histogram = [a + b for a, b in zip(self._histogram, other._histogram, strict=True)]
         self._verdicts = {name: self._verdicts[name] + other._verdicts[name] for name in _VERDICTS}
+        strict = self.scores.faithfulness_strict
         self.scores = ScoreTallies.merged([self.scores, other.scores])
+        if not strict.rows:
+            # The tier has no such score; rows that it did not judge would be the whole figure.
+            self.scores.faithfulness_strict = strict
 
     def report(self, scores: ScoreMeans) -> TierReport:
         return TierReport(
