@@ -75,7 +75,7 @@ _VULGAR = re.compile("(?<=\\d)(?=[¼-¾⅐-⅞])")
 # In a claim a Han numeral counts as a quantity only where a measure word or a second digit tells that it is one.
 _MEASURES = (
     "年月日号天周岁个名人次元角万亿米里公吨斤克升倍种项届位家只条座度小分秒吋英层辆台艘架篇部集场轮局票"
-    "本册张间所栋幢户匹株棵颗枚支瓶杯袋盒箱件页遍趟顿级款批组队节平刻"
+    "本册张间所栋幢户匹株棵颗枚支瓶杯袋盒箱件页遍趟顿级款批组队节平刻首封份束串卷幅滴粒双副排列圈朵笔例起席扇门"
 )
 _HAN_IDIOMS = re.compile(
     "千万(?![元人美吨])|万一|万万|百万富翁|一一|三三两两|七七八八|千百|百般|万千|万分|十分(?!之|钟)|百分"
