@@ -67,6 +67,20 @@ def test_uncorrected_p_values_are_those_of_compare(finished: Path, capsys: pytes
     assert len(mine) == 7
 
 
+def test_the_curve_is_the_interpolated_precision_of_evaluate(
+    finished: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = load_results(finished)
+    system = results.systems[0]
+    qrels, run = finished / results.corpora["tiny"].qrels_file, finished / system.run_file
+
+    main(["evaluate", str(qrels), str(run), "-m", "iprec(r=0.5)", "-m", "iprec(r=1)", "--json"])
+
+    (said,) = json.loads(capsys.readouterr().out)["runs"]
+    means = [each["mean"] for each in said["measures"].values()]
+    assert [system.precision_at_recall[5], system.precision_at_recall[10]] == means
+
+
 def test_a_tuned_blend_is_scored_on_queries_that_had_no_say(finished: Path) -> None:
     tuned = systems(load_results(finished))["tuned"]
 

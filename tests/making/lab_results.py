@@ -48,6 +48,7 @@ def results_of(
             tuned=_tuned() if key == "blend" else None,
             answers={"faithfulness.llm": 0.75} if key == "better" else None,
             warnings=(warning,) if key == "worse" else (),
+            precision_at_recall=() if key == "worse" else tuple(1 - place / 20 for place in range(11)),
         )
         for (key, milliseconds), report in zip(_MEDIANS.items(), reports, strict=True)
     )

@@ -9,7 +9,7 @@ import pytest
 
 from plumbline.extras.lab.report import page as lab_page
 from plumbline.extras.lab.report.page import PageLanguage, render_page
-from plumbline.extras.lab.report.plots import HEIGHT, WIDTH, plot
+from plumbline.extras.lab.report.plots import HEIGHT, WIDTH, plot, plot_curves
 from plumbline.extras.lab.results import ExperimentResults
 from plumbline.retrieval.report import LatencySummary
 from plumbline.rows.report.texts import load_words
@@ -172,3 +172,16 @@ def test_a_cell_carries_the_number_by_which_it_sorts() -> None:
     # index_bytes of the first system, shown as 2.15 MB
     assert "2150000" in keys
     assert "1.0" in keys
+
+
+def test_precision_is_drawn_by_recall_with_the_leader_in_full() -> None:
+    drawn = plot_curves(results_of().systems, {"better"})
+
+    assert drawn is not None
+    assert [(each.label, each.is_best) for each in drawn.curves] == [("c", False), ("b", True)]
+    xs, ys = zip(*drawn.curves[1].points, strict=True)
+    # Precision falls from 1 to .5, and an svg's y grows downwards
+    assert list(xs) == sorted(xs)
+    assert list(ys) == sorted(ys)
+    assert len(xs) == 11
+    assert plot_curves(results_of().systems[:1], {"better"}) is None

@@ -9,7 +9,7 @@ from typing import Final
 from plumbline.extras.lab.experiment import Experiment, Planned
 from plumbline.extras.lab.folder import Outcome, ResultsFolder
 from plumbline.extras.lab.measuring.machine import is_same
-from plumbline.extras.lab.results import CorpusFacts, ExperimentResults, System
+from plumbline.extras.lab.results import RECALLS, CorpusFacts, ExperimentResults, System
 from plumbline.extras.lab.run_files import load_qrels, load_run
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.compare import RunComparison
@@ -21,6 +21,7 @@ from plumbline.retrieval.report import RunReport, compare_reports, report_runs, 
 _RESAMPLES: Final = 1_000
 _PERMUTATIONS: Final = 10_000
 _ALPHA: Final = 0.05
+_CURVE: Final = parse_measures([f"iprec(r={recall})" for recall in RECALLS])
 
 
 def evaluate_experiment(
@@ -40,17 +41,21 @@ def evaluate_experiment(
         planned = [each for each in done if each.corpus == corpus]
         if not planned:
             continue
+        qrels = load_qrels(folder.qrels(corpus))
+        runs = [load_run(folder.run(each.name), name=each.name) for each in planned]
+        conventions = build_conventions(experiment.table.preset)
         reports = report_runs(
-            load_qrels(folder.qrels(corpus)),
-            [load_run(folder.run(each.name), name=each.name) for each in planned],
+            qrels,
+            runs,
             measures=parse_measures(experiment.table.measures),
-            conventions=build_conventions(experiment.table.preset),
+            conventions=conventions,
             resamples=_RESAMPLES,
             seed=experiment.table.seed,
         )
+        curves = report_runs(qrels, runs, measures=_CURVE, conventions=conventions, resamples=0, seed=0)
         compared, trouble = _compared(experiment, corpus, planned, reports)
         comparisons += compared
-        for each, report in zip(planned, reports, strict=True):
+        for each, report, curve in zip(planned, reports, curves, strict=True):
             outcome = done[each]
             warnings = (*outcome.warnings, *report.evaluation.warnings, *trouble)
             if not is_same(outcome.machine, machine):
@@ -69,6 +74,7 @@ def evaluate_experiment(
                     tuned=outcome.tuned,
                     answers=answers.get(each.name),
                     warnings=warnings,
+                    precision_at_recall=tuple(summary.mean or 0.0 for summary in curve.summary_by_measure.values()),
                 )
             )
     return ExperimentResults(

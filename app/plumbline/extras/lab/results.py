@@ -12,6 +12,10 @@ from plumbline.retrieval.report import LatencySummary, Summary
 ANSWER_COUNTS: Final = ("questions", "answered", "judged", "abstained", "empty_answer", "not_judged", "degraded")
 
 
+# Standard recall levels of TREC, for the precision-recall curve.
+RECALLS: Final = tuple(tenth / 10 for tenth in range(11))
+
+
 @dataclass(frozen=True, slots=True)
 class Built:
     """Facts and costs of one index.
@@ -70,6 +74,7 @@ class System:
     results' folder, TREC format, documents (the best chunk speaks for its document). `latency`: milliseconds for each
     query; for a blend its parts' added up, and the fusion. `built` is None for a blend, `parts` is empty for a
     retriever. `answers`: means of the service's scores by tier, and counts (`score_answers`), if [answers] asks.
+    `precision_at_recall`: mean interpolated precision at the recalls `RECALLS`; empty in results of earlier versions.
     """
 
     name: str
@@ -84,6 +89,7 @@ class System:
     tuned: Tuned | None
     answers: Mapping[str, float | None] | None
     warnings: tuple[str, ...]
+    precision_at_recall: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

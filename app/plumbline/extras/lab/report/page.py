@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from markupsafe import Markup
 
-from plumbline.extras.lab.report.plots import HEIGHT, WIDTH, Plot, plot
+from plumbline.extras.lab.report.plots import HEIGHT, WIDTH, CurvePlot, Plot, plot, plot_curves
 from plumbline.extras.lab.report.table import (
     bytes_shown,
     comparisons_of,
@@ -44,6 +44,7 @@ class _CorpusPart:
     table: Table
     sort_keys: tuple[tuple[str | float, ...], ...]
     plots: tuple[Plot, ...]
+    curves: CurvePlot | None
     comparisons: tuple[RunComparison, ...]
     tuned: tuple[System, ...]
     built: tuple[System, ...]
@@ -99,6 +100,7 @@ def _corpus_part(results: ExperimentResults, corpus: str, words: Mapping[str, st
         table=Table(columns, table.rows),
         sort_keys=tuple(tuple(map(_sort_key, row)) for row in without_tuning(everything).rows),
         plots=tuple(drawn for measure in results.measures if (drawn := plot(systems, measure))),
+        curves=plot_curves(systems, {best.retriever if best else "", results.baseline}),
         comparisons=comparisons,
         tuned=tuple(system for system in systems if system.tuned),
         built=tuple(system for system in systems if system.built),

@@ -1,11 +1,11 @@
 """Marks of a quality-latency plot and their places: milliseconds on a logarithmic scale, a measure on a linear one."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from plumbline.extras.lab.results import System
+from plumbline.extras.lab.results import RECALLS, System
 from plumbline.retrieval.tables import label
 
 WIDTH: Final = 460
@@ -54,6 +54,50 @@ class Plot:
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
     frontier: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Interpolated precision of one system at each recall: points, the middle of its label, and what is said of it."""
+
+    label: str
+    name: str
+    points: tuple[tuple[float, float], ...]
+    is_best: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePlot:
+    """Precision-recall curves; both axes go from 0 to 1."""
+
+    curves: tuple[Curve, ...]
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+
+
+def plot_curves(systems: Sequence[System], highlighted: Collection[str]) -> CurvePlot | None:
+    """Plot the precision-recall curves; None when no system has one. `highlighted`: retrievers, drawn last."""
+    x, y = _Scale(0.0, 1.0, _LEFT, WIDTH - _RIGHT), _Scale(0.0, 1.0, HEIGHT - _BOTTOM, _TOP)
+    curves = [
+        Curve(
+            label(place),
+            system.name,
+            tuple((x.at(recall), y.at(each)) for recall, each in zip(RECALLS, system.precision_at_recall, strict=True)),
+            system.retriever in highlighted,
+        )
+        for place, system in enumerate(systems)
+        if system.precision_at_recall
+    ]
+    ticks = [step / 5 for step in range(6)]
+    return (
+        CurvePlot(
+            tuple(sorted(curves, key=lambda curve: curve.is_best)),
+            tuple(Tick(x.at(value), f"{value:g}") for value in ticks),
+            tuple(Tick(y.at(value), f"{value:g}") for value in ticks),
+        )
+        if curves
+        else None
+    )
 
 
 def plot(systems: Sequence[System], measure: str) -> Plot | None:
