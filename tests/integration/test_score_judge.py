@@ -21,10 +21,13 @@ _TOKENS_OUT = 60
 
 
 def answer(request: RecordedRequest) -> Reply:
-    """Each sentence supported by a context that quotes nothing false; tokens as a provider would count them."""
+    """Each sentence supported that the first context has, no other; tokens as a provider would count them."""
     data = data_of(request)
     quote = data["contexts"][0]["text"]
-    reply = verdicts(*([claim("", "supported", quote)] for each in data["answer"] if "id" in each))
+    asked = [each["text"] for each in data["answer"] if "id" in each]
+    reply = verdicts(
+        *([claim("", "supported", quote) if text in quote else claim("", "not_mentioned")] for text in asked)
+    )
     return completion(reply, usage=(round(len(request.prompt) / _CHARACTERS_PER_TOKEN), _TOKENS_OUT))
 
 
@@ -91,7 +94,7 @@ def test_having_spent_what_it_may_a_run_stops_and_goes_on_for_more(
     assert 1 <= first < 20
     assert score(data, "-o", out, *options, "--max-cost", "0.004") == 3
     assert judge.calls == first
-    assert score(data, "-o", out, *options, "--max-cost", "9", "--fail-under", "faithfulness=0.9") == 0
+    assert score(data, "-o", out, *options, "--max-cost", "9", "--fail-under", "faithfulness=0.5") == 0
 
     assert judge.calls == 20
     costs = [row["result"]["usage"]["cost"] for row in read_rows(out)]

@@ -3,7 +3,14 @@
 import pytest
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.rows.report.gates import CiGate, all_passed, baseline_outcomes, max_degraded_outcome, parse_gate
+from plumbline.rows.report.gates import (
+    CiGate,
+    all_passed,
+    baseline_outcomes,
+    max_abstained_outcome,
+    max_degraded_outcome,
+    parse_gate,
+)
 from plumbline.schemas.report import ReportSummary
 from tests.making.result_rows import build_report, error_line, result_line, scored_line
 
@@ -119,7 +126,7 @@ def test_a_score_that_no_row_has_fails(spec: str) -> None:
 
     (outcome,) = parse_gate(spec).outcomes(summary_of(*lines))
 
-    assert (outcome.got, outcome.passed) == ("no row has this score", False)
+    assert (outcome.got.partition(";")[0], outcome.passed) == ("no row has this score", False)
 
 
 def test_degraded_counts_rows_of_a_lower_tier_and_rows_of_none_against_all() -> None:
@@ -135,6 +142,18 @@ def test_degraded_counts_rows_of_a_lower_tier_and_rows_of_none_against_all() -> 
     assert (outcome.passed, outcome.wanted) == (False, "at most 0.49")
     assert outcome.got == "0.5000 (1 of a lower tier, 1 of none, of 4 rows)"
     assert not max_degraded_outcome(summary_of(), 1.0).passed
+
+
+def test_abstentions_stand_beside_a_gate_and_have_one_of_their_own() -> None:
+    summary = summary_of(scored_line("a", 1.0), result_line("b", status="abstained"), scored_line("c", 1.0))
+
+    (gate,) = parse_gate("faithfulness=0.8").outcomes(summary)
+    least, most = max_abstained_outcome(summary, 0.3), max_abstained_outcome(summary, 0.34)
+
+    assert gate.got.endswith("2 rows; 1 of 3 rows abstained")
+    assert (least.passed, least.wanted, least.got) == (False, "at most 0.3", "0.3333 (1 of 3 rows)")
+    assert most.passed
+    assert not max_abstained_outcome(summary_of(), 1.0).passed
 
 
 def test_a_drop_beyond_noise_fails() -> None:

@@ -98,6 +98,9 @@ def _add_gates(score: argparse.ArgumentParser) -> None:
         help="largest allowed share of rows that fell back to a lower tier",
     )
     group.add_argument(
+        "--max-abstained", type=float, metavar="SHARE", help="largest allowed share of rows whose answer declines"
+    )
+    group.add_argument(
         "--max-unsupported",
         type=float,
         metavar="SHARE",

@@ -15,6 +15,7 @@ from plumbline.rows.report.gates import (
     CiGate,
     all_passed,
     baseline_outcomes,
+    max_abstained_outcome,
     max_degraded_outcome,
     parse_gate,
     parse_share,
@@ -31,6 +32,7 @@ class RunGates:
 
     gates: Sequence[CiGate]
     max_degraded: float | None
+    max_abstained: float | None
     baseline: Baseline | None
     max_drop: float
     junit: Path | None
@@ -57,6 +59,8 @@ class RunGates:
         outcomes = [outcome for gate in self.gates for outcome in gate.outcomes(report.summary)]
         if self.max_degraded is not None:
             outcomes.append(max_degraded_outcome(report.summary, self.max_degraded))
+        if self.max_abstained is not None:
+            outcomes.append(max_abstained_outcome(report.summary, self.max_abstained))
         if self.baseline is not None:
             outcomes += baseline_outcomes(report.summary, max_drop=self.max_drop)
         if self.junit is not None:
@@ -73,7 +77,7 @@ class RunGates:
 def parse_gates(given: argparse.Namespace) -> RunGates:
     """Return the gates of a run. Raises InvalidInput: one is malformed, or the baseline cannot be read."""
     gates = [parse_gate(spec) for spec in given.fail_under]
-    for name in ("max_degraded", "max_unsupported", "max_drop"):
+    for name in ("max_degraded", "max_abstained", "max_unsupported", "max_drop"):
         if (value := getattr(given, name)) is not None:
             parse_share(str(value), place=f"--{name.replace('_', '-')}")
     if given.max_unsupported is not None:
@@ -81,6 +85,7 @@ def parse_gates(given: argparse.Namespace) -> RunGates:
     return RunGates(
         gates=gates,
         max_degraded=given.max_degraded,
+        max_abstained=given.max_abstained,
         baseline=None if given.baseline is None else read_baseline(given.baseline),
         max_drop=given.max_drop or 0.0,
         junit=given.junit,

@@ -19,7 +19,8 @@ COLUMN_FIELDS: Final = ("question", "contexts", "answer", "reference", "custom_i
 # Options of a run on one machine that a cluster does not have
 _ONE_MACHINE: Final = (
     "url", "limit", "restart", "estimate", "max_cost", "concurrency", "context_separator",
-    "fail_under", "max_degraded", "max_unsupported", "baseline", "max_drop", "junit", "junit_rows", "markdown",
+    "fail_under", "max_degraded", "max_abstained", "max_unsupported", "baseline", "max_drop",
+    "junit", "junit_rows", "markdown",
 )  # fmt: skip
 
 
@@ -175,8 +176,8 @@ def _names(text: str | None) -> list[str] | None:
 
 
 def _gates(given: argparse.Namespace) -> "RunGates | None":
-    wanted = (given.max_degraded, given.max_unsupported, given.baseline, given.junit, given.markdown)
-    if not given.fail_under and all(each is None for each in wanted):
+    bounds = (given.max_degraded, given.max_abstained, given.max_unsupported)
+    if not given.fail_under and all(each is None for each in (*bounds, given.baseline, given.junit, given.markdown)):
         return None
     # A quarter of a second of import, for runs that have gates alone
     from plumbline.cli.score.gates import parse_gates  # noqa: PLC0415

@@ -62,14 +62,15 @@ class CiGate:
         chosen = [each for each in summary.tiers if self.tier in (None, each.tier)]
         mean_by_tier: dict[ReportTier, ScoreMean] = {each.tier: getattr(each.scores, self.score) for each in chosen}
         is_alone = self.tier is None and len(summary.tiers) == 1
-        outcomes = [self._outcome(None if is_alone else tier, mean) for tier, mean in mean_by_tier.items() if mean.rows]
-        return tuple(outcomes or [self._outcome(self.tier, ScoreMean(mean=None, low=None, high=None, rows=0))])
+        outcomes = [(None if is_alone else tier, mean) for tier, mean in mean_by_tier.items() if mean.rows]
+        none = (self.tier, ScoreMean(mean=None, low=None, high=None, rows=0))
+        return tuple(self._outcome(tier, mean, _abstained(summary)) for tier, mean in outcomes or [none])
 
-    def _outcome(self, tier: ReportTier | None, mean: ScoreMean) -> GateOutcome:
+    def _outcome(self, tier: ReportTier | None, mean: ScoreMean, abstained: str) -> GateOutcome:
         name = self.score if tier is None else f"{tier}:{self.score}"
         sense, excess = ("at most", -1.0) if self.score in _AT_MOST else ("at least", 1.0)
         passed = mean.mean is not None and excess * (mean.mean - self.bound) >= -_NOISE
-        return GateOutcome(name, f"{sense} {self.bound:g}", _with_rows(mean), passed)
+        return GateOutcome(name, f"{sense} {self.bound:g}", _with_rows(mean) + abstained, passed)
 
 
 def parse_gate(spec: str) -> CiGate:
@@ -122,6 +123,13 @@ def max_degraded_outcome(summary: ReportSummary, most: float) -> GateOutcome:
     return GateOutcome("degraded", f"at most {most:g}", got, passed=share is not None and share <= most + _NOISE)
 
 
+def max_abstained_outcome(summary: ReportSummary, most: float) -> GateOutcome:
+    """Check that at most the share `most` of all rows abstained: who declines to answer has no score to fail by."""
+    share = summary.statuses.abstained / summary.rows if summary.rows else None
+    got = "no rows" if share is None else f"{share:.4f} ({summary.statuses.abstained:,} of {summary.rows:,} rows)"
+    return GateOutcome("abstained", f"at most {most:g}", got, passed=share is not None and share <= most + _NOISE)
+
+
 def baseline_outcomes(summary: ReportSummary, *, max_drop: float = 0.0) -> tuple[GateOutcome, ...]:
     """Check faithfulness against the baseline, tier by tier; fails without a pair.
 
@@ -138,7 +146,8 @@ def baseline_outcomes(summary: ReportSummary, *, max_drop: float = 0.0) -> tuple
         difference = each.difference
         highest = difference.mean if difference.high is None else difference.high
         passed = (highest or 0.0) >= -max_drop - _NOISE
-        outcomes.append(GateOutcome(name, wanted, _with_rows(difference, sign="+"), passed))
+        got = _with_rows(difference, sign="+") + _abstained(summary)
+        outcomes.append(GateOutcome(name, wanted, got, passed))
     return tuple(outcomes)
 
 
@@ -159,6 +168,12 @@ def _with_rows(mean: ScoreMean, *, sign: str = "") -> str:
     if mean.mean is None:
         return "no row has this score"
     return f"{format_mean(mean, sign=sign)}, {mean.rows:,} row{'' if mean.rows == 1 else 's'}"
+
+
+def _abstained(summary: ReportSummary) -> str:
+    """Say how many rows no score counts because they abstained; nothing if none did."""
+    count = summary.statuses.abstained
+    return f"; {count:,} of {summary.rows:,} rows abstained" if count else ""
 
 
 def _quoted(text: str) -> str:
