@@ -23,16 +23,22 @@ _LENGTHS: Final = range(24, 161)
 _LENGTHS_ZH: Final = range(8, 61)
 _FEWEST_WORDS: Final = 3
 _YEARS: Final = range(1_000, 2_100)
+_EARLY_YEARS: Final = range(1_612, 1_768)
+_ARTICLES: Final = frozenset({"The", "A", "An", "It", "He", "She", "They", "This", "These", "In", "On", "At", "All"})
 # Short ones cost few tokens; of as many as this one is drawn.
 _DRAWN_FROM: Final = 6
-# A sentence that cannot be read alone, or is no plain statement.
+# A sentence that cannot be read alone is no copy that a judge must support.
 _UNCLEAR: Final = re.compile(
     r"\W*(?:it|he|she|they|this|that|these|those|its|his|her|their|such|there|here|i|we|you|but|and|or|so|then|also"
     r"|however|if|when|as|who|what|which|how|why)\b|[它他她这那此其该但而且并也又则如若]|\W*\d+[.)、]",
     re.IGNORECASE,
 )
+# Speech, lists and remains of web pages.
+_SPOKEN: Final = re.compile(r"\b(?:i|me|my|we|us|our|sorry)\b|[我咱您:：\"“”「」…|/!?！？]|\.\.", re.IGNORECASE)
 _STATEMENT_END: Final = re.compile(r"[.。][\"'”’」]?\s*\Z")
-_NUMBER: Final = re.compile(r"(?<![\d.,:/A-Za-z#\-–—])\d{2,6}(?![\d:/%\-–—]|[.,]\d|s\b)")
+_NUMBER: Final = re.compile(
+    r"(?<![\d.,:/A-Za-z#\-–—])(\d{1,6})(?:\.\d{1,3})?(?![\d:/\-–—]|[.,]\d|s\b|th\b|st\b|nd\b|rd\b)"
+)
 # "Under 20" is true of 34 as well, and "by 1998" of 2005.
 _BOUNDED: Final = re.compile(
     r"\b(?:under|less|fewer|below|up to|at most|within|maximum|by (?=\w* ?\d)|before|until|since|or more|or less)\b"
@@ -44,8 +50,8 @@ _NEGATED: Final = re.compile(
     r"|some|any|most|usually|often|may|might)\b|n['’]t\b|[不没未无非否或如若仅只且但]",
     re.IGNORECASE,
 )
-_COPULA: Final = re.compile(r"\b(?:is|are|was|were|will|must)\b(?! to\b)")
-_COPULA_ZH: Final = re.compile("(?<![但可还于就都也总要或正若凡])是(?!否)|位于|属于|需要")
+_COPULA: Final = re.compile(r"\b(?:is|are|was|were|will|must|can)\b(?! to\b)")
+_COPULA_ZH: Final = re.compile("(?<![但可还于就都也总要或正若凡])是(?!否)|位于|属于|需要|可以")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +66,15 @@ def draw_controls(sample: SegmentedSample, window: Window, seed: str) -> tuple[C
     """Return a false and a true sentence, in an order drawn by the seed; fewer where the contexts hold none."""
     draw = Random(seed)  # noqa: S311 - the seed is a secret or random
     shown = frozenset(piece.number - 1 for piece in window)
-    plain = sorted({sentence.text for sentence in _statements(sample, shown)}, key=lambda text: (len(text), text))
-    renumbered = [(text, false) for text in plain if (false := _renumbered(text, sample.source.contexts, draw))]
-    changed = renumbered or [(text, false) for text in plain if (false := _negated(text))]
+    stated = sorted({sentence.text for sentence in _statements(sample, shown)}, key=lambda text: (len(text), text))
+    renumbered = [(text, false) for text in stated if (false := _renumbered(text, sample.source.contexts, draw))]
+    changed = renumbered or [(text, false) for text in stated if (false := _negated(text))]
+    changed = changed or [(text, _dated(text, sample.source.contexts, draw)) for text in stated]
+    plain = [text for text in stated if not _UNCLEAR.match(text)]
     found: list[Control] = []
     if changed:
         original, false = draw.choice(changed[:_DRAWN_FROM])
-        plain.remove(original)
+        plain = [text for text in plain if text != original]
         found.append(Control(false, is_true=False))
     if plain:
         found.append(Control(draw.choice(plain[:_DRAWN_FROM]), is_true=True))
@@ -81,10 +89,10 @@ def numbered_controls(sample: SegmentedSample, window: Window, mark: Mark) -> di
 
 
 def is_right(control: Control, replies: Sequence[ClaimReply]) -> bool:
-    """Return True if the judge supports no false control, and denies no true one."""
+    """Return True if the judge accuses a false control, and denies no true one; it may find no claim in that."""
     verdicts = {reply.verdict for reply in replies}
     if control.is_true:
-        return bool(verdicts & {Verdict.SUPPORTED, Verdict.PARTIAL})
+        return not verdicts <= {Verdict.CONTRADICTED, Verdict.NOT_MENTIONED}
     return bool(verdicts - {Verdict.SUPPORTED, Verdict.NOT_A_CLAIM})
 
 
@@ -105,7 +113,7 @@ def _statements(sample: SegmentedSample, shown: frozenset[int]) -> Iterator[Sent
                 sentence.kind == "prose"
                 and len(text) in lengths
                 and _STATEMENT_END.search(text)
-                and not _UNCLEAR.match(text)
+                and not _SPOKEN.search(text)
                 and len(content_words(text)) >= _FEWEST_WORDS
             ):
                 yield sentence
@@ -117,9 +125,19 @@ def _renumbered(text: str, contexts: Sequence[str], draw: Random) -> str | None:
     if not numbers:
         return None
     found = draw.choice(numbers)
-    value = int(found[0])
+    value = int(found[1])
     other = str(value + draw.randrange(7, 19) if value in _YEARS else 3 * value + draw.randrange(5, 40))
     return None if any(other in each for each in contexts) else f"{text[: found.start()]}{other}{text[found.end() :]}"
+
+
+def _dated(text: str, contexts: Sequence[str], draw: Random) -> str:
+    """Return the sentence with a year before it that no context has."""
+    years = [year for year in _EARLY_YEARS if not any(str(year) in each for each in contexts)] or _EARLY_YEARS
+    year = draw.choice(years)
+    if han_share(text):
+        return f"{year}年，{text}"
+    first, *rest = text.split(" ", 1)
+    return " ".join([f"In {year},", first.lower() if first in _ARTICLES else first, *rest])
 
 
 def _negated(text: str) -> str | None:

@@ -13,8 +13,8 @@ _DOUBTED_BELOW: Final = 0.25
 _DOUBTED_BELOW_ZH: Final = 0.15
 # "Yes, that is true.", "I agree with you.": words of a conversation, which no passage has.
 _REPLY_WORDS: Final = (
-    "yes yeah yep yea sure right true corre indee exact certa agree inter nice cool great good reall usual heard hear"
-    " know think lot welco shame sorry love like point 是的 对的 没错 正确 同意"
+    "yes yeah yep yea no nope sure right true corre indee exact certa agree inter nice cool great good reall usual"
+    " heard hear know think lot welco shame sorry love like point 是的 对的 没错 正确 同意 不是 可以 不能 不会 没有"
 )
 _REPLY_STEMS: Final = frozenset(_REPLY_WORDS.split())
 
