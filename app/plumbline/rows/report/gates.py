@@ -58,7 +58,7 @@ class CiGate:
     def outcomes(self, summary: ReportSummary) -> tuple[GateOutcome, ...]:
         """Return one outcome per tier; a score that no row has fails."""
         if self.score in _OF_REFERENCE:
-            return (self._outcome(None, getattr(summary.reference, self.score)),)
+            return (self._outcome(None, getattr(summary.reference, self.score), _abstained(summary)),)
         chosen = [each for each in summary.tiers if self.tier in (None, each.tier)]
         mean_by_tier: dict[ReportTier, ScoreMean] = {each.tier: getattr(each.scores, self.score) for each in chosen}
         is_alone = self.tier is None and len(summary.tiers) == 1
