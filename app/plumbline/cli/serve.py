@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 import uvicorn
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 _AUTO, _EVERY_ADDRESS = "auto", "0.0.0.0"  # noqa: S104
 # For files, and connections to judges and databases.
 _OTHER_DESCRIPTORS = 512
+# As asyncio names it, once for each connection of the backlog.
+_OUT_OF_DESCRIPTORS = "socket.accept() out of system resource"
+_SILENT_SECONDS = 60.0
 _TICKS_A_SECOND = 10
 # Of connections that one of several workers takes at a time: a burst is spread over them.
 _ACCEPTED_A_TURN = 4
@@ -181,6 +184,7 @@ class DrainingServer(uvicorn.Server):
         super().__init__(config)
         self._on_shutdown = on_shutdown
         self._on_started: Callable[[], None] | None = None
+        self._silent_until = 0.0
 
     def run_on(self, listener: socket.socket, *, on_started: Callable[[], None]) -> int:
         """Serve until a signal; return the exit code. `on_started` is called once requests are served."""
@@ -202,6 +206,7 @@ class DrainingServer(uvicorn.Server):
         return code
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().set_exception_handler(self.on_loop_error)
         await super().startup(sockets)
         if self._on_started is not None and self.started:
             self._on_started()
@@ -209,6 +214,15 @@ class DrainingServer(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._on_shutdown()
         await super().shutdown(sockets)
+
+    def on_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Log one line a minute while no connection can be accepted; asyncio would log thousands of tracebacks."""
+        if context.get("message") != _OUT_OF_DESCRIPTORS:
+            loop.default_exception_handler(context)
+        elif loop.time() >= self._silent_until:
+            self._silent_until = loop.time() + _SILENT_SECONDS
+            detail = "no connection can be accepted: the process has as many open files as it may; raise 'ulimit -n'"
+            structlog.get_logger().error("descriptors_exhausted", detail=detail)
 
     async def on_tick(self, counter: int) -> bool:
         if counter % _TICKS_A_SECOND == 0:
@@ -233,7 +247,7 @@ def connections_within_descriptors(wanted: int) -> int:
         resource.setrlimit(resource.RLIMIT_NOFILE, (granted, hard))
     if granted == needed:
         return wanted
-    found = max(1, granted - _OTHER_DESCRIPTORS)
+    found = max(granted // 4, granted - _OTHER_DESCRIPTORS)
     structlog.get_logger().warning(
         "descriptors_too_few",
         detail=f"the process may have {hard} open files, so {found} connections and not {wanted}; raise 'ulimit -n'",
