@@ -132,6 +132,7 @@ def create_app(
         },
         max_streamed_bytes_by_path={JOBS_PATH: settings.max_job_body_bytes},
         admission=partial(Admission, authenticator=authenticator),
+        cors_origins=settings.cors_origins,
         observer=listeners.observer,
     )
     return app

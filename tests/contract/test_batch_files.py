@@ -155,6 +155,19 @@ def test_a_batch_that_fails_its_validation_costs_no_run(run: Run, capsys: pytest
     assert JUDGE_KEY not in said
 
 
+def test_a_batch_that_failed_its_validation_is_not_written_again(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    run.batches.ends_as = "failed"
+    run.prepare(*ROWS)
+    run.submit()
+
+    assert run.collect("--next-round") == 0
+
+    said = capsys.readouterr().out
+    assert "3 questions were not run: mend what their batches failed for" in said
+    assert "these results are final" not in said
+    assert [path.name for path in run.folder.glob("*round-2*")] == []
+
+
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [

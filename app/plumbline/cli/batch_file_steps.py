@@ -239,12 +239,14 @@ async def _collect(
         at.save(with_next_round(manifest, files, further))
     _print_troubles(files, states, index)
     out(f"written: {options.output}; {_format_summary(tally.summary())}")
+    if letters.refused:
+        out(f"{letters.refused} questions were not run: mend what their batches failed for, and prepare them again")
     if further:
         names = ", ".join(file.name for file in further)
         out(f"written: {names}, {estimate.requests} questions that are still open; submit and collect again")
     elif estimate.requests:
         out(f"{estimate.requests} questions are still open; --next-round writes them as files to be submitted")
-    else:
+    elif not letters.refused:
         out("all questions have their replies: these results are final")
 
 

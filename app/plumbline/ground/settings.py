@@ -1,5 +1,6 @@
 """Every setting: name, default, unit and one line of help. Read from the environment, prefix `PLUMBLINE_`."""
 
+import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -31,6 +32,7 @@ from plumbline.ground.processor import describe_cpu, has_bf16_instructions, has_
 
 PREFIX = "PLUMBLINE_"
 _MIN_KEY_LENGTH = 16
+_ORIGIN = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")
 EmbeddingProviderName = Literal[
     "local", "dashscope", "dashscope-intl", "openai", "azure", "vllm", "llamacpp", "ollama", "tei", "generic"
 ]
@@ -102,6 +104,11 @@ class Settings(BaseSettings):
         default=None,
         description="URL by which callers reach the service, such as `https://host/plumbline`: the `servers` of "
         "`/openapi.json`; empty: none.",
+    )
+    cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="Comma-separated origins, such as `https://app.example`, whose pages may call the service from a "
+        "browser; `*`: all; empty: none.",
     )
     max_connections: int = Field(
         default=2_048,
@@ -375,7 +382,14 @@ class Settings(BaseSettings):
         is_on_gpu = info.data.get("embedding_backend") != "openvino" and has_nvidia_driver()
         return "bf16" if not is_on_gpu and has_bf16_instructions(describe_cpu()) else "fp32"
 
-    @field_validator("api_keys", "embedding_languages", mode="before")
+    @field_validator("cors_origins")
+    @classmethod
+    def _origins_are_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
+        if any(origin != "*" and not _ORIGIN.fullmatch(origin) for origin in origins):
+            raise PydanticCustomError("origin", "expected origins such as https://app.example, without a path, or *")
+        return origins
+
+    @field_validator("api_keys", "embedding_languages", "cors_origins", mode="before")
     @classmethod
     def _split_list(cls, value: object) -> object:
         if isinstance(value, str):

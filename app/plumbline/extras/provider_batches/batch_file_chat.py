@@ -70,9 +70,13 @@ class Correspondence:
         replies: those that there are.
         url: of each line.
         max_line_bytes: a longer question cannot be asked this way.
+
+    Attributes:
+        refused: requests asked for whose batch the provider did not run.
     """
 
     def __init__(self, replies: ReplyIndex, *, url: str, max_line_bytes: int) -> None:
+        self.refused = 0
         self._replies = replies
         self._url = url
         self._max_line_bytes = max_line_bytes
@@ -101,7 +105,11 @@ class Correspondence:
             )
         reply = self._replies.find(opened.request_id)
         if isinstance(reply, TierFailure):
-            _ROW.get().open[opened.request_id] = opened
+            # A batch that failed its validation would fail again.
+            if reply.reason is FailureReason.REJECTED:
+                self.refused += 1
+            else:
+                _ROW.get().open[opened.request_id] = opened
             raise reply
         return reply
 

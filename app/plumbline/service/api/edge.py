@@ -5,12 +5,13 @@ import contextlib
 import re
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 import structlog
 from fastapi import FastAPI
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -44,16 +45,19 @@ def install_edge(
     max_body_bytes_by_prefix: Mapping[str, int] | None = None,
     max_streamed_bytes_by_path: Mapping[str, int] | None = None,
     admission: Callable[[ASGIApp], ASGIApp] | None = None,
+    cors_origins: Sequence[str] = (),
     observer: Observer = NULL_OBSERVER,
 ) -> None:
     """Install the edge middlewares; call it after every other `add_middleware`, so that they are outermost.
 
-    From the outside: `RequestContext` (so that failures carry the id and are logged), `ErrorBoundary`, `admission` (so
-    that no body is read of a refused caller), `BodyLimits`.
+    From the outside: `RequestContext` (so that failures carry the id and are logged), CORS (so that browsers may read
+    failures, and preflights need no key), `ErrorBoundary`, `admission` (so that no body is read of a refused caller),
+    `BodyLimits`.
 
     Args:
         body_timeout_seconds: for a whole body, or for each `PROGRESS_BYTES` of a streamed one.
         max_streamed_bytes_by_path: limits of the paths whose routes read their body as it arrives.
+        cors_origins: origins whose pages browsers let read the responses; `*` for all.
     """
     app.add_middleware(
         BodyLimits,
@@ -65,6 +69,15 @@ def install_edge(
     if admission is not None:
         app.add_middleware(admission)
     app.add_middleware(ErrorBoundary)
+    if cors_origins:
+        # Keys are headers, never cookies: credentials stay off.
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(cors_origins),
+            allow_methods=sorted(_METHODS),
+            allow_headers=["*"],
+            expose_headers=["X-Request-ID", "Location", "Retry-After", "Idempotency-Replayed"],
+        )
     app.add_middleware(RequestContext, observer=observer)
 
 
