@@ -111,7 +111,7 @@ def _add_inputs(command: argparse.ArgumentParser, how_many: str) -> None:
         elif name in CHOICES:
             overrides.add_argument(*flags, dest=name, choices=CHOICES[name])
         elif name == "gain_map":
-            overrides.add_argument(*flags, "--gains", dest=name, metavar="1=1,2=3", type=_gains)
+            overrides.add_argument(*flags, "--gains", dest=name, metavar="1=1,2=3", type=gains)
         else:
             kind = str if name == "id_pattern" else int
             overrides.add_argument(*flags, dest=name, metavar="PATTERN" if kind is str else "N", type=kind)
@@ -127,7 +127,7 @@ def _known_measures() -> str:
     return ", ".join(f"{name}{with_cutoff[takes]}" for name, takes in CUTOFF_BY_NAME.items())
 
 
-def _gains(text: str) -> dict[str, float]:
+def gains(text: str) -> dict[str, float]:
     pairs = [pair.partition("=") for pair in text.split(",")]
     return {grade.strip(): float(gain) for grade, _, gain in pairs}
 
