@@ -1,7 +1,7 @@
 """Parse a ranking out of an LLM's reply, in linear time, whatever its form."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -131,7 +131,8 @@ class _Reader:
         top = [each for role, each in ranked if role is highest]
         best = max(top, key=lambda each: len(each.ids))
         rivals = [each.readings[1] for each in top if each.readings]
-        rivals += [each.ids for each in top if not _is_within(each.ids, best.ids)]
+        place_by_id = {doc_id: place for place, doc_id in enumerate(best.ids)}
+        rivals += [each.ids for each in top if not _is_within(each.ids, place_by_id)]
         if not rivals and not set(best.ids).isdisjoint(excluded):
             rivals = [tuple(doc_id for doc_id in best.ids if doc_id not in excluded)]
         if rivals:
@@ -185,10 +186,10 @@ class _Reader:
         return None
 
 
-def _is_within(ids: Sequence[str], longer: Sequence[str]) -> bool:
-    """Return True if the ids stand in the longer ranking in the same order."""
-    rest = iter(longer)
-    return all(doc_id in rest for doc_id in ids)
+def _is_within(ids: Sequence[str], place_by_id: Mapping[str, int]) -> bool:
+    """Return True if the ids stand in the longer ranking, in the same order."""
+    places = [place_by_id.get(doc_id, -1) for doc_id in ids]
+    return -1 not in places and places == sorted(places)
 
 
 def _bare(item: str) -> str:

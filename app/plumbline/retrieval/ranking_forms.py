@@ -94,21 +94,22 @@ def bracketed(text: str) -> Iterator[Reading]:
     """Yield items of brackets in a row, `[a], [b]` or `[a, b]`, that stand alone; not those cited in a sentence."""
     group: list[str] = []
     start = end = last = 0
+    length = len(text.strip())
     for match in _BRACKETED.finditer(text):
         gap = text[end : match.start()] if match.start() - end <= _MAX_BETWEEN else "…"
         if group and gap.strip(_BETWEEN_BRACKETS):
-            yield from _group(text, group, (last, start, end))
+            yield from _group(text, group, (last, start, end), length)
             group, last = [], end
         if not group:
             start = match.start()
         group.extend(item.strip() for item in _SEPARATOR.split(match[1]) if item.strip())
         end = match.end()
-    yield from _group(text, group, (last, start, end))
+    yield from _group(text, group, (last, start, end), length)
 
 
-def _group(text: str, group: list[str], place: tuple[int, int, int]) -> Iterator[Reading]:
+def _group(text: str, group: list[str], place: tuple[int, int, int], length: int) -> Iterator[Reading]:
     last, start, end = place
-    is_all = bool(group) and len(text.strip()) == end - start
+    is_all = bool(group) and length == end - start
     if is_all or (len(group) >= _CHAIN_LENGTH and stands_alone(text, start, end)):
         yield Reading([[item] for item in group], label_before(text, last, start))
 
@@ -212,7 +213,7 @@ def listed(text: str, *, tokens: CandidateTokens | None, names_known: _Known) ->
     heading, section, seen = "", list[tuple[int | None, str, str]](), set[int]()
     for content, prefix, digit, own, indent in zip(contents, prefixes, digits, is_item, indents, strict=True):
         if not (own or (names_known(content) and not any(digits))) or indent > shallow:
-            if section and indent > shallow:
+            if section and indent > shallow and len(section[-1][2]) < _MAX_SCORED:
                 section[-1] = (*section[-1][:2], f"{section[-1][2]} {content}")
             elif prefix is None and (content.startswith("#") or content.endswith(_HEADING_END)):
                 yield from _section(section, heading, tokens, names_known)

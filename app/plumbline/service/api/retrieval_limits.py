@@ -15,9 +15,9 @@ MAX_RUNS = 50
 MAX_RESAMPLES = 100_000
 # recall@1 to recall@100, twice.
 MAX_MEASURES = 200
-# 0.1 to 3.4 microseconds a character, by the form that the text feigns: 70 s at worst.
+# 0.1 to 7 microseconds a character, by the form that the text feigns: 70 s at worst.
 MAX_TEXT_CHARACTERS = 200_000
-MAX_TEXTS_CHARACTERS = 20_000_000
+MAX_TEXTS_CHARACTERS = 10_000_000
 
 # 50 runs, 22 measures, 6,980 queries, 1,000 resamples just fit. 4 to 5 ns each, sign flips included 5 to 7.
 _MAX_DRAWS = 8_000_000_000
