@@ -155,6 +155,19 @@ def test_a_batch_that_fails_its_validation_costs_no_run(run: Run, capsys: pytest
     assert JUDGE_KEY not in said
 
 
+def test_replies_from_elsewhere_are_read_without_a_provider(run: Run) -> None:
+    expected = [timeless(line["result"]) for line in run.whole(*ROWS)]
+    (output,) = (run.folder / "requests.replies").glob("*.output.jsonl")
+    elsewhere = output.rename(run.folder / "elsewhere.jsonl")
+    (run.folder / "requests.state.json").unlink()
+    calls = run.judge.calls
+
+    assert run.collect("--replies", str(elsewhere)) == 0
+
+    assert [timeless(line["result"]) for line in run.results()] == expected
+    assert run.judge.calls == calls
+
+
 def test_a_batch_that_failed_its_validation_is_not_written_again(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     run.batches.ends_as = "failed"
     run.prepare(*ROWS)

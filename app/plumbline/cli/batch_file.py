@@ -55,6 +55,14 @@ def _add_collect(steps: "Commands") -> None:
     step = steps.add_parser("collect", help="fetch the replies and write the results, one row a line, in input order")
     _add_files(step)
     step.add_argument("-o", "--output", type=Path, required=True, metavar="RESULTS.jsonl")
+    step.add_argument(
+        "--replies",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="replies that you downloaded yourself, or that `vllm run-batch` wrote; no provider is asked",
+    )
     step.add_argument("--wait", action="store_true", help="wait until every batch has ended")
     step.add_argument(
         "--poll-seconds", type=float, default=60.0, metavar="S", help="poll interval of --wait (default: %(default)s)"

@@ -34,7 +34,7 @@ from plumbline.extras.provider_batches.manifest import (
     find_manifest,
     manifest_beside,
 )
-from plumbline.extras.provider_batches.reply_index import ReplyIndex
+from plumbline.extras.provider_batches.reply_index import AskedFile, ReplyIndex
 from plumbline.extras.provider_batches.submission import (
     BatchStates,
     Submission,
@@ -130,13 +130,17 @@ def collect(options: argparse.Namespace) -> int:
     settings, at = _settings(), find_manifest(options.files)
     manifest = at.load()
     _check_apart(
-        options.output, at, at.folder / manifest.source.path, *(at.folder / each.name for each in manifest.files)
+        options.output,
+        at,
+        at.folder / manifest.source.path,
+        *(at.folder / each.name for each in manifest.files),
+        *options.replies,
     )
     if manifest.plumbline != VERSION:
         note(f"prepared by plumbline {manifest.plumbline}, this is {VERSION}: questions may not be found again")
     with alone(at.state_path):
         states = BatchStates(at.state_path)
-        if not asyncio.run(_fetched(settings, at, manifest, states, options)):
+        if not options.replies and not asyncio.run(_fetched(settings, at, manifest, states, options)):
             return _INCOMPLETE
         choices = Choices(cast(tuple[TierName, ...], fallback), options.threshold, options.price_factor)
         asyncio.run(_collect(settings, at, manifest, states, choices=choices, options=options))
@@ -218,10 +222,14 @@ async def _collect(
     choices: Choices,
     options: argparse.Namespace,
 ) -> None:
-    files, source, tally = files_sent(manifest, states), at.source_path(manifest), RowTally()
+    files = list(manifest.files) if options.replies else files_sent(manifest, states)
+    source, tally = at.source_path(manifest), RowTally()
+    given = [AskedFile(at.folder / file.name, (), "completed") for file in files]
+    # A reply is found by its id, in whichever file it is.
+    given[:1] = [each._replace(replies=options.replies) for each in given[:1]]
     round_ = max((file.round for file in files), default=1) + 1
     with (
-        ReplyIndex(asked_files(at, files, states)) as index,
+        ReplyIndex(given if options.replies else asked_files(at, files, states)) as index,
         RecordReader(source, format=manifest.source.format, columns=manifest.source.columns) as reader,
         RequestFiles(at.folder, at.stem, manifest.limits, round_=round_) as later,
     ):
