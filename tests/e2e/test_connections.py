@@ -253,7 +253,7 @@ async def test_uvicorn_has_what_connections_and_shutdown_build_on() -> None:
         ((resource.RLIM_INFINITY, resource.RLIM_INFINITY), 2_048, 2_048, None),
         ((65_536, 65_536), 2_048, 2_048, None),
         ((1_024, 1_024), 2_048, 512, None),
-        ((256, 256), 2_048, 1, None),
+        ((256, 256), 2_048, 64, None),
     ],
 )
 def test_connections_are_as_many_as_there_can_be_descriptors(
