@@ -1,6 +1,7 @@
 """The worker: rows scored at most once at a time, in groups, through pauses, deaths, and failures of the store."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
@@ -205,3 +206,19 @@ async def test_two_workers_share_a_job_and_no_row_is_scored_twice(stores: Stores
     assert done.counts.done == 4 * ROWS
     assert sorted(handlers[0].calls + handlers[1].calls) == list(range(4 * ROWS))
     assert all(handler.calls for handler in handlers)
+
+
+async def test_a_clock_that_jumps_loses_no_row_and_fails_none(tmp_path: Path) -> None:
+    """Hours and years, both ways, at every reading: leases are of this clock, deadlines of rows are not."""
+    jumps = itertools.cycle((0.0, 3_600.0, -3_600.0, 3 * 86_400.0, -5 * 365 * 86_400.0))
+    store = SqliteJobStore(tmp_path / "jobs", clock=lambda: 1_700_000_000.0 + next(jumps))
+    job = await submitted(store, rows_of(ROWS))
+    handler = Handler()
+    async with working(store, handler, concurrency=16):
+        done = await ended(store, job.id)
+    lines = await lines_of(store, job.id)
+    await store.close()
+
+    assert (done.state, done.problem) == (JobState.COMPLETED, None)
+    assert [line["row"] for line in lines] == list(range(ROWS))
+    assert sorted(handler.calls) == list(range(ROWS))
