@@ -52,6 +52,10 @@ _WEIGHTLESS = FUNCTION_CHARACTERS - _OVERSTATING
 _SHORTEST_RUN, _UNCOMMON_IN_RUN = 3, 2
 _AMOUNT = re.compile(rf"\d{UNIT_AFTER.pattern}")
 _LIGHT = (COMMON_CHARACTERS | FUNCTION_CHARACTERS) - _OVERSTATING
+_WEIGHTLESS_UNITS = np.array(sorted(map(ord, _WEIGHTLESS)), dtype=np.uint64)
+# A zero parts two texts.
+_LIGHT_UNITS = np.array([0, *sorted(map(ord, _LIGHT))], dtype=np.uint64)
+_SECOND = np.uint64(1 << 16)
 # -ln(this - share): the last pairs weigh more than the first, and all of them is 3, not infinity.
 _ABOVE_ALL = 1.05
 # Runs of this many words tell copied text from text on the same subject: in answers and contexts of at least so many
@@ -192,9 +196,10 @@ def _by_characters(texts: Sequence[str], passages: _Passages) -> list[LexicalFea
         [split_characters(han_to_digits(text)) for text in sentences] for sentences in (texts, passages.texts)
     )
     ids: dict[str, int] = {}
-    function = np.array(sorted(ord(character) for character in _WEIGHTLESS), dtype=np.uint64)
-    singles = cover(_numbered(_weighed(asked), ids), _numbered(_weighed(known), ids), size=1, left_out=function)
-    pairs = cover(_numbered(asked, ids), _numbered(known, ids), size=2)
+    units, others = _numbered(asked, ids), _numbered(known, ids)
+    heavy = units[~np.isin(units, _LIGHT_UNITS)]
+    singles = cover(_doubled(units, heavy), _doubled(others, heavy), size=1, left_out=_WEIGHTLESS_UNITS)
+    pairs = cover(units, others, size=2)
     vocabulary = frozenset(split_characters(passages.question)).union(*known)
     found = []
     for text, single, pair, spoken in within_deadline(zip(texts, singles, pairs, asked, strict=True)):
@@ -221,9 +226,12 @@ def _uncommon(run: str) -> int:
     return sum(unit not in _LIGHT for unit in run)
 
 
-def _weighed(sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Return the units with each that is not common a second time, as another unit, so that it counts twice."""
-    return [[*units, *(f"{unit}'" for unit in units if unit not in _LIGHT)] for units in sentences]
+def _doubled(units: Units, heavy: Units) -> Units:
+    """Return the units with each heavy one followed by another, beyond 16 bits, so that it counts twice."""
+    counts = 1 + np.isin(units, heavy)
+    doubled = np.repeat(units, counts)
+    doubled[np.cumsum(counts)[counts > 1] - 1] += _SECOND
+    return doubled
 
 
 def _spelt(sentences: Sequence[Words]) -> Units:
