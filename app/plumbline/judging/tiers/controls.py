@@ -27,6 +27,8 @@ _EARLY_YEARS: Final = range(1_612, 1_768)
 _ARTICLES: Final = frozenset({"The", "A", "An", "It", "He", "She", "They", "This", "These", "In", "On", "At", "All"})
 # Short ones cost few tokens; of as many as this one is drawn.
 _DRAWN_FROM: Final = 6
+# Each is looked for in all contexts.
+_MOST_TRIED: Final = 40
 # A sentence that cannot be read alone is no copy that a judge must support.
 _UNCLEAR: Final = re.compile(
     r"\W*(?:it|he|she|they|this|that|these|those|its|his|her|their|such|there|here|i|we|you|but|and|or|so|then|also"
@@ -66,10 +68,11 @@ def draw_controls(sample: SegmentedSample, window: Window, seed: str) -> tuple[C
     """Return a false and a true sentence, in an order drawn by the seed; fewer where the contexts hold none."""
     draw = Random(seed)  # noqa: S311 - the seed is a secret or random
     shown = frozenset(piece.number - 1 for piece in window)
-    stated = sorted({sentence.text for sentence in _statements(sample, shown)}, key=lambda text: (len(text), text))
+    found_texts = {sentence.text for sentence in _statements(sample, shown)}
+    stated = sorted(found_texts, key=lambda text: (len(text), text))[:_MOST_TRIED]
     renumbered = [(text, false) for text in stated if (false := _renumbered(text, sample.source.contexts, draw))]
     changed = renumbered or [(text, false) for text in stated if (false := _negated(text))]
-    changed = changed or [(text, _dated(text, sample.source.contexts, draw)) for text in stated]
+    changed = changed or [(text, _dated(text, sample.source.contexts, draw)) for text in stated[:_DRAWN_FROM]]
     plain = [text for text in stated if not _UNCLEAR.match(text)]
     found: list[Control] = []
     if changed:
@@ -132,8 +135,8 @@ def _renumbered(text: str, contexts: Sequence[str], draw: Random) -> str | None:
 
 def _dated(text: str, contexts: Sequence[str], draw: Random) -> str:
     """Return the sentence with a year before it that no context has."""
-    years = [year for year in _EARLY_YEARS if not any(str(year) in each for each in contexts)] or _EARLY_YEARS
-    year = draw.choice(years)
+    *years, year = draw.sample(_EARLY_YEARS, _DRAWN_FROM)
+    year = next((each for each in years if not any(str(each) in context for context in contexts)), year)
     if han_share(text):
         return f"{year}年，{text}"
     first, *rest = text.split(" ", 1)
