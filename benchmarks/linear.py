@@ -71,8 +71,12 @@ class SupportingJudge:
 
 
 def _supported(sentence: dict[str, Any], contexts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    core = next(sentence["text"].removeprefix(each) for each in OPENINGS[1:] if sentence["text"].startswith(each))
-    number = next(each["id"] for each in contexts if core[1:] in each["text"])
+    text = sentence["text"]
+    core = next((text.removeprefix(each) for each in OPENINGS[1:] if text.startswith(each)), text)
+    number = next((each["id"] for each in contexts if core[1:] in each["text"]), None)
+    if number is None:
+        # A control: no context says so.
+        return {"id": sentence["id"], "claims": [{"claim": text, "verdict": "not_mentioned"}]}
     claim = {"claim": sentence["text"], "context_ids": [number], "quotes": [core], "derived": False}
     return {"id": sentence["id"], "claims": [{**claim, "reason": "The context says so.", "verdict": "supported"}]}
 
