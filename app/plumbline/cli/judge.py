@@ -16,6 +16,7 @@ from plumbline.judging.text.sample import Sample
 
 if TYPE_CHECKING:
     from plumbline.judging.scoring import SampleResult
+    from plumbline.judging.text.verdicts import Claim
     from plumbline.models.chat.completions_client import Exchange
     from plumbline.models.chat.endpoints import Endpoint
 
@@ -42,6 +43,7 @@ _SAMPLES: Final[Mapping[str, Sample]] = MappingProxyType(
     }
 )
 _IS_SUPPORTED: Final = (True, False, False)
+_JUDGE_SAID: Final = "judge_said_"
 _NO_THOUGHT: Final = "keep the model from thinking (PLUMBLINE_LLM_EXTRA_BODY)"
 _ADVICE: Final[Mapping[FailureReason, str]] = MappingProxyType(
     {
@@ -123,7 +125,7 @@ def _is_good(name: str, endpoint: "Endpoint", settings: Settings, options: argpa
         _tell("do", _ADVICE.get(attempt.reason, _TOO_WEAK) if attempt.reason else _TOO_WEAK)
         return False
     by_sentence = {claim.sentence: claim for claim in reversed(result.claims)}
-    verdicts = [by_sentence[position].verdict.value for position in range(len(_IS_SUPPORTED))]
+    verdicts = [_own_verdict(by_sentence[position]) for position in range(len(_IS_SUPPORTED))]
     is_right = [(said == "supported") == wanted for said, wanted in zip(verdicts, _IS_SUPPORTED, strict=True)]
     said = zip(verdicts, is_right, strict=True)
     _tell("verdicts", ", ".join(f"{verdict} ({'right' if right else 'wrong'})" for verdict, right in said))
@@ -132,6 +134,12 @@ def _is_good(name: str, endpoint: "Endpoint", settings: Settings, options: argpa
     kind = _kind(exchanges[-1]) if exchanges else "plain"
     _tell("result", f"usable, replies as {kind}" if all(is_right) else f"wrong verdicts: {_TOO_WEAK}")
     return all(is_right)
+
+
+def _own_verdict(claim: "Claim") -> str:
+    """Return the judge's verdict, also where a check of ours lowered it."""
+    said = (flag.removeprefix(_JUDGE_SAID) for flag in claim.flags if flag.startswith(_JUDGE_SAID))
+    return next(said, claim.verdict.value)
 
 
 async def _ask(
