@@ -115,7 +115,7 @@ BODIES: dict[str, tuple[Scripted, str]] = {
     "refusal beside content": (completion(GOOD, refusal="I cannot help with that."), "refused"),
     "finish_reason content_filter": (completion(GOOD, finish_reason="content_filter"), "content_filtered"),
     "thought alone": (completion(f"<think>{GOOD}"), "empty_reply"),
-    "gzip bomb": (lambda _: gzip_bomb(50_000_000), "invalid_reply"),
+    "gzip bomb": (gzip_bomb(50_000_000), "invalid_reply"),
     "10 MB of blanks": (huge(10_485_760), "invalid_reply"),
     "10 MB, chunked": (huge(10_485_760, declares_length=False), "invalid_reply"),
     "2 MB of content": (completion(GOOD.removesuffix("}") + " " * 2_000_000 + "}"), "invalid_reply"),

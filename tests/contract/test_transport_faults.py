@@ -159,7 +159,7 @@ BODIES: dict[str, tuple[Scripted, str]] = {
     "content_filter": (completion(GOOD, finish_reason="content_filter"), "content_filtered"),
     "10 MB": (huge(10_485_760), "invalid_reply"),
     "10 MB chunked": (huge(10_485_760, declares_length=False), "invalid_reply"),
-    "gzip bomb": (lambda _: gzip_bomb(100_000_000), "invalid_reply"),
+    "gzip bomb": (gzip_bomb(100_000_000), "invalid_reply"),
 }
 FINE: dict[str, Step] = {
     "plain": completion(GOOD),
