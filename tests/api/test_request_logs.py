@@ -27,10 +27,12 @@ def lines_of(capfd: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
 async def test_lines_from_tiers_calls_and_threads_name_their_request(
     judge: ScriptedJudge, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    # A folder cannot be the file of verdicts: its thread complains. A wrong key shuts the judge.
+    # What is no database cannot keep verdicts: its thread complains. A wrong key shuts the judge.
+    verdicts = tmp_path / "verdicts"
+    verdicts.write_bytes(b"no database" * 1_000)
     judge.reply_with(openai_error(401, "invalid_api_key"))
     configure_logging("DEBUG")
-    async with running(judge_settings(judge, cache_path=tmp_path)) as client:
+    async with running(judge_settings(judge, cache_path=verdicts)) as client:
         lines_of(capfd)
         await client.post(URL, json=SAMPLE, headers={"X-Request-ID": "first"})
         first = lines_of(capfd)

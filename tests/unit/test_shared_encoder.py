@@ -1,6 +1,7 @@
 """The encoder with a model that does as it is told: what runs once, who waits for whom, who is refused."""
 
 import asyncio
+import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -312,6 +313,19 @@ async def test_a_path_without_a_folder_is_told_with_its_remedy(tmp_path: Path) -
     assert "mistyped' cannot be loaded (there is no such folder); set PLUMBLINE_EMBEDDING_MODEL to" in readiness.detail
     assert "install" not in readiness.detail
     assert [(event["event"], event["detail"]) for event in events] == [("embedding_unavailable", readiness.detail)]
+
+
+async def test_what_is_asked_after_closing_is_refused_and_hangs_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoder_module, "load", lambda choice, threads: ToldModel())
+    loaded, idle = SharedEncoder(threads=1), SharedEncoder(threads=1)
+    reading = await loaded.read(["one"], seconds=SECONDS)
+    loaded.close()
+    idle.close()
+
+    with pytest.raises(TierFailure, match="the encoder was closed"):
+        await loaded.encode(reading, seconds=math.inf)
+    with pytest.raises((TierFailure, RuntimeError)):
+        await idle.read(["one"], seconds=SECONDS)
 
 
 async def test_closing_does_not_wait_for_a_model_that_is_being_loaded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -254,17 +254,34 @@ class JudgeSession:
 
 
 async def _all(calls: Iterable[Coroutine[None, None, T]]) -> list[T]:
-    """Await the calls together; when one fails, cancel the others and raise its failure."""
+    """Await the calls together; when one fails, cancel the others and raise its failure.
+
+    One that is only not asked yet cancels none: the others' questions go into the same batch file.
+    """
     coroutines = list(calls)
     if len(coroutines) == 1:
         # As a rule: it needs no task.
         return [await coroutines[0]]
+
+    async def answer(call: Coroutine[None, None, T]) -> T | TierFailure:
+        try:
+            return await call
+        except TierFailure as failure:
+            if failure.reason is not FailureReason.NOT_ASKED:
+                raise
+            return failure
+
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(call) for call in coroutines]
+            tasks = [group.create_task(answer(call)) for call in coroutines]
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from None
-    return [task.result() for task in tasks]
+    answers: list[T] = []
+    for task in tasks:
+        if isinstance(found := task.result(), TierFailure):
+            raise found
+        answers.append(found)
+    return answers
 
 
 def _better(one: Claim, other: Claim) -> Claim:

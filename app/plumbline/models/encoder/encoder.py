@@ -71,7 +71,8 @@ class SharedEncoder:
         self._pace = EncodingPace(self._threads)
         self._reading = Threads(max_workers=1, thread_name_prefix="reader")
         self._work: WorkThreads | None = None
-        self._loading: Future[TokenModel] | None = None
+        self._loading: Future[TokenModel] = Future()
+        self._is_closed = False
         self._model: TokenModel | None = None
         self._queue: FairQueue | None = None
         self._failure: TierFailure | None = None
@@ -145,12 +146,12 @@ class SharedEncoder:
 
     def close(self) -> None:
         """End the threads after their current work; queued work is dropped, and a model under way is not waited for."""
-        if self._loading is not None:
-            with contextlib.suppress(InvalidStateError):
-                self._loading.set_exception(TierFailure(FailureReason.TIMEOUT, "the encoder was closed"))
+        self._is_closed = True
+        with contextlib.suppress(InvalidStateError):
+            self._loading.set_exception(_closed())
         self._reading.shutdown(wait=True, cancel_futures=True)
         if self._queue is not None:
-            self._give_up(self._queue.close(), TierFailure(FailureReason.TIMEOUT, "the encoder was closed"))
+            self._give_up(self._queue.close(), _closed())
         if self._work is not None:
             self._work.join()
 
@@ -164,10 +165,12 @@ class SharedEncoder:
         if self._failure is not None:
             raise self._failure
         if self._model is None:
+            if self._is_closed:
+                raise _closed()
             self._state = State.LOADING
             try:
                 # OpenVINO computes in threads of its own: they begin where the model is made.
-                self._loading = make_in_background(lambda: load(self._choice, threads=self._threads))
+                make_in_background(lambda: load(self._choice, threads=self._threads), self._loading)
                 model = self._loading.result()
             except TierFailure as failure:
                 self._failure, self._state = failure, State.UNAVAILABLE
@@ -217,6 +220,8 @@ class SharedEncoder:
         if queue is None:
             raise _too_late()
         with self._lock:
+            if self._is_closed:
+                raise _closed()
             known = {key: found for key in tokens_by_key if (found := self._cache.get(key)) is not None}
             joined = {key: self._in_flight[key] for key in tokens_by_key if key in self._in_flight}
             new = {
@@ -307,6 +312,10 @@ def _vectors_of(text: Text) -> NDArray[np.float16]:
     if text.vectors is None:
         raise _too_late()
     return text.vectors
+
+
+def _closed() -> TierFailure:
+    return TierFailure(FailureReason.TIMEOUT, "the encoder was closed")
 
 
 def _too_late() -> TierFailure:

@@ -42,12 +42,11 @@ def in_background(work: Callable[[], None]) -> None:
     work()
 
 
-def make_in_background(make: Callable[[], T]) -> "Future[T]":
-    """Run `make` in a low-priority thread; threads that it starts inherit that. The caller may end the future itself.
+def make_in_background(make: Callable[[], T], made: "Future[T]") -> None:
+    """Run `make` in a low-priority thread; threads that it starts inherit that. The caller may end `made` itself.
 
     A process that ends meanwhile should not wait for the thread, named `LOADER`: it cannot be interrupted.
     """
-    made: Future[T] = Future()
 
     def work() -> None:
         with contextlib.suppress(InvalidStateError):
@@ -59,7 +58,6 @@ def make_in_background(make: Callable[[], T]) -> "Future[T]":
                 made.set_exception(error)
 
     threading.Thread(target=in_background, args=(work,), name=LOADER, daemon=True).start()
-    return made
 
 
 def single_threaded_algebra() -> None:
