@@ -134,6 +134,8 @@ async def test_what_a_judge_said_before_it_failed_is_no_score(judge: ScriptedJud
 
 async def test_a_slow_tier_leaves_time_for_the_last_one() -> None:
     async with running(plain_settings(deadline_seconds=0.5), encoder=SlowEncoder()) as client:
+        # Its word lists are loaded with the first sample
+        await evaluate(client, **SAMPLE, tiers=["lexical"], deadline_seconds=20)
         started = time.monotonic()
         result = await evaluate(client, **SAMPLE)
         elapsed = time.monotonic() - started

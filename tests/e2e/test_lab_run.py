@@ -1,6 +1,7 @@
 """An experiment from its file to its table: what every number rests on, what a failure costs, what is refused."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -258,9 +259,11 @@ def test_a_full_disk_is_one_line_and_leaves_no_half_run(tmp_path: Path) -> None:
     code += "resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, 2_000)); "
     code += "from plumbline.cli.main import main; sys.exit(main(sys.argv[1:]))"
     experiment = tiny_experiment(tmp_path)
-    command = [sys.executable, "-B", "-c", code, "lab", "run", str(experiment), "--only", "words", "--quiet"]
+    command = [sys.executable, "-c", code, "lab", "run", str(experiment), "--only", "words", "--quiet"]
+    # Or the worker process leaves cut bytecode of whatever it imports first
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
 
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=environment)
 
     assert (ran.returncode, ran.stderr) == (2, "plumbline: results.json: cannot be written (File too large)\n")
     assert not (tmp_path / "tiny" / "results.json").exists()
