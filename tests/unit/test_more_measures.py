@@ -114,3 +114,9 @@ def test_one_query_in_ten_that_is_missing_is_told_with_their_number() -> None:
     said = warned({query: ["a"] for query in judged if query != "q3"}, judged)
 
     assert "1 of 10 judged queries are missing from the run; counted as 0" in said
+
+
+@pytest.mark.parametrize("length", [-1.0, float("nan"), float("inf")])
+def test_a_length_that_is_none_is_refused_whatever_is_measured(length: float) -> None:
+    with pytest.raises(InvalidInput, match=r"^lengths/d1: .* is no length; expected tokens, 0 or more"):
+        evaluate({"q": {"d1": 1}}, Run("a", {"q": ["d1"]}), ["mrr"], lengths={"d1": length})

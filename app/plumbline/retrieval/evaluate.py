@@ -1,5 +1,6 @@
 """Evaluate one run against judgments: measures by query, means, counts and warnings."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -101,6 +102,10 @@ def evaluate(
     # A measure without a cutoff needs the whole ranking.
     depth = max(cutoffs) if cutoffs and len(cutoffs) == len(asked) else None
     ranked = rank(judged, run, query_ids=kept, conventions=resolved, normalise_id=normalise_id, depth=depth)
+    wrong = next((doc_id for doc_id, length in (lengths or {}).items() if not 0 <= length < math.inf), None)
+    if wrong is not None:
+        detail = f"{(lengths or {})[wrong]} is no length; expected tokens, 0 or more"
+        raise InvalidInput(detail, place=f"lengths/{quoted(wrong)[1:-1]}")
     if any(measure.name == "recall_budget" for measure in asked) and lengths is not None:
         ranked = replace(ranked, lengths=_lengths(run, ranked, lengths, resolved))
     inputs = build_inputs(ranked, resolved)
@@ -207,7 +212,7 @@ def _lengths(
     found = []
     for query_id in ranked.query_ids:
         documents = in_order(run.results.get(query_id, ()), ties=conventions.ties).doc_ids
-        lacking = next((doc_id for doc_id in documents if not lengths.get(doc_id, -1) >= 0), None)
+        lacking = next((doc_id for doc_id in documents if doc_id not in lengths), None)
         if lacking is not None:
             raise InvalidInput("has no length in tokens", place=f"{quoted(query_id)[1:-1]}/{quoted(lacking)[1:-1]}")
         found.append(np.array([lengths[doc_id] for doc_id in documents], dtype=np.float64))
