@@ -56,6 +56,9 @@ async def worked_on(store: JobStore, listening: Listening) -> None:
     worker = Worker(store, Handler().of, Pace(poll_seconds=0.01), observer=listening)
     running = asyncio.create_task(worker.run())
     await ended(store, job.id)
+    # The store shows the end of a job before the chunk that brought it has told of it
+    while listening.ended < listening.begun:
+        await asyncio.sleep(0.005)
     await worker.stop(5.0)
     await running
     await store.close()
