@@ -8,7 +8,7 @@ import pytest
 
 from plumbline.ground.child_process import run_in_child
 from plumbline.ground.errors import InvalidInput
-from plumbline.service.api.json_body import decode_message
+from plumbline.service.api.message_body import decode_message
 
 
 def test_the_result_comes_from_another_process() -> None:

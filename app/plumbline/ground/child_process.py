@@ -24,7 +24,7 @@ def run_in_child(work: Callable[P, T], timeout_seconds: float, *args: P.args, **
         RuntimeError: it ended without an answer, or was killed after so many seconds.
     """
     # S603: our own interpreter
-    command = [sys.executable, "-m", "plumbline.ground.child_process"]
+    command = [sys.executable, "-P", "-m", "plumbline.ground.child_process"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:  # noqa: S603
         try:
             written, _ = child.communicate(pickle.dumps((work, args, kwargs)), timeout=timeout_seconds)
@@ -42,7 +42,8 @@ def run_in_child(work: Callable[P, T], timeout_seconds: float, *args: P.args, **
 
 def main() -> None:
     """Run the work on stdin, and write its result or its error to stdout."""
-    os.nice(_NICENESS)
+    if hasattr(os, "nice"):  # not on Windows
+        os.nice(_NICENESS)
     # S301: from `run_in_child`
     work, args, kwargs = pickle.load(sys.stdin.buffer)  # noqa: S301
     try:

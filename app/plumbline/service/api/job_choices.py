@@ -13,7 +13,8 @@ from plumbline.rows.records.columns import PRESETS
 from plumbline.schemas.jobs import JobChoices, JobRequest
 from plumbline.schemas.problem import FieldProblem
 from plumbline.service.api.json_body import check_values, read_json
-from plumbline.service.api.problems import field_problems, printable, validation_detail
+from plumbline.service.api.message_body import printable
+from plumbline.service.api.problems import field_problems, validation_detail
 
 M = TypeVar("M", bound=BaseModel)
 # Source of the choices: the JSON body, a part of a form, a query parameter.

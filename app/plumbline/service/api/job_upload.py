@@ -19,7 +19,7 @@ from plumbline.rows.records.data_file import parse_row_format
 from plumbline.schemas.jobs import JobChoices
 from plumbline.service.api.job_choices import MAX_CHOICES_BYTES, read_choices, read_job_request
 from plumbline.service.api.json_body import check_charset, check_media_type, row_texts
-from plumbline.service.api.problems import printable
+from plumbline.service.api.message_body import printable
 
 FORM: Final = "multipart/form-data"
 LINES: Final = ("application/x-ndjson", "application/jsonl")

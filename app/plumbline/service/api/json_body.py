@@ -1,26 +1,23 @@
-"""Readers of JSON bodies: strict values, msgspec messages, and rows as they were written."""
+"""Readers of JSON bodies: strict values, and rows as they were written."""
 
 import json
 import math
 import re
 from collections.abc import Callable, Coroutine, Iterator
 from itertools import islice
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-import msgspec
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
-from plumbline.ground.errors import InvalidInput, MalformedBody, UnsupportedBody
-from plumbline.service.api.problems import MAX_FIELD_PROBLEMS, printable
-
-T = TypeVar("T")
+from plumbline.ground.errors import MalformedBody, UnsupportedBody
+from plumbline.service.api.message_body import MAX_DIGITS, printable
+from plumbline.service.api.problems import MAX_FIELD_PROBLEMS
 
 MAX_DEPTH = 32
 MAX_KEYS = 64
 MAX_VALUES = 30_000  # 150 samples of 200 contexts; FastAPI spends up to 10 microseconds on each that is wrong
-MAX_DIGITS = 64
 
 _JSON_MEDIA_TYPE = re.compile(r"application/(?:[a-z0-9!#$&^_.-]+\+)?json", re.IGNORECASE)
 _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s\";]*)", re.IGNORECASE)
@@ -31,11 +28,6 @@ _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _SPACE: Final = re.compile(r"[ \t\n\r]*+")
 # Values are only skipped, numbers of many digits too.
 _DECODER: Final = json.JSONDecoder(parse_int=str, parse_float=str)
-_PATH_PART = re.compile(r"\.([^.\[]++)|\[([^\[\]]*+)\]")
-# A larger body is named without its keys: finding them reads it several times.
-_MOST_SEARCHED = 16_000_000
-_MOST_SHOWN = 80
-_PLACE = re.compile(r" - at `(?:key in )?\$(.*)`$")
 
 _Path = tuple[str | int, ...]
 
@@ -237,72 +229,6 @@ def _flaw(value: object) -> str | None:
 
 def _too_deep() -> MalformedBody:
     return MalformedBody(f"the body is nested deeper than {MAX_DEPTH} levels")
-
-
-def decode_message(body: bytes, message: type[T]) -> T:
-    """Decode and validate the msgspec message in a JSON body.
-
-    Raises:
-        MalformedBody: not JSON in UTF-8.
-        InvalidInput: not this message; the place is a path such as `/runs/0/results`.
-    """
-    if not body.strip():
-        raise MalformedBody("the body is empty; send a JSON object")
-    try:
-        return msgspec.json.decode(body, type=message)
-    except msgspec.ValidationError as error:
-        said = str(error)
-        found = _PLACE.search(said)
-        # `.runs[0].results[...]` becomes `/runs/0/results/q1`
-        path = [name or index for name, index in _PATH_PART.findall(found[1])] if found else []
-        if "..." in path and len(body) <= _MOST_SEARCHED:
-            path = _find_keys(body, message, path)
-        place = "".join(f"/{printable(part)[:_MOST_SHOWN]}" for part in path)
-        raise InvalidInput(_PLACE.sub("", said), place=place) from None
-    except msgspec.DecodeError as error:
-        raise MalformedBody(f"the body is not JSON: {error}") from None
-    except (UnicodeDecodeError, RecursionError):
-        raise MalformedBody("the body cannot be read as JSON") from None
-
-
-def _find_keys(body: bytes, message: type[Any], path: list[str]) -> list[str]:
-    """Return the path with the keys that msgspec leaves out, found by halving the objects that hold them."""
-    # numbers out of range stay text, which no number converts from
-    root = json.loads(body, parse_float=_finite_or_text, parse_int=_finite_or_text)
-    container, named = root, []
-    for part in path:
-        if isinstance(container, list):
-            container = container[int(part)]
-        elif part != "...":
-            container = container[part]
-        else:
-            items = list(container.items())
-            while len(items) > 1:
-                half = items[: len(items) // 2]
-                container.clear()
-                container.update(half)
-                items = items[len(half) :] if _converts(root, message) else half
-            container.clear()
-            container.update(items)
-            container = items[0][1]
-            named.append(items[0][0])
-            continue
-        named.append(part)
-    return named
-
-
-def _finite_or_text(digits: str) -> int | float | str:
-    if digits.lstrip("-").isdigit() and len(digits) <= MAX_DIGITS:
-        return int(digits)
-    return float(digits) if math.isfinite(float(digits)) else digits
-
-
-def _converts(value: object, message: type[Any]) -> bool:
-    try:
-        msgspec.convert(value, message, str_keys=True)
-    except msgspec.ValidationError:
-        return False
-    return True
 
 
 def row_texts(text: str, field: str) -> Iterator[str]:

@@ -50,12 +50,12 @@ from plumbline.ground.errors import (
 )
 from plumbline.ground.telemetry import log_failure
 from plumbline.schemas.problem import FAILURE_DETAIL, INTERNAL, VALIDATION, FieldProblem, Problem, ProblemKind
+from plumbline.service.api.message_body import printable
 from plumbline.service.api.openapi import SCHEMA_REFERENCE, add_schemas, header, reference
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 MAX_PROBLEM_BYTES = 16_000
 MAX_FIELD_PROBLEMS = 20
-MAX_NAME_CHARACTERS = 64
 _MAX_DETAIL_CHARACTERS = 600
 _MAX_INSTANCE_CHARACTERS = 200
 # 20 field problems of this size and the rest of a problem stay far below 16 kB.
@@ -316,12 +316,6 @@ def field_problems(error: RequestValidationError, body_annotation: object) -> li
     """
     found = error.errors()[:MAX_FIELD_PROBLEMS]
     return list(dict.fromkeys(_field_problem(item, error.body, body_annotation) for item in found))
-
-
-def printable(name: object) -> str:
-    """Return a caller's name in printable ASCII and at most 64 characters."""
-    text = ascii(str(name)[: MAX_NAME_CHARACTERS + 1])[1:-1]
-    return text if len(text) <= MAX_NAME_CHARACTERS else text[: MAX_NAME_CHARACTERS - 3] + "..."
 
 
 def json_pointer(path: Sequence[str | int]) -> str:

@@ -24,6 +24,7 @@ from plumbline.schemas.retrieval import (
 from plumbline.service.api.auth import is_from_another_origin
 from plumbline.service.api.dependencies import ScorerDep
 from plumbline.service.api.json_body import check_media_type
+from plumbline.service.api.message_body import printable
 from plumbline.service.api.openapi import (
     COMPARISON_EXAMPLES,
     FUSION_EXAMPLES,
@@ -32,7 +33,7 @@ from plumbline.service.api.openapi import (
     json_content,
     reference,
 )
-from plumbline.service.api.problems import PROBLEM_RESPONSES, printable
+from plumbline.service.api.problems import PROBLEM_RESPONSES
 from plumbline.service.api.responses import JSON
 from plumbline.service.api.retrieval_answers import (
     NamedFile,

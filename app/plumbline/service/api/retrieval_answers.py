@@ -36,7 +36,7 @@ from plumbline.schemas.retrieval import (
     SystemFacts,
     TuningOut,
 )
-from plumbline.service.api.json_body import decode_message
+from plumbline.service.api.message_body import decode_message
 from plumbline.service.api.retrieval_limits import (
     check_comparison,
     check_evaluation,
