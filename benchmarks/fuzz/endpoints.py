@@ -1,4 +1,4 @@
-"""How the live service takes hostile texts: python -m benchmarks.fuzz.endpoints [--fields NAMES] [--families NAMES]
+"""Measure the live service under hostile texts: python -m benchmarks.fuzz.endpoints [--fields NAMES] [--families NAMES]
 
 Each text field of every endpoint, and the reply of a judge, with 40 families of hostile texts (`families`) from 1 kB to
 the limit of the field. A thread asks for /healthz all the while. For each field: the steepest growth of the service's
@@ -123,7 +123,7 @@ FIELDS = {
 
 @dataclass(slots=True)
 class Measured:
-    """What a field showed, each with the family and size."""
+    """Worst measurements of a field, each with its family and size."""
 
     steepest: tuple[float, str] = (0.0, "")
     latest: tuple[float, str] = (-math.inf, "")

@@ -1,4 +1,4 @@
-"""What both READMEs show of files, gates and the client, run as it stands there."""
+"""Run the files, gates and client of both READMEs as they are printed."""
 
 import json
 import re

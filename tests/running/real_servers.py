@@ -17,7 +17,7 @@ _INSTALL_SECONDS = 2_400.0
 
 
 def servers_folder(made: Path) -> Path:
-    """Where servers are installed: PLUMBLINE_TEST_SERVERS, kept between runs, or a temporary folder."""
+    """Return the folder for installed servers: PLUMBLINE_TEST_SERVERS, kept between runs, or a temporary one."""
     kept = os.environ.get("PLUMBLINE_TEST_SERVERS")
     return Path(kept).resolve() if kept else made
 

@@ -27,7 +27,7 @@ class Column(list[Any]):
 
 @dataclass
 class Frame:
-    """What pandas and polars have in common."""
+    """Interface that pandas and polars share."""
 
     data: dict[str, list[Any]]
 

@@ -50,7 +50,7 @@ class SegmentedSample:
 
 
 def unread(sample: Sample) -> SegmentedSample:
-    """Return a sample whose texts nobody had the time to split."""
+    """Return an unsplit sample, for one whose deadline passed before its texts were split."""
     return SegmentedSample(sample, (), (), (), ContextIndex(()), "en")
 
 
