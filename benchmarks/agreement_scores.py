@@ -23,7 +23,7 @@ from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import Settings
 from plumbline.judging.ports.exchange import Usage
-from plumbline.judging.scoring import SampleResult, SampleStatus
+from plumbline.judging.sample_result import SampleResult, SampleStatus
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 from plumbline.main import create_app

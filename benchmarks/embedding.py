@@ -40,8 +40,7 @@ from plumbline.judging.text.segmented_sample import segment
 from plumbline.judging.tiers.calibration import build_judgement
 from plumbline.judging.tiers.embedding import EmbeddingTier
 from plumbline.judging.tiers.tier import JudgeOptions
-from plumbline.models.encoder.encoder import SharedEncoder
-from plumbline.models.encoder.loading import Backend, ModelChoice, load
+from plumbline.models.encoder.encoder import Backend, ModelChoice, SharedEncoder, load
 from plumbline.models.encoder.model_files import find_model
 from plumbline.models.encoder.packing import Precision, TokenModel, forward_in_rows
 from plumbline.models.encoder.torch_model import load_sentence_transformer

@@ -7,16 +7,14 @@ milliseconds of this process, of a warm index. Prints two tables.
 """
 
 import argparse
-import re
 import tempfile
 import time
 from collections.abc import Mapping
-from html import unescape
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import kendalltau
 
+from benchmarks.cranfield import read_cranfield
 from plumbline.extras.lab.corpus import Chunk
 from plumbline.extras.lab.retrievers.keyword import KeywordSettings
 from plumbline.extras.lab.retrievers.keyword_index import build_tokenizer
@@ -28,7 +26,6 @@ from tests.doubles.keyword_oracle import bm25s_scores
 
 MEASURES = parse_measures(["ndcg@10", "map", "precision@20", "recall@100"])
 DEPTH = 1000
-FIELDS = ("title", "author", "bib", "text")
 PAIR = {"title": 1, "text": 1}
 SYSTEMS: Mapping[str, Mapping[str, object]] = {
     "plain, all fields": {},
@@ -51,7 +48,8 @@ SYSTEMS: Mapping[str, Mapping[str, object]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    chunks, queries, qrels = cranfield(parser.parse_args().folder)
+    documents, queries, qrels = read_cranfield(parser.parse_args().folder)
+    chunks = [Chunk(name, name, fields, 0, 0) for name, fields in documents.items()]
 
     print("| system | ndcg@10 | map | p@20 | recall@100 | answered | build s | ms k=10 p50, p95 | ms k=1000 | kB |")
     runs = {}
@@ -62,20 +60,6 @@ def main() -> None:
     print("\n| plain beside bm25s | overlap@10 | tau of the first 100 | largest share | ndcg@10 ... |")
     for lengths in ("one byte", "exact"):
         beside_bm25s(lengths, runs["plain"], chunks, queries, qrels)
-
-
-def cranfield(folder: Path) -> tuple[list[Chunk], dict[str, str], Qrels]:
-    """Abstracts whole, queries by position, judgments."""
-    chunks = []
-    for document in re.findall(r"<doc>(.*?)</doc>", (folder / "cran.all.1400.xml").read_text(), re.DOTALL):
-        of = {tag: unescape(text).strip() for tag, text in re.findall(r"<(\w+)>(.*?)</\1>", document, re.DOTALL)}
-        chunks.append(Chunk(of["docno"], of["docno"], {name: of.get(name, "") for name in FIELDS}, 0, 0))
-    asked = re.findall(r"<title>(.*?)</title>", (folder / "cran.qry.xml").read_text(), re.DOTALL)
-    qrels: dict[str, dict[str, int]] = {}
-    for line in (folder / "cranqrel.trec.txt").read_text().splitlines():
-        if fields := line.split():
-            qrels.setdefault(fields[0], {})[fields[2]] = int(fields[3])
-    return chunks, {str(place): unescape(text).strip() for place, text in enumerate(asked, start=1)}, qrels
 
 
 def searched(
@@ -123,6 +107,8 @@ def beside_bm25s(lengths: str, run: Run, chunks: list[Chunk], queries: dict[str,
         results[id_] = {doc: theirs[doc] for doc in best[:DEPTH]}
         shared.append(len({*list(ours)[:10]} & {*best[:10]}) / 10)
         both = [doc for doc in dict.fromkeys([*list(ours)[:100], *best[:100]]) if doc in ours]
+        from scipy.stats import kendalltau  # noqa: PLC0415 - a second, which its tests do not pay
+
         taus.append(float(kendalltau([ours[doc] for doc in both], [theirs[doc] for doc in both]).statistic))
         apart = max([apart, *(abs(ours[doc] / theirs[doc] - 1) for doc in both)])
     row = f"{np.mean(shared):.4f} | {np.mean(taus):.4f}, least {min(taus):.4f} | {apart:.2g}"

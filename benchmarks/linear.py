@@ -1,6 +1,6 @@
 """How the CPU seconds of a sample grow with its answer, its contexts' number and their length, tier by tier.
 
-    python benchmarks/linear.py [--tiers lexical,llm] [--plot docs/performance/linear.svg]
+    python benchmarks/linear.py [--tiers lexical,llm] [--plot docs/images/linear.svg]
 
 In process through `Scorer.score`: 1, 4 and 16 times the answer's sentences, the contexts, and the contexts' sentences
 of a sample of 5 contexts of 8 sentences and an answer of 5. Tier embedding with its real model, tier llm with a judge
@@ -30,7 +30,8 @@ from plumbline.assembly import build, make_plan
 from plumbline.ground.settings import Settings
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.ports.observation import Readiness, State
-from plumbline.judging.scoring import SampleStatus, Scorer
+from plumbline.judging.sample_result import SampleStatus
+from plumbline.judging.scoring import Scorer
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 

@@ -1,6 +1,6 @@
 """Speed of the retrieval measures beside pytrec_eval, ranx and FastAPI's default path, in CPU seconds of one run.
 
-    pip install pytrec-eval-terrier ranx pyarrow
+    pip install pytrec-eval-terrier ranx
     python -m benchmarks.retrieval [--queries 6980] [--documents 1000] [--rounds 3]
 
 22 values a query: recall, precision, success at 1, 3, 5, 10, 20, 100; MRR; NDCG@10; MAP@10; MAP@100. Medians of
@@ -30,9 +30,8 @@ from plumbline.retrieval.conventions import build_conventions
 from plumbline.retrieval.evaluate import evaluate
 from plumbline.retrieval.measure import parse_measures
 from plumbline.retrieval.run import Run
-from plumbline.retrieval.text_file import ReadLimits, read_text_bytes
+from plumbline.retrieval.text_file import ReadLimits
 from plumbline.retrieval.trec import read_qrels, read_run
-from plumbline.retrieval.trec_columns import find_regular_text, read_run_columns
 
 CUTOFFS = (1, 3, 5, 10, 20, 100)
 MEASURES = parse_measures(
@@ -102,15 +101,6 @@ def ours_from_text(judged: Path, ranked: Path) -> None:
     with judged.open("rb") as qrels, ranked.open("rb") as run:
         read = read_qrels(qrels, name="qrels", limits=LIMITS), read_run(run, name="run", limits=LIMITS)
     evaluate(*read, MEASURES, conventions=build_conventions("trec_eval"))
-
-
-def ours_without_pyarrow(judged: Path, ranked: Path) -> None:
-    with judged.open("rb") as qrels, ranked.open("rb") as run:
-        grades = read_qrels(qrels, name="qrels", limits=LIMITS)
-        text = find_regular_text(read_text_bytes(run, name="run", limits=LIMITS))
-    results = text and read_run_columns(text, with_arrow=False)
-    assert results
-    evaluate(grades, Run("run", results), MEASURES, conventions=build_conventions("trec_eval"))
 
 
 def pytrec_from_text(judged: Path, ranked: Path) -> None:
@@ -216,14 +206,12 @@ def main() -> None:
             measured = race(
                 {
                     "ours": lambda: ours_from_text(*files),
-                    "ours without pyarrow": lambda: ours_without_pyarrow(*files),
                     "pytrec_eval": lambda: pytrec_from_text(*files),
                 },
                 options.rounds,
             )
         seconds |= {f"text: {name}": value for name, value in measured.items()}
         ratios["text, pytrec_eval"] = measured["pytrec_eval"] / measured["ours"]
-        ratios["text without pyarrow, pytrec_eval"] = measured["pytrec_eval"] / measured["ours without pyarrow"]
 
     if "http" not in skipped:
         own, default, size = http_paths(qrels, run)

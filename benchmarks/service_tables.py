@@ -1,4 +1,4 @@
-"""The figures of the benchmark of the service as tables in Markdown, as they stand in docs/performance.md."""
+"""Print the benchmark of the service as the Markdown tables of docs/explanation/performance.md."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

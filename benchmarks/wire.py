@@ -29,7 +29,7 @@ from fastapi import FastAPI
 
 from plumbline.ground.settings import Settings
 from plumbline.ground.telemetry import configure_logging
-from plumbline.judging.scoring import SampleResult
+from plumbline.judging.sample_result import SampleResult
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import segment
 from plumbline.judging.tiers.lexical import collect_lexical_findings

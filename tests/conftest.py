@@ -5,11 +5,13 @@ import logging
 import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
 import structlog
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
 from plumbline.models.encoder.encoder import SharedEncoder
 from tests.doubles.scripted_judge import ScriptedJudge
@@ -18,7 +20,7 @@ from tests.running.postgres_server import PostgresServer
 from tests.running.service import plain_settings, running
 
 # The same examples in every run, and no clock: a busy machine fails no test. `--hypothesis-profile thorough` looks on.
-settings.register_profile("plumbline", deadline=None, derandomize=True, max_examples=40)
+settings.register_profile("plumbline", deadline=None, derandomize=True, max_examples=25)
 settings.register_profile("thorough", deadline=None, max_examples=1_000)
 settings.load_profile("plumbline")
 
@@ -30,6 +32,29 @@ def pytest_collection_finish() -> None:
     """Take what collection made out of the garbage collector's sight: it is never freed, and every pass walked it."""
     gc.collect()
     gc.freeze()
+
+
+# They import sentence-transformers, which takes 7 s of CPU: one worker of xdist gets them all.
+_WITH_TORCH = frozenset(
+    f"tests/{name}.py"
+    for name in (
+        "e2e/test_encoder_backends", "e2e/test_multilingual_model", "e2e/test_prepare", "unit/test_lab_vectors",
+        "unit/test_text_vectors",
+    )
+)  # fmt: skip
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Schedule by file, and those of PyTorch as if they were one."""
+    scheduler = LoadFileScheduling(config, log)
+
+    def scope(nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return "torch" if file in _WITH_TORCH else file
+
+    scheduler._split_scope = scope
+    return scheduler
 
 
 @pytest.fixture(autouse=True)

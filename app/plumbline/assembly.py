@@ -1,17 +1,20 @@
 """Builds the scoring parts from settings for every entry point, and closes them. No web framework."""
 
 import asyncio
+import hashlib
+import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from plumbline.ground.arrival_times import ArrivalTimes
 from plumbline.ground.concurrency import Threads
 from plumbline.ground.errors import ConfigurationError, FailureReason
 from plumbline.ground.postgres import SCHEMA as POSTGRES_SCHEMA
 from plumbline.ground.postgres import connection_string
+from plumbline.ground.rate_limit import ArrivalTimes
 from plumbline.ground.settings import Settings, variable_name
 from plumbline.ground.version import VERSION
 from plumbline.judging.ports.exchange import Usage
@@ -21,7 +24,7 @@ from plumbline.judging.tiers.calibration import CalibrationTable, load_calibrati
 from plumbline.judging.tiers.cascade import JudgeCascade, TierConcurrencyLimit
 from plumbline.judging.tiers.embedding import EmbeddingTier
 from plumbline.judging.tiers.lexical import LexicalTier
-from plumbline.judging.tiers.llm import LlmTier, PromptSet
+from plumbline.judging.tiers.llm import METRICS_VERSION, LlmTier, PromptSet
 from plumbline.judging.tiers.prompts import PromptLibrary
 from plumbline.judging.tiers.questions import Mark, random_mark
 from plumbline.judging.tiers.tier import AbsentTier, ChatModel, SentenceEncoder, Tier, TierName
@@ -30,8 +33,7 @@ from plumbline.models.chat.endpoints import check_http_url, resolve_judges
 from plumbline.models.chat.shared_database import SharedDatabase
 from plumbline.models.chat.verdict_store import SqliteVerdictStore, make_verdict_store
 from plumbline.models.embeddings.embedding_service import resolve_embedding_service
-from plumbline.models.encoder.encoder import SharedEncoder
-from plumbline.models.encoder.loading import ModelChoice
+from plumbline.models.encoder.encoder import ModelChoice, SharedEncoder
 from plumbline.models.encoder.packing import Precision
 from plumbline.rows.jobs.chunk_run import Pace, PauseReason, never_pause
 from plumbline.rows.jobs.sqlite_store import SqliteJobStore
@@ -94,9 +96,30 @@ def make_plan(settings: Settings, *, encoder: SentenceEncoder | None = None) -> 
         prompts=PromptSet(
             PromptLibrary("verify_claims", settings.prompts_version, folder=settings.prompts_dir),
             PromptLibrary("check_claims", _CHECK_VERSIONS[settings.prompts_version], folder=settings.prompts_dir),
+            PromptLibrary("ask_metrics", METRICS_VERSION, folder=_own_folder(settings, "ask_metrics")),
         ),
         calibrations=load_calibrations(settings.calibration),
         encoder=encoder,
+    )
+
+
+def _own_folder(settings: Settings, name: str) -> Path | None:
+    """Return the folder of the settings if it has prompts of this name: folders that were made before need not."""
+    folder = settings.prompts_dir
+    return folder if folder is not None and (folder / name).is_dir() else None
+
+
+def job_versions(plan: Plan) -> str:
+    """Return all that decides on the scores of a job, as a JSON object of texts."""
+    endpoints = [each for judge in resolve_judges(plan.settings).values() for each in judge]
+    calibrations = json.dumps([entry.model_dump(mode="json") for entry in plan.calibrations.entries])
+    return json.dumps(
+        {
+            "plumbline": VERSION,
+            "judge": ", ".join(dict.fromkeys(each.model for each in endpoints)),
+            "prompt": ", ".join(prompt.label for prompt in plan.prompts.verify),
+            "calibration": hashlib.sha256(calibrations.encode()).hexdigest()[:8],
+        }
     )
 
 
@@ -136,8 +159,9 @@ def build(
         limits={embedding.name: TierConcurrencyLimit(_turns_at_encoder(plan), embedding.prepare)},
         observer=observer,
     )
+    scorer = Scorer(cascade, executor, on_call=on_call, observer=observer, calibrations=plan.calibrations)
     slots = asyncio.Semaphore(plan.settings.batch_concurrency)
-    return Service(cascade, Scorer(cascade, executor, on_call=on_call, observer=observer), slots, encoder)
+    return Service(cascade, scorer, slots, encoder)
 
 
 def _llm_tier(

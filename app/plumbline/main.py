@@ -12,7 +12,7 @@ from fastapi import Depends, FastAPI
 from fastapi_offline import FastAPIOffline
 
 import plumbline as package
-from plumbline.assembly import Plan, build, make_plan, open_jobs
+from plumbline.assembly import Plan, build, job_versions, make_plan, open_jobs
 from plumbline.ground.settings import Settings, load_settings
 from plumbline.ground.version import VERSION
 from plumbline.judging.tiers.tier import SentenceEncoder
@@ -21,20 +21,26 @@ from plumbline.schemas.jobs import JOBS_PATH
 from plumbline.schemas.operations import VersionReport
 from plumbline.service.access.access import build_access
 from plumbline.service.access.keys import Scope
-from plumbline.service.api import jobs, operations, retrieval
+from plumbline.service.api import jobs, operations, rates, retrieval
 from plumbline.service.api.auth import Admission, Authenticator, make_key_check
-from plumbline.service.api.batches import BATCH_PATH, batch_routes, batch_schemas
+from plumbline.service.api.compat import compat_keys, compat_routes
 from plumbline.service.api.edge import install_edge
-from plumbline.service.api.evaluations import evaluation_routes
+from plumbline.service.api.evaluations import BATCH_PATH, batch_routes, batch_schemas, evaluation_routes
 from plumbline.service.api.job_answers import JobReports
 from plumbline.service.api.job_documents import job_schemas
 from plumbline.service.api.job_events import EventStreams
 from plumbline.service.api.job_upload import JobUploads
+from plumbline.service.api.language import InCallersLanguage, document_language
 from plumbline.service.api.openapi import add_schemas, message_schemas
 from plumbline.service.api.problems import install_problem_handlers
-from plumbline.service.listeners import build_listeners
+from plumbline.service.api.tool_document import tool_document_routes
 from plumbline.service.tracing import Tracing
-from plumbline.service.worker_share import WorkerShare
+from plumbline.service.web.label_pages import label_routes
+from plumbline.service.web.page_access import cookie_keys, needs_caller
+from plumbline.service.web.playground import playground_routes
+from plumbline.service.web.refusals import ProblemPages, key_routes
+from plumbline.service.web.run_pages import run_routes
+from plumbline.service.worker_share import WorkerShare, build_listeners
 
 # FastAPI's own telemetry, on by default when the process has an OpenTelemetry provider, records paths, queries and
 # exception messages, which hold callers' texts. `plumbline.service.tracing` replaces it. Older releases have none, and
@@ -106,20 +112,36 @@ def create_app(
     app.state.access = access
     app.state.metrics = metrics
     app.state.version = _version(plan)
-    app.state.authenticator = authenticator = Authenticator(access, allow_anonymous=settings.allow_anonymous)
+    app.state.job_versions = job_versions(plan)
+    app.state.authenticator = authenticator = Authenticator(
+        access,
+        allow_anonymous=settings.allow_anonymous,
+        more_keys=lambda connection: cookie_keys(connection) + compat_keys(connection),
+    )
     may_evaluate, may_use_jobs, may_administer = (
         Depends(make_key_check(authenticator, scope)) for scope in (Scope.EVALUATE, Scope.JOBS, Scope.ADMIN)
     )
+    speaks = Depends(document_language)
     uploads = JobUploads(plan.judge_names, max_json_bytes=settings.max_batch_body_bytes)
     evaluation_router = evaluation_routes(settings, judge_names=plan.judge_names)
     batch_router = batch_routes(settings, judge_names=plan.judge_names)
-    app.include_router(evaluation_router, prefix="/v1", dependencies=[may_evaluate])
-    app.include_router(batch_router, prefix="/v1", dependencies=[may_evaluate])
+    app.include_router(evaluation_router, prefix="/v1", dependencies=[may_evaluate, speaks])
+    app.include_router(batch_router, prefix="/v1", dependencies=[may_evaluate, speaks])
+    if settings.compat:
+        app.include_router(
+            compat_routes(settings, judge_names=plan.judge_names), prefix="/v1", dependencies=[may_evaluate, speaks]
+        )
+        app.include_router(tool_document_routes(settings))
     app.include_router(operations.router)
     app.include_router(operations.metrics_router, dependencies=[may_administer])
-    app.include_router(retrieval.router, prefix="/v1", dependencies=[may_evaluate])
-    app.include_router(jobs.submission_routes(uploads), prefix="/v1", dependencies=[may_use_jobs])
-    app.include_router(jobs.router, prefix="/v1", dependencies=[may_use_jobs])
+    app.include_router(retrieval.router, prefix="/v1", dependencies=[may_evaluate, speaks])
+    app.include_router(rates.router, prefix="/v1", dependencies=[may_evaluate, speaks])
+    app.include_router(jobs.submission_routes(uploads), prefix="/v1", dependencies=[may_use_jobs, speaks])
+    app.include_router(jobs.router, prefix="/v1", dependencies=[may_use_jobs, speaks])
+    for routes in (run_routes(), label_routes()):
+        app.include_router(routes, dependencies=[may_use_jobs])
+    app.include_router(key_routes(settings, access))
+    app.include_router(playground_routes(settings, judge_names=plan.judge_names), dependencies=[may_evaluate])
     add_schemas(app, lambda: {**message_schemas(retrieval.MESSAGES), **batch_schemas(settings), **job_schemas()})
     install_problem_handlers(app)
     install_edge(
@@ -128,13 +150,16 @@ def create_app(
         body_timeout_seconds=settings.body_timeout_seconds,
         max_body_bytes_by_prefix={
             "/v1/retrieval/": settings.max_retrieval_body_bytes,
+            "/v1/rates": settings.max_batch_body_bytes,
             f"/v1{BATCH_PATH}": settings.max_batch_body_bytes,
         },
         max_streamed_bytes_by_path={JOBS_PATH: settings.max_job_body_bytes},
-        admission=partial(Admission, authenticator=authenticator),
+        admission=partial(Admission, authenticator=authenticator, is_page=needs_caller),
         cors_origins=settings.cors_origins,
         observer=listeners.observer,
     )
+    app.add_middleware(InCallersLanguage)
+    app.add_middleware(ProblemPages)
     return app
 
 

@@ -92,9 +92,8 @@ def _check_run(file: bytes, text: bytes, last: int) -> None:
     regular = find_regular_text(text)
     if regular is None or regular.rows > LIMITS.max_rows:
         return
-    for with_arrow in (True, False):
-        columns = read_run_columns(regular, with_arrow=with_arrow)
-        assert columns is None or columns == lines, f"columns, with_arrow={with_arrow}"
+    columns = read_run_columns(regular)
+    assert columns is None or columns == lines, "columns"
 
 
 def _outcome(read: Callable[..., _Read], data: bytes) -> _Read | InvalidInput:

@@ -33,7 +33,7 @@ SAMPLE = {"contexts": [CONTEXT], "answer": CONTEXT}
 SUPPORTED = verdicts([claim(CONTEXT, "supported", CONTEXT)])
 # Operations that take a body or change something, and spend nothing.
 FREE_OPERATIONS = {
-    *("evaluate_retrieval", "compare_retrieval", "fuse_retrieval", "parse_rankings"),
+    *("evaluate_retrieval", "compare_retrieval", "fuse_retrieval", "parse_rankings", "estimate_rates"),
     *("pause_job", "cancel_job", "delete_job"),
 }
 EXEMPT = ["/healthz", "/readyz", "/version", "/openapi.json"]

@@ -36,7 +36,8 @@ async def test_the_limits_of_a_batch_and_of_its_samples_are_documented() -> None
     schemas = spec["components"]["schemas"]
     fields = schemas["BatchRequest"]["properties"]
     assert (fields["samples"]["minItems"], fields["samples"]["maxItems"]) == (1, 7)
-    assert fields["samples"]["items"] == {"$ref": "#/components/schemas/BatchSample"}
+    forms = ("BatchSample", "BatchConversation")
+    assert fields["samples"]["items"]["anyOf"] == [{"$ref": f"#/components/schemas/{form}"} for form in forms]
     sample = schemas["BatchSample"]["properties"]
     assert list(sample) == ["custom_id", "question", "contexts", "answer", "reference"]
     assert (sample["contexts"]["maxItems"], sample["answer"]["maxLength"]) == (3, 30)

@@ -306,3 +306,50 @@ async def test_a_sample_that_would_wait_too_long_for_the_model_is_refused_with_a
     assert response.headers["content-type"] == "application/problem+json"
     assert response.json()["type"].endswith("too-busy")
     assert lexical.status_code == 200
+
+
+MESSAGES = [
+    {"role": "user", "content": "When was the Marlow Bridge opened?"},
+    {"role": "tool", "content": CONTEXT},
+    {"role": "assistant", "content": COPY},
+    {"role": "assistant", "content": FOREIGN},
+]
+
+
+async def test_each_turn_of_a_conversation_has_a_result() -> None:
+    async with running(plain_settings()) as client:
+        result = await evaluate(client, messages=MESSAGES, tiers=["lexical"], id="a")
+
+    assert (result["id"], result["status"], result["passed"]) == ("a", "judged", False)
+    assert [(turn["message"], turn["passed"]) for turn in result["conversation"]["turns"]] == [(2, True), (3, False)]
+    assert [turn["start"] for turn in result["conversation"]["turns"]] == [0, len(COPY) + 2]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"messages": MESSAGES, "answer": "x"}, "/answer"),
+        ({"messages": [{"role": "user", "content": 3}]}, "messages[0].content[0] is a number"),
+        ({"messages": []}, "/messages"),
+        # 2 * (37 + 26) and three times two line ends between them
+        ({"messages": MESSAGES * 2}, "132 characters of answers; at most 100"),
+    ],
+)
+async def test_a_conversation_that_cannot_be_read_is_refused_with_the_place(body: dict[str, Any], said: str) -> None:
+    async with running(plain_settings(max_answer_characters=100)) as client:
+        response = await client.post(URL, json=body)
+
+    assert response.status_code == 422
+    assert said in response.text
+
+
+async def test_a_batch_takes_conversations_among_its_samples() -> None:
+    samples = [{"contexts": [CONTEXT], "answer": COPY}, {"messages": MESSAGES}, {"messages": "x"}]
+    async with running(plain_settings()) as client:
+        body = {"samples": samples, "options": {"tiers": ["lexical"]}, "format": "array"}
+        response = await client.post(f"{URL}/batch", json=body)
+
+    single, conversation, bad = response.json()["results"]
+    assert "conversation" not in single["result"]
+    assert len(conversation["result"]["conversation"]["turns"]) == 2
+    assert bad["error"]["errors"][0]["pointer"] == "/samples/2/messages"

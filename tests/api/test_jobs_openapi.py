@@ -9,7 +9,7 @@ import pytest
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.columns import PRESETS
 from plumbline.schemas.jobs import JobChoices, JobInfo, JobRequest
-from plumbline.service.api.job_documents import JOB_EXAMPLES
+from plumbline.service.api.openapi import JOB_EXAMPLES
 from tests.doubles.memory_store import MemoryStore
 from tests.running.job_service import JOBS_URL, jobs_running, read_in, read_job, read_rows, work
 from tests.running.service import plain_settings, running
@@ -80,11 +80,11 @@ def test_what_is_answered_is_documented(document: dict[str, Any]) -> None:
     assert set(taken["headers"]) == {"Location", "Idempotency-Replayed"}
     assert set(results["responses"]["200"]["headers"]) == {"Link"}
     assert set(results["responses"]["200"]["content"]) == {"application/x-ndjson", "text/csv"}
-    assert set(parameters(results)) == {"job_id", "after", "limit", "format"}
+    assert set(parameters(results)) == {"job_id", "after", "limit", "format", "lang"}
     assert set(events["responses"]["200"]["content"]) == {"text/event-stream"}
     assert "204" in events["responses"]
     assert parameters(events)["Last-Event-ID"]["in"] == "header"
-    assert set(parameters(document["paths"][JOBS_URL]["get"])) == {"limit", "before"}
+    assert set(parameters(document["paths"][JOBS_URL]["get"])) == {"limit", "before", "lang"}
 
 
 def test_a_new_job_links_to_all_that_can_be_asked_of_it(document: dict[str, Any]) -> None:

@@ -11,10 +11,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import SecretStr
 
+from plumbline.ground.errors import StoreUnavailable
 from plumbline.ground.judge_settings import ModelPrice
 from plumbline.judging.ports.token_vectors import EncoderCounts
 from plumbline.main import create_app
-from plumbline.rows.jobs.job import JobState
+from plumbline.rows.jobs.job import JobState, JobStats
 from plumbline.rows.jobs.sqlite_store import SqliteJobStore
 from plumbline.service.metrics.observer import Metrics
 from tests.doubles.fakes import WordEncoder
@@ -217,9 +218,8 @@ async def test_a_store_is_not_asked_with_every_scrape(tmp_path: Path) -> None:
 
 async def test_a_store_that_is_away_takes_only_itself_off_the_page() -> None:
     class Away(MemoryStore):
-        async def job_stats(self) -> None:
-            self.is_broken = True
-            self._check()
+        async def job_stats(self) -> JobStats:
+            raise StoreUnavailable("away")
 
     async with jobs_running(Away()) as client:
         found = await scraped(client)

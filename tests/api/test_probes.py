@@ -37,3 +37,7 @@ async def test_a_database_that_is_away_takes_nobody_out_of_service(tmp_path: Pat
         probes = [await client.get(path) for path in ("/healthz", "/readyz")]
 
     assert [probe.status_code for probe in probes] == [200, 200]
+    assert probes[1].json()["jobs"] == {
+        "state": "unavailable",
+        "detail": "the PostgreSQL database of jobs cannot be reached",
+    }

@@ -95,7 +95,7 @@ async def test_every_resolved_convention_is_repeated(client: httpx2.AsyncClient)
     assert result["conventions"]["duplicates"]
 
 
-async def test_what_was_not_measured_is_null(client: httpx2.AsyncClient) -> None:
+async def test_seed_4_what_was_not_measured_is_null(client: httpx2.AsyncClient) -> None:
     run = {**KEYWORD, "system": {"build_seconds": 1.5}}
 
     result = await evaluated(client, runs=[run], measures=["mrr"])
@@ -104,7 +104,7 @@ async def test_what_was_not_measured_is_null(client: httpx2.AsyncClient) -> None
     assert result["runs"][0]["system"] == {"build_seconds": 1.5, "index_chunks": None, "index_bytes": None}
 
 
-async def test_latencies_show_their_tail(client: httpx2.AsyncClient) -> None:
+async def test_seed_4_latencies_show_their_tail(client: httpx2.AsyncClient) -> None:
     run = {**KEYWORD, "latency_ms": {"q1": 10.0, "q2": 30.0}}
 
     result = await evaluated(client, runs=[run], measures=["mrr"])

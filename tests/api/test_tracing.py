@@ -105,6 +105,23 @@ async def test_a_call_speaks_as_the_conventions_for_generative_models_do(judge: 
     assert call.status.status_code is StatusCode.UNSET
 
 
+async def test_the_decision_on_an_answer_is_an_event_of_its_request(judge: ScriptedJudge) -> None:
+    judge.reply_with(GOOD)
+
+    async with traced(judge_settings(judge)) as (client, exporter):
+        await client.post(URL, json=SAMPLE)
+        (event,) = named(exporter.get_finished_spans(), f"POST {URL}").events
+
+    assert event.name == "gen_ai.evaluation.result"
+    assert dict(event.attributes or {}) == {
+        "gen_ai.evaluation.name": "faithfulness",
+        "gen_ai.evaluation.score.label": "pass",
+        "gen_ai.evaluation.score.value": 1.0,
+        "plumbline.tier": "llm",
+        "plumbline.passed_by": "all_supported",
+    }
+
+
 async def test_what_failed_says_why(judge: ScriptedJudge) -> None:
     judge.reply_with(openai_error(400, "data_inspection_failed"))
 

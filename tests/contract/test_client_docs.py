@@ -1,4 +1,4 @@
-"""Every example of docs/client.md runs and prints what stands beneath it."""
+"""Every example of docs/how-to/client.md runs and prints what stands beneath it."""
 
 import functools
 import io
@@ -14,7 +14,7 @@ from tests.doubles.fakes import WordEncoder
 from tests.doubles.scripted_service import NDJSON, Answer, Asked, job_info, json_answer, result_of, scripted
 from tests.running.service import plain_settings, served
 
-PAGE = (Path(__file__).parents[2] / "docs" / "client.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "client.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGE, re.DOTALL)
 URL = "http://127.0.0.1:8000"
 
@@ -50,7 +50,7 @@ def output_of(code: str, url: str) -> str:
     out = io.StringIO()
     # Not standard output, which the service's log has too.
     names = {"__name__": "example", "print": functools.partial(print, file=out)}
-    exec(compile(code.replace(URL, url), "docs/client.md", "exec"), names)  # noqa: S102
+    exec(compile(code.replace(URL, url), "docs/how-to/client.md", "exec"), names)  # noqa: S102
     return out.getvalue()
 
 

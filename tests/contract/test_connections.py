@@ -63,14 +63,20 @@ async def test_calls_in_turn_share_a_connection_and_calls_at_one_time_have_one_e
 async def test_a_connection_on_which_more_came_than_was_asked_for_is_not_used_again(
     stray: bytes, pause_seconds: float
 ) -> None:
+    strayed = asyncio.Event()
+
     async def answer(writer: asyncio.StreamWriter) -> None:
         writer.write(REPLY)
         await asyncio.sleep(pause_seconds)
         writer.write(stray)
+        await writer.drain()
+        strayed.set()
 
     async with answering(answer) as (url, served), transport(llm_base_url=url) as chat:
         for _ in range(3):
+            strayed.clear()
             assert (await ask(chat)).content == GOOD
+            await strayed.wait()
             await asyncio.sleep(0.05)
 
     assert served == [1, 1, 1]

@@ -1,8 +1,10 @@
 """`plumbline judge check`: what it shows of an address, what it advises, and its exit code."""
 
 import json
+import os
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -143,3 +145,52 @@ def test_a_judge_that_is_not_configured_is_an_error_of_the_user(
     assert main(["judge", "check", *arguments]) == 2
 
     assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.fixture
+def trial(judge: ScriptedJudge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ScriptedJudge:
+    """A judge, an embeddings API that is not there, and a folder for jobs."""
+    monkeypatch.setenv("PLUMBLINE_EMBEDDING_MODEL", str(tmp_path / "no-model"))
+    monkeypatch.setenv("PLUMBLINE_DATA_DIR", str(tmp_path / "jobs"))
+    judge.reply_with(honest)
+    return judge
+
+
+def test_the_doctor_names_what_works_and_what_does_not_with_what_to_do(
+    trial: ScriptedJudge, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main(["doctor"])
+
+    out = capsys.readouterr().out
+    assert code == 1
+    assert f"ok     judge default: openai: m at {trial.base_url.split('/')[2]}: key accepted" in out
+    assert "replies as json_schema" in out
+    assert "FAILED embedding: " in out
+    assert "do pip install 'plumbline-rag[offline]'" in out
+    assert f"ok     jobs: {os.environ['PLUMBLINE_DATA_DIR']} can be written" in out
+    assert KEY not in out
+
+
+def test_the_doctor_says_what_to_do_about_a_judge_that_refuses_the_key(
+    trial: ScriptedJudge, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial.reply_with(openai_error(401, "invalid_api_key", f"Incorrect key {KEY}"))
+
+    assert main(["doctor"]) == 1
+
+    out = capsys.readouterr().out
+    assert "FAILED judge default: " in out
+    assert "do check the key" in out
+    assert KEY not in out
+
+
+def test_the_doctor_tries_nothing_else_where_a_setting_is_wrong(
+    trial: ScriptedJudge, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLUMBLINE_TRESHOLD", "0.5")
+
+    assert main(["doctor"]) == 1
+
+    out = capsys.readouterr().out
+    assert "FAILED settings: unknown setting PLUMBLINE_TRESHOLD; did you mean PLUMBLINE_THRESHOLD?" in out
+    assert trial.requests == []

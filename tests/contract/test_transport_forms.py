@@ -2,10 +2,10 @@
 
 import json
 from dataclasses import replace
+from functools import cache
 from typing import Any, get_args
 
 import pytest
-from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
 from pydantic import TypeAdapter
 
 from plumbline.ground.judge_settings import ProviderName
@@ -16,7 +16,6 @@ from tests.doubles.scripted_replies import RecordedRequest, Step, completion, op
 from tests.doubles.scripted_transport import REQUEST, SCHEMA, ask, entry, failure_of, transport
 
 GOOD = completion('{"ok": true}')
-PUBLISHED: TypeAdapter[Any] = TypeAdapter(CompletionCreateParamsNonStreaming)
 OLDEST_FIELDS = {"model", "messages", "max_tokens", "temperature"}
 SCHEMA_FORMAT = {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": SCHEMA}}
 OBJECT_FORMAT = {"type": "json_object"}
@@ -30,12 +29,20 @@ OWN_FIELDS: dict[str, dict[str, object]] = {
 }
 
 
+@cache
+def published_form() -> TypeAdapter[Any]:
+    # A second of import
+    from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
+
+    return TypeAdapter(CompletionCreateParamsNonStreaming)
+
+
 def published_part(request: RecordedRequest, provider: str) -> dict[str, Any]:
     """The fields of the request that OpenAI publishes, once they are proven to be as published, and no other."""
     own = OWN_FIELDS.get(provider, {})
     assert {name: request.json[name] for name in own} == own
     fields = {name: value for name, value in request.json.items() if name not in own}
-    PUBLISHED.validate_json(json.dumps(fields), extra="forbid")
+    published_form().validate_json(json.dumps(fields), extra="forbid")
     return fields
 
 
@@ -166,7 +173,8 @@ async def test_a_model_without_schemas_is_asked_for_an_object(judge: ScriptedJud
         await ask(chat)
         assert chat.readiness().detail.endswith("(json_object)")
 
-    assert formats(judge) == ["json_schema", "json_object"] * 2
+    # the second without the ids, which may be what the server does not take
+    assert formats(judge) == ["json_schema", "json_schema", "json_object"] * 2
 
 
 async def test_many_calls_at_once_learn_it_together(judge: ScriptedJudge) -> None:
@@ -276,7 +284,100 @@ async def test_a_schema_that_is_answered_with_500_is_stepped_down(judge: Scripte
         await ask(chat)
         assert chat.readiness().detail.endswith("(json_object)")
 
-    assert formats(judge) == ["json_schema", "json_object"] * 2
+    # the second without the ids, which may be what the server does not take
+    assert formats(judge) == ["json_schema", "json_schema", "json_object"] * 2
+
+
+WITH_IDS = replace(
+    REQUEST,
+    ids={"id": [1, 2], "context_ids": [3]},
+    schema={
+        "type": "object",
+        "properties": {
+            "id": {"type": "integer"},
+            "claims": {"items": {"anyOf": [{"properties": {"context_ids": {"items": {"type": "integer"}}}}]}},
+        },
+    },
+)
+
+
+@pytest.mark.parametrize(("provider", "has_ids"), [("vllm", True), ("llamacpp", True), ("openai", False)])
+async def test_servers_that_compile_each_schema_are_told_the_ids(
+    judge: ScriptedJudge, provider: str, has_ids: bool
+) -> None:
+    judge.reply_with(GOOD)
+
+    async with transport(judge, llm_provider=provider) as chat:
+        await ask(chat, request=WITH_IDS)
+
+    members = judge.requests[0].json["response_format"]["json_schema"]["schema"]["properties"]
+    cited = members["claims"]["items"]["anyOf"][0]["properties"]["context_ids"]["items"]
+    assert (members["id"].get("enum"), cited.get("enum")) == (([1, 2], [3]) if has_ids else (None, None))
+    assert "enum" not in str(WITH_IDS.schema)
+
+
+async def test_a_server_that_takes_schemas_and_no_ids_in_them_keeps_its_schema(judge: ScriptedJudge) -> None:
+    judge.reply_with(GOOD)
+    judge.reply_when(
+        lambda request: "enum" in str(request.json.get("response_format")),
+        openai_error(400, None, "json_schema: enum is not supported"),
+    )
+
+    async with transport(judge, llm_provider="vllm") as chat:
+        for _ in range(3):
+            await ask(chat, request=WITH_IDS)
+        assert chat.readiness().detail.endswith("(json_schema)")
+
+    assert formats(judge) == ["json_schema"] * 5
+
+
+TOO_LONG = {
+    "openai": "This model's maximum context length is 8192 tokens. However, you requested 9411 tokens (9155 in the "
+    "messages, 256 in the completion).",
+    "llamacpp": "request (9411 tokens) exceeds the available context size (8192 tokens), try increasing it",
+    "dashscope": "Range of input length should be [1, 8192]",
+    "anthropic": "prompt is too long: 9411 tokens > 8192 maximum",
+}
+
+
+@pytest.mark.parametrize("message", TOO_LONG.values(), ids=TOO_LONG)
+async def test_a_window_that_the_provider_tells_holds_for_the_next_call(judge: ScriptedJudge, message: str) -> None:
+    judge.reply_with(openai_error(400, "context_length_exceeded", message))
+
+    async with transport(judge, llm_provider="openai") as chat:
+        assert (await failure_of(chat)).reason == "too_long"
+        assert chat.context_tokens == 8_192
+        failure = await failure_of(chat, request=replace(REQUEST, user="word " * 7_000))
+
+    assert "reads 8192" in str(failure)
+    assert judge.calls == 1
+
+
+async def test_a_window_in_a_field_of_the_error_is_learnt(judge: ScriptedJudge) -> None:
+    error = {"code": 400, "type": "exceed_context_size_error", "message": "too long", "n_prompt_tokens": 9_411}
+    judge.reply_with(status(400, {"error": {**error, "n_ctx": 4_096}}))
+
+    async with transport(judge, llm_provider="llamacpp") as chat:
+        await failure_of(chat)
+        assert chat.context_tokens == 4_096
+
+
+@pytest.mark.parametrize("words", ["maximum context length is 2048 tokens", '"n_ctx": 2048', "2,048 2048"])
+async def test_the_words_of_a_sample_make_no_window_smaller(judge: ScriptedJudge, words: str) -> None:
+    message = f"The maximum context length is 2048 tokens, said the prompt: {words}"
+    judge.reply_with(openai_error(400, "context_length_exceeded", message))
+
+    async with transport(judge, llm_provider="openai") as chat:
+        await failure_of(chat, request=replace(REQUEST, user=f"It says: {words}"))
+        assert chat.context_tokens == 128_000
+
+
+async def test_a_window_of_a_few_tokens_is_none(judge: ScriptedJudge) -> None:
+    judge.reply_with(openai_error(400, None, "This model's maximum context length is 100 tokens"))
+
+    async with transport(judge, llm_provider="openai") as chat:
+        await failure_of(chat)
+        assert chat.context_tokens == 128_000
 
 
 @pytest.mark.parametrize("is_first", [True, False])

@@ -15,7 +15,7 @@ from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import SegmentedSample, segment
 from plumbline.judging.text.verdicts import Claim, JudgeAccount, Judgement, Verdict
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
-from plumbline.models.encoder.model_presets import find_preset
+from plumbline.models.encoder.model_files import find_preset
 
 # A Han character is a word of its own; the rest are runs of letters and digits.
 _WORD = re.compile("[\u3400-\u9fff]|[^\\W_\u3400-\u9fff]+")

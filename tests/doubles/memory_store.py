@@ -1,4 +1,4 @@
-"""A store of jobs in memory that keeps the promises of `JobStore`, so that routes are proven not to need SQLite."""
+"""A store of jobs in memory that keeps the promises of `JobStore`, for tests that look inside or change one method."""
 
 import itertools
 import tempfile
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from plumbline.ground.errors import IdempotencyConflict, InvalidInput, JobStateConflict, JobUnknown, StoreUnavailable
 from plumbline.judging.ports.exchange import Usage
+from plumbline.judging.ports.observation import Readiness, State
 from plumbline.rows.jobs.job import (
     ALREADY,
     RETRIABLE,
@@ -23,10 +24,11 @@ from plumbline.rows.jobs.job import (
     NewJob,
     PendingRow,
     ResultLine,
+    RowFilter,
     Select,
     StateChange,
 )
-from plumbline.rows.jobs.store import Submission, Upload
+from plumbline.rows.jobs.store import JobStore, Submission, Upload
 from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.scored_row import RowStatus, ScoredRow
@@ -55,7 +57,7 @@ class _Kept:
         return [row for row in rows if row not in self.results or row in self.redo]
 
 
-class MemoryStore:
+class MemoryStore(JobStore):
     """Jobs for as long as the process lives.
 
     Attributes:
@@ -69,6 +71,9 @@ class MemoryStore:
         self._chunk_rows = chunk_rows
         self._kept: dict[str, _Kept] = {}
         self._numbers = itertools.count(1)
+
+    def readiness(self) -> Readiness:
+        return Readiness(State.UNAVAILABLE if self.is_broken else State.READY, "jobs are kept in memory")
 
     # --- for those who ask
 
@@ -92,9 +97,10 @@ class MemoryStore:
     async def get(self, tenant: str, job_id: str) -> Job:
         return self._counted(self._of(tenant, job_id))
 
-    async def jobs(self, tenant: str, *, before: str | None, limit: int) -> list[Job]:
+    async def jobs(self, tenant: str, *, before: str | None, limit: int, name: str | None = None) -> list[Job]:
         self._check()
         newest = [kept for kept in reversed(self._kept.values()) if kept.job.tenant == tenant]
+        newest = [kept for kept in newest if name in (None, kept.job.name)]
         if before is not None:
             newest = newest[newest.index(self._of(tenant, before)) + 1 :]
         return [self._counted(kept) for kept in newest[:limit]]
@@ -131,6 +137,26 @@ class MemoryStore:
         kept = self._of(tenant, job_id)
         behind = itertools.takewhile(kept.results.__contains__, range(after + 1, len(kept.records)))
         return [ResultLine(row, kept.results[row].line) for row in itertools.islice(behind, limit)]
+
+    async def find_rows(
+        self, tenant: str, job_id: str, *, after: int, limit: int, where: RowFilter
+    ) -> list[ResultLine]:
+        found = [
+            each
+            for row, each in sorted(self._of(tenant, job_id).results.items())
+            if row > after
+            and where.status in (None, each.status)
+            and where.tier in (None, each.tier)
+            and where.passed in (None, each.passed)
+        ]
+        return [ResultLine(each.row, each.line) for each in found[:limit]]
+
+    async def read_rows(self, tenant: str, job_id: str, rows: Sequence[int]) -> list[ResultLine]:
+        results = self._of(tenant, job_id).results
+        return [ResultLine(row, results[row].line) for row in sorted(rows) if row in results]
+
+    async def record(self, tenant: str, job_id: str, row: int) -> Record | RecordProblem | None:
+        return dict(enumerate(self._of(tenant, job_id).records)).get(row)
 
     async def changes(self, tenant: str, job_id: str, *, after: int) -> list[StateChange]:
         return [each for each in self._of(tenant, job_id).changes if each.seq > after]
@@ -297,4 +323,5 @@ def _new_job(job_id: str, new: NewJob) -> Job:
         ended=None,
         problem=None,
         counts=JobCounts(),
+        versions=new.versions,
     )

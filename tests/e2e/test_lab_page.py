@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from plumbline.extras.lab.report.page import PageLanguage, render_page
+from plumbline.extras.lab.report.language import PageLanguage
+from plumbline.extras.lab.report.page import render_page
 from plumbline.extras.lab.results import ExperimentResults
 from plumbline.retrieval.report import Summary
 from tests.making.lab_results import results_of

@@ -1,13 +1,9 @@
 """Dense search with the bundled all-MiniLM-L6-v2: meaning is found where no word is shared."""
 
-from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from plumbline.extras.lab.corpus import Chunk
-from plumbline.extras.lab.retriever import Retriever
-from plumbline.extras.lab.retrievers.dense import ApproximateSettings, DenseSettings
+from plumbline.extras.lab.retrievers.dense import DenseSettings
 
 TEXTS = {
     "bridge": "The Marlow Bridge was opened in 1931 and carries two railway tracks across the river Teal.",
@@ -16,9 +12,8 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("make", [DenseSettings().make, ApproximateSettings().make])
-def test_the_text_that_means_it_comes_first(tmp_path: Path, make: Callable[[], Retriever]) -> None:
-    retriever = make()
+def test_the_text_that_means_it_comes_first(tmp_path: Path) -> None:
+    retriever = DenseSettings().make()
     facts = retriever.build([Chunk(name, name, {"text": text}, 0, len(text)) for name, text in TEXTS.items()], tmp_path)
 
     found = [retriever.search(query, 3)[0][0] for query in ("feline habits", "how do I make toast from scratch")]

@@ -1,4 +1,4 @@
-"""Every curl of the READMEs and of docs/results.md and docs/batch.md gives the output printed beneath it."""
+"""Every curl of the READMEs, docs/how-to/results.md and batch.md gives the output printed beneath it."""
 
 import json
 import re
@@ -14,7 +14,7 @@ EXCERPTS = [found for readme in READMES for found in EXAMPLE.findall(readme.read
 
 BATCH = re.search(
     r"```json\n([^`]*)\n```[^`]*```bash\n[^`]*-d @batch\.json\n```[^`]*`[^`]*`[^`]*```\n(.*?)\n```",
-    (ROOT / "docs" / "batch.md").read_text(encoding="utf-8"),
+    (ROOT / "docs" / "how-to" / "batch.md").read_text(encoding="utf-8"),
     re.DOTALL,
 )
 

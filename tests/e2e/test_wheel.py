@@ -1,15 +1,18 @@
 """What is installed from the built wheel has everything that the checkout has."""
 
 import importlib
+import importlib.util
 import json
 import os
 import subprocess
 import sys
 import zipfile
+from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
 
+from plumbline.judging.tiers.calibration import load_calibrations
 from plumbline.judging.tiers.prompts import PromptLibrary
 
 ROOT = Path(__file__).parents[2]
@@ -46,7 +49,7 @@ def test_prompts_and_calibrations_are_read_from_an_installed_wheel(installed: Pa
     said = json.loads(run.stdout)
     assert Path(said["place"]).is_relative_to(installed)
     assert said["digests"] == {prompt.label: prompt.digest for prompt in PromptLibrary("verify_claims", "v1")}
-    assert said["calibrations"] == 3
+    assert said["calibrations"] == len(load_calibrations(None).entries)
 
 
 def test_the_wheel_holds_no_test_and_no_benchmark(installed: Path) -> None:
@@ -64,6 +67,9 @@ def test_the_wheel_is_typed_and_carries_its_license(installed: Path) -> None:
 
 def test_the_console_script_names_a_function_that_is_there(installed: Path) -> None:
     (declared,) = installed.glob("*.dist-info/entry_points.txt")
-    module, _, function = declared.read_text(encoding="utf-8").partition("plumbline = ")[2].strip().partition(":")
+    entries = ConfigParser()
+    entries.read_string(declared.read_text(encoding="utf-8"))
+    module, _, function = entries["console_scripts"]["plumbline"].partition(":")
 
     assert callable(getattr(importlib.import_module(module), function))
+    assert importlib.util.find_spec(entries["pytest11"]["plumbline"]) is not None

@@ -28,8 +28,7 @@ from plumbline.client import (
     TimedOut,
 )
 from plumbline.client.batches import MAX_CHUNK_BYTES, Chunks, iterate_samples
-from plumbline.client.failures import retry_after_seconds
-from plumbline.client.retries import RetryState
+from plumbline.client.failures import RetryState, retry_after_seconds
 from plumbline.client.samples import OptionFields
 from plumbline.schemas.batch import RowError, RowResult
 from plumbline.schemas.evaluation import EvaluationOptions

@@ -7,21 +7,22 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from plumbline.judging.ports.observation import JudgeCallRecord, RequestRecord
 from plumbline.judging.ports.token_vectors import EncoderCounts
-from plumbline.rows.jobs.store import NO_JOBS, JobStats
+from plumbline.rows.jobs.job import NO_JOBS, JobStats
+from plumbline.rows.jobs.store import JobStore
 from plumbline.service.metrics.observer import Metrics
 from tests.running.prometheus_server import DEPLOY, configuration, program
 
 ROOT = DEPLOY.parent
 DASHBOARD: dict[str, Any] = json.loads((DEPLOY / "grafana" / "plumbline.json").read_text(encoding="utf-8"))
 RULES = (DEPLOY / "prometheus-rules.yml").read_text(encoding="utf-8")
-GUIDE = (ROOT / "docs" / "observability.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "docs" / "how-to" / "observability.md").read_text(encoding="utf-8")
 _METRIC = re.compile(r"\b(?:plumbline|process)_[a-z_]+[a-z]\b")
 _KINDS = ("_bucket", "_count", "_sum")
 
@@ -45,7 +46,7 @@ def samples() -> dict[str, set[str]]:
         for cost in (None, 0.5):
             with metrics.judge_call(JudgeCallRecord("generic", "m", "h", 1, has_left=True, cost=cost)):
                 pass
-    page = asyncio.run(metrics.page("", Counting())).content.decode()
+    page = asyncio.run(metrics.page("", cast(JobStore, Counting()))).content.decode()
     labels: dict[str, set[str]] = {}
     for family in text_string_to_metric_families(page):
         for sample in family.samples:

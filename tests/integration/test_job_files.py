@@ -1,6 +1,9 @@
 """Files of jobs that are lost, cut, left behind or too large: each costs its own job, and the disk is given back."""
 
 import asyncio
+import signal
+import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -28,6 +31,7 @@ async def test_a_file_of_rows_that_is_harmed_fails_its_job_alone(folder: Path, h
         hurt = await submitted(store, rows_of(ROWS))
         await ended(store, hurt.id, state="running")
     (file,) = (folder / "rows").iterdir()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
     if harm == "lost":
         file.unlink()
     elif harm == "cut":
@@ -116,3 +120,26 @@ async def test_a_data_folder_that_cannot_be_used_is_not_ready(tmp_path: Path) ->
 
     assert [each.state for each in found] == [State.READY, State.UNAVAILABLE]
     assert "file is a file" in found[1].detail
+
+
+async def test_a_label_outlives_a_killed_process(tmp_path: Path) -> None:
+    store = SqliteJobStore(tmp_path)
+    job = await submitted(store, rows_of(1))
+    script = (
+        "import asyncio, os, pathlib, signal, sys\n"
+        "from plumbline.rows.jobs.label_table import Label\n"
+        "from plumbline.rows.jobs.sqlite_store import SqliteJobStore\n"
+        "async def put():\n"
+        "    store = SqliteJobStore(pathlib.Path(sys.argv[1]))\n"
+        "    await store.put_label(sys.argv[2], sys.argv[3], Label(0, 'ann', 0, (1,)))\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "asyncio.run(put())\n"
+    )
+
+    killed = await asyncio.create_subprocess_exec(sys.executable, "-c", script, str(tmp_path), TENANT, job.id)
+    code = await killed.wait()
+    labels = await store.labels(TENANT, job.id)
+    await store.close()
+
+    assert code == -signal.SIGKILL
+    assert [(each.row, each.person, each.label, each.sentences) for each in labels] == [(0, "ann", 0, (1,))]

@@ -2,11 +2,14 @@
 
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 
 import pytest
 
 from plumbline.ground.errors import IdempotencyConflict, JobStateConflict, JobUnknown
-from plumbline.rows.jobs.job import Action, Held, JobState, Lease, NewJob
+from plumbline.rows.jobs.job import Action, Held, JobState, Lease, NewJob, RowFilter
+from plumbline.rows.jobs.label_table import Label
+from plumbline.rows.jobs.sql import Sql
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.record import Record, RecordProblem
 from tests.making.job_rows import TENANT, Handler, ended, lines_of, rows_of, scored, submitted, upload, working
@@ -80,13 +83,17 @@ async def test_answers_that_passed_are_counted(store: JobStore, is_done: bool) -
     assert (counts.passed, counts.not_passed, counts.done) == (2, 1, 4)
 
 
+def _alter(sql: Sql, column: str) -> None:
+    sql.execute(f"ALTER TABLE {column}")
+
+
 async def test_a_store_of_before_counts_decisions_from_now_on(store: JobStore, stores: Stores) -> None:
     job = await submitted(store, rows_of(2))
     lease = await leased(store)
     await store.commit(lease, [scored(0, "judged")._replace(passed=True)], is_done=False)
     await store.release(lease)
     for column in ("result DROP COLUMN passed", "chunk DROP COLUMN passed", "chunk DROP COLUMN not_passed"):
-        await store._database.write(lambda sql, column=column: sql.execute(f"ALTER TABLE {column}").rowcount)  # type: ignore[attr-defined]
+        await store._database.write(partial(_alter, column=column))
     await store.close()
 
     reopened = stores.open()
@@ -409,3 +416,71 @@ async def test_a_job_pauses_once_it_has_spent_what_it_may(store: JobStore) -> No
     assert 0.5 <= paused.counts.usage.cost < 0.01 * ROWS
     with pytest.raises(JobStateConflict, match="max_cost"):
         await store.act(TENANT, job.id, "resume")
+
+
+async def test_rows_are_found_by_their_status_tier_and_decision_and_returned_as_submitted(store: JobStore) -> None:
+    rows = [*rows_of(ROWS - 1, row120="degraded", row121="degraded", row130="not_judged"), "{torn"]
+    job = await submitted(store, rows, name="nightly", versions='{"judge": "a"}')
+    await submitted(store, rows_of(1), name="other")
+    async with working(store, Handler()):
+        await ended(store, job.id)
+
+    async def found(after: int, limit: int, status: str | None = None, tier: str | None = None) -> list[int]:
+        where = RowFilter(status, tier)
+        return [each.row for each in await store.find_rows(TENANT, job.id, after=after, limit=limit, where=where)]
+
+    assert await found(-1, 3) == [0, 1, 2]
+    assert await found(120, 5, None, "lexical") == [121]
+    assert await found(-1, 5, "not_judged") == [130]
+    assert await found(-1, 5, "invalid", "llm") == []
+    assert [each.row for each in await store.read_rows(TENANT, job.id, [200, 3, 999])] == [3, 200]
+    record = await store.record(TENANT, job.id, 120)
+    assert isinstance(record, Record)
+    assert (record.custom_id, record.sample.answer) == ("q120", "degraded")
+    assert isinstance(await store.record(TENANT, job.id, ROWS - 1), RecordProblem)
+    assert await store.record(TENANT, job.id, ROWS) is None
+    assert [each.name for each in await store.jobs(TENANT, before=None, limit=5, name="nightly")] == ["nightly"]
+    assert (await store.get(TENANT, job.id)).versions == '{"judge": "a"}'
+    with pytest.raises(JobUnknown):
+        await store.record("another", job.id, 0)
+
+
+async def test_labels_of_several_people_are_kept_until_their_job_is_deleted(store: JobStore, stores: Stores) -> None:
+    job = await submitted(store, rows_of(3))
+    for label in (Label(0, "ann", 1), Label(0, "bob", 0, (1, 4)), Label(2, "ann", None), Label(0, "ann", 0)):
+        await store.put_label(TENANT, job.id, label)
+    await store.drop_label(TENANT, job.id, 2, "ann")
+    with pytest.raises(JobUnknown):
+        await store.labels("another", job.id)
+
+    again = stores.open()
+    kept = {each.person: each for each in await again.labels(TENANT, job.id)}
+    mine = await again.labels(TENANT, job.id, person="ann")
+    await store.delete(TENANT, job.id)
+    with pytest.raises(JobUnknown):
+        await again.labels(TENANT, job.id)
+    await again.close()
+
+    assert {name: (each.row, each.label, each.sentences) for name, each in kept.items()} == {
+        "ann": (0, 0, ()),
+        "bob": (0, 0, (1, 4)),
+    }
+    assert [each.row for each in mine] == [0]
+
+
+async def test_a_database_from_before_labels_gets_them(store: JobStore, stores: Stores) -> None:
+    job = await submitted(store, rows_of(1))
+
+    def age(sql: Sql) -> None:
+        sql.execute("DROP TABLE label")
+        sql.execute("ALTER TABLE job DROP COLUMN versions")
+
+    await store._database.write(age)
+    await store.close()
+    again = stores.open()
+    await again.put_label(TENANT, job.id, Label(0, "ann", 1))
+    labels, found = await again.labels(TENANT, job.id), await again.get(TENANT, job.id)
+    await again.close()
+
+    assert [(each.row, each.person, each.label) for each in labels] == [(0, "ann", 1)]
+    assert found.versions is None

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.cli.main import main
-from plumbline.service.access.access import is_loopback
-from plumbline.service.access.keyring import Keyring
+from plumbline.service.access.access import Keyring, is_loopback
 from plumbline.service.access.keys import KEYS_FILE_NAME, Limits, Scope, read_keys
 from plumbline.service.access.spending import SPENDING_FILE_NAME as SPENDING_NAME
 from plumbline.service.access.spending import Spent, add_to_day

@@ -151,6 +151,76 @@ def test_the_number_of_rows_is_a_number(results: Path, capsys: pytest.CaptureFix
     assert "expected a whole number from 0 to 10,000" in capsys.readouterr().err
 
 
+@pytest.fixture
+def shards(tmp_path: Path) -> list[str]:
+    """Means 0.25, 1 and, of both, 0.625; half of all rows pass."""
+    parts = [[scored_line("a", 0.25, row=0), error_line("c", row=2)], [scored_line("b", 1.0, row=1)], []]
+    return [str(written(tmp_path / f"part-{number}.jsonl", part)) for number, part in enumerate(parts)]
+
+
+@pytest.mark.parametrize(("bound", "code", "word"), [("0.62", 0, "passed"), ("0.63", 1, "FAILED")])
+def test_gates_are_judged_on_the_rows_of_all_files(
+    shards: list[str], capsys: pytest.CaptureFixture[str], bound: str, code: int, word: str
+) -> None:
+    assert main(["report", *shards, "--fail-under", f"faithfulness={bound}"]) == code
+
+    out, said = capsys.readouterr()
+    assert f"gate faithfulness: {word}: wanted at least {bound}, got 0.625" in said
+    assert out == ""
+
+
+def test_a_page_of_several_files_shows_their_gates(shards: list[str], tmp_path: Path) -> None:
+    assert main(["report", *shards, "-o", str(tmp_path / "r.html"), "--max-degraded", "0"]) == 0
+
+    page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert "All gates passed" in page.text
+    assert "0.625" in page.text
+
+
+def test_a_baseline_is_a_gate_with_max_drop_alone(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = str(written(tmp_path / "before.jsonl", [scored_line("a", 0.75)]))
+
+    assert main(["report", str(results), "--baseline", before, "--format", "json"]) == 0
+    assert main(["report", str(results), "--baseline", before, "--max-drop", "0.1", "--markdown", "-"]) == 1
+
+    out, said = capsys.readouterr()
+    assert said.startswith("gate baseline: FAILED: wanted no drop beyond 0.1, got -0.500")
+    assert out.count("no drop beyond 0.1") == 1
+
+
+def test_the_bad_line_of_one_of_several_files_names_its_file(
+    shards: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = str(written(tmp_path / "bad.jsonl", [GOOD[1], b"{"]))
+
+    assert main(["report", *shards, bad, "--format", "json"]) == 0
+
+    out, said = capsys.readouterr()
+    assert said == "line 2 of bad.jsonl: not JSON: Input data was truncated: skipped\n"
+    assert json.loads(out)["first_bad_lines"] == [
+        {"line": 2, "problem": "bad.jsonl: not JSON: Input data was truncated"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["{a}", "{a}"], "a file is named twice"),
+        (["{a}", "--max-drop", "0.1"], "--max-drop: needs --baseline"),
+        (["{a}", "--junit-rows"], "--junit-rows: needs --junit"),
+        (["{a}", "--fail-under", "faithfulnes=0.5"], "did you mean faithfulness?"),
+    ],
+)
+def test_gates_and_files_that_are_wrong_are_one_line(
+    shards: list[str], capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    assert main(["report", *(each.format(a=shards[0]) for each in arguments)]) == 2
+
+    assert said in capsys.readouterr().err
+
+
 def test_the_parser_loads_nothing_of_the_report() -> None:
     code = (
         "import sys, plumbline.cli.report; "
@@ -158,3 +228,30 @@ def test_the_parser_loads_nothing_of_the_report() -> None:
     )
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_page_shows_what_the_scored_file_had(results: Path, tmp_path: Path) -> None:
+    text = "The bridge was opened in 1931."
+    rows = [
+        {"id": name, "q": f"When, {name}?", "contexts": ["x", "y", f"Yes. {text}"], "answer": text} for name in "zba"
+    ]
+    data = written(tmp_path / "samples.jsonl", [json.dumps(each).encode() for each in rows])
+
+    code = main(["report", str(results), "--data", str(data), "--column", "question=q", "-o", str(tmp_path / "r.html")])
+
+    page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert code == 0
+    assert "When, a?" in page.text
+    assert "When, z?" not in page.text
+    assert [name for name, _ in page.elements].count("mark") == 2
+
+
+def test_data_without_the_rows_of_the_results_is_refused(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = written(tmp_path / "samples.jsonl", [b'{"id": "other", "contexts": ["x"], "answer": "y"}'])
+
+    code = main(["report", str(results), "--data", str(data), "-o", str(tmp_path / "r.html")])
+
+    assert code == 2
+    assert "has none of the rows of results.jsonl; expected the file that was scored" in capsys.readouterr().err

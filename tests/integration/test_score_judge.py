@@ -159,3 +159,47 @@ def test_a_service_that_is_away_leaves_rows_and_makes_no_errors_of_them(
     # A mistyped address is corrected without --restart: no row depends on it
     with served(create_app(plain_settings(), encoder=WordEncoder())) as right:
         assert score(data, "-o", out, "--quiet", "--tiers", "lexical", "--url", right) == 0
+
+
+def test_ragas_stands_for_its_five_columns(tmp_path: Path, judge: ScriptedJudge) -> None:
+    row = {
+        "question": "When?",
+        "contexts": ["It opened in 1931."],
+        "answer": "It opened in 1931.",
+        "reference": "1931.",
+    }
+    data, results = write_rows(tmp_path / "rows.jsonl", [row]), tmp_path / "results.jsonl"
+
+    assert score(data, "-o", str(results), "--metrics", "ragas") == 0
+
+    (only,) = read_rows(results)
+    assert list(only["result"]["metrics"]) == [
+        "faithfulness", "answer_relevance", "context_precision", "context_recall", "correctness",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_metrics_come_with_the_estimated_calls_and_stand_in_the_results(
+    tmp_path: Path, judge: ScriptedJudge, capsys: pytest.CaptureFixture[str], form: str
+) -> None:
+    def with_lists(request: RecordedRequest) -> Reply:
+        reply = json.loads(answer(request).body)["choices"][0]["message"]["content"]
+        part = {"part": "When did it open", "answered_by": [1], "answered": "partly"}
+        return completion(json.dumps({**json.loads(reply), "question_parts": [part]}))
+
+    judge.reply_with(with_lists)
+    row = {"question": "When did it open?", "contexts": ["It opened in 1931."], "answer": "It opened in 1931."}
+    data, results = write_rows(tmp_path / "rows.jsonl", [row] * 3), tmp_path / f"results.{form}"
+    options = ("--tiers", "llm", "--no-cache", "--metrics", "answer_relevance")
+
+    assert score(data, "--estimate", *options) == 0
+    assert "3 requests" in capsys.readouterr().out
+    assert score(data, "-o", str(results), *options) == 0
+
+    assert judge.calls == 3
+    if form == "csv":
+        header, first, *_ = results.read_text("utf-8").splitlines()
+        assert dict(zip(header.split(","), first.split(","), strict=False))["answer_relevance"] == "0.5"
+    else:
+        (first_row, *_) = read_rows(results)
+        assert first_row["result"]["metrics"]["answer_relevance"]["value"] == 0.5

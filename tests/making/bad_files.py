@@ -23,7 +23,7 @@ BAD_FILES: dict[str, tuple[str, bytes, str, str]] = {
     "score that is infinite": ("run", b"q1 Q0 d1 1 1e999 t\n", ":1", "score '1e999' is not a finite"),
     "document twice": ("run", GOOD_RUN + b"q1 Q0 d1 3 1.0 t\n", ":5", "document 'd1' is listed twice"),
     "latin-1 run": ("run", b"q1 Q0 d1 1 9.0 t\nq1 Q0 \xc3\xa9 2 8 t\nq1 Q0 caf\xe9 3 7 t\n", ":3", "is not UTF-8"),
-    "UTF-16 run": ("run", GOOD_RUN.decode().encode("utf-16"), ":1", "send text as UTF-8"),
+    "UTF-16 run": ("run", GOOD_RUN.decode().encode("utf-16"), "", "is UTF-16; send text as UTF-8"),
     "empty run": ("run", b"", "", "holds no row"),
     "run of comments": ("run", b"# nothing\n\n", "", "holds no row"),
     "gzip cut off": ("run", gzip.compress(GOOD_RUN, mtime=0)[:-9], "", "ends too early"),

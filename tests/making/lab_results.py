@@ -79,8 +79,6 @@ def _built(engine: str) -> Built:
         build_seconds=12.345,
         documents_per_second=113.4,
         load_seconds=2.0,
-        peak_bytes=512_000_000,
-        resident_bytes=256_000_000,
     )
 
 

@@ -36,38 +36,15 @@ def save_small_model(folder: Path, kind: str, *, name: str = "model", words: Seq
     """
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
-    from transformers import AutoModel
 
-    transformer = Transformer(str(_save_network(folder, kind, AutoModel, words)), max_seq_length=32)
+    transformer = Transformer(str(_save_network(folder, kind, words)), max_seq_length=32)
     SentenceTransformer(modules=[transformer, Pooling(32)], device="cpu").save(str(folder / name))
     return folder / name
 
 
-def save_small_splade(folder: Path, *, queries_are_looked_up: bool = False) -> Path:
-    """A SPLADE model in the folder; where queries are looked up, a word of theirs weighs its own number."""
+def _save_network(folder: Path, kind: str, words: Sequence[str]) -> Path:
     import torch
-    from sentence_transformers import SparseEncoder
-    from sentence_transformers.base.modules import Router
-    from sentence_transformers.sentence_transformer.modules import Transformer
-    from sentence_transformers.sparse_encoder.modules import SparseStaticEmbedding, SpladePooling
-    from transformers import AutoModelForMaskedLM
-
-    network = _save_network(folder, "bert", AutoModelForMaskedLM)
-    documents: list[Any] = [
-        Transformer(str(network), max_seq_length=32, transformer_task="fill-mask"),
-        SpladePooling("max"),
-    ]
-    if queries_are_looked_up:
-        weights = torch.arange(len(TOKENS), dtype=torch.float32)
-        queries = SparseStaticEmbedding(_fast_tokenizer(), weight=weights, frozen=True)
-        documents = [Router.for_query_document(query_modules=[queries], document_modules=documents)]
-    SparseEncoder(modules=documents, device="cpu", similarity_fn_name="dot").save(str(folder / "model"))
-    return folder / "model"
-
-
-def _save_network(folder: Path, kind: str, auto: Any, words: Sequence[str] = ()) -> Path:
-    import torch
-    from transformers import AutoConfig
+    from transformers import AutoConfig, AutoModel
 
     torch.manual_seed(7)
     small = {"vocab_size": len(TOKENS) + len(words), "max_position_embeddings": 64, "pad_token_id": 0}
@@ -75,12 +52,12 @@ def _save_network(folder: Path, kind: str, auto: Any, words: Sequence[str] = ())
         "distilbert": {"dim": 32, "hidden_dim": 64, "n_layers": 2, "n_heads": 2},
     }.get(kind, {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2})
     config = AutoConfig.for_model(kind, **small, **sizes)
-    auto.from_config(config).save_pretrained(folder / "network")
+    AutoModel.from_config(config).save_pretrained(folder / "network")
     _fast_tokenizer(words).save_pretrained(folder / "network")
     return folder / "network"
 
 
-def _fast_tokenizer(words: Sequence[str] = ()) -> Any:
+def _fast_tokenizer(words: Sequence[str]) -> Any:
     from transformers import PreTrainedTokenizerFast
 
     return PreTrainedTokenizerFast(

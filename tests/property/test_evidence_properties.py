@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from plumbline.judging.ports.exchange import Usage
 from plumbline.judging.quantities.arithmetic import missing
 from plumbline.judging.quantities.extraction import facts_in, stated_in_claim
-from plumbline.judging.scoring import SampleResult, SampleStatus
+from plumbline.judging.sample_result import SampleResult, SampleStatus
 from plumbline.judging.text.injection import inspect
 from plumbline.judging.text.negation import differs
 from plumbline.judging.text.sample import Sample

@@ -60,9 +60,9 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
 )  # fmt: skip
 def test_columns_never_read_what_lines_read_otherwise(data: bytes) -> None:
     text = find_regular_text(data)
-    for with_arrow in (True, False):
-        columns = None if text is None else read_run_columns(text, with_arrow=with_arrow)
-        assert columns is None or columns == read_run_lines(data, name="f", limits=LIMITS)
+    columns = None if text is None else read_run_columns(text)
+
+    assert columns is None or columns == read_run_lines(data, name="f", limits=LIMITS)
 
 
 @given(st.lists(st.text(min_size=1, max_size=30), min_size=1, unique=True), st.lists(st.text(), unique=True))

@@ -48,7 +48,7 @@ def test_there_is_a_score_exactly_when_a_claim_can_be_checked(judgement: Judgeme
 
 
 @given(_JUDGEMENTS)
-def test_the_hallucination_rate_is_one_less_faithfulness(judgement: Judgement) -> None:
+def test_seed_4_the_hallucination_rate_is_one_less_faithfulness(judgement: Judgement) -> None:
     scores = score(judgement)
 
     assert scores is None or scores.hallucination_rate == 1 - scores.faithfulness

@@ -1,4 +1,4 @@
-"""Parts of the documents that are made from the code: settings, answers of the service, figures. `make docs`."""
+"""Parts of the documents that are made from the code: settings, answers of the service, figures. `make pages`."""
 
 import asyncio
 import json
@@ -12,16 +12,18 @@ from plumbline.assembly import encoder_of
 from plumbline.ground.settings import Settings, load_settings, variable_name
 from plumbline.judging.tiers.calibration import load_calibrations
 from plumbline.judging.tiers.tier import TierName
+from tests.reading.reference_pages import PAGES as REFERENCE_PAGES
+from tests.reading.reference_pages import REFERENCE
 
 ROOT = Path(__file__).parents[2]
-SETTINGS = ROOT / "docs" / "settings.md"
-RESULTS = ROOT / "docs" / "results.md"
+SETTINGS = REFERENCE / "settings.md"
+RESULTS = ROOT / "docs" / "how-to" / "results.md"
 READMES = (ROOT / "README.md", ROOT / "README.zh-CN.md")
 # A request by curl, and the answer that is printed next.
 EXAMPLE = re.compile(r"/v1/evaluations .*?-d '(\{.*?\})' \|.*?```json\n(.*?)\n```", re.DOTALL)
 _HEAD = """# Settings
 
-All settings are environment variables; a wrong value stops the start with one line. Made by `make docs` from the code.
+All settings are environment variables; a wrong value stops the start with one line. Made by `make pages` from the code.
 """
 # By the beginning of the name after PLUMBLINE_; the first that fits.
 _GROUPS = {
@@ -92,7 +94,8 @@ async def _answered(text: str, client: Any, *, whole: bool) -> str:
 async def _write_answers() -> None:
     from tests.running.service import plain_settings, running
 
-    encoder = encoder_of(load_settings())
+    # The same on every processor.
+    encoder = encoder_of(load_settings().model_copy(update={"embedding_precision": "fp32"}))
     try:
         async with running(plain_settings(deadline_seconds=60), encoder=encoder) as client:
             for path in (RESULTS, *READMES):
@@ -108,7 +111,11 @@ def headings(text: str) -> Iterator[str]:
         yield re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
+PAGES = {SETTINGS: settings_page} | {REFERENCE / name: build for name, build in REFERENCE_PAGES.items()}
+
+
 if __name__ == "__main__":
-    SETTINGS.write_text(settings_page(), encoding="utf-8")
+    for path, build in PAGES.items():
+        path.write_text(build(), encoding="utf-8")
     asyncio.run(_write_answers())
-    sys.stdout.write("written: docs/settings.md, and the answers in docs/results.md and both READMEs\n")
+    sys.stdout.write("written: docs/reference/, and the answers in docs/how-to/results.md and both READMEs\n")

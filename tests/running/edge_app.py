@@ -19,8 +19,7 @@ from pydantic_core import PydanticCustomError
 
 from plumbline.ground.errors import PlumblineError, PromptError
 from plumbline.schemas.problem import Problem
-from plumbline.service.access.access import Access, RequestGate
-from plumbline.service.access.keyring import Keyring
+from plumbline.service.access.access import Access, Keyring, RequestGate
 from plumbline.service.access.keys import Scope
 from plumbline.service.access.spending import Spending
 from plumbline.service.api.auth import Admission, Authenticator, make_key_check

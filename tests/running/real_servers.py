@@ -24,24 +24,26 @@ def servers_folder(made: Path) -> Path:
 
 def python_of(folder: Path, name: str, *packages: str) -> Path:
     """The interpreter of an environment with these packages; skips the test where they cannot be installed."""
-    python = folder / name / "bin" / "python"
-    if not (folder / name / "complete").exists():
+    python, complete = folder / name / "bin" / "python", folder / name / "complete"
+    wanted = "\n".join(packages)
+    if not complete.exists() or complete.read_text() != wanted:
         folder.mkdir(parents=True, exist_ok=True)
         _installed([sys.executable, "-m", "venv", "--clear", str(folder / name)])
         _installed([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages])
-        (folder / name / "complete").touch()
+        complete.write_text(wanted)
     return python
 
 
-def npm_program(folder: Path, package: str, program: str) -> Path:
-    """A program of an npm package; skips the test where it cannot be installed."""
+def npm_program(folder: Path, package: str, program: str, *more: str) -> Path:
+    """A program of an npm package, installed with `more`; skips the test where it cannot be installed."""
     npm = shutil.which("npm")
     if npm is None:
         pytest.skip("npm is not installed")
-    path = folder / "npm" / "node_modules" / ".bin" / program
+    place = folder / "npm" / package.replace("/", "-")
+    path = place / "node_modules" / ".bin" / program
     if not path.exists():
-        (folder / "npm").mkdir(parents=True, exist_ok=True)
-        _installed([npm, "install", "--silent", "--no-fund", "--no-audit", "--prefix", str(folder / "npm"), package])
+        place.mkdir(parents=True, exist_ok=True)
+        _installed([npm, "install", "--silent", "--no-fund", "--no-audit", "--prefix", str(place), package, *more])
     return path
 
 
@@ -79,6 +81,13 @@ def server(command: Sequence[str], *, port: int, log: Path, env: Mapping[str, st
 def _takes_connections(port: int) -> bool:
     with socket.socket() as client:
         return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+def install_wheel(python: Path, wheel: Path) -> None:
+    """Put a wheel of ours into an environment, in place of the one there; skips where it cannot be installed."""
+    pip = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    _installed([*pip, "uninstall", "--yes", "plumbline-rag"])
+    _installed([*pip, "install", str(wheel)])
 
 
 def _installed(command: Sequence[str]) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from plumbline.ground.arrival_times import ArrivalTimes
 from plumbline.ground.errors import ConcurrencyExceeded, RateExceeded, TooBusy
+from plumbline.ground.rate_limit import ArrivalTimes
 from plumbline.service.access.access import Quota, RequestGate
 from plumbline.service.access.keys import AccessKey, Limits
 

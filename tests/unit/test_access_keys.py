@@ -13,8 +13,7 @@ from structlog.testing import capture_logs
 
 from plumbline.ground.errors import ConfigurationError, InvalidInput, KeyExpired, KeyUnknown
 from plumbline.judging.ports.exchange import Usage
-from plumbline.service.access.access import build_access
-from plumbline.service.access.keyring import Keyring
+from plumbline.service.access.access import Keyring, build_access
 from plumbline.service.access.keys import (
     MAX_KEYS,
     KeyFile,

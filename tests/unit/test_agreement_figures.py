@@ -9,7 +9,6 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import balanced_accuracy_score, brier_score_loss, cohen_kappa_score, roc_auc_score
 
 from benchmarks.agreement_scores import auroc_difference
 from plumbline.extras.calibration import weighted
@@ -76,6 +75,8 @@ def test_figures_equal_scikit_learns(rows: list[tuple[float, int]]) -> None:
     scores, labels = [row[0] for row in rows], [row[1] for row in rows]
     passed = [score >= 0.5 for score in scores]
 
+    from sklearn.metrics import balanced_accuracy_score, brier_score_loss, cohen_kappa_score, roc_auc_score
+
     figures = one(rows)
 
     assert figures.auroc.value == pytest.approx(roc_auc_score(labels, scores))
@@ -88,6 +89,8 @@ def test_figures_equal_scikit_learns(rows: list[tuple[float, int]]) -> None:
 @FEW
 @given(ROWS)
 def test_the_best_threshold_is_the_lowest_of_the_best(rows: list[tuple[float, int]]) -> None:
+    from sklearn.metrics import balanced_accuracy_score
+
     labels = [label for _, label in rows]
     at_each = {t: balanced_accuracy_score(labels, [score >= t for score, _ in rows]) for t, _ in rows}
     best = max(at_each.values())
@@ -274,6 +277,8 @@ def test_the_interval_of_a_data_set_does_not_depend_on_the_others() -> None:
 
 
 def test_the_interval_is_that_of_a_slow_bootstrap_over_clusters() -> None:
+    from sklearn.metrics import roc_auc_score
+
     rows = noisy(5, 60)
     (dataset,) = by_dataset(rows)
     order = np.argsort(rows.scores, kind="stable")

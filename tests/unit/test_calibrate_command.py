@@ -319,10 +319,9 @@ def test_a_calibration_of_the_version_before_is_refused_with_what_to_do(
 def test_the_commands_of_the_page_run_on_rows_like_the_one_it_shows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "tiers.md").read_text(encoding="utf-8")
-    section = page.split("## Calibrate them on your own labels", 1)[1]
-    shown = json.loads(section.split("```json\n", 1)[1].split("\n```", 1)[0])
-    command, served = section.split("```bash\n", 1)[1].split("\n```", 1)[0].splitlines()
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "calibrate.md").read_text(encoding="utf-8")
+    shown = json.loads(page.split("```json\n", 1)[1].split("\n```", 1)[0])
+    command, served = page.split("```bash\n", 1)[1].split("\n```", 1)[0].splitlines()
     monkeypatch.chdir(tmp_path)
     _write(Path("labels.jsonl"), [shown, *_rows()])
 

@@ -37,6 +37,37 @@ def test_a_bad_file_is_refused_with_its_line(fault: str, tmp_path: Path, capsys:
     assert said in line
 
 
+@pytest.mark.parametrize(
+    ("part", "content", "said"),
+    [
+        ("qrels", '{"q1": {"d2": 0.5}}', "qrels.txt: q1/d2: found the grade '0.5', wanted a whole number"),
+        ("qrels", '{"q1": {"d2": -3000000000}}', "qrels.txt: q1/d2: found the grade '-3000000000'"),
+        ("qrels", '{"q1": "d1"}', "qrels.txt: q1: wanted grades by document"),
+        ("run", '{"q1": {"d2": "x"}}', "run.txt: q1/d2: found the score 'x', wanted a finite number"),
+        ("run", '{"q1": ["d1", null]}', "run.txt: q1: found 'None' at rank 2"),
+        ("run", '{"q1": ["d1", "d1"]}', "q1/d1: the document was retrieved twice; remove it, or set duplicates"),
+        ("run", '[{"query_id": "q1", "output": "d1"}, {"query_id": "q2"}]', "run.txt:2: wanted an object"),
+    ],
+)
+def test_bad_json_is_refused_with_file_query_and_document(
+    part: str, content: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = written(tmp_path, **{"qrels": b'{"q1": {"d1": 1}}', "run": b'{"q1": {"d1": 1.5}}', part: content.encode()})
+
+    line = refused(["evaluate", *files], capsys)
+
+    assert line.startswith(f"plumbline: {said}")
+    assert f"{part}.txt" in line
+
+
+def test_a_score_that_is_no_number_is_refused_when_runs_are_fused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, bad = written(tmp_path, qrels=b'{"q1": {"d1": 1.5}}', run=b'{"q1": {"d1": null}}')
+
+    assert refused(["fuse", good, bad], capsys).startswith("plumbline: run.txt: q1/d1: found the score 'None'")
+
+
 @pytest.mark.parametrize("fault", BAD_TABLES)
 @pytest.mark.parametrize("command", ["evaluate", "compare"])
 def test_a_bad_table_is_refused_with_its_line(

@@ -10,7 +10,8 @@ import pytest
 
 from plumbline.ground.concurrency import InlineExecutor
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
-from plumbline.judging.scoring import SampleResult, Scorer
+from plumbline.judging.sample_result import SampleResult
+from plumbline.judging.scoring import Scorer
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.tiers.cascade import JudgeCascade
 from plumbline.judging.tiers.context_windows import Piece

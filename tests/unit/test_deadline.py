@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from plumbline.ground.deadline import within_deadline, work_deadline
+from plumbline.ground.concurrency import within_deadline, work_deadline
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.tiers import offload
 

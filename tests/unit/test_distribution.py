@@ -92,6 +92,27 @@ def test_rows_are_scored_by_a_service_without_one_installed(tmp_path: Path) -> N
     assert len((tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()) == 3
 
 
+def test_gates_and_integrations_need_no_service_installed(tmp_path: Path) -> None:
+    code = """
+from plumbline.integrations.checker import Checker
+from plumbline.integrations import pytest_plugin
+from plumbline.rows.report import junit, markdown
+from plumbline.rows.report.tallies import MeanTally
+tally = MeanTally()
+tally.add(0.5)
+tally.add(1.0)
+print(tally.mean())
+Checker().check("It rains.", ["It rains."])
+"""
+
+    done = run_light(code, folder=tmp_path)
+
+    assert done.stdout == "mean=0.75 low=None high=None rows=2\n"
+    assert done.stderr.splitlines()[-1].endswith(
+        "nothing judges here: set PLUMBLINE_URL to a running service, or pip install 'plumbline-rag[service]'"
+    )
+
+
 @pytest.mark.parametrize("command", ["serve", "worker", "keys", "calibrate"])
 def test_a_command_of_the_service_says_what_to_install(command: str) -> None:
     done = run_command(command, "list" if command == "keys" else "--help")

@@ -87,7 +87,7 @@ async def test_a_copied_sentence_is_verbatim() -> None:
 
 
 async def test_the_same_words_in_another_order_are_not_verbatim() -> None:
-    (claim,) = (await _judge("Orwin beats Keld.", "Keld beats Orwin.")).claims
+    (claim,) = (await _judge("Orwin joins Keld today.", "Today Orwin joins Keld.")).claims
 
     # Alignment 1 would give 1 / (1 + e^-4) = 0.982; no likeness counts for more than a copy.
     assert claim.flags == ()
@@ -251,9 +251,9 @@ async def test_a_sentence_is_compared_with_the_windows_that_share_most_with_it()
 
     (claim,) = (await _judge("Keeper Orwin fishes.", " ".join(fillers), "Orwin fishes.", tier=_tier(encoder))).claims
 
-    # Of eleven windows one shares words; the seven next in order go with it.
+    # Of eleven windows one shares words; the four next in order go with it.
     (encoded,) = encoder.encoded
-    assert len(encoded) == 1 + 8
+    assert len(encoded) == 1 + 5
     assert "orwin fishes" in encoded
     assert [evidence.quote for evidence in claim.evidence] == ["Orwin fishes."]
 

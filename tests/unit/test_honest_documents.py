@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import pytest
 
 from plumbline.ground.concurrency import InlineExecutor
-from plumbline.judging.scoring import SampleResult, Scorer
+from plumbline.judging.sample_result import SampleResult
+from plumbline.judging.scoring import Scorer
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import segment
 from plumbline.judging.tiers.cascade import JudgeCascade

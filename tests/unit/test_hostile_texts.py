@@ -197,3 +197,12 @@ def test_copies_are_found_alike_in_long_passages_and_short_ones(monkeypatch: pyt
 
     assert [part for part in copies if passage.contains(part)] == copies
     assert [part for part in others if passage.contains(part)] == []
+
+
+def test_markup_of_a_long_text_is_taken_out_piece_by_piece() -> None:
+    line = "The *old* dam is [here](https://a.example/b) &amp; 94 metres high.[1]\n"
+
+    stripped = strip_markup(plain(line * 2_000))
+
+    assert stripped.text == strip_markup(plain(line)).text * 2_000
+    assert stripped.place(0, 3) == (0, 3)

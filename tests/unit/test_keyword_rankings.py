@@ -212,7 +212,7 @@ def test_the_ranking_is_the_one_worked_out_by_hand(name: str, tmp_path: Path) ->
     assert [score for _, score in hits] == pytest.approx([score for _, score in expected], rel=1e-6)
 
 
-def test_k1_and_b_change_the_scores_as_the_formula_says(tmp_path: Path) -> None:
+def test_seed_1_k1_and_b_change_the_scores_as_the_formula_says(tmp_path: Path) -> None:
     # a: wing 3 times in 4 terms, b: once in 1, c: not at all, in 1; the mean length is 2, N = 3, n = 2
     documents = {"a": "wing wing wing heat", "b": "wing", "c": "flow"}
     idf = log(1 + (3 - 2 + 0.5) / (2 + 0.5))

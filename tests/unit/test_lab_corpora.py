@@ -18,41 +18,6 @@ MILLS = "q1 0 mill 1\nq2 0 dam 2\n"
 QUERIES = [{"id": "q1", "text": "How old is the mill?"}, {"id": "q2", "text": "水坝多大？"}]
 DOCUMENTS = [{"id": "mill", "text": "Built in 1890."}, {"id": "dam", "text": "水坝很大。"}]
 
-# As Cranfield's: no root, topics numbered as the collection was before it was cut down
-TREC_DOCUMENTS = """\
-<doc>
-<docno>1</docno>
-<title>on the age
-of mills .</title>
-<author>miller,a.</author>
-<text>on the age
-of mills .
-  mills & dams are old .</text>
-</doc>
-<doc>
-<docno>2</docno>
-<title>an empty one .</title>
-<text>
-</text>
-</doc>"""
-TREC_TOPICS = """\
-<?xml version='1.0' encoding='utf-8' standalone='yes'?>
-<xml>
-<top>
-<num> 4</num>
-<title>
-how old
-are mills .
-</title>
-</top>
-<top>
-<num> 9</num>
-<title>
-are there dams .
-</title>
-</top>
-</xml>"""
-
 
 def read(folder: Path, /, **settings: object) -> Corpus:
     """The corpus that an experiment file in the folder names."""
@@ -72,14 +37,6 @@ def rows(folder: Path, *, documents: str = "", queries: str = "", qrels: str = M
     write_file(folder, "queries.jsonl", queries or json_lines(QUERIES))
     write_file(folder, "qrels.txt", qrels)
     return {"kind": "rows", "documents": "docs.jsonl", "queries": "queries.jsonl", "qrels": "qrels.txt"}
-
-
-def trec(folder: Path, qrels: str = "1 0 1 1\n2 0 2 0\n") -> dict[str, object]:
-    """The settings of a TREC corpus, its files written."""
-    write_file(folder, "docs.xml", TREC_DOCUMENTS)
-    write_file(folder, "topics.xml", TREC_TOPICS)
-    write_file(folder, "qrels.txt", qrels)
-    return {"kind": "trec_xml", "documents": "docs.xml", "queries": "topics.xml", "qrels": "qrels.txt"}
 
 
 def beir(folder: Path, suffix: str = "") -> Path:
@@ -125,73 +82,14 @@ def test_beir_names_the_file_that_is_missing(tmp_path: Path) -> None:
     )
 
 
-def test_trec_reads_what_cranfield_looks_like(tmp_path: Path) -> None:
-    corpus = read(tmp_path, **trec(tmp_path), query_ids="position")
+def test_judged_queries_that_are_not_asked_are_told_or_left_out(tmp_path: Path) -> None:
+    given = rows(tmp_path, qrels="q1 0 mill 1\nq3 0 mill 1\n")
 
-    assert corpus.documents == (
-        Document(
-            "1",
-            {
-                "title": "on the age\nof mills .",
-                "author": "miller,a.",
-                "text": "on the age\nof mills .\n  mills & dams are old .",
-            },
-        ),
-        Document("2", {"title": "an empty one .", "text": ""}),
+    assert "1 of 2 judged queries are not among the queries, first 'q3'" in refusal(tmp_path, **given)
+    assert read(tmp_path, **given, unasked="leave_out").qrels == {"q1": {"mill": 1}}
+    assert "no judged query is among the queries: judged is '1', asked is 'q1'" in refusal(
+        tmp_path, **rows(tmp_path, qrels="1 0 mill 1\n")
     )
-    assert corpus.queries == (Query("1", "how old are mills ."), Query("2", "are there dams ."))
-    assert (corpus.judged_elsewhere, corpus.unjudged) == (0, 0)
-
-
-def test_trec_takes_numbers_for_ids_and_tells_when_they_are_not_those_judged(tmp_path: Path) -> None:
-    corpus = read(tmp_path, **trec(tmp_path, qrels="4 0 1 1\n"))
-
-    assert [query.id for query in corpus.queries] == ["4", "9"]
-    assert corpus.unjudged == 1
-    assert "1 of 2 judged queries are not among the queries, first '5'" in refusal(
-        tmp_path, **trec(tmp_path, qrels="4 0 1 1\n5 0 1 1\n")
-    )
-    assert "no judged query is among the queries: judged is '1', asked is '4'" in refusal(tmp_path, **trec(tmp_path))
-
-
-def test_judged_queries_that_are_not_asked_can_be_left_out(tmp_path: Path) -> None:
-    corpus = read(tmp_path, **trec(tmp_path, qrels="4 0 1 1\n5 0 1 1\n"), unasked="leave_out")
-
-    assert corpus.qrels == {"4": {"1": 1}}
-
-
-def test_trec_reads_topics_with_labels_and_several_files(tmp_path: Path) -> None:
-    sgml = "<DOC>\n<DOCNO> FT-{0} </DOCNO>\n<HEADLINE>Mill {0}\n<TEXT>\n<P>Old.\n</DOC>\n"
-    for number in (1, 2):
-        write_file(tmp_path, f"ft_{number}.sgml.gz", sgml.format(number))
-    write_file(
-        tmp_path, "topics.txt", "<top>\n<num> Number: 301\n<title> Mills\n<desc> Description:\nHow old?\n</top>\n"
-    )
-    write_file(tmp_path, "qrels.txt", "301 0 FT-2 1\n")
-
-    corpus = read(
-        tmp_path, kind="trec_xml", documents=["ft_*.gz"], queries="topics.txt", qrels="qrels.txt",
-        query_tags=["title", "desc"], text_tags=["headline", "text"],
-    )  # fmt: skip
-
-    assert corpus.documents == (
-        Document("FT-1", {"text": "Mill 1\nOld."}),
-        Document("FT-2", {"text": "Mill 2\nOld."}),
-    )
-    assert corpus.queries == (Query("301", "Mills How old?"),)
-
-
-def test_trec_keeps_the_fields_that_are_named(tmp_path: Path) -> None:
-    corpus = read(tmp_path, **trec(tmp_path), query_ids="position", field_tags=["Title"])
-
-    assert [list(document.fields) for document in corpus.documents] == [["title", "text"], ["title", "text"]]
-
-
-def test_trec_names_the_line_of_a_document_without_an_id(tmp_path: Path) -> None:
-    settings = trec(tmp_path)
-    write_file(tmp_path, "docs.xml", f"{TREC_DOCUMENTS}\n<doc><title>x</title></doc>")
-
-    assert "docs.xml:16: has no <docno>; there are <title>" in refusal(tmp_path, **settings)
 
 
 def test_rows_are_read_with_named_columns(tmp_path: Path) -> None:
@@ -366,9 +264,9 @@ def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"ok\n\xe9t\xe9", "mill.md:2: is not UTF-8 at byte 3; save the file as UTF-8"),
-        (b"\xef\xbb\xbfok \xff", "mill.md:1: is not UTF-8 at byte 6"),
-        (b"ok\0", "mill.md: holds NUL at byte 2"),
+        (b"ok\n\xe9t\xe9", "mill.md:2: is not UTF-8; send text as UTF-8"),
+        (b"\xef\xbb\xbfok \xff", "mill.md:1: is not UTF-8"),
+        (b"ok\0", "mill.md:1: holds a NUL byte"),
         ("风".encode("utf-16"), "mill.md: is UTF-16"),
         (gzip.compress(b"a" * 99, mtime=0)[:-9], "mill.md: the gzip data ends too early"),
     ],

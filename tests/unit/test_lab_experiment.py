@@ -7,6 +7,7 @@ import pytest
 from plumbline.extras.lab.experiment import Experiment
 from plumbline.extras.lab.experiment_file import read_experiment
 from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval.conventions import as_dict, build_conventions
 
 CORPUS = '[corpora.c]\nkind = "beir"\nfolder = "data"\n'
 RETRIEVER = '[retrievers.bm25]\nkind = "keyword"\n'
@@ -73,6 +74,15 @@ BLEND = '[blends.b]\nparts = ["bm25", "other"]\n'
             "experiment.measures: a measure is named twice",
         ),
         ("[experiment]\npreset = 'trec'\n" + CORPUS + RETRIEVER, "experiment.preset: unknown preset 'trec'"),
+        (
+            "[conventions]\nrel_levl = 2\n" + CORPUS + RETRIEVER,
+            "conventions: rel_levl: unknown convention 'rel_levl'; did",
+        ),
+        (
+            "[conventions]\nties = 'random'\n" + CORPUS + RETRIEVER,
+            "conventions: ties: unknown value 'random'; known are",
+        ),
+        ("[conventions]\nid_rule = 'regex'\n" + CORPUS + RETRIEVER, "conventions: the id rule 'regex' needs a pattern"),
         ("[experiment]\ndepth = 0\n" + CORPUS + RETRIEVER, "experiment.depth: Input should be greater than or equal"),
         (
             "[experiment]\nbaseline = 'bm52'\n" + CORPUS + RETRIEVER,
@@ -90,18 +100,6 @@ BLEND = '[blends.b]\nparts = ["bm25", "other"]\n'
         (
             CORPUS + '[retrievers.bm25]\nkind = "keyword"\nfields = {title = -1}\n',
             "retrievers.bm25.fields.title: Input should be greater than 0",
-        ),
-        (
-            CORPUS + '[retrievers.es]\nkind = "elasticsearch"\nquery = "best_fields"\noperatr = 1\n',
-            "retrievers.es.operatr: there is no key 'operatr'; did you mean 'operator'?",
-        ),
-        (
-            CORPUS + '[retrievers.es]\nkind = "elasticsearch"\nquery = "best_field"\n',
-            "retrievers.es.query: there is no query 'best_field'; did you mean 'best_fields'?",
-        ),
-        (
-            CORPUS + '[retrievers.es]\nkind = "elasticsearch"\nquery = "best_fields"\nurl = "http://a:b@c"\n',
-            "retrievers.es: url: expected no user",
         ),
         (CORPUS + RETRIEVER + RETRIEVER.replace("bm25", "BM25"), "retrievers.BM25: differs from another name by case"),
         (CORPUS + RETRIEVER + BLEND, "blends.b.parts: there is no retriever 'other'; known are bm25"),
@@ -159,3 +157,17 @@ def test_paths_are_relative_to_the_file_or_to_the_folder_that_is_named(tmp_path:
 
     assert read_experiment(path).base == tmp_path.resolve()
     assert read_experiment(path, base=elsewhere).base == elsewhere.resolve()
+
+
+def test_every_convention_is_set_in_the_file_and_options_come_before_it(tmp_path: Path) -> None:
+    path = tmp_path / "e.toml"
+    text = "[experiment]\npreset = 'beir'\nresamples = 50\n[conventions]\nrel_level = 2\ngain_map = {1 = 1, 2 = 3.5}\n"
+    path.write_text(text + CORPUS + RETRIEVER, encoding="utf-8")
+
+    own = read_experiment(path)
+    changed = read_experiment(path, overrides={"experiment": {"seed": 7}, "conventions": {"rel_level": 1}})
+
+    assert own.conventions == build_conventions("beir", rel_level=2, gain_map={"1": 1, "2": 3.5})
+    assert changed.conventions == build_conventions("beir", gain_map={"1": 1, "2": 3.5})
+    assert (own.table.seed, own.table.resamples, changed.table.seed, changed.table.resamples) == (0, 50, 7, 50)
+    assert own.settings()["conventions"] == as_dict(own.conventions)

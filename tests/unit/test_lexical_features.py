@@ -15,7 +15,14 @@ from tests.doubles.fakes import case_of
 # -ln(1.05 - share) of no pair, of one half, of all.
 NO_PAIR, HALF, ALL = -math.log(1.05), -math.log(0.55), -math.log(0.05)
 # Of a Chinese sentence that stands in a context.
-CHINESE = {"characters": 1.0, "character_pairs": 1.0, "unknown_names": 0.0, "unknown_numbers": 0.0, "negation": 0.0}
+CHINESE = {
+    "characters": 1.0,
+    "character_pairs": 1.0,
+    "unknown_names": 0.0,
+    "unknown_numbers": 0.0,
+    "negation": 0.0,
+    "roles": 0.0,
+}
 
 
 def _wording(answer: str, *contexts: str) -> LexicalFeatures:
@@ -44,6 +51,7 @@ def test_every_measure_of_an_english_sentence() -> None:
             "unknown_names": 1.0,
             "unknown_numbers": 1.0,
             "negation": 0.0,
+            "roles": 0.0,
         }
     )
     assert tuple(wording.measures) == WORD_MEASURES
@@ -54,7 +62,14 @@ def test_a_sentence_that_stands_in_the_contexts_has_all_of_everything() -> None:
     wording = _wording("The keeper lit 14 lamps.", "It was dark. The keeper lit 14 lamps.", "The gate.")
 
     assert wording.measures == pytest.approx(
-        {"character_coverage": 1.0, "near_pairs": ALL, "unknown_names": 0.0, "unknown_numbers": 0.0, "negation": 0.0}
+        {
+            "character_coverage": 1.0,
+            "near_pairs": ALL,
+            "unknown_names": 0.0,
+            "unknown_numbers": 0.0,
+            "negation": 0.0,
+            "roles": 0.0,
+        }
     )
     assert (wording.rows, wording.is_whole, wording.unknown_numbers) == ((1,), True, ())
 
@@ -69,6 +84,7 @@ def test_a_sentence_without_anything_in_common_has_nothing() -> None:
             "unknown_names": 0.0,
             "unknown_numbers": 0.0,
             "negation": 0.0,
+            "roles": 0.0,
         }
     )
     assert (wording.rows, wording.is_whole) == ((), False)
@@ -129,6 +145,7 @@ def test_without_contexts_nothing_is_covered() -> None:
             "unknown_names": 1.0,
             "unknown_numbers": 1.0,
             "negation": 0.0,
+            "roles": 0.0,
         }
     )
 

@@ -16,6 +16,8 @@ _CATEGORIES = {
     op.CATEGORY_DIGIT: r"\d", op.CATEGORY_NOT_DIGIT: r"\D", op.CATEGORY_SPACE: r"\s",
     op.CATEGORY_NOT_SPACE: r"\S", op.CATEGORY_WORD: r"\w", op.CATEGORY_NOT_WORD: r"\W",
 }  # fmt: skip
+# Functions of ours that search for their first argument.
+_HANDED_TO = {"find_in_pieces", "_count"}
 _SEARCHING = {"search", "finditer", "findall", "sub", "subn", "split"}
 # The last of its alternatives takes the whole of a run that the first two gave up.
 _TAKES_THE_RUN = {("plumbline.extras.lab.text_lengths", "_WORD")}
@@ -116,11 +118,13 @@ def _rereads_a_run(  # noqa: C901, PLR0911 - one walk over all kinds of parts
 def _searched(module: str) -> set[str]:
     """Return the names of a module whose patterns are tried at each place of a text."""
     tree = ast.parse(Path(str(importlib.import_module(module).__file__)).read_text(encoding="utf-8"))
-    return {
-        node.value.id
+    handed = [
+        node.args[0]
         for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in _SEARCHING
-    }
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _HANDED_TO
+    ]
+    called = [node.value for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr in _SEARCHING]
+    return {node.id for node in (*handed, *called) if isinstance(node, ast.Name)}
 
 
 @pytest.mark.parametrize(

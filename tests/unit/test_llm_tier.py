@@ -589,3 +589,20 @@ def _reader(data: Mapping[str, Any]) -> str:
         return json.dumps({"claims": [{"id": claim_id, **verdict(number)} for claim_id, number in numbered]})
     ids = [each["id"] for each in data["answer"] if "id" in each]
     return json.dumps({"sentences": [{"id": number, "claims": [verdict(number)]} for number in ids]})
+
+
+async def test_a_sample_is_cut_anew_for_the_window_that_its_first_call_taught() -> None:
+    class Taught(AnsweringChat):
+        async def complete(self, request: ChatRequest, *, seconds: float, ledger: Ledger) -> ChatReply:
+            if self.context_tokens > 8_192:
+                self.context_tokens = 8_192
+                raise TierFailure(FailureReason.TOO_LONG, "HTTP 400 (context_length_exceeded)")
+            return await super().complete(request, seconds=seconds, ledger=ledger)
+
+    chat = Taught(lambda data: sentences(1, 2))
+    case = case_of(ANSWER, *CONTEXTS, *["The mill is old. " * 400] * 3, question="How high is the dam?")
+
+    judgement = await tier_of(chat).judge(case, JudgeOptions(), seconds=5.0)
+
+    assert [claim.verdict for claim in judgement.claims] == [Verdict.SUPPORTED] * 2
+    assert judgement.windows > 1

@@ -2,10 +2,11 @@
 
 import pytest
 
-from plumbline.ground.deadline import work_deadline
+from plumbline.ground.concurrency import work_deadline
 from plumbline.ground.errors import TierFailure
 from plumbline.judging.quantities.arithmetic import missing
-from plumbline.judging.quantities.extraction import facts_in, pieces, stated_in_claim
+from plumbline.judging.quantities.extraction import facts_in, stated_in_claim
+from plumbline.judging.text.words import pieces
 
 
 @pytest.mark.parametrize("unit", ["The dam is 94 metres high. ", "word ", "大坝很高。", "x", "line\n"])

@@ -91,5 +91,12 @@ async def test_answers_that_a_tier_refuses_are_counted() -> None:
     assert measured.answers.column("alignment").tolist() == [1.0]
 
 
+async def test_copies_in_a_language_that_the_model_does_not_read_count_as_refused() -> None:
+    rows = [_row("大坝建成。", "大坝建成。", lang="zh"), _row("大坝很旧。", "大坝建成。", cluster="2", lang="zh")]
+    tier = measuring_tier(TierName.EMBEDDING, WordEncoder("m", languages={"en"}))
+
+    assert await measure_rows(rows, tier, language="zh") is None
+
+
 def test_the_lexical_tier_is_measured_under_its_own_model() -> None:
     assert measuring_tier(TierName.LEXICAL, WordEncoder("m")).model == MODEL

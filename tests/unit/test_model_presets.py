@@ -5,10 +5,8 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from plumbline.models.encoder.encoder import SharedEncoder
-from plumbline.models.encoder.loading import ModelChoice
-from plumbline.models.encoder.model_files import find_model
-from plumbline.models.encoder.model_presets import find_preset
+from plumbline.models.encoder.encoder import ModelChoice, SharedEncoder
+from plumbline.models.encoder.model_files import find_model, find_preset
 from plumbline.models.encoder.text_reader import TextReader
 from tests.making.small_models import TOKENS, word_tokenizer
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from plumbline.judging.text.negation import differs, is_turned
+from plumbline.judging.text.negation import differs, is_denied, is_turned, split_clauses
 
 PLAIN = "The museum opened its new wing to visitors in spring."
 
@@ -37,6 +37,51 @@ PLAIN = "The museum opened its new wing to visitors in spring."
     ],
 )
 def test_a_negation_on_one_side_only_differs(claim: str, evidence: str) -> None:
+    assert differs(claim, evidence)
+
+
+@pytest.mark.parametrize(
+    ("claim", "passages", "denied"),
+    [
+        (
+            "Helmets are worn and visitors may leave the marked path.",
+            ["Visitors must not leave the marked path."],
+            True,
+        ),
+        (
+            "Helmets are worn and visitors must not leave the marked path.",
+            ["Visitors may leave the marked path."],
+            True,
+        ),
+        ("默认会删除目标目录里的文件，加上参数后不会。", ["默认不会删除目标目录里的文件；加上参数后才会删除。"], True),
+        ("Visitors may leave the marked path.", ["Visitors must not leave the marked path after dark."], False),
+        ("Visitors leave the marked path.", ["Visitors leave the marked path with no"], False),
+        (
+            "Visitors may leave the marked path.",
+            ["Visitors must not leave the marked path.", "In winter foxes leave the marked path."],
+            True,
+        ),
+        (
+            "Visitors may leave the marked path.",
+            ["Visitors must not leave the marked path.", "Visitors leave the marked path."],
+            False,
+        ),
+    ],
+)
+def test_a_clause_goes_against_one_that_has_its_words(claim: str, passages: list[str], denied: bool) -> None:
+    known = [clause for passage in passages for clause in split_clauses(passage)]
+
+    assert is_denied(list(split_clauses(claim)), known) is denied
+
+
+@pytest.mark.parametrize(
+    ("claim", "evidence"),
+    [
+        ("Fortunately, the name on a ticket can be changed.", "The name on a ticket cannot be changed, but returned."),
+        ("The ferry to Skarn is not running on Sundays.", "The ferry to Skarn runs every day, Sundays included."),
+    ],
+)
+def test_other_endings_and_an_opening_word_do_not_hide_a_negation(claim: str, evidence: str) -> None:
     assert differs(claim, evidence)
 
 

@@ -1,7 +1,10 @@
 """Small samples are worked on where they are; what is long, or must be looked for, goes to the threads."""
 
+import asyncio
+import gc
 import json
 import re
+import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -10,13 +13,15 @@ from typing import ParamSpec, TypeVar
 import pytest
 
 from plumbline.ground.concurrency import InlineExecutor
+from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.scoring import Scorer
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.verdicts import Verdict
 from plumbline.judging.tiers.cascade import JudgeCascade
 from plumbline.judging.tiers.context_windows import context_windows
 from plumbline.judging.tiers.llm import LlmTier, PromptSet
-from plumbline.judging.tiers.offload import SMALL_CHARACTERS
+from plumbline.judging.tiers.offload import LONG_CHARACTERS, SMALL_CHARACTERS
 from plumbline.judging.tiers.prompts import PromptLibrary
 from plumbline.judging.tiers.questions import claims_question
 from plumbline.judging.tiers.tier import JudgeOptions
@@ -90,6 +95,50 @@ async def test_the_worker_is_free_again_once_the_deadline_of_its_sample_has_pass
         following = await scorer.score(Sample("", (f"{FACT} {lines[:4_000]}",), FACT), JudgeOptions(None, 0.5, 60.0))
 
     assert (late.status, following.status) == ("not_judged", "judged")
+
+
+@pytest.mark.parametrize(
+    ("length", "seconds", "collections"), [(LONG_CHARACTERS // 2, 0.005, 10), (LONG_CHARACTERS, 0.001, 1_000)]
+)
+async def test_the_loop_has_its_turns_sooner_while_a_long_sample_is_worked_on(
+    length: int, seconds: float, collections: int
+) -> None:
+    seen = []
+
+    class Watching(CountingExecutor):
+        def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+            seen.append((sys.getswitchinterval(), gc.get_threshold()[2]))
+            return super().submit(fn, *args, **kwargs)
+
+    tier = LlmTier({"default": ScriptedChat(reply(FACT))}, PROMPTS, executor := Watching())
+    await Scorer(JudgeCascade([tier]), executor).score(
+        Sample("", (f"{FACT} {'x ' * (length // 2)}",), FACT), JudgeOptions(None, 0.5, 5.0)
+    )
+
+    assert set(seen) == {(seconds, collections)}
+    assert (sys.getswitchinterval(), gc.get_threshold()[2]) == (0.005, 10)
+
+
+async def test_a_long_answer_asks_the_judge_a_few_questions_at_a_time() -> None:
+    asked, most = 0, 0
+
+    class Slow(ScriptedChat):
+        async def complete(self, request: ChatRequest, *, seconds: float, ledger: Ledger) -> ChatReply:
+            nonlocal asked, most
+            asked += 1
+            most = max(most, asked)
+            await asyncio.sleep(0)
+            asked -= 1
+            return await super().complete(request, seconds=seconds, ledger=ledger)
+
+    chat = Slow(TierFailure(FailureReason.NOT_ASKED, "in the next round"))
+    tier = LlmTier({"default": chat}, PROMPTS, InlineExecutor(), max_output_tokens=160)
+    case = case_of("".join(f"Bridge {number} is old. " for number in range(40)), FACT)
+
+    with pytest.raises(TierFailure, match="next round"):
+        await tier.judge(case, JudgeOptions(), seconds=5.0)
+
+    assert (len(chat.requests), most) == (40, 16)
 
 
 def test_a_question_about_claims_of_a_long_answer_shows_the_sentences_around_them() -> None:

@@ -2,8 +2,12 @@
 
 import io
 import json
+import re
+from functools import partial
 
 from plumbline.cli.progress import LabProgress
+from plumbline.extras.lab.report.language import PARTS, PageLanguage, translate
+from plumbline.rows.report.texts import load_words
 
 
 class Terminal(io.StringIO):
@@ -11,8 +15,9 @@ class Terminal(io.StringIO):
         return True
 
 
-def tell(stream: io.StringIO, *, is_quiet: bool = False) -> str:
-    teller = LabProgress(stream, is_quiet=is_quiet)
+def tell(stream: io.StringIO, *, is_quiet: bool = False, language: PageLanguage = "en") -> str:
+    words = load_words(language, PARTS)
+    teller = LabProgress(stream, is_quiet=is_quiet, words=words, say=partial(translate, language=language))
     teller.steps(3)
     teller.stage("c.whole.a", "building")
     for done in range(50):
@@ -52,3 +57,13 @@ def test_a_person_sees_how_many_are_done_and_what_became_of_each() -> None:
 
 def test_who_wants_quiet_has_it() -> None:
     assert tell(io.StringIO(), is_quiet=True) == ""
+
+
+def test_a_chinese_reader_sees_chinese_beside_names() -> None:
+    said = tell(Terminal(), language="zh")
+
+    assert "c.whole.a: 完成" in said
+    assert "c.whole.b: 已有结果" in said
+    assert "c.whole.c: 失败" in said
+    assert "检索" in said
+    assert not re.findall(r"system|search|build|done|left|failed", said)

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from plumbline.ground.errors import PromptError
+from plumbline.judging.text.verdicts import Verdict
+from plumbline.judging.tiers.metrics.probe import PROBES
 from plumbline.judging.tiers.prompts import Prompt, PromptLibrary
 
 ROOT = Path(__file__).parents[2] / "prompts"
@@ -36,6 +38,8 @@ def test_no_prompt_that_was_given_out_is_changed() -> None:
     digests = {prompt.label: prompt.digest[:12] for prompt in built_in()}
 
     assert digests == {
+        "ask_metrics/v1.en": "6d1b0e4d93e8",
+        "ask_metrics/v1.zh": "f1f537c63805",
         "check_claims/v1.en": "f4b0318538b1",
         "check_claims/v1.zh": "a425d52187a5",
         "check_claims/v3.en": "48199f399b07",
@@ -91,8 +95,10 @@ def test_all_but_one_closing_line_stands_before_the_mark_and_is_the_same_in_ever
 
 @pytest.mark.parametrize("prompt", built_in(), ids=lambda prompt: prompt.label)
 def test_every_verdict_and_the_word_json_stand_in_the_built_in_prompts(prompt: Prompt) -> None:
-    for word in ("supported", "partial", "contradicted", "not_mentioned", "not_a_claim", "JSON"):
-        assert word in prompt.system
+    verdicts = [verdict for probe in PROBES for verdict in probe.words] if prompt.parts else list(Verdict)
+    text = "\n".join((prompt.system, *prompt.parts.values()))
+    for word in (*verdicts, "JSON"):
+        assert word in text
 
 
 def test_an_answer_in_another_language_is_judged_with_the_english_prompt() -> None:

@@ -86,6 +86,7 @@ def test_a_generic_server_gets_the_judges_own_key() -> None:
         ("moonshot", "MOONSHOT_API_KEY", "api.moonshot.cn"),
         ("zhipu", "ZHIPUAI_API_KEY", "open.bigmodel.cn"),
         ("siliconflow", "SILICONFLOW_API_KEY", "api.siliconflow.cn"),
+        ("openrouter", "OPENROUTER_API_KEY", "openrouter.ai"),
     ],
 )
 def test_a_providers_own_variable_is_all_that_it_needs(
@@ -99,6 +100,13 @@ def test_a_providers_own_variable_is_all_that_it_needs(
     assert endpoint is not None
     assert (endpoint.host, endpoint.api_key) == (host, OWN)
     assert endpoint.model
+
+
+def test_azure_takes_its_own_variable_with_the_address_of_the_resource(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", OWN)
+    monkeypatch.setenv("OPENAI_API_KEY", "another-key")
+
+    assert _key(llm_provider="azure", llm_base_url="https://r.openai.azure.com/openai/v1", llm_model="m") == OWN
 
 
 def test_a_vendors_variable_configures_no_judge_of_another(monkeypatch: pytest.MonkeyPatch) -> None:

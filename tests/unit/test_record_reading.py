@@ -72,7 +72,7 @@ BAD_VALUES: list[tuple[dict[str, object], str]] = [
     (
         {"contexts": [{"id": 3, "score": 0.5}]},
         "contexts[0] is an object with 'id', 'score'; expected a string, or an object with its text in text, "
-        "page_content, content, contents or passage",
+        "page_content, content, contents, passage or document.content",
     ),
     ({"contexts": [{"node": {"id_": "n"}}]}, "contexts[0].node is an object with 'id_'; expected a string"),
     ({"contexts": "['a', 'b"}, "contexts begins as a list and cannot be read as one; expected a JSON list"),
@@ -210,7 +210,7 @@ def test_brackets_commas_and_escapes_inside_of_text_end_no_element(tmp_path: Pat
 @pytest.mark.parametrize(
     ("name", "format_", "said"),
     [
-        ("a.xlsx", None, "its suffix is none of .jsonl, .ndjson, .json, .csv, .tsv, .parquet"),
+        ("a.docx", None, "its suffix is none of .jsonl, .ndjson, .json, .csv, .tsv, .parquet"),
         ("a.jsonl", "yaml", "there is no format 'yaml'; expected one of jsonl, json, csv, tsv, parquet"),
         ("absent.jsonl", None, "absent.jsonl: cannot be read (No such file"),
     ],

@@ -10,7 +10,7 @@ import pytest
 from plumbline.rows.report import result_lines
 from plumbline.rows.report.building import Report, ReportBuilder
 from plumbline.rows.report.result_lines import read_line
-from plumbline.schemas import batch, evaluation, problem
+from plumbline.schemas import batch, evaluation, metric, problem
 from plumbline.schemas.batch import RowResult
 from plumbline.schemas.wire import json_line
 from tests.making.result_rows import build_report, error_line, result_line, scored_line
@@ -342,7 +342,7 @@ async def test_what_the_service_says_of_a_sample_is_read() -> None:
         (result_lines.RowResult, evaluation.EvaluationResult),
         (result_lines.Sentence, evaluation.SentenceItem),
         (result_lines.Claim, evaluation.ClaimItem),
-        (result_lines.Evidence, evaluation.EvidenceItem),
+        (result_lines.Evidence, metric.EvidenceItem),
         (result_lines.Counts, evaluation.VerdictCounts),
         (result_lines.Attempt, evaluation.AttemptItem),
         (result_lines.RowUsage, evaluation.UsageItem),

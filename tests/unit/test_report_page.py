@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 
 from plumbline.rows.report import page as page_module
+from plumbline.rows.report.gates import max_degraded_outcome, parse_gate
+from plumbline.rows.report.markdown import markdown_summary
 from plumbline.rows.report.page import render_html
 from plumbline.rows.report.shown_rows import GRAVEST_FIRST, shown_row
 from plumbline.rows.report.texts import load_words, one_line, visible
@@ -105,6 +108,8 @@ def test_the_page_says_what_was_counted() -> None:
     ):
         assert said in text, said
     assert "1 rows of unknown cost" in text
+    # the interval of a mean of scores is none of a share of answers
+    assert "not the share of answers that are wrong" in text
 
 
 def test_a_row_says_everything_that_its_line_holds() -> None:
@@ -207,7 +212,7 @@ def test_no_word_is_left_over() -> None:
         for path in PARTS.parent.rglob("*")
         if path.is_file() and path.name not in {"english.py", "chinese.py"} and "__pycache__" not in path.parts
     )
-    built = ("verdict_", "status_", "tier_", "rule_", "by_")
+    built = ("verdict_", "cited_", "status_", "tier_", "rule_", "by_")
 
     unused = [
         key
@@ -254,3 +259,26 @@ def test_a_quote_that_was_found_is_green_beneath_a_supported_claim_alone() -> No
 
     chips = re.findall(r'<footer>.*?<span class="chip (\w+)">', page, re.DOTALL)
     assert sorted(chips) == ["plain", "supported"]
+
+
+def test_a_chinese_page_says_reasons_warnings_gates_and_flags_in_chinese() -> None:
+    doubted = claim(0, "not_mentioned", "Ada paid 77.") | {"reason": "in no context: 77", "flags": ["support_doubtful"]}
+    warning = "tier llm did not answer (timeout): scores of different tiers are not comparable"
+    row = json.loads(scored_line("first", 0.25, tier="lexical", flags=["degraded"]))
+    row["result"] |= {"claims": [doubted], "warnings": [warning]}
+    line = json.dumps(row).encode()
+    report = build_report([line, b"{"])
+    gates = [*parse_gate("faithfulness=0.8").outcomes(report.summary), max_degraded_outcome(report.summary, 0.1)]
+
+    page = " ".join(Page(render_html(report, language="zh", gates=gates)).texts)
+    markdown = markdown_summary(report, gates, language="zh")
+
+    assert "不在任何上下文中：77" in page
+    assert "层级 llm 未作答（timeout）：不同层级的得分不可比较" in page
+    assert load_words("zh")["tier_lexical"] in page
+    assert "较高层级未能作答，由较低层级作答" in page
+    for text in (page, markdown):
+        assert "至少 0.8" in text
+        assert "at most" not in text
+        assert "rows" not in text
+    assert "不是 JSON" in page

@@ -1,7 +1,6 @@
-"""`plumbline.evaluate`, `compare` and `fuse` on mappings, tables and paths; and what each seed asked for."""
+"""`plumbline.evaluate`, `compare` and `fuse` on mappings, tables and paths, and as commands."""
 
 import json
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -105,6 +104,19 @@ def test_runs_are_compared_and_fused() -> None:
     assert set(tuned) == {"q1", "q2"}
 
 
+def test_weights_are_tuned_under_the_conventions_that_are_given() -> None:
+    # by grade 2 alone the second run is right, by grade 1 the first
+    qrels = {f"q{place}": {"a": 1, "b": 2, "c": 0} for place in range(4)}
+    runs = [{query: {"a": 1.0, "c": 0.5} for query in qrels}, {query: {"b": 1.0, "c": 0.9} for query in qrels}]
+    tuned: dict[str, Any] = {"tune_on": qrels, "measure": "P_1", "folds": 2, "step": 1.0}
+
+    strict = plumbline.fuse(runs, "wsum", norm="none", conventions={"rel_level": 2}, **tuned)
+
+    assert next(iter(strict["q0"])) == "b"
+    with pytest.raises(InvalidInput, match="unknown convention 'level'"):
+        plumbline.fuse(runs, "wsum", conventions={"level": 2}, **tuned)
+
+
 def test_what_the_caller_may_not_have_meant_is_warned_of() -> None:
     with pytest.warns(UserWarning, match="no document of the run is judged"):
         plumbline.evaluate({"q1": {"a": 1}}, {"q1": ["z"]})
@@ -169,83 +181,3 @@ def test_the_help_lists_the_measures(capsys: pytest.CaptureFixture[str]) -> None
     shown = " ".join(capsys.readouterr().out.split())
     assert "ndcg[@k]" in shown
     assert "recall_budget" in shown
-
-
-def test_seed_0_a_reply_is_parsed_and_measured_by_one_call() -> None:
-    reply = "1. doc_5：最相关\n2. doc_1"
-    measures = ["recall@1,3", "success@1", "mrr"]
-
-    found = plumbline.evaluate({"q1": {"doc_1": 1, "doc_3": 0}}, {"q1": reply}, measures, preset="seed-0")
-
-    assert found == {"recall@1": 0.0, "recall@3": 1.0, "success@1": 0.0, "mrr": 0.5}
-
-
-def test_seed_0_the_command_reads_replies_and_shows_what_it_read(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    replies = [
-        {"query_id": "q1", "output": "[2] > [1]", "candidates": ["doc_1", "doc_5"]},
-        {"query_id": "q2", "output": "抱歉，无法排序。"},
-    ]
-    (tmp_path / "qrels.txt").write_text("q1 0 doc_1 1\nq2 0 doc_1 1\n", encoding="utf-8")
-    (tmp_path / "llm.jsonl").write_text("\n".join(map(json.dumps, replies)), encoding="utf-8")
-
-    code = main(["evaluate", str(tmp_path / "qrels.txt"), str(tmp_path / "llm.jsonl"), "-m", "mrr", "--json"])
-
-    shown = capsys.readouterr()
-    run = json.loads(shown.out)["runs"][0]
-    assert (code, run["measures"]["mrr"]["mean"]) == (0, 0.25)
-    assert run["rankings"]["q1"]["ids"] == ["doc_5", "doc_1"]
-    assert "1 of 2 replies hold no ranking (0 of them two): 'q2'; they are missing from the run" in shown.err
-
-
-def test_seed_1_ndcg_precision_and_f1_at_k() -> None:
-    # grades -1, 2 in that order: gain 2 at rank 2 of an ideal 2 at rank 1
-    found = plumbline.evaluate(
-        {"q": {"a": 2, "b": -1, "c": 1}}, {"q": ["b", "a"]}, ["ndcg@10", "P@2", "f1@2"], preset="seed-1"
-    )
-
-    ideal = 2 + 1 / math.log2(3)
-    assert found == pytest.approx({"ndcg@10": (2 / math.log2(3)) / ideal, "precision@2": 0.5, "f1@2": 0.5})
-
-
-def test_seed_1_three_retrievers_are_blended_by_weights() -> None:
-    parts = [{"q": {"a": 10.0, "b": 5.0}}, {"q": {"b": 1.0, "a": 0.0}}, {"q": {"b": 0.9, "c": 0.1}}]
-
-    blended = plumbline.fuse(parts, "wsum", norm="min-max", weights=[0.3, 0.4, 0.3])
-
-    assert blended["q"] == pytest.approx({"b": 0.7, "a": 0.3, "c": 0.0})
-
-
-def test_seed_2_graded_map_and_exponential_gain() -> None:
-    measures = ["ndcg_exp@10", "map_graded@10", "precision@1"]
-
-    found = plumbline.evaluate({"q": {"a": 1, "b": 2}}, {"q": ["a", "b"]}, measures, preset="seed-2")
-
-    ndcg = (1 + 3 / math.log2(3)) / (3 + 1 / math.log2(3))
-    assert found == pytest.approx({"ndcg_exp@10": ndcg, "map_graded@10": (1 * 0.5 + 1 * 1.0) / 2, "precision@1": 1.0})
-
-
-def test_seed_3_the_python_interface_reads_both_tables(tmp_path: Path) -> None:
-    other = UUID.replace("2", "3")
-    (tmp_path / "gold.tsv").write_text(f"qid\tdocument_ids\nq1\t['<urn:uuid:{UUID}>']\n", encoding="utf-8")
-    chunks = [f"doc-<urn:uuid:{UUID}>::chunk-0", f"doc-<urn:uuid:{UUID}>::chunk-1", f"doc-<urn:uuid:{other}>::chunk-0"]
-    (tmp_path / "results.tsv").write_text(f"qid\tdoc_ids\nq1\t{json.dumps(chunks)}\n", encoding="utf-8")
-
-    found = plumbline.evaluate(
-        tmp_path / "gold.tsv",
-        tmp_path / "results.tsv",
-        ["context_recall", "context_precision", "context_f1", "ndcg@10", "num_ret", "num_rel", "num_rel_ret"],
-        preset="seed-3",
-        file_format="tables",
-    )
-
-    assert list(found.values()) == pytest.approx([1.0, 0.5, 2 / 3, 1.0, 2.0, 1.0, 1.0])  # type: ignore[union-attr]
-
-
-def test_seed_4_chunks_count_as_their_documents() -> None:
-    run = {"q": ["A#0", "A#1", "A#2", "B#0"]}
-
-    found = plumbline.evaluate({"q": ["B"]}, run, ["recall@3", "precision_ret@3", "mrr"], preset="seed-4")
-
-    assert found == {"recall@3": 0.0, "precision_ret@3": 0.0, "mrr": 0.5}

@@ -1,4 +1,4 @@
-"""docs/retrieval.md says what the code does: a row for every measure and preset, and values that `evaluate` gives."""
+"""docs/reference/retrieval.md has a row for every measure and preset, and the values that `evaluate` gives."""
 
 import json
 import re
@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.conventions import PRESETS, Conventions, build_conventions
 from plumbline.retrieval.evaluate import evaluate
 from plumbline.retrieval.measure import CUTOFF_BY_NAME, parse_measure
 from plumbline.retrieval.run import Run
 
-DOCS = (Path(__file__).parents[2] / "docs" / "retrieval.md").read_text(encoding="utf-8")
+DOCS = (Path(__file__).parents[2] / "docs" / "reference" / "retrieval.md").read_text(encoding="utf-8")
 
 
 def rows_below(header: str) -> list[list[str]]:
@@ -23,6 +24,7 @@ def rows_below(header: str) -> list[list[str]]:
 
 FORMULAS = rows_below("measure | formula")
 EXAMPLES = rows_below("measure | arithmetic")
+PRESET_EXAMPLES = rows_below("preset | judged")
 PRESET_ROWS = {re.findall("`([^`]+)`", row[0])[0]: row[2] for row in rows_below("preset | numbers of")}
 
 
@@ -72,5 +74,31 @@ def test_every_preset_has_a_row_that_names_what_it_changes(preset: str) -> None:
     assert changed == set(re.findall("`([a-z_]+)`", PRESET_ROWS[preset])) - PRESETS.keys()
 
 
-def test_no_preset_is_invented() -> None:
+def test_no_preset_is_invented_and_each_has_one_worked_example() -> None:
     assert PRESET_ROWS.keys() == PRESETS.keys()
+    assert [row[0].strip("`") for row in PRESET_EXAMPLES] == list(PRESETS)
+
+
+def worked_example(row: list[str], preset: str) -> float | None:
+    """The mean of the row's measure by the conventions of a preset."""
+    judged, retrieved, measure = json.loads(row[1].strip("`")), json.loads(row[2].strip("`")), row[3].strip("`")
+    found = evaluate(judged, Run("example", retrieved), [measure], conventions=build_conventions(preset))
+    return found.means[measure]
+
+
+@pytest.mark.parametrize("row", PRESET_EXAMPLES, ids=lambda row: row[0].strip("`"))
+def test_the_example_of_a_preset_has_its_value(row: list[str]) -> None:
+    assert f"{worked_example(row, row[0].strip('`')):.4f}" == row[5]
+
+
+# Of one document by its only id the other seeds differ in names of measures alone.
+@pytest.mark.parametrize("preset", ["pytrec_eval", "beir", "ragas_id", "seed-2", "seed-3", "seed-4"])
+def test_the_example_of_a_preset_shows_what_it_changes(preset: str) -> None:
+    (row,) = (row for row in PRESET_EXAMPLES if row[0].strip("`") == preset)
+
+    try:
+        value = worked_example(row, "trec_eval")
+    except InvalidInput:
+        # a repeated id is refused
+        value = None
+    assert value is None or f"{value:.4f}" != row[5]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from plumbline.cli.main import main
 from tests.making.score_files import comparable, read_rows, sample_row, score, write_rows
 
 LEXICAL = ("--tiers", "lexical", "--quiet")
@@ -229,6 +230,24 @@ def test_a_pipe_is_told_in_json_lines(tmp_path: Path, data: Path, capsys: pytest
     assert last["passed"] == sum(row["result"]["passed"] for row in read_rows(tmp_path / "out.jsonl"))
 
 
+def test_seed_1_token_f1_and_exact_match_have_means_in_score_and_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{**sample_row(number), "answer": "Jane Austen wrote it."} for number in range(3)]
+    rows[0]["reference"], rows[1]["reference"] = "jane austen wrote it", "Jane Eyre"
+    data, out = write_rows(tmp_path / "data.jsonl", rows), tmp_path / "out.jsonl"
+
+    assert score(data, "-o", out, "--tiers", "lexical") == 0
+    assert main(["report", str(out), "--format", "json"]) == 0
+
+    shown = capsys.readouterr()
+    # "jane" of 4 and of 2 words: 2 * 1/4 * 1/2 / (1/4 + 1/2) = 1/3
+    expected = {"token_f1": pytest.approx((1 + 1 / 3) / 2, abs=1e-6), "exact_match": 0.5}
+    assert json.loads(shown.err.splitlines()[-1])["reference_means"] == expected
+    reported = json.loads(shown.out)["reference"]
+    assert {name: reported[name]["mean"] for name in expected} == expected
+
+
 def test_the_rows_that_passed_are_counted_over_all_parts_of_a_run(
     tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -350,3 +369,16 @@ def test_tier_llm_alone_without_a_judge_is_refused_before_the_first_row(
 
     assert said(capsys).startswith("plumbline: tier llm has no judge: set DASHSCOPE_API_KEY, or PLUMBLINE_LLM_PROVIDER")
     assert {path.name for path in tmp_path.iterdir()} == {"data.jsonl"}
+
+
+def test_reasons_and_warnings_are_in_the_language_asked_for_and_nothing_else_changes(tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "data.jsonl", [{**sample_row(0), "answer": "Zebras jumped over Quito 77 times."}])
+    english, chinese = tmp_path / "en.jsonl", tmp_path / "zh.jsonl"
+
+    assert score(data, "-o", english, *LEXICAL) == 0
+    assert score(data, "-o", chinese, *LEXICAL, "--lang", "zh") == 0
+
+    first, second = (read_rows(path)[0]["result"]["claims"][0]["reason"] for path in (english, chinese))
+    assert first.startswith("in no context: ")
+    assert second.startswith("不在任何上下文中：")
+    assert comparable(chinese).replace(second.encode(), first.encode()) == comparable(english)

@@ -15,8 +15,7 @@ from plumbline.ground.errors import FailureReason, TierFailure, TooBusy
 from plumbline.judging.ports.observation import State
 from plumbline.judging.ports.token_vectors import TokenVectors
 from plumbline.models.encoder import encoder as encoder_module
-from plumbline.models.encoder.encoder import SharedEncoder
-from plumbline.models.encoder.loading import ModelChoice
+from plumbline.models.encoder.encoder import ModelChoice, SharedEncoder
 from plumbline.models.encoder.packing import PackedBatch
 from plumbline.models.encoder.text_reader import TextReader
 from tests.making.small_models import word_tokenizer

@@ -5,7 +5,7 @@ import pytest
 from plumbline.ground.judge_settings import ModelPrice
 from plumbline.judging.ports.exchange import estimate_tokens
 from plumbline.models.chat.completions import TokenCounts
-from plumbline.models.chat.spending import Tariff
+from plumbline.models.chat.resilient_endpoint import Tariff
 
 
 @pytest.mark.parametrize(

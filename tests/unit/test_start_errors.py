@@ -9,6 +9,7 @@ from plumbline.ground.settings import Settings, unknown_variables, variable_name
 
 # A wrong value for each setting that can be wrong; the values of secrets are planted words.
 WRONG = {
+    "PLUMBLINE_COMPAT": "azure,planted",
     "PLUMBLINE_API_KEYS": "planted",
     "PLUMBLINE_ALLOW_ANONYMOUS": "planted",
     "PLUMBLINE_MAX_BODY_BYTES": "1",
@@ -82,7 +83,7 @@ WRONG = {
 # Any text may be right; `/readyz` and the answers say when it was not.
 FREE = {
     *(f"{vendor}_API_KEY" for vendor in ("DASHSCOPE", "OPENAI", "DEEPSEEK", "GEMINI", "MOONSHOT", "ZHIPUAI")),
-    "SILICONFLOW_API_KEY",
+    *("SILICONFLOW_API_KEY", "OPENROUTER_API_KEY", "AZURE_OPENAI_API_KEY"),
     "PLUMBLINE_DATA_DIR",
     "PLUMBLINE_EMBEDDING_API_KEY",
     "PLUMBLINE_EMBEDDING_MODEL",

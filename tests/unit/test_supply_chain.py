@@ -119,4 +119,4 @@ def test_every_licence_is_accepted() -> None:
 
 
 def test_the_page_of_licences_is_that_of_the_locks() -> None:
-    assert (ROOT / "docs" / "licences.md").read_text(encoding="utf-8") == table()
+    assert (ROOT / "docs" / "reference" / "licences.md").read_text(encoding="utf-8") == table()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.models.encoder import model_files
 from plumbline.models.encoder.text_vectors import TextPrompts, TextVectors
-from tests.making.small_models import save_small_model, save_small_splade
+from tests.making.small_models import save_small_model
 
 TEXTS = [
     "the bridge was opened",
@@ -30,11 +30,6 @@ TEXTS = [
 @pytest.fixture(scope="module")
 def dense(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_small_model(tmp_path_factory.mktemp("dense"), "bert")
-
-
-@pytest.fixture(scope="module")
-def splade(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_small_splade(tmp_path_factory.mktemp("splade"))
 
 
 def gathered(model: TextVectors, texts: list[str]) -> NDArray[np.float32]:
@@ -58,16 +53,6 @@ def test_dense_vectors_are_the_librarys(dense: Path) -> None:
 
     assert np.abs(gathered(model, TEXTS) - library.encode_document(TEXTS)).max() < 1e-5
     assert np.abs(model.of_query(TEXTS[1]) - library.encode_query(TEXTS[1])).max() < 1e-5
-
-
-def test_vectors_of_words_are_the_librarys(splade: Path) -> None:
-    from sentence_transformers import SparseEncoder
-
-    library = SparseEncoder(str(splade), device="cpu")
-    model = TextVectors(str(splade), "words")
-    wanted = library.encode_document(TEXTS, convert_to_sparse_tensor=False).numpy()
-
-    assert np.abs(gathered(model, TEXTS) - wanted).max() < 1e-5
 
 
 def test_texts_beyond_what_is_read_are_counted_and_one_of_that_length_is_not(dense: Path) -> None:

@@ -68,3 +68,10 @@ def test_any_object_comes_through_whole(reply: dict[str, str], thought: str) -> 
 
     assert without_thinking(text) == text
     assert without_thinking(f"<think>{thought}</think>{text}") == text
+
+
+def test_four_megabytes_of_thoughts_are_taken_out_one_after_the_other() -> None:
+    # each was cut off a copy of the rest: the square, 37 s of CPU
+    assert without_thinking("<think></think>" * 280_000) == ""
+    assert without_thinking("<think>a" * 500_000) == ""
+    assert without_thinking(f"{'<think></think>' * 280_000}{{}}") == "{}"

@@ -109,10 +109,7 @@ LONG = "".join(
 ).replace("q1 Q0", "q3 Q0", ROWS)
 
 
-@pytest.mark.parametrize("with_arrow", [True, False])
-def test_columns_and_lines_read_the_same_run(monkeypatch: pytest.MonkeyPatch, *, with_arrow: bool) -> None:
-    if with_arrow:
-        pytest.importorskip("pyarrow")
+def test_columns_and_lines_read_the_same_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trec_columns, "_BLOCK_BYTES", 999)  # so that queries lie in several blocks
     lines = LONG.splitlines(keepends=True)
     scattered = "".join(lines[::2] + lines[1::2])
@@ -120,7 +117,7 @@ def test_columns_and_lines_read_the_same_run(monkeypatch: pytest.MonkeyPatch, *,
     for data in (RUN, LONG.encode(), scattered.encode(), scattered.encode().removesuffix(b"\n")):
         text = find_regular_text(data)
         assert text is not None
-        columns = read_run_columns(text, with_arrow=with_arrow)
+        columns = read_run_columns(text)
         expected = read_run_lines(data, name="run", limits=LIMITS)
         assert columns is not None
         assert columns == expected
@@ -128,7 +125,6 @@ def test_columns_and_lines_read_the_same_run(monkeypatch: pytest.MonkeyPatch, *,
         assert isinstance(columns.get("q2"), dict if data == RUN else ScoreColumn)
 
 
-@pytest.mark.parametrize("with_arrow", [True, False])
 @pytest.mark.parametrize(
     "line",
     [
@@ -147,10 +143,10 @@ def test_columns_and_lines_read_the_same_run(monkeypatch: pytest.MonkeyPatch, *,
         f"q2 Q0 new 1 {'1' * 40} bm25",
     ],
 )
-def test_columns_leave_what_is_not_regular_to_the_lines(line: str, *, with_arrow: bool) -> None:
+def test_columns_leave_what_is_not_regular_to_the_lines(line: str) -> None:
     data = f"{LONG}{line}\n".encode()
     text = find_regular_text(data)
-    columns = None if text is None else read_run_columns(text, with_arrow=with_arrow)
+    columns = None if text is None else read_run_columns(text)
 
     if columns is not None:
         assert columns == read_run_lines(data, name="run", limits=LIMITS)
@@ -231,6 +227,5 @@ def test_an_id_of_kilobytes_is_left_to_the_line_reader(line: bytes) -> None:
     text = find_regular_text(data)
 
     assert text is not None
-    assert read_run_columns(text, with_arrow=True) is None
-    assert read_run_columns(text, with_arrow=False) is None
+    assert read_run_columns(text) is None
     assert "x" * 2_000 in str(read_run(data, name="f", limits=LIMITS).results)

@@ -10,7 +10,7 @@ def _utilization(answer: str, *contexts: str) -> float | None:
     return context_utilization(split_sentences(answer), ContextIndex([split_sentences(text) for text in contexts]))
 
 
-def test_sentences_with_half_of_their_words_in_one_context_sentence_are_related() -> None:
+def test_seed_4_sentences_with_half_of_their_words_in_one_context_sentence_are_related() -> None:
     answer = "Keeper lights lamp nightly. Orwin fishes cod. Harbour lamp rusts quickly."
     context = "The keeper lights the fire. The harbour lamp is new."
 

@@ -105,8 +105,9 @@ async def test_the_second_time_costs_nothing_and_says_so() -> None:
     assert (first.ledger.usage.calls, second.ledger.usage.calls) == (1, 0)
 
 
-async def test_a_verdict_outlives_the_tier_in_its_store() -> None:
-    inner, store = PaidTier(), MemoryStore()
+@pytest.mark.parametrize("claims", [1, 300])
+async def test_a_verdict_outlives_the_tier_in_its_store(claims: int) -> None:
+    inner, store = PaidTier(replace(JUDGEMENT, claims=JUDGEMENT.claims * claims)), MemoryStore()
     before = cached(inner, store)
     await before.judge(CASE, JudgeOptions(), seconds=SLOW)
     await before.close()
@@ -114,6 +115,7 @@ async def test_a_verdict_outlives_the_tier_in_its_store() -> None:
     kept = await cached(inner, store).judge(CASE, JudgeOptions(), seconds=SLOW)
 
     assert kept.account.cache == "hit"
+    assert kept.claims == JUDGEMENT.claims * claims
     assert inner.calls == 1
 
 

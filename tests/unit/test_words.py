@@ -1,20 +1,20 @@
 """Words of a text as they are compared."""
 
-import importlib.util
-from pathlib import Path
+import subprocess
+import sys
 
 import pytest
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from plumbline.judging.text.english_stop_words import english_stop_words, read_word_set
 from plumbline.judging.text.words import (
     Passage,
     contains_verbatim,
     content_words,
     detect_language,
+    english_stop_words,
     han_share,
     has_content,
     has_letters,
+    nfkc,
     normalise,
     split_characters,
     split_compounds,
@@ -247,25 +247,17 @@ def test_a_copy_is_found_behind_longer_words_that_begin_like_it() -> None:
 
 
 def test_the_english_stop_words_are_those_of_scikit_learn() -> None:
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
     assert english_stop_words() == ENGLISH_STOP_WORDS
 
 
-def test_the_file_of_stop_words_is_where_it_is_looked_for() -> None:
-    package = importlib.util.find_spec("sklearn")
-    assert package is not None
-    assert package.submodule_search_locations
+def test_the_english_stop_words_are_read_without_importing_scikit_learn() -> None:
+    program = "import sys, plumbline.judging.text.words; print('sklearn' in sys.modules)"
 
-    words = read_word_set(Path(package.submodule_search_locations[0], "feature_extraction", "_stop_words.py"))
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
-    assert words == ENGLISH_STOP_WORDS
-
-
-@pytest.mark.parametrize("text", ["OTHER = 1\n", "ENGLISH_STOP_WORDS = 3\n", "from . import nothing_of_the_kind\n"])
-def test_a_file_without_the_words_gives_none(tmp_path: Path, text: str) -> None:
-    (tmp_path / "words.py").write_text(text, encoding="utf-8")
-
-    assert read_word_set(tmp_path / "words.py") is None
-    assert read_word_set(tmp_path / "absent.py") is None
+    assert found.stdout == "False\n"
 
 
 @pytest.mark.parametrize(
@@ -278,3 +270,15 @@ def test_a_file_without_the_words_gives_none(tmp_path: Path, text: str) -> None:
 )
 def test_traditional_and_simplified_characters_are_the_same(part: str, whole: str) -> None:
     assert contains_verbatim(whole, part)
+
+
+def test_a_sentence_of_megabytes_has_the_words_that_its_parts_have() -> None:
+    text = "Dams don't move. 大坝 cityServed 1,200 " * 2_000
+
+    words = split_words(text)
+
+    assert words.every == split_words("Dams don't move. 大坝 cityServed 1,200").every * 2_000
+    assert words.content == content_words("Dams don't move. 大坝 cityServed 1,200") * 2_000
+    assert nfkc("ﬁn ½ " * 20_000) == "fin 1⁄2 " * 20_000
+    assert detect_language(text) == "en"
+    assert detect_language("大坝。" * 20_000) == "zh"

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from plumbline.ground.errors import ConfigurationError, FailureReason
 from plumbline.ground.settings import Settings, load_settings
@@ -15,7 +15,7 @@ from plumbline.ground.telemetry import configure_logging
 from plumbline.judging.text.sample import Sample
 
 if TYPE_CHECKING:
-    from plumbline.judging.scoring import SampleResult
+    from plumbline.judging.sample_result import SampleResult
     from plumbline.judging.text.verdicts import Claim
     from plumbline.models.chat.completions_client import Exchange
     from plumbline.models.chat.endpoints import Endpoint
@@ -104,36 +104,75 @@ def _check(options: argparse.Namespace) -> int:
     if unknown := [name for name in options.names if name not in judges]:
         raise ConfigurationError(f"no judge is named {unknown[0]!r}; there are {', '.join(judges)}")
     checked = [(name, endpoint) for name in options.names or judges for endpoint in judges[name]]
-    good = [_is_good(name, endpoint, settings, options) for name, endpoint in checked]
+    good = []
+    for name, endpoint in checked:
+        check = check_endpoint(endpoint, settings, seconds=options.seconds, language=options.language)
+        _show(name, check, is_full=options.full)
+        good.append(check.failure is None)
     return 0 if all(good) else _FAILED
 
 
-def _is_good(name: str, endpoint: "Endpoint", settings: Settings, options: argparse.Namespace) -> bool:
-    seconds = options.seconds or settings.deadline_seconds
+class EndpointCheck(NamedTuple):
+    """The judgement of one endpoint on our sample.
+
+    `verdicts`: of its three sentences in order, empty without an answer. `failure`: what is wrong with it, and what to
+    do; None: usable.
+    """
+
+    endpoint: "Endpoint"
+    exchanges: "Sequence[Exchange]"
+    result: "SampleResult"
+    verdicts: Sequence[str]
+    failure: tuple[str, str] | None
+
+    @property
+    def structure(self) -> str:
+        """The form of reply that it accepted."""
+        return _kind(self.exchanges[-1]) if self.exchanges else "plain"
+
+
+def check_endpoint(
+    endpoint: "Endpoint", settings: Settings, *, seconds: float | None = None, language: str = "en"
+) -> EndpointCheck:
+    """Judge our sample with one endpoint alone."""
     exchanges: list[Exchange] = []
-    result = asyncio.run(_ask(endpoint, settings, _SAMPLES[options.language], seconds, exchanges))
-    sys.stdout.write(f"{name}: {endpoint.place}\n")
-    for exchange in exchanges:
-        for title, text in _describe(exchange, is_full=options.full):
-            _tell(title, text, endpoint, limit=None if options.full else _SHOWN_CHARACTERS)
+    sample = _SAMPLES[language]
+    result = asyncio.run(_ask(endpoint, settings, sample, seconds or settings.deadline_seconds, exchanges))
     (attempt,) = result.attempts
-    usage = result.usage
+    verdicts: list[str] = []
+    failure: tuple[str, str] | None = None
+    if attempt.answered:
+        by_sentence = {claim.sentence: claim for claim in reversed(result.claims)}
+        verdicts = [_own_verdict(by_sentence[position]) for position in range(len(_IS_SUPPORTED))]
+        if not all(_is_right(verdicts)):
+            failure = (f"wrong verdicts: {_TOO_WEAK}", _TOO_WEAK)
+    else:
+        advice = _ADVICE.get(attempt.reason, _TOO_WEAK) if attempt.reason else _TOO_WEAK
+        failure = (f"{attempt.reason}: {attempt.detail}", advice)
+    return EndpointCheck(endpoint, exchanges, result, verdicts, failure)
+
+
+def _is_right(verdicts: Sequence[str]) -> list[bool]:
+    return [(said == "supported") == wanted for said, wanted in zip(verdicts, _IS_SUPPORTED, strict=True)]
+
+
+def _show(name: str, check: EndpointCheck, *, is_full: bool) -> None:
+    endpoint, usage = check.endpoint, check.result.usage
+    sys.stdout.write(f"{name}: {endpoint.place}\n")
+    for exchange in check.exchanges:
+        for title, text in _describe(exchange, is_full=is_full):
+            _tell(title, text, endpoint, limit=None if is_full else _SHOWN_CHARACTERS)
     cost = "not known" if usage.cost is None else f"{usage.cost:.6f}"
     _tell("used", f"{usage.calls} calls, {usage.prompt_tokens} tokens in, {usage.completion_tokens} out; cost {cost}")
-    if not attempt.answered:
-        _tell("failed", f"{attempt.reason}: {attempt.detail}", endpoint)
-        _tell("do", _ADVICE.get(attempt.reason, _TOO_WEAK) if attempt.reason else _TOO_WEAK)
-        return False
-    by_sentence = {claim.sentence: claim for claim in reversed(result.claims)}
-    verdicts = [_own_verdict(by_sentence[position]) for position in range(len(_IS_SUPPORTED))]
-    is_right = [(said == "supported") == wanted for said, wanted in zip(verdicts, _IS_SUPPORTED, strict=True)]
-    said = zip(verdicts, is_right, strict=True)
+    if check.failure is not None and not check.verdicts:
+        _tell("failed", check.failure[0], endpoint)
+        _tell("do", check.failure[1])
+        return
+    said = zip(check.verdicts, _is_right(check.verdicts), strict=True)
     _tell("verdicts", ", ".join(f"{verdict} ({'right' if right else 'wrong'})" for verdict, right in said))
-    if result.flags:
-        _tell("flags", ", ".join(result.flags))
-    kind = _kind(exchanges[-1]) if exchanges else "plain"
-    _tell("result", f"usable, replies as {kind}" if all(is_right) else f"wrong verdicts: {_TOO_WEAK}")
-    return all(is_right)
+    if check.result.flags:
+        _tell("flags", ", ".join(check.result.flags))
+    _tell("result", check.failure[0] if check.failure else f"usable, replies as {check.structure}")
 
 
 def _own_verdict(claim: "Claim") -> str:
@@ -150,8 +189,11 @@ async def _ask(
     from plumbline.models.chat.chat_models import FailoverChatModel  # noqa: PLC0415
     from plumbline.models.chat.endpoint_guard import ModelHealth  # noqa: PLC0415
     from plumbline.models.chat.request_form import LearntForm  # noqa: PLC0415
-    from plumbline.models.chat.resilient_endpoint import ResilientEndpoint, RetryPolicy  # noqa: PLC0415
-    from plumbline.models.chat.spending import Tariff  # noqa: PLC0415
+    from plumbline.models.chat.resilient_endpoint import (  # noqa: PLC0415
+        ResilientEndpoint,
+        RetryPolicy,
+        Tariff,
+    )
 
     asked = ResilientEndpoint(
         endpoint,
@@ -186,11 +228,15 @@ def _kind(exchange: "Exchange") -> str:
 
 
 def _tell(title: str, text: str, endpoint: "Endpoint | None" = None, *, limit: int | None = None) -> None:
-    """Print a line without secrets and without control characters, which a terminal would obey."""
-    for secret in endpoint.secrets if endpoint else ():
-        for form in (secret, json.dumps(secret)[1:-1]):
-            text = text.replace(form, "***") if form else text
-    text = "".join(each if each.isprintable() or each == "\n" else "?" for each in text)
+    text = safe_line(text, endpoint)
     if limit is not None and len(text) > limit:
         text = f"{text[:limit]}... ({len(text)} characters; --full shows all)"
     sys.stdout.write(f"  {title:<9} {text}\n")
+
+
+def safe_line(text: str, endpoint: "Endpoint | None" = None) -> str:
+    """Return the text without secrets and without control characters, which a terminal would obey."""
+    for secret in endpoint.secrets if endpoint else ():
+        for form in (secret, json.dumps(secret)[1:-1]):
+            text = text.replace(form, "***") if form else text
+    return "".join(each if each.isprintable() or each == "\n" else "?" for each in text)

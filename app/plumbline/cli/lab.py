@@ -2,19 +2,24 @@
 
 import argparse
 import sys
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plumbline.cli.progress import LabProgress
+from plumbline.cli.retrieval import add_conventions, given_conventions
 from plumbline.extras.lab.experiment import Experiment
 from plumbline.extras.lab.experiment_file import read_experiment
 from plumbline.extras.lab.folder import load_results
+from plumbline.extras.lab.report.language import PARTS, PageLanguage, translate, translate_headings
 from plumbline.extras.lab.report.table import brief, corpora_of, readable, systems_table
 from plumbline.extras.lab.results import ExperimentResults
 from plumbline.extras.lab.running import Choice, run_experiment
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import read_file, replace_file
 from plumbline.retrieval.tables import TABLE_WRITERS
+from plumbline.rows.report.texts import load_words
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -36,6 +41,12 @@ def add_command(commands: "Commands") -> None:
     run.add_argument(
         "--only", action="append", default=[], metavar="NAME", help="repeatable: a system, retriever, blend or corpus"
     )
+    run.add_argument(
+        "-m", "--measure", action="append", metavar="MEASURE", help="repeatable; in place of the file's measures"
+    )
+    run.add_argument("--resamples", type=int, metavar="N", help="of intervals and tests (default: of the file)")
+    run.add_argument("--seed", type=int, metavar="N", help="of intervals, tests and folds (default: of the file)")
+    add_conventions(run, preset=None)
     run.add_argument("--quiet", action="store_true", help="hide progress on standard error")
     _add_language(run)
     run.set_defaults(run=_run)
@@ -63,7 +74,10 @@ def _add_file(action: argparse.ArgumentParser) -> None:
 
 def _add_language(action: argparse.ArgumentParser) -> None:
     action.add_argument(
-        "--language", choices=("en", "zh"), default="en", help="language of the HTML page (default: %(default)s)"
+        "--language",
+        choices=("en", "zh"),
+        default="en",
+        help="language of page, tables and messages (default: %(default)s)",
     )
 
 
@@ -74,9 +88,22 @@ def _page(results: ExperimentResults, options: argparse.Namespace) -> str:
 
 
 def _run(options: argparse.Namespace) -> int:
-    experiment = _experiment(options)
+    keys = {
+        "measures": options.measure,
+        "preset": options.preset,
+        "seed": options.seed,
+        "resamples": options.resamples,
+    }
+    experiment = _experiment(
+        options,
+        {
+            "experiment": {key: value for key, value in keys.items() if value is not None},
+            "conventions": given_conventions(options),
+        },
+    )
     out = options.out or options.experiment.parent / experiment.table.name
-    progress = LabProgress(sys.stderr, is_quiet=options.quiet)
+    say = partial(translate, language=options.language)
+    progress = LabProgress(sys.stderr, is_quiet=options.quiet, words=load_words(options.language, PARTS), say=say)
     try:
         results = run_experiment(
             experiment,
@@ -91,14 +118,15 @@ def _run(options: argparse.Namespace) -> int:
     finally:
         progress.close()
     for name, text in (
-        ("table.md", _written(results, "markdown")),
-        ("table.csv", _written(results, "csv")),
+        ("table.md", _written(results, "markdown", options.language)),
+        ("table.csv", _written(results, "csv", options.language)),
         ("report.html", _page(results, options)),
     ):
         replace_file(out / name, text.encode(), mode=0o666)
-    sys.stdout.write(_written(results, "text"))
-    sys.stderr.writelines(f"{each.name}: {line}\n" for each in results.systems for line in each.warnings)
-    sys.stderr.writelines(f"plumbline: {name} failed: {detail}\n" for name, detail in results.failures.items())
+    sys.stdout.write(_written(results, "text", options.language))
+    failed = load_words(options.language, PARTS)["bar_failed"]
+    sys.stderr.writelines(f"{each.name}: {say(line)}\n" for each in results.systems for line in each.warnings)
+    sys.stderr.writelines(f"plumbline: {name} {failed}: {say(why)}\n" for name, why in results.failures.items())
     return _SYSTEM_FAILED if results.failures else 0
 
 
@@ -113,22 +141,24 @@ def _check(options: argparse.Namespace) -> int:
 def _table(options: argparse.Namespace) -> int:
     results = load_results(options.folder)
     is_page = options.format == "html"
-    sys.stdout.write(_page(results, options) if is_page else _written(results, options.format))
+    sys.stdout.write(_page(results, options) if is_page else _written(results, options.format, options.language))
     return 0
 
 
-def _experiment(options: argparse.Namespace) -> Experiment:
+def _experiment(options: argparse.Namespace, overrides: Mapping[str, Mapping[str, object]] | None = None) -> Experiment:
     if options.data is not None and not options.data.is_dir():
         raise InvalidInput("is no folder", place=f"--data {options.data.name}")
-    return read_experiment(options.experiment, base=options.data)
+    return read_experiment(options.experiment, base=options.data, overrides=overrides)
 
 
-def _written(results: ExperimentResults, form: str) -> str:
-    """Format a table for each corpus: for people with units, for programs with every digit."""
+def _written(results: ExperimentResults, form: str, language: PageLanguage) -> str:
+    """Format a table for each corpus: for people with units in their language, for programs with every digit."""
 
     def table(corpus: str) -> str:
         everything = systems_table(results, corpus)
-        shown = {"csv": everything, "text": brief(everything, corpus)}.get(form) or readable(everything)
-        return (f"{corpus}\n" if form == "text" else "") + TABLE_WRITERS[form](shown)
+        if form == "csv":
+            return TABLE_WRITERS[form](everything)
+        shown = brief(everything, corpus) if form == "text" else readable(everything)
+        return (f"{corpus}\n" if form == "text" else "") + TABLE_WRITERS[form](translate_headings(shown, language))
 
     return "\n".join(map(table, corpora_of(results)))

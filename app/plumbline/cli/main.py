@@ -1,16 +1,28 @@
 """`plumbline`: one parser, one file a command, and one line with exit code 2 for errors that the user can fix."""
 
 import argparse
+import os
+import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from importlib import import_module
+from pathlib import Path
 from types import MappingProxyType
+from typing import Any, Final, NoReturn
 
-from plumbline.ground.errors import PlumblineError
+from plumbline.ground.errors import ConfigurationError, PlumblineError
 from plumbline.ground.version import VERSION
 
+# Never read unasked: its values decide where keys are sent
+_ENV_FILE: Final = "--env-file"
+# KEY=value, export KEY='value', KEY="value" # words; the value stands as it is, nothing in it is replaced
+_LINE: Final = re.compile(
+    r"""(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(?:'([^']*)'|"([^"]*)"|((?:(?!\s\#).)*?))\s*(?:\s\#.*)?$"""
+)
 _USAGE_ERROR = 2
 _NEEDS_SERVICE = "needs the service: pip install 'plumbline-rag[service]'"
+_NEEDS_MCP = "needs the MCP SDK: pip install 'plumbline-rag[mcp]'"
 _NEEDS_NUMPY = "needs numpy and scipy: pip install 'plumbline-rag[retrieval]'"
 # A process loads the file of its own command alone; all of them take some tenths of a second.
 _FILE_BY_COMMAND: Mapping[str, str] = MappingProxyType(
@@ -20,14 +32,19 @@ _FILE_BY_COMMAND: Mapping[str, str] = MappingProxyType(
         "worker": "worker",
         "keys": "keys",
         "judge": "judge",
-        "prepare": "prepare",
+        "doctor": "doctor",
+        "prepare": "doctor",
         "calibrate": "calibrate",
+        "rate": "rate",
+        "choose-threshold": "rate",
+        "drift": "drift",
         "evaluate": "retrieval",
         "compare": "retrieval",
         "fuse": "retrieval",
         "batch-file": "batch_file",
         "report": "report",
         "lab": "lab",
+        "mcp": "mcp",
     }
 )
 
@@ -36,7 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code: 0, or 2 with one line on standard error for errors of the user."""
     given = sys.argv[1:] if arguments is None else arguments
     try:
-        options = _parser(given).parse_args(given)
+        given = take_env_file(given)
+        options = build_parser(given).parse_args(given)
         code: int = options.run(options)
     except PlumblineError as error:
         sys.stderr.write(f"plumbline: {error}\n")
@@ -49,11 +67,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+class Parser(argparse.ArgumentParser):
+    """A parser, and one for each of its commands, whose errors are one line and name the option that was meant."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(
+            _USAGE_ERROR, f"{self.prog}: {message}{' See' if message.endswith('?') else '; see'} {self.prog} --help\n"
+        )
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        known, left = super().parse_known_args(args, namespace)
+        if left:
+            near = get_close_matches(left[0].partition("=")[0], self._option_string_actions, 1)
+            self.error(f"unexpected argument {left[0]!r}" + (f", did you mean {near[0]}?" if near else ""))
+        return known, left
+
+
+def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the parser of the command that the arguments name; of all commands if they name none."""
+    parser = Parser(
         prog="plumbline", description="Check whether answers of a RAG application are supported by what it retrieved."
     )
     parser.add_argument("--version", action="version", version=f"plumbline {VERSION}")
+    help_text = "variables for this command, as NAME=value lines, besides those of the environment"
+    parser.add_argument(_ENV_FILE, metavar="PATH", help=help_text)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for file in _files(arguments):
         try:
@@ -68,7 +105,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
 
 
 def _needs(file: str) -> str:
-    return _NEEDS_NUMPY if file == "retrieval" else _NEEDS_SERVICE
+    return {"retrieval": _NEEDS_NUMPY, "mcp": _NEEDS_MCP}.get(file, _NEEDS_SERVICE)
 
 
 def _is_third_party(error: ModuleNotFoundError) -> bool:
@@ -82,6 +119,42 @@ def _files(arguments: Sequence[str]) -> Iterable[str]:
         return ()
     named = _FILE_BY_COMMAND.get(first)
     return dict.fromkeys(_FILE_BY_COMMAND.values()) if named is None else (named,)
+
+
+def take_env_file(arguments: Sequence[str]) -> list[str]:
+    """Set the variables of each file that the arguments name; return the other arguments.
+
+    A variable that is set already keeps its value.
+
+    Raises:
+        ConfigurationError: a file cannot be read, or names its first line that is no `NAME=value`.
+    """
+    others: list[str] = []
+    left = iter(arguments)
+    for each in left:
+        option, equals, path = each.partition("=")
+        if option != _ENV_FILE:
+            others.append(each)
+            continue
+        for name, value in _variables(Path(path if equals else next(left, ""))):
+            os.environ.setdefault(name, value)
+    return others
+
+
+def _variables(path: Path) -> Iterator[tuple[str, str]]:
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8"
+        raise ConfigurationError(f"{_ENV_FILE} {str(path)!r}: cannot be read ({reason})") from None
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        match = _LINE.match(text)
+        if match is None:
+            raise ConfigurationError(f"{_ENV_FILE} {path.name}:{number}: expected NAME=value, or a comment after #")
+        yield match[1], next((value for value in match.groups()[1:] if value is not None), "")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
@@ -103,9 +104,12 @@ class LabProgress(_ProgressOutput):
     In a pipe, a line when a stage starts and every few seconds while it lasts.
     """
 
-    def __init__(self, stream: TextIO, *, is_quiet: bool) -> None:
-        bar_format = "{n_fmt}/{total_fmt} systems |{bar:20}| {elapsed} {postfix}"
+    def __init__(
+        self, stream: TextIO, *, is_quiet: bool, words: Mapping[str, str], say: Callable[[str], str] = str
+    ) -> None:
+        bar_format = f"{{n_fmt}}/{{total_fmt}} {words['bar_systems']} |{{bar:20}}| {{elapsed}} {{postfix}}"
         super().__init__(stream, is_quiet=is_quiet, bar_format=bar_format)
+        self._words, self._say = words, say
         self._stage = ("", "")
         self._started = self._reported = 0.0
 
@@ -124,8 +128,8 @@ class LabProgress(_ProgressOutput):
         left = (now - self._started) * (total - done) / done if done and total else None
         if self.bar is not None:
             share = f" {done / total:.0%}" if total else ""
-            time_left = f", {_duration(left)} left" if left else ""
-            self.bar.set_postfix_str(f"{name}: {stage}{share}{time_left}", refresh=True)
+            time_left = self._words["bar_left"].format(time=_duration(left)) if left else ""
+            self.bar.set_postfix_str(f"{name}: {self._say(stage)}{share}{time_left}", refresh=True)
         elif is_new or now - self._reported >= _LINE_SECONDS:
             self._reported = now
             eta = None if left is None else round(left, 1)
@@ -134,12 +138,12 @@ class LabProgress(_ProgressOutput):
     def done(self, name: str, *, was_there: bool) -> None:
         """Report a system that is done, now or in an earlier run."""
         self.write_event("done", name=name, was_there=was_there)
-        self._step(f"{name}: {'was there' if was_there else 'done'}")
+        self._step(f"{name}: {self._words['bar_was_there' if was_there else 'bar_done']}")
 
     def failed(self, name: str, detail: str) -> None:
         """Report a system that failed, and why."""
         self.write_event("failed", name=name, detail=detail)
-        self._step(f"{name}: failed: {detail}")
+        self._step(f"{name}: {self._words['bar_failed']}: {self._say(detail)}")
 
     def _step(self, line: str) -> None:
         if self.bar is not None:

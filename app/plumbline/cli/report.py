@@ -1,14 +1,19 @@
-"""`plumbline report`: a file of results as one HTML page, or as JSON."""
+"""`plumbline report`: files of results as one HTML page or as JSON, and the gates on all of them together."""
 
 import argparse
 import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from plumbline.cli.score.command import add_column_options, add_gate_options
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import replace_file
 
 if TYPE_CHECKING:
+    from plumbline.cli.score.gates import RunGates
+    from plumbline.judging.text.sample import Sample
     from plumbline.rows.report.building import Report
     from plumbline.schemas.report import BadLine
 
@@ -20,20 +25,43 @@ _MOST_WORST = 10_000
 def add_command(commands: "Commands") -> None:
     """Add `report` to the parser."""
     command = commands.add_parser(
-        "report", help="turn a results file into one HTML page: scores with intervals and the worst rows"
+        "report", help="turn results files into one HTML page: scores with intervals and the worst rows; check gates"
     )
     command.add_argument(
-        "results", type=Path, metavar="RESULTS.jsonl", help="JSON Lines from `plumbline score` or a job, also .gz"
+        "results",
+        type=Path,
+        metavar="RESULTS.jsonl",
+        nargs="+",
+        help="JSON Lines from `plumbline score` or a job, also .gz; several files count as one, as shards of a run",
     )
-    command.add_argument("-o", "--output", type=Path, metavar="FILE", help="output file (default: standard output)")
     command.add_argument(
-        "--baseline", type=Path, metavar="FILE", help="earlier results to compare with, by custom_id and tier"
+        "-o", "--output", type=Path, metavar="FILE", help="output file; default: standard output, no page with gates"
     )
     command.add_argument("--lang", choices=("en", "zh"), default="en", help="language of the page (default: en)")
     command.add_argument("--format", choices=("html", "json"), help="default: by the suffix of FILE, else html")
-    command.add_argument("--title", metavar="TEXT", help="page heading (default: the name of the results file)")
+    command.add_argument("--title", metavar="TEXT", help="page heading (default: the name of the first results file)")
     command.add_argument(
         "--worst", type=_worst, default=200, metavar="N", help="rows to show, 0 to 10,000 (default: %(default)s)"
+    )
+    command.add_argument(
+        "--data",
+        metavar="DATA",
+        help="the file that was scored: its questions and contexts go on the page, evidence marked",
+    )
+    command.add_argument(
+        "--labels",
+        type=Path,
+        metavar="LABELS.jsonl",
+        help="labels of some rows, as for `plumbline rate`: the share of unfaithful answers with its interval",
+    )
+    add_column_options(command.add_argument_group("columns of DATA", "default: found by their names"))
+    gates = command.add_argument_group("gates", "exit code 1 if one fails; --baseline is a gate with --max-drop alone")
+    add_gate_options(gates)
+    gates.add_argument(
+        "--max-risk",
+        type=float,
+        metavar="SHARE",
+        help="largest share of unfaithful answers among those that pass, with 95 %% confidence by --labels",
     )
     command.set_defaults(run=_report)
 
@@ -45,41 +73,85 @@ def _worst(text: str) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
-    report = _built(options)
+    # Parts of a second of import that the other commands do not pay
+    from plumbline.cli.score.gates import parse_gates  # noqa: PLC0415
+    from plumbline.cli.score.options import check_gate_options  # noqa: PLC0415
+
+    check_gate_options(options)
+    gates = parse_gates(options, usual_drop=None)
+    report = _build(options, gates)
+    is_asked = options.output is not None or options.format is not None
+    if is_asked or not (gates.outcomes(report.summary) or gates.junit or gates.markdown):
+        _write(report, gates, options)
+    return gates.exit_code(report)
+
+
+def _write(report: "Report", gates: "RunGates", options: argparse.Namespace) -> None:
     format_wanted = options.format or ("json" if options.output and options.output.suffix == ".json" else "html")
     if format_wanted == "json":
         text = report.summary.model_dump_json(indent=1) + "\n"
     else:
-        # Tenths of a second of import that the other commands do not pay.
-        from plumbline.rows.report.page import render_html  # noqa: PLC0415
+        from plumbline.rows.report.page import render_html  # noqa: PLC0415 - as above
 
-        text = render_html(report, language=options.lang, title=options.title or options.results.name)
+        title = options.title or options.results[0].name
+        outcomes, samples = gates.outcomes(report.summary), _samples(report, options)
+        text = render_html(report, gates=outcomes, language=options.lang, title=title, samples=samples)
     if options.output is None:
         sys.stdout.buffer.write(text.encode())
     else:
         replace_file(options.output.resolve(), text.encode(), mode=0o666)
-    return 0
 
 
-def _built(options: argparse.Namespace) -> "Report":
-    from plumbline.cli.score.gates import read_baseline  # noqa: PLC0415
+def _samples(report: "Report", options: argparse.Namespace) -> "Mapping[str, Sample]":
+    """Return the samples of the shown rows by custom_id; raise InvalidInput if the data has none of them."""
+    if options.data is None:
+        return {}
+    from plumbline.cli.score.options import WHOLE, InputOptions, parse_columns  # noqa: PLC0415 - as above
+    from plumbline.cli.score.source import open_source  # noqa: PLC0415
+    from plumbline.rows.records.record import ReadPosition, Record  # noqa: PLC0415
+
+    columns, changes = parse_columns(options)
+    given = InputOptions(name=options.data, columns=columns, changes=changes, shard=WHOLE)
+    wanted = report.shown_ids
+    with ExitStack() as stack:
+        records = stack.enter_context(open_source(stack, given).open(ReadPosition(), iter(())))
+        read = (each for each in records if isinstance(each, Record))
+        found = {each.custom_id: each.sample for each in read if each.custom_id in wanted}
+    if wanted and not found:
+        detail = f"has none of the rows of {options.results[0].name}; expected the file that was scored"
+        raise InvalidInput(detail, place=f"--data {options.data}")
+    return found
+
+
+def _build(options: argparse.Namespace, gates: "RunGates") -> "Report":
     from plumbline.rows.records.data_file import read_lines  # noqa: PLC0415
     from plumbline.rows.report.building import ReportBuilder  # noqa: PLC0415
+    from plumbline.rows.report.labelled_rates import read_labels  # noqa: PLC0415
 
-    baseline = None if options.baseline is None else read_baseline(options.baseline)
-    builder = ReportBuilder(worst=options.worst, baseline=baseline)
-    first: BadLine | None = None
-    for line in read_lines(options.results):
-        bad = builder.add(line)
-        first = first or bad
-    name = options.results.name
-    if not builder.rows:
-        why = f" (line {first.line}: {first.problem})" if first else ""
-        detail = f"contains no results{why}; expected what `plumbline score DATA -o results.jsonl` writes"
-        raise InvalidInput(detail, place=name)
+    paths: Sequence[Path] = options.results
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise InvalidInput("RESULTS.jsonl: a file is named twice; its rows would count twice")
+    labels = {} if options.labels is None else read_labels(read_lines(options.labels), name=options.labels.name)
+    builder = ReportBuilder(worst=options.worst, baseline=gates.baseline, labels=labels)
+    for path in paths:
+        builder.begin_file("" if len(paths) == 1 else path.name)
+        first: BadLine | None = None
+        rows_before = builder.rows
+        for line in read_lines(path):
+            bad = builder.add(line)
+            first = first or bad
+        # A shard of a short file may be empty
+        if builder.rows == rows_before and (first is not None or (path == paths[-1] and not rows_before)):
+            why = f" (line {first.line}: {first.problem})" if first else ""
+            detail = f"contains no results{why}; expected what `plumbline score DATA -o results.jsonl` writes"
+            raise InvalidInput(detail, place=path.name)
     report = builder.report()
     told, count = report.summary.first_bad_lines, report.summary.bad_lines
-    sys.stderr.writelines(f"{name}:{bad.line}: {bad.problem}: skipped\n" for bad in told)
+    for bad in told:
+        where = f"{paths[0].name}:{bad.line}:" if len(paths) == 1 else f"line {bad.line} of"
+        sys.stderr.write(f"{where} {bad.problem}: skipped\n")
     if count > len(told):
-        sys.stderr.write(f"{name}: {count - len(told):,} more lines skipped\n")
+        sys.stderr.write(
+            f"{paths[0].name if len(paths) == 1 else 'results'}: {count - len(told):,} more lines skipped\n"
+        )
     return report

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.api import name_files
 from plumbline.retrieval.combination import NORMS, TIE_ORDERS
 from plumbline.retrieval.compare import CORRECTIONS, TESTS
-from plumbline.retrieval.conventions import CHOICES, PRESETS, Conventions, as_dict, build_conventions
+from plumbline.retrieval.conventions import BOOLEANS, CHOICES, PRESETS, Conventions, as_dict, build_conventions
 from plumbline.retrieval.fuse import METHODS, MISSING, fuse, tune_weights
 from plumbline.retrieval.inputs import ReadRun, read_qrels, read_run
 from plumbline.retrieval.measure import CUTOFF_BY_NAME, Cutoff, parse_measures
@@ -23,11 +23,10 @@ from plumbline.retrieval.tables import TABLE_WRITERS, Table, comparison_table, p
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
+_SHORT = {"rel_level": "-l", "judged_only": "-J"}
 _MEASURES = ["ndcg@10", "recall@10", "precision@10", "map", "mrr"]
 _RESAMPLES = 1_000
 _PERMUTATIONS = 10_000
-_BOOLEANS = ("judged_only", "ignore_identical_ids")
-_SHORT = {"rel_level": "-l", "judged_only": "-J"}
 _TABLES: Mapping[str, Any] = {"means": comparison_table, "pairs": pair_table}
 
 
@@ -71,10 +70,10 @@ def add_command(commands: "Commands") -> None:
     fusion.add_argument("--depth", type=int, help="documents to keep for each query")
     fusion.add_argument("--tune", type=Path, metavar="QRELS", help="tune the weights on these judgments, k-fold")
     fusion.add_argument("--measure", "-m", default="ndcg@10", help="what --tune raises (default: %(default)s)")
-    fusion.add_argument("--preset", default="trec_eval", help="conventions of --tune (default: %(default)s)")
     fusion.add_argument("--folds", type=int, default=5)
     fusion.add_argument("--step", type=float, default=0.1, help="of the grid of weights (default: %(default)s)")
     fusion.add_argument("--seed", type=int, default=0)
+    add_conventions(fusion, without=("ties",))
     fusion.set_defaults(run=_fuse)
 
 
@@ -90,9 +89,6 @@ def _add_inputs(command: argparse.ArgumentParser, how_many: str) -> None:
     command.add_argument(
         "-m", "--measure", action="append", metavar="MEASURE", help=f"repeatable; default: {' '.join(_MEASURES)}"
     )
-    command.add_argument(
-        "--preset", default="trec_eval", help=f"conventions: {', '.join(PRESETS)} (default: %(default)s)"
-    )
     command.add_argument("--lengths", type=Path, metavar="FILE", help="JSON, tokens by document, for recall_budget")
     command.add_argument(
         "--tables",
@@ -103,18 +99,7 @@ def _add_inputs(command: argparse.ArgumentParser, how_many: str) -> None:
         help="read tab-separated tables with a header in place of TREC files: judgments in the columns qid and "
         "document_ids, runs in qid and doc_ids, each with a list of ids",
     )
-    overrides = command.add_argument_group("conventions that differ from the preset's (docs/retrieval.md)")
-    for name in (each.name for each in fields(Conventions)):
-        flags = [*([_SHORT[name]] if name in _SHORT else []), f"--{name.replace('_', '-')}"]
-        if name in _BOOLEANS:
-            overrides.add_argument(*flags, dest=name, action=argparse.BooleanOptionalAction, default=None)
-        elif name in CHOICES:
-            overrides.add_argument(*flags, dest=name, choices=CHOICES[name])
-        elif name == "gain_map":
-            overrides.add_argument(*flags, "--gains", dest=name, metavar="1=1,2=3", type=gains)
-        else:
-            kind = str if name == "id_pattern" else int
-            overrides.add_argument(*flags, dest=name, metavar="PATTERN" if kind is str else "N", type=kind)
+    add_conventions(command)
 
 
 def _add_draws(command: argparse.ArgumentParser, resamples: int, what: str) -> None:
@@ -122,14 +107,47 @@ def _add_draws(command: argparse.ArgumentParser, resamples: int, what: str) -> N
     command.add_argument("--seed", type=int, default=0, metavar="N", help="of the resamples (default: 0)")
 
 
-def _known_measures() -> str:
-    with_cutoff = {Cutoff.REQUIRED: "@k", Cutoff.OPTIONAL: "[@k]", Cutoff.NONE: ""}
-    return ", ".join(f"{name}{with_cutoff[takes]}" for name, takes in CUTOFF_BY_NAME.items())
+def add_conventions(
+    command: argparse.ArgumentParser, *, preset: str | None = "trec_eval", without: Collection[str] = ()
+) -> None:
+    """Add `--preset` and an option for each convention but those `without`."""
+    shown = "of the file" if preset is None else preset
+    group = command.add_argument_group("conventions, in place of the preset's (docs/reference/retrieval.md)")
+    group.add_argument("--preset", default=preset, help=f"{', '.join(PRESETS)} (default: {shown})")
+    for name in (each.name for each in fields(Conventions) if each.name not in without):
+        flags = [*([_SHORT[name]] if name in _SHORT else []), f"--{name.replace('_', '-')}"]
+        if name in BOOLEANS:
+            group.add_argument(*flags, dest=name, action=argparse.BooleanOptionalAction, default=None)
+        elif name in CHOICES:
+            group.add_argument(*flags, dest=name, choices=CHOICES[name])
+        elif name == "gain_map":
+            group.add_argument(*flags, "--gains", dest=name, metavar="1=1,2=3", type=gains)
+        else:
+            kind = str if name == "id_pattern" else int
+            group.add_argument(*flags, dest=name, metavar="PATTERN" if kind is str else "N", type=kind)
+    command.set_defaults(conventions=[each.name for each in fields(Conventions) if each.name not in without])
+
+
+def given_conventions(options: argparse.Namespace) -> dict[str, object]:
+    """Return the conventions that were given as options."""
+    given = {name: getattr(options, name) for name in options.conventions}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def read_conventions(options: argparse.Namespace) -> Conventions:
+    """Build the preset with the options that were given; InvalidInput as `build_conventions`."""
+    return build_conventions(options.preset, **given_conventions(options))
 
 
 def gains(text: str) -> dict[str, float]:
+    """Parse `1=1,2=3` into gains by grade."""
     pairs = [pair.partition("=") for pair in text.split(",")]
     return {grade.strip(): float(gain) for grade, _, gain in pairs}
+
+
+def _known_measures() -> str:
+    with_cutoff = {Cutoff.REQUIRED: "@k", Cutoff.OPTIONAL: "[@k]", Cutoff.NONE: ""}
+    return ", ".join(f"{name}{with_cutoff[takes]}" for name, takes in CUTOFF_BY_NAME.items())
 
 
 def _evaluate(options: argparse.Namespace) -> int:
@@ -143,9 +161,7 @@ def _evaluate(options: argparse.Namespace) -> int:
 
 def _reports(options: argparse.Namespace, *, resamples: int) -> tuple[tuple[RunReport, ...], list[ReadRun]]:
     # What was mistyped is said before files of gigabytes are read.
-    given = {each.name: getattr(options, each.name) for each in fields(Conventions)}
-    overrides = {name: value for name, value in given.items() if value is not None}
-    conventions, measures = build_conventions(options.preset, **overrides), parse_measures(options.measure or _MEASURES)
+    conventions, measures = read_conventions(options), parse_measures(options.measure or _MEASURES)
     named = name_files(options.runs)
     lengths = None if options.lengths is None else _lengths(options.lengths)
     qrels = read_qrels(options.qrels, format_name=options.format_name)
@@ -204,16 +220,9 @@ def _fuse(options: argparse.Namespace) -> int:
         if weights is not None:
             raise InvalidInput("give --weights or --tune, not both")
         qrels = read_qrels(options.tune)
-        objective = tuning_objective(qrels, options.measure, conventions=build_conventions(options.preset))
-        tuning = tune_weights(
-            runs,
-            objective,
-            query_ids=list(qrels),
-            folds=options.folds,
-            step=options.step,
-            seed=options.seed,
-            **recipe,
-        )
+        objective = tuning_objective(qrels, options.measure, conventions=read_conventions(options))
+        folds = {"folds": options.folds, "step": options.step, "seed": options.seed}
+        tuning = tune_weights(runs, objective, query_ids=list(qrels), **folds, **recipe)
         weights = tuning.weights
         sys.stderr.write(
             f"weights {' '.join(f'{each:g}' for each in weights)}: {options.measure} {tuning.held_out_score:.4f} held "

@@ -61,7 +61,7 @@ async def _run_until_signal(settings: Settings, conninfo: str, page: tuple[str, 
     # Seconds of import that the other commands do not pay.
     from plumbline.assembly import build, make_plan, open_jobs  # noqa: PLC0415
     from plumbline.service.access.access import build_access  # noqa: PLC0415
-    from plumbline.service.listeners import build_listeners  # noqa: PLC0415
+    from plumbline.service.worker_share import build_listeners  # noqa: PLC0415
 
     loop, stopping = asyncio.get_running_loop(), asyncio.Event()
     for each in _SIGNALS:

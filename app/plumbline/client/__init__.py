@@ -15,12 +15,12 @@ from plumbline.client.failures import (
     NotThere,
     Refused,
     RequestRefused,
+    Retries,
     ServiceFailed,
     TimedOut,
 )
 from plumbline.client.job import AsyncJob, JobEvent
 from plumbline.client.jobs import AsyncJobs
-from plumbline.client.retries import Retries
 from plumbline.client.row import Row
 from plumbline.client.sync_client import Job, Jobs, Plumbline
 

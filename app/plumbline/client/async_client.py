@@ -1,7 +1,7 @@
 """The client for asyncio: one evaluation, many, or jobs."""
 
-from collections.abc import AsyncGenerator, AsyncIterable, Iterable
-from typing import Final, Self, TypeVar, Unpack
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping
+from typing import Any, Final, Self, TypeVar, Unpack
 
 from plumbline.client.batches import (
     DEFAULT_BATCH_SIZE,
@@ -12,9 +12,8 @@ from plumbline.client.batches import (
     iterate_samples,
 )
 from plumbline.client.connection import JSON_HEADERS, Connection, RequestSpec, Timeouts
-from plumbline.client.failures import parse_model
+from plumbline.client.failures import Retries, parse_model
 from plumbline.client.jobs import AsyncJobs
-from plumbline.client.retries import Retries
 from plumbline.client.row import Row
 from plumbline.client.samples import (
     AnyOptions,
@@ -63,20 +62,36 @@ class AsyncPlumbline:
     async def evaluate(
         self,
         *,
-        contexts: Iterable[str],
-        answer: str,
+        contexts: Iterable[str | Mapping[str, str]] | None = None,
+        answer: str | None = None,
+        messages: Iterable[Mapping[str, Any]] | None = None,
         question: str = "",
         reference: str | None = None,
+        evidence_roles: list[str] | None = None,
+        turn_contexts: str | None = None,
         id: str | None = None,  # noqa: A002
         **options: Unpack[OptionFields],
     ) -> EvaluationResult:
-        """Evaluate one answer; the options are those of `EvaluationOptions`.
+        """Evaluate one answer with its contexts, or a conversation; the options are those of `EvaluationOptions`.
+
+        Args:
+            messages: chat messages in place of question and answer; each answer in them is judged by what came before
+                it. `evidence_roles` and `turn_contexts` as of `ConversationRequest`.
 
         Raises:
             InvalidInput: names the field that does not validate.
             ClientError: the service was not reached or refused.
         """
-        texts = {"question": question or None, "contexts": contexts, "answer": answer, "reference": reference, "id": id}
+        texts = {
+            "question": question or None,
+            "contexts": contexts,
+            "answer": answer,
+            "messages": None if messages is None else list(messages),
+            "evidence_roles": evidence_roles,
+            "turn_contexts": turn_contexts,
+            "reference": reference,
+            "id": id,
+        }
         request = evaluation_request({name: text for name, text in texts.items() if text is not None}, options)
         spec = RequestSpec("POST", "/v1/evaluations", headers=JSON_HEADERS, content=encode_model(request))
         return parse_model(EvaluationResult, await self._connection.answer(spec))

@@ -7,8 +7,7 @@ from contextlib import aclosing
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from plumbline.client.connection import Connection, RequestSpec, lines_of
-from plumbline.client.failures import AnswerCut, AnswerUnreadable, ClientError, Refused, parse_model
-from plumbline.client.retries import RetryState
+from plumbline.client.failures import AnswerCut, AnswerUnreadable, ClientError, Refused, RetryState, parse_model
 from plumbline.client.row import Row, parse_line
 from plumbline.client.samples import AnySample, EncodedSample, encode_sample
 from plumbline.schemas.problem import RowProblem

@@ -16,10 +16,11 @@ from plumbline.client.failures import (
     ClientClosed,
     ClientError,
     NotReached,
+    Retries,
+    RetryState,
     TimedOut,
     failure_of,
 )
-from plumbline.client.retries import Retries, RetryState
 from plumbline.ground.connections import ConnectError, ConnectionLimits, HttpConnections, HttpResponse
 from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.proxies import DEFAULT_PORTS, find_proxy

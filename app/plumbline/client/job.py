@@ -9,8 +9,15 @@ from typing import Final, Literal, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from plumbline.client.connection import JSON_HEADERS, Connection, RequestSpec, lines_of
-from plumbline.client.failures import AnswerCut, AnswerUnreadable, ClientError, JobNotEnded, NotThere, parse_model
-from plumbline.client.retries import RetryState
+from plumbline.client.failures import (
+    AnswerCut,
+    AnswerUnreadable,
+    ClientError,
+    JobNotEnded,
+    NotThere,
+    RetryState,
+    parse_model,
+)
 from plumbline.client.row import Row, parse_line
 from plumbline.ground.connections import HttpResponse
 from plumbline.ground.errors import InvalidInput

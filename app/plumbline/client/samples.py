@@ -10,12 +10,13 @@ from pydantic_core import PydanticSerializationError
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.judging.text.sample import Sample
-from plumbline.rows.records.record import Record
-from plumbline.schemas.batch import BatchSample
-from plumbline.schemas.evaluation import EvaluationOptions, EvaluationRequest, TierName
+from plumbline.rows.records.record import Record, context_fields
+from plumbline.schemas.batch import BatchConversation, BatchSample
+from plumbline.schemas.conversation import ConversationRequest, is_conversation
+from plumbline.schemas.evaluation import CONTEXT_TAGS, EvaluationOptions, EvaluationRequest, TierName
 from plumbline.schemas.problem import VALIDATION, RowProblem
 
-AnySample = BatchSample | Sample | Record | Mapping[str, Any]
+AnySample = BatchSample | BatchConversation | Sample | Record | Mapping[str, Any]
 AnyOptions = EvaluationOptions | Mapping[str, Any] | None
 S = TypeVar("S", bound=AnySample)
 M = TypeVar("M", bound=BaseModel)
@@ -35,6 +36,8 @@ class OptionFields(TypedDict, total=False):
     escalation: str | None
     cache: Literal["use", "bypass"]
     max_cost: float | None
+    metrics: list[str] | None
+    citation_base: Literal[0, 1] | None
     offset_unit: Literal["code_point", "utf16"]
 
 
@@ -82,13 +85,15 @@ def encode_json(value: object) -> bytes:
         raise InvalidInput(f"it cannot be written as JSON: {str(error)[:_MOST_DETAIL_CHARACTERS]}") from None
 
 
-def evaluation_request(fields: Mapping[str, Any], options: AnyOptions) -> EvaluationRequest:
+def evaluation_request(fields: Mapping[str, Any], options: AnyOptions) -> EvaluationRequest | ConversationRequest:
     """Build the request for one sample; raises as `validate` does."""
     chosen = options.model_dump(exclude_unset=True) if isinstance(options, EvaluationOptions) else options or {}
     given = {**chosen, **fields}
     contexts = given.get("contexts")
     if isinstance(contexts, Iterable) and not isinstance(contexts, str | bytes | Mapping):
         given["contexts"] = list(contexts)
+    if is_conversation(given):
+        return validate(ConversationRequest, given)
     return validate(EvaluationRequest, given)
 
 
@@ -111,11 +116,13 @@ def validate(model: type[M], fields: Mapping[str, Any]) -> M:
         return model.model_validate(fields)
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False)
-        places = ["".join(f"/{part}" for part in each["loc"]) for each in found]
+        places = ["".join(f"/{part}" for part in each["loc"] if part not in CONTEXT_TAGS) for each in found]
         detail = "; ".join(f"{place}: {each['msg']}" for place, each in zip(places, found, strict=True))
         raise InvalidInput(detail) from None
 
 
 def _texts(sample: Sample) -> dict[str, Any]:
-    texts = {"question": sample.question, "contexts": sample.contexts, "answer": sample.answer}
+    if sample.conversation is not None:
+        return dict(sample.conversation)
+    texts = {"question": sample.question, "contexts": context_fields(sample), "answer": sample.answer}
     return texts if sample.reference is None else {**texts, "reference": sample.reference}

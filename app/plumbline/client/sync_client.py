@@ -1,16 +1,16 @@
 """The client without asyncio: the same API, on an event loop in a background thread."""
 
 import os
-from collections.abc import Generator, Iterable
-from typing import Literal, Self, TypeVar, Unpack
+from collections.abc import Generator, Iterable, Mapping
+from typing import Any, Literal, Self, TypeVar, Unpack
 
 from plumbline.client.async_client import DEFAULT_TIMEOUT_SECONDS, DEFAULT_URL, AsyncPlumbline
 from plumbline.client.batches import DEFAULT_BATCH_SIZE, DEFAULT_IN_FLIGHT
 from plumbline.client.connection import Timeouts
+from plumbline.client.failures import Retries
 from plumbline.client.job import DEFAULT_POLL_SECONDS, AsyncJob, JobEvent
 from plumbline.client.jobs import AnyRow, AsyncJobs
 from plumbline.client.loop_thread import Feed, LoopThread
-from plumbline.client.retries import Retries
 from plumbline.client.row import Row
 from plumbline.client.samples import AnyOptions, AnySample, OptionFields
 from plumbline.schemas.evaluation import EvaluationResult
@@ -41,16 +41,27 @@ class Plumbline:
     def evaluate(
         self,
         *,
-        contexts: Iterable[str],
-        answer: str,
+        contexts: Iterable[str | Mapping[str, str]] | None = None,
+        answer: str | None = None,
+        messages: Iterable[Mapping[str, Any]] | None = None,
         question: str = "",
         reference: str | None = None,
+        evidence_roles: list[str] | None = None,
+        turn_contexts: str | None = None,
         id: str | None = None,  # noqa: A002
         **options: Unpack[OptionFields],
     ) -> EvaluationResult:
         return self._thread.run(
             self._client.evaluate(
-                contexts=contexts, answer=answer, question=question, reference=reference, id=id, **options
+                contexts=contexts,
+                answer=answer,
+                messages=messages,
+                question=question,
+                reference=reference,
+                evidence_roles=evidence_roles,
+                turn_contexts=turn_contexts,
+                id=id,
+                **options,
             )
         )
 

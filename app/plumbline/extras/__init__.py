@@ -1,1 +1,1 @@
-"""Optional commands built on the service's parts: lab, clusters, provider batches, calibration."""
+"""Optional commands built on the service's parts: lab, provider batches, calibration."""

@@ -19,9 +19,7 @@ _NICENESS: Final = 5
 def run_in_child(work: Callable[P, T], timeout_seconds: float, *args: P.args, **kwargs: P.kwargs) -> T:
     """Return what a function of a module returns, run by a new process of this interpreter; blocks the thread.
 
-    Raises:
-        PlumblineError: as `work`.
-        RuntimeError: it ended without an answer, or was killed after so many seconds.
+    Raises PlumblineError as `work`; RuntimeError if it ended without an answer, or was killed after so many seconds.
     """
     # S603: our own interpreter
     command = [sys.executable, "-P", "-m", "plumbline.ground.child_process"]

@@ -1,10 +1,15 @@
-"""Bounded concurrency over many items, and a thread pool that propagates context variables."""
+"""Bounded concurrency over many items, a thread pool with context variables, and the deadline of the work under way."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+import math
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextvars import copy_context
-from typing import Any, ParamSpec, TypeVar
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from typing import Any, Final, ParamSpec, TypeVar
+
+from plumbline.ground.errors import FailureReason, TierFailure
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -12,10 +17,7 @@ P = ParamSpec("P")
 
 
 class Threads(ThreadPoolExecutor):
-    """Thread pool that propagates contextvars, as `asyncio.to_thread` does and `run_in_executor` does not.
-
-    Without it, lines logged in a thread would lack the request's id.
-    """
+    """Thread pool that propagates contextvars, as `asyncio.to_thread` does: lines logged in it have a request's id."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
         context = copy_context()
@@ -76,3 +78,25 @@ async def map_concurrently(
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+
+
+_UNTIL: Final = ContextVar("work_until", default=math.inf)
+
+
+@contextmanager
+def work_deadline(until: float) -> Iterator[None]:
+    """Bound all work of this context, threads included, by a monotonic second; an earlier bound around it stays."""
+    token = _UNTIL.set(min(until, _UNTIL.get()))
+    try:
+        yield
+    finally:
+        _UNTIL.reset(token)
+
+
+def within_deadline(pieces: Iterable[T]) -> Iterator[T]:
+    """Yield the pieces of a long work; raise TierFailure `timeout` before the first one past the deadline."""
+    until = _UNTIL.get()
+    for piece in pieces:
+        if time.monotonic() > until:
+            raise TierFailure(FailureReason.TIMEOUT, "the deadline passed while the texts were worked on")
+        yield piece

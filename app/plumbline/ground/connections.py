@@ -8,7 +8,7 @@ import math
 import ssl
 import time
 from collections.abc import AsyncGenerator, Iterable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
@@ -53,33 +53,23 @@ class SendStatus:
     has_left: bool = False
 
 
+@dataclass(eq=False)
 class HttpConnections:
     """Connections to one server, as many as there are concurrent calls; the last used one is used first.
 
-    Args:
-        tls: for the server; None speaks plain HTTP.
-        proxy_tls: for a proxy that is itself reached by https.
+    `tls` is for the server, None for plain HTTP; `proxy_tls` for a proxy that is itself reached by https.
     """
 
-    def __init__(
-        self,
-        host: str,
-        port: int,
-        *,
-        limits: ConnectionLimits,
-        tls: ssl.SSLContext | None = None,
-        proxy: Proxy | None = None,
-        proxy_tls: ssl.SSLContext | None = None,
-    ) -> None:
-        self._host = host
-        self._port = port
-        self._tls = tls
-        self._proxy = proxy
-        self._proxy_tls = proxy_tls
-        self._limits = limits
-        self._idle: list[_Connection] = []
-        self._open: set[_Connection] = set()
-        self._is_closed = False
+    host: str
+    port: int
+    _: KW_ONLY
+    limits: ConnectionLimits
+    tls: ssl.SSLContext | None = None
+    proxy: Proxy | None = None
+    proxy_tls: ssl.SSLContext | None = None
+    _idle: "list[_Connection]" = field(default_factory=list, init=False)
+    _open: "set[_Connection]" = field(default_factory=set, init=False)
+    _is_closed: bool = field(default=False, init=False)
 
     async def send(self, head: h11.Request, body: Iterable[bytes], status: SendStatus | None = None) -> "HttpResponse":
         """Send a request and return its response, which must be closed.
@@ -109,16 +99,16 @@ class HttpConnections:
 
     def release(self, connection: "_Connection") -> None:
         """Keep a connection whose response was read to its end; close any other."""
-        if connection in self._open and len(self._idle) < self._limits.max_kept and connection.is_ready_again():
+        if connection in self._open and len(self._idle) < self.limits.max_kept and connection.is_ready_again():
             self._idle.append(connection)
         else:
             self._drop(connection)
 
     def _take_idle(self) -> "_Connection | None":
-        while self._idle and self._idle[0].is_stale(self._limits.kept_seconds):
+        while self._idle and self._idle[0].is_stale(self.limits.kept_seconds):
             self._drop(self._idle[0])
         while self._idle:
-            if not (connection := self._idle.pop()).is_stale(self._limits.kept_seconds):
+            if not (connection := self._idle.pop()).is_stale(self.limits.kept_seconds):
                 return connection
             self._drop(connection)
         return None
@@ -135,7 +125,7 @@ class HttpConnections:
         loop = asyncio.get_running_loop()
         wire = _Wire(asyncio.StreamReader(), loop=loop)
         try:
-            async with asyncio.timeout(self._limits.connect_seconds) as scope:
+            async with asyncio.timeout(self.limits.connect_seconds) as scope:
                 transport = await self._open_transport(wire, loop)
         # A name that cannot be encoded is a ValueError.
         except (OSError, ValueError) as error:
@@ -143,34 +133,34 @@ class HttpConnections:
                 raise ConnectTimeout("timed out") from error
             raise ConnectError(str(error) or type(error).__name__) from error
         connection = _Connection(
-            wire, asyncio.StreamWriter(transport, wire, wire.reader, loop), read_seconds=self._limits.read_seconds
+            wire, asyncio.StreamWriter(transport, wire, wire.reader, loop), read_seconds=self.limits.read_seconds
         )
         self._open.add(connection)
         return connection
 
     async def _open_transport(self, wire: "_Wire", loop: asyncio.AbstractEventLoop) -> asyncio.Transport:
-        proxy, server_name = self._proxy, self._host if self._tls else None
+        proxy, server_name = self.proxy, self.host if self.tls else None
         if proxy is None:
-            return await _open_socket(wire, loop, self._host, self._port, self._tls)
+            return await _open_socket(wire, loop, self.host, self.port, self.tls)
         if proxy.is_socks:
-            sock = await connect_through_socks(proxy, self._host, self._port)
+            sock = await connect_through_socks(proxy, self.host, self.port)
             try:
                 transport, _ = await loop.create_connection(
-                    lambda: wire, sock=sock, ssl=self._tls, server_hostname=server_name
+                    lambda: wire, sock=sock, ssl=self.tls, server_hostname=server_name
                 )
             except BaseException:
                 sock.close()
                 raise
             return transport
-        if self._tls is None:
-            return await _open_socket(wire, loop, proxy.host, proxy.port, self._proxy_tls)
+        if self.tls is None:
+            return await _open_socket(wire, loop, proxy.host, proxy.port, self.proxy_tls)
         # A reader of its own: what a proxy adds after its answer must not pass for bytes of the server.
         tunnel = _Wire(asyncio.StreamReader(), loop=loop)
-        raw = await _open_socket(tunnel, loop, proxy.host, proxy.port, self._proxy_tls)
+        raw = await _open_socket(tunnel, loop, proxy.host, proxy.port, self.proxy_tls)
         try:
-            host = f"[{self._host}]" if ":" in self._host else self._host
-            await open_tunnel(raw, tunnel.reader, proxy, f"{host}:{self._port}")
-            secured = await loop.start_tls(raw, wire, self._tls, server_hostname=server_name)
+            host = f"[{self.host}]" if ":" in self.host else self.host
+            await open_tunnel(raw, tunnel.reader, proxy, f"{host}:{self.port}")
+            secured = await loop.start_tls(raw, wire, self.tls, server_hostname=server_name)
             if secured is None:
                 raise ProxyError("the connection was closed during the TLS handshake")
         except BaseException:

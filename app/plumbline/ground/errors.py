@@ -94,10 +94,6 @@ class BatchApiError(PlumblineError):
         self.wait_seconds = wait_seconds
 
 
-class ClusterUnavailable(PlumblineError):
-    """A data cluster cannot be reached, or was lost; what is written stays, and a second run resumes."""
-
-
 class TooBusy(PlumblineError):
     """As many as are served at once are in flight; retry later. `retry_after_seconds` is None if unknown."""
 

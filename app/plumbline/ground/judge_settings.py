@@ -9,7 +9,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, Se
 from pydantic_core import PydanticCustomError
 
 _Vendor = Literal["dashscope", "dashscope-intl", "openai", "deepseek", "gemini", "moonshot", "zhipu", "siliconflow"]
-ProviderName = Literal[_Vendor, "azure", "vllm", "llamacpp", "ollama", "generic"]
+ProviderName = Literal[_Vendor, "openrouter", "azure", "vllm", "llamacpp", "ollama", "generic"]
+EmbeddingProviderName = Literal[
+    "local", "dashscope", "dashscope-intl", "openai", "azure", "vllm", "llamacpp", "ollama", "tei", "generic"
+]
 DEFAULT_JUDGE: Final = "default"
 _JUDGE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")

@@ -23,11 +23,8 @@ _PATIENCE: Final = {
 def connection_string(url: str, *, schema: str = SCHEMA, is_durable: bool = True) -> str:
     """Return the connection string: the URL with our schema, timeouts and keepalives.
 
-    Args:
-        is_durable: what is committed is on disk; without it the last half second may be lost with the server.
-
-    Raises:
-        ConfigurationError: the URL cannot be read, or the extra is not installed.
+    `is_durable`: what is committed is on disk; without it the last half second may be lost with the server. Raises
+    ConfigurationError if the URL cannot be read, or the extra is not installed.
     """
     if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
         raise ConfigurationError(

@@ -16,12 +16,7 @@ DEFAULT_PORTS: Final = {"http": 80, "https": 443, "socks4": 1080, "socks4a": 108
 
 
 class ProxyError(ConnectionError):
-    """A proxy that opens no connection.
-
-    Args:
-        reason: without credentials.
-        is_denied: it wants other credentials, which no retry changes.
-    """
+    """A proxy that opens no connection; `is_denied`: it wants other credentials, which no retry changes."""
 
     def __init__(self, reason: str, *, is_denied: bool = False) -> None:
         super().__init__(reason)
@@ -78,8 +73,7 @@ def find_proxy(scheme: str, host: str, port: int) -> Proxy | None:
 async def connect_through_socks(proxy: Proxy, host: str, port: int) -> socket.socket:
     """Return a socket connected to a host through a SOCKS proxy, which resolves the name (SOCKS 4: resolved here).
 
-    Raises:
-        ProxyError, OSError: the proxy refuses, or cannot be reached.
+    Raises ProxyError, or OSError, if the proxy refuses or cannot be reached.
     """
     # Few have such a proxy; the base install does not bring the package.
     try:

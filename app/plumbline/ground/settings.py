@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import (
     AfterValidator,
@@ -20,6 +20,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.judge_settings import (
+    EmbeddingProviderName,
     ExtraBody,
     ExtraHeaders,
     LlmEndpoint,
@@ -33,16 +34,18 @@ from plumbline.ground.processor import describe_cpu, has_bf16_instructions, has_
 PREFIX = "PLUMBLINE_"
 _MIN_KEY_LENGTH = 16
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")
-EmbeddingProviderName = Literal[
-    "local", "dashscope", "dashscope-intl", "openai", "azure", "vllm", "llamacpp", "ollama", "tei", "generic"
-]
+CompatName = Literal["promptfoo", "litellm", "nemo", "lettucedetect", "azure", "vertex", "bedrock", "vectara", "tool"]
 # Likeness from which an unknown variable is a mistake: THRESHHOLD .95, APIKEY .95, LLM_URL .74; SERVICE_HOST has .45.
 _MISTYPED: Final = 0.7
 
 
+_Count = Annotated[int, Field(ge=1)]
+_Seconds = Annotated[float, Field(gt=0, le=600)]
+
+
 def _vendor_key(variable: str, providers: str) -> Any:
     said = f"API key for {providers}, where that provider is chosen and has no key of its own."
-    return Field(default=None, validation_alias=variable, description=said)
+    return Field(None, validation_alias=variable, description=said)
 
 
 class Settings(BaseSettings):
@@ -66,138 +69,124 @@ class Settings(BaseSettings):
 
     # --- who may call
     api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
-        default=(),
+        (),
         description="Comma-separated API keys for everything, 16 characters or more each, besides those of "
         "`plumbline keys`; no key at all: loopback only.",
     )
     allow_anonymous: bool = Field(
-        default=False,
-        description="Serve without keys beyond loopback too. Only where something in front checks callers.",
+        False, description="Serve without keys beyond loopback too. Only where something in front checks callers."
     )
-
     keys_file: Path | None = Field(
-        default=None,
+        None,
         description="File of the keys that `plumbline keys` makes, mode 0600; empty: `keys.json` in the data folder.",
     )
-    key_requests_per_minute: int | None = Field(
-        default=None, ge=1, description="Requests a minute of a key that has no limit of its own; empty: no limit."
+    key_requests_per_minute: _Count | None = Field(
+        None, description="Requests a minute of a key that has no limit of its own; empty: no limit."
     )
-    key_concurrency: int | None = Field(
-        default=None, ge=1, description="Maximum concurrent requests of such a key; empty: no limit."
+    key_concurrency: _Count | None = Field(
+        None, description="Maximum concurrent requests of such a key; empty: no limit."
     )
-    key_tokens_per_day: int | None = Field(
-        default=None, ge=1, description="Tokens of judges that such a key may use a day (UTC); empty: no limit."
+    key_tokens_per_day: _Count | None = Field(
+        None, description="Tokens of judges that such a key may use a day (UTC); empty: no limit."
     )
     key_cost_per_day: float | None = Field(
-        default=None,
+        None,
         gt=0,
         allow_inf_nan=False,
-        description="What such a key may spend a day (UTC), in the currency of the prices; empty: no limit.",
+        description="Money that such a key may spend a day (UTC), in the currency of the prices; empty: no limit.",
     )
-    max_concurrent_requests: int = Field(
-        default=1_000,
-        ge=1,
-        description="Maximum concurrent requests under /v1, of all callers together; further ones get 503.",
+    max_concurrent_requests: _Count = Field(
+        1_000, description="Maximum concurrent requests under /v1, of all callers together; further ones get 503."
     )
 
     public_url: str | None = Field(
-        default=None,
+        None,
         description="URL by which callers reach the service, such as `https://host/plumbline`: the `servers` of "
         "`/openapi.json`; empty: none.",
     )
     cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
-        default=(),
+        (),
         description="Comma-separated origins, such as `https://app.example`, whose pages may call the service from a "
         "browser; `*`: all; empty: none.",
     )
-    max_connections: int = Field(
-        default=2_048,
-        ge=1,
-        description="Maximum open connections; beyond it the longest-idle ones are closed.",
+    compat: Annotated[tuple[CompatName, ...], NoDecode] = Field(
+        (), description=f"Comma-separated contracts under `/v1/compat/`: {', '.join(get_args(CompatName))}."
+    )
+    max_connections: _Count = Field(
+        2_048, description="Maximum open connections; beyond it the longest-idle ones are closed."
     )
 
     # --- what a request may hold
-    max_body_bytes: int = Field(default=4_194_304, ge=1024, description="Maximum bytes of a request body.")
+    max_body_bytes: int = Field(4_194_304, ge=1024, description="Maximum bytes of a request body.")
     max_retrieval_body_bytes: int = Field(
-        default=157_286_400, ge=1024, description="Maximum bytes of a body under /v1/retrieval."
+        157_286_400, ge=1024, description="Maximum bytes of a body under /v1/retrieval."
     )
-    max_batch_body_bytes: int = Field(default=33_554_432, ge=1024, description="Maximum bytes of a batch's body.")
-    max_batch_samples: int = Field(default=1_000, ge=1, le=100_000, description="Maximum samples of a batch.")
+    max_batch_body_bytes: int = Field(33_554_432, ge=1024, description="Maximum bytes of a batch's body.")
+    max_batch_samples: int = Field(1_000, ge=1, le=100_000, description="Maximum samples of a batch.")
     max_job_body_bytes: int = Field(
-        default=4_294_967_296,
+        4_294_967_296,
         ge=1024,
         description="Maximum bytes of a job's upload, which is written to disk as it arrives.",
     )
-    body_timeout_seconds: float = Field(
-        default=15.0,
-        gt=0,
-        le=600,
-        description="Timeout in seconds for receiving a body; for a job's upload, for each 16,384 bytes.",
+    body_timeout_seconds: _Seconds = Field(
+        15.0, description="Timeout in seconds for receiving a body; for a job's upload, for each 16,384 bytes."
     )
     workers: int = Field(
-        default=1,
+        1,
         ge=1,
         le=64,
         description="Processes of `plumbline serve`: they share budgets and caches, and divide limits on concurrency.",
     )
     drain_seconds: int = Field(
-        default=20,
+        20,
         ge=1,
         le=600,
         description="Seconds for graceful shutdown at SIGTERM; requests still running then get 503.",
     )
-    max_contexts: int = Field(default=200, ge=1, description="Maximum contexts of a sample.")
-    max_context_characters: int = Field(
-        default=1_000_000, ge=1, description="Maximum characters of all contexts together."
-    )
-    max_answer_characters: int = Field(
-        default=50_000, ge=1, description="Maximum characters of the answer (and of a reference)."
-    )
-    max_question_characters: int = Field(default=10_000, ge=1, description="Maximum characters of the question.")
+    max_contexts: _Count = Field(200, description="Maximum contexts of a sample.")
+    max_context_characters: _Count = Field(1_000_000, description="Maximum characters of all contexts together.")
+    max_answer_characters: _Count = Field(50_000, description="Maximum characters of the answer (and of a reference).")
+    max_question_characters: _Count = Field(10_000, description="Maximum characters of the question.")
 
     # --- scoring
     threshold: float | None = Field(
-        default=None,
+        None,
         ge=0,
         le=1,
         description="Minimum faithfulness for `passed` to be true, in every tier; empty: the tier's own rule.",
     )
-    deadline_seconds: float = Field(
-        default=20.0, gt=0, le=600, description="Deadline in seconds for one sample, all tiers together."
-    )
-    row_deadline_seconds: float = Field(
-        default=300.0,
-        gt=0,
-        le=600,
+    deadline_seconds: _Seconds = Field(20.0, description="Deadline in seconds for one sample, all tiers together.")
+    row_deadline_seconds: _Seconds = Field(
+        300.0,
         description="Deadline in seconds for one row of a job or a file, all tiers together, counted from its start.",
     )
     batch_concurrency: int = Field(
-        default=64, ge=1, le=10_000, description="Maximum samples evaluated concurrently, of all batches together."
+        64, ge=1, le=10_000, description="Maximum samples evaluated concurrently, of all batches together."
     )
     data_dir: Path = Field(
-        default=Path("plumbline-data"),
+        Path("plumbline-data"),
         description="Folder for jobs with their answers, contexts and results, mode 0700; created with the first job.",
     )
     database_url: SecretStr | None = Field(
-        default=None,
+        None,
         description="PostgreSQL that keeps jobs, for several machines: `postgresql://user:password@host/name`; empty: "
         "files in the data folder.",
     )
     job_concurrency: int = Field(
-        default=64,
+        64,
         ge=0,
         le=10_000,
         description="Maximum rows of jobs scored concurrently; 0: accept jobs and leave the work to workers.",
     )
-    calibration: Path | None = Field(default=None, description="Calibration file that replaces the built-in one.")
+    calibration: Path | None = Field(None, description="Calibration file that replaces the built-in one.")
 
     # --- tier llm
     llm_provider: ProviderName = Field(
-        default="dashscope",
+        "dashscope",
         description="`dashscope`, `dashscope-intl`, `openai`, `deepseek`, `gemini`, `moonshot`, `zhipu`, "
-        "`siliconflow`, `ollama`; with a base URL `azure`, `vllm`, `llamacpp`, `generic`.",
+        "`siliconflow`, `openrouter`, `ollama`; with a base URL `azure`, `vllm`, `llamacpp`, `generic`.",
     )
-    llm_api_key: SecretStr | None = Field(default=None, description="API key of the judge's provider.")
+    llm_api_key: SecretStr | None = Field(None, description="API key of the judge's provider.")
     dashscope_api_key: SecretStr | None = _vendor_key("DASHSCOPE_API_KEY", "`dashscope` and `dashscope-intl`")
     openai_api_key: SecretStr | None = _vendor_key("OPENAI_API_KEY", "`openai`")
     deepseek_api_key: SecretStr | None = _vendor_key("DEEPSEEK_API_KEY", "`deepseek`")
@@ -205,26 +194,28 @@ class Settings(BaseSettings):
     moonshot_api_key: SecretStr | None = _vendor_key("MOONSHOT_API_KEY", "`moonshot`")
     zhipu_api_key: SecretStr | None = _vendor_key("ZHIPUAI_API_KEY", "`zhipu`")
     siliconflow_api_key: SecretStr | None = _vendor_key("SILICONFLOW_API_KEY", "`siliconflow`")
-    llm_base_url: str | None = Field(default=None, description="Base URL that replaces the provider's.")
-    llm_model: str | None = Field(default=None, description="Model that replaces the provider's default.")
+    openrouter_api_key: SecretStr | None = _vendor_key("OPENROUTER_API_KEY", "`openrouter`")
+    azure_api_key: SecretStr | None = _vendor_key("AZURE_OPENAI_API_KEY", "`azure`")
+    llm_base_url: str | None = Field(None, description="Base URL that replaces the provider's.")
+    llm_model: str | None = Field(None, description="Model that replaces the provider's default.")
     llm_extra_headers: Annotated[ExtraHeaders | None, NoDecode, BeforeValidator(from_json)] = Field(
-        default=None,
+        None,
         description="JSON object: headers for the judge's address besides ours, `X-DashScope-DataInspection` for "
         "example, or in their place; values are secrets.",
     )
     llm_extra_body: Annotated[ExtraBody | None, NoDecode, BeforeValidator(from_json)] = Field(
-        default=None,
+        None,
         description="JSON object: fields of the judge's requests besides ours, `reasoning_effort` or `seed` for "
         "example, or in their place; null leaves a field out.",
     )
-    llm_max_output_tokens: int = Field(default=4096, ge=64, description="Maximum tokens of a reply.")
+    llm_max_output_tokens: int = Field(4096, ge=64, description="Maximum tokens of a reply.")
     llm_context_tokens: int | None = Field(
-        default=None,
+        None,
         ge=1_024,
         description="Context window: tokens of a request and its reply together; empty: the provider's default.",
     )
     llm_fallbacks: Annotated[tuple[LlmEndpoint, ...], NoDecode, BeforeValidator(from_json)] = Field(
-        default=(),
+        (),
         description="JSON list of `{provider, base_url, api_key, model, context_tokens, extra_headers, extra_body}`: "
         "called in order when the judge fails.",
     )
@@ -233,140 +224,128 @@ class Settings(BaseSettings):
         NoDecode,
         BeforeValidator(from_json),
         AfterValidator(with_judge_names),
-    ] = Field(
-        default=None,
-        description="JSON object: names of further judges that requests may select, each with such a list.",
-    )
+    ] = Field(None, description="JSON object: names of further judges that requests may select, each with such a list.")
     llm_max_concurrency: int = Field(
-        default=64, ge=1, le=10_000, description="Maximum concurrent calls for each base URL, model and key."
+        64, ge=1, le=10_000, description="Maximum concurrent calls for each base URL, model and key."
     )
     llm_backoff_seconds: float = Field(
-        default=0.5, gt=0, le=60, description="Maximum backoff before the first retry; it doubles with each retry."
+        0.5, gt=0, le=60, description="Maximum backoff before the first retry; it doubles with each retry."
     )
-    llm_rpm: int | None = Field(
-        default=None,
-        ge=1,
-        description="Rate limit in requests per minute for each base URL, model and key; empty: none.",
+    llm_rpm: _Count | None = Field(
+        None, description="Rate limit in requests per minute for each base URL, model and key; empty: none."
     )
-    llm_tpm: int | None = Field(
-        default=None, ge=1, description="Rate limit in tokens per minute for each base URL, model and key; empty: none."
+    llm_tpm: _Count | None = Field(
+        None, description="Rate limit in tokens per minute for each base URL, model and key; empty: none."
     )
     llm_prices: Annotated[Mapping[str, ModelPrice] | None, NoDecode, BeforeValidator(from_json)] = Field(
-        default=None,
+        None,
         description="JSON object: model to `{input, output, cached}`, prices per million tokens; of embeddings too.",
     )
     llm_max_cost: float | None = Field(
-        default=None, gt=0, description="Budget for the judge calls of one sample, in the currency of the prices."
+        None, gt=0, description="Budget for the judge calls of one sample, in the currency of the prices."
     )
-    prompts_dir: Path | None = Field(default=None, description="Folder of prompts that replace the built-in ones.")
+    prompts_dir: Path | None = Field(None, description="Folder of prompts that replace the built-in ones.")
     prompts_version: Literal["v2", "v3"] = Field(
-        default="v3", description="Version of the judge's prompts; `v2` keeps scores comparable with earlier runs."
+        "v3", description="Version of the judge's prompts; `v2` keeps scores comparable with earlier runs."
     )
     llm_controls: bool = Field(
-        default=True,
+        True,
         description="Each question holds one sentence that is surely false and one copied from a context; an answer "
         "whose judge gets one wrong is flagged and does not pass.",
     )
 
     # --- tier embedding
     embedding_model: str | None = Field(
-        default=None,
+        None,
         description="Path or hub id of a sentence-transformers model; empty: bundled weights, then the hub. With a "
         "server: its model.",
     )
     embedding_languages: Annotated[tuple[Literal["en", "zh", "other"], ...], NoDecode] = Field(
-        default=(),
+        (),
         description="Comma-separated languages that the model reads: `en`, `zh`, `other`; empty: known by the model's "
         "name, all of them for an unknown name.",
     )
     embedding_provider: EmbeddingProviderName | None = Field(
-        default=None,
+        None,
         description="`local`, or the server whose `/embeddings` is called: `dashscope`, `dashscope-intl`, `openai`; "
         "with a base URL `azure`, `vllm`, `llamacpp`, `ollama`, `tei`, `generic`. Empty: `generic` if there is a base "
         "URL, else `local`.",
     )
     embedding_base_url: str | None = Field(
-        default=None, description="Base URL of the OpenAI-compatible server that makes the vectors."
+        None, description="Base URL of the OpenAI-compatible server that makes the vectors."
     )
     embedding_api_key: SecretStr | None = Field(
-        default=None,
+        None,
         description="API key of that server; empty: the key that the provider's own variable holds, as for judges.",
     )
     embedding_dimensions: int | None = Field(
-        default=None, ge=1, le=65_536, description="Dimensions to ask the server for; empty: the model's own."
+        None, ge=1, le=65_536, description="Dimensions to ask the server for; empty: the model's own."
     )
     embedding_batch_size: int | None = Field(
-        default=None, ge=1, le=2_048, description="Maximum texts of a call; empty: the provider's limit."
+        None, ge=1, le=2_048, description="Maximum texts of a call; empty: the provider's limit."
     )
     embedding_max_tokens: int | None = Field(
-        default=None,
+        None,
         ge=16,
         description="Tokens that the server's model reads of a text; longer texts are cut, with a warning; empty: the "
         "provider's limit, 512 for servers of one's own.",
     )
-    embedding_timeout_seconds: float = Field(
-        default=10.0, gt=0, le=600, description="Timeout in seconds for the vectors of one batch, retries included."
+    embedding_timeout_seconds: _Seconds = Field(
+        10.0, description="Timeout in seconds for the vectors of one batch, retries included."
     )
-    embedding_max_concurrency: int = Field(
-        default=8, ge=1, le=10_000, description="Maximum concurrent calls to the server."
+    embedding_max_concurrency: int = Field(8, ge=1, le=10_000, description="Maximum concurrent calls to the server.")
+    embedding_rpm: _Count | None = Field(
+        None, description="Rate limit in requests per minute to the server; empty: none."
     )
-    embedding_rpm: int | None = Field(
-        default=None, ge=1, description="Rate limit in requests per minute to the server; empty: none."
-    )
-    embedding_tpm: int | None = Field(
-        default=None, ge=1, description="Rate limit in tokens per minute to the server; empty: none."
+    embedding_tpm: _Count | None = Field(
+        None, description="Rate limit in tokens per minute to the server; empty: none."
     )
     embedding_backend: Literal["auto", "torch", "openvino"] = Field(
-        default="auto",
+        "auto",
         description="Runtime of the embedding model: `torch`, `openvino` (extra); `auto`: PyTorch on a GPU, else "
         "OpenVINO if it is installed.",
     )
     embedding_precision: Literal["auto", "fp32", "bf16"] = Field(
-        default="auto",
+        "auto",
         validate_default=True,
         description="Precision of the embedding model on a CPU; `auto`: `bf16` if the CPU has instructions for it, "
-        "which is several times as fast, else `fp32`. See docs/performance.md.",
+        "which is several times as fast, else `fp32`. See docs/explanation/performance.md.",
     )
     embedding_threads: int | None = Field(
-        default=None, ge=1, le=256, description="Threads of the embedding model; empty: one per core."
+        None, ge=1, le=256, description="Threads of the embedding model; empty: one per core."
     )
     embedding_cache_bytes: int = Field(
-        default=268_435_456,
+        268_435_456,
         ge=0,
         description="Maximum bytes of the in-memory cache of sentence vectors; 0 disables it.",
     )
     embedding_cache_path: Path | None = Field(
-        default=None,
-        description="File that persists the cache of sentence vectors, mode 0600, of the same size; empty: none.",
+        None, description="File that persists the cache of sentence vectors, mode 0600, of the same size; empty: none."
     )
-    embedding_queue_seconds: float = Field(
-        default=10.0,
-        gt=0,
-        le=600,
-        description="Maximum queued embedding work, in seconds; further requests get 503.",
+    embedding_queue_seconds: _Seconds = Field(
+        10.0, description="Maximum queued embedding work, in seconds; further requests get 503."
     )
-    embedding_max_windows: int = Field(
-        default=2_000, ge=1, description="Maximum context windows and sentences encoded for one sample."
+    embedding_max_windows: _Count = Field(
+        2_000, description="Maximum context windows and sentences encoded for one sample."
     )
-    warm_up: bool = Field(default=True, description="Load the embedding model in the background at start-up.")
-    cpu_threads: int = Field(default=2, ge=1, description="Threads for segmentation and the lexical tier.")
+    warm_up: bool = Field(True, description="Load the embedding model in the background at start-up.")
+    cpu_threads: _Count = Field(2, description="Threads for segmentation and the lexical tier.")
 
     # --- cache
     cache_path: Path | None = Field(
-        default=None,
-        description="File that persists the cache of judge verdicts, with quotes, mode 0600; empty: in memory.",
+        None, description="File that persists the cache of judge verdicts, with quotes, mode 0600; empty: in memory."
     )
-    cache_max_bytes: int = Field(default=268_435_456, ge=1_048_576, description="Maximum bytes of the verdict cache.")
+    cache_max_bytes: int = Field(268_435_456, ge=1_048_576, description="Maximum bytes of the verdict cache.")
     cache_ttl_seconds: int = Field(
-        default=604_800, ge=0, description="Time to live of a cached verdict, in seconds; 0 disables the cache."
+        604_800, ge=0, description="Time to live of a cached verdict, in seconds; 0 disables the cache."
     )
 
     # --- logs and traces
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
-        default="INFO", description="Minimum level of logged events."
+        "INFO", description="Minimum level of logged events."
     )
     tracing: Literal["off", "otlp"] = Field(
-        default="off",
+        "off",
         description="`otlp` exports traces as OpenTelemetry's own `OTEL_*` variables configure; needs `pip install "
         "'plumbline-rag[otel]'`.",
     )
@@ -389,7 +368,7 @@ class Settings(BaseSettings):
             raise PydanticCustomError("origin", "expected origins such as https://app.example, without a path, or *")
         return origins
 
-    @field_validator("api_keys", "embedding_languages", "cors_origins", mode="before")
+    @field_validator("api_keys", "embedding_languages", "cors_origins", "compat", mode="before")
     @classmethod
     def _split_list(cls, value: object) -> object:
         if isinstance(value, str):
@@ -407,8 +386,7 @@ class Settings(BaseSettings):
 def load_settings() -> Settings:
     """Load the settings from the environment.
 
-    Raises:
-        ConfigurationError: naming every wrong variable in one line; values are not shown, one may be a key.
+    Raises ConfigurationError naming every wrong variable in one line; values are not shown, one may be a key.
     """
     try:
         return Settings()
@@ -423,8 +401,7 @@ def load_settings() -> Settings:
 def unknown_variables(names: Iterable[str]) -> list[str]:
     """List the unknown PLUMBLINE_* variables, which Kubernetes makes of a service's name, too.
 
-    Raises:
-        ConfigurationError: one of them is all but a setting.
+    Raises ConfigurationError for one that is all but a setting.
     """
     known = {variable_name(field).removeprefix(PREFIX) for field in Settings.model_fields}
     unknown = sorted(name for name in names if name.startswith(PREFIX) and name.removeprefix(PREFIX) not in known)

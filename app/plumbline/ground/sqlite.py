@@ -23,6 +23,7 @@ class SqliteFormat:
         application_id: written into the file's header; a file with another one is not touched.
         schema: statements that end with `;` and a line end.
         added_columns: table and definition of the columns that files of before lack; they get them when opened.
+        added_tables: name and statement of tables that they lack.
         journal_bytes: bound of the write-ahead log between checkpoints; None: a rollback journal instead of WAL.
     """
 
@@ -30,6 +31,7 @@ class SqliteFormat:
     schema: str
     version: int = 0
     added_columns: Sequence[tuple[str, str]] = ()
+    added_tables: Sequence[tuple[str, str]] = ()
     journal_bytes: int | None = None
 
 
@@ -56,8 +58,8 @@ def open_database(path: Path | None, form: SqliteFormat, *, busy_seconds: float 
                     connection.execute(f"PRAGMA user_version = {form.version}")
         elif any(_lacking(connection, form)):
             with transaction(connection):
-                for table, definition in list(_lacking(connection, form)):
-                    connection.execute(f"ALTER TABLE {table} ADD COLUMN {definition}")
+                for statement in list(_lacking(connection, form)):
+                    connection.execute(statement)
     except BaseException:
         connection.close()
         raise
@@ -90,11 +92,15 @@ def is_damage(error: Exception) -> bool:
     return code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
-def _lacking(connection: sqlite3.Connection, form: SqliteFormat) -> Iterator[tuple[str, str]]:
+def _lacking(connection: sqlite3.Connection, form: SqliteFormat) -> Iterator[str]:
+    """Yield the statements that bring a file of before up to date."""
+    for table, statement in form.added_tables:
+        if connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone() is None:
+            yield statement
     for table, definition in form.added_columns:
         names = {name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))}
         if definition.split()[0] not in names:
-            yield table, definition
+            yield f"ALTER TABLE {table} ADD COLUMN {definition}"
 
 
 def _is_empty(connection: sqlite3.Connection, form: SqliteFormat) -> bool:

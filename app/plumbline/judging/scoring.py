@@ -1,22 +1,26 @@
 """THE path: sample -> sentences -> judgement -> scores. Every way into the service calls this one."""
 
 import asyncio
+import gc
+import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from plumbline.ground.deadline import work_deadline
-from plumbline.ground.errors import TierFailure
+from plumbline.ground.concurrency import work_deadline
+from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.judging.citations import TooManyCitations, judge_citations
 from plumbline.judging.ports.exchange import Ledger, Usage
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer
+from plumbline.judging.sample_result import SampleResult, SampleStatus, join_turns
+from plumbline.judging.text.conversation import turn_sample
 from plumbline.judging.text.overlap import context_utilization
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.scores import (
-    PassRule,
     agreement,
     choose_criterion,
     confidence,
@@ -25,64 +29,33 @@ from plumbline.judging.text.scores import (
     score,
     token_f1,
 )
-from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.segmented_sample import SegmentedSample, segment, unread
-from plumbline.judging.text.verdicts import Claim, JudgeAccount, Scores, Verdict, whole_sentence_claim
+from plumbline.judging.text.verdicts import NO_ANSWERS, Claim, MetricAnswers, Scores, Verdict, whole_sentence_claim
 from plumbline.judging.tiers import offload
-from plumbline.judging.tiers.cascade import Attempt, CascadeResult, JudgeCascade
+from plumbline.judging.tiers.calibration import CalibrationTable
+from plumbline.judging.tiers.cascade import CascadeResult, JudgeCascade
+from plumbline.judging.tiers.lexical import LexicalTier
+from plumbline.judging.tiers.metrics.estimates import Estimator
+from plumbline.judging.tiers.metrics.metric import Metric, MetricResult, MetricStatus, estimate_metrics
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 
 T = TypeVar("T")
 
 _NOTHING_USED = Usage()
+_SHORT_TURN_SECONDS = 0.001
+_NO_CALIBRATIONS = CalibrationTable(())
+# Collections of younger objects before one of the old: seven million more objects than before, some hundred megabytes.
+_RARE_COLLECTIONS = 1_000
 
 
 # Flag of a result whose tier gives no answer as much as the threshold.
 UNREACHABLE = "threshold_unreachable"
 
 
-class SampleStatus(StrEnum):
-    """Status of a result."""
-
-    JUDGED = "judged"
-    ABSTAINED = "abstained"
-    EMPTY_ANSWER = "empty_answer"
-    NOT_JUDGED = "not_judged"
-
-
-@dataclass(frozen=True, slots=True)
-class SampleResult:
-    """The result of one sample. `scores`, `passed` and `passed_by` are None unless the status is `judged`.
-
-    `threshold`: faithfulness that was compared; None where every claim had to be supported, and where nothing was.
-    """
-
-    status: SampleStatus
-    tier: TierName | None
-    scores: Scores | None
-    passed: bool | None
-    passed_by: PassRule | None
-    threshold: float | None
-    confidence: float | None
-    context_utilization: float | None
-    token_f1: float | None
-    exact_match: float | None
-    sentences: tuple[Sentence, ...]
-    claims: tuple[Claim, ...]
-    contexts_used: tuple[int, ...]
-    contexts_given: int
-    attempts: tuple[Attempt, ...]
-    judge: JudgeAccount | None
-    usage: Usage
-    windows: int
-    flags: tuple[str, ...]
-    warnings: tuple[str, ...]
-
-
 class Scorer:
     """Scores samples with one cascade. CPU work runs in `executor`, off the event loop, unless it is small.
 
-    `on_call` is called with the tenant and the usage of each call to a chat model.
+    `on_call` is called with the tenant and the usage of each call to a chat model. `calibrations` are for citations.
     """
 
     def __init__(
@@ -92,22 +65,42 @@ class Scorer:
         *,
         on_call: Callable[[str, Usage], None] | None = None,
         observer: Observer = NULL_OBSERVER,
+        calibrations: CalibrationTable = _NO_CALIBRATIONS,
     ) -> None:
         self._cascade = cascade
+        self._calibrations = calibrations
         self._executor = executor
         self._on_call = on_call
         self._observer = observer
+        self._usual_turns = (sys.getswitchinterval(), gc.get_threshold()[2])
+        self._long_works = 0
 
     async def score(self, sample: Sample, options: JudgeOptions) -> SampleResult:
-        """Return the result of a sample. A tier that cannot answer is recorded in it; a bug in a tier raises."""
-        result = await self._scored(sample, options)
-        if result.passed is not None and result.passed_by is not None:
-            self._observer.on_decision(result.tier or "none", result.passed_by, passed=result.passed)
+        """Return the result of a sample. A tier that cannot answer is recorded in it; a bug in a tier raises.
+
+        Of a conversation, each turn is judged on its own, all at once, within one deadline and one bound on cost.
+        """
+        ledger = Ledger(max_cost=options.max_cost, on_call=self._on_call and partial(self._on_call, options.tenant))
+        options = replace(options, ledger=ledger)
+        with self.shared_turns(offload.count_characters(sample)):
+            if sample.turns:
+                scored = (self._measured(turn_sample(sample, turn), options) for turn in sample.turns)
+                result = replace(join_turns(sample, await asyncio.gather(*scored)), usage=ledger.usage)
+            else:
+                result = await self._measured(sample, options)
+        scores, rule, passed = result.scores, result.passed_by, result.passed
+        if scores is not None and rule is not None and passed is not None:
+            self._observer.on_decision(result.tier or "none", rule, passed=passed, score=scores.faithfulness)
         return result
 
-    async def _scored(self, sample: Sample, options: JudgeOptions) -> SampleResult:
-        until = time.monotonic() + options.deadline_seconds
-        small = offload.is_small(sample)
+    async def _measured(self, sample: Sample, options: JudgeOptions) -> SampleResult:
+        result, answers = await self._scored(sample, options)
+        return replace(result, metrics=_measured(sample, options, result, answers)) if options.metrics else result
+
+    async def _scored(self, sample: Sample, options: JudgeOptions) -> tuple[SampleResult, MetricAnswers]:
+        until = (started := time.monotonic()) + options.deadline_seconds
+        size = offload.count_characters(sample)
+        small = size <= offload.SMALL_CHARACTERS
         try:
             async with asyncio.timeout(None if small else options.deadline_seconds):
                 with work_deadline(until):
@@ -116,19 +109,115 @@ class Scorer:
             # The cascade then records that no tier was asked.
             case, decided = unread(sample), None
         if decided is not None:
-            return decided
-        ledger = Ledger(max_cost=options.max_cost, on_call=self._on_call and partial(self._on_call, options.tenant))
+
+            def cite() -> SampleResult:
+                return self._with_citations(case, options, decided, until)
+
+            return await offload.run(cite, self._executor, inline=small), NO_ANSWERS
+        # The result of an answer takes about as long as reading it did.
+        kept = 0.0 if small else (time.monotonic() - started) * len(sample.answer) / size
         cascade = await self._cascade.judge(
             case,
-            replace(options, ledger=ledger),
+            options,
             tiers=options.tiers,
-            deadline_seconds=max(0.0, until - time.monotonic()),
+            deadline_seconds=max(0.0, until - time.monotonic() - kept),
         )
-        return await offload.run(lambda: _result(case, options, cascade, ledger.usage), self._executor, inline=small)
+
+        def finish() -> SampleResult:
+            return self._with_citations(case, options, _result(case, options, cascade, options.ledger.usage), until)
+
+        result = await offload.run(finish, self._executor, inline=small)
+        if cascade.tier not in (TierName.EMBEDDING, TierName.LEXICAL) or not options.metrics:
+            return result, cascade.judgement.metrics if cascade.judgement else NO_ANSWERS
+        return result, await offload.run(
+            lambda: self._estimated(case, options.metrics, until), self._executor, inline=False
+        )
+
+    def _estimated(self, case: SegmentedSample, metrics: Sequence[Metric], until: float) -> MetricAnswers:
+        lexical = LexicalTier(self._calibrations, self._executor)
+
+        def support(other: SegmentedSample) -> float | None:
+            try:
+                scores = score(lexical.judge_now(other))
+            except TierFailure as failure:
+                if failure.reason is FailureReason.TIMEOUT:
+                    raise
+                return None
+            return scores.faithfulness if scores else None
+
+        try:
+            with work_deadline(until):
+                return estimate_metrics(metrics, Estimator(case, support))
+        except TierFailure:
+            return NO_ANSWERS
+
+    def _with_citations(
+        self, case: SegmentedSample, options: JudgeOptions, result: SampleResult, until: float
+    ) -> SampleResult:
+        try:
+            with work_deadline(until):
+                citations = judge_citations(
+                    case, result.claims, tier=result.tier, calibrations=self._calibrations, base=options.citation_base
+                )
+        except (TooManyCitations, TierFailure):
+            return replace(result, flags=(*result.flags, "citations_not_judged"))
+        if citations is None:
+            return result
+        missing = any(each.mark.context is None for each in citations.citations)
+        flags = (*result.flags, *(("citation_without_passage",) if missing else ()))
+        return replace(result, citations=citations, flags=flags)
+
+    @contextmanager
+    def shared_turns(self, size: int) -> Iterator[None]:
+        """Let the event loop have its turns soon while a text of this size is worked on in a thread.
+
+        It takes the interpreter back several times a request, and waits this long each time: at the usual 5 ms another
+        request takes 50 to 100 ms. It costs a tenth of the throughput, which short texts keep. Old objects are left to
+        be collected afterwards: walking the quarter of a million sentences of a text takes 0.2 s, time and again.
+        """
+        is_long = size > offload.LONG_CHARACTERS
+        self._long_works += is_long
+        self._set_turns()
+        try:
+            yield
+        finally:
+            self._long_works -= is_long
+            self._set_turns()
+
+    def _set_turns(self) -> None:
+        seconds, rareness = (_SHORT_TURN_SECONDS, _RARE_COLLECTIONS) if self._long_works else self._usual_turns
+        sys.setswitchinterval(seconds)
+        gc.set_threshold(*gc.get_threshold()[:2], rareness)
 
     async def offload(self, work: Callable[[], T], *, inline: bool = False) -> T:
         """Run `work` off the event loop; on it if `inline`, for work too small to be worth a hop to a thread."""
         return await offload.run(work, self._executor, inline=inline)
+
+
+def _measured(
+    sample: Sample, options: JudgeOptions, result: SampleResult, answers: MetricAnswers
+) -> tuple[MetricResult, ...]:
+    """Return the results of the metrics asked for, each with a value or the reason why it has none."""
+    if result.status is not SampleStatus.JUDGED:
+        otherwise = result.status.value
+    elif result.tier is None:
+        otherwise = "no_contexts"
+    else:
+        otherwise = f"not_by_tier_{result.tier.value}"
+
+    def repeated(name: str) -> MetricResult:
+        value = getattr(result if result.scores is None or name == "context_utilization" else result.scores, name, None)
+        status = MetricStatus.UNCALIBRATED if "uncalibrated" in result.flags else MetricStatus.JUDGED
+        if value is None:
+            return MetricResult(name, None, MetricStatus.NOT_JUDGED, result.status.value)
+        return MetricResult(name, value, status)
+
+    return tuple(
+        repeated(metric.score)
+        if metric.score
+        else metric.result(sample, answers, claims=result.claims, otherwise=otherwise)
+        for metric in options.metrics
+    )
 
 
 def _prepare(sample: Sample, options: JudgeOptions) -> tuple[SegmentedSample, SampleResult | None]:

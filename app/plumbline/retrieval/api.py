@@ -110,6 +110,7 @@ def fuse(
     tune_on: Any = None,
     measure: str = "ndcg@10",
     preset: str = "trec_eval",
+    conventions: Mapping[str, Any] | None = None,
     folds: int = 5,
     step: float = 0.1,
     seed: int = 0,
@@ -120,6 +121,7 @@ def fuse(
     Args:
         norm: `min-max` unless the method reads ranks alone.
         tune_on: judgments on which `weights` are tuned by `measure`, k-fold over queries.
+        conventions: what differs from the preset, as in `evaluate`.
         params: of the method, such as `k` of rrf (60).
 
     Raises:
@@ -127,27 +129,16 @@ def fuse(
     """
     named = runs if isinstance(runs, Mapping) else {f"run {place}": run for place, run in enumerate(runs, start=1)}
     read = [read_run(run, name=name).run for name, run in named.items()]
+    recipe: dict[str, Any] = {"method": method, "norm": norm, "params": params, "missing": missing}
+    recipe |= {"ties": ties, "depth": depth}
     if tune_on is not None:
         if weights is not None:
             raise InvalidInput("give weights or tune them, not both", place="weights")
         judged = read_qrels(tune_on)
-        weights = tune_weights(
-            read,
-            tuning_objective(judged, measure, conventions=build_conventions(preset)),
-            query_ids=list(judged),
-            method=method,
-            norm=norm,
-            params=params,
-            missing=missing,
-            ties=ties,
-            depth=depth,
-            folds=folds,
-            step=step,
-            seed=seed,
-        ).weights
-    fusion = fuse_runs(
-        read, method=method, norm=norm, weights=weights, params=params, missing=missing, ties=ties, depth=depth
-    )
+        objective = tuning_objective(judged, measure, conventions=build_conventions(preset, **(conventions or {})))
+        tuning = tune_weights(read, objective, query_ids=list(judged), folds=folds, step=step, seed=seed, **recipe)
+        weights = tuning.weights
+    fusion = fuse_runs(read, weights=weights, **recipe)
     _warn(fusion.warnings)
     return {query: dict(scores) for query, scores in fusion.run.results.items() if isinstance(scores, Mapping)}
 

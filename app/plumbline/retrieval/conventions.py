@@ -2,23 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Final, Literal, TypeAlias, get_args
+from dataclasses import dataclass, replace
+from typing import Final, Literal, get_args, get_origin, get_type_hints
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.measure import nearest
 from plumbline.retrieval.text_file import quoted
-
-IdRuleName: TypeAlias = Literal["none", "strip_chunk", "urn_uuid", "regex"]
-NdcgRelLevel: TypeAlias = Literal["ignore", "drop_below"]
-MapNormaliser: TypeAlias = Literal["R", "min_R_k", "retrieved_relevant", "sum_of_weights"]
-Duplicates: TypeAlias = Literal["first", "max_score", "error"]
-Dedupe: TypeAlias = Literal["before_cutoff", "after_cutoff"]
-Ties: TypeAlias = Literal["docno_desc", "docno_asc", "input_order", "average"]
-ScorePrecision: TypeAlias = Literal["float64", "float32"]
-MissingQueries: TypeAlias = Literal["zero", "skip", "error"]
-NoRelevant: TypeAlias = Literal["zero", "skip"]
-RecallPoints: TypeAlias = Literal["nearest", "at_least"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +39,20 @@ class Conventions:
     """
 
     rel_level: int = 1
-    ndcg_rel_level: NdcgRelLevel = "ignore"
+    ndcg_rel_level: Literal["ignore", "drop_below"] = "ignore"
     gain_map: tuple[tuple[int, float], ...] | None = None
     max_rel: int | None = None
-    map_normaliser: MapNormaliser = "R"
+    map_normaliser: Literal["R", "min_R_k", "retrieved_relevant", "sum_of_weights"] = "R"
     judged_only: bool = False
-    id_rule: IdRuleName = "none"
+    id_rule: Literal["none", "strip_chunk", "urn_uuid", "regex"] = "none"
     id_pattern: str | None = None
-    duplicates: Duplicates = "error"
-    dedupe: Dedupe = "before_cutoff"
-    ties: Ties = "docno_desc"
-    score_precision: ScorePrecision = "float64"
-    missing_queries: MissingQueries = "zero"
-    no_relevant: NoRelevant = "zero"
-    recall_points: RecallPoints = "nearest"
+    duplicates: Literal["first", "max_score", "error"] = "error"
+    dedupe: Literal["before_cutoff", "after_cutoff"] = "before_cutoff"
+    ties: Literal["docno_desc", "docno_asc", "input_order", "average"] = "docno_desc"
+    score_precision: Literal["float64", "float32"] = "float64"
+    missing_queries: Literal["zero", "skip", "error"] = "zero"
+    no_relevant: Literal["zero", "skip"] = "zero"
+    recall_points: Literal["nearest", "at_least"] = "nearest"
     ignore_identical_ids: bool = False
 
 
@@ -82,20 +71,12 @@ PRESETS: Final[Mapping[str, Conventions]] = {
 }
 DEFAULT_CONVENTIONS: Final = PRESETS["trec_eval"]
 
+_TYPE_BY_NAME: Final = get_type_hints(Conventions)
 CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
-    "ndcg_rel_level": get_args(NdcgRelLevel),
-    "map_normaliser": get_args(MapNormaliser),
-    "id_rule": get_args(IdRuleName),
-    "duplicates": get_args(Duplicates),
-    "dedupe": get_args(Dedupe),
-    "ties": get_args(Ties),
-    "score_precision": get_args(ScorePrecision),
-    "missing_queries": get_args(MissingQueries),
-    "no_relevant": get_args(NoRelevant),
-    "recall_points": get_args(RecallPoints),
+    name: get_args(kind) for name, kind in _TYPE_BY_NAME.items() if get_origin(kind) is Literal
 }
-_BOOLEANS: Final = frozenset({"judged_only", "ignore_identical_ids"})
-_NAMES: Final = tuple(field.name for field in fields(Conventions))
+BOOLEANS: Final = frozenset(name for name, kind in _TYPE_BY_NAME.items() if kind is bool)
+_NAMES: Final = tuple(_TYPE_BY_NAME)
 _MAX_GAIN: Final = 1e100
 _WHOLE_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
@@ -131,7 +112,7 @@ def _checked(name: str, value: object) -> object:
         raise InvalidInput(f"unknown convention {quoted(name)}; {_nearest_or_all(name, _NAMES)}", place=name)
     if name in CHOICES:
         return _choice(name, value)
-    if name in _BOOLEANS:
+    if name in BOOLEANS:
         if not isinstance(value, bool):
             raise InvalidInput(f"found {quoted(str(value))}, wanted true or false", place=name)
         return value

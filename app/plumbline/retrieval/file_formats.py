@@ -26,14 +26,7 @@ _ITEM: Final = re.compile(
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
-def read_results_table(
-    source: bytes | BinaryIO,
-    *,
-    name: str,
-    limits: ReadLimits,
-    query_column: str = QUERY_COLUMN,
-    ids_column: str = RETRIEVED_COLUMN,
-) -> Run:
+def read_results_table(source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> Run:
     """Read a run named `name`: each query's retrieved ids, best first, as the cell lists them (repeats included).
 
     The cell is a JSON list or a printed Python list of strings or integers. Other columns are not read.
@@ -41,24 +34,17 @@ def read_results_table(
     Raises:
         InvalidInput: names the file and the line at which the row starts.
     """
-    return Run(name, {query_id: ids for _, query_id, ids in _rows(source, name, limits, query_column, ids_column)})
+    return Run(name, {query_id: ids for _, query_id, ids in _rows(source, name, limits, RETRIEVED_COLUMN)})
 
 
-def read_reference_table(
-    source: bytes | BinaryIO,
-    *,
-    name: str,
-    limits: ReadLimits,
-    query_column: str = QUERY_COLUMN,
-    ids_column: str = GOLD_COLUMN,
-) -> Qrels:
+def read_reference_table(source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> Qrels:
     """Read judgments: each query's gold ids with relevance 1; an empty list is a query without relevant documents.
 
     Raises:
         InvalidInput: as `read_results_table`, and for an id that a list holds twice.
     """
     qrels: dict[str, dict[str, int]] = {}
-    for line_number, query_id, ids in _rows(source, name, limits, query_column, ids_column):
+    for line_number, query_id, ids in _rows(source, name, limits, GOLD_COLUMN):
         qrels[query_id] = dict.fromkeys(ids, 1)
         if len(qrels[query_id]) != len(ids):
             raise InvalidInput("an id is listed twice for one query", place=format_place(name, line_number))
@@ -66,13 +52,13 @@ def read_reference_table(
 
 
 def _rows(
-    source: bytes | BinaryIO, name: str, limits: ReadLimits, query_column: str, ids_column: str
+    source: bytes | BinaryIO, name: str, limits: ReadLimits, ids_column: str
 ) -> Iterator[tuple[int, str, tuple[str, ...]]]:
     seen: set[str] = set()
-    for line_number, (query_id, listed) in _records(source, name, limits, (query_column, ids_column)):
+    for line_number, (query_id, listed) in _records(source, name, limits, (QUERY_COLUMN, ids_column)):
         place = format_place(name, line_number)
         if not query_id:
-            raise InvalidInput(f"column {quoted(query_column)} is empty", place=place)
+            raise InvalidInput(f"column {quoted(QUERY_COLUMN)} is empty", place=place)
         if query_id in seen:
             raise InvalidInput(f"query {quoted(query_id)} has a second row", place=place)
         seen.add(query_id)

@@ -97,11 +97,6 @@ def _reciprocal_rank(inputs: MeasureInputs, measure: Measure) -> FloatArray:
     return values
 
 
-def _f1(inputs: MeasureInputs, measure: Measure) -> FloatArray:
-    """Return 2 P R / (P + R) = 2 h(k) / (k + R), with precision over k."""
-    return _ratio(2 * inputs.hits(measure.k), inputs.total + float(measure.k or 0))
-
-
 def _f1_retrieved(inputs: MeasureInputs, measure: Measure) -> FloatArray:
     """Return 2 P R / (P + R) = 2 h(k) / (n(k) + R); without cutoff trec_eval `set_F`."""
     return _ratio(2 * inputs.hits(measure.k), inputs.total + inputs.rankings.retrieved_within(measure.k))
@@ -121,21 +116,22 @@ def _judged(inputs: MeasureInputs, measure: Measure) -> FloatArray:
 
 def _rbp(inputs: MeasureInputs, measure: Measure) -> FloatArray:
     """Return (1 - p) sum of p^(rank - 1) over relevant documents; Moffat & Zobel, TOIS 2008, binary relevance."""
+    return inputs.summed(inputs.relevant, _rbp_weights(inputs.relevant, measure))
+
+
+def _rbp_weights(rows: RankedRows, measure: Measure) -> FloatArray:
     persistence = dict(measure.params)["p"]
-    weights = inputs.relevant.expected(lambda ranks: (1 - persistence) * persistence ** (ranks - 1), measure.k)
-    return inputs.summed(inputs.relevant, weights)
+    return rows.expected(lambda ranks: (1 - persistence) * persistence ** (ranks - 1), measure.k)
 
 
 def _rbp_graded(inputs: MeasureInputs, measure: Measure) -> FloatArray:
     """Return `rbp` with each term times grade / the highest grade judged for the query; trec_eval 10's `rbp`."""
-    persistence = dict(measure.params)["p"]
     rankings = inputs.rankings
     highest = np.ones(len(inputs.total), dtype=np.int64)
     np.maximum.at(highest, rankings.pool_query, rankings.pool_grade)
     rows = rankings.rows
-    weights = rows.expected(lambda ranks: (1 - persistence) * persistence ** (ranks - 1), measure.k)
     shares: FloatArray = np.maximum(rows.grade, 0) / highest[rows.query]
-    return inputs.summed(rows, weights * shares)
+    return inputs.summed(rows, _rbp_weights(rows, measure) * shares)
 
 
 def _rbp_residual(inputs: MeasureInputs, measure: Measure) -> FloatArray:
@@ -143,9 +139,8 @@ def _rbp_residual(inputs: MeasureInputs, measure: Measure) -> FloatArray:
 
     Moffat & Zobel 2008; as in trec_eval 10, 0 where every document retrieved is judged. A negative grade is none.
     """
-    persistence = dict(measure.params)["p"]
     rows = inputs.rankings.rows.where(inputs.rankings.rows.grade >= 0)
-    judged = inputs.summed(rows, rows.expected(lambda ranks: (1 - persistence) * persistence ** (ranks - 1), None))
+    judged = inputs.summed(rows, _rbp_weights(rows, measure))
     retrieved = inputs.rankings.retrieved
     has_unjudged = retrieved > inputs.rankings.per_query(rows.query)
     # all weights, beyond the last document too, add up to 1
@@ -178,8 +173,8 @@ def _interpolated_precision(inputs: MeasureInputs, measure: Measure) -> FloatArr
 
 
 def _f_beta(inputs: MeasureInputs, measure: Measure) -> FloatArray:
-    """Return (1 + b^2) P R / (b^2 P + R) = (1 + b^2) h(k) / (k + b^2 R); van Rijsbergen 1979."""
-    square = dict(measure.params)["beta"] ** 2
+    """Return (1 + b^2) P R / (b^2 P + R) = (1 + b^2) h(k) / (k + b^2 R); van Rijsbergen 1979. `f1`: b = 1."""
+    square = dict(measure.params).get("beta", 1.0) ** 2
     return _ratio((1 + square) * inputs.hits(measure.k), square * inputs.total + float(measure.k or 0))
 
 
@@ -326,7 +321,7 @@ _FORMULAS: Final[Mapping[str, _Formula]] = {
     "ndcg_gains": _ndcg,
     "map": _average_precision,
     "map_graded": _graded_average_precision,
-    "f1": _f1,
+    "f1": _f_beta,
     "f1_ret": _f1_retrieved,
     "r_precision": _r_precision,
     "bpref": _bpref,

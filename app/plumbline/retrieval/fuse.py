@@ -25,6 +25,7 @@ from plumbline.retrieval.combination import (
     pooled,
     ranked,
 )
+from plumbline.retrieval.order import checked_scores
 from plumbline.retrieval.run import FloatArray, Run
 from plumbline.retrieval.text_file import quoted
 
@@ -143,7 +144,7 @@ def _pools(runs: Sequence[Run], recipe: Recipe) -> Iterator[tuple[str, Pool]]:
     nothing = RankedResults((), np.empty(0))
     for query_id in dict.fromkeys(query_id for run in runs for query_id in run.results):
         pool = pooled(
-            [ranked(run.results[query_id], ties=recipe.ties) if query_id in run.results else nothing for run in runs],
+            [_ranked(query_id, run, recipe.ties) if query_id in run.results else nothing for run in runs],
             norm=recipe.norm,
             fills_missing=recipe.missing == "min",
             ties=recipe.ties,
@@ -154,6 +155,13 @@ def _pools(runs: Sequence[Run], recipe: Recipe) -> Iterator[tuple[str, Pool]]:
                 f"{quoted(query_id)}; cut the runs first, or choose rrf"
             )
         yield query_id, pool
+
+
+def _ranked(query_id: str, run: Run, ties: TieOrder) -> RankedResults:
+    results = run.results[query_id]
+    if isinstance(results, Mapping):
+        checked_scores(query_id, results)
+    return ranked(results, ties=ties)
 
 
 def _combine_queries(pools: Iterable[tuple[str, Pool]], recipe: Recipe) -> dict[str, dict[str, float]]:

@@ -3,17 +3,17 @@
 import re
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Final, get_args
+from typing import Final
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval.conventions import Conventions, IdRuleName
+from plumbline.retrieval.conventions import CHOICES, Conventions
 from plumbline.retrieval.measure import nearest
 from plumbline.retrieval.run import Qrels, Run
 
 IdRule = Callable[[str], str]
 
 
-ID_RULES: Final = get_args(IdRuleName)
+ID_RULES: Final = CHOICES["id_rule"]
 _MAX_PATTERN: Final = 1_000
 # re2's memory per pattern; its default is 8 MiB, and no id needs that.
 _MAX_PATTERN_BYTES: Final = 1024 * 1024

@@ -2,20 +2,23 @@
 
 import codecs
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import msgspec
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.file_formats import FILE_FORMATS
-from plumbline.retrieval.llm_rankings import ParsedRanking, parse_ranking
-from plumbline.retrieval.run import Qrels, Results, Run
+from plumbline.retrieval.order import checked_scores
+from plumbline.retrieval.run import MAX_GRADE, Qrels, Results, Run
 from plumbline.retrieval.text_file import ReadLimits, format_place, quoted, read_text_bytes
 from plumbline.retrieval.trec import HEADER_NAMES
+
+if TYPE_CHECKING:
+    from plumbline.retrieval.llm_rankings import ParsedRanking
 
 # A file of one's own on one's own machine: a bound against a bomb, not against size.
 _LIMITS: Final = ReadLimits(max_bytes=8_000_000_000, max_rows=200_000_000)
@@ -31,7 +34,7 @@ class ReadRun:
     """A run, and the rankings that were parsed for it out of an LLM's replies, by query."""
 
     run: Run
-    rankings: Mapping[str, ParsedRanking] = field(default_factory=dict)
+    rankings: "Mapping[str, ParsedRanking]" = field(default_factory=dict)
 
     @property
     def unparsed(self) -> list[str]:
@@ -55,10 +58,12 @@ def read_qrels(source: Any, *, format_name: str = "trec") -> Qrels:
         InvalidInput: names the file and line, or the query and document.
     """
     if isinstance(source, str | Path):
+        name = Path(source).name
         with _open(source) as file:
             if not _is_json(file):
-                return FILE_FORMATS[format_name].read_qrels(file, name=Path(source).name, limits=_LIMITS)
-            source = _json(file, Path(source).name)
+                return FILE_FORMATS[format_name].read_qrels(file, name=name, limits=_LIMITS)
+            with _in_file(name):
+                return read_qrels(_json(file, name))
     if not isinstance(source, Mapping):
         rows = _columns(source, (_QUERY_NAMES, _DOCUMENT_NAMES, _GRADE_NAMES), needed=2)
         source = _grouped(rows, default=1)
@@ -82,7 +87,8 @@ def read_run(
         with _open(source) as file:
             if not _is_json(file):
                 return ReadRun(FILE_FORMATS[format_name].read_run(file, name=name, limits=_LIMITS))
-            source = _json(file, name)
+            with _in_file(name):
+                return _with_checked_scores(read_run(_json(file, name), name=name, candidates=candidates))
     if not isinstance(source, Mapping):
         rows = _columns(source, (_QUERY_NAMES, _DOCUMENT_NAMES, {"score", "sim", "similarity"}), needed=2)
         ranks = _columns(source, ({"rank", "position"},), needed=0)
@@ -90,16 +96,36 @@ def read_run(
     if isinstance(source.get("llm_outputs"), Mapping) or isinstance(source.get("results"), Mapping):
         candidates = source.get("candidates") or candidates
         source = source.get("llm_outputs") or source["results"]
-    results, rankings = dict[str, Results](), dict[str, ParsedRanking]()
-    for key, found in source.items():
+    replies = {str(query): given for query, given in source.items() if isinstance(given, str)}
+    rankings = _parsed(replies, candidates or {}) if replies else {}
+    results: dict[str, Results] = {}
+    for key, given in source.items():
         query = str(key)
-        if isinstance(found, str):
-            rankings[query] = parse_ranking(found, candidates=None if candidates is None else candidates.get(query))
-            if rankings[query].parse_ok:
-                results[query] = rankings[query].ids
-        else:
-            results[query] = _results(query, found)
+        if query not in rankings:
+            results[query] = _results(query, given)
+        elif rankings[query].parse_ok:
+            results[query] = rankings[query].ids
     return ReadRun(Run(name, results), rankings)
+
+
+def _parsed(replies: Mapping[str, str], candidates: Mapping[str, Sequence[str]]) -> "dict[str, ParsedRanking]":
+    # its expressions take a tenth of a second to compile, which runs without replies need not
+    from plumbline.retrieval.llm_rankings import parse_ranking  # noqa: PLC0415
+
+    return {query: parse_ranking(text, candidates=candidates.get(query)) for query, text in replies.items()}
+
+
+def _with_checked_scores(read: ReadRun) -> ReadRun:
+    for query, scores in read.run.results.items():
+        if isinstance(scores, Mapping):
+            checked_scores(query, scores)
+    return read
+
+
+def read_text(path: Path, *, name: str) -> str:
+    """Return the text of a file, plain or gzip, line ends unchanged; InvalidInput names file and line."""
+    with _open(path) as file:
+        return read_text_bytes(file, name=name, limits=_LIMITS).decode()
 
 
 def _open(path: str | Path) -> BinaryIO:
@@ -107,6 +133,18 @@ def _open(path: str | Path) -> BinaryIO:
         return Path(path).open("rb")
     except OSError as error:
         raise InvalidInput(f"cannot be read ({error.strerror})", place=format_place(str(path))) from error
+
+
+@contextmanager
+def _in_file(name: str) -> Iterator[None]:
+    """Name the file before the query and document of an error."""
+    try:
+        yield
+    except InvalidInput as error:
+        if error.place.startswith(format_place(name)):
+            raise
+        place = f"{format_place(name)}: {error.place}" if error.place else format_place(name)
+        raise InvalidInput(error.detail, place=place) from None
 
 
 def _is_json(file: BinaryIO) -> bool:
@@ -156,11 +194,12 @@ def _grades(query: str, judged: Any) -> dict[str, int]:
 def _whole(grade: Any, place: str) -> int:
     """Return a grade as an int: numpy's and 2.0 are whole numbers, True is none."""
     try:
-        if not isinstance(grade, bool) and int(grade) == grade:
+        if not isinstance(grade, bool) and int(grade) == grade and abs(grade) <= MAX_GRADE:
             return int(grade)
     except (TypeError, ValueError, OverflowError):
         pass
-    raise InvalidInput(f"found the grade {quoted(repr(grade))}, wanted a whole number", place=place)
+    detail = f"found the grade {quoted(repr(grade))}, wanted a whole number up to {MAX_GRADE}"
+    raise InvalidInput(detail, place=place)
 
 
 def _results(query: str, found: Any) -> Results:

@@ -23,10 +23,12 @@ _BRACKETS: Final = _QUOTES + "()[]（）【】［］「」"
 _SENTENCE_ENDS: Final = ".,;:!?，。；：、！？"
 _MAX_INDEX_DIGITS: Final = 6
 _MAX_UNKNOWN_LENGTH: Final = 200
+_TO_BEST: Final = r"[^.\n]{0,20} to [^.\n]{0,20}(?:most|best|highest|top)"
+_FROM_LOW: Final = r"(?:低|差|小|弱|末|不)[^。\n]{0,6}[到至](?:高|好|大|强|优|首|最)"
+# Of text in lower case; each alternative begins with a letter of its own, for which `re` looks first.
 _RISING: Final = re.compile(
-    r"(?:least|worst|lowest|bottom)[^.\n]{0,20} to [^.\n]{0,20}(?:most|best|highest|top)|ascending|reverse"
-    r"|[从由](?:低|差|小|弱|末|不)[^。\n]{0,6}[到至](?:高|好|大|强|优|首|最)|升序|倒序",
-    re.IGNORECASE,
+    rf"least{_TO_BEST}|worst{_TO_BEST}|lowest{_TO_BEST}|bottom{_TO_BEST}|ascending|reverse"
+    rf"|从{_FROM_LOW}|由{_FROM_LOW}|升序|倒序"
 )
 # More words are a sentence.
 _MAX_ID_WORDS: Final = 4
@@ -113,7 +115,7 @@ class _Reader:
 
     def turned(self, parsed: ParsedRanking, reply: str) -> ParsedRanking:
         """Return the ranking with its reverse as another reading, where the reply says that it rises."""
-        if len(parsed.ids) < len(("worst", "best")) or not _RISING.search(reply):
+        if len(parsed.ids) < len(("worst", "best")) or not _RISING.search(reply.lower()):
             return parsed
         return replace(parsed, ids=(), ties=(), parse_ok=False, readings=(parsed.ids, parsed.ids[::-1]))
 

@@ -87,7 +87,7 @@ def _filtered(
     # The common case, no document named like its query, costs no copy.
     if not conventions.judged_only and query_id not in scores:
         return scores
-    _checked_scores(query_id, scores)  # a bad score is refused whether or not its document leaves
+    checked_scores(query_id, scores)  # a bad score is refused whether or not its document leaves
     return {document: score for document, score in scores.items() if _stays(query_id, document, grades, conventions)}
 
 
@@ -99,7 +99,7 @@ def _order_normalised(
     normalise_id: IdNormaliser,
 ) -> Order:
     """Rank as `order`, for scores whose ids may become equal."""
-    values = _checked_scores(query_id, scores)
+    values = checked_scores(query_id, scores)
     rows = [
         (document, value)
         for document, value in zip(map(normalise_id, scores), values.tolist(), strict=True)
@@ -125,7 +125,7 @@ def _order_normalised(
 def _order_scored(
     query_id: str, scores: Mapping[str, float], grades: Mapping[str, int], conventions: Conventions
 ) -> Order:
-    negated = _negated(_checked_scores(query_id, scores), conventions)
+    negated = _negated(checked_scores(query_id, scores), conventions)
     found, found_scores = _found(scores, grades)
     found_grades = [grades[document] for document in found]
     is_sorted = bool((negated[1:] >= negated[:-1]).all())
@@ -203,7 +203,8 @@ def _order_listed(
     return Order(found_grades, ranks, retrieved, None, positions, duplicates, unique_positions)
 
 
-def _checked_scores(query_id: str, scores: Mapping[str, float]) -> FloatArray:
+def checked_scores(query_id: str, scores: Mapping[str, float]) -> FloatArray:
+    """Return the scores as an array; InvalidInput names the query and the document of one that is no finite number."""
     if isinstance(scores, ScoreColumn):
         return scores.scores
     try:

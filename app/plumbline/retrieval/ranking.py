@@ -10,13 +10,10 @@ import numpy.typing as npt
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.conventions import Conventions
 from plumbline.retrieval.order import IdNormaliser, Order, order
-from plumbline.retrieval.run import FloatArray, IntArray, Qrels, Results, Run
+from plumbline.retrieval.run import MAX_GRADE, FloatArray, IntArray, Qrels, Results, Run
 from plumbline.retrieval.text_file import quoted
 
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
-
-# trec_eval keeps a grade in a C long; the bound leaves room for sums and is beyond any judge's scale.
-_MAX_GRADE = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +139,10 @@ def normalised(qrels: Qrels, normalise_id: IdNormaliser | None) -> Qrels:
     """
     for query_id, grades in qrels.items():
         if not set(map(type, grades.values())) <= {int} or (
-            grades and not (max(grades.values()) <= _MAX_GRADE and min(grades.values()) >= -_MAX_GRADE)
+            grades and not (max(grades.values()) <= MAX_GRADE and min(grades.values()) >= -MAX_GRADE)
         ):
-            document, grade = next(row for row in grades.items() if type(row[1]) is not int or abs(row[1]) > _MAX_GRADE)
-            detail = f"found the grade {quoted(repr(grade))}, wanted a whole number up to {_MAX_GRADE}"
+            document, grade = next(row for row in grades.items() if type(row[1]) is not int or abs(row[1]) > MAX_GRADE)
+            detail = f"found the grade {quoted(repr(grade))}, wanted a whole number up to {MAX_GRADE}"
             raise InvalidInput(detail, place=f"{quoted(query_id)[1:-1]}/{quoted(document)[1:-1]}")
     if normalise_id is None:
         return qrels

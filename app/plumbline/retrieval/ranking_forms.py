@@ -9,12 +9,11 @@ from plumbline.retrieval.ranking_json import label_before, stands_alone
 from plumbline.retrieval.ranking_prose import NAMED_VALUE, CandidateTokens
 from plumbline.retrieval.ranking_values import (
     Blocks,
-    Meaning,
     Reading,
     by_value,
+    excludes,
     flat,
     is_value_key,
-    meaning,
     read_rows,
     row_id,
 )
@@ -29,6 +28,7 @@ _SEPARATOR: Final = re.compile(r"[,，、;；]")
 # With room or a bracket on both sides: `<urn:uuid:…>` ends in a sign that chains nothing.
 _LINK: Final = re.compile(r"(?<=[\s\]】］])(>=|=>|->|>>|[>＞≻≥→⇒]|<=|[<＜≺≤]|[=＝~≈])(?=[\s\[【［])")
 _TIGHT_LINK: Final = re.compile(r"(?<=[\w\])）】］])([>＞≻→＝=])(?=[\w\[(（【［])")
+_SIGN: Final = re.compile("[>＞≻≥→⇒<＜≺≤]")
 _WORSE_SIGNS: Final = frozenset({"<=", "<", "＜", "≺", "≤"})
 _EQUAL_SIGNS: Final = frozenset("=＝~≈")
 _CHAIN_LENGTH: Final = 2
@@ -116,6 +116,8 @@ def _group(text: str, group: list[str], place: tuple[int, int, int], length: int
 
 def chained(text: str, names_known: _Known) -> Iterator[Reading]:
     """Yield items joined by `>` and its kin, falling, or by `<`, rising; `=` holds equal."""
+    if not _SIGN.search(text):
+        return
     if "<" not in text and any(sign in text for sign in ">＞≻→"):
         text = _TIGHT_LINK.sub(r" \1 ", text)
     parts = _LINK.split(text)
@@ -176,9 +178,9 @@ def tabled(text: str, names_known: _Known) -> Iterator[Reading]:
     """Yield the ranking of a table with a header: Markdown's, or columns between tabs or commas."""
     lines = [line.strip() for line in text.splitlines() if line.strip(" \t|:-+")]
     for sign in ("|", "\t", ","):
-        table = [[cell.strip(" *`") for cell in line.strip("|").split(sign)] for line in lines if sign in line]
-        header = table[0] if table else []
-        rows = [row for row in table[1:] if len(row) == len(header)]
+        cut = [line for line in lines if sign in line]
+        header, *table = [_cells(line, sign) for line in cut] if len(cut) > 1 else [[]]
+        rows = [row for row in table if len(row) == len(header)]
         if len(header) < _CHAIN_LENGTH or not rows or not (sign == "|" or any(map(is_value_key, header))):
             continue
         known = next((at for at in range(len(header)) if all(names_known(row[at]) for row in rows)), None)
@@ -190,14 +192,19 @@ def tabled(text: str, names_known: _Known) -> Iterator[Reading]:
             return
 
 
+def _cells(line: str, sign: str) -> list[str]:
+    return [cell.strip(" *`") for cell in line.strip("|").split(sign)]
+
+
 def listed(text: str, *, tokens: CandidateTokens | None, names_known: _Known) -> Iterator[Reading]:
     """Yield items of numbered or bulleted lines under their headings; failing those, of lines that hold only ids.
 
     `tokens` finds candidates inside of a line; `names_known` returns True for a whole item that is a candidate.
     """
     lines = [line for line in text.splitlines() if line.strip() and not line.strip().startswith((_FENCE, "|"))]
-    split = [piece for line in lines for piece in _split_inline(line)]
-    prefixes = [None if names_known(line.strip()) else _PREFIX.match(line) for line in split]
+    found = [each for line in lines for each in _split_inline(line, _PREFIX.match(line))]
+    split = [line for line, _ in found]
+    prefixes = [prefix if prefix and not names_known(line.strip()) else None for line, prefix in found]
     digits = [_RANK_DIGITS.search(prefix[0]) if prefix else None for prefix in prefixes]
     contents = [line[prefix.end() if prefix else 0 :].strip() for line, prefix in zip(split, prefixes, strict=True)]
     if not any(digits) and (scored := _scored(contents, tokens, names_known)):
@@ -228,22 +235,21 @@ def listed(text: str, *, tokens: CandidateTokens | None, names_known: _Known) ->
     yield from _section(section, heading, tokens, names_known)
 
 
-def _split_inline(line: str) -> list[str]:
-    """Split `1. a 2. b 3. c` into its items, if they count on."""
-    prefix = _PREFIX.match(line)
+def _split_inline(line: str, prefix: re.Match[str] | None) -> list[tuple[str, re.Match[str] | None]]:
+    """Split `1. a 2. b 3. c` into its items with the prefix of each, if they count on."""
     digits = _RANK_DIGITS.search(prefix[0]) if prefix else None
     if prefix is None or digits is None:
-        return [line]
-    pieces = [piece for piece in _INLINE_RANK.split(line[prefix.end() :]) if piece.strip()]
-    places = [_RANK_DIGITS.search(piece) for piece in pieces[1:]]
+        return [(line, prefix)]
     first = _place(digits[0]) + 1
+    rest = line[prefix.end() :]
+    pieces = [piece for piece in _INLINE_RANK.split(rest) if piece.strip()] if str(first) in rest else []
+    places = [_RANK_DIGITS.search(piece) for piece in pieces[1:]]
     if not places or [each and each[0] for each in places] != [str(first + step) for step in range(len(places))]:
-        return [line]
+        return [(line, prefix)]
     indent = line[: len(line) - len(line.lstrip())]
-    return [
-        line[: prefix.end()] + pieces[0].rstrip(" ,，;；、。"),
-        *(indent + each.rstrip(" ,，;；、。") for each in pieces[1:]),
-    ]
+    starts = [line[: prefix.end()], *[indent] * len(places)]
+    split = [start + piece.rstrip(" ,，;；、。") for start, piece in zip(starts, pieces, strict=True)]
+    return [(piece, _PREFIX.match(piece)) for piece in split]
 
 
 def _place(digits: str) -> int:
@@ -263,7 +269,7 @@ def _section(
         block, other = _item(content, tokens, names_known)
         if not block and tokens is None:
             return
-        if block and meaning(content[: content.find(block[0])]) is Meaning.EXCLUDED:
+        if block and excludes(content[: content.find(block[0])]):
             excluded.append(block)
         elif block:
             read.append((place, block, other, whole))
@@ -285,12 +291,10 @@ def _other_order(read: list[tuple[int | None, list[str], list[str], str]]) -> Bl
     """Return the order that remarks in the lines give: another document, a rank or a score, an exclusion."""
     if any(other != block for _, block, other, _ in read):
         return [other for _, _, other, _ in read]
-    is_judged = [
-        meaning(whole.partition(block[-1])[2][:_MAX_REMARK]) is Meaning.EXCLUDED for _, block, _, whole in read
-    ]
+    is_judged = [excludes(whole.partition(block[-1])[2][:_MAX_REMARK]) for _, block, _, whole in read]
     if is_judged != sorted(is_judged):
         return [block for (_, block, *_), judged in zip(read, is_judged, strict=True) if not judged]
-    values = [(block[0], each) for _, block, _, whole in read if (each := NAMED_VALUE.search(whole))]
+    values = [(block[0], each) for _, block, _, whole in read if (each := NAMED_VALUE.search(whole.lower()))]
     if len(values) < _CHAIN_LENGTH:
         return None
     named = by_value([(item, float(each[2])) for item, each in values], label="", name=values[0][1][1])
@@ -308,23 +312,28 @@ def _item(content: str, tokens: CandidateTokens | None, names_known: _Known) -> 
         is_id = bool(words) and (looks_like_an_id(words[0]) or (len(words) == 1 and end is None))
         found = [words[0]] if is_id and not words[0].endswith(("!", "?", "！")) else []
         return found, found
-    mentions = tokens.mentions(content)
-    if not mentions:
+    scan = tokens.scan(content)
+    first = next(scan, None)
+    if first is None:
         index = NAMED_INDEX.match(content)
         found = [index[1]] if index and names_known(index[1]) else bare.split(None, 1)[:1]
         found = found if found and (index or looks_like_an_id(found[0])) else []
         return found, found
-    position = content.find(mentions[0])
-    leading, block = content[:position].strip(_MARKS), mentions[:1]
-    position += len(mentions[0])
-    for mention in mentions[1:]:
+    position = content.find(first)
+    leading, mentions = content[:position].strip(_MARKS), [first]
+    position += len(first)
+    tied = 1
+    while _JOIN.match(content, position) and (mention := next(scan, None)) is not None:
+        mentions.append(mention)
         at = content.find(mention, position)
         if not _JOIN.fullmatch(content, position, at):
             break
-        block.append(mention)
+        tied += 1
         position = at + len(mention)
-    is_doubtful = bool(leading) and len(set(mentions)) > 1
-    return block, mentions[-1:] if is_doubtful else block
+    block = mentions[:tied]
+    if leading:
+        mentions += scan
+    return block, mentions[-1:] if leading and len(set(mentions)) > 1 else block
 
 
 def _plain(lines: list[str], tokens: CandidateTokens | None, names_known: _Known) -> Iterator[Reading]:
@@ -345,7 +354,7 @@ def _plain(lines: list[str], tokens: CandidateTokens | None, names_known: _Known
     for piece in (piece for _, pieces in sections for piece in pieces):
         bare = piece.rstrip(".。!！")
         is_whole = _is_id(piece, tokens, names_known) or _is_id(bare, tokens, names_known)
-        if not is_whole and (not looks_like_an_id(bare) or (tokens and tokens.mentions(piece))):
+        if not is_whole and (not looks_like_an_id(bare) or (tokens and any(tokens.scan(piece)))):
             return
     yield from (Reading([[piece] for piece in pieces], label) for label, pieces in sections if pieces)
 

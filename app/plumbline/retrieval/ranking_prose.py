@@ -1,10 +1,10 @@
 """Candidate ids in prose, and whether the prose ranks them."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from plumbline.retrieval.ranking_values import Meaning, Reading, by_value, flat, meaning
+from plumbline.retrieval.ranking_values import Reading, by_value, excludes, flat
 
 # Scripts written without spaces: an id may stand right next to their letters.
 _UNSPACED: Final = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\u0e00-\u0eff\uff00-\uffef"
@@ -22,10 +22,13 @@ _END: Final = ""
 class CandidateTokens:
     """Candidate ids, found as whole tokens in one pass: `doc_1`, but not in `doc_10` or `doc_1.pdf`."""
 
-    def __init__(self, candidates: Iterable[str]) -> None:
+    def __init__(self, candidates: Sequence[str]) -> None:
+        self._candidates = candidates
         self._root: dict[str, Any] = {}
         self._shapes: set[str] = set()
-        for doc_id in candidates:
+
+    def _build(self) -> None:
+        for doc_id in self._candidates:
             atoms = _ATOM.findall(doc_id)
             if not 0 < len(atoms) <= _MAX_ATOMS:
                 continue
@@ -33,19 +36,19 @@ class CandidateTokens:
             for atom in atoms:
                 node = node.setdefault(atom, {})
             node[_END] = doc_id
-            if len(atoms) == 1 and _shape(doc_id) not in (doc_id, "0"):
-                self._shapes.add(_shape(doc_id))
+            if len(atoms) == 1 and (shape := _shape(doc_id)) not in (doc_id, "0"):
+                self._shapes.add(shape)
 
-    def mentions(self, text: str, *, with_alike: bool = False) -> list[str]:
-        """Return candidates in order of appearance; with tokens of a candidate's shape, `doc_99` next to `doc_1`."""
-        return list(self._scan(text, with_alike=with_alike))
-
-    def _scan(self, text: str, *, with_alike: bool) -> Iterator[str]:
+    def scan(self, text: str, *, with_alike: bool = False) -> Iterator[str]:
+        """Yield candidates in order of appearance; with tokens of a candidate's shape, `doc_99` next to `doc_1`."""
+        if not self._root:
+            # of a reply in JSON none is looked for
+            self._build()
         spans = [match.span() for match in _ATOM.finditer(text)]
         index = 0
         while index < len(spans):
             start, end = spans[index]
-            doc_id, taken = self._longest(text, spans, index)
+            doc_id, taken = self._longest(text, spans, index) if text[start:end] in self._root else (None, 0)
             if doc_id is not None:
                 yield doc_id
             elif with_alike and self._is_alike(text, start, end):
@@ -69,7 +72,9 @@ class CandidateTokens:
         return found
 
     def _is_alike(self, text: str, start: int, end: int) -> bool:
-        return bool(self._shapes) and _shape(text[start:end]) in self._shapes and _is_whole(text, start, end)
+        token = text[start:end]
+        # every shape has a digit
+        return not token.isalpha() and _shape(token) in self._shapes and _is_whole(text, start, end)
 
 
 def _is_whole(text: str, start: int, end: int) -> bool:
@@ -81,10 +86,10 @@ def _shape(token: str) -> str:
     return _DIGITS.sub("0", token)
 
 
+# Of text in lower case.
 NAMED_VALUE: Final = re.compile(
     r"(rank|position|score|relevance|similarity|confidence|rating|排名|名次|得分|分数|评分|打分|相关度|相似度|置信度)"
-    r"[\s:：=\"为是]{1,4}([0-9]{1,9}(?:\.[0-9]{1,9})?)",
-    re.IGNORECASE,
+    r"[\s:：=\"为是]{1,4}([0-9]{1,9}(?:\.[0-9]{1,9})?)"
 )
 _CUES: Final = re.compile(
     r"best|most|first|then|next|follow|second|better|top|rank|order|highest|prefer|relevan|"
@@ -104,16 +109,16 @@ def mentioned(text: str, tokens: CandidateTokens) -> Iterator[Reading]:
     excluded: list[str] = []
     is_doubtful = False
     for sentence in _SENTENCE_END.split(text):
-        found = tokens.mentions(sentence, with_alike=True)
+        found = list(tokens.scan(sentence, with_alike=True))
         folded = sentence.casefold()
-        if len(found) == 1 and meaning(folded) is Meaning.EXCLUDED:
+        if len(found) == 1 and excludes(folded):
             excluded += found
         elif found:
             kept += found
-            is_doubtful = is_doubtful or _REVERSALS.search(folded) is not None or meaning(folded) is Meaning.EXCLUDED
+            is_doubtful = is_doubtful or _REVERSALS.search(folded) is not None or excludes(folded)
     if excluded:
         yield Reading([[item] for item in excluded], "excluded")
-    values = list(NAMED_VALUE.finditer(text))
+    values = list(NAMED_VALUE.finditer(text.lower()))
     if len(values) > 1:
         named = by_value([(str(at), float(each[2])) for at, each in enumerate(values)], label="", name=values[0][1])
         is_doubtful = is_doubtful or flat(named.blocks) != [str(at) for at in range(len(values))]

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
@@ -19,13 +19,15 @@ class Meaning(IntEnum):
     FINAL = 5
 
 
+# Each alternative begins with a letter of its own, for which `re` looks before it tries any.
+_EXCLUDED: Final = re.compile(
+    r"exclu|irrelevant|unrelated|unrelevant|non[ _-]?relevant|less[ _-]?relevant|least[ _-]?relevant"
+    r"|not[ _-]?(?:relevant|selected|used|ranked)|reject|discard|remov|dropp|ignor|omit|unranked|filtered|negative"
+    r"|排除|不相关|无相关|无关|剔除|丢弃|过滤|忽略|去除|删除|未入选|未选"
+)
 # The first that is found decides: `irrelevant` holds `relevant`.
 _MEANINGS: Final = {
-    Meaning.EXCLUDED: re.compile(
-        r"exclu|irrelevant|unrelated|unrelevant|(?:not|non|less|least)[ _-]?relevant|not[ _-]?(?:selected|used|ranked)"
-        r"|reject|discard|remov|dropp|ignor|omit|unranked|filtered|negative|排除|[不无]相关|无关|剔除|丢弃|过滤"
-        r"|忽略|去除|删除|未入选|未选"
-    ),
+    Meaning.EXCLUDED: _EXCLUDED,
     Meaning.INPUT: re.compile(
         r"candidate|input|original|initial|given|unsorted|draft|first pass|before|候选|输入|原始|初始|初步|给定|备选"
     ),
@@ -44,6 +46,7 @@ _SCORE_KEY: Final = re.compile(
 )
 _DISTANCE_KEY: Final = re.compile(r"(?:[a-z]+_)*distance|距离")
 _FLAG_KEY: Final = re.compile(r"(?:is_)?(?:relevant|included?|selected|kept?|keep)|(?:是否)?(?:相关|入选|保留)")
+_GAP: Final = re.compile(r"[ -]+")
 _REFUSALS: Final = frozenset({"false", "no", "n", "0", "否", "不", "不相关", "无关"})
 _AGREEMENTS: Final = frozenset({"true", "yes", "y", "1", "是"})
 # A row names its document by the first of these that it has.
@@ -69,8 +72,17 @@ class Reading:
 
 def meaning(label: str) -> Meaning:
     """Return the role that a key or heading gives to a list."""
-    text = unicodedata.normalize("NFKC", label).casefold()
+    text = _fold(label)
     return next((role for role, pattern in _MEANINGS.items() if pattern.search(text)), Meaning.OTHER)
+
+
+def excludes(label: str) -> bool:
+    """Return True if a key, heading or remark says that what it names is left out."""
+    return bool(label) and _EXCLUDED.search(_fold(label)) is not None
+
+
+def _fold(text: str) -> str:
+    return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
 
 
 def number(value: object) -> float | None:
@@ -106,19 +118,34 @@ def by_value(pairs: Sequence[tuple[str, float]], *, label: str, name: str = "", 
 
 def read_rows(rows: Sequence[Mapping[str, object]], label: str) -> Iterator[Reading]:
     """Yield the ranking of rows that name a document each, by their ranks, scores or order; and what they exclude."""
-    named = [(str(doc_id), row) for row in rows if (doc_id := row_id(row)) is not None]
-    excluded = [doc_id for doc_id, row in named if _is_excluded(row)]
+    # the keys of one row are mostly those of all
+    key_by_name = {name: key(name) for name in dict.fromkeys(name for row in rows for name in row)}
+    flags = {name: role for name, own in key_by_name.items() if (role := _flag(name, own)) is not None}
+    kept, excluded = list[tuple[str, Mapping[str, object]]](), list[str]()
+    for row in rows:
+        doc_id = _row_id({key_by_name[name]: value for name, value in row.items()})
+        if doc_id is None:
+            continue
+        if any(str(value).strip().casefold() in flags[name] for name, value in row.items() if name in flags):
+            excluded.append(doc_id)
+        else:
+            kept.append((doc_id, row))
     if excluded:
         yield Reading([[doc_id] for doc_id in excluded], "excluded")
-    kept = [(doc_id, row) for doc_id, row in named if not _is_excluded(row)]
-    if not kept:
-        return
+    if kept:
+        yield _ordered_rows(kept, key_by_name, label)
+
+
+def _ordered_rows(
+    kept: Sequence[tuple[str, Mapping[str, object]]], key_by_name: Mapping[str, str], label: str
+) -> Reading:
     written = [[doc_id] for doc_id, _ in kept]
-    ranks, scores = (_column(kept, pattern) for pattern in (_RANK_KEY, _SCORE_KEY))
-    distances = _column(kept, _DISTANCE_KEY)
+    ranks, scores, distances = (
+        _column(kept, {name for name, own in key_by_name.items() if pattern.fullmatch(own)})
+        for pattern in (_RANK_KEY, _SCORE_KEY, _DISTANCE_KEY)
+    )
     if ranks and len(ranks) < len(kept):
-        yield Reading(_sorted(ranks, is_rising=True), label, other=written)
-        return
+        return Reading(_sorted(ranks, is_rising=True), label, other=written)
     best = _sorted(ranks, is_rising=True) if ranks else written
     other = None
     place = {doc_id: index for index, doc_id in enumerate(flat(best))}
@@ -131,18 +158,21 @@ def read_rows(rows: Sequence[Mapping[str, object]], label: str) -> Iterator[Read
                 best = by_score
         elif column:
             other = written if ranks else _sorted(column, is_rising=is_rising)
-    yield Reading(best, label, other)
+    return Reading(best, label, other)
 
 
 def row_id(row: Mapping[str, object]) -> str | None:
     """Return the document that a row names."""
-    by_key = {key(name): value for name, value in row.items()}
+    return _row_id({key(name): value for name, value in row.items()})
+
+
+def _row_id(by_key: Mapping[str, object]) -> str | None:
     return next((str(by_key[name]) for name in _ID_KEYS if isinstance(by_key.get(name), str)), None)
 
 
 def key(name: str) -> str:
     """Return a key as it is compared: without case, width, marks; blanks and hyphens as underscores."""
-    return re.sub(r"[ -]+", "_", unicodedata.normalize("NFKC", name).casefold().strip(" *`\"':"))
+    return _GAP.sub("_", _fold(name).strip(" *`\"':"))
 
 
 def is_value_key(name: str) -> bool:
@@ -167,21 +197,19 @@ def _sorted(pairs: Sequence[tuple[str, float]], *, is_rising: bool) -> Blocks:
     return blocks
 
 
-def _column(rows: Sequence[tuple[str, Mapping[str, object]]], pattern: re.Pattern[str]) -> list[tuple[str, float]]:
+def _column(rows: Sequence[tuple[str, Mapping[str, object]]], names: Set[str]) -> list[tuple[str, float]]:
+    """Return the first number of each row under the first of these names that it has one for."""
     found = []
-    for doc_id, row in rows:
-        values = [number(value) for name, value in row.items() if pattern.fullmatch(key(name))]
+    for doc_id, row in rows if names else ():
+        values = [number(value) for name, value in row.items() if name in names]
         value = next((each for each in values if each is not None), None)
         if value is not None:
             found.append((doc_id, value))
     return found
 
 
-def _is_excluded(row: Mapping[str, object]) -> bool:
-    for name, value in row.items():
-        word = str(value).strip().casefold()
-        if _FLAG_KEY.fullmatch(key(name)) and word in _REFUSALS:
-            return True
-        if meaning(name) is Meaning.EXCLUDED and word in _AGREEMENTS:
-            return True
-    return False
+def _flag(name: str, own: str) -> frozenset[str] | None:
+    """Return the words under this name that exclude a row; None for a name that says nothing of it."""
+    if _FLAG_KEY.fullmatch(own):
+        return _REFUSALS | (_AGREEMENTS if excludes(name) else frozenset())
+    return _AGREEMENTS if excludes(name) else None

@@ -72,8 +72,7 @@ def report_runs(
         try:
             evaluation = evaluate(qrels, run, measures, conventions=conventions, lengths=lengths)
         except InvalidInput as error:
-            # several runs: which of them
-            if len(runs) == 1 or not error.place:
+            if not error.place:
                 raise
             raise InvalidInput(f"{error.detail} (run {run.name[:80]!r})", place=error.place) from error
         summaries = {}

@@ -10,6 +10,8 @@ import numpy.typing as npt
 IntArray: TypeAlias = npt.NDArray[np.int64]
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
+# trec_eval keeps a grade in a C long; the bound leaves room for sums and is beyond any judge's scale.
+MAX_GRADE: Final = 2**31 - 1
 # query_id -> doc_id -> relevance: an integer grade; 0 and below is not relevant.
 Qrels = Mapping[str, Mapping[str, int]]
 

@@ -98,6 +98,8 @@ def _gunzip(data: bytes, name: str, max_bytes: int) -> bytes:
 
 
 def _check_text(data: bytes, name: str) -> None:
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InvalidInput("is UTF-16; send text as UTF-8, plain or gzip", place=format_place(name))
     nul = data.find(b"\0")
     if nul >= 0:
         detail = "holds a NUL byte; send text as UTF-8, plain or gzip"

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import BinaryIO, Final
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval.run import Qrels, Results, Run
+from plumbline.retrieval.run import MAX_GRADE, Qrels, Results, Run
 from plumbline.retrieval.text_file import ReadLimits, format_place, numbered_lines, quoted, read_text_bytes
 from plumbline.retrieval.trec_columns import find_regular_text, read_run_columns
 
@@ -26,8 +26,6 @@ HEADER_NAMES: Final = (
     {"corpus-id", "corpus_id", "doc-id", "doc_id", "docid", "docno", "document_id", "pid", "doc"},
     {"score", "relevance", "rel", "label", "grade"},
 )
-# trec_eval keeps grades in a C long; no scale of grades is longer than this.
-_MAX_GRADE: Final = 2**31 - 1
 _MAX_NUMBER_LENGTH: Final = 64
 
 _Row = tuple[int, list[bytes]]
@@ -60,8 +58,8 @@ def read_run(source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> Run:
 
     Six columns give scores: the columns Q0, rank and tag are not read, and a seventh is ignored, as in trec_eval.
     Three columns give ranked lists in the order of their ranks: ranks are distinct and >= 0, gaps are closed.
-    The first row decides which it is. The run is named `name`. A regular file is read in blocks, as columns where
-    pyarrow is installed, with the same result; any irregularity is left to the line reader, which names the line.
+    The first row decides which it is. The run is named `name`. A regular file of scores is read in blocks, as columns,
+    with the same result; any irregularity is left to the line reader, which names the line.
 
     Raises:
         InvalidInput: names the file and the line; also when the file holds no row.
@@ -187,8 +185,8 @@ def _grade(field: bytes, name: str, line_number: int) -> int:
     if not value.is_integer():
         detail = f"relevance {quoted(field)} is not an integer; round it or scale the grades"
         raise InvalidInput(detail, place=format_place(name, line_number))
-    if abs(value) > _MAX_GRADE:
-        detail = f"relevance {quoted(field)} is beyond {_MAX_GRADE}"
+    if abs(value) > MAX_GRADE:
+        detail = f"relevance {quoted(field)} is beyond {MAX_GRADE}"
         raise InvalidInput(detail, place=format_place(name, line_number))
     return int(value)
 

@@ -1,12 +1,10 @@
-"""Read regular TREC runs as columns, in blocks from pyarrow or numpy, without building a Python text per line."""
+"""Read regular TREC runs of scores as columns, in blocks of numpy, without building a Python text per line."""
 
-import importlib
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import ModuleType
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -15,10 +13,6 @@ import numpy.typing as npt
 from plumbline.retrieval.run import WORD_BYTES, WORD_MASKS, Results, ScoreColumn, TextColumn, joined
 
 SCORED_COLUMNS: Final = 6
-_COLUMN_NAMES: Final = {
-    SCORED_COLUMNS: ("query_id", "q0", "doc_id", "rank", "score", "tag"),
-    3: ("query_id", "doc_id", "rank"),
-}
 LARGEST_BLANK: Final = 32
 _SCAN_BYTES: Final = 256 * 1024  # stays in the processor's cache
 
@@ -29,15 +23,14 @@ class IrregularRun(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RegularText:
-    """Text that holds `rows` lines of `columns` fields, if every line has as many fields as the first.
+    """Text that holds `rows` lines of six fields, if every line has as many fields as the first.
 
-    No field is empty or holds a blank or a control character. With `rows` lines of `columns` fields, there is exactly
-    one `separator` byte between two fields and one `\\n` between two lines.
+    No field is empty or holds a blank or a control character. With `rows` lines of six fields, there is exactly one
+    `separator` byte between two fields and one `\\n` between two lines.
     """
 
     data: bytes
     separator: bytes
-    columns: int
     rows: int
 
 
@@ -52,11 +45,11 @@ def find_regular_text(data: bytes) -> RegularText | None:
     first = data[: end if end >= 0 else len(data)]
     separator = b"\t" if b"\t" in first else b" "
     columns = first.count(separator) + 1
-    if columns not in _COLUMN_NAMES or data.startswith((separator, b"#")) or data.endswith(separator):
+    if columns != SCORED_COLUMNS or data.startswith((separator, b"#")) or data.endswith(separator):
         return None
     blanks = _count_single_blanks(data)
     rows, left = divmod((blanks or 0) + (not data.endswith(b"\n")), columns)
-    return RegularText(data, separator, columns, rows) if blanks and not left else None
+    return RegularText(data, separator, rows) if blanks and not left else None
 
 
 def _count_single_blanks(data: bytes) -> int | None:
@@ -80,7 +73,7 @@ _COMMA_LAST: Final = np.uint64((ord(",") ^ ord(" ")) << (8 * (WORD_BYTES - 1)))
 
 
 class RunBlock(NamedTuple):
-    """Some lines of a run, one entry each: scores, or ranks as numbers."""
+    """Some lines of a run, one entry each."""
 
     query_ids: TextColumn
     documents: TextColumn
@@ -91,11 +84,8 @@ def split_blocks(text: RegularText) -> Iterator[RunBlock]:
     """Yield the blocks of a run of scores.
 
     Raises (when walked):
-        IrregularRun: a line has too few fields or too many, a number is not written as JSON has it, or the run is one
-            of ranked lists.
+        IrregularRun: a line has too few fields or too many, or a number is not written as JSON has it.
     """
-    if text.columns != SCORED_COLUMNS:
-        raise IrregularRun
     data, start = text.data, 0
     while start < len(data):
         end = data.rfind(b"\n", start, start + _BLOCK_BYTES) + 1 or data.find(b"\n", start) + 1 or len(data)
@@ -109,9 +99,9 @@ def _parse_block(lines: bytes, text: RegularText) -> RunBlock:
     buffer[: len(lines)] = np.frombuffer(lines, dtype=np.uint8)
     buffer[size - 1] = _NEWLINE
     ends = np.flatnonzero(buffer[:size] <= LARGEST_BLANK)
-    if len(ends) % text.columns:
+    if len(ends) % SCORED_COLUMNS:
         raise IrregularRun
-    by_line = buffer[ends].reshape(-1, text.columns)
+    by_line = buffer[ends].reshape(-1, SCORED_COLUMNS)
     if (by_line[:, -1] != _NEWLINE).any() or (by_line[:, :-1] != text.separator[0]).any():
         raise IrregularRun
     starts = np.concatenate([[0], ends[:-1] + 1])
@@ -141,68 +131,6 @@ def _decode_numbers(numbers: TextColumn) -> npt.NDArray[np.float64]:
     return np.array(decoded, dtype=np.float64)
 
 
-_ARROW_BLOCK_BYTES: Final = 4 * 1024 * 1024
-
-
-def read_arrow_blocks(text: RegularText) -> Iterator[RunBlock] | None:
-    """Yield the blocks of a run; return None if pyarrow is missing.
-
-    Raises (when walked):
-        IrregularRun: pyarrow cannot read the file, or would not read it as the line reader does.
-    """
-    try:
-        return _read_arrow_blocks(text, importlib.import_module("pyarrow.csv"), importlib.import_module("pyarrow"))
-    except ImportError:
-        return None
-
-
-def _read_arrow_blocks(text: RegularText, csv: ModuleType, pa: ModuleType) -> Iterator[RunBlock]:
-    # pyarrow reads hexadecimal ranks
-    if text.columns != SCORED_COLUMNS and (text.separator + b"0x" in text.data or text.separator + b"0X" in text.data):
-        raise IrregularRun
-    seen = 0
-    try:
-        for batch in _open_arrow_reader(text, csv, pa):
-            seen += batch.num_rows
-            numbers = batch.column(2).to_numpy().astype(np.float64, copy=False)
-            yield RunBlock(_text_column(batch.column(0)), _text_column(batch.column(1)), numbers)
-    except pa.ArrowInvalid as error:
-        raise IrregularRun from error
-    if seen != text.rows:
-        raise IrregularRun
-
-
-def _open_arrow_reader(text: RegularText, csv: ModuleType, pa: ModuleType) -> Any:
-    number = ("score", pa.float64()) if text.columns == SCORED_COLUMNS else ("rank", pa.int64())
-    types = dict([("query_id", pa.string()), ("doc_id", pa.string()), number])
-    return csv.open_csv(
-        pa.BufferReader(text.data),
-        read_options=csv.ReadOptions(
-            use_threads=False, block_size=_ARROW_BLOCK_BYTES, column_names=_COLUMN_NAMES[text.columns]
-        ),
-        parse_options=csv.ParseOptions(
-            delimiter=text.separator.decode(), quote_char=False, double_quote=False, escape_char=False
-        ),
-        convert_options=csv.ConvertOptions(
-            check_utf8=False,  # checked already
-            column_types=types,
-            include_columns=list(types),
-            null_values=[],
-            strings_can_be_null=False,
-        ),
-    )
-
-
-def _text_column(column: Any) -> TextColumn:
-    """Return the texts of an Arrow array: int32 offsets and bytes."""
-    _, offsets_buffer, bytes_buffer = column.buffers()
-    offsets = np.frombuffer(offsets_buffer, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
-    end = int(offsets[-1])
-    buffer = np.zeros(end + WORD_BYTES, dtype=np.uint8)
-    buffer[:end] = np.frombuffer(bytes_buffer, dtype=np.uint8, count=end)
-    return TextColumn(buffer, offsets[:-1], np.diff(offsets))
-
-
 # Many queries with few documents each are read sooner line by line.
 _MIN_ROWS_PER_STRETCH: Final = 16
 _FREE_STRETCHES: Final = 1_000
@@ -221,19 +149,17 @@ class _Stretch(NamedTuple):
     numbers: npt.NDArray[np.float64]
 
 
-def read_run_columns(text: RegularText, *, with_arrow: bool = True) -> dict[str, Results] | None:
+def read_run_columns(text: RegularText) -> dict[str, Results] | None:
     """Read a run as the line reader would; return None if the line reader has to look at it.
 
-    A query's lines need not be together. `with_arrow`: use pyarrow where it is installed.
+    A query's lines need not be together.
     """
     try:
-        blocks = (read_arrow_blocks(text) if with_arrow else None) or split_blocks(text)
         stretches: defaultdict[str, list[_Stretch]] = defaultdict(list)
-        for block in blocks:
+        for block in split_blocks(text):
             for query_id, stretch in _split_stretches(block):
                 stretches[query_id].append(stretch)
-        gather = _score_column if text.columns == SCORED_COLUMNS else _ranked_list
-        return {query_id: gather(found) for query_id, found in stretches.items()}
+        return {query_id: _score_column(found) for query_id, found in stretches.items()}
     except IrregularRun:
         return None
 
@@ -273,12 +199,3 @@ def _score_column(stretches: list[_Stretch]) -> Results:
     if (halves[1:] == halves[:-1]).any() and len(set(documents.texts())) < len(documents):
         raise IrregularRun
     return ScoreColumn(documents, fingerprints, numbers)
-
-
-def _ranked_list(stretches: list[_Stretch]) -> Results:
-    documents, _, ranks = _join_stretches(stretches)
-    by_rank = np.argsort(ranks, kind="stable")
-    ranks, ranked = ranks[by_rank], documents.texts(by_rank)
-    if ranks[0] < 0 or (ranks[1:] == ranks[:-1]).any() or len(set(ranked)) < len(ranked):
-        raise IrregularRun
-    return tuple(ranked)

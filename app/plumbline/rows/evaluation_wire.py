@@ -2,24 +2,31 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import fields
 from typing import Literal
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import Settings
+from plumbline.judging.citations import Citation
 from plumbline.judging.ports.exchange import Usage
-from plumbline.judging.scoring import SampleResult
-from plumbline.judging.text.sample import Sample
+from plumbline.judging.sample_result import SampleResult
+from plumbline.judging.text.sample import NO_LABELS, ContextLabels, Sample, join_labels
 from plumbline.judging.text.scores import claim_weights, count_verdicts
 from plumbline.judging.text.verdicts import Claim, Evidence, Scores
+from plumbline.judging.tiers.metrics.metric import find_metrics
+from plumbline.judging.tiers.metrics.probe import PASSAGES
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
+from plumbline.rows.records.conversations import parse_conversation
+from plumbline.rows.records.record import BadRow
+from plumbline.schemas.conversation import ConversationTexts
 from plumbline.schemas.evaluation import (
     AttemptItem,
+    CitationItem,
     ClaimItem,
+    ContextItem,
     EvaluationOptions,
     EvaluationResult,
-    EvidenceItem,
     JudgeItem,
     RequestLimits,
     SampleTexts,
@@ -28,6 +35,8 @@ from plumbline.schemas.evaluation import (
     UsageItem,
     VerdictCounts,
 )
+from plumbline.schemas.metric import EvidenceItem, MetricItem, MetricVerdictItem
+from plumbline.schemas.turns import ConversationItem, TurnItem
 
 OffsetMap = Callable[[int], int]
 
@@ -48,13 +57,60 @@ def request_limits(settings: Settings) -> RequestLimits:
     )
 
 
-def to_sample(texts: SampleTexts) -> Sample:
-    """Return the sample of a request."""
-    return Sample(texts.question, tuple(texts.contexts), texts.answer, texts.reference)
+def to_sample(texts: SampleTexts | ConversationTexts, limits: RequestLimits | None = None) -> Sample:
+    """Return the sample of a request.
+
+    Args:
+        limits: of a conversation, which are those of one sample with the contexts and answers of all turns.
+
+    Raises:
+        InvalidInput: a message has no known form, or the conversation is too long.
+    """
+    if isinstance(texts, ConversationTexts):
+        given = texts.model_dump(include=set(ConversationTexts.model_fields), exclude_unset=True)
+        try:
+            conversation = parse_conversation(given)
+        except BadRow as bad:
+            raise InvalidInput(f"{bad.found}; expected {bad.expected}", place="/messages") from None
+        if limits is not None:
+            _check_length(conversation, limits)
+        return conversation
+    passages = [build_passage(each) for each in texts.contexts]
+    return Sample(
+        texts.question,
+        tuple(text for text, _ in passages),
+        texts.answer,
+        texts.reference,
+        join_labels([labels for _, labels in passages]),
+    )
+
+
+def _check_length(sample: Sample, limits: RequestLimits) -> None:
+    for name, found, most in (
+        ("contexts", len(sample.contexts), limits.contexts),
+        ("characters of contexts", sum(map(len, sample.contexts)), limits.context_characters),
+        ("characters of answers", len(sample.answer), limits.answer_characters),
+        (
+            "characters of a question",
+            max((len(each.question) for each in sample.turns), default=0),
+            limits.question_characters,
+        ),
+    ):
+        if found > most:
+            raise InvalidInput(f"the conversation has {found} {name}; at most {most} are read", place="/messages")
+
+
+def build_passage(context: str | ContextItem) -> tuple[str, ContextLabels]:
+    """Return the text of a context as the tiers read it, its title first, and its labels."""
+    if isinstance(context, str):
+        return context, NO_LABELS
+    lead = "" if context.title is None or context.text.startswith(context.title) else f"{context.title}\n\n"
+    labels = ContextLabels(context.id, context.title, context.source, context.tool, len(lead))
+    return lead + context.text, labels
 
 
 def check_judge_names(request: EvaluationOptions, judge_names: Collection[str], *, place: str = "") -> None:
-    """Raise InvalidInput if the options name a judge that is not configured.
+    """Raise InvalidInput if the options name a judge that is not configured, or an unknown metric.
 
     Args:
         place: JSON pointer to the options in the body.
@@ -64,6 +120,7 @@ def check_judge_names(request: EvaluationOptions, judge_names: Collection[str], 
         if unknown:
             known = f"known are {', '.join(judge_names)}" if judge_names else "no judge is configured"
             raise InvalidInput(f"no judge is named {unknown[0][:64]!r}; {known}", place=f"{place}/{field}")
+    find_metrics(request.metrics or (), place=place)
 
 
 def build_options(
@@ -91,7 +148,9 @@ def build_options(
         judges=tuple(request.judges or ()),
         samples=request.samples,
         escalation=request.escalation,
+        citation_base=request.citation_base,
         cache=request.cache,
+        metrics=find_metrics(request.metrics or (), place=place),
         can_wait=can_wait,
         max_cost=min(costs, default=None),
         tiers=None if request.tiers is None else tuple(TierName(tier) for tier in request.tiers),
@@ -110,6 +169,8 @@ def to_wire(
     """Return the result of a sample as it is sent, offsets in `offset_unit`."""
     in_answer = _offset_map(sample.answer, offset_unit)
     in_contexts = [_offset_map(context, offset_unit) for context in sample.contexts]
+    labels = [each for _, each in sample.labelled_contexts]
+    cited = result.citations
     scores, account = result.scores, result.judge
     used_share = None
     if scores is not None and result.contexts_given:
@@ -129,6 +190,12 @@ def to_wire(
         passed_by=None if result.passed_by is None else result.passed_by.value,
         threshold=result.threshold,
         confidence=_rounded(result.confidence),
+        citations=cited and [_citation(each, in_answer, labels) for each in cited.citations],
+        citation_recall=cited and _rounded(cited.recall),
+        citation_precision=cited and _rounded(cited.precision),
+        uncited_sentences=cited and list(cited.uncited),
+        metrics=_metrics(result, in_contexts, labels),
+        conversation=None if sample.conversation is None else _conversation(sample, result, in_answer),
         sentences=[
             SentenceItem(
                 index=index,
@@ -140,7 +207,7 @@ def to_wire(
             for index, sentence in enumerate(result.sentences)
         ],
         claims=[
-            _claim(claim, weight, in_answer, in_contexts)
+            _claim(claim, weight, in_answer, in_contexts, labels)
             for claim, weight in zip(result.claims, claim_weights(result.claims), strict=True)
         ],
         counts=VerdictCounts(**{verdict.value: count for verdict, count in count_verdicts(result.claims).items()}),
@@ -173,11 +240,86 @@ def to_wire(
     )
 
 
+def _metrics(
+    result: SampleResult, in_contexts: list[OffsetMap], labels: Sequence[ContextLabels]
+) -> dict[str, MetricItem] | None:
+    return {
+        metric.name: MetricItem(
+            value=_rounded(metric.value),
+            status=metric.status.value,
+            reason=metric.reason,
+            parts=metric.parts and {name: _rounded(value) for name, value in metric.parts.items()},
+            verdicts=[
+                MetricVerdictItem(
+                    of=verdict.probe,
+                    context=int(verdict.id) - 1 if verdict.probe == PASSAGES.name else None,
+                    text=verdict.text,
+                    verdict=verdict.verdict,
+                    sentences=list(verdict.sentences),
+                    evidence=[_evidence(each, in_contexts, labels) for each in verdict.evidence],
+                    flags=list(verdict.flags),
+                )
+                for verdict in metric.verdicts
+            ],
+        )
+        for metric in result.metrics
+    } or None
+
+
+def _conversation(sample: Sample, result: SampleResult, in_answer: OffsetMap) -> ConversationItem:
+    turns: list[TurnItem] = []
+    first = 0
+    for turn, each in zip(sample.turns, result.turns, strict=True):
+        scores, last = each.scores, first + len(each.sentences)
+        turns.append(
+            TurnItem(
+                message=turn.message,
+                start=in_answer(turn.start),
+                end=in_answer(turn.end),
+                sentences=list(range(first, last)),
+                contexts=list(turn.contexts),
+                status=each.status.value,
+                tier=None if each.tier is None else each.tier.value,
+                faithfulness=None if scores is None else _rounded(scores.faithfulness),
+                lowest_support=None if scores is None else _rounded(scores.lowest_support),
+                unsupported_claims=scores and scores.unsupported_claims,
+                passed=each.passed,
+                confidence=_rounded(each.confidence),
+                flags=list(each.flags),
+                metrics={metric.name: _rounded(metric.value) for metric in each.metrics} or None,
+            )
+        )
+        first = last
+    lowest = min((each.faithfulness for each in turns if each.faithfulness is not None), default=None)
+    return ConversationItem(lowest_faithfulness=lowest, turns=turns)
+
+
 def _rounded(number: float | None) -> float | None:
     return None if number is None else round(number, _DECIMALS)
 
 
-def _claim(claim: Claim, weight: float, in_answer: OffsetMap, in_contexts: list[OffsetMap]) -> ClaimItem:
+def _citation(citation: Citation, in_answer: OffsetMap, labels: Sequence[ContextLabels]) -> CitationItem:
+    mark = citation.mark
+    return CitationItem(
+        text=mark.text,
+        start=in_answer(mark.start),
+        end=in_answer(mark.end),
+        sentence=citation.sentence,
+        label=mark.label,
+        context=mark.context,
+        context_id=None if mark.context is None else labels[mark.context].id,
+        verdict=citation.verdict.value,
+        better_context=citation.better_context,
+    )
+
+
+def _claim(
+    claim: Claim,
+    weight: float,
+    in_answer: OffsetMap,
+    in_contexts: list[OffsetMap],
+    labels: Sequence[ContextLabels],
+) -> ClaimItem:
     return ClaimItem(
         id=claim.id,
         sentence=claim.sentence,
@@ -188,18 +330,25 @@ def _claim(claim: Claim, weight: float, in_answer: OffsetMap, in_contexts: list[
         support=_rounded(claim.support),
         weight=round(weight, _DECIMALS),
         reason=claim.reason,
-        evidence=[_evidence(evidence, in_contexts) for evidence in claim.evidence],
+        evidence=[_evidence(evidence, in_contexts, labels) for evidence in claim.evidence],
         flags=list(claim.flags),
     )
 
 
-def _evidence(evidence: Evidence, in_contexts: list[OffsetMap]) -> EvidenceItem:
+def _evidence(evidence: Evidence, in_contexts: list[OffsetMap], labels: Sequence[ContextLabels]) -> EvidenceItem:
     start, end = evidence.start, evidence.end
+    named = NO_LABELS if evidence.context is None else labels[evidence.context]
     if evidence.context is not None and start is not None and end is not None:
         to_unit = in_contexts[evidence.context]
-        start, end = to_unit(start), to_unit(end)
+        lead = to_unit(named.lead)
+        start, end = (None, None) if start < named.lead else (to_unit(start) - lead, to_unit(end) - lead)
     return EvidenceItem(
-        context=evidence.context, quote=evidence.quote, start=start, end=end, verified=evidence.verified
+        context=evidence.context,
+        context_id=named.id,
+        quote=evidence.quote,
+        start=start,
+        end=end,
+        verified=evidence.verified,
     )
 
 

@@ -1,4 +1,4 @@
-"""Scorer of the rows of a batch, a job, `plumbline score` and a data cluster: a record in, a line out."""
+"""Scorer of the rows of a batch, a job and `plumbline score`: a record in, a line out."""
 
 from collections.abc import Callable, Collection
 from typing import Final
@@ -23,7 +23,7 @@ from plumbline.rows.scored_row import (
     unreadable_row,
 )
 from plumbline.schemas.batch import bounded_sample
-from plumbline.schemas.evaluation import EvaluationOptions
+from plumbline.schemas.evaluation import CONTEXT_TAGS, EvaluationOptions
 from plumbline.schemas.problem import FAILURE_DETAIL, INTERNAL, VALIDATION, FieldProblem, ProblemKind, RowProblem
 
 WORKER_CRASHED: Final = ProblemKind(500, "worker-crashed", "The row ended the process that scored it")
@@ -122,7 +122,9 @@ def _invalid(error: ValidationError) -> RowProblem:
     found = error.errors(include_url=False, include_input=False)
     problems = [
         # Our field names and indices need no escaping.
-        FieldProblem(pointer="".join(f"/{part}" for part in each["loc"]), detail=each["msg"])
+        FieldProblem(
+            pointer="".join(f"/{part}" for part in each["loc"] if part not in CONTEXT_TAGS), detail=each["msg"]
+        )
         for each in found[:20]
     ]
     detail = f"{len(found)} problem{'' if len(found) == 1 else 's'} in the row"

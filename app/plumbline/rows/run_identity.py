@@ -58,7 +58,7 @@ def run_identity(
         **{name: getattr(settings, name) for name in _SETTINGS},
     }
     if prompts is not None and judges:
-        used = (*prompts.verify, *prompts.check)
+        used = (*prompts.verify, *prompts.check, *(prompts.metrics if options.metrics else ()))
         identity |= {
             "judges known": list(judges),
             "prompts": [f"{prompt.label} {prompt.digest[:_DIGEST_CHARACTERS]}" for prompt in used],

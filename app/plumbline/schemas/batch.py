@@ -1,10 +1,11 @@
-"""Many samples on the wire: batches, and the rows of jobs, of `plumbline score` and of data clusters."""
+"""Many samples on the wire: batches, and the rows of jobs and of `plumbline score`."""
 
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, create_model
 
+from plumbline.schemas.conversation import ConversationTexts
 from plumbline.schemas.evaluation import (
     MAX_ID_CHARACTERS,
     EvaluationOptions,
@@ -36,6 +37,13 @@ class BatchSample(SampleTexts, _NamedRow):
     """One sample of a batch. Only contexts and answer are needed."""
 
 
+class BatchConversation(ConversationTexts, _NamedRow):
+    """A conversation as a sample of a batch. Only messages are needed."""
+
+
+AnyBatchSample = BatchSample | BatchConversation
+
+
 class BatchRequest(WireModel):
     """Samples to judge with one choice of options. A sample that does not validate does not affect the others."""
 
@@ -53,6 +61,7 @@ class BatchRequest(WireModel):
     )
 
 
+@lru_cache(maxsize=16)
 def bounded_batch(sample: Any, max_samples: int) -> type[BatchRequest]:
     """Return the request model with the limits of one service; `sample`: the type of its samples."""
     description = "The samples; an invalid one gets an error of its own."

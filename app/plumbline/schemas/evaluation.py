@@ -1,20 +1,60 @@
 """The main job on the wire: a sample to judge, and everything that is said of it."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, create_model, field_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StringConstraints,
+    Tag,
+    create_model,
+    field_validator,
+)
 from pydantic_core import PydanticCustomError
 
-from plumbline.schemas.wire import WireModel
+from plumbline.schemas.metric import EvidenceItem, MetricItem
+from plumbline.schemas.turns import ConversationItem
+from plumbline.schemas.wire import Share, WireModel
 
 TierName = Literal["llm", "embedding", "lexical"]
 PassRule = Literal["all_supported", "calibrated", "threshold"]
 JudgeName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
-Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+MetricName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*(@[1-9][0-9]{0,2})?$", max_length=64)]
 
 MAX_ID_CHARACTERS = 200
 _MAX_DEADLINE_SECONDS = 600
+
+
+_Label = Annotated[str, StringConstraints(min_length=1, max_length=2_000)]
+
+
+class ContextItem(WireModel):
+    """A retrieved passage with the names by which the answer may cite it."""
+
+    model_config = ConfigDict(strict=True)
+
+    text: str = Field(description="The passage.")
+    id: _Label | None = Field(default=None, description="Your name for it, which citation marks and results use.")
+    title: _Label | None = Field(default=None, description="Its title, which every tier reads before the passage.")
+    source: _Label | None = Field(default=None, description="Its file or address.")
+    tool: _Label | None = Field(default=None, description="The tool that returned it.")
+
+
+# Left out of the places of errors: the caller did not write them.
+CONTEXT_TAGS = ("(text)", "(object)")
+
+
+def _context_tag(value: object) -> str:
+    return CONTEXT_TAGS[isinstance(value, dict | ContextItem)]
+
+
+ContextValue = Annotated[
+    Annotated[str, Tag(CONTEXT_TAGS[0])] | Annotated[ContextItem, Tag(CONTEXT_TAGS[1])], Discriminator(_context_tag)
+]
 
 
 class SampleTexts(WireModel):
@@ -23,11 +63,20 @@ class SampleTexts(WireModel):
     model_config = ConfigDict(strict=True)
 
     question: str = Field(default="", description="The question. Read by tier `llm`; no evidence for any tier.")
-    contexts: list[str] = Field(description="The retrieved passages; `[]` if nothing was retrieved.")
+    contexts: list[ContextValue] = Field(
+        description="The retrieved passages; `[]` if nothing was retrieved. Strings, or objects with an id, a title, "
+        "a source."
+    )
     answer: str = Field(description="The answer to judge.")
     reference: str | None = Field(
-        default=None, description="A correct answer, to compute `token_f1` and `exact_match` (SQuAD)."
+        default=None,
+        description="A correct answer, for `token_f1` and `exact_match` (SQuAD) and for metrics that compare.",
     )
+
+    @property
+    def passages(self) -> list[str]:
+        """Return the texts of the contexts, in which offsets of evidence count."""
+        return [context if isinstance(context, str) else context.text for context in self.contexts]
 
 
 class EvaluationOptions(WireModel):
@@ -74,6 +123,20 @@ class EvaluationOptions(WireModel):
         allow_inf_nan=False,
         description="Maximum cost of this sample, in the currency of the service's price table.",
     )
+    citation_base: Literal[0, 1] | None = Field(
+        default=None,
+        description="Number of the first context in the answer's citation marks. Default: 0 if it cites [0], else 1.",
+    )
+    metrics: list[MetricName] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=20,
+        json_schema_extra={"uniqueItems": True},
+        description="What to judge, in the same call; default: `faithfulness` alone, which every result has. Also "
+        "`context_utilization`, which every result has too, `answer_relevance`, `context_relevance`, "
+        "`context_precision` (or `context_precision@k`), and with a `reference`, by one more call for all of them, "
+        "`context_recall`, `correctness`, `noise_sensitivity`. See `metrics` of the result.",
+    )
     offset_unit: Literal["code_point", "utf16"] = Field(
         default="code_point", description="Unit of `start` and `end`: `utf16` suits JavaScript and Java."
     )
@@ -86,7 +149,7 @@ class EvaluationOptions(WireModel):
         return tiers
 
 
-class _Named(WireModel):
+class NamedSample(WireModel):
     model_config = ConfigDict(strict=True)
 
     id: str | None = Field(
@@ -98,7 +161,7 @@ class _Named(WireModel):
 
 
 # The fields of the last base come first.
-class EvaluationRequest(EvaluationOptions, SampleTexts, _Named):
+class EvaluationRequest(EvaluationOptions, SampleTexts, NamedSample):
     """A question, the contexts retrieved for it and the answer to judge. Only contexts and answer are needed."""
 
 
@@ -112,6 +175,7 @@ class RequestLimits:
     question_characters: int
 
 
+@lru_cache(maxsize=16)
 def bounded_request(limits: RequestLimits) -> type[EvaluationRequest]:
     """Return the request model with the limits of one service, so that its OpenAPI document states them."""
     fields = bounded_texts(limits)
@@ -121,10 +185,11 @@ def bounded_request(limits: RequestLimits) -> type[EvaluationRequest]:
 def bounded_texts(limits: RequestLimits) -> dict[str, Any]:
     """Return the fields of `SampleTexts` with the limits of one service, as `create_model` takes them."""
     field = SampleTexts.model_fields
-    context = Annotated[str, StringConstraints(max_length=limits.context_characters)]
+    text = Annotated[str, StringConstraints(max_length=limits.context_characters), Tag(CONTEXT_TAGS[0])]
+    context = Annotated[text | Annotated[ContextItem, Tag(CONTEXT_TAGS[1])], Discriminator(_context_tag)]
 
-    def check_total(contexts: list[str]) -> list[str]:
-        total = sum(map(len, contexts))
+    def check_total(contexts: list[str | ContextItem]) -> list[str | ContextItem]:
+        total = sum(len(each) if isinstance(each, str) else len(each.text) + len(each.title or "") for each in contexts)
         if total > limits.context_characters:
             raise PydanticCustomError(
                 "contexts_too_long",
@@ -150,6 +215,10 @@ def bounded_texts(limits: RequestLimits) -> dict[str, Any]:
     }
 
 
+def _is_none(value: object) -> bool:
+    return value is None
+
+
 class SentenceItem(WireModel):
     """A sentence of the answer: `answer[start:end] == text`."""
 
@@ -160,16 +229,6 @@ class SentenceItem(WireModel):
     kind: Literal["prose", "heading", "list_item", "table_row", "code", "markup"] = Field(
         description="`markup` (rules, bullets without words) is not judged; a short heading only when it stands alone."
     )
-
-
-class EvidenceItem(WireModel):
-    """A passage of a context."""
-
-    context: int | None = Field(description="Index of the context; null when a judge quoted nothing that we found.")
-    quote: str = Field(description="The passage; when verified, `contexts[context][start:end]` to the letter.")
-    start: int | None
-    end: int | None
-    verified: bool = Field(description="True if the passage was found in that context.")
 
 
 class ClaimItem(WireModel):
@@ -257,6 +316,27 @@ class UsageItem(WireModel):
     cost: float | None = Field(description="In the currency of the price table; null when a call's price is not known.")
 
 
+class CitationItem(WireModel):
+    """A passage that a citation mark of the answer names; a mark that names two, [1, 2], is two of them."""
+
+    text: str = Field(description="The mark, as it stands at `answer[start:end]`.")
+    start: int = Field(ge=0)
+    end: int = Field(ge=0)
+    sentence: int = Field(ge=0, description="Index into `sentences`.")
+    label: str = Field(description="What the mark names: a number or an id.")
+    context: int | None = Field(description="Index of the context; null if there is none of that name.")
+    context_id: str | None = Field(
+        default=None, exclude_if=_is_none, description="Its id; left out where you gave none."
+    )
+    verdict: Literal["supported", "partial", "wrong_passage", "not_supported", "no_such_passage"] = Field(
+        description="`supported`: the passage alone supports the statement before the mark. `partial`: a part of it, "
+        "or all of it together with others cited there. `wrong_passage`: another context does, see `better_context`."
+    )
+    better_context: int | None = Field(
+        description="For `wrong_passage`: index of a context that supports it. Else null."
+    )
+
+
 class EvaluationResult(WireModel):
     """The result of one sample. An unknown number is null, never NaN, -1 or 0."""
 
@@ -313,6 +393,33 @@ class EvaluationResult(WireModel):
         "instead (agreeing + 1) / (votes + 2), a vote agreeing when its verdicts alone decide the same. Null where "
         "there is neither."
     )
+    citations: list[CitationItem] | None = Field(
+        default=None, exclude_if=_is_none, description="Left out, like the next three, if the answer has no mark."
+    )
+    citation_recall: Share | None = Field(
+        default=None,
+        exclude_if=_is_none,
+        description="Sentences fully supported by the passages they cite / sentences that assert (Gao et al. 2023).",
+    )
+    citation_precision: Share | None = Field(
+        default=None,
+        exclude_if=_is_none,
+        description="Citations that are sufficient, or needed beside others / citations (Gao et al. 2023).",
+    )
+    uncited_sentences: list[int] | None = Field(
+        default=None, exclude_if=_is_none, description="Indices of the sentences that assert and cite nothing."
+    )
+    metrics: dict[str, MetricItem] | None = Field(
+        default=None,
+        exclude_if=_is_none,
+        description="Each metric of the request, by name; left out unless one besides `faithfulness` was asked for.",
+    )
+    conversation: ConversationItem | None = Field(
+        default=None,
+        exclude_if=_is_none,
+        description="Left out without `messages`. With them, contexts are counted as they came: those of the request, "
+        "then those of each message.",
+    )
     sentences: list[SentenceItem]
     claims: list[ClaimItem]
     counts: VerdictCounts
@@ -323,6 +430,6 @@ class EvaluationResult(WireModel):
     flags: list[str] = Field(
         description="`no_context`, `degraded`, `uncalibrated`, `mostly_copied` (tiers embedding and lexical: half or "
         "more of the runs of four words stand in the contexts, and the boundary lies higher), `no_checkable_claims`, "
-        "`threshold_unreachable`, ..."
+        "`threshold_unreachable`, `citation_without_passage` (a mark names no context), ..."
     )
     warnings: list[str]

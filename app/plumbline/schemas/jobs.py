@@ -35,7 +35,8 @@ class JobChoices(WireModel):
     columns: str | None = Field(
         default=None,
         description="Name of a known form of rows: `plumbline`, `ragas`, `ragas_old`, `openai_batch`, `seed_3`, "
-        "`lettucedetect`, `huggingface`. Default: found from the names of the columns.",
+        "`lettucedetect`, `deepeval`, `langchain`, `langchain_chain`, `llamaindex`, `halubench`, `halueval`, "
+        "`phoenix`, `langfuse`, `openai_evals`, `chat`, `huggingface`. Default: found from the names of the columns.",
     )
 
 

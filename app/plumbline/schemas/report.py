@@ -1,6 +1,6 @@
-"""The report on many rows as JSON: counts, means with intervals, what costs, and the comparison with a baseline."""
+"""Reports on many rows as JSON (counts, means, costs, the comparison with a baseline), and rates by labels."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -35,6 +35,8 @@ class ScoreMeans(WireModel):
     lowest_support: ScoreMean = Field(description="Mean of each row's least supported claim.")
     passed_share: ScoreMean = Field(description="Share of the rows that passed, each by its `passed_by`.")
     unsupported_share: ScoreMean = Field(description="Share of the rows with a claim that is not `supported`.")
+    citation_recall: ScoreMean = Field(description="Of the rows whose answer has citation marks, as the next.")
+    citation_precision: ScoreMean
 
 
 class ReferenceMeans(WireModel):
@@ -134,6 +136,71 @@ class BadLine(WireModel):
     problem: str
 
 
+class ShareEstimate(WireModel):
+    """A share in [0, 1] with its 95 % interval."""
+
+    share: float
+    low: float
+    high: float
+
+
+class RateEstimate(WireModel):
+    """Share of unfaithful answers, from labels of some rows and the scores of all."""
+
+    corrected: ShareEstimate = Field(description="Corrected by the scores of the rows without a label.")
+    labels_only: ShareEstimate
+    power: float = Field(description="Weight of the scores in [0, 1]; 0 where they tell nothing.")
+    worth: float = Field(description="Labels that would give an interval as narrow without scores.")
+
+
+class Promise(WireModel):
+    """A threshold from which at most `risk` of the answers are unfaithful, with the confidence that was asked for.
+
+    Of what is blocked, read: at or below it, faithful.
+    """
+
+    threshold: float | None = Field(description="Null where the labels do not suffice.")
+    let_through: float = Field(description="Share of all rows at or beyond the threshold.")
+    labels_passed: int
+    unfaithful_passed: int = Field(description="Those of them that break the promise.")
+    more_labels: int = Field(description="About how many more labels a threshold would take, if any can.")
+
+
+class JudgeAgreement(WireModel):
+    """Decisions of a tier against labels of people. Where most answers are alike read `kappa`, not the accuracy."""
+
+    faithful_passed: int
+    faithful_failed: int
+    unfaithful_passed: int
+    unfaithful_failed: int
+    base_rate: float = Field(description="Share of unfaithful ones among the labels.")
+    kappa: float | None = Field(description="Cohen's; null where both always say one and the same.")
+    sensitivity: ShareEstimate | None = Field(description="Share of the unfaithful that failed; null without one.")
+    specificity: ShareEstimate | None = Field(description="Share of the faithful that passed.")
+    disagreements: list[str] = Field(description="Rows to read, at most 50: their custom_id.")
+
+
+class TierRate(WireModel):
+    """The rate of one tier's rows. Scores of different tiers are not comparable."""
+
+    tier: ReportTier
+    rows: int = Field(description="Rows with a score.")
+    labels: int = Field(description="Rows of them with a label.")
+    refused: str | None = Field(default=None, description="The reason why there is no estimate.")
+    estimate: RateEstimate | None = None
+    labels_for_width: int | None = Field(default=None, description="Labels that the asked width takes, about.")
+    promise: Promise | None = None
+    block: Promise | None = Field(
+        default=None,
+        description="The same for what is blocked: at or below `threshold` at most `risk` of the answers are faithful.",
+    )
+    judge_rows: int | None = Field(default=None, description="Rows between both thresholds: a judge's calls.")
+    agreement: JudgeAgreement | None = Field(default=None, description="Null where labels have weights.")
+    sentences: JudgeAgreement | None = Field(
+        default=None, description="The same by sentence, where people marked them."
+    )
+
+
 class ReportSummary(WireModel):
     """The report in numbers: rows = judged + abstained + empty_answer + not_judged + error."""
 
@@ -158,6 +225,54 @@ class ReportSummary(WireModel):
     flags: dict[str, int] = Field(description="How many results carry each flag, most first; at most 50 flags.")
     worst: list[WorstRow] = Field(description="Lowest faithfulness first; each tier has its share of the places.")
     comparison: Comparison | None
+    rates: list[TierRate] | None = Field(
+        default=None,
+        description="Share of unfaithful answers by tier, where rows were labelled; a mean of scores is none.",
+    )
     bad_lines: int = Field(description="Lines that were skipped.")
     first_bad_lines: list[BadLine] = Field(description="At most 20.")
     interval_method: str
+
+
+# More rows go through a job, which is named by its id.
+MAX_RATE_ROWS = 100_000
+_Part = Annotated[float, Field(ge=0, le=1)]
+_Inner = Annotated[float, Field(gt=0, lt=1)]
+_Id = Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class RateRow(WireModel):
+    """A row's score, as in its result."""
+
+    custom_id: _Id
+    faithfulness: _Part
+    tier: ReportTier = "none"
+    passed: bool | None = None
+
+
+class LabelIn(WireModel):
+    """A person's label of a row."""
+
+    custom_id: _Id
+    label: Annotated[int, Field(ge=0, le=1, description="1 faithful, 0 not.")]
+    weight: Annotated[float, Field(gt=0)] | None = Field(
+        default=None,
+        description="1 / the probability that the row was chosen for a label; for each label, or for none.",
+    )
+
+
+class RateRequest(WireModel):
+    """Scores, or the job that has them; labels, or those that people gave to the job at `/label`."""
+
+    rows: list[RateRow] | None = Field(default=None, min_length=1, max_length=MAX_RATE_ROWS)
+    job_id: str | None = None
+    labels: list[LabelIn] | None = Field(default=None, min_length=1, max_length=MAX_RATE_ROWS)
+    width: _Inner | None = Field(default=None, description="Wanted width of the interval.")
+    risk: _Inner | None = Field(default=None, description="Choose the threshold that lets through at most this share.")
+    confidence: _Inner = 0.95
+
+
+class RateAnswer(WireModel):
+    """Rates by tier."""
+
+    rates: list[TierRate]

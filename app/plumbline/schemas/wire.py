@@ -1,6 +1,10 @@
 """The base of all messages, and a model as one line of JSON."""
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
 class WireModel(BaseModel):

@@ -8,6 +8,7 @@ Attributes are names and numbers of ours, never a text, path, query, header or k
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -41,21 +42,21 @@ class Tracing(Observer):
 
         self._trace = trace
         self._provider = provider
-        self._tracer = provider.get_tracer("plumbline", version, schema_url=_SCHEMA)
+        tracer = provider.get_tracer("plumbline", version, schema_url=_SCHEMA)
+        # An exception's message may hold a text.
+        self._span = partial(tracer.start_as_current_span, record_exception=False, set_status_on_exception=False)
         self._propagator = TraceContextTextMapPropagator()
 
     @contextmanager
     def request(self, note: RequestRecord) -> Iterator[None]:
         carrier = {"traceparent": note.traceparent} if note.traceparent else {}
         with (
-            self._tracer.start_as_current_span(
+            self._span(
                 note.method,
                 # Not that of the task: the parent of a request is its caller's span alone.
                 context=self._propagator.extract(carrier),
                 kind=self._trace.SpanKind.SERVER,
                 attributes={"http.request.method": note.method},
-                record_exception=False,
-                set_status_on_exception=False,
             ) as span,
             structlog.contextvars.bound_contextvars(trace_id=f"{span.get_span_context().trace_id:032x}"),
         ):
@@ -70,11 +71,9 @@ class Tracing(Observer):
 
     @contextmanager
     def tier(self, note: TierRecord) -> Iterator[None]:
-        with self._tracer.start_as_current_span(
+        with self._span(
             f"tier {note.tier}",
             attributes={"plumbline.tier": note.tier},
-            record_exception=False,
-            set_status_on_exception=False,
         ) as span:
             try:
                 yield
@@ -87,7 +86,7 @@ class Tracing(Observer):
     @contextmanager
     def judge_call(self, note: JudgeCallRecord) -> Iterator[None]:
         address, port = _place(note.host)
-        with self._tracer.start_as_current_span(
+        with self._span(
             f"{note.operation} {note.model}",
             kind=self._trace.SpanKind.CLIENT,
             attributes={
@@ -98,8 +97,6 @@ class Tracing(Observer):
                 **({"gen_ai.request.max_tokens": note.max_output_tokens} if note.operation == "chat" else {}),
                 **({"server.port": port} if port else {}),
             },
-            record_exception=False,
-            set_status_on_exception=False,
         ) as span:
             self._propagator.inject(note.headers)
             try:
@@ -113,6 +110,16 @@ class Tracing(Observer):
     def on_cache_lookup(self, outcome: CacheOutcome) -> None:
         self._trace.get_current_span().set_attribute("plumbline.verdict_cache", outcome)
 
+    def on_decision(self, tier: str, rule: str, *, passed: bool, score: float) -> None:
+        attributes = {
+            "gen_ai.evaluation.name": "faithfulness",
+            "gen_ai.evaluation.score.label": "pass" if passed else "fail",
+            "gen_ai.evaluation.score.value": score,
+            "plumbline.tier": tier,
+            "plumbline.passed_by": rule,
+        }
+        self._trace.get_current_span().add_event("gen_ai.evaluation.result", attributes)
+
     def close(self) -> None:
         """Flush and shut down; takes seconds if the collector does not answer."""
         self._provider.shutdown()
@@ -121,8 +128,7 @@ class Tracing(Observer):
 def otlp_tracing(version: str) -> Tracing:
     """Return tracing that exports by OTLP over HTTP, configured by the `OTEL_*` variables.
 
-    Raises:
-        ConfigurationError: the extra is not installed, or another protocol is configured.
+    Raises ConfigurationError if the extra is not installed, or another protocol is configured.
     """
     for name in ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
         if os.environ.get(name, "http/protobuf") != "http/protobuf":

@@ -1,12 +1,19 @@
-"""One worker's share of a service of several processes: bounds are divided, budgets and caches are shared."""
+"""One process of a service: its share (bounds divided, budgets and caches shared), and its listeners."""
 
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-from plumbline.ground.arrival_times import ArrivalTimes
+from plumbline.ground.rate_limit import ArrivalTimes
 from plumbline.ground.settings import Settings
+from plumbline.ground.version import VERSION
+from plumbline.judging.ports.observation import Observer, Observers
+from plumbline.judging.tiers.tier import TierName
+from plumbline.models.chat.endpoints import resolve_judges
+from plumbline.rows.scored_row import RowStatus
+from plumbline.service.metrics.observer import Metrics
+from plumbline.service.tracing import Tracing, otlp_tracing
 
 # Bounds of one process. Those of a minute, of a day and of sizes hold for all workers together.
 _DIVIDED: Final = (
@@ -23,12 +30,7 @@ _DIVIDED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class WorkerShare:
-    """A worker among `count`, numbered from 1.
-
-    Args:
-        folder: files that the workers share; None for a process alone.
-        arrivals: of rate limits that hold for all workers.
-    """
+    """A worker among `count`, numbered from 1, with files (`folder`, None if alone) and rate limits that all share."""
 
     number: int = 1
     count: int = 1
@@ -62,3 +64,26 @@ class WorkerShare:
         if settings.cache_path is None and settings.database_url is None:
             changes["cache_path"] = self.folder / "verdicts.sqlite"
         return settings.model_copy(update=changes)
+
+
+class Listeners(NamedTuple):
+    """The listeners of one process; close `traces` at its end."""
+
+    metrics: Metrics
+    traces: Tracing | None
+
+    @property
+    def observer(self) -> Observer:
+        return self.metrics if self.traces is None else Observers(self.traces, self.metrics)
+
+
+def build_listeners(settings: Settings, *, tracing: Tracing | None = None, folder: Path | None = None) -> Listeners:
+    """Return the listeners that the settings name; `folder` is that of `Metrics`, `tracing` replaces the settings'."""
+    metrics = Metrics(
+        version=VERSION,
+        tiers=[tier.value for tier in TierName],
+        row_statuses=[status.value for status in RowStatus],
+        models=[(each.provider.name, each.model) for judge in resolve_judges(settings).values() for each in judge],
+        folder=folder,
+    )
+    return Listeners(metrics, tracing or (otlp_tracing(VERSION) if settings.tracing == "otlp" else None))

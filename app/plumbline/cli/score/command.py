@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
-_FORMS = ("jsonl", "json", "csv", "tsv", "parquet")
+_FORMS = ("jsonl", "json", "csv", "tsv", "parquet", "xlsx")
 _OUT_FORMS = ("jsonl", "csv", "tsv", "parquet")
 _INCOMPLETE = 3
 _EPILOG = (
@@ -21,34 +21,38 @@ _EPILOG = (
 def add_command(commands: "Commands") -> None:
     score = commands.add_parser("score", help="score a file of rows, resumable", epilog=_EPILOG)
     score.add_argument(
-        "data", metavar="DATA", nargs="+", help="JSONL, JSON, CSV, TSV or Parquet, text also as .gz; - for stdin"
+        "data", metavar="DATA", help="JSONL, JSON, CSV, TSV, Parquet or xlsx, text also as .gz; - for stdin"
     )
-    score.add_argument(
-        "-o", "--output", metavar="FILE", help="JSONL, CSV, TSV or Parquet; - for stdout; with --engine a folder"
-    )
+    score.add_argument("-o", "--output", metavar="FILE", help="JSONL, CSV, TSV or Parquet; - for stdout")
     score.add_argument("--format", choices=_FORMS, help="of DATA; default: by its suffix")
     score.add_argument("--out-format", choices=_OUT_FORMS, help="of FILE; default: by its suffix")
     score.add_argument("--limit", type=int, metavar="N", help="score only the first N rows")
+    score.add_argument(
+        "--shard", metavar="K/N", help="score part K of N: each N-th row; for several machines, each with its own -o"
+    )
     score.add_argument("--restart", action="store_true", help="start over, replacing FILE")
     score.add_argument("--quiet", action="store_true", help="no progress and no summary on standard error")
     score.add_argument("--estimate", action="store_true", help="print what tier llm would cost, and score nothing")
-    _add_columns(score)
+    add_column_options(score.add_argument_group("columns of DATA", "default: found by their names"))
     _add_options(score)
     _add_service(score)
-    _add_cluster(score)
-    _add_gates(score)
+    add_gate_options(score.add_argument_group("gates", "judged when every row is done; exit code 1 if one fails"))
     score.set_defaults(run=_score)
 
 
-def _add_columns(score: argparse.ArgumentParser) -> None:
-    group = score.add_argument_group("columns of DATA", "default: found by their names")
-    group.add_argument("--columns", metavar="PRESET", help="a known form: ragas, openai_batch, lettucedetect, ...")
+def add_column_options(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument(
+        "--columns",
+        metavar="PRESET",
+        help="a known form: ragas, deepeval, langchain, llamaindex, langfuse, phoenix, ...",
+    )
     group.add_argument(
         "--column",
         action="append",
         default=[],
         metavar="FIELD=COLUMN",
-        help="column of a field, repeatable: answer=response; contexts=ctx1,ctx2; body.answer for a nested field",
+        help="column of a field, repeatable: answer=response; contexts=ctx1,ctx2; body.answer or "
+        "choices.0.text for a nested field, messages.tool for a role",
     )
     group.add_argument("--context-separator", metavar="TEXT", help="separator of the contexts in one cell")
 
@@ -66,7 +70,18 @@ def _add_options(score: argparse.ArgumentParser) -> None:
     group.add_argument("--judges", metavar="NAMES", help="judges of the settings, comma-separated")
     group.add_argument("--samples", type=int, metavar="N", help="votes of each judge")
     group.add_argument("--escalation", metavar="NAME", help="a second judge for claims that could change `passed`")
+    group.add_argument(
+        "--metrics",
+        metavar="NAMES",
+        help="what to judge, comma-separated, or ragas for its five columns; default: faithfulness",
+    )
     group.add_argument("--no-cache", action="store_true", help="ignore cached judgements")
+    group.add_argument(
+        "--lang",
+        choices=("en", "zh"),
+        default="en",
+        help="language of our reasons, warnings and problems (default: %(default)s)",
+    )
     group.add_argument(
         "--max-cost", type=float, metavar="MONEY", help="bound on the cost of all rows; no row starts beyond it"
     )
@@ -78,16 +93,8 @@ def _add_service(score: argparse.ArgumentParser) -> None:
     group.add_argument("--concurrency", type=int, metavar="N", help="rows in flight")
 
 
-def _add_cluster(score: argparse.ArgumentParser) -> None:
-    group = score.add_argument_group("on a data cluster", "files with millions of rows, resumable block by block")
-    group.add_argument("--engine", choices=["ray"], help="score DATA, one or more files, on Ray")
-    group.add_argument("--address", help="of a Ray cluster; default: this machine")
-    group.add_argument("--workers", type=int, metavar="N", help="worker processes; default: one for each CPU")
-    group.add_argument("--block-rows", type=int, default=2_000, metavar="N", help="rows of one file (default: 2000)")
-
-
-def _add_gates(score: argparse.ArgumentParser) -> None:
-    group = score.add_argument_group("gates", "judged when every row is done; exit code 1 if one fails")
+def add_gate_options(group: "argparse._ArgumentGroup") -> None:
+    """Add the options that `cli.score.gates.parse_gates` reads."""
     group.add_argument(
         "--fail-under", action="append", default=[], metavar="SCORE=SHARE", help="repeatable: faithfulness=0.8"
     )
@@ -120,17 +127,10 @@ def _add_gates(score: argparse.ArgumentParser) -> None:
 def _score(options: argparse.Namespace) -> int:
     # Parts of a second of import that the other commands do not pay.
     from plumbline.cli.score.options import parse_options  # noqa: PLC0415
-    from plumbline.extras.cluster.task import ClusterTask  # noqa: PLC0415
+    from plumbline.cli.score.score_file import score_file  # noqa: PLC0415
 
     try:
-        parsed = parse_options(options)
-        if isinstance(parsed, ClusterTask):
-            from plumbline.cli.score.cluster import score_on_cluster  # noqa: PLC0415
-
-            return score_on_cluster(parsed, is_quiet=options.quiet)
-        from plumbline.cli.score.score_file import score_file  # noqa: PLC0415
-
-        return score_file(parsed)
+        return score_file(parse_options(options))
     except KeyboardInterrupt:
         sys.stderr.write("plumbline: interrupted before the first row; run the same command again\n")
         return _INCOMPLETE

@@ -10,9 +10,10 @@ from plumbline.cli.score.source import InputSource
 from plumbline.ground.errors import TierFailure
 from plumbline.ground.settings import Settings
 from plumbline.judging.ports.exchange import estimate_tokens, expected_tokens
-from plumbline.judging.text.sample import Sample
+from plumbline.judging.text.conversation import turn_samples
 from plumbline.judging.text.segmented_sample import SegmentedSample, segment
 from plumbline.judging.tiers.llm import PromptSet, expected_requests
+from plumbline.judging.tiers.metrics.metric import Metric, find_metrics
 from plumbline.models.chat.endpoints import Endpoint
 from plumbline.rows.records.record import ReadPosition, Record, RecordProblem
 
@@ -57,11 +58,17 @@ class CostEstimate:
 def estimate_cost(source: InputSource, engine: LocalEngine) -> CostEstimate:
     """Return the estimate over all rows, some milliseconds each."""
     with source.open(ReadPosition(), iter(())) as reader:
-        return _estimate(islice(reader, source.limit), engine.votes, engine.plan.prompts, engine.settings)
+        rows = (row for row in islice(reader, source.limit) if source.shard.has(row.row))
+        metrics = find_metrics(engine.options.metrics or ())
+        return _estimate(rows, engine.votes, engine.plan.prompts, engine.settings, metrics)
 
 
 def _estimate(
-    rows: Iterable[Record | RecordProblem], votes: Sequence[Endpoint], prompts: PromptSet, settings: Settings
+    rows: Iterable[Record | RecordProblem],
+    votes: Sequence[Endpoint],
+    prompts: PromptSet,
+    settings: Settings,
+    metrics: Sequence[Metric],
 ) -> CostEstimate:
     found = CostEstimate(models=tuple(dict.fromkeys(endpoint.model for endpoint in votes)))
     for row in rows:
@@ -69,14 +76,24 @@ def _estimate(
         if isinstance(row, RecordProblem):
             found.bad += 1
         elif votes:
-            sample = row.sample
-            segmented = segment(Sample(sample.question, sample.contexts, sample.answer, sample.reference))
-            found.asked += segmented.needs_judge and _add_requests(found, segmented, votes, prompts, settings)
+            is_asked = False
+            for sample in turn_samples(row.sample):
+                segmented = segment(sample)
+                is_asked |= segmented.needs_judge and _add_requests(
+                    found, segmented, votes, prompts, settings, metrics=metrics
+                )
+            found.asked += is_asked
     return found
 
 
 def _add_requests(
-    found: CostEstimate, sample: SegmentedSample, votes: Sequence[Endpoint], prompts: PromptSet, settings: Settings
+    found: CostEstimate,
+    sample: SegmentedSample,
+    votes: Sequence[Endpoint],
+    prompts: PromptSet,
+    settings: Settings,
+    *,
+    metrics: Sequence[Metric],
 ) -> bool:
     """Return False if the sample is too long for a judge."""
     judging = prompts.for_case(sample)
@@ -89,6 +106,7 @@ def _add_requests(
             max_output_tokens=settings.llm_max_output_tokens,
             is_first=position == 0,
             has_controls=settings.llm_controls,
+            metrics=metrics,
         )
         price = (settings.llm_prices or {}).get(endpoint.model)
         try:

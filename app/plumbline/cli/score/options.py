@@ -1,32 +1,60 @@
 """Options of `plumbline score`, checked before anything is read, as the values that its engines take."""
 
 import argparse
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from pydantic import ValidationError
 
-from plumbline.extras.cluster.task import BlockFormat, ClusterTask
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.columns import ColumnMap
 from plumbline.schemas.evaluation import EvaluationOptions
+from plumbline.schemas.report import ReportLanguage
 
 if TYPE_CHECKING:
     from plumbline.cli.score.gates import RunGates
 
 COLUMN_FIELDS: Final = ("question", "contexts", "answer", "reference", "custom_id")
-# Options of a run on one machine that a cluster does not have
-_ONE_MACHINE: Final = (
-    "url", "limit", "restart", "estimate", "max_cost", "concurrency", "context_separator",
-    "fail_under", "max_degraded", "max_abstained", "max_unsupported", "baseline", "max_drop",
-    "junit", "junit_rows", "markdown",
-)  # fmt: skip
+# Its best-known columns, in our names.
+_RAGAS: Final = ["faithfulness", "answer_relevance", "context_precision", "context_recall", "correctness"]
+_SHARD: Final = re.compile("([0-9]{1,9})/([0-9]{1,9})")
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Part `number` (from 1) of `count` parts of a file: each `count`-th row."""
+
+    number: int
+    count: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Parse `K/N`. Raises InvalidInput: it is none."""
+        found = _SHARD.fullmatch(text)
+        if found is not None and 1 <= int(found[1]) <= int(found[2]):
+            return cls(int(found[1]), int(found[2]))
+        raise InvalidInput(f"--shard {text[:80]!r}: expected K/N with K from 1 to N, for example 2/8")
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.count}"
+
+    def has(self, row: int) -> bool:
+        """Return True if the row of the file, counted from 0, is in this part."""
+        return row % self.count == self.number - 1
+
+    def file_row(self, own_row: int) -> int:
+        """Return the row of the file that is the `own_row`-th of this part, both counted from 0."""
+        return own_row * self.count + self.number - 1
+
+
+WHOLE: Final = Shard(1, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputOptions:
-    """The file to score, `-` for standard input, of which `limit` bounds the rows.
+    """The file to score, `-` for standard input, of which `limit` bounds the rows before `shard` picks its own.
 
     Args:
         columns: a preset's name, a whole map, or None to find the columns.
@@ -38,11 +66,12 @@ class InputOptions:
     columns: ColumnMap | str | None = None
     changes: Mapping[str, str | tuple[str, ...]]
     limit: int | None = None
+    shard: Shard
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreOptions:
-    """Options of a run on one machine; `url` is that of a service, None to score in this process.
+    """Options of a run; `url` is that of a service, None to score in this process.
 
     Args:
         output: the file of results, `-` for standard output; None for an estimate alone.
@@ -59,21 +88,12 @@ class ScoreOptions:
     max_cost: float | None
     concurrency: int | None
     url: str | None
+    language: ReportLanguage
     gates: "RunGates | None"
 
 
-def parse_options(given: argparse.Namespace) -> ScoreOptions | ClusterTask:
-    """Return the options of a run on one machine, or the task of a cluster.
-
-    Raises:
-        InvalidInput: an option is wrong, or does not go with `--engine`; the message names it.
-    """
-    return _cluster_task(given) if given.engine is not None else _score_options(given)
-
-
-def _score_options(given: argparse.Namespace) -> ScoreOptions:
-    if len(given.data) > 1:
-        raise InvalidInput(f"{len(given.data)} files: expected one, or --engine ray")
+def parse_options(given: argparse.Namespace) -> ScoreOptions:
+    """Return the options of a run. Raises InvalidInput: one is wrong; the message names it."""
     if given.output is None and not given.estimate:
         raise InvalidInput("-o: expected a file for the results, or - for standard output")
     for name in ("limit", "concurrency"):
@@ -86,13 +106,17 @@ def _score_options(given: argparse.Namespace) -> ScoreOptions:
         raise InvalidInput("--markdown: results go to standard output already; name a file")
     if given.estimate and given.url is not None:
         raise InvalidInput("--estimate: counts for the judges of this process's settings; expected no --url")
-    if given.junit_rows and given.junit is None:
-        raise InvalidInput("--junit-rows: needs --junit, the file they are written to")
-    if given.max_drop is not None and given.baseline is None:
-        raise InvalidInput("--max-drop: needs --baseline, the earlier results")
-    columns, changes = _columns(given)
+    check_gate_options(given)
+    columns, changes = parse_columns(given)
     return ScoreOptions(
-        input=InputOptions(name=given.data[0], form=given.format, columns=columns, changes=changes, limit=given.limit),
+        input=InputOptions(
+            name=given.data,
+            form=given.format,
+            columns=columns,
+            changes=changes,
+            limit=given.limit,
+            shard=WHOLE if given.shard is None else Shard.parse(given.shard),
+        ),
         output=None if given.estimate else given.output,
         out_format=given.out_format,
         restart=given.restart,
@@ -101,36 +125,20 @@ def _score_options(given: argparse.Namespace) -> ScoreOptions:
         max_cost=given.max_cost,
         concurrency=given.concurrency,
         url=given.url,
+        language=given.lang,
         gates=None if given.estimate else _gates(given),
     )
 
 
-def _cluster_task(given: argparse.Namespace) -> ClusterTask:
-    alone = [name for name in _ONE_MACHINE if getattr(given, name) not in (None, [], False)]
-    if alone:
-        raise InvalidInput(f"--{alone[0].replace('_', '-')}: not with --engine; see `plumbline report` for its results")
-    if given.output in (None, "-"):
-        raise InvalidInput("-o: expected a folder for the results")
-    form: BlockFormat = given.out_format or "jsonl"
-    if form not in get_args(BlockFormat):
-        raise InvalidInput(f"--out-format {form}: expected {' or '.join(get_args(BlockFormat))} with --engine")
-    columns, changes = _columns(given)
-    if changes:
-        raise InvalidInput("--column: with --engine name answer and contexts too, or neither")
-    return ClusterTask(
-        paths=tuple(given.data),
-        out_dir=given.output,
-        options=_judging(given),
-        format=given.format,
-        columns=columns,
-        block_format=form,
-        block_rows=given.block_rows,
-        address=given.address,
-        workers=given.workers,
-    )
+def check_gate_options(given: argparse.Namespace) -> None:
+    """Raise InvalidInput if an option of the gates lacks the one that it needs."""
+    if given.junit_rows and given.junit is None:
+        raise InvalidInput("--junit-rows: needs --junit, the file they are written to")
+    if given.max_drop is not None and given.baseline is None:
+        raise InvalidInput("--max-drop: needs --baseline, the earlier results")
 
 
-def _columns(given: argparse.Namespace) -> tuple[ColumnMap | str | None, dict[str, str | tuple[str, ...]]]:
+def parse_columns(given: argparse.Namespace) -> tuple[ColumnMap | str | None, dict[str, str | tuple[str, ...]]]:
     """Return columns and changes as of `InputOptions`."""
     named: dict[str, str | tuple[str, ...]] = {}
     for pair in given.column:
@@ -161,6 +169,7 @@ def _judging(given: argparse.Namespace) -> EvaluationOptions:
         "judges": _names(given.judges),
         "samples": given.samples,
         "escalation": given.escalation,
+        "metrics": _RAGAS if given.metrics == "ragas" else _names(given.metrics),
         "cache": "bypass" if given.no_cache else None,
     }
     try:

@@ -8,6 +8,7 @@ from typing import Any, BinaryIO, Final, NamedTuple, Self
 
 import msgspec
 
+from plumbline.cli.score.options import WHOLE, Shard
 from plumbline.cli.score.source import InputFile, identify_file
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import file_stamp, replace_file, try_lock
@@ -231,7 +232,7 @@ class WrittenRow(NamedTuple):
 
 
 class Journal:
-    """Result lines of a run: line N is row N. Locked while it is open.
+    """Result lines of a run: line N is row N of its shard. Locked while it is open.
 
     A line is handed to the operating system as soon as it is written: a killed process loses none. A torn last line,
     as a process killed while writing leaves it, is cut off when the file is opened.
@@ -248,14 +249,14 @@ class Journal:
         except OSError as error:
             raise InvalidInput(f"cannot be written ({error.strerror})", place=path.name) from error
 
-    def written(self) -> Iterator[WrittenRow]:
+    def written(self, shard: Shard = WHOLE) -> Iterator[WrittenRow]:
         """Yield the rows so far, in order. Raises InvalidInput: a line is no result, or not that of its row."""
         with self.path.open("rb") as lines:
-            for row, line in enumerate(lines):
-                found = read_written(line)
+            for number, line in enumerate(lines):
+                found, row = read_written(line), shard.file_row(number)
                 if found is None or found.row != row:
                     detail = (
-                        f"line {row + 1} is not the result of row {row}; was the file edited? --restart begins anew"
+                        f"line {number + 1} is not the result of row {row}; was the file edited? --restart begins anew"
                     )
                     raise InvalidInput(detail, place=self.path.name)
                 yield found

@@ -2,31 +2,29 @@
 
 import asyncio
 import contextlib
-import re
 import signal
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
 from types import FrameType
 from typing import Final, Protocol
 
 from plumbline.cli.progress import ScoreProgress, Standing
-from plumbline.cli.score.output import Journal, RunOutput, WrittenRow
+from plumbline.cli.score.output import Journal, RunOutput, WrittenRow, read_written
 from plumbline.cli.score.source import InputSource
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import ReadPosition, Record, RecordProblem
 from plumbline.rows.run_identity import Choice
 from plumbline.rows.scored_row import RowTally, ScoredRow
+from plumbline.schemas.language import translate_json
+from plumbline.schemas.report import ReportLanguage
 
 _SAVE_SECONDS: Final = 2.0
-_REFERENCE: Final = re.compile(rb'"(token_f1|exact_match)":([0-9.eE+-]+)')
-_FAITHFULNESS: Final = re.compile(rb'"faithfulness":([0-9.eE+-]+)')
-_UNREACHABLE: Final = b'"threshold_unreachable"'
 
 
 class StopSignal:
@@ -123,15 +121,11 @@ class RunCounts:
         return self._tally.summary().usage.cost
 
     def add_earlier(self, row: WrittenRow) -> None:
-        self._add(row.scored, row.faithfulness, is_unreachable=row.is_unreachable)
-        self._add_reference({"token_f1": row.token_f1, "exact_match": row.exact_match})
+        self._add(row.scored, row)
         self.rows_before += 1
 
     def add(self, scored: ScoredRow) -> None:
-        # Its first mention is the score: in a name before it the quotes are escaped
-        found = _FAITHFULNESS.search(scored.line)
-        self._add(scored, float(found[1]) if found else None, is_unreachable=_UNREACHABLE in scored.line)
-        self._add_reference({name.decode(): float(value) for name, value in _REFERENCE.findall(scored.line)})
+        self._add(scored, read_written(scored.line))
         self._rows_now += 1
 
     def standing(self, share: float | None, share_before: float) -> Standing:
@@ -154,15 +148,15 @@ class RunCounts:
             share_before=share_before,
         )
 
-    def _add(self, scored: ScoredRow, faithfulness: float | None, *, is_unreachable: bool) -> None:
+    def _add(self, scored: ScoredRow, written: WrittenRow | None) -> None:
         self._tally.add(scored)
-        self._unreachable += is_unreachable
-        if faithfulness is not None:
+        if written is None:
+            return
+        self._unreachable += written.is_unreachable
+        if written.faithfulness is not None:
             total, rows = self._sums.get(scored.tier, (0.0, 0))
-            self._sums[scored.tier] = total + faithfulness, rows + 1
-
-    def _add_reference(self, value_by_name: Mapping[str, float | None]) -> None:
-        for name, value in value_by_name.items():
+            self._sums[scored.tier] = total + written.faithfulness, rows + 1
+        for name, value in (("token_f1", written.token_f1), ("exact_match", written.exact_match)):
             if value is not None:
                 total, rows = self._references.get(name, (0.0, 0))
                 self._references[name] = total + value, rows + 1
@@ -179,12 +173,14 @@ class Run:
         *,
         progress: ScoreProgress | None = None,
         echo: Callable[[bytes], None] | None = None,
+        language: ReportLanguage = "en",
     ) -> None:
         self._source = source
         self._output = output
         self._journal = journal
         self._progress = progress
         self._echo = echo
+        self._language: ReportLanguage = language
         self._written_to = output.state.position
         self._share_of = source.share_before()
         self._share_before = 0.0
@@ -229,9 +225,10 @@ class Run:
         try:
             async with aclosing(scored_rows) as done:
                 async for scored in done:
-                    self._journal.write(scored.line)
+                    line = translate_json(scored.line, self._language)
+                    self._journal.write(line)
                     if self._echo is not None:
-                        self._echo(scored.line)
+                        self._echo(line)
                     self._counts.add(scored)
                     self._written_to = self._positions.popleft()
                     if time.monotonic() - saved_at > _SAVE_SECONDS:
@@ -242,15 +239,16 @@ class Run:
 
     def _reader(self) -> RecordReader:
         """Return a reader that stands behind the last row that has a line."""
-        start = self._written_to
-        rows = self._counted(self._journal.written())
+        start, shard = self._written_to, self._source.shard
+        rows = self._counted(self._journal.written(shard))
         reader = self._source.open(start, (row.custom_id for row in rows if row.custom_id is not None))
         try:
-            if start.row > self._counts.rows_before:
-                # The disk kept less than was written
+            before = shard.file_row(self._counts.rows_before - 1) + 1 if self._counts.rows_before else 0
+            if start.row > before or shard.count > 1:
+                # The disk kept less than was written; ids that the rows of other shards have are in no line of this one
                 reader.close()
                 reader = self._source.open(ReadPosition(), iter(()))
-            while reader.position.row < self._counts.rows_before:
+            while reader.position.row < before:
                 if next(reader, None) is None:
                     detail = f"has fewer rows than the {self._counts.rows_before} that have results"
                     raise InvalidInput(detail, place=reader.name)
@@ -280,8 +278,9 @@ class Run:
             except InvalidInput as error:
                 self._damage = str(error)
                 return
-            self._positions.append(reader.position)
-            yield row
+            if self._source.shard.has(row.row):
+                self._positions.append(reader.position)
+                yield row
 
     @contextlib.asynccontextmanager
     async def _reported(self) -> AsyncIterator[None]:

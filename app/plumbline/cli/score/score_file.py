@@ -1,4 +1,4 @@
-"""`plumbline score` on one machine: input, scorer, output and gates, put together and run."""
+"""`plumbline score`: input, scorer, output and gates, put together and run."""
 
 import sys
 from contextlib import ExitStack
@@ -41,7 +41,14 @@ def score_file(options: ScoreOptions) -> int:
         if output.journal is None:
             _say(progress, f"{files.target.name} is complete; nothing is left to do (--restart scores again)")
         else:
-            run = Run(source, output, output.journal, progress=progress, echo=_echo_line if is_streamed else None)
+            run = Run(
+                source,
+                output,
+                output.journal,
+                progress=progress,
+                echo=_echo_line if is_streamed else None,
+                language=options.language,
+            )
             end = run.score_until_signal(engine.scorer, max_cost=options.max_cost)
             if end.left is not None:
                 how = "" if "-" in (options.output, options.input.name) else "; run the same command again to resume"
@@ -54,7 +61,11 @@ def score_file(options: ScoreOptions) -> int:
             _write_stdout(files.target.read_bytes())
         if options.gates is None:
             return _DONE
-        return options.gates.exit_code(output.result_lines, name=files.target.name, is_quiet=options.is_quiet)
+        # A quarter of a second of import, for runs that have gates alone
+        from plumbline.cli.score.gates import build_report  # noqa: PLC0415
+
+        report = build_report(output.result_lines, options.gates, name=files.target.name)
+        return options.gates.exit_code(report, is_quiet=options.is_quiet)
 
 
 def _engine(options: ScoreOptions) -> Engine:

@@ -10,9 +10,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from plumbline.cli.score.options import COLUMN_FIELDS, InputOptions
+from plumbline.cli.score.options import COLUMN_FIELDS, WHOLE, InputOptions, Shard
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.columns import ColumnMap
+from plumbline.rows.records.data_file import SHEET_FORM
 from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import ReadPosition
 from plumbline.rows.run_identity import Choice
@@ -33,13 +34,14 @@ class InputFile:
 
 @dataclass(frozen=True, slots=True)
 class InputSource:
-    """File to score, its first `limit` rows; `explanation` is one line on how its columns were found."""
+    """File to score: of its first `limit` rows those of `shard`; `explanation` tells how its columns were found."""
 
     path: Path
     form: str
     columns: ColumnMap
     explanation: str
     limit: int | None = None
+    shard: Shard = WHOLE
 
     def open(self, start: ReadPosition, seen_ids: Iterator[str]) -> RecordReader:
         return RecordReader(self.path, format=self.form, columns=self.columns, start=start, seen_ids=seen_ids)
@@ -49,19 +51,25 @@ class InputSource:
         map_ = self.columns
         columns = {f"column of {name}": list(map_.columns_of(name)) for name in COLUMN_FIELDS if map_.columns_of(name)}
         separator = {"context separator": map_.context_separator}
-        return {"format": self.form, **columns, **separator, "limit": self.limit}
+        return {
+            "format": self.form,
+            **columns,
+            **separator,
+            "limit": self.limit,
+            "shard": str(self.shard) if self.shard.count > 1 else None,
+        }
 
     def share_before(self) -> Callable[[ReadPosition], float | None]:
         """Return a function: the share of the rows before a position, in [0, 1]; None if unknown."""
         is_parquet = self.form == "parquet"
         if is_parquet:
-            from plumbline.rows.records.parquet_files import load_pyarrow  # noqa: PLC0415 - heavy, and an extra
+            from plumbline.rows.records.binary_files import load_pyarrow  # noqa: PLC0415 - heavy, and an extra
 
             total: int | None = load_pyarrow(self.path.name).read_metadata(self.path).num_rows
         else:
             with self.path.open("rb") as file:
                 is_gzip = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
-            total = None if is_gzip else self.path.stat().st_size
+            total = None if is_gzip or self.form == SHEET_FORM else self.path.stat().st_size
 
         def share(position: ReadPosition) -> float | None:
             done = position.row if is_parquet else position.offset
@@ -90,7 +98,7 @@ def open_source(stack: ExitStack, given: InputOptions) -> InputSource:
         with RecordReader(path, format=form, columns=columns) as reader:
             form, columns = reader.format, replace(reader.columns, **given.changes)  # type: ignore[arg-type]
     with RecordReader(path, format=form, columns=columns) as reader:
-        return InputSource(path, reader.format, reader.columns, reader.explanation, given.limit)
+        return InputSource(path, reader.format, reader.columns, reader.explanation, given.limit, given.shard)
 
 
 def identify_file(path: Path, before: InputFile | None = None) -> InputFile:

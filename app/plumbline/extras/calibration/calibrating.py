@@ -9,7 +9,6 @@ from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.isotonic import IsotonicRegression
 
 from plumbline.extras.calibration.figures import Agreement, measure_agreement
 from plumbline.extras.calibration.fitting import (
@@ -107,6 +106,9 @@ async def _measure(
         try:
             findings = await measure(case)
         except TierFailure:
+            continue
+        # A copy in a language that the model does not read.
+        if not all(found.measures for found in findings.values()):
             continue
         measured.append((row, [(float(len(case.sentences[at].text)), found) for at, found in findings.items()]))
     sentences = [sentence for _, found in measured for sentence in found]
@@ -311,6 +313,8 @@ def _reliability(
     """Return the observed share of faithful answers around some scores of the chosen answers, made monotone."""
     if not chosen.any():
         return ((_BOUNDARY, _BOUNDARY),)
+    from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415 - a second of import
+
     curve = IsotonicRegression(y_min=_UNSURE, y_max=_SURE, out_of_bounds="clip")
     curve.fit(scores[chosen], answers.labels[chosen], sample_weight=balanced_weights(answers)[chosen])
     edges = np.unique(np.quantile(scores[chosen], np.linspace(0, 1, _CURVE_POINTS + 1)))

@@ -15,18 +15,20 @@ import msgspec
 
 from plumbline.client import Plumbline
 from plumbline.extras.lab.chunkings import AnyChunking
+from plumbline.extras.lab.corpora.gathering import find_files
+from plumbline.extras.lab.corpora.rows import Columns, read_texts
 from plumbline.extras.lab.corpus import Corpus
 from plumbline.extras.lab.experiment import Answers, Experiment, Planned, ProgressReporter
-from plumbline.extras.lab.folder import ResultsFolder, json_digest
+from plumbline.extras.lab.folder import ResultsFolder, best_first, json_digest, load_run
 from plumbline.extras.lab.results import ANSWER_COUNTS
-from plumbline.extras.lab.run_files import best_first, load_run
 from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.errors import InvalidInput, PlumblineError
 from plumbline.rows.records.data_file import drop_torn_line
 
 _MOST_ANSWER_BYTES: Final = 1_000_000
 _SHOWN: Final = 200
-_KEPT: Final = ("status", "tier", "faithfulness", "hallucination_rate", "context_utilization", "passed")
+_MEANS: Final = ("context_utilization", "token_f1", "exact_match")
+_KEPT: Final = ("status", "tier", "faithfulness", "hallucination_rate", "passed", *_MEANS)
 _TIER_MEANS: Final = ("faithfulness", "hallucination_rate")
 _TIERS: Final = ("llm", "embedding", "lexical")
 
@@ -72,11 +74,12 @@ class KeptLines:
 
 @dataclass(frozen=True, slots=True)
 class EndpointQuestion:
-    """A query with the contexts that a system found for it, best first."""
+    """A query with the contexts that a system found for it, best first, and the correct answer if there is one."""
 
     query_id: str
     text: str
     contexts: tuple[str, ...]
+    reference: str | None = None
 
     @property
     def digest(self) -> str:
@@ -84,7 +87,13 @@ class EndpointQuestion:
 
 
 def build_questions(
-    planned: Planned, folder: ResultsFolder, *, corpus: Corpus, chunking: AnyChunking, k: int
+    planned: Planned,
+    folder: ResultsFolder,
+    *,
+    corpus: Corpus,
+    chunking: AnyChunking,
+    k: int,
+    references: Mapping[str, str],
 ) -> Iterator[EndpointQuestion]:
     """Yield the question of each query, with the best chunk of each of the first k documents.
 
@@ -106,7 +115,7 @@ def build_questions(
             texts = {chunk.id: chunk.text for chunk in cut(documents[document_id])}
             found = (each for run in chunk_runs for each in texts if each in run.results.get(query.id, ()))
             contexts.append(texts[next(found, next(iter(texts)))])
-        yield EndpointQuestion(query.id, query.text, tuple(contexts))
+        yield EndpointQuestion(query.id, query.text, tuple(contexts), references.get(query.id))
 
 
 def ask_endpoint(
@@ -189,7 +198,8 @@ def score_answers(
     """Return the means of the service's scores and the counts behind them.
 
     `faithfulness.TIER`, `hallucination_rate.TIER` and `passed.TIER` (a share) are over the answers that this tier
-    judged: scores of different tiers are not comparable. `context_utilization` is over all that have it. Then the
+    judged: scores of different tiers are not comparable. `context_utilization`, `token_f1` and `exact_match` are over
+    all that have them (those with a reference). Then the
     `questions`, those `answered` by the endpoint, answers by the service's status, and how many were `degraded`: judged
     by a lower tier than the first that was asked.
 
@@ -200,6 +210,8 @@ def score_answers(
     for each in wanted:
         if (answer := answer_by_query.get(each.query_id)) is not None:
             sample = {"question": each.text, "contexts": list(each.contexts), "answer": answer}
+            if each.reference is not None:
+                sample["reference"] = each.reference
             samples.append({**sample, "custom_id": json_digest([each.query_id, sample])})
     # A line without tier was written by an earlier version
     known = {line["digest"]: line for line in kept.lines() if "tier" in line}
@@ -227,7 +239,11 @@ def score_answers(
             if those
             for name in (*_TIER_MEANS, "passed")
         },
-        "context_utilization": _mean([line["context_utilization"] for line in lines]),
+        **{
+            name: mean
+            for name in _MEANS
+            if (mean := _mean([line.get(name) for line in lines])) is not None or name == _MEANS[0]
+        },
         "questions": float(len(wanted)),
         "answered": float(len(samples)),
         **{name: float(statuses.count(name)) for name in ANSWER_COUNTS[2:-1]},
@@ -240,10 +256,25 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return sum(there) / len(there) if there else None
 
 
+def _references(answers: Answers, base: Path) -> dict[str, str]:
+    if answers.references is None:
+        return {}
+    rows = read_texts(find_files(answers.references, base), Columns("id", {"reference": "reference"}), None)
+    return {query_id: fields["reference"] for _, query_id, fields in rows}
+
+
 def answer_figures(
-    experiment: Experiment, folder: ResultsFolder, done: Sequence[Planned], progress: ProgressReporter
+    experiment: Experiment,
+    folder: ResultsFolder,
+    done: Sequence[Planned],
+    *,
+    read: Callable[[str], Corpus],
+    progress: ProgressReporter,
 ) -> tuple[dict[str, Mapping[str, float | None]], dict[str, str]]:
     """Return the scores of each system's answers, and the reasons of those that failed; empty without [answers].
+
+    Args:
+        read: gives a corpus by its name.
 
     Raises:
         InvalidInput: a corpus or a run cannot be read.
@@ -253,15 +284,20 @@ def answer_figures(
     failures: dict[str, str] = {}
     if answers is None:
         return found, failures
+    references = _references(answers, experiment.base)
     chosen = [each for each in done if not answers.systems or any(map(each.goes_by, answers.systems))]
     for corpus_name in dict.fromkeys(each.corpus for each in chosen):
-        corpus = experiment.corpora[corpus_name].read(corpus_name, experiment.base)
+        corpus = read(corpus_name)
         for planned in chosen:
             if planned.corpus != corpus_name:
                 continue
             name, chunking = planned.name, experiment.chunkings[planned.chunking]
             try:
-                questions = list(build_questions(planned, folder, corpus=corpus, chunking=chunking, k=answers.k))
+                questions = list(
+                    build_questions(
+                        planned, folder, corpus=corpus, chunking=chunking, k=answers.k, references=references
+                    )
+                )
                 with KeptLines(folder.answers(name)) as kept, KeptLines(folder.scores(name)) as scores:
                     answer_by_query = ask_endpoint(questions, answers, kept, partial(progress.stage, name, "answering"))
                     found[name] = score_answers(

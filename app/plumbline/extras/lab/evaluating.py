@@ -7,13 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from plumbline.extras.lab.experiment import Experiment, Planned
-from plumbline.extras.lab.folder import Outcome, ResultsFolder
-from plumbline.extras.lab.measuring.machine import is_same
+from plumbline.extras.lab.folder import Outcome, ResultsFolder, load_run
+from plumbline.extras.lab.measuring import is_same
 from plumbline.extras.lab.results import RECALLS, CorpusFacts, ExperimentResults, System
-from plumbline.extras.lab.run_files import load_qrels, load_run
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.compare import RunComparison
-from plumbline.retrieval.conventions import build_conventions
+from plumbline.retrieval.inputs import read_qrels
 from plumbline.retrieval.measure import parse_measures
 from plumbline.retrieval.report import RunReport, compare_reports, report_runs, summarise_latency
 
@@ -41,18 +40,20 @@ def evaluate_experiment(
         planned = [each for each in done if each.corpus == corpus]
         if not planned:
             continue
-        qrels = load_qrels(folder.qrels(corpus))
+        qrels = read_qrels(folder.qrels(corpus))
         runs = [load_run(folder.run(each.name), name=each.name) for each in planned]
-        conventions = build_conventions(experiment.table.preset)
+        conventions, resamples = experiment.conventions, experiment.table.resamples
         reports = report_runs(
             qrels,
             runs,
             measures=parse_measures(experiment.table.measures),
             conventions=conventions,
-            resamples=_RESAMPLES,
+            resamples=_RESAMPLES if resamples is None else resamples,
             seed=experiment.table.seed,
         )
-        curves = report_runs(qrels, runs, measures=_CURVE, conventions=conventions, resamples=0, seed=0)
+        # interpolated precision has no closed form over tied orders
+        drawn = _CURVE if conventions.ties != "average" else ()
+        curves = report_runs(qrels, runs, measures=drawn, conventions=conventions, resamples=0, seed=0)
         compared, trouble = _compared(experiment, corpus, planned, reports)
         comparisons += compared
         for each, report, curve in zip(planned, reports, curves, strict=True):
@@ -107,7 +108,7 @@ def _compared(
             test=experiment.table.test,
             correction=experiment.table.correction,
             alpha=_ALPHA,
-            resamples=_PERMUTATIONS,
+            resamples=_PERMUTATIONS if experiment.table.resamples is None else experiment.table.resamples,
             seed=experiment.table.seed,
         )
     except InvalidInput as error:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from plumbline.extras.lab.chunkings import AnyChunking
 from plumbline.extras.lab.corpora import AnyCorpus
 from plumbline.extras.lab.retrievers import AnyRetriever
+from plumbline.retrieval.conventions import Conventions, as_dict
 
 # Names of files are made of them, with dots between: none in them, and no separator.
 NAME_PATTERN = r"^[A-Za-z0-9_-]{1,40}$"
@@ -30,6 +31,9 @@ class ExperimentTable(_FileTable):
     depth: int = Field(1_000, ge=1, le=100_000, description="Documents kept for each query")
     preset: str = Field("trec_eval", description="Conventions of the measures, as in `plumbline evaluate`")
     seed: int = Field(0, ge=0, le=2**32 - 1, description="Random seed of intervals, tests and folds")
+    resamples: int | None = Field(
+        None, ge=0, le=1_000_000, description="Of intervals and tests; default: as `plumbline evaluate` and `compare`"
+    )
     baseline: Name | None = Field(None, description="A retriever or a blend; default: the first retriever")
     test: Literal["randomization", "t"] = Field("randomization", description="As in `plumbline compare`")
     correction: Literal["holm", "bonferroni", "bh", "none"] = Field(
@@ -72,6 +76,9 @@ class Answers(_FileTable):
     in_flight: int = Field(4, ge=1, le=64, description="Maximum concurrent requests to the endpoint")
     key_variable: str | None = Field(None, description="Environment variable with the endpoint's bearer token")
     tiers: tuple[Literal["llm", "embedding", "lexical"], ...] = Field((), description="Tiers; default: the service's")
+    references: str | None = Field(
+        None, description="Rows with a query's `id` and the correct answer, `reference`, for token F1 and exact match"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +104,13 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """An experiment file, read and checked. `base`: the folder to which its paths are relative."""
+    """An experiment file, read and checked.
+
+    `conventions`: the preset's, but for `[conventions]`. `base`: the folder to which its paths are relative.
+    """
 
     table: ExperimentTable
+    conventions: Conventions
     corpora: Mapping[str, AnyCorpus]
     chunkings: Mapping[str, AnyChunking]
     retrievers: Mapping[str, AnyRetriever]
@@ -129,6 +140,7 @@ class Experiment:
         tables = {"corpora": self.corpora, "chunkings": self.chunkings, "retrievers": self.retrievers}
         return {
             "experiment": {**self.table.model_dump(mode="json"), "baseline": self.baseline},
+            "conventions": as_dict(self.conventions),
             **{
                 title: {name: each.model_dump(mode="json") for name, each in named.items()}
                 for title, named in tables.items()

@@ -15,19 +15,23 @@ from plumbline.extras.lab.experiment import NAME_PATTERN, Answers, Blend, Experi
 from plumbline.extras.lab.retrievers import AnyRetriever
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.combination import WEIGHTED
-from plumbline.retrieval.conventions import build_conventions
+from plumbline.retrieval.conventions import Conventions, build_conventions
 from plumbline.retrieval.fuse import resolve, simplex_grid
+from plumbline.retrieval.ids import select_id_rule
 from plumbline.retrieval.measure import nearest, parse_measures
 
 _MOST_BYTES = 1_000_000
-_TABLES = ("experiment", "corpora", "chunkings", "retrievers", "blends", "answers")
+_TABLES = ("experiment", "conventions", "corpora", "chunkings", "retrievers", "blends", "answers")
 
 
-def read_experiment(path: Path, *, base: Path | None = None) -> Experiment:
+def read_experiment(
+    path: Path, *, base: Path | None = None, overrides: Mapping[str, Mapping[str, Any]] | None = None
+) -> Experiment:
     """Read an experiment file.
 
     Args:
         base: the folder to which paths in the file are relative; the file's own when None.
+        overrides: keys by table that come before the file's.
 
     Raises:
         InvalidInput: it cannot be read, is no TOML, or says something that cannot be; names the table and the key.
@@ -46,6 +50,8 @@ def read_experiment(path: Path, *, base: Path | None = None) -> Experiment:
     except tomllib.TOMLDecodeError as error:
         raise InvalidInput(f"is no TOML: {error}", place=path.name) from None
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", path.stem)[:40].strip("-") or "experiment"
+    for title, keys in (overrides or {}).items():
+        tables[title] = {**_mapping(tables.get(title, {}), title), **keys}
     try:
         return build_experiment(tables, name=name, base=(base or path.parent).resolve())
     except InvalidInput as error:
@@ -60,8 +66,10 @@ def build_experiment(tables: Mapping[str, Any], *, name: str, base: Path) -> Exp
         if not tables.get(title):
             raise InvalidInput(f"there is none; expected a table [{title}.NAME]", place=title)
     table = {"name": name, **_mapping(tables.get("experiment", {}), "experiment")}
+    settings = _one(table, ExperimentTable, "experiment")
     experiment = Experiment(
-        table=_one(table, ExperimentTable, "experiment"),
+        table=settings,
+        conventions=_conventions(settings.preset, _mapping(tables.get("conventions", {}), "conventions")),
         corpora=_named(tables["corpora"], "corpora", AnyCorpus),
         chunkings=_named(tables.get("chunkings") or {"whole": {"kind": "whole"}}, "chunkings", AnyChunking),
         retrievers=_named(tables["retrievers"], "retrievers", AnyRetriever),
@@ -121,18 +129,15 @@ def _member(form: Any, at: Sequence[str | int]) -> tuple[type[BaseModel], Sequen
     if isinstance(form, type):
         return form, at
     union, field = get_args(form)
-    for member in get_args(union) or (union,):
-        model: type[BaseModel] = member if isinstance(member, type) else _member(member, at[1:])[0]
-        kind = model.model_fields.get(field.discriminator)
-        if at and kind is not None and at[0] in get_args(kind.annotation):
-            return _member(member, at[1:])
+    for model in get_args(union):
+        if at and at[0] in get_args(model.model_fields[field.discriminator].annotation):
+            return model, at[1:]
     return BaseModel, at
 
 
 def _check_words(experiment: Experiment) -> None:
     table = experiment.table
     _placed("experiment.measures", lambda: parse_measures(table.measures))
-    _placed("experiment.preset", lambda: build_conventions(table.preset))
     judged_alike = {str(each) for each in parse_measures(table.measures)}
     if len(judged_alike) < len(table.measures):
         raise InvalidInput("a measure is named twice", place="experiment.measures")
@@ -176,6 +181,16 @@ def _placed(place: str, check: Any) -> None:
         check()
     except InvalidInput as error:
         raise InvalidInput(str(error), place=place) from None
+
+
+def _conventions(preset: str, overrides: Mapping[str, Any]) -> Conventions:
+    _placed("experiment.preset", lambda: build_conventions(preset))
+    try:
+        conventions = build_conventions(preset, **overrides)
+        select_id_rule(conventions)
+    except InvalidInput as error:
+        raise InvalidInput(str(error), place="conventions") from None
+    return conventions
 
 
 def _mapping(value: object, place: str) -> Mapping[str, Any]:

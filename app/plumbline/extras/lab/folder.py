@@ -1,19 +1,11 @@
 """Results folder of an experiment: its files, the finished steps, and a lock for one process at a time.
 
-experiment.toml          the file it was made from
-qrels/CORPUS.qrels       judgments; `plumbline evaluate qrels/C.qrels runs/C.*.run` gives the table's numbers again
-runs/SYSTEM.run          best documents; SYSTEM.chunks has their best chunks where documents were cut
-latency/SYSTEM.json      milliseconds by query
-steps/SYSTEM.json        a step that is done: what it was made of, and what was measured
-answers/SYSTEM.jsonl     answers of the user's endpoint; SYSTEM.scores.jsonl has the service's scores of them
-logs/SYSTEM.log          output of the system's worker process
-work/                    indexes while they are measured
-results.json, table.md, table.csv
+docs/how-to/lab.md lists them.
 """
 
 import hashlib
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +16,8 @@ import msgspec
 from plumbline.extras.lab.results import Built, ExperimentResults, Tuned
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import PARTIAL_SUFFIX, locked, read_file, replace_file, sha256_of
+from plumbline.retrieval.inputs import read_run
+from plumbline.retrieval.run import Qrels, Run
 
 T = TypeVar("T")
 _VERSION: Final = 1
@@ -46,7 +40,7 @@ class Outcome:
 
 
 class ResultsFolder:
-    """Paths of the results, as listed above."""
+    """Paths of the results; `work` holds indexes while they are measured."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -164,3 +158,40 @@ def read_json(path: Path, form: type[T]) -> T:
 def json_digest(value: Any) -> str:
     """Return the SHA-256 of a JSON value, whatever the order of its keys."""
     return hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()
+
+
+RankedScores = Sequence[tuple[str, float]]
+
+
+def best_first(score_by_document: Mapping[str, float], depth: int) -> RankedScores:
+    """Return the best `depth` documents; of equal scores the later id comes first, as in trec_eval."""
+    ranked = sorted(score_by_document.items(), key=lambda each: (each[1], each[0].encode()), reverse=True)
+    return ranked[:depth]
+
+
+def write_run(path: Path, run: Run) -> None:
+    """Write a run with scores; a query without documents leaves no line, as in TREC.
+
+    Raises:
+        InvalidInput: it cannot be written.
+    """
+    lines = (
+        f"{query} Q0 {document} {rank} {score!r} {run.name}\n"
+        for query, results in run.results.items()
+        if isinstance(results, Mapping)
+        for rank, (document, score) in enumerate(results.items(), 1)
+    )
+    replace_file(path, "".join(lines).encode(), mode=0o666)
+
+
+def load_run(path: Path, *, name: str) -> Run:
+    """Load a run under this name, as `plumbline evaluate` reads it; an empty file is a run that found nothing."""
+    if path.exists() and not path.stat().st_size:
+        return Run(name, {})
+    return Run(name, read_run(path, name=path.name).run.results)
+
+
+def write_qrels(path: Path, qrels: Qrels) -> None:
+    """Write judgments as a TREC file; InvalidInput where it cannot be written."""
+    lines = (f"{query} 0 {document} {grade}\n" for query, judged in qrels.items() for document, grade in judged.items())
+    replace_file(path, "".join(lines).encode(), mode=0o666)

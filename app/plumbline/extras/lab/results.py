@@ -22,7 +22,6 @@ class Built:
 
     `build_seconds`: wall time of `build`, models loaded before. `documents_per_second`: documents over build_seconds.
     `load_seconds`: wall time before `build` (imports, weights).
-    `peak_bytes`: largest resident set of the process that did nothing else; `resident_bytes` of it before `build`.
     """
 
     facts: IndexFacts
@@ -30,8 +29,6 @@ class Built:
     build_seconds: float
     documents_per_second: float
     load_seconds: float
-    peak_bytes: int
-    resident_bytes: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The protocol of the lab's retrievers, and retrievers written by the user."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -17,13 +17,12 @@ Hits = Sequence[tuple[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class IndexFacts:
-    """Facts that an engine reports of its index. Seconds and memory are measured from outside by the lab.
+    """Facts that an engine reports of its index. Seconds are measured from outside by the lab.
 
     `chunks` held. `index_bytes`: what the index takes where it is kept, and `bytes_are` says where and how that was
-    taken ("files of the index folder", "store size by the server's statistics"). `engine`: name and version.
+    taken ("files of the index folder"). `engine`: name and version.
     `stated`: parameters that decide the ranking and that the engine fixes or chose, for the report. `warnings`: about
-    the fit of engine and texts. `reused_seconds`: what an earlier system spent on vectors that this one reused; part of
-    its seconds of `build`.
+    the fit of engine and texts.
     """
 
     chunks: int
@@ -32,7 +31,18 @@ class IndexFacts:
     engine: str
     stated: dict[str, str | int | float]
     warnings: tuple[str, ...] = ()
-    reused_seconds: float = 0.0
+
+
+def find_fields(chunks: Sequence[Chunk], named: Iterable[str]) -> dict[str, None]:
+    """Return the fields that chunks have, in order; InvalidInput where a named one is not among them."""
+    there = dict.fromkeys(name for chunk in chunks for name in chunk.fields)
+    if absent := [name for name in named if name not in there]:
+        raise InvalidInput(f"no document has the field {absent[0]!r}; there are: {', '.join(there) or 'none'}")
+    return there
+
+
+def folder_bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 class Retriever(Protocol):

@@ -4,30 +4,38 @@ Steps are idempotent: a finished step has its outcome on the disk and is skipped
 Digests of a step's inputs are stored with it: results of other settings are refused, never mixed.
 """
 
+import hashlib
 import shutil
+import sys
+import traceback
 from collections.abc import Collection
+from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from pathlib import Path
+
+import msgspec
 
 from plumbline.extras.lab.answers import answer_figures
 from plumbline.extras.lab.blending import Judged, blend_runs
+from plumbline.extras.lab.corpus import Corpus
 from plumbline.extras.lab.evaluating import evaluate_experiment
 from plumbline.extras.lab.experiment import Experiment, Planned, ProgressReporter
-from plumbline.extras.lab.folder import RESULTS, Outcome, ResultsFolder, json_digest, write_json
-from plumbline.extras.lab.measuring.machine import this_machine
-from plumbline.extras.lab.measuring.worker_process import (
-    CorpusRead,
-    MeasureSystem,
-    ReadCorpus,
-    SystemMeasured,
-    run_in_process,
+from plumbline.extras.lab.folder import (
+    RESULTS,
+    Outcome,
+    ResultsFolder,
+    json_digest,
+    load_run,
+    write_json,
+    write_qrels,
+    write_run,
 )
+from plumbline.extras.lab.measuring import measure, this_machine
 from plumbline.extras.lab.results import CorpusFacts, ExperimentResults
-from plumbline.extras.lab.retrievers.vectors import SHARED, DenseVectorSettings
-from plumbline.extras.lab.run_files import load_qrels, load_run, write_run
-from plumbline.ground.errors import InvalidInput
+from plumbline.ground.errors import InvalidInput, PlumblineError
 from plumbline.ground.files import replace_file, sha256_of
-from plumbline.retrieval.conventions import build_conventions
+from plumbline.retrieval.inputs import read_qrels
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +59,9 @@ def run_experiment(
         InvalidInput: a corpus cannot be read, the folder holds results of other settings, the disk is full. A system
             that fails raises nothing: `failures` of the results names it.
     """
+    # A user's own retriever lies next to the experiment file
+    if (base := str(experiment.base)) not in sys.path:
+        sys.path.append(base)
     systems = list(experiment.systems())
     for name in choice.only:
         if not any(each.goes_by(name) for each in systems):
@@ -73,26 +84,18 @@ class _Run:
         self._folder = folder
         self._progress = progress
         self._machine = this_machine()
-        self._corpora: dict[str, CorpusFacts] = {}
+        self._facts: dict[str, CorpusFacts] = {}
         self._done: dict[Planned, Outcome] = {}
         self._failures: dict[str, str] = {}
         self._settings = experiment.settings()
+        # Systems come by corpus, and corpora may be large: one is held at a time
+        self._read = lru_cache(maxsize=1)(self._read_corpus)
 
     def results(self, source: bytes, chosen: Collection[Planned]) -> ExperimentResults:
         replace_file(self._folder.experiment, source, mode=0o666)
         for corpus in self._experiment.corpora:
-            # Its judgments stay in the work folder until `_find_done` accepts them
-            self._progress.stage(corpus, "reading")
-            task = ReadCorpus(str(self._folder.root), str(self._experiment.base), corpus)
-            said = run_in_process(task, log=self._folder.log(corpus), listen=lambda _: None)
-            if not isinstance(said, CorpusRead):
-                raise InvalidInput(getattr(said, "detail", "cannot be read"))
-            self._corpora[corpus] = said.facts
+            self._facts[corpus] = self._corpus_facts(corpus)
         self._find_done()
-        kinds = [isinstance(each, DenseVectorSettings) for each in self._experiment.retrievers.values()]
-        if sum(kinds) > 1:
-            # Retrievers of one model encode the texts once
-            (self._folder.work / SHARED).mkdir()
         self._progress.steps(len(chosen))
         for planned in chosen:
             was_there = planned in self._done
@@ -104,20 +107,46 @@ class _Run:
             else:
                 self._failures[planned.name] = detail
                 self._progress.failed(planned.name, detail)
-        shutil.rmtree(self._folder.work / SHARED, ignore_errors=True)
-        answers, unanswered = answer_figures(self._experiment, self._folder, list(self._done), self._progress)
+        answers, unanswered = answer_figures(
+            self._experiment, self._folder, list(self._done), read=self._read, progress=self._progress
+        )
         self._progress.stage("all", "evaluating")
         results = evaluate_experiment(
             self._experiment,
             self._folder,
             done={each: self._done[each] for each in self._experiment.systems() if each in self._done},
-            corpora=self._corpora,
+            corpora=self._facts,
             answers=answers,
             failures={**self._failures, **unanswered},
             machine=self._machine,
         )
         write_json(self._folder.root / RESULTS, results)
         return results
+
+    def _read_corpus(self, name: str) -> Corpus:
+        self._progress.stage(name, "reading")
+        return self._experiment.corpora[name].read(name, self._experiment.base)
+
+    def _corpus_facts(self, name: str) -> CorpusFacts:
+        corpus = self._read(name)
+        if corpus.unjudged == len(corpus.queries):
+            raise InvalidInput("no query has a judgment", place=f"corpora.{name}")
+        digest, encode = hashlib.sha256(), msgspec.json.Encoder().encode
+        for document in corpus.documents:
+            digest.update(encode([document.id, list(document.fields.items())]))
+        for query in corpus.queries:
+            digest.update(encode([query.id, query.text]))
+        digest.update(encode(corpus.qrels))
+        # The judgments stay in the work folder until `_find_done` accepts them
+        write_qrels(self._folder.work / f"{name}.qrels", corpus.qrels)
+        return CorpusFacts(
+            documents=len(corpus.documents),
+            queries=len(corpus.queries),
+            unjudged=corpus.unjudged,
+            judged_elsewhere=corpus.judged_elsewhere,
+            qrels_file=self._folder.qrels(name).relative_to(self._folder.root).as_posix(),
+            digest=digest.hexdigest(),
+        )
 
     def _find_done(self) -> None:
         """Collect the outcomes of earlier runs; InvalidInput where settings or documents were others."""
@@ -143,7 +172,7 @@ class _Run:
 
     def _made_of(self, planned: Planned) -> dict[str, str]:
         table, settings = self._experiment.table, self._settings
-        corpus = {f"corpora.{planned.corpus}": self._corpora[planned.corpus].digest}
+        corpus = {f"corpora.{planned.corpus}": self._facts[planned.corpus].digest}
         depth = {"experiment.depth": str(table.depth)}
         if not planned.parts:
             named = {"chunkings": planned.chunking, "retrievers": planned.retriever}
@@ -151,23 +180,44 @@ class _Run:
             return {**corpus, **digests, **depth}
         blend = {f"blends.{planned.retriever}": json_digest(settings["blends"][planned.retriever])}
         parts = {part: sha256_of(self._folder.run(part)) for part in planned.part_names}
-        return {**corpus, **blend, **parts, **depth, "preset": table.preset, "seed": str(table.seed)}
+        judged = {"conventions": json_digest(settings["conventions"]), "seed": str(table.seed)}
+        return {**corpus, **blend, **parts, **depth, **judged}
 
     def _measured(self, planned: Planned) -> str | None:
         """Return the reason of a failure; None if the system is done."""
-        name, digest = planned.name, self._corpora[planned.corpus].digest
-        root, base = str(self._folder.root.resolve()), str(self._experiment.base)
-        task = MeasureSystem(root, base, planned.corpus, planned.chunking, planned.retriever, name, digest)
+        name, tell = planned.name, partial(self._progress.stage, planned.name)
         self._folder.forget(name)
-        said = run_in_process(
-            task,
-            log=self._folder.log(name),
-            listen=lambda each: self._progress.stage(name, each.stage, each.done, each.total),
-        )
-        shutil.rmtree(self._folder.work / name, ignore_errors=True)
-        if not isinstance(said, SystemMeasured):
-            return getattr(said, "detail", "unexpected message")
-        self._keep(planned, Outcome(self._made_of(planned), "", built=said.built, warnings=said.warnings))
+        tell("cutting")
+        corpus = self._read(planned.corpus)
+        index = self._folder.work / name
+        index.mkdir()
+        try:
+            cut = self._experiment.chunkings[planned.chunking].prepare()
+            chunks = [chunk for document in corpus.documents for chunk in cut(document)]
+            # What libraries print is no part of the table
+            with redirect_stdout(sys.stderr):
+                found = measure(
+                    self._experiment.retrievers[planned.retriever].make,
+                    chunks=chunks,
+                    queries=corpus.queries,
+                    depth=self._experiment.table.depth,
+                    name=name,
+                    index=index,
+                    tell=tell,
+                )
+        except PlumblineError as error:
+            return str(error)
+        except Exception as error:
+            # A retriever may be the user's own, with whatever errors it has
+            self._folder.log(name).write_text(traceback.format_exc(), encoding="utf-8")
+            return f"{type(error).__name__}: {' '.join(str(error).split())[:300]} (see logs/{name}.log)"
+        finally:
+            shutil.rmtree(index, ignore_errors=True)
+        write_run(self._folder.run(name), found.run)
+        if found.chunk_run is not None:
+            write_run(self._folder.chunk_run(name), found.chunk_run)
+        write_json(self._folder.latency(name), found.milliseconds)
+        self._keep(planned, Outcome(self._made_of(planned), "", built=found.built, warnings=found.warnings))
         return None
 
     def _blended(self, planned: Planned) -> str | None:
@@ -178,14 +228,14 @@ class _Run:
         self._folder.forget(planned.name)
         self._progress.stage(planned.name, "blending")
         table = self._experiment.table
-        qrels = load_qrels(self._folder.qrels(planned.corpus))
+        qrels = read_qrels(self._folder.qrels(planned.corpus))
         try:
             found = blend_runs(
                 self._experiment.blends[planned.retriever],
                 [load_run(self._folder.run(part), name=part) for part in planned.part_names],
                 name=planned.name,
                 depth=table.depth,
-                judged=Judged(qrels, build_conventions(table.preset), table.seed),
+                judged=Judged(qrels, self._experiment.conventions, table.seed),
             )
         except InvalidInput as error:
             return str(error)

@@ -18,7 +18,7 @@ from plumbline.judging.tiers.questions import keyed_mark
 from plumbline.judging.tiers.tier import SentenceEncoder
 from plumbline.models.chat.endpoints import Endpoint, Structure, resolve_judges
 from plumbline.models.chat.request_form import RequestForm
-from plumbline.models.chat.spending import Tariff
+from plumbline.models.chat.resilient_endpoint import Tariff
 from plumbline.rows.row_scorer import RowScorer
 from plumbline.schemas.evaluation import EvaluationOptions, TierName
 

@@ -1,41 +1,32 @@
-"""Client of a provider's Batch API, on the `openai` SDK: uploads, downloads, batches."""
+"""Client of a provider's Batch API: uploads, downloads, batches."""
 
+import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from http import HTTPStatus
-from importlib import import_module
+from collections.abc import AsyncIterator
+from itertools import count
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple, TypeVar, cast
+from typing import Annotated, Any, BinaryIO, Final, NamedTuple, TypeVar
 
-import openai
-from openai import AsyncOpenAI
+import httpx2
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from plumbline.ground.errors import BatchApiError, ConfigurationError
+from plumbline.ground.version import USER_AGENT
 from plumbline.models.chat.call_failures import shown, status_failure
+from plumbline.models.chat.completions_client import join_url
 from plumbline.models.chat.endpoints import Endpoint
-
-# The SDK's HTTP client is httpx below version 3, and httpx2 from then on.
-_http: Any = import_module("httpx2" if int(openai.__version__.partition(".")[0]) >= 3 else "httpx")  # noqa: PLR2004
 
 _ReadT = TypeVar("_ReadT", bound=BaseModel)
 
 ENDED: Final = frozenset({"completed", "failed", "expired", "cancelled"})
 _TAG: Final = "plumbline"
-_CONNECT_SECONDS: Final = 10.0
 # Files have hundreds of megabytes.
-_CALL_SECONDS: Final = 1_800.0
-_RETRIES: Final = 5
+_TIMEOUT: Final = httpx2.Timeout(1_800.0, connect=10.0)
+_TRIES: Final = 6
+_FIRST_PAUSE_SECONDS: Final = 0.5
 _PAGE: Final = 100
 _PAGES_AT_MOST: Final = 20
 _MAX_ERRORS_SHOWN: Final = 3
-# The SDK adds headers from OPENAI_* variables, which belong to another vendor's account, and facts about this machine.
-# By the last of these it tells itself to hand a response out as it came.
-_HEADERS_KEPT: Final = frozenset(
-    {"host", "content-type", "content-length", "transfer-encoding", "accept", "accept-encoding", "authorization",
-     "user-agent", "connection", "x-stainless-raw-response"}
-)  # fmt: skip
 
 _Id = Annotated[str, Field(min_length=1, max_length=512)]
 _Word = Annotated[str, BeforeValidator(lambda value: value.lower() if isinstance(value, str) else "")]
@@ -114,44 +105,37 @@ class _Page(BaseModel):
 
 
 class BatchClient:
-    """The Batch API at one endpoint. Idempotent calls are retried, as `Retry-After` says."""
+    """The Batch API at one endpoint. Idempotent calls are retried, as `Retry-After` says.
+
+    Redirects are not followed: one would hand the key and the texts to a host that is not in the settings.
+    """
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        timeout = openai.Timeout(_CALL_SECONDS, connect=_CONNECT_SECONDS)
-        self._client = AsyncOpenAI(
-            api_key=endpoint.api_key,
-            base_url=endpoint.base_url,
-            max_retries=_RETRIES,
-            # Beats an Authorization line in OPENAI_CUSTOM_HEADERS, which would beat `api_key`.
-            default_headers={"Authorization": f"Bearer {endpoint.api_key}"},
-            timeout=timeout,
-            # A redirect would hand the key and the texts to a host that is not in the settings.
-            http_client=_new_http_client(timeout, endpoint.extra_headers),
-        )
+        headers = {"Authorization": f"Bearer {endpoint.api_key}", "User-Agent": USER_AGENT}
+        try:
+            self._client = httpx2.AsyncClient(timeout=_TIMEOUT, headers=headers | dict(endpoint.extra_headers))
+        except (ValueError, httpx2.InvalidURL):
+            # The original message quotes the URL, password and all.
+            raise ConfigurationError(
+                "HTTP_PROXY, HTTPS_PROXY or ALL_PROXY: not the URL of a proxy that the Batch API can be reached "
+                "through; expected http://, https://, socks5:// or socks5h://"
+            ) from None
 
     async def upload(self, path: Path, name: str) -> str:
         """Upload a file under a name and return its id."""
         # Sent from the disk as it is read: a file of the largest size would take its size of memory.
         with path.open("rb") as file:
-            async with self._mapped_errors():
-                reply = await self._client.files.with_raw_response.create(
-                    file=(name, file, "application/jsonl"), purpose="batch"
-                )
-        return self._read(_File, reply.content).id
+            files = {"file": (name, file, "application/jsonl")}
+            return self._read(_File, await self._call("POST", "/files", files=files, data={"purpose": "batch"})).id
 
     async def find_upload(self, name: str, size: int) -> str | None:
         """Return the id of a file with this name and size; None if the provider lists none, or lists no files.
 
         A provider that does not list its files gets the file once more, which costs nothing.
         """
-
-        async def page(after: str | openai.Omit) -> bytes:
-            files = self._client.files.with_raw_response
-            return (await files.list(limit=_PAGE, purpose="batch", after=after)).content
-
         try:
-            async for item in self._listed(page):
+            async for item in self._listed("/files", purpose="batch"):
                 file = _File.model_validate(item)
                 if (file.filename, file.bytes) == (name, size):
                     return file.id
@@ -162,83 +146,89 @@ class BatchClient:
 
     async def create(self, file_id: str, *, endpoint: str, window: str, tag: str) -> BatchInfo:
         """Create a batch, without retries: the caller knows if it may be created twice."""
-        once = self._client.with_options(max_retries=0)
         metadata = {_TAG: tag}
         if self._endpoint.provider.name.startswith("dashscope"):
             metadata["ds_name"] = f"{_TAG} {tag[:12]}"
-        async with self._mapped_errors():
-            reply = await once.batches.with_raw_response.create(
-                input_file_id=file_id,
-                endpoint=cast(Any, endpoint),
-                completion_window=cast(Any, window),
-                metadata=metadata,
-            )
-        return self._read(_Batch, reply.content).info(self._endpoint)
+        asked = {"input_file_id": file_id, "endpoint": endpoint, "completion_window": window, "metadata": metadata}
+        body = await self._call("POST", "/batches", tries=1, json=asked)
+        return self._read(_Batch, body).info(self._endpoint)
 
     async def find_batch(self, file_id: str, tag: str) -> BatchInfo | None:
         """Return the batch of this file or with this tag; None if the provider lists none."""
-
-        async def page(after: str | openai.Omit) -> bytes:
-            return (await self._client.batches.with_raw_response.list(limit=_PAGE, after=after)).content
-
-        async for item in self._listed(page):
+        async for item in self._listed("/batches"):
             batch = _Batch.model_validate(item)
             if batch.input_file_id == file_id or batch.metadata.get(_TAG) == tag:
                 return batch.info(self._endpoint)
         return None
 
     async def batch(self, batch_id: str) -> BatchInfo:
-        """Return the current state of a batch."""
-        async with self._mapped_errors():
-            reply = await self._client.batches.with_raw_response.retrieve(batch_id)
-        return self._read(_Batch, reply.content).info(self._endpoint)
+        return self._read(_Batch, await self._call("GET", f"/batches/{batch_id}")).info(self._endpoint)
 
     async def download(self, file_id: str, path: Path) -> None:
-        """Download a file."""
-        async with self._mapped_errors(), self._client.files.with_streaming_response.content(file_id) as reply:
-            with path.open("wb") as file:
-                async for part in reply.iter_bytes():
-                    file.write(part)
+        with path.open("wb") as file:
+            await self._call("GET", f"/files/{file_id}/content", into=file)
 
     async def close(self) -> None:
-        """Close the connections."""
-        await self._client.close()
+        await self._client.aclose()
 
-    async def _listed(self, page: Callable[[str | openai.Omit], Awaitable[bytes]]) -> AsyncIterator[dict[str, object]]:
+    async def _listed(self, path: str, **query: str) -> AsyncIterator[dict[str, object]]:
         """Yield the items of all pages that have an id."""
-        after: str | openai.Omit = openai.omit
         for _ in range(_PAGES_AT_MOST):
-            async with self._mapped_errors():
-                body = await page(after)
-            listed = self._read(_Page, body)
+            listed = self._read(_Page, await self._call("GET", path, query={"limit": str(_PAGE), **query}))
             items = [item for item in listed.data if isinstance(item.get("id"), str) and item["id"]]
             for item in items:
                 yield item
             if not items or not listed.has_more:
                 return
-            after = str(items[-1]["id"])
+            query["after"] = str(items[-1]["id"])
 
-    @asynccontextmanager
-    async def _mapped_errors(self) -> AsyncIterator[None]:
-        """Raise the SDK's errors as `BatchApiError`, without the provider's words except its code."""
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: dict[str, str] | None = None,
+        tries: int = _TRIES,
+        into: BinaryIO | None = None,
+        **options: Any,
+    ) -> bytes:
+        """Return the body of a success, or write it `into` a file."""
+        url = join_url(self._endpoint.base_url, path).copy_merge_params(query or {})
+        for attempt in count(1):
+            try:
+                return await self._once(method, url, into, options)
+            except BatchApiError as error:
+                if attempt == tries or not error.is_retryable:
+                    raise
+                await asyncio.sleep(error.wait_seconds or _FIRST_PAUSE_SECONDS * 2 ** (attempt - 1))
+        raise AssertionError
+
+    async def _once(self, method: str, url: httpx2.URL, into: BinaryIO | None, options: dict[str, Any]) -> bytes:
+        """Make one call; errors tell of the provider's words its code alone."""
         host = self._endpoint.host
         try:
-            yield
-        except openai.APIStatusError as error:
-            failure = status_failure(error.response.status_code, error.response.headers, _body(error), self._endpoint)
-            is_fault = error.response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR
+            async with self._client.stream(method, url, **options) as reply:
+                if into is None or not reply.is_success:
+                    body = await reply.aread()
+                else:
+                    body = b""
+                    into.seek(0)
+                    into.truncate()
+                    async for part in reply.aiter_bytes():
+                        into.write(part)
+        except httpx2.HTTPError as error:
             raise BatchApiError(
-                f"{host}: {failure.detail}",
-                is_retryable=failure.is_retryable,
-                is_unsure=is_fault,
-                wait_seconds=failure.wait_seconds,
+                f"{host}: no connection ({type(error).__name__})", is_retryable=not _is_untrusted(error), is_unsure=True
             ) from error
-        except (openai.APIError, _http.HTTPError) as error:
-            is_untrusted = isinstance(error.__cause__, ssl.SSLCertVerificationError)
-            name = type(error.__cause__ or error).__name__
-            raise BatchApiError(
-                f"{host}: no connection ({name})", is_retryable=not is_untrusted, is_unsure=True
-            ) from error
+        if reply.is_success:
+            return body
+        failure = status_failure(reply.status_code, reply.headers, body, self._endpoint)
+        raise BatchApiError(
+            f"{host}: {failure.detail}",
+            is_retryable=failure.is_retryable,
+            is_unsure=reply.is_server_error,
+            wait_seconds=failure.wait_seconds,
+        )
 
     def _read(self, form: type[_ReadT], body: bytes) -> _ReadT:
         try:
@@ -249,37 +239,9 @@ class BatchClient:
             ) from error
 
 
-class _PlainHttpClient(openai.DefaultAsyncHttpxClient):
-    """An HTTP client that sends no header but those of the call itself and of the settings."""
-
-    extra_headers: tuple[tuple[str, str], ...] = ()
-
-    def build_request(self, *arguments: Any, **options: Any) -> Any:
-        request = super().build_request(*arguments, **options)
-        for name in [name for name in request.headers if name.lower() not in _HEADERS_KEPT]:
-            del request.headers[name]
-        request.headers.update(self.extra_headers)
-        return request
-
-
-def _new_http_client(timeout: openai.Timeout, extra_headers: tuple[tuple[str, str], ...]) -> _PlainHttpClient:
-    try:
-        client = _PlainHttpClient(timeout=timeout, follow_redirects=False)
-        client.extra_headers = extra_headers
-        return client
-    except (ValueError, _http.InvalidURL):
-        # The original message quotes the URL, password and all.
-        raise ConfigurationError(
-            "HTTP_PROXY, HTTPS_PROXY or ALL_PROXY: not the URL of a proxy that the Batch API can be reached through; "
-            "expected http://, https://, socks5:// or socks5h://"
-        ) from None
-
-
-def _body(error: openai.APIStatusError) -> bytes:
-    try:
-        return error.response.content
-    except _http.ResponseNotRead:
-        return b""
+def _is_untrusted(error: BaseException | None) -> bool:
+    """Return True if a certificate was refused, which no retry changes."""
+    return error is not None and (isinstance(error, ssl.SSLCertVerificationError) or _is_untrusted(error.__cause__))
 
 
 def _error_word(error: _BatchError, endpoint: Endpoint) -> str:

@@ -21,7 +21,7 @@ from plumbline.models.chat.call_failures import CallFailure, status_failure
 from plumbline.models.chat.completions import read_completion
 from plumbline.models.chat.endpoints import Endpoint
 from plumbline.models.chat.request_form import RequestForm
-from plumbline.models.chat.spending import Bill, Tariff, prompt_tokens
+from plumbline.models.chat.resilient_endpoint import Bill, Tariff, prompt_tokens
 
 _DIGITS: Final = 20
 

@@ -1,7 +1,7 @@
 """One exchange with a chat model: request, reply, usage and cost."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -20,6 +20,7 @@ class ChatRequest:
     Args:
         user: the data, between its markers, and the task.
         schema: JSON schema of the reply, sent where the provider takes one; `system` says it in words too.
+        ids: the values that members of the reply may have, by their names, for servers that hold replies to them.
         max_output_tokens: bound on the reply, thinking included where the provider counts it so.
         verdicts: number of sentences or claims that the reply is about.
         temperature: None for the provider's own default of this service, which is 0 where it takes one.
@@ -32,6 +33,7 @@ class ChatRequest:
     max_output_tokens: int
     verdicts: int = 1
     temperature: float | None = None
+    ids: Mapping[str, Sequence[object]] = field(default_factory=dict)
 
     @property
     def expected_output_tokens(self) -> int:

@@ -91,8 +91,8 @@ class Observer:
     def on_cache_lookup(self, outcome: CacheOutcome) -> None:
         """Count a lookup in the verdict cache."""
 
-    def on_decision(self, tier: str, rule: str, *, passed: bool) -> None:
-        """Count an answer that passed or failed, by the tier that judged it (`none`) and the rule that decided."""
+    def on_decision(self, tier: str, rule: str, *, passed: bool, score: float) -> None:
+        """Count an answer that passed or failed: the tier that judged it (or `none`), the rule, its faithfulness."""
 
     def chunk_started(self) -> None:
         """Count a chunk of a job whose work starts."""
@@ -136,9 +136,9 @@ class Observers(Observer):
         self._first.on_cache_lookup(outcome)
         self._second.on_cache_lookup(outcome)
 
-    def on_decision(self, tier: str, rule: str, *, passed: bool) -> None:
-        self._first.on_decision(tier, rule, passed=passed)
-        self._second.on_decision(tier, rule, passed=passed)
+    def on_decision(self, tier: str, rule: str, *, passed: bool, score: float) -> None:
+        self._first.on_decision(tier, rule, passed=passed, score=score)
+        self._second.on_decision(tier, rule, passed=passed, score=score)
 
     def chunk_started(self) -> None:
         self._first.chunk_started()

@@ -117,7 +117,8 @@ _HEDGED_TOLERANCE = 0.1
 _OPEN_ENDED = 1.25
 # Feet told in metres are rounded.
 _CONVERTED = 0.025
-_YEARS = range(1_000, 2_100)
+# A set: "in" a range is a walk through it for a float.
+_YEARS = frozenset(range(1_000, 2_100))
 _YEAR_TOLERANCE = 5
 _DECADE, _CENTURY = 10, 100
 # "The 90s" are those of the last century.

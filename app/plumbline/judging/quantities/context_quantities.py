@@ -4,11 +4,11 @@ import re
 from collections.abc import Sequence
 from functools import cached_property
 
-from plumbline.ground.deadline import within_deadline
+from plumbline.ground.concurrency import within_deadline
 from plumbline.judging.quantities.arithmetic import Facts, Stated, missing
-from plumbline.judging.quantities.extraction import facts_in, pieces, prepared, stated_in_claim
-from plumbline.judging.quantities.numerals import OTHER_NUMERALS
+from plumbline.judging.quantities.extraction import facts_in, names_other_numeral, prepared, stated_in_claim
 from plumbline.judging.text.segmentation import Sentence
+from plumbline.judging.text.words import pieces
 
 # Whatever may name an amount. Most sentences have none of it, and cost nothing more.
 _HINT = re.compile(
@@ -19,11 +19,13 @@ _HINT = re.compile(
 )
 # What an amount of a passage may hang on besides: a list, an ordinal, a multiple, a Roman numeral.
 _FACT = re.compile(
-    rf"{_HINT.pattern}|,[^,]{{1,80}},|、|\b(?:{'|'.join(OTHER_NUMERALS)}|both|pair|couple|double|twice|trip|quad|once|single|sole|decade|centur"
+    rf"{_HINT.pattern}|,[^,]{{1,80}},|、|\b(?:both|pair|couple|double|twice|trip|quad|once|single|sole|decade|centur"
     r"|fortnight|dozen|first|second|fourth|sixth|seventh|eighth|ninth|tenth|trio|quart|duo|twins|[ivxl]{2,6}\b)|翻番|翻倍",
     re.IGNORECASE,
 )
 _MAX_PLACES_TRIED = 16
+# The pattern takes up to 4 µs a character.
+_HINT_CHARACTERS = 4_000
 _AROUND_AMOUNT = " \n.,;:!?*_`\"'。，；：！？“”"
 _LONGEST_AMOUNT = 40
 # Parts of what stands for an amount: its value and its unit.
@@ -43,7 +45,7 @@ class ContextQuantities:
 
     def find_missing(self, sentence: str) -> tuple[str, ...]:
         """Return the amounts, dates and times that the contexts neither have nor plainly yield, as they are written."""
-        if not _HINT.search(prepared(sentence)):
+        if not _names_amount(prepared(sentence)):
             return ()
         stated = stated_in_claim(sentence)
         if self._searched < _MAX_SEARCHED_CHARACTERS:
@@ -55,7 +57,7 @@ class ContextQuantities:
     def holds_amount(self, text: str) -> bool:
         """Return True if the text is one amount or date and nothing else, and a context states it, in any writing."""
         bare = prepared(text).strip(_AROUND_AMOUNT)
-        if not bare or len(bare) > _LONGEST_AMOUNT or not _HINT.search(bare):
+        if not bare or len(bare) > _LONGEST_AMOUNT or not _names_amount(bare):
             return False
         stated = stated_in_claim(bare)
         return stated.wordings == (bare,) and self._stated.issuperset(_values(stated))
@@ -64,7 +66,7 @@ class ContextQuantities:
     def _stated(self) -> frozenset[tuple[object, ...]]:
         """Return what the contexts say in so many words: nothing that only follows from it."""
         spoken = (sentence.text for sentences in self._sentences for sentence in sentences)
-        stated = (stated_in_claim(text) for text in spoken if _HINT.search(prepared(text)))
+        stated = (stated_in_claim(text) for text in spoken if _names_amount(prepared(text)))
         values = frozenset[tuple[object, ...]]().union(*map(_values, stated))
         # An amount without a unit may be one of any.
         return values | {(value[0], None) for value in values if len(value) == _AMOUNT}
@@ -76,7 +78,16 @@ class ContextQuantities:
     @cached_property
     def _facts(self) -> Facts:
         spoken = (sentence.text for sentences in self._sentences for sentence in sentences)
-        return facts_in("\n".join(text for text in within_deadline(spoken) if any(map(_FACT.search, pieces(text)))))
+        told = (text for text in within_deadline(spoken) if any(map(_states_fact, pieces(text, _HINT_CHARACTERS))))
+        return facts_in("\n".join(told))
+
+
+def _names_amount(text: str) -> bool:
+    return _HINT.search(text) is not None or names_other_numeral(text)
+
+
+def _states_fact(text: str) -> bool:
+    return _FACT.search(text) is not None or names_other_numeral(text.casefold())
 
 
 def stands_verbatim(stated: Stated, text: str) -> bool:

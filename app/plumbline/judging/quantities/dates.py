@@ -25,10 +25,10 @@ _DATE = tuple(
     for marks, pattern in (
         ("", rf"(?<![\d.,]){_DAY}(?:[ -]of)?[ -]{_MONTH},?[ -]{_SHORT_YEAR}"),
         ("", rf"\b{_MONTH} {_DAY},? {_SHORT_YEAR}"),
-        ("", rf"\b{_MONTH},? ['’](?P<short>\d\d)(?![\ds])"),
+        ("'’", rf"\b{_MONTH},? ['’](?P<short>\d\d)(?![\ds])"),
         ("", rf"(?<![\d.,]){_DAY}(?:[ -]of)?[ -]{_MONTH}(?:,?[ -]{_YEAR})?"),
         ("", rf"\b{_MONTH} {_DAY}(?![\d:]|,\d{{3}})(?:,? {_YEAR})?"),
-        ("", rf"\blast day of {_MONTH}(?:,? (?:of )?{_YEAR})?"),
+        (("last day of",), rf"\blast day of {_MONTH}(?:,? (?:of )?{_YEAR})?"),
         ("", rf"\b{_MONTH},? (?:of )?{_YEAR}"),
         ("-/.", rf"(?<!\d){_YEAR}[-/.](?P<month>[01]?\d)[-/.](?P<day>[0-3]?\d)(?!\d)"),
         ("月", rf"(?:{_HAN_YEAR} ?)?{_HAN_MONTH}份?的?最后一[天日]"),
@@ -50,6 +50,7 @@ _TIME = re.compile(
     r"|(?<![\d:.])(?P<hour2>[012]?\d):(?P<minute2>[0-5]\d)(?![\d:])"
     r"|\b(?P<twelve>noon|midday|midnight)\b|(?P<twelve_han>正午|午夜)"
 )
+_CLOCK = re.compile(r"\d(?: ?[ap]\.?m|:\d)|noon|mid|正午|午夜")
 _SPOKEN_TIME = re.compile(rf"\b(?P<part>half past|quarter (?:past|to)) (?P<hour>{'|'.join(HOURS)}|1[0-2]|[1-9])\b")
 # "三点" may be three points: there it needs a part of the day, or minutes.
 _HAN_TIME = re.compile(
@@ -124,7 +125,7 @@ def find_dates(text: str, *, lone_months: str = "led") -> tuple[list[Date], str]
 
 def find_times(text: str, *, bare: bool = False) -> Iterator[Time]:
     """Yield the times of day in a casefolded text; `bare`: those too that may count something else, as in "三点"."""
-    for match in _TIME.finditer(text):
+    for match in _TIME.finditer(text) if _CLOCK.search(text) else ():
         hour, minute = int(match["hour"] or match["hour2"] or 0), int(match["minute"] or match["minute2"] or 0)
         yield Time((_HOUR * hour + minute) % _HALF_DAY_MINUTES, *match.span())
     for match in _SPOKEN_TIME.finditer(text) if " past " in text or " to " in text else ():

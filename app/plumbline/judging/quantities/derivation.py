@@ -1,7 +1,4 @@
-"""Amounts, years and dates that follow from their neighbours in a passage. They can clear a doubt, never raise one.
-
-"1914-1918" is four years; 1998年 and 二十年后 are 2018; 200 million and 50 % are 300 million or 100 million.
-"""
+"""Amounts and dates that follow from neighbours in a passage: "1914-1918" is four years. They clear doubts alone."""
 
 import datetime
 import re
@@ -18,7 +15,8 @@ One = TypeVar("One")
 Other = TypeVar("Other")
 Amount = tuple[float, Unit | None]
 
-_YEARS = range(1_000, 2_100)
+# A set: "in" a range is a walk through it for a float.
+_YEARS = frozenset(range(1_000, 2_100))
 _YEAR, _DAY = UNIT_BY_NAME["year"], UNIT_BY_NAME["day"]
 # Neighbours: at most so far apart, and of those the next few, so that the work is linear.
 _REACH_CHARACTERS = 160
@@ -31,6 +29,9 @@ _AGED = re.compile(
     rf"(?:享年|终年|年仅|卒年|\baged|\bat the age of|\bat age) ?(?P<age>\d{{1,3}}|{HAN_NUMERAL.pattern})"
     r"|(?P<age2>\d{1,3})(?: years? old|岁)"
 )
+# Where a text has none of them, no pattern is tried.
+_AGE_WORDS = ("aged", "at age", "at the age", "享年", "终年", "年仅", "卒年", " old", "岁")
+_MULTIPLYING = ("doubl", "twice", "twofold", "tripl", "threefold", "halv", "half", "番", "倍", "半")
 MULTIPLIED = (
     (re.compile(r"\b(?:doubl(?:ed|es|ing|e)|twice as|twofold)\b|翻了?[一两]?番|翻倍|增[长加]了?一倍|两倍|2倍"), 2.0),
     (re.compile(r"\b(?:tripl(?:ed|es|ing|e)|threefold)\b|三倍|3倍|增[长加]了?两倍"), 3.0),
@@ -73,7 +74,7 @@ def derive(text: str, quantities: Sequence[Quantity], dates: Sequence[Date]) -> 
     ]
     shares = [(start, value / 100) for start, value, unit in placed if unit == PERCENT]
     factors = [(start, factor) for start, share in shares for factor in (1 + share, 1 - share, share)]
-    if plain:
+    if plain and any(word in text for word in _MULTIPLYING):
         factors += [(match.start(), factor) for words, factor in MULTIPLIED for match in words.finditer(text)]
     amounts += [(value * factor, unit) for (value, unit), factor in _neighbours(plain, sorted(factors))]
     whole = [(date.start, date) for date in dates if date.month and date.day]
@@ -97,7 +98,7 @@ def _neighbours(ones: Sequence[tuple[int, One]], others: Sequence[tuple[int, Oth
 
 def _ages(text: str) -> list[tuple[int, float]]:
     found = []
-    for match in _AGED.finditer(text):
+    for match in _AGED.finditer(text) if any(word in text for word in _AGE_WORDS) else ():
         age = match["age"] or match["age2"]
         found.append((match.start(), float(age) if age.isdecimal() else han_value(age)))
     return found

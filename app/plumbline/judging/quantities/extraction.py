@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from plumbline.ground.deadline import within_deadline
+from plumbline.ground.concurrency import within_deadline
 from plumbline.judging.quantities.arithmetic import Facts, Hedge, Quantity, Stated
 from plumbline.judging.quantities.dates import Date, Time, blanked, find_dates, find_times
 from plumbline.judging.quantities.derivation import MAX_QUANTITIES, derive
@@ -14,6 +14,7 @@ from plumbline.judging.quantities.numerals import (
     ENGLISH_PART,
     HAN_NUMERAL,
     HAN_SCALE_VALUES,
+    IN_PASSAGES_ALONE,
     MULTIPLES,
     ORDINALS,
     OTHER_NUMERALS,
@@ -28,8 +29,7 @@ from plumbline.judging.quantities.numerals import (
     roman_values,
 )
 from plumbline.judging.quantities.phrases import find_phrases
-from plumbline.judging.text.han_variants import to_simplified
-from plumbline.judging.text.words import CITATION_MARK, nfkc
+from plumbline.judging.text.words import CITATION_MARK, nfkc, pieces, to_simplified
 
 _SCALES = {
     "hundred": 1e2, "thousand": 1e3, "k": 1e3, "million": 1e6, "mln": 1e6, "mn": 1e6, "m": 1e6, "billion": 1e9,
@@ -71,7 +71,7 @@ _OVER_AFTER = re.compile(r" ?(?:or more\b|plus\b|\+|[多余來来](?!自)|以上
 _HEDGE_REACH_CHARACTERS = 20
 _APPARATUS = re.compile(CITATION_MARK + r"|(?:https?://|www\.)[^\s<>()]{1,500}|(?<!\bm)(?<!km)[¹²³⁰⁴-⁹]{1,4}")
 _LIST_MARK = re.compile(r"\A\s*\(?\d{1,2}(?:[.)]\s+|、)")
-_VULGAR = re.compile("(?<=\\d)(?=[¼-¾⅐-⅞])")
+_VULGAR = re.compile("(\\d)([¼-¾⅐-⅞])")
 # In a claim a Han numeral counts as a quantity only where a measure word or a second digit tells that it is one.
 _MEASURES = (
     "年月日号天周岁个名人次元角万亿米里公吨斤克升倍种项届位家只条座度小分秒吋英层辆台艘架篇部集场轮局票"
@@ -80,9 +80,13 @@ _MEASURES = (
 _HAN_IDIOMS = re.compile(
     "千万(?![元人美吨])|万一|万万|百万富翁|一一|三三两两|七七八八|千百|百般|万千|万分|十分(?!之|钟)|百分"
 )
-_YEARS = range(1_000, 2_100)
+# A set: "in" a range is a walk through it for a float.
+_YEARS = frozenset(range(1_000, 2_100))
 _TWO, _YEAR_DIGITS = 2, 4
-_PIECE_CHARACTERS = 20_000
+_WORD = re.compile(r"(?<! [ye] )[a-zäöüéê-]{3,20}")
+_ENGLISH_WORD = re.compile(r"\b(?:the|of|and|was|were|with)\b")
+# "tres millones", "treinta y cinco", "drei Viertel": not that number.
+_COUNTS_OTHERS = re.compile(r" (?:(?:y|e|et)\b|mil|taus|hund|cent|viert|dritt|fünft|tiers|quart|terc|cuart)")
 # Ordinals, multiples and their plurals.
 _NUMBER_WORDS = OTHER_NUMERALS | {f"{word}s": value for word, value in MULTIPLES.items()} | MULTIPLES | ORDINALS
 
@@ -97,7 +101,8 @@ def stated_in_claim(text: str) -> Stated:
     phrases = list(find_phrases(text, in_claim=True))
     text = blanked(text, _spans(phrases))
     quantities = [
-        *phrases, *_digits(text, in_claim=True), *_english(text, in_claim=True), *_han(text, in_claim=True)
+        *phrases, *_digits(text, in_claim=True), *_english(text, in_claim=True), *_han(text, in_claim=True),
+        *_other(text),
     ]  # fmt: skip
     quantities = [
         replace(each, others=(1900 + each.value,)) if _is_short_year(text, each) else each for each in quantities
@@ -143,17 +148,6 @@ def facts_in(text: str) -> Facts:
     return Facts(amounts, found, frozenset(times), text)
 
 
-def pieces(text: str) -> Iterator[str]:
-    """Yield a long text in pieces that end with a line, a sentence or a word: no pattern runs over megabytes."""
-    at = 0
-    while len(text) - at > _PIECE_CHARACTERS:
-        limit = at + _PIECE_CHARACTERS
-        end = next((end for mark in ("\n", ". ", "。", " ") if (end := text.rfind(mark, at + 1, limit)) > at), limit)
-        yield text[at:end]
-        at = end
-    yield text[at:]
-
-
 def _is_short_year(text: str, quantity: Quantity) -> bool:
     """Return True if it may be 85年 or 九八年, which is 1985 or 1998; 二十六年 counts years."""
     written = text[quantity.start : quantity.end]
@@ -176,7 +170,7 @@ def same_numbers(quote: str, passage: str) -> bool:
 
 def prepared(text: str) -> str:
     """Return the text in which quantities are read: in NFKC and folded case, ¾ apart from the number before it."""
-    return to_simplified(nfkc(_VULGAR.sub(" ", text)).casefold())
+    return text.casefold() if text.isascii() else to_simplified(nfkc(_VULGAR.sub(r"\1 \2", text)).casefold())
 
 
 def _digits(text: str, *, in_claim: bool) -> Iterator[Quantity]:
@@ -252,15 +246,31 @@ def _english(text: str, *, in_claim: bool) -> Iterator[Quantity]:
         )
 
 
+def names_other_numeral(text: str) -> bool:
+    """Return True if a prepared text may have a numeral of German, French, Spanish, Italian or Portuguese."""
+    return not OTHER_NUMERALS.keys().isdisjoint(_WORD.findall(text))
+
+
+def _other(text: str) -> Iterator[Quantity]:
+    """Yield the numerals of a claim in one of these languages; none of a claim that has English words."""
+    if not names_other_numeral(text) or _ENGLISH_WORD.search(text):
+        return
+    for match in _WORD.finditer(text):
+        value = OTHER_NUMERALS.get(match.group())
+        if value and match.group() not in IN_PASSAGES_ALONE and not _COUNTS_OTHERS.match(text, match.end()):
+            after = UNIT_AFTER.match(text, match.end())
+            end = after.end() if after else match.end()
+            yield Quantity(value, UNIT_BY_NAME[after["unit"]] if after else None, 1.0, start=match.start(), end=end)
+
+
 def _implied(text: str) -> Iterator[Quantity]:
     """Yield the values of fractions and of words such as "half", "twice" and "third"; claims are not held to them."""
     for match in ENGLISH_PART.finditer(text):
         yield from _share(english_part(match["count"], match["part"]))
-    for word in re.findall(r"[a-zäöü-]{3,12}", text):
-        if word in _NUMBER_WORDS:
-            yield Quantity(float(_NUMBER_WORDS[word]), None, 1.0)
-        if word in ("half", "halved"):
-            yield from _share(0.5)
+    words = set(_WORD.findall(text))
+    yield from (Quantity(float(_NUMBER_WORDS[word]), None, 1.0) for word in words & _NUMBER_WORDS.keys())
+    if not words.isdisjoint(("half", "halved")):
+        yield from _share(0.5)
     for count, divisor in _RATIO.findall(text):
         if int(divisor):
             yield from _share(int(count) / int(divisor))

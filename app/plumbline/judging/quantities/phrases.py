@@ -152,7 +152,7 @@ _ALWAYS: tuple[_Rule, ...] = tuple(
             _part,
         ),
         (
-            ("q", "季度"),
+            ("quarter", "季度", *(f"q{number}" for number in range(1, 5)), *(f"{number}q" for number in range(1, 5))),
             r"\bq([1-4])\b|(?<![a-z0-9])([1-4])q\b|\b(first|second|third|fourth|1st|2nd|3rd|4th)[ -]quarter\b"
             r"|第?(?<![\d个〇零一二三四五六七八九十])([一二三四1-4])季度",
             _quarter,

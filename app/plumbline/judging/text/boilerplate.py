@@ -25,6 +25,10 @@ _PHRASES: Final[dict[str, Any]] = tomllib.loads(
 LABELS: Final = frozenset(_PHRASES["labels"]["en"].split()) | frozenset(_PHRASES["labels"]["zh"].split())
 _FILLER: Final = frozenset(_PHRASES["en"]["filler"].split()) | frozenset(_PHRASES["zh"]["filler"].split())
 _ASSERTING: Final = frozenset(_PHRASES["en"]["asserting"].split())
+_CONCRETE: Final = frozenset(_PHRASES["en"]["concrete"].split()) | frozenset(_PHRASES["zh"]["concrete"].split())
+_ABSTRACT: Final = _FILLER - _CONCRETE
+_SPEAKERS: Final = frozenset(_PHRASES["en"]["speakers"].split())
+_SPEAKER_ZH: Final = re.compile("[我您你]")
 
 
 def _any_of(name: str) -> str:
@@ -33,11 +37,13 @@ def _any_of(name: str) -> str:
     return "|".join(sorted(found, key=len, reverse=True))
 
 
-_HEAD = re.compile(rf"\s*(?:(?P<topic>{_any_of('topics')})|(?:{_any_of('heads')}))")
+_HEAD = re.compile(
+    rf"\s*(?:(?P<topic>{_any_of('topics')})|(?:{_any_of('heads')})|(?:{_any_of('signatures')})(?=\W*\Z))"
+)
 _FIRST = re.compile(r"[\s\"“]*([a-z']+|[^\W\d_])")
 _HEAD_FIRST = frozenset(
-    phrase.split()[0] for name in ("heads", "topics") for phrase in _PHRASES["en"][name]
-) | frozenset(phrase[0] for name in ("heads", "topics") for phrase in _PHRASES["zh"][name])
+    phrase.split()[0] for name in ("heads", "topics", "signatures") for phrase in _PHRASES["en"][name]
+) | frozenset(phrase[0] for name in ("heads", "topics", "signatures") for phrase in _PHRASES["zh"][name])
 _AHEAD = re.compile(
     r"\b(?:following|follows|below|these|here|steps|summary|overview)\b|以下|如下|下面|步骤|(?:有|是|为|包括|包含)[:：]"
 )
@@ -90,6 +96,11 @@ _OPENER_EN = (
     r"|key (?:point|takeaway)s?)\s?:\s|the (?:correct |short |final )?answer (?:to (?:your|this|the) question )?"
     r"(?:is|would be)(?: that\s|\s?:\s|\s)"
     r"|(?:step|tip|point|item) (?:\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten)\s?[:.)–—-]\s?"
+)
+# "The context mentions these facts about the dam:"; words of the question may follow.
+_SOURCE_HEAD = re.compile(
+    rf"{SOURCE_EN} (?:also |only |does |do )?(?:provides?|contains?|mentions?|lists?|describes?|gives?|includes?"
+    r"|covers?|offers?|shows?|tells?|says?|states?|outlines?|explains?|discuss(?:es)?)\b"
 )
 _SOURCE_ZH = "上下文|参考资料|资料|信息|文档|文本|内容|材料|文章|段落|背景知识|背景|知识库|检索结果|结果|来源"
 "|文件|片段|文中|原文|文段"
@@ -146,15 +157,35 @@ def is_boilerplate(text: str, stems: Container[str] = frozenset()) -> bool:
     """
     if len(text) > _MAX_CHARACTERS:
         return False
-    folded = text.lower().translate(_EMPHASIS)
+    folded = text.lower().translate(_EMPHASIS).replace("tl;dr", "tldr")
     if _SALUTATION.match(folded):
         return True
     if sources := _SOURCES.match(folded):
         return not has_word(_SOURCE_ITEM.sub("", folded[sources.end() :]), 0, _MAX_CHARACTERS)
     first = _FIRST.match(folded)
-    if first and first.group(1) not in _HEAD_FIRST and first.group(1) not in _FILLER and first.group(1).isascii():
+    word = first.group(1) if first else ""
+    if (word in _OPENER_FIRST and _is_of_the_source(folded, stems)) or _is_talk(folded):
+        return True
+    if word.isascii() and word and word not in _HEAD_FIRST and word not in _FILLER:
         return False
     return _is_framing(folded, stems)
+
+
+def _is_of_the_source(folded: str, stems: Container[str]) -> bool:
+    """Return True if a remark tells no more of the contexts than that they say something, or frames it."""
+    said, opener = _SOURCE_HEAD.match(folded), _OPENER.match(folded)
+    return bool(
+        (said and _is_filler(folded[said.end() :], stems)) or (opener and _is_framing(folded[opener.end() :], stems))
+    )
+
+
+def _is_talk(folded: str) -> bool:
+    """Return True if it is of the speakers or what follows, and of no thing: "I dug into this for you"."""
+    if not _is_filler(folded, (), words=_ABSTRACT):
+        return False
+    return folded.rstrip(" ")[-1:] in (":", "：") or any(
+        token in _SPEAKERS or _SPEAKER_ZH.search(token) for token in _TOKEN.findall(folded)
+    )
 
 
 def introduces(text: str, stems: Container[str], known: Container[str]) -> bool:
@@ -231,14 +262,16 @@ def _start_of_closer(text: str, start: int, stems: Container[str]) -> int | None
     return start + last if last >= 0 and is_boilerplate(tail[last + 1 :], stems) else None
 
 
-def _is_filler(clause: str, stems: Container[str], known: Container[str] = frozenset()) -> bool:
+def _is_filler(
+    clause: str, stems: Container[str], known: Container[str] = frozenset(), words: Container[str] = _FILLER
+) -> bool:
     is_about_question = False
     tokens = _TOKEN.findall(clause)
     for token in tokens:
-        if token in _FILLER:
+        if token in words:
             continue
         if _HAN.match(token):
-            if not _is_filler_zh(token, stems, known):
+            if not _is_filler_zh(token, stems, known, words):
                 return False
         elif token[:STEM_CHARACTERS] in stems and not token.isdigit():
             is_about_question = True
@@ -247,10 +280,10 @@ def _is_filler(clause: str, stems: Container[str], known: Container[str] = froze
     return not (is_about_question and _ASSERTING.intersection(tokens))
 
 
-def _is_filler_zh(run: str, stems: Container[str], known: Container[str]) -> bool:
+def _is_filler_zh(run: str, stems: Container[str], known: Container[str], words: Container[str]) -> bool:
     at = 0
     while at < len(run):
-        longest = next((size for size in range(_LONGEST_ZH, 0, -1) if run[at : at + size] in _FILLER), 0)
+        longest = next((size for size in range(_LONGEST_ZH, 0, -1) if run[at : at + size] in words), 0)
         if not longest and run[at] not in stems and run[at : at + 2] not in known and run[at - 1 : at + 1] not in known:
             return False
         at += longest or 1

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Container, Sequence
 
-from plumbline.ground.deadline import within_deadline
+from plumbline.ground.concurrency import within_deadline
 from plumbline.judging.text.boilerplate import SOURCE_EN, STEM_CHARACTERS, introduces, is_boilerplate
 from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.tables import EMPTY_CELLS, header_positions, split_cells
@@ -138,19 +138,9 @@ _ABSTAINS_EN = re.compile(
 )
 # Every abstention has one of these.
 _CUES = (
-    "not",
-    "no ",
-    "'t",
-    "’t",
-    "' t",
-    "unable",
-    "impossible",
-    "insufficient",
-    "unknown",
-    "n/a",
-    "unanswerable",
+    "not", "no ", "'t", "’t", "' t", "unable", "impossible", "insufficient", "unknown", "n/a", "unanswerable",
     *"无不没未缺",
-)
+)  # fmt: skip
 _FILLER_EN = re.compile(
     r"(?:based on|according to|regarding|about|please|in the|from the|with|from|who|what|when|where|why|how|which"
     r"|whether|if)\b",
@@ -193,10 +183,7 @@ _GOES_ON = re.compile(
 
 
 def abstains(text: str) -> bool:
-    """Return True if a sentence says that the answer is unknown or not in the contexts, and nothing else.
-
-    Strict on purpose, clause by clause: what is not recognised is an answer, and is judged.
-    """
+    """Return True if all clauses say that the answer is unknown or not in the contexts; any other is judged."""
     if not may_abstain(text):
         return False
     line = text.strip(_MARKUP).replace("’", "'")

@@ -15,6 +15,7 @@ from plumbline.judging.text.obfuscation import (
     remove_hidden,
 )
 from plumbline.judging.text.sample import Sample
+from plumbline.judging.text.words import find_in_pieces
 
 SUSPECTED = "injection_suspected"
 # Every kind of finding, in the order of a result's flags; each comes with `injection_suspected`.
@@ -87,10 +88,7 @@ class Inspection:
 
 
 def inspect(sample: Sample) -> Inspection:
-    """Return what in question, contexts and answer is written for the judge. Linear in their length.
-
-    No flag changes a score: they call for a second look.
-    """
+    """Return what in question, contexts and answer is written for the judge; linear in their length."""
     # Most short samples hold nothing of the kind, which is soon seen of all their texts at once.
     if _is_plain("\n".join((sample.question, sample.answer, *sample.contexts))):
         return Inspection((), ())
@@ -143,13 +141,13 @@ def _instructions(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
         yield "instruction_to_judge", (start, _end_of_paragraph(text, end) if opens_list else end)
     if _has_any(_VERDICT_ANCHORS, text):
         reached = 0
-        for match in _VERDICT.finditer(text):
+        for match in find_in_pieces(_VERDICT, text):
             if match.end() > reached:
                 start, reached = _around_verdict(text, match.start(), match.end())
                 yield "verdict_in_text", (start, reached)
     if _has_any(_ROLE_ANCHORS, text):
         reached = 0
-        for match in _ROLE.finditer(text):
+        for match in find_in_pieces(_ROLE, text):
             if match.end() > reached:
                 start, reached = _line(text, match.start(), match.end())[0], _end_of_paragraph(text, match.end())
                 yield "role_markers", (start, reached)

@@ -2,12 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from plumbline.judging.text.han_variants import to_simplified
-from plumbline.judging.text.words import content_words, detect_language, has_content, split_characters
+from plumbline.judging.text.words import content_words, detect_language, has_content, split_characters, to_simplified
 
+# Of a clause its words, the number of its plain negations, and if it has any negative turn.
+Clause = tuple[frozenset[str], int, bool]
 # What plainly negates, once what only looks like it is taken out.
 _NO_EN = re.compile(
     r"\b(?:not|no|never|none|nobody|nothing|neither|nor|without|cannot|failed to|fails to|fail to|unable to)\b|n['’]t\b"
@@ -59,12 +60,20 @@ _GAP_HAN = 3
 _PAIR, _OBJECT_HAN, _REACH_HAN = 2, 3, 4
 # Words cut to this length meet their inflections.
 _STEM = 5
+# "Running" for "runs", "stopped" for "stop".
+_ENDING = re.compile(r"(?:([bdgmnprt])\1)?(?:ing|ed)\Z")
 _AUXILIARIES = frozenset({"do", "does", "did"})
 _NT = frozenset({"n't", "n’t"})
 _COPULA = re.compile(r"\b(?:is|are|was|were|be)(?: not\b|n['’]t\b)")
 _MAX_PLACES = 16
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _CLAUSE_END = re.compile(r"[,;:.!?]")
+_CLAUSES = re.compile(r"[,;:.!?，；：。！？]\s*|\s(?:and|but|while|that|because)\s")
+FEWEST_WORDS, _FEWEST_HAN = 3, 4
+_MARKS = (" not ", " no ", "n't", "n’t", "never", "without", "cannot", "None", "No ", *"不没未无")
+# "Fortunately," says nothing that could be repeated.
+_OPENING = re.compile(r"\A\W*\w{2,20}ly, ")
+_PARTICLES = frozenset("的也都就才是")
 _MODAL_ZH = re.compile("可以|可|能够?|会|应该?|必?须|需要?|允许")
 _NOT_HAN = re.compile("[^\u3400-\u9fff]")
 # "It was not Sun" denies that it was he, and nothing of what he did.
@@ -109,7 +118,7 @@ def differs(claim: str, evidence: str) -> bool:
     language = detect_language(claim)
     if language != detect_language(evidence) or language == "other":
         return False
-    said, given = to_simplified(claim.casefold()), to_simplified(evidence.casefold())
+    said, given = _OPENING.sub("", to_simplified(claim.casefold())), to_simplified(evidence.casefold())
     negation = _NO_ZH if language == "zh" else _NO_EN
     if not (negation.search(said) or negation.search(given)):
         return False
@@ -123,6 +132,45 @@ def differs(claim: str, evidence: str) -> bool:
     if not words or sum(word in known for word in words) / len(words) < _MIN_COVERAGE:
         return False
     return _differs_zh(said, given) if language == "zh" else _differs_en(said, given)
+
+
+def is_denied(claim: Iterable[Clause], known: Iterable[Clause]) -> bool:
+    """Return True if a clause has the words of known ones, one of the two a negation more, and none agrees; linear."""
+    by_words: dict[frozenset[str], list[tuple[int, bool]]] = {}
+    for words, negations, is_negative in known:
+        by_words.setdefault(words, []).append((negations, is_negative))
+    for words, negations, is_negative in claim:
+        alike = by_words.get(words, [])
+        if all(bool(negations) != bool(other) for other, _ in alike) and any(
+            negations + other == 1 and not (other_negative if negations else is_negative)
+            for other, other_negative in set(alike)
+        ):
+            return True
+    return False
+
+
+def may_deny(text: str) -> bool:
+    """Return False if a text surely has no plain negation; quick."""
+    return any(mark in text for mark in _MARKS)
+
+
+def split_clauses(text: str) -> Iterator[Clause]:
+    """Yield the clauses of some length."""
+    is_zh = detect_language(text) == "zh"
+    no, no_negation, negative = (
+        (_NO_ZH, _NO_NEGATION_ZH, _NEGATIVE_ZH) if is_zh else (_NO_EN, _NO_NEGATION_EN, _NEGATIVE_EN)
+    )
+    for clause in _CLAUSES.split(to_simplified(text.casefold())):
+        plain = no_negation.sub(" ", clause)
+        parts = no.split(plain)
+        if is_zh:
+            words = frozenset(_NOT_HAN.sub("", _MODAL_ZH.sub("", no.sub("", _ASPECT_ZH.sub("", clause))))) - _PARTICLES
+        else:
+            said = (word for word in _content(clause) if word not in _NEGATORS | _FAILURES and word[-3:] not in _NT)
+            words = frozenset(map(_stem, said))
+        # What is denied stands behind the negation.
+        if len(words) >= (_FEWEST_HAN if is_zh else FEWEST_WORDS) and (is_zh or has_content(parts[-1])):
+            yield words, len(parts) - 1, negative.search(clause) is not None
 
 
 def is_unexplained(claim: str, evidence: str) -> bool:
@@ -183,7 +231,7 @@ def _states(text: str, before: Sequence[str], after: Sequence[str], *, gap: int 
 
 
 def _stem(word: str) -> str:
-    return word[:_STEM].rstrip("s")
+    return (_ENDING.sub(lambda match: match[1] or "", word) if len(word) > _STEM else word)[:_STEM].rstrip("se")
 
 
 def _follow(words: Sequence[str], wanted: Sequence[str]) -> bool:

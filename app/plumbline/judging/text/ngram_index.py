@@ -25,10 +25,7 @@ class NgramIndex:
         self._text = text
 
     def of(self, part: str) -> Iterator[int]:
-        """Return the starts of `part` in the text, ascending; `part` has at least two characters.
-
-        Of places with the rarest of its runs the first 1,024 are looked at; a text with more is made to be slow.
-        """
+        """Return the starts of `part` (two characters or more) at the first 1,024 places of its rarest run."""
         known = self._long if len(part) >= _LONG else self._short
         runs = _keys(part, known.size)
         offsets = np.unique(np.linspace(0, len(runs) - 1, num=min(len(runs), _MAX_RUNS)).astype(np.int64))

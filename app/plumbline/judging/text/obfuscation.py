@@ -8,6 +8,8 @@ import zlib
 from collections.abc import Iterator
 from itertools import islice
 
+from plumbline.judging.text.words import pieces
+
 # Cyrillic and Greek letters and the Latin ones that they look like.
 LOOKALIKES = dict(
     zip(
@@ -42,7 +44,7 @@ def find_obfuscation(text: str) -> set[str]:
     found = {
         "hidden_characters": _hides_text(text),
         "homoglyphs": not text.isascii() and _has_homoglyphs(remove_hidden(text)),
-        "encoded_text": _is_encoded(text),
+        "encoded_text": any(map(_is_encoded, pieces(text))),
         "padding": _is_padded(text),
     }
     return {kind for kind, is_found in found.items() if is_found}

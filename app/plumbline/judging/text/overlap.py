@@ -1,10 +1,10 @@
 """Index of the contexts' content words, and context utilization measured with it."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from plumbline.ground.deadline import within_deadline
+from plumbline.ground.concurrency import within_deadline
 from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.tables import header_positions, read_rows
 from plumbline.judging.text.words import Passage, Words, content_words, split_words
@@ -19,8 +19,7 @@ _MAX_CANDIDATES = 32
 class Match:
     """Context sentence that covers an answer sentence best.
 
-    `share` in [0, 1] of the answer sentence's content words; `is_verbatim`: it contains the whole answer sentence,
-    compared after normalisation.
+    `share` in [0, 1] of its content words; `is_verbatim`: it contains the whole of it, after normalisation.
     """
 
     context: int
@@ -30,12 +29,14 @@ class Match:
 
 
 class ContextIndex:
-    """Words of every context sentence, indexed once per sample; immutable after that.
+    """Words (`words[row]`) of every context sentence (`places[row]`, with the number of its context); immutable.
 
-    `places[row]` is a sentence with the number of its context, `words[row]` its words.
+    `texts[row]` is what it says; `readings`: of each context, by position, where that is not its text.
     """
 
-    def __init__(self, contexts: Sequence[Sequence[Sentence]]) -> None:
+    def __init__(self, contexts: Sequence[Sequence[Sentence]], readings: Sequence[Mapping[int, str]] = ()) -> None:
+        self.readings = dict(enumerate(readings))
+        self.texts: list[str] = []
         self.places: list[tuple[int, Sentence]] = []
         self.words: list[Words] = []
         self._distinct: list[frozenset[str]] = []
@@ -45,14 +46,23 @@ class ContextIndex:
             # A row says what it says under its header.
             headers = header_positions(sentences)
             rows = read_rows(sentences, headers) if headers else {}
+            said = self.readings.get(context, {})
             for position, sentence in enumerate(within_deadline(sentences)):
-                words, row = split_words(rows.get(position, sentence.text)), len(self.places)
+                text = said.get(position, sentence.text)
+                words, row = split_words(rows.get(position, text)), len(self.places)
                 distinct = frozenset(words.content)
                 for word in distinct:
                     self._postings[word].append(row)
+                self.texts.append(text)
                 self.places.append((context, sentence))
                 self.words.append(words)
                 self._distinct.append(distinct)
+
+    @property
+    def structured(self) -> Iterator[str]:
+        """Yield what the lines of structured contexts say."""
+        for said in self.readings.values():
+            yield from said.values()
 
     def __contains__(self, word: object) -> bool:
         return word in self._postings
@@ -70,10 +80,7 @@ class ContextIndex:
         return max(self._candidates(distinct).values(), default=0) / len(distinct) if distinct else 0.0
 
     def best_match(self, text: str, words: Collection[str]) -> Match | None:
-        """Return the context sentence that covers most of the words; None when none has any of them.
-
-        A sentence that contains the text verbatim comes first, then the higher share, then the earlier place.
-        """
+        """Return the context sentence that covers most of the words, verbatim ones first; None when none has any."""
         distinct = frozenset(words)
         candidates = self._candidates(distinct)
         if not candidates:

@@ -118,8 +118,7 @@ def contexts_used(claims: Sequence[Claim]) -> tuple[int, ...]:
 def confidence(faithfulness: float, *, passed: bool, reliability: Sequence[tuple[float, float]]) -> float | None:
     """Return the calibrated probability that a human agrees with `passed`, in [0, 1]; None without a table.
 
-    Args:
-        reliability: `(score, observed share of faithful answers)`, ascending in score; read by linear interpolation.
+    `reliability`: `(score, observed share of faithful answers)`, ascending in score; read by linear interpolation.
     """
     if not reliability:
         return None

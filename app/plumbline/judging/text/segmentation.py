@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from plumbline.ground.deadline import within_deadline
+from plumbline.ground.concurrency import within_deadline
 from plumbline.judging.text.blocks import LIST_MARKER, BlockKind, TextBlock, has_word, split_blocks
 from plumbline.judging.text.sentence_ends import STRONG_TERMINATORS, Stop, ends_sentence, starts_sentence
 
@@ -42,7 +42,7 @@ _SPACE = re.compile(r"\s*+")
 _FRONT = re.compile(rf"{LIST_MARKER.pattern}|[A-Za-z]\.(?=\s)")
 _YEAR = r"(?:1[5-9]|20)\d\d[a-z]?"
 _CITATION = re.compile(
-    r"\[{1,2}(?:\^?\d{1,4}(?:\s?[-–,;、]\s?\d{1,4}){0,12}|[a-z]"
+    r"\[{1,2}(?:\^?\d{1,4}\^?(?:\s?[-–,;、]\s?\^?\d{1,4}\^?){0,12}|[a-z]"
     r"|(?i:note|ref|source|doc|document|passage|citation needed|来源|文档|资料|注)[ :]{0,2}\d{0,4})\]{1,2}"
     r"(?:\([^()\s]{1,300}\))?"
     r"|【\d{1,4}(?:[†:,、][^】\n]{0,40})?】|[¹²³⁰⁴-⁹]{1,6}"

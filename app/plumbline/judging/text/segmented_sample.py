@@ -1,6 +1,7 @@
 """A sample cut into sentences once for every tier."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from plumbline.judging.text.assertions import find_assertions, question_stems
@@ -8,6 +9,7 @@ from plumbline.judging.text.checkable import checkable_positions
 from plumbline.judging.text.overlap import ContextIndex
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmentation import Sentence, split_sentences
+from plumbline.judging.text.structured import split_context
 from plumbline.judging.text.words import Language, detect_language, has_letters
 
 
@@ -49,21 +51,30 @@ class SegmentedSample:
         return not self.is_empty and bool(self.checkable) and self.has_context
 
 
+def restrict_to_contexts(case: SegmentedSample, contexts: Sequence[int]) -> SegmentedSample:
+    """Return the sample with some of its contexts alone, by their indices."""
+    kept = tuple(case.context_sentences[index] for index in contexts)
+    source = replace(case.source, contexts=tuple(case.source.contexts[index] for index in contexts), context_labels=())
+    return replace(
+        case,
+        source=source,
+        context_sentences=kept,
+        index=ContextIndex(kept, [case.index.readings.get(index, {}) for index in contexts]),
+    )
+
+
 def unread(sample: Sample) -> SegmentedSample:
     """Return an unsplit sample, for one whose deadline passed before its texts were split."""
     return SegmentedSample(sample, (), (), (), ContextIndex(()), "en")
 
 
 def segment(sample: Sample) -> SegmentedSample:
-    """Split the texts of a sample into sentences; linear in their length.
-
-    Raises:
-        TierFailure: `timeout`, the work's deadline passed.
-    """
+    """Split the texts of a sample into sentences; linear in their length. Raises TierFailure `timeout`."""
     sentences = split_sentences(sample.answer)
     speaking = sample.answer if has_letters(sample.answer) else " ".join(sample.contexts)
-    context_sentences = tuple(split_sentences(context) for context in sample.contexts)
-    index = ContextIndex(context_sentences)
+    split = [split_context(context) for context in sample.contexts]
+    context_sentences = tuple(each.sentences for each in split)
+    index = ContextIndex(context_sentences, [each.readings for each in split])
     stems = question_stems(sample.question)
     return SegmentedSample(
         source=sample,

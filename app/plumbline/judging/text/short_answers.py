@@ -60,27 +60,7 @@ _OPEN = re.compile(
     r"|summari[sz]e|give|write|tell|name)\b",
     re.IGNORECASE,
 )
-_DETERMINER = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "this",
-        "that",
-        "these",
-        "those",
-        "my",
-        "your",
-        "his",
-        "her",
-        "its",
-        "our",
-        "their",
-        "all",
-        "some",
-        "any",
-    ]
-)
+_DETERMINERS = "the a an this that these those my your his her its our their all some any"
 _DO = frozenset({"do", "does", "did", "don't", "doesn't", "didn't"})
 
 _OPEN_ZH = re.compile("谁|什么|哪|何|怎|为什么|多少|几[个年月天人次种]|多[大长高远久重]")
@@ -157,7 +137,7 @@ def _subject_end(words: Sequence[str], auxiliary: str, contexts: Sequence[str]) 
         wanted = f" {normalise(' '.join(words[max(0, end - 2) : end]))} {auxiliary} "
         if any(wanted in context for context in folded):
             return end
-    if words[0].lower() in _DETERMINER:
+    if words[0].lower() in _DETERMINERS.split():
         return min(2, len(words))
     end = 1
     while end < len(words) and words[0][:1].isupper() and words[end][:1].isupper():

@@ -30,8 +30,7 @@ def read_rows(
 ) -> Mapping[int, str]:
     """Return the text of each table row by its position: its name, then each cell behind the name of its column.
 
-    Empty cells are left out; a row of nothing else, or without a header, is its cells. `name_of` may shorten a
-    column's name, or leave it out.
+    Empty cells are left out; a row without a header is its cells. `name_of` may shorten a column's name, or omit it.
     """
     texts: dict[int, str] = {}
     names: list[tuple[str, str]] = []

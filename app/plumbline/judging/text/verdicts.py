@@ -1,7 +1,7 @@
 """Claims with verdicts and evidence, and the marking of duplicate claims."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
@@ -106,6 +106,39 @@ class Scores:
 
 
 @dataclass(frozen=True, slots=True)
+class MetricVerdict:
+    """A judge's verdict for a metric other than faithfulness.
+
+    `probe` is the list that it stood in, `id` what it is about there (the number of a context from 1, ...), `text` the
+    part of it. `sentences` are positions in the answer. Evidence without a context stands in the answer or reference.
+    """
+
+    probe: str
+    id: str
+    verdict: str
+    text: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    sentences: tuple[int, ...] = ()
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MetricAnswers:
+    """A tier's findings for the metrics of a request, besides claims.
+
+    `verdicts` of each probe by name, if all that it asks about has one; else `failures` has the reason. `estimates`:
+    values of metrics by name, of a tier without a judge.
+    """
+
+    verdicts: Mapping[str, tuple[MetricVerdict, ...]] = field(default_factory=dict)
+    failures: Mapping[str, str] = field(default_factory=dict)
+    estimates: Mapping[str, float] = field(default_factory=dict)
+
+
+NO_ANSWERS = MetricAnswers()
+
+
+@dataclass(frozen=True, slots=True)
 class Judgement:
     """One tier's judgement of a sample.
 
@@ -131,6 +164,7 @@ class Judgement:
     is_doubted: bool = False
     highest: float = 1.0
     factor: float = 1.0
+    metrics: MetricAnswers = NO_ANSWERS
 
 
 def whole_sentence_claim(

@@ -7,16 +7,63 @@ NLTK's tokenizer takes ten times as long (docs/decisions/0004). No stemming: it 
 import re
 import unicodedata
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import islice
+from importlib.util import find_spec
+from itertools import chain, islice
+from runpy import run_path
 from typing import Literal
 
 from stop_words import get_stop_words
 
-from plumbline.judging.text.english_stop_words import english_stop_words
-from plumbline.judging.text.han_variants import to_simplified
 from plumbline.judging.text.ngram_index import NgramIndex
+
+
+def english_stop_words() -> frozenset[str]:
+    """Return `sklearn.feature_extraction.text.ENGLISH_STOP_WORDS`, from its file: importing the package takes a second.
+
+    The file is no public name of scikit-learn's. Where it is not what it was, the public name is imported.
+    """
+    # Finding a package at the top level imports nothing of it.
+    package = find_spec("sklearn")
+    for folder in (package and package.submodule_search_locations) or ():
+        with suppress(OSError, ImportError, KeyError):
+            return frozenset(run_path(f"{folder}/feature_extraction/_stop_words.py")["ENGLISH_STOP_WORDS"])
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS  # noqa: PLC0415
+
+    return frozenset(ENGLISH_STOP_WORDS)
+
+
+# Beyond the basic block and extension A no variant is in common use.
+_BLOCKS = ((0x3400, 0x4DC0), (0x4E00, 0xA000))
+
+
+def to_simplified(text: str) -> str:
+    """Return the text with traditional characters in their simplified form, character by character.
+
+    Both sides of a comparison go through it, so that a character with two simplified forms (乾) still meets itself.
+    """
+    if text.isascii() or not _traditional().search(text):
+        return text
+    return text.translate(_simplified_by_code())
+
+
+@cache
+def _simplified_by_code() -> dict[int, str]:
+    """Read the table of characters out of OpenCC, 3,800 of them."""
+    import opencc  # noqa: PLC0415
+
+    characters = [chr(code) for block in _BLOCKS for code in range(*block)]
+    converted = opencc.OpenCC("t2s").convert("\n".join(characters)).split("\n")
+    pairs = zip(characters, converted, strict=True)
+    return {ord(old): new for old, new in pairs if old != new and len(new) == 1}
+
+
+@cache
+def _traditional() -> re.Pattern[str]:
+    return re.compile(f"[{''.join(map(chr, _simplified_by_code()))}]")
+
 
 Language = Literal["en", "zh", "other"]
 
@@ -31,7 +78,7 @@ _PUNCTUATION = re.compile(r"[^\w\s.,]|_|(?<!\d)[.,]|[.,](?!\d)")
 # Citation marks and list markers belong to the page, not to what is said.
 # The bracket stands first and alone: `re` then runs over other characters many times as fast.
 CITATION_MARK = (
-    r"[\[【(（](?:(?<=\[)\^?\d{1,3}(?:\s?[,–-]\s?\^?\d{1,3}){0,12}\]|(?<=【)\d{1,3}[^】\n]{0,40}】"
+    r"[\[【(（](?:(?<=\[)\^?\d{1,3}\^?(?:\s?[,–-]\s?\^?\d{1,3}\^?){0,12}\]|(?<=【)\d{1,3}[^】\n]{0,40}】"
     r"|(?i:sources?|docs?|documents?|passages?|contexts?|refs?|references?|citations?|chunks?|来源|文档|资料|片段|段落"
     r"|参考)[ .:：#]{0,2}\d{1,3}(?:\s?[,–-]\s?\d{1,3}){0,12}[\])）】])"
 )
@@ -71,6 +118,7 @@ _MAX_SEARCHED = 4_096
 
 # A text with this share of Han among its letters is read as Chinese; names and units in Latin letters are common in it.
 _HAN_SHARE_OF_CHINESE = 0.3
+_PIECE_CHARACTERS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +131,10 @@ class Words:
 
 def split_words(text: str) -> Words:
     """Split a text into words: no possessive, numbers as written, "camelCase" split, bigrams for Han."""
+    if len(text) > _PIECE_CHARACTERS:
+        parts = [split_words(piece) for piece in pieces(text)]
+        said = tuple(chain.from_iterable(part.content for part in parts))
+        return Words(tuple(chain.from_iterable(part.every for part in parts)), said)
     folded = _fold(_with_words_apart(text))
     if folded.isascii():
         # As `_all_words`, in half the time: most text is in ASCII.
@@ -102,10 +154,7 @@ def normalise(text: str) -> str:
 
 
 def content_words(text: str) -> tuple[str, ...]:
-    """Return the content words in order, repeats kept, as `split_words` finds them.
-
-    A text that consists of stopwords alone gives those, so that no sentence with a letter or digit is empty.
-    """
+    """Return the content words in order, repeats kept; of a text that consists of stopwords alone, those."""
     return split_words(text).content
 
 
@@ -129,25 +178,50 @@ def split_characters(text: str) -> tuple[str, ...]:
 
 
 def detect_language(text: str) -> Language:
-    """Return `zh` for mostly Han, `en` for mostly Latin letters (or none at all), `other` for the rest.
-
-    Latin stands for English: languages that share its letters are not distinguished.
-    """
+    """Return `zh` for mostly Han, `en` for mostly Latin letters (in any language) or none, `other` for the rest."""
     # Most text has only English letters.
-    if not _LETTER.search("".join(_BEYOND_ASCII.findall(text))):
+    if not any(_LETTER.search("".join(_BEYOND_ASCII.findall(piece))) for piece in pieces(text)):
         return "en"
-    letters = len(_LETTER.findall(text))
+    letters = _count(_LETTER, text)
     if not letters:
         return "en"
-    if len(_KANA_OR_HANGUL.findall(text)) > 0.1 * letters:
+    if _count(_KANA_OR_HANGUL, text) > 0.1 * letters:
         return "other"
     if han_share(text) >= _HAN_SHARE_OF_CHINESE:
         return "zh"
-    return "en" if len(_LATIN.findall(text)) >= 0.5 * letters else "other"
+    return "en" if _count(_LATIN, text) >= 0.5 * letters else "other"
 
 
 def has_letters(text: str) -> bool:
     return _LETTER.search(text) is not None
+
+
+def pieces(text: str, size: int = _PIECE_CHARACTERS) -> Iterator[str]:
+    """Yield a long text in pieces that end with a line, a sentence or a word: no pattern runs over megabytes.
+
+    It would hold the interpreter, and with it the event loop.
+    """
+    return (text[start:end] for start, end in _stretches(text, size))
+
+
+def find_in_pieces(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Yield what `finditer` does, but for matches that reach from one of the `pieces` into the next."""
+    for start, end in _stretches(text, _PIECE_CHARACTERS):
+        yield from pattern.finditer(text, start, end)
+
+
+def _stretches(text: str, size: int) -> Iterator[tuple[int, int]]:
+    at = 0
+    while len(text) - at > size:
+        limit = at + size
+        end = next((end for mark in ("\n", ". ", "。", " ") if (end := text.rfind(mark, at + 1, limit)) > at), limit)
+        yield at, end
+        at = end
+    yield at, len(text)
+
+
+def _count(pattern: re.Pattern[str], text: str) -> int:
+    return sum(len(pattern.findall(piece)) for piece in pieces(text))
 
 
 class Passage:
@@ -206,7 +280,7 @@ def han_share(text: str) -> float:
     """Return the share of Han characters among the letters of the text, in [0, 1]; 0 without letters."""
     if not _HAN_RUN.search(text):
         return 0.0
-    letters = len(_LETTER.findall(text))
+    letters = _count(_LETTER, text)
     # A code point of a Han block that is not assigned yet is no letter.
     return min(1.0, sum(len(run) for run in _HAN_RUN.findall(text)) / letters) if letters else 0.0
 
@@ -266,6 +340,8 @@ def nfkc(text: str) -> str:
     """
     if text.isascii():
         return text
+    if len(text) > _PIECE_CHARACTERS:
+        return "".join(map(nfkc, pieces(text)))
     cuts = [match.end() for match in _long_runs().finditer(text)]
     if not cuts:
         return unicodedata.normalize("NFKC", text)

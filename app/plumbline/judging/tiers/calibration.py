@@ -34,7 +34,7 @@ _SUPPORTED_FROM = 0.5
 # What makes a sentence not supported, however much of its wording the contexts have: its support is below one half.
 # On dev 90 % of the answers with a missing quantity and 82 % of those with a missing name are unfaithful, and .2 % of
 # the faithful ones have a negation.
-DOUBTS = ("unknown_names", "unknown_numbers", "negation")
+DOUBTS = ("unknown_names", "unknown_numbers", "negation", "roles")
 DOUBTED = 0.49
 # Of faithful answers around a score, for the answer to pass.
 _EVEN_SHARE = 0.5
@@ -264,7 +264,8 @@ def _doubts(finding: Finding) -> str | None:
     more = f" and {len(unknown) - _MAX_LISTED} more" if len(unknown) > _MAX_LISTED else ""
     listed = f"in no context: {', '.join(unknown[:_MAX_LISTED])}{more}" if unknown else ""
     negated = "negated otherwise than in the contexts" if finding.measures.get("negation") else ""
-    return "; ".join(filter(None, (listed, negated))) or None
+    swapped = "names in each other's place" if finding.measures.get("roles") else ""
+    return "; ".join(filter(None, (listed, negated, swapped))) or None
 
 
 def list_measures(tier: TierName, language: Language) -> tuple[str, ...]:

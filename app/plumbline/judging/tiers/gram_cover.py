@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbline.ground.deadline import within_deadline
+from plumbline.ground.concurrency import within_deadline
 
 Units = NDArray[np.uint64]
 IntArray = NDArray[np.int64]
@@ -38,10 +38,7 @@ class Cover:
 
 
 def characters(texts: Sequence[str]) -> Units:
-    """Return the texts' characters as units, one array for all, a zero between two texts.
-
-    Characters beyond the basic plane are folded into it: rare, and no reason for wider numbers.
-    """
+    """Return the texts' characters as units, a zero between two; those beyond the basic plane are folded into it."""
     codes = np.frombuffer("\0".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(np.uint64)
     return np.where(codes > _LARGEST, codes % _LARGEST + np.uint64(1), codes)
 

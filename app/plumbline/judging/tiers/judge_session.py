@@ -1,19 +1,20 @@
 """One sample before one chat model: a first pass over its sentences, checks of claims, a second look at doubts."""
 
-import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from types import MappingProxyType
 from typing import Final, TypeVar
 
+from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.text.segmented_sample import SegmentedSample
-from plumbline.judging.text.verdicts import INCOMPLETE, Claim, Verdict
+from plumbline.judging.text.verdicts import INCOMPLETE, Claim, MetricAnswers, Verdict
 from plumbline.judging.text.words import content_words
 from plumbline.judging.tiers import offload
 from plumbline.judging.tiers.context_windows import Window
@@ -29,8 +30,17 @@ from plumbline.judging.tiers.evidence.verdict_rules import (
     with_flags,
     with_shown_calculation,
 )
+from plumbline.judging.tiers.metrics.probe import Probe
+from plumbline.judging.tiers.metrics.progress import ProbeProgress, split_by_window
 from plumbline.judging.tiers.prompts import Prompt
-from plumbline.judging.tiers.questions import Mark, claims_question, random_mark, sentences_question
+from plumbline.judging.tiers.questions import (
+    AskedProbes,
+    Mark,
+    claims_question,
+    probes_question,
+    random_mark,
+    sentences_question,
+)
 from plumbline.judging.tiers.reply_reading import (
     REPLACED,
     UNANSWERED,
@@ -48,6 +58,9 @@ ReadingT = TypeVar("ReadingT", SentenceReading, ClaimReading)
 
 # Answers of five sentences and more took 118 tokens a sentence on average, and up to 162.
 _TOKENS_PER_SENTENCE: Final = 160
+# Of one sample: the loop handles all replies that have come before it looks at other requests, at 1 to 2 ms each.
+_CALLS_AT_ONCE: Final = 16
+_SHARE_OF_METRICS: Final = 0.8
 _NO_DOUBTS: Final[Mapping[str, str]] = MappingProxyType({})
 # Best first when windows disagree: the one with the passage is right.
 _RANK: Final = {
@@ -76,6 +89,7 @@ class JudgePrompts:
 
     verify: Prompt
     check: Prompt
+    metrics: Prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +104,7 @@ class PreparedSample:
     is_small: bool
     mark: Mark = random_mark
     controls: Mapping[int, Control] = field(default_factory=dict)
+    probes: tuple[Probe, ...] = ()
 
 
 @dataclass(slots=True)
@@ -104,6 +119,10 @@ class JudgeSession:
     flags: dict[str, None] = field(default_factory=dict)
     models: dict[str, None] = field(default_factory=dict)
     controls_right: int = 0
+    _progress: ProbeProgress = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._progress = ProbeProgress(self.sample.probes, self.sample.segmented, self.sample.search)
 
     async def first_pass(self) -> tuple[Claim, ...]:
         """Return the claims of every checkable sentence with their verdicts, in the order of the answer.
@@ -115,8 +134,10 @@ class JudgeSession:
             TierFailure: a call failed, or sentences stay without a verdict.
         """
         first, *others = self.sample.windows
-        batches = split_into_replies(self.sample.segmented, self.sample.max_output_tokens)
-        drafted = await _all(self._draft(batch, first) for batch in batches)
+        batches = list(split_into_replies(self.sample.segmented, self.sample.max_output_tokens))
+        # A judge that sees the whole answer and all contexts can be asked for everything at once.
+        probes = self._progress.take_joined() if len(batches) == 1 and not others else []
+        drafted = await _all(self._draft(batch, first, probes) for batch in batches)
         claims = [claim for draft in drafted for claim in draft]
         open_claims = [claim for claim in claims if claim.is_checkable and claim.verdict is not Verdict.SUPPORTED]
         if others and open_claims:
@@ -139,10 +160,56 @@ class JudgeSession:
                 best[claim_id] = _better(best[claim_id], claim) if claim_id in best else claim
         return best
 
-    async def _draft(self, batch: Mapping[int, int], window: Window) -> list[Claim]:
+    async def answer_probes(self, claims: Sequence[Claim]) -> MetricAnswers:
+        """Return the verdicts for metrics, after one short call for what the first reply left out or did not prove.
+
+        Those that compare with a reference are asked for here, in the same call. A failure is in the answers; it is
+        never raised.
+        """
+        failures: dict[str, str] = {}
+        while asked := [each for each in self._progress.take_open(claims) if each[0].name not in failures]:
+            try:
+                await _all(self._ask_probes(*each, claims) for each in split_by_window(asked, self.sample.windows))
+            except TierFailure as failure:
+                failures |= {probe.name: str(failure.reason) for probe, _ in asked}
+                self.flags |= {"not_asked": None} if failure.reason is FailureReason.NOT_ASKED else {}
+        answers = self._progress.answers(claims, failures)
+        if answers.failures:
+            self.flags[INCOMPLETE] = None
+        return answers
+
+    async def _ask_probes(self, asked: AskedProbes, window: Window, claims: Sequence[Claim]) -> None:
+        sample = self.sample
+        left = self.until - time.monotonic()
+        request = await offload.run(
+            lambda: probes_question(
+                sample.prompts.metrics,
+                sample.segmented,
+                window=window,
+                probes=asked,
+                claims=claims,
+                max_output_tokens=sample.max_output_tokens,
+                mark=sample.mark,
+            ),
+            self.executor,
+            inline=sample.is_small,
+        )
+        # A metric must not take the time in which the tier would answer with what it has.
+        reply = await self.chat.complete(request, seconds=max(0.0, left * _SHARE_OF_METRICS), ledger=self.ledger)
+        self.models[reply.model] = None
+        is_small = sample.is_small and offload.are_small((reply.content,))
+        read = partial(self._progress.read, reply, asked, claims, is_alone=True)
+        await offload.run(read, self.executor, inline=is_small)
+
+    async def _draft(self, batch: Mapping[int, int], window: Window, probes: AskedProbes) -> list[Claim]:
         sample = self.sample
         controls = sample.controls if 1 in batch.values() else {}
         wanted = (*batch.values(), *controls)
+
+        def read(reply: ChatReply) -> SentenceReading:
+            self._progress.read(reply, probes, (), is_alone=False)
+            return read_sentences(reply.content, wanted, is_truncated=reply.is_truncated)
+
         reading, claims = await self._ask(
             partial(
                 sentences_question,
@@ -153,8 +220,10 @@ class JudgeSession:
                 max_output_tokens=sample.max_output_tokens,
                 controls={number: control.text for number, control in controls.items()},
                 mark=sample.mark,
+                probes=probes,
+                probe_prompt=sample.prompts.metrics,
             ),
-            lambda reply: read_sentences(reply.content, wanted, is_truncated=reply.is_truncated),
+            read,
             lambda reading: (reading, drafted_claims(reading, batch, sample.segmented, sample.search)),
         )
         is_whole = all(number in reading.claims for number in batch.values())
@@ -167,8 +236,7 @@ class JudgeSession:
     async def _second_look(self, claims: list[Claim]) -> tuple[Claim, ...]:
         """Ask once more about missing or doubtful claims, in the window that has most of their words.
 
-        Raises:
-            TierFailure: sentences are still without a verdict; a look for doubts only sets `second_look_failed`.
+        Raises TierFailure for sentences still without a verdict; a failed look at doubts sets `second_look_failed`.
         """
         asked = [claim for claim in claims if UNANSWERED in claim.flags or doubts(claim)]
         if not asked:
@@ -263,22 +331,23 @@ async def _all(calls: Iterable[Coroutine[None, None, T]]) -> list[T]:
         # As a rule: it needs no task.
         return [await coroutines[0]]
 
-    async def answer(call: Coroutine[None, None, T]) -> T | TierFailure:
+    async def answer(place: int) -> tuple[int, T | TierFailure]:
         try:
-            return await call
+            return place, await coroutines[place]
         except TierFailure as failure:
             if failure.reason is not FailureReason.NOT_ASKED:
                 raise
-            return failure
+            return place, failure
 
     try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(answer(call)) for call in coroutines]
-    except BaseExceptionGroup as failures:
-        raise failures.exceptions[0] from None
+        async with aclosing(map_concurrently(answer, range(len(coroutines)), limit=_CALLS_AT_ONCE)) as answering:
+            answer_by_place = dict([each async for each in answering])
+    finally:
+        for each in coroutines:
+            each.close()
     answers: list[T] = []
-    for task in tasks:
-        if isinstance(found := task.result(), TierFailure):
+    for place in range(len(coroutines)):
+        if isinstance(found := answer_by_place[place], TierFailure):
             raise found
         answers.append(found)
     return answers

@@ -29,8 +29,7 @@ class LexicalTier:
     async def judge(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> Judgement:
         """Return the judgement, computed off the event loop.
 
-        Raises:
-            TierFailure: `cross_lingual`, the answer and all contexts are in different scripts.
+        Raises TierFailure `cross_lingual` if the answer and all contexts are in different scripts.
         """
         return await offload.run(lambda: self.judge_now(sample), self._executor, inline=False)
 

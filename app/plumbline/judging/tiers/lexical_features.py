@@ -1,6 +1,6 @@
 """Lexical features of each checkable sentence: how far the wording of the contexts covers it.
 
-The measures were chosen on human labels, every dataset left out once (docs/agreement.md says what each is worth).
+Chosen on human labels, every dataset left out once; docs/explanation/agreement.md says what each is worth.
 """
 
 import math
@@ -12,12 +12,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from plumbline.ground.deadline import within_deadline
+from plumbline.ground.concurrency import within_deadline
 from plumbline.judging.quantities.context_quantities import ContextQuantities
 from plumbline.judging.quantities.numerals import UNIT_AFTER, han_to_digits
 from plumbline.judging.text import negation
 from plumbline.judging.text.names import KnownNames
+from plumbline.judging.text.roles import are_swapped
 from plumbline.judging.text.segmented_sample import SegmentedSample
+from plumbline.judging.text.structured import ExactFacts
 from plumbline.judging.text.words import (
     COMMON_CHARACTERS,
     FUNCTION_CHARACTERS,
@@ -30,12 +32,12 @@ from plumbline.judging.text.words import (
 from plumbline.judging.tiers.gram_cover import Cover, Units, characters, cover, shared, to_unit
 
 # By name; the first says most by itself.
-WORD_MEASURES = ("character_coverage", "near_pairs", "unknown_names", "unknown_numbers", "negation")
-CHARACTER_MEASURES = ("characters", "character_pairs", "unknown_names", "unknown_numbers", "negation")
+WORD_MEASURES = ("character_coverage", "near_pairs", "unknown_names", "unknown_numbers", "negation", "roles")
+CHARACTER_MEASURES = ("characters", "character_pairs", "unknown_names", "unknown_numbers", "negation", "roles")
 # Weighed by calibrations of before; beside `characters` as it is now, pairs lower the agreement on data left out.
 NO_LONGER_FITTED = frozenset({"character_pairs"})
 # The more of them, the less support.
-COUNTED_AGAINST = frozenset({"unknown_names", "unknown_numbers", "negation"})
+COUNTED_AGAINST = frozenset({"unknown_names", "unknown_numbers", "negation", "roles"})
 
 # Beyond these counts one more says nothing new.
 _MAX_NAMES = 3
@@ -44,6 +46,8 @@ _MAX_NUMBERS = 2
 _MAX_COMPARED = 3
 # A longer one is no sentence, and would be gone over for each sentence of the answer.
 _LONGEST_COMPARED = 2_000
+# Others with a negation that it may go against, and those that may agree with it all the same.
+_MAX_DENYING, _MAX_AGREEING = 16, 200
 _CHARACTERS_IN_GRAM = 4
 # "All", "each", "only", "most": common as they are, a claim that has one and no context is often one that overstates.
 _OVERSTATING = frozenset("都全每只最更必")
@@ -95,21 +99,25 @@ def measure_lexical_features(sample: SegmentedSample) -> dict[int, LexicalFeatur
             sentence, as -ln(1.05 - share).
         `unknown_names` in [0, 3], `unknown_numbers` in [0, 2]: how many names, and how many amounts, dates and times,
             the contexts do not have.
-        `negation` in {0, 1}: it repeats the sentences that hold most of it but for a negation.
+        `negation` in {0, 1}: it repeats the sentences that hold most of it, or a clause of theirs, but for a negation.
+        `roles` in {0, 1}: two of its names stand around its verb the other way round in these sentences.
     Chinese:
         `characters` in [0, 1]: share of the distinct characters in the best sentence, function characters apart; the
             commonest count half.
         `character_pairs` in [0, 1]: share of the pairs of neighbours found anywhere, and in the best: the mean.
         `unknown_names` in [0, 3]: how many runs of three characters or more, two of them uncommon, are of characters
             that neither contexts nor question have: a name, most often.
-        `unknown_numbers`, `negation`: as above.
+        `unknown_numbers`, `negation`, `roles`: as above.
     """
-    texts = sample.assertions
+    return dict(zip(sample.checkable, measure_wording(sample.assertions, sample), strict=True))
+
+
+def measure_wording(texts: Sequence[str], sample: SegmentedSample) -> list[LexicalFeatures]:
+    """Measure texts against the contexts of a sample, as `measure_lexical_features` does its sentences."""
     if not texts:
-        return {}
+        return []
     measure = _by_characters if sample.language == "zh" else _by_words
-    measured = measure(texts, _Passages(sample))
-    return dict(zip(sample.checkable, measured, strict=True))
+    return measure(texts, _Passages(sample))
 
 
 class _Passages:
@@ -118,8 +126,8 @@ class _Passages:
     def __init__(self, sample: SegmentedSample) -> None:
         index = sample.index
         rows: dict[str, int] = {}
-        for row, (_, sentence) in enumerate(index.places):
-            rows.setdefault(sentence.text, row)
+        for row, text in enumerate(index.texts):
+            rows.setdefault(text, row)
         self.texts = sorted(rows, key=lambda text: (len(text), text))
         self.rows = [rows[text] for text in self.texts]
         self.words = [index.words[row] for row in self.rows]
@@ -128,6 +136,8 @@ class _Passages:
         self.question = question = sample.source.question
         self.names = KnownNames(self.vocabulary.union(split_words(question).every), [question, *sample.source.contexts])
         self.quantities = ContextQuantities(sample.source.contexts, sample.context_sentences)
+        self._facts = ExactFacts(index.structured)
+        self._clauses_by_text: dict[str, list[negation.Clause]] = {}
 
     @cached_property
     def rows_by_letter(self) -> Mapping[str, tuple[int, ...]]:
@@ -150,15 +160,49 @@ class _Passages:
     ) -> LexicalFeatures:
         """Return the features of a sentence: its measures of wording, and those that any language has."""
         rows = tuple(self.rows[number] for number in covered.rows)
-        numbers = self.quantities.find_missing(text)
+        numbers = (*self.quantities.find_missing(text), *self._facts.find_misplaced(text))
         best = [self.texts[number] for number in covered.rows[:_MAX_COMPARED]]
         best = [passage for passage in best if len(passage) <= _LONGEST_COMPARED]
         negates = bool(best) and all(negation.differs(text, passage) for passage in best)
-        counted = {"unknown_numbers": float(min(_MAX_NUMBERS, len(numbers))), "negation": float(negates)}
+        counted = {
+            "unknown_numbers": float(min(_MAX_NUMBERS, len(numbers))),
+            "negation": float(negates or self._is_denied(text, best)),
+            "roles": float(are_swapped(text, best)),
+        }
         is_known_amount = not numbers and self.quantities.holds_amount(text)
         return LexicalFeatures(
             {**measures, **counted}, rows, covered.best == 1.0, names, numbers, copied, is_known_amount
         )
+
+    @cached_property
+    def _denying(self) -> list[int]:
+        denying = (number for number, text in enumerate(self.texts) if negation.may_deny(text))
+        return [number for number in denying if len(self.texts[number]) <= _LONGEST_COMPARED][:_MAX_DENYING]
+
+    def _is_denied(self, text: str, best: list[str]) -> bool:
+        if len(text) > _LONGEST_COMPARED:
+            return False
+        near = best
+        if not negation.may_deny(text):
+            words = frozenset(split_words(text).content) if self._denying else frozenset[str]()
+            near = [
+                self.texts[number]
+                for number in self._denying
+                if len(words.intersection(self.words[number].content)) >= negation.FEWEST_WORDS
+            ]
+        if not near:
+            return False
+        claim = list(negation.split_clauses(text))
+        if not negation.is_denied(claim, self._clauses(near)):
+            return False
+        agreeing = [text for text in self.texts[:_MAX_AGREEING] if len(text) <= _LONGEST_COMPARED]
+        return negation.is_denied(claim, self._clauses([*near, *agreeing]))
+
+    def _clauses(self, texts: Sequence[str]) -> list[negation.Clause]:
+        for text in texts:
+            if text not in self._clauses_by_text:
+                self._clauses_by_text[text] = list(negation.split_clauses(text))
+        return [clause for text in texts for clause in self._clauses_by_text[text]]
 
 
 def _by_words(texts: Sequence[str], passages: _Passages) -> list[LexicalFeatures]:
@@ -272,10 +316,7 @@ class Cooccurrence:
                         self._pairs.add((cut, other))
 
     def share(self, words: Sequence[str]) -> float:
-        """Return the share in [0, 1] of the neighbours in `words` that are near each other here, in either order.
-
-        One word has no neighbour: 1 if the contexts have it. No word: 0.
-        """
+        """Return the share in [0, 1] of neighbours in `words` near each other; 1 for one known word, 0 for none."""
         cut = [word[:_STEM] for word in words]
         pairs = list(pairwise(cut))
         if not pairs:

@@ -1,11 +1,12 @@
 """Tier 1: chat models that judge claim by claim; evidence is checked and counts are made here."""
 
 import asyncio
+import hashlib
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
@@ -17,6 +18,7 @@ from plumbline.judging.text.scores import choose_criterion
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import (
     INCOMPLETE,
+    NO_ANSWERS,
     Claim,
     JudgeAccount,
     Judgement,
@@ -29,8 +31,16 @@ from plumbline.judging.tiers.context_windows import Window, context_windows
 from plumbline.judging.tiers.controls import FAILED, numbered_controls
 from plumbline.judging.tiers.evidence.search import EvidenceSearch
 from plumbline.judging.tiers.judge_session import JudgePrompts, JudgeSession, PreparedSample, split_into_replies
+from plumbline.judging.tiers.metrics.metric import Metric, probes_for
+from plumbline.judging.tiers.metrics.probe import Material, Probe
 from plumbline.judging.tiers.prompts import PromptLibrary
-from plumbline.judging.tiers.questions import Mark, claims_question, random_mark, sentences_question
+from plumbline.judging.tiers.questions import (
+    Mark,
+    claims_question,
+    probes_question,
+    random_mark,
+    sentences_question,
+)
 from plumbline.judging.tiers.tier import ChatModel, JudgeOptions, TierName
 from plumbline.judging.tiers.voting import escalated, majority_vote, scores_by_vote, worth_escalating
 
@@ -40,24 +50,36 @@ _SAMPLING_TEMPERATURE: Final = 0.7
 SHARE_OF_FIRST: Final = 0.6
 
 
+METRICS_VERSION: Final = "v1"
+
+
 @dataclass(frozen=True, slots=True)
 class PromptSet:
-    """Prompts of the tier: one makes claims and judges them, one judges given claims."""
+    """Prompts of the tier: one makes claims and judges them, one judges given claims, one asks for other metrics."""
 
     verify: PromptLibrary
     check: PromptLibrary
+    metrics: PromptLibrary = field(default_factory=lambda: PromptLibrary("ask_metrics", METRICS_VERSION))
 
     def for_case(self, sample: SegmentedSample) -> JudgePrompts:
-        return JudgePrompts(self.verify.for_language(sample.language), self.check.for_language(sample.language))
+        libraries = (self.verify, self.check, self.metrics)
+        return JudgePrompts(*(library.for_language(sample.language) for library in libraries))
 
 
 def fit_windows(
-    sample: SegmentedSample, prompts: JudgePrompts, *, context_tokens: int, max_output_tokens: int
+    sample: SegmentedSample,
+    prompts: JudgePrompts,
+    *,
+    context_tokens: int,
+    max_output_tokens: int,
+    metrics: Sequence[Metric] = (),
 ) -> tuple[Window, ...]:
     """Split the contexts for a model that reads so many tokens; raise TierFailure `too_long` where none fit."""
     instructions = max(estimate_tokens(prompt.system + prompt.user) for prompt in (prompts.verify, prompts.check))
+    for probe in probes_for(metrics, sample.source):
+        instructions += estimate_tokens(prompts.metrics.parts[probe.name])
     # The longest batch of sentences is not known yet: room for the whole answer, up to half of what there is.
-    room = context_tokens - instructions - max_output_tokens - estimate_tokens(sample.source.question)
+    room = context_tokens - instructions - max_output_tokens - estimate_tokens(sample.source.asked)
     tokens = room - min(estimate_tokens(sample.source.answer) * 2, room // 2)
     if tokens <= 0:
         raise TierFailure(FailureReason.TOO_LONG, f"question and instructions leave no room in {context_tokens} tokens")
@@ -72,6 +94,7 @@ def expected_requests(
     max_output_tokens: int,
     is_first: bool = True,
     has_controls: bool = False,
+    metrics: Sequence[Metric] = (),
 ) -> Iterator[ChatRequest]:
     """Yield the requests of one vote on a sample.
 
@@ -81,9 +104,18 @@ def expected_requests(
     Raises:
         TierFailure: `too_long`: nothing would be asked.
     """
-    windows = fit_windows(sample, prompts, context_tokens=context_tokens, max_output_tokens=max_output_tokens)
+    windows = fit_windows(
+        sample, prompts, context_tokens=context_tokens, max_output_tokens=max_output_tokens, metrics=metrics
+    )
     controls = numbered_controls(sample, windows[0], random_mark) if has_controls else {}
-    for batch in split_into_replies(sample, max_output_tokens):
+    probes = _asked_probes(metrics, sample) if is_first else []
+    batches = list(split_into_replies(sample, max_output_tokens))
+    joined = [each for each in probes if len(batches) == len(windows) == 1 and not each[0].needs_reference]
+    if apart := [each for each in probes if each not in joined]:
+        yield probes_question(
+            prompts.metrics, sample, window=windows[0], probes=apart, claims=(), max_output_tokens=max_output_tokens
+        )
+    for batch in batches:
         if is_first:
             texts = {number: each.text for number, each in controls.items() if 1 in batch.values()}
             yield sentences_question(
@@ -93,12 +125,19 @@ def expected_requests(
                 batch=batch,
                 max_output_tokens=max_output_tokens,
                 controls=texts,
+                probes=joined,
+                probe_prompt=prompts.metrics,
             )
         claims = [whole_sentence_claim(each, sample.sentences[each], verdict=Verdict.NOT_MENTIONED) for each in batch]
         for window in windows[1:] if is_first else windows:
             yield claims_question(
                 prompts.check, sample, window=window, claims=claims, max_output_tokens=max_output_tokens
             )
+
+
+def _asked_probes(metrics: Sequence[Metric], sample: SegmentedSample) -> list[tuple[Probe, tuple[str, ...]]]:
+    material = Material(sample, EvidenceSearch(()))
+    return [(probe, probe.ids(material)) for probe in probes_for(metrics, sample.source)]
 
 
 class LlmTier:
@@ -138,12 +177,19 @@ class LlmTier:
         second = self._asked((options.escalation,))[0] if options.escalation else None
         smallest = min(chat.context_tokens for chat in (*chats, *((second,) if second else ())))
         run = partial(offload.run, executor=self._executor, inline=offload.is_small(sample.source))
-        inspection, prepared = await run(lambda: self._prepare(sample, smallest))
+        inspection, prepared = await run(lambda: self._prepare(sample, smallest, options.metrics))
 
         def session(chat: ChatModel) -> JudgeSession:
             return JudgeSession(prepared, chat, options.ledger, until, self._executor)
 
-        lead, claims, failed = await _led([session(chat) for chat in chats])
+        try:
+            lead, claims, failed = await _led([session(chat) for chat in chats])
+        except TierFailure as failure:
+            is_learnt = min(chat.context_tokens for chat in chats) < smallest
+            if failure.reason is FailureReason.TOO_LONG and is_learnt:
+                return await self.judge(sample, options, seconds=until - time.monotonic())
+            raise
+        answers = await lead.answer_probes(claims) if prepared.probes else NO_ANSWERS
         sessions = [lead]
         votes: list[Mapping[str, Claim]] = []
         missing = list(failed)
@@ -181,6 +227,7 @@ class LlmTier:
             windows=len(prepared.windows),
             # Another judge's votes are the better check.
             is_doubted=FAILED in lead.flags and not (len(sessions) > 1 and vote_scores),
+            metrics=answers,
         )
 
     def identity(self, sample: SegmentedSample, options: JudgeOptions) -> str:
@@ -191,7 +238,11 @@ class LlmTier:
         limits = [str(self._max_output_tokens), str(options.samples)]
         escalation = f"{options.escalation} {options.threshold}" if options.escalation else ""
         controls = ["controls"] if self._has_controls else []
-        return "\n".join([*judges, prompts.verify.digest, prompts.check.digest, *limits, escalation, *controls])
+        probes = probes_for(options.metrics, sample.source)
+        asked = [prompts.metrics.digest, *(probe.name for probe in probes)] if probes else []
+        if any(probe.needs_reference for probe in probes):
+            asked.append(hashlib.sha256((sample.source.reference or "").encode("utf-8", "surrogatepass")).hexdigest())
+        return "\n".join([*judges, prompts.verify.digest, prompts.check.digest, *limits, escalation, *controls, *asked])
 
     def readiness(self) -> Readiness:
         first, *others = [chat.readiness() for chat in self._chats.values()]
@@ -208,10 +259,18 @@ class LlmTier:
             )
         return [self._chats[name] for name in names if name is not None]
 
-    def _prepare(self, sample: SegmentedSample, context_tokens: int) -> tuple[Inspection, PreparedSample]:
+    def _prepare(
+        self, sample: SegmentedSample, context_tokens: int, metrics: Sequence[Metric]
+    ) -> tuple[Inspection, PreparedSample]:
         inspection = inspect(sample.source)
         prompts = self._prompts.for_case(sample)
-        windows = fit_windows(sample, prompts, context_tokens=context_tokens, max_output_tokens=self._max_output_tokens)
+        windows = fit_windows(
+            sample,
+            prompts,
+            context_tokens=context_tokens,
+            max_output_tokens=self._max_output_tokens,
+            metrics=metrics,
+        )
         search = EvidenceSearch(
             sample.source.contexts,
             suspects=inspection.suspects,
@@ -222,17 +281,26 @@ class LlmTier:
         controls = numbered_controls(sample, windows[0], self._mark) if self._has_controls else {}
         is_small = offload.is_small(sample.source)
         return inspection, PreparedSample(
-            sample, windows, search, prompts, self._max_output_tokens, is_small, self._mark, controls
+            sample,
+            windows,
+            search,
+            prompts,
+            self._max_output_tokens,
+            is_small,
+            self._mark,
+            controls,
+            probes_for(metrics, sample.source),
         )
 
     def _account(
         self, sample: PreparedSample, sessions: Sequence[JudgeSession], before: Usage, after: Usage
     ) -> JudgeAccount:
+        used = (sample.prompts.verify, *((sample.prompts.metrics,) if sample.probes else ()))
         metered = (after.calls - before.calls) > (after.unmetered_calls - before.unmetered_calls)
         return JudgeAccount(
             model=", ".join(dict.fromkeys(model for each in sessions for model in each.models)),
-            prompt=sample.prompts.verify.label,
-            prompt_digest=sample.prompts.verify.digest,
+            prompt=" + ".join(prompt.label for prompt in used),
+            prompt_digest=" + ".join(prompt.digest for prompt in used),
             calls=after.calls - before.calls,
             prompt_tokens=after.prompt_tokens - before.prompt_tokens if metered else None,
             completion_tokens=after.completion_tokens - before.completion_tokens if metered else None,
@@ -244,10 +312,7 @@ class LlmTier:
 async def _led(sessions: Sequence[JudgeSession]) -> tuple[JudgeSession, tuple[Claim, ...], list[str]]:
     """Return the first session that makes claims, its claims, and a line for each before it, which failed.
 
-    Each but the last has a share of the time, so that one that hangs leaves the others some.
-
-    Raises:
-        TierFailure: all failed; the detail has all of them.
+    Each but the last has a share of the time. Raises TierFailure with all details if all failed.
     """
     failures: list[tuple[JudgeSession, TierFailure]] = []
     for session in sessions:

@@ -4,7 +4,7 @@ import hashlib
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -21,7 +21,10 @@ _FILE_LANGUAGE: Mapping[Language, str] = {"en": "en", "zh": "zh", "other": "en"}
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One prompt file. `digest` is the SHA-256 of its bytes, so that a result names the exact text."""
+    """One prompt file. `digest` is the SHA-256 of its bytes, so that a result names the exact text.
+
+    `parts`: texts by name that requests put together as they need them.
+    """
 
     name: str
     version: str
@@ -29,6 +32,7 @@ class Prompt:
     system: str
     user: str
     digest: str
+    parts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_complete_form(self) -> bool:
@@ -75,10 +79,13 @@ def _load(path: Traversable, name: str, version: str, language: str) -> Prompt:
         raise PromptError(f"{label}: cannot be read ({error.strerror})") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise PromptError(f"{label}: not TOML in UTF-8 ({error})") from error
+    parts = fields.pop("parts", {})
     texts = {key: fields.get(key) for key in ("system", "user")}
+    if not isinstance(parts, dict) or not all(isinstance(text, str) for text in parts.values()):
+        raise PromptError(f"{label}: expected texts in the table 'parts'")
     if set(fields) != set(texts) or not all(isinstance(text, str) and text.strip() for text in texts.values()):
         raise PromptError(f"{label}: expected exactly the texts 'system' and 'user'")
-    if found := _PLACEHOLDER.search(texts["system"] or ""):
+    if found := _PLACEHOLDER.search("\n".join((texts["system"] or "", *parts.values()))):
         raise PromptError(f"{label}: 'system' uses {found.group()}, but only 'user' is filled in")
     used = set(_PLACEHOLDER.findall(texts["user"] or ""))
     if used != _VARIABLES:
@@ -90,4 +97,5 @@ def _load(path: Traversable, name: str, version: str, language: str) -> Prompt:
         system=str(texts["system"]).strip(),
         user=str(texts["user"]).strip(),
         digest=hashlib.sha256(raw).hexdigest(),
+        parts={key: text.strip() for key, text in parts.items()},
     )

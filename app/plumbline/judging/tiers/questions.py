@@ -4,6 +4,7 @@ import hmac
 import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final
@@ -13,9 +14,12 @@ from plumbline.judging.text.obfuscation import remove_hidden
 from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Claim, Verdict
-from plumbline.judging.tiers.context_windows import Window
+from plumbline.judging.tiers.context_windows import Piece, Window
+from plumbline.judging.tiers.metrics.probe import Probe, compared_claims, reference_sentences
 from plumbline.judging.tiers.prompts import Prompt
 
+# Each with the ids that it is asked about.
+AskedProbes = Sequence[tuple[Probe, Sequence[str]]]
 # From the data between the marks to a mark that no text in there can know.
 Mark = Callable[[str], str]
 
@@ -48,10 +52,12 @@ def sentences_question(
     max_output_tokens: int,
     controls: Mapping[int, str] = MappingProxyType({}),
     mark: Mark = random_mark,
+    probes: AskedProbes = (),
+    probe_prompt: Prompt | None = None,
 ) -> ChatRequest:
     """Build a request for the claims of sentences and the verdicts on them; `batch` has their numbers by position.
 
-    `controls`: texts by number, which stand among the sentences.
+    `controls`: texts by number, which stand among the sentences. `probes` are asked in the same reply.
     """
     first, last = min(batch), max(batch)
     answer: list[Mapping[str, object]] = []
@@ -64,9 +70,74 @@ def sentences_question(
     answer += [{"id": number, "text": remove_hidden(text)} for number, text in controls.items()]
     data = {**_surroundings(sample, window), "answer": answer}
     schema = VERIFY_SCHEMA if prompt.is_complete_form else SLIM_VERIFY_SCHEMA
-    return _question(
-        prompt, data, "verify_claims", schema, max_output_tokens, verdicts=len(batch) + len(controls), mark=mark
+    ids = _ids((*batch.values(), *controls), window)
+    asked = _question(prompt, data, "verify_claims", schema, max_output_tokens, ids=ids, mark=mark)
+    if not probes or probe_prompt is None:
+        return asked
+    parts = probe_prompt.parts
+    return replace(
+        asked,
+        system="\n".join((asked.system, "", parts["beside"], *(parts[probe.name] for probe, _ in probes))),
+        user=f"{asked.user}\n{parts['reminder']}",
+        schema=_object_schema({**schema["properties"], **_probe_lists(probes)}),  # type: ignore[dict-item]
+        verdicts=asked.verdicts + _count(probes),
+        ids={**asked.ids, **_probe_ids(probes)},
     )
+
+
+def probes_question(
+    prompt: Prompt,
+    sample: SegmentedSample,
+    *,
+    window: Window,
+    probes: AskedProbes,
+    claims: Sequence[Claim],
+    max_output_tokens: int,
+    mark: Mark = random_mark,
+) -> ChatRequest:
+    """Build a request for the verdicts of probes alone, with the data that they need."""
+    shown = {name for probe, _ in probes for name in probe.shows}
+    wanted = {each for probe, ids in probes if probe.about == "context" for each in ids}
+    needs_all = any("contexts" in probe.shows and probe.about != "context" for probe, _ in probes)
+    pieces = [piece for piece in window if needs_all or str(piece.number) in wanted]
+    number_by_position = {position: number for number, position in enumerate(sample.checkable, start=1)}
+    answer = [
+        {**({"id": number_by_position[at]} if at in number_by_position else {}), "text": remove_hidden(each.text)}
+        for at, each in enumerate(sample.sentences)
+        if each.kind != "markup"
+    ]
+    reference = reference_sentences(sample.source.reference).items()
+    data = {
+        **_surroundings(sample, pieces),
+        "reference": [{"id": int(number), "text": remove_hidden(text)} for number, text in reference],
+        "answer": answer,
+        "claims": [{"id": each.id, "text": remove_hidden(each.text)} for each in compared_claims(claims)],
+    }
+    return _question(
+        replace(prompt, system="\n".join((prompt.system, *(prompt.parts[probe.name] for probe, _ in probes)))),
+        {name: value for name, value in data.items() if name in shown},
+        "ask_metrics",
+        _object_schema(_probe_lists(probes)),
+        max_output_tokens,
+        ids={"id": range(_count(probes)), **_probe_ids(probes)},
+        mark=mark,
+    )
+
+
+def _probe_lists(probes: AskedProbes) -> dict[str, Any]:
+    return {probe.name: {"type": "array", "items": probe.schema} for probe, _ in probes}
+
+
+def _probe_ids(probes: AskedProbes) -> dict[str, Sequence[object]]:
+    return {
+        probe.about: [each if probe.about == "claim_id" else int(each) for each in ids]
+        for probe, ids in probes
+        if probe.about
+    }
+
+
+def _count(probes: AskedProbes) -> int:
+    return sum(len(ids) for _, ids in probes)
 
 
 def claims_question(
@@ -106,7 +177,7 @@ def claims_question(
         "check_claims",
         schema,
         max_output_tokens,
-        verdicts=len(claims),
+        ids=_ids([claim.id for claim in claims], window),
         mark=mark,
         temperature=temperature,
     )
@@ -121,10 +192,10 @@ def _shown(sample: SegmentedSample, claims: Sequence[Claim]) -> Iterator[tuple[i
     return islice(numbered, max(0, min(positions) - _LEAD_SENTENCES), max(positions) + 1)
 
 
-def _surroundings(sample: SegmentedSample, window: Window) -> dict[str, object]:
+def _surroundings(sample: SegmentedSample, window: Sequence[Piece]) -> dict[str, object]:
     # Contexts first, as providers cache the common beginning of requests.
     contexts = [{"id": piece.number, "text": remove_hidden(piece.text)} for piece in window]
-    return {"contexts": contexts, "question": remove_hidden(sample.source.question)}
+    return {"contexts": contexts, "question": remove_hidden(sample.source.asked)}
 
 
 def _question(
@@ -134,7 +205,7 @@ def _question(
     schema: Mapping[str, object],
     max_output_tokens: int,
     *,
-    verdicts: int,
+    ids: Mapping[str, Sequence[object]],
     mark: Mark,
     temperature: float | None = None,
 ) -> ChatRequest:
@@ -145,9 +216,14 @@ def _question(
         schema_name=schema_name,
         schema=schema,
         max_output_tokens=max_output_tokens,
-        verdicts=verdicts,
+        verdicts=len(ids["id"]),
         temperature=temperature,
+        ids=ids,
     )
+
+
+def _ids(asked: Sequence[object], window: Window) -> dict[str, Sequence[object]]:
+    return {"id": asked, "context_ids": [*dict.fromkeys(piece.number for piece in window)]}
 
 
 _STRING: Final = {"type": "string"}

@@ -30,11 +30,13 @@ _ID_KEY: Final = re.compile(r"\D{0,12}\d{1,6}(?:\.\d{1,6})?\D{0,2}")
 Item = dict[str, Any]
 
 
-def reply_items(content: str, key: str, *, is_truncated: bool) -> tuple[list[Item], list[str]]:
+def reply_items(
+    content: str, key: str, *, is_truncated: bool, verdict_names: Sequence[str] = VERDICT_NAMES
+) -> tuple[list[Item], list[str]]:
     """Return the items of the list that the key names (of several the last that can be read), and flags.
 
     Without such a list: the items of a bare list, of a list or an object by ids under another name, or of objects that
-    stand alone.
+    stand alone and have claims or a verdict under one of `verdict_names`.
     """
     if len(content) > _MAX_CHARACTERS:
         return [], ["reply_too_long"]
@@ -49,7 +51,7 @@ def reply_items(content: str, key: str, *, is_truncated: bool) -> tuple[list[Ite
         if is_repaired:
             flags.append("repaired_reply")
         return [item for item in items if isinstance(item, dict)], flags
-    loose = list(_loose_items(content))
+    loose = list(_loose_items(content, verdict_names))
     if loose:
         return loose, [*flags, "repaired_reply", *(["truncated_reply"] if is_truncated else [])]
     return [], [*flags, "truncated_reply" if is_truncated else "unreadable_reply"]
@@ -59,7 +61,7 @@ def _lacks_items(values: Sequence[object]) -> bool:
     return bool(values) and not any(isinstance(value, dict) for value in values)
 
 
-def _loose_items(content: str) -> Iterator[Item]:
+def _loose_items(content: str, names: Sequence[str]) -> Iterator[Item]:
     """Yield the items of all JSON values in the text, in order; each failure reads the rest once more."""
     at = failures = 0
     for _ in range(_MAX_LOOSE_VALUES):
@@ -69,33 +71,33 @@ def _loose_items(content: str) -> Iterator[Item]:
         at = found.start() + 1
         with suppress(ValueError, RecursionError):
             value, at = _DECODER.raw_decode(content, found.start())
-            yield from _items_in(value, _MAX_DEPTH)
+            yield from _items_in(value, names, _MAX_DEPTH)
             continue
         failures += 1
         if found[0] == "[":
             items, _, _ = _read_list(content, found.start())
-            yield from _items_in(items, _MAX_DEPTH)
+            yield from _items_in(items, names, _MAX_DEPTH)
             return
 
 
-def _items_in(value: object, depth: int) -> Iterator[Item]:
+def _items_in(value: object, names: Sequence[str], depth: int) -> Iterator[Item]:
     if depth == 0:
         return
     if isinstance(value, list):
-        yield from (item for each in value if isinstance(each, dict) for item in _items_in(each, depth - 1))
+        yield from (item for each in value if isinstance(each, dict) for item in _items_in(each, names, depth - 1))
     elif isinstance(value, dict):
         claims = value.get("claims")
         holds_items = isinstance(claims, list) and any(isinstance(each, dict) and "id" in each for each in claims)
         if "id" not in value and holds_items:
-            yield from _items_in(claims, depth - 1)
-        elif "claims" in value or any(name in value for name in VERDICT_NAMES):
+            yield from _items_in(claims, names, depth - 1)
+        elif "claims" in value or any(name in value for name in names):
             yield value
         else:
             for name, each in value.items():
                 if _ID_KEY.fullmatch(name):
                     yield from _keyed_item(name, each)
                 else:
-                    yield from _items_in(each, depth - 1)
+                    yield from _items_in(each, names, depth - 1)
 
 
 def _keyed_item(item_id: str, value: object) -> Iterator[Item]:

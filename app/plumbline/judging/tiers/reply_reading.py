@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
-from plumbline.ground.deadline import within_deadline
+from plumbline.ground.concurrency import within_deadline
 from plumbline.judging.quantities.arithmetic import missing
 from plumbline.judging.quantities.extraction import facts_in, stated_in_claim
 from plumbline.judging.text.injection import inspect
@@ -16,10 +16,15 @@ from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import SUPPORT_BY_VERDICT, Claim, Evidence, Verdict, whole_sentence_claim
 from plumbline.judging.text.words import han_share, split_words
-from plumbline.judging.tiers.evidence.likeness import word_stems
 from plumbline.judging.tiers.evidence.quotes import separate_quotes
 from plumbline.judging.tiers.evidence.search import EvidenceSearch
-from plumbline.judging.tiers.evidence.verdict_rules import NO_CLAIM, UNCOVERED, apply_evidence, asserts_unknown
+from plumbline.judging.tiers.evidence.verdict_rules import (
+    NO_CLAIM,
+    UNCOVERED,
+    apply_evidence,
+    asserts_unknown,
+    word_stems,
+)
 from plumbline.judging.tiers.reply_items import VERDICT_NAMES, Item, reply_items
 
 _MAX_QUOTES: Final = 8
@@ -375,7 +380,7 @@ def _is_about(claim: str, position: int, sample: SegmentedSample, stems: Mapping
         return not any(words & (other - wanted) and not words & (wanted - other) for other in others)
     if len(wanted) > _SHORT_SENTENCE_WORDS:
         return False
-    answered = [sample.source.question, *(each.text for each in sample.sentences[max(0, position - 1) : position])]
+    answered = [sample.source.asked, *(each.text for each in sample.sentences[max(0, position - 1) : position])]
     return any(words & word_stems(text) for text in answered if text.strip())
 
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, Protocol
 
-from plumbline.ground.deadline import work_deadline
+from plumbline.ground.concurrency import work_deadline
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.judging.ports.token_vectors import TokenizedTexts, TokenVectors
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Judgement
+from plumbline.judging.tiers.metrics.metric import Metric
 
 
 class TierName(StrEnum):
@@ -37,6 +38,8 @@ class JudgeOptions:
         samples: votes of each judge.
         escalation: name of a second chat model that checks claims which can change the outcome.
         max_cost: in the currency of the price table.
+        citation_base: number of the first context in citation marks; None: found out from the answer.
+        metrics: what to judge besides faithfulness, in the same call.
         can_wait: the sample is one of many; its deadline does not run while it queues for a tier.
         ledger: `Scorer` gives each sample its own.
     """
@@ -50,6 +53,8 @@ class JudgeOptions:
     escalation: str | None = None
     cache: Literal["use", "bypass"] = "use"
     max_cost: float | None = None
+    citation_base: int | None = None
+    metrics: tuple[Metric, ...] = ()
     can_wait: bool = False
     ledger: Ledger = field(default_factory=Ledger)
 

@@ -27,6 +27,8 @@ _KEY_VERSION = "1"
 _LOOKUP_SECONDS = 0.5
 # A waiter retries after the leader's timeout if it has this much more time.
 _WORTH_ASKING_SECONDS = 1.0
+# Compressing more of them takes over a millisecond.
+_MANY_CLAIMS = 200
 # Key, and the bound on cost of the waiting requests.
 _Place = tuple[str, float | None]
 
@@ -170,7 +172,10 @@ class CachedTier:
             del self._flights[place]
 
     async def _keep(self, key: str, judgement: Judgement) -> None:
-        record = None if INCOMPLETE in judgement.flags else judgement_to_record(judgement)
+        if INCOMPLETE in judgement.flags:
+            return
+        is_long = len(judgement.claims) > _MANY_CLAIMS
+        record = await asyncio.to_thread(judgement_to_record, judgement) if is_long else judgement_to_record(judgement)
         if record is not None:
             await self._store.put(key, record)
 
@@ -192,7 +197,7 @@ def verdict_key(sample: SegmentedSample, *, tenant: str, identity: str) -> str:
     checkable = " ".join(map(str, sample.checkable))
     first = (_KEY_VERSION, RECORD_SHAPE, tenant, identity, sample.language, spans, checkable)
     digest = sha256()
-    for text in (*first, sample.source.question, sample.source.answer, *sample.source.contexts):
+    for text in (*first, sample.source.asked, sample.source.answer, *sample.source.contexts):
         # A length before each: no text can pass for the end of one and the beginning of the next.
         data = text.encode("utf-8", "surrogatepass")
         digest.update(len(data).to_bytes(8, "big"))

@@ -50,17 +50,16 @@ class Blame(StrEnum):
 
 
 class CallFailure(TierFailure):
-    """Failure of one call.
+    """Failure of one call; `reason` and `detail` as of every `TierFailure`.
 
     Args:
-        reason, detail: those of every `TierFailure`.
         is_retryable: the same call may succeed later.
         blame: which breaker counts it.
         wait_seconds: the pause that the provider asks for; None if it names none.
         is_throttle: there were too many calls at once.
         is_free: the provider said no, and bills nothing.
-        complaint: what the provider wrote of a request that it refused (400, 422, or 500 for the form of the reply), in
-            lower case and shortened; never shown, and without the model's words.
+        complaint: of a refused request (400, 422, or 500 for the form of the reply), in lower case and shortened; never
+            shown, and without the model's words.
     """
 
     def __init__(
@@ -91,7 +90,10 @@ class CallFailure(TierFailure):
 
 def status_failure(status: int, headers: Mapping[str, str], body: bytes, endpoint: Endpoint) -> CallFailure:
     """Classify an error status."""
-    loaded = _loaded(body)
+    try:
+        loaded: object = json.loads(body)
+    except (ValueError, RecursionError):
+        loaded = None
     text = json.dumps(_own_words(loaded)) if loaded is not None else body.decode("utf-8", errors="replace")
     return _classified(status, _code_of(loaded), text[:_COMPLAINT_CHARACTERS], headers, endpoint)
 
@@ -156,7 +158,7 @@ def _classified(
         return CallFailure(FailureReason.CONTENT_FILTERED, detail, is_free=True)
     is_refusal = status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
     if is_refusal and contains_any(complaint, _TOO_LONG_WORDS):
-        return CallFailure(FailureReason.TOO_LONG, detail, is_free=True)
+        return CallFailure(FailureReason.TOO_LONG, detail, is_free=True, complaint=complaint)
     is_unpaid = _is_unpaid(code, endpoint)
     return CallFailure(
         _REASONS.get(status, FailureReason.REJECTED),
@@ -174,14 +176,6 @@ def _is_unpaid(code: str | None, endpoint: Endpoint) -> bool:
     """Return True if the account has no credit left, which no retry changes."""
     word = (code or "").lower()
     return word in _UNPAID_CODES and not (word == "insufficient_quota" and endpoint.provider.quota_is_throttle)
-
-
-def _loaded(body: bytes) -> object:
-    try:
-        loaded: object = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    return loaded
 
 
 def _own_words(error: object) -> object:

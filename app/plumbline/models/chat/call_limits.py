@@ -8,9 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from plumbline.ground.arrival_times import ArrivalTimes
 from plumbline.ground.errors import FailureReason
-from plumbline.ground.rate_limit import RateLimit
+from plumbline.ground.rate_limit import ArrivalTimes, RateLimit
 from plumbline.models.chat.call_failures import CallFailure
 from plumbline.models.chat.shared_database import SharedDatabase
 
@@ -104,10 +103,8 @@ class RateBudget:
     """One rate limit, first come, first served.
 
     Args:
-        per_minute: units in any 60 seconds, 1 or more.
         burst_seconds: how many seconds' worth may start at once; one unit always may.
         arrivals, key: where the limit is kept, for other processes too.
-        clock: monotonic seconds.
     """
 
     def __init__(
@@ -143,11 +140,7 @@ class CallBudget(Protocol):
     """Limits on requests and tokens in any minute."""
 
     async def turn(self, tokens: int, *, until: float) -> Settle:
-        """Wait until a call of so many tokens may be made, no longer than `until`, monotonic seconds.
-
-        Raises:
-            CallFailure: it may not be made in time; nothing was taken.
-        """
+        """Wait until a call of so many tokens may be made; raise CallFailure, and take nothing, beyond `until`."""
 
 
 class LocalBudget:
@@ -195,9 +188,6 @@ class SharedBudget:
     """`CallBudget` of all processes that share a database; of this process alone while the database fails.
 
     The difference between reserved and used tokens is sent with the next call: a call is one round trip.
-
-    Args:
-        key: which address it is of; holds no secret.
     """
 
     def __init__(self, database: SharedDatabase, key: str, rpm: int | None, tpm: int | None) -> None:
@@ -229,7 +219,8 @@ class SharedBudget:
             return await self._local.turn(tokens, until=until)
         ((wait,),) = found
         if wait is None:
-            raise _out_of_budget(" and ".join(self._bounds()))
+            bounds = ((self._rpm, "requests"), (self._tpm, "tokens"))
+            raise _out_of_budget(" and ".join(f"{bound} {what}" for bound, what in bounds if bound))
         settle = self._settling(tokens)
         try:
             await _sleep(wait)
@@ -237,10 +228,6 @@ class SharedBudget:
             settle(0)
             raise
         return settle
-
-    def _bounds(self) -> list[str]:
-        bounds = ((self._rpm, "requests"), (self._tpm, "tokens"))
-        return [f"{bound} {what}" for bound, what in bounds if bound]
 
     def _settling(self, reserved: int) -> Settle:
         def settle(used: int) -> None:

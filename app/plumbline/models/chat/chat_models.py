@@ -3,8 +3,8 @@
 import time
 from collections.abc import Sequence
 
-from plumbline.ground.arrival_times import ArrivalTimes
 from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.ground.rate_limit import ArrivalTimes
 from plumbline.ground.settings import Settings
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, Readiness, State
@@ -13,9 +13,8 @@ from plumbline.models.chat.call_limits import CallBudget, LocalBudget, SharedBud
 from plumbline.models.chat.endpoint_guard import ModelHealth
 from plumbline.models.chat.endpoints import Endpoint, endpoint_digest, resolve_judges
 from plumbline.models.chat.request_form import LearntForm
-from plumbline.models.chat.resilient_endpoint import ResilientEndpoint, RetryPolicy
+from plumbline.models.chat.resilient_endpoint import ResilientEndpoint, RetryPolicy, Tariff
 from plumbline.models.chat.shared_database import SharedDatabase
-from plumbline.models.chat.spending import Tariff
 
 
 def build_chat_models(
@@ -29,11 +28,8 @@ def build_chat_models(
     """Build the judges that the settings name, `default` first; empty if they name none.
 
     Args:
-        settings: of the process.
         policy: in place of what the settings say of limits, retries and budgets.
-        shared: where budgets are kept that hold for other processes too.
-        arrivals: where they are kept without one; of the processes that share it.
-        observer: notified of every call.
+        shared: where budgets are kept that hold for other processes too; without one in `arrivals`.
 
     Raises:
         ConfigurationError: an endpoint lacks what its provider needs.
@@ -67,12 +63,7 @@ def build_chat_models(
 
 
 class FailoverChatModel:
-    """One judge: endpoints with failover, in order of preference.
-
-    Args:
-        name: what requests call it.
-        endpoints: one or more, the preferred one first.
-    """
+    """One judge: one or more endpoints with failover, the preferred one first."""
 
     def __init__(self, name: str, endpoints: Sequence[ResilientEndpoint]) -> None:
         self._name = name
@@ -93,7 +84,7 @@ class FailoverChatModel:
     @property
     def context_tokens(self) -> int:
         """Context window of the preferred endpoint; a smaller one is skipped for requests that are too long for it."""
-        return self._endpoints[0].endpoint.context_tokens
+        return self._endpoints[0].context_tokens
 
     async def complete(self, request: ChatRequest, *, seconds: float, ledger: Ledger) -> ChatReply:
         """Return a reply within `seconds` from the first endpoint that answers.

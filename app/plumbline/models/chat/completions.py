@@ -142,11 +142,7 @@ class Completion(BaseModel):
         return any(choice.finish_reason == "length" for choice in (self.choices or ())[:1])
 
     def reply(self, endpoint: Endpoint) -> ChatReply:
-        """Return the reply in it.
-
-        Raises:
-            CallFailure: it is empty, filtered, refused, or an error.
-        """
+        """Return the reply in it; raise CallFailure if it is empty, filtered, refused, or an error."""
         if self.is_error:
             raise embedded_failure(self.error, endpoint)
         if self.choices is None:
@@ -170,11 +166,7 @@ class Completion(BaseModel):
 
 
 def read_completion(body: bytes) -> Completion:
-    """Parse the completion in a reply's body.
-
-    Raises:
-        CallFailure: it is none.
-    """
+    """Parse the completion in a reply's body; raise CallFailure if it is none."""
     try:
         return Completion.model_validate_json(body.removeprefix(_BOM.encode()))
     except ValidationError as error:

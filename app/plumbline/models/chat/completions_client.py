@@ -51,13 +51,8 @@ class Exchange(NamedTuple):
 class CompletionsClient:
     """The connections to one endpoint. Retries and the deadline are its caller's; redirects are not followed.
 
-    A redirect would hand the key and the texts to a host that is not in the settings.
-
-    Args:
-        on_exchange: called with each response that was read.
-
-    Raises:
-        ConfigurationError: a proxy variable of the environment holds no URL of a proxy.
+    A redirect would hand the key and the texts to a host that is not in the settings. `on_exchange` is called with each
+    response that was read. Raises ConfigurationError for a proxy variable that holds no URL of a proxy.
     """
 
     def __init__(
@@ -107,7 +102,6 @@ class CompletionsClient:
         """Return the body of a reply with a good status.
 
         Args:
-            parameters: the body of the request.
             send_status: updated when the request has left, also if the call is cancelled afterwards.
             headers: sent too, as far as they carry the context of a trace.
 

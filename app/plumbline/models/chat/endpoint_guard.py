@@ -3,7 +3,7 @@
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 
 import structlog
 
@@ -21,6 +21,7 @@ class Permit:
     is_probe: bool
 
 
+@dataclass(eq=False)
 class Breaker:
     """Circuit breaker: closed, open, or half open with one probe in flight.
 
@@ -28,38 +29,29 @@ class Breaker:
 
     Args:
         threshold: failures in a row that open it.
-        first_seconds: how long it stays open at first; it doubles for each probe that fails.
-        longest_seconds: bound on that.
-        clock: monotonic seconds.
+        first_seconds: how long it stays open at first; it doubles for each probe that fails, up to `longest_seconds`.
     """
 
-    def __init__(
-        self,
-        *,
-        threshold: int,
-        first_seconds: float,
-        longest_seconds: float,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._threshold = threshold
-        self._first_seconds = first_seconds
-        self._longest_seconds = longest_seconds
-        self._clock = clock
-        self._failures = 0
-        self._era = 0
-        self._open_seconds = 0.0
-        self._open_until = 0.0
-        self._is_probing = False
+    _: KW_ONLY
+    threshold: int
+    first_seconds: float
+    longest_seconds: float
+    clock: Callable[[], float] = time.monotonic
+    _failures: int = field(default=0, init=False)
+    _era: int = field(default=0, init=False)
+    _open_seconds: float = field(default=0.0, init=False)
+    _open_until: float = field(default=0.0, init=False)
+    _is_probing: bool = field(default=False, init=False)
 
     @property
     def is_open(self) -> bool:
         """Return True if a call would be rejected now."""
-        return self._open_seconds > 0 and (self._is_probing or self._clock() < self._open_until)
+        return self._open_seconds > 0 and (self._is_probing or self.clock() < self._open_until)
 
     @property
     def seconds_left(self) -> float:
         """Seconds until a probe may be made; 0 if one may, or if the breaker is closed."""
-        return max(0.0, self._open_until - self._clock()) if self._open_seconds > 0 else 0.0
+        return max(0.0, self._open_until - self.clock()) if self._open_seconds > 0 else 0.0
 
     def admit(self) -> Permit | None:
         """Return a permit for one call; None while the breaker is open or another call is its probe."""
@@ -82,10 +74,10 @@ class Breaker:
             return False
         self._failures += 1
         if permit.is_probe:
-            self._change(open_seconds=min(self._longest_seconds, self._open_seconds * 2))
+            self._change(open_seconds=min(self.longest_seconds, self._open_seconds * 2))
             return True
-        if self._failures >= self._threshold:
-            self._change(open_seconds=self._first_seconds)
+        if self._failures >= self.threshold:
+            self._change(open_seconds=self.first_seconds)
             return True
         return False
 
@@ -99,7 +91,7 @@ class Breaker:
         self._failures = 0
         self._is_probing = False
         self._open_seconds = open_seconds
-        self._open_until = self._clock() + open_seconds
+        self._open_until = self.clock() + open_seconds
 
 
 # A provider that asks for a pause of a day is called again after this: quotas are often raised in between.
@@ -122,12 +114,8 @@ class EndpointGuard:
     """Rejects calls to an endpoint that fails, is misconfigured, or asked for a pause.
 
     Illness is the model's at its address. A wrong key, model or account is this endpoint's alone, and shuts it after
-    the first call: otherwise every sample would pay for it.
-
-    Args:
-        endpoint: which.
-        health: of its model at its address.
-        unasked_pause_seconds: how long it is left alone after too many calls when it names no time.
+    the first call: otherwise every sample would pay for it. After too many calls it is left alone for
+    `unasked_pause_seconds` when it names no time.
     """
 
     def __init__(self, endpoint: Endpoint, health: ModelHealth, *, unasked_pause_seconds: float) -> None:
@@ -150,11 +138,7 @@ class EndpointGuard:
         return f"{line}, {self._why_shut()}" if self.is_shut else line
 
     def check(self, until: float) -> None:
-        """Check that a call may be made before `until`, monotonic seconds.
-
-        Raises:
-            CallFailure: it may not.
-        """
+        """Raise CallFailure if no call may be made before `until`, monotonic seconds."""
         if self.is_shut:
             raise self._shut_failure()
         now = time.monotonic()
@@ -171,11 +155,7 @@ class EndpointGuard:
 
     @asynccontextmanager
     async def watch(self, until: float) -> AsyncIterator[None]:
-        """Watch one call and record its outcome.
-
-        Raises:
-            CallFailure: a breaker has opened in the meantime, or its probe is under way.
-        """
+        """Watch one call and record its outcome; raise CallFailure if a breaker opened or its probe is under way."""
         transport, configuration = self._admit()
         started = time.monotonic()
         try:

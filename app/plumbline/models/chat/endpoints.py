@@ -30,6 +30,8 @@ class Provider:
         thinking_off: fields beyond OpenAI's that keep a model from thinking, sent to this provider alone.
         needs_key: False for servers on one's own machine, which often take none.
         context_tokens: of a request and its reply together, unless the settings say otherwise.
+        enumerates_ids: the schema of each request names the ids in it. The server compiles each in milliseconds; APIs
+            that take seconds for a new one are sent the same for all.
         quota_is_throttle: its `insufficient_quota` passes within the minute; elsewhere it means an unpaid bill.
     """
 
@@ -42,6 +44,7 @@ class Provider:
     thinking_off: Mapping[str, object] = field(default_factory=dict, hash=False)
     needs_key: bool = True
     context_tokens: int = 32_768
+    enumerates_ids: bool = False
     quota_is_throttle: bool = False
 
 
@@ -69,6 +72,17 @@ def _openai(name: str, base_url: str | None, default_model: str | None = None) -
         temperature=None,
         token_limit="max_completion_tokens",  # noqa: S106 - a parameter's name
         context_tokens=128_000,
+    )
+
+
+def _local(name: str, *, context_tokens: int) -> Provider:
+    return Provider(
+        name,
+        structure="json_schema",
+        enumerates_ids=True,
+        thinking_off={"chat_template_kwargs": {"enable_thinking": False}},
+        needs_key=False,
+        context_tokens=context_tokens,
     )
 
 
@@ -103,20 +117,10 @@ _PROVIDERS = (
         thinking_off={"thinking": {"type": "disabled"}},
         context_tokens=131_072,
     ),
+    _openai("openrouter", "https://openrouter.ai/api/v1", "openai/gpt-4.1-mini"),
     Provider("siliconflow", "https://api.siliconflow.cn/v1", "Qwen/Qwen2.5-72B-Instruct", structure="json_object"),
-    Provider(
-        "vllm",
-        structure="json_schema",
-        thinking_off={"chat_template_kwargs": {"enable_thinking": False}},
-        needs_key=False,
-    ),
-    Provider(
-        "llamacpp",
-        structure="json_schema",
-        thinking_off={"chat_template_kwargs": {"enable_thinking": False}},
-        needs_key=False,
-        context_tokens=8_192,
-    ),
+    _local("vllm", context_tokens=32_768),
+    _local("llamacpp", context_tokens=8_192),
     # Its compatible API documents JSON mode and takes no `think`; a longer prompt than it was started for is cut
     # without a word.
     Provider(
@@ -210,7 +214,9 @@ def resolve_endpoint(settings: Settings) -> Endpoint | None:
         extra_headers=settings.llm_extra_headers or {},
         extra_body=settings.llm_extra_body or {},
     )
-    if _key(entry, settings) is None and (provider.needs_key or (entry.base_url or provider.base_url) is None):
+    if find_key(entry.api_key, entry.provider, settings) is None and (
+        provider.needs_key or (entry.base_url or provider.base_url) is None
+    ):
         return None
     return _resolve(entry, settings, "PLUMBLINE_LLM_BASE_URL", "PLUMBLINE_LLM_MODEL", "PLUMBLINE_LLM_API_KEY")
 
@@ -231,7 +237,7 @@ def _resolve(entry: LlmEndpoint, settings: Settings, url_name: str, model_name: 
     model = entry.model or provider.default_model
     if model is None:
         raise ConfigurationError(f"{model_name}: needed with the provider {provider.name!r}")
-    key = _key(entry, settings)
+    key = find_key(entry.api_key, entry.provider, settings)
     if key is None:
         if provider.needs_key:
             raise ConfigurationError(f"{key_name}: needed with the provider {provider.name!r}")
@@ -258,10 +264,6 @@ def check_key(key: str, variable: str) -> None:
     """Raise ConfigurationError if no HTTP header can carry the key."""
     if not (key.isascii() and key.isprintable()):
         raise ConfigurationError(f"{variable}: the key holds characters that no HTTP header can carry")
-
-
-def _key(entry: LlmEndpoint, settings: Settings) -> str | None:
-    return find_key(entry.api_key, entry.provider, settings)
 
 
 def find_key(own: SecretStr | None, provider: str, settings: Settings) -> str | None:

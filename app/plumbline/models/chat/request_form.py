@@ -1,7 +1,9 @@
 """Request parameters of one model, adapted to the fields that its provider refuses."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from plumbline.judging.ports.exchange import ChatRequest
 from plumbline.models.chat.call_failures import contains_any
@@ -16,6 +18,14 @@ _REFUSAL_WORDS = (
 _TELLING_WORDS = (
     *_STRUCTURE_WORDS, *_THINKING_WORDS, *_REFUSAL_WORDS, "temperature", "max_tokens", "max_completion_tokens",
 )  # fmt: skip
+# "maximum context length is 8192 tokens" (OpenAI, vLLM), "available context size (8192 tokens)" and "n_ctx": 8192
+# (llama.cpp), "range of input length should be [1, 30720]" (DashScope), "213462 tokens > 200000 maximum" (Anthropic).
+_WINDOW = re.compile(
+    r"(?:context (?:length|window|size)(?: is| of)?(?: only)?:? \(?|(?<!\\)\"n_ctx\": "
+    r"|input length should be \[\d{1,9}, |\d tokens > )(\d{3,9})(?!\d)"
+)
+# No judge is of use with less, and a number that small is more likely another one.
+_LEAST_WINDOW = 1_024
 _LOOSER: Mapping[Structure, Structure] = {"json_schema": "json_object", "json_object": "plain"}
 _OTHER_LIMIT: Mapping[TokenLimit, TokenLimit] = {
     "max_tokens": "max_completion_tokens",
@@ -32,6 +42,7 @@ class RequestForm:
     is_limit_renamed: bool = False
     sends_temperature: bool = True
     sends_thinking_off: bool = True
+    sends_ids: bool = True
 
     def parameters(self, request: ChatRequest, endpoint: Endpoint) -> dict[str, object]:
         """Build the body of a request; the endpoint's extra fields come last, and null leaves a field out."""
@@ -51,8 +62,9 @@ class RequestForm:
         if self.structure == "json_object":
             parameters["response_format"] = {"type": "json_object"}
         elif self.structure == "json_schema":
-            schema = {"name": request.schema_name, "strict": True, "schema": dict(request.schema)}
-            parameters["response_format"] = {"type": "json_schema", "json_schema": schema}
+            schema = _with_ids(request.schema, request.ids if provider.enumerates_ids and self.sends_ids else {})
+            named = {"name": request.schema_name, "strict": True, "schema": schema}
+            parameters["response_format"] = {"type": "json_schema", "json_schema": named}
         if self.sends_thinking_off:
             parameters |= provider.thinking_off
         parameters |= endpoint.extra_body
@@ -64,13 +76,14 @@ class RequestForm:
         Args:
             complaint: what the provider wrote of the request, in lower case.
             sent: the body that it refused. A word of its messages teaches nothing: the provider may quote it.
-            provider: of the model.
         """
         quoted = str(sent["messages"]).lower()
         complaint = " ".join(word for word in _TELLING_WORDS if word in complaint and word not in quoted)
         if self.sends_thinking_off and provider.thinking_off and contains_any(complaint, _THINKING_WORDS):
             return replace(self, sends_thinking_off=False)
         if self.structure != "plain" and contains_any(complaint, _STRUCTURE_WORDS):
+            if self.structure == "json_schema" and provider.enumerates_ids and self.sends_ids:
+                return replace(self, sends_ids=False)
             return replace(self, structure=_LOOSER[self.structure])
         if "temperature" in sent and "temperature" in complaint:
             return replace(self, sends_temperature=False)
@@ -92,6 +105,8 @@ class LearntForm:
     """
 
     def __init__(self, provider: Provider) -> None:
+        # Window of the model where the provider said that it is smaller than the settings have it.
+        self.context_tokens: int | None = None
         self._form = RequestForm(provider.structure, provider.token_limit)
         self._accepted: set[str] = set()
         self._found: tuple[RequestForm, object] | None = None
@@ -107,12 +122,9 @@ class LearntForm:
     def accept(
         self, form: RequestForm, sent: Mapping[str, object], *, refused: Mapping[str, object] | None, sample: object
     ) -> None:
-        """Learn from an answered request.
+        """Learn from an answered request of this form and body, about a sample known by its identity.
 
-        Args:
-            form, sent: of the request.
-            refused: the body with which the call began, if that was refused.
-            sample: stands for the sample that it is about, by its identity.
+        `refused`: the body with which the call began, if that was refused.
         """
         self._accepted |= _marks(sent)
         if refused is None or not self._accepted.isdisjoint(_marks(refused) - _marks(sent)):
@@ -120,6 +132,26 @@ class LearntForm:
         before, self._found = self._found, (form, sample)
         if before is not None and before[0] == form and before[1] is not sample:
             self._form = form
+
+    def learn_window(self, complaint: str, sent: Mapping[str, object]) -> None:
+        """Learn the context window from the refusal of a request that was too long; its messages teach nothing."""
+        quoted = str(sent["messages"])
+        told = [int(match[1]) for match in _WINDOW.finditer(complaint) if match[1] not in quoted]
+        if told and min(told) >= _LEAST_WINDOW:
+            self.context_tokens = min(told)
+
+
+def _with_ids(schema: Any, ids: Mapping[str, Sequence[object]]) -> Any:
+    """Return the schema with the values enumerated that these members may have, or the items of their lists."""
+    if isinstance(schema, list | tuple):
+        return [_with_ids(each, ids) for each in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    made = {name: _with_ids(value, ids) for name, value in schema.items()}
+    for name in ids.keys() & made.get("properties", {}).keys():
+        member = made["properties"][name]
+        member.get("items", member)["enum"] = list(ids[name])
+    return made
 
 
 def _marks(sent: Mapping[str, object]) -> set[str]:

@@ -11,8 +11,10 @@ from typing import Generic, Protocol, TypeVar
 import structlog
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, stop_any, stop_before_delay
 
+from plumbline.ground.connections import SendStatus
 from plumbline.ground.errors import FailureReason, TierFailure
-from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger, expected_tokens
+from plumbline.ground.judge_settings import ModelPrice
+from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger, estimate_tokens, expected_tokens
 from plumbline.judging.ports.observation import ANSWERED, NULL_OBSERVER, JudgeCallRecord, Observer, Operation
 from plumbline.models.chat.call_failures import CallFailure
 from plumbline.models.chat.call_limits import AdaptiveLimit, CallBudget, LocalBudget
@@ -20,7 +22,81 @@ from plumbline.models.chat.completions import TokenCounts, read_completion
 from plumbline.models.chat.completions_client import MAX_REPLY_BYTES, CompletionsClient, Exchange
 from plumbline.models.chat.endpoint_guard import EndpointGuard, ModelHealth
 from plumbline.models.chat.endpoints import CHAT_PATH, Endpoint
-from plumbline.models.chat.spending import Bill, Tariff, prompt_tokens
+
+_MILLION = 1_000_000
+# What roles and separators of two messages take.
+_FRAME_TOKENS = 16
+
+
+def prompt_tokens(request: ChatRequest) -> int:
+    """Estimate the tokens of a request, its schema included."""
+    schema = estimate_tokens(str(request.schema)) if request.schema else 0
+    return estimate_tokens(request.system) + estimate_tokens(request.user) + schema + _FRAME_TOKENS
+
+
+@dataclass(frozen=True, slots=True)
+class Tariff:
+    """Price of one model; None if unknown."""
+
+    price: ModelPrice | None
+
+    def worst_case(self, prompt: int, max_output: int) -> float | None:
+        """Return the upper bound of a call's cost; None if its price is unknown."""
+        if self.price is None:
+            return None
+        return (prompt * max(self.price.input, self.price.cached or 0.0) + max_output * self.price.output) / _MILLION
+
+    def cost(self, tokens: TokenCounts, *, worst: float | None) -> float | None:
+        """Return the cost of a call: the worst case if the provider sent no count, as it may have billed it."""
+        if self.price is None:
+            return None
+        if not tokens.is_known:
+            return worst
+        cached = min(tokens.cached or 0, tokens.prompt or 0)
+        fresh = (tokens.prompt or 0) - cached
+        cached_price = self.price.input if self.price.cached is None else self.price.cached
+        return (
+            fresh * self.price.input + cached * cached_price + (tokens.completion or 0) * self.price.output
+        ) / _MILLION
+
+
+@dataclass(slots=True)
+class Bill:
+    """Usage of one call, as far as it is known. `is_free`: the provider refused it and bills nothing."""
+
+    send_status: SendStatus = field(default_factory=SendStatus)
+    tokens: TokenCounts = field(default_factory=TokenCounts)
+    is_free: bool = False
+
+    def write(self, ledger: Ledger, tariff: Tariff, worst: float | None) -> None:
+        """Add the call to the ledger if the request has left."""
+        if not self.send_status.has_left:
+            return
+        ledger.add_call(
+            prompt_tokens=self.tokens.prompt,
+            completion_tokens=self.tokens.completion,
+            cached_tokens=self.tokens.cached,
+            cost=self._cost(tariff, worst),
+        )
+
+    def describe(self, note: JudgeCallRecord, tariff: Tariff, worst: float | None) -> None:
+        """Add the same to a record for observers."""
+        note.has_left = self.send_status.has_left
+        if note.has_left:
+            note.prompt_tokens = self.tokens.prompt
+            note.completion_tokens = self.tokens.completion
+            note.cached_tokens = self.tokens.cached
+            note.cost = self._cost(tariff, worst)
+
+    def tokens_used(self, expected: int) -> int:
+        """Return the tokens for the rate limit: the count, or the estimate if the request left and no count came."""
+        if self.tokens.is_known:
+            return (self.tokens.prompt or 0) + (self.tokens.completion or 0)
+        return expected if self.send_status.has_left else 0
+
+    def _cost(self, tariff: Tariff, worst: float | None) -> float | None:
+        return 0.0 if self.is_free and not self.tokens.is_known else tariff.cost(self.tokens, worst=worst)
+
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -71,7 +147,6 @@ class ApiRequest(Generic[T]):
     """One request to an operation of a model's API.
 
     Args:
-        sent: the body.
         parse: reads the body of the reply, and raises CallFailure for one of another kind.
         prompt: estimated tokens of the body.
         max_output: tokens that it allows the model to write; `expected_output`: that it will write, as a rule.
@@ -115,16 +190,17 @@ class ResilientEndpoint:
         """Return True if a breaker rejects calls now."""
         return self._guard.is_shut
 
+    @property
+    def context_tokens(self) -> int:
+        """Return the most tokens of a request and its reply: what the provider said where it said less."""
+        return min(self.endpoint.context_tokens, self._learnt.context_tokens or self.endpoint.context_tokens)
+
     def describe(self) -> str:
         """Describe provider, model, host, reply format and the reason of an open breaker; without the key."""
         return self._guard.describe()
 
     async def complete(self, request: ChatRequest, *, seconds: float, ledger: Ledger) -> ChatReply:
-        """Return one reply within `seconds`, retries included.
-
-        Raises:
-            TierFailure: with the reason.
-        """
+        """Return one reply within `seconds`, retries included; raise TierFailure with the reason."""
         prompt, form = self._checked_length(request), self._learnt.form_for(ledger)
         refused: Mapping[str, object] | None = None
 
@@ -139,6 +215,9 @@ class ResilientEndpoint:
                 try:
                     reply = await self._call(call, until, ledger)
                 except CallFailure as failure:
+                    if failure.reason is FailureReason.TOO_LONG:
+                        self._learnt.learn_window(failure.complaint, sent)
+                        raise
                     simpler = form.without_refused_field(failure.complaint, sent, self.endpoint.provider)
                     if simpler == form:
                         raise
@@ -151,11 +230,7 @@ class ResilientEndpoint:
         return await self._retried(attempt, seconds)
 
     async def ask(self, request: ApiRequest[T], *, seconds: float, ledger: Ledger) -> T:
-        """Return what is in the reply to one request, within `seconds`, retries included.
-
-        Raises:
-            TierFailure: with the reason.
-        """
+        """Return what is in the reply to one request, as `complete` does."""
         return await self._retried(lambda until: self._call(request, until, ledger), seconds)
 
     async def _retried(self, attempt: Callable[[float], Awaitable[T]], seconds: float) -> T:
@@ -188,10 +263,10 @@ class ResilientEndpoint:
     def _checked_length(self, request: ChatRequest) -> int:
         """Return the estimated tokens of the request, which fit the model's context window."""
         needed = prompt_tokens(request)
-        if needed > self.endpoint.context_tokens:
+        if needed > self.context_tokens:
             raise TierFailure(
                 FailureReason.TOO_LONG,
-                f"about {needed} tokens, and {self.endpoint.model} reads {self.endpoint.context_tokens}",
+                f"about {needed} tokens, and {self.endpoint.model} reads {self.context_tokens}",
             )
         return needed
 
@@ -213,7 +288,9 @@ class ResilientEndpoint:
                 self._guard.check(until)
                 if until - time.monotonic() < _LEAST_SECONDS:
                     raise CallFailure(FailureReason.TIMEOUT, "the deadline passed before it was this call's turn")
-                await self._wait_out_pause()
+                if pause := self._guard.pause_seconds:
+                    # With jitter, against a thundering herd.
+                    await asyncio.sleep(pause + self._policy.jitter(min(pause, self._policy.backoff_seconds)))
                 bill = Bill()
                 try:
                     async with self._within_budgets(expected, bill, until), self._guard.watch(until):
@@ -252,11 +329,6 @@ class ResilientEndpoint:
             yield
         finally:
             settle(bill.tokens_used(expected))
-
-    async def _wait_out_pause(self) -> None:
-        """Wait for the pause that the provider asked for, with jitter against a thundering herd."""
-        if pause := self._guard.pause_seconds:
-            await asyncio.sleep(pause + self._policy.jitter(min(pause, self._policy.backoff_seconds)))
 
     def _why_too_dear(self, usual: float | None) -> str:
         if usual is None:

@@ -67,14 +67,9 @@ END $$;
 
 
 class SharedDatabase:
-    """One database for all processes, opened at first use.
+    """One PostgreSQL database for all processes, opened at first use.
 
-    Args:
-        url: of PostgreSQL.
-        schema: where the tables are.
-
-    Raises:
-        ConfigurationError: the URL cannot be read, or the extra is not installed.
+    Raises ConfigurationError if the URL cannot be read, or the extra is not installed.
     """
 
     def __init__(self, url: str, *, schema: str = SCHEMA) -> None:
@@ -95,7 +90,10 @@ class SharedDatabase:
             return None
         try:
             async with asyncio.timeout(_PATIENCE_SECONDS):
-                rows = await self._asked(query, values)
+                pool = self._pool or await self._opened()
+                async with pool.connection() as connection:
+                    cursor = await connection.execute(query.encode(), values)
+                    rows = await cursor.fetchall() if cursor.description else []
         except (Error, PoolTimeout, TooManyRequests, TimeoutError) as error:
             self._complain(error)
             return None
@@ -107,12 +105,6 @@ class SharedDatabase:
         self._is_closed = True
         if self._pool is not None:
             await self._pool.close()
-
-    async def _asked(self, query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-        pool = self._pool or await self._opened()
-        async with pool.connection() as connection:
-            cursor = await connection.execute(query.encode(), values)
-            return await cursor.fetchall() if cursor.description else []
 
     async def _opened(self) -> "AsyncConnectionPool":
         from psycopg_pool import AsyncConnectionPool  # noqa: PLC0415

@@ -221,8 +221,7 @@ def make_verdict_store(
 ) -> SqliteVerdictStore | SharedVerdictStore | None:
     """Build the store of the settings, opened at first use; None if they turn the cache off.
 
-    Args:
-        shared: where verdicts are kept that other processes find too, unless the settings name a file.
+    `shared`: keeps verdicts that other processes find too, unless the settings name a file.
     """
     if not settings.cache_ttl_seconds:
         return None

@@ -9,8 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from plumbline.ground.arrival_times import ArrivalTimes
 from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.ground.rate_limit import ArrivalTimes
 from plumbline.ground.settings import Settings
 from plumbline.judging.ports.exchange import Ledger, estimate_tokens
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, Readiness, State
@@ -19,10 +19,8 @@ from plumbline.models.chat.call_limits import LocalBudget
 from plumbline.models.chat.endpoint_guard import ModelHealth
 from plumbline.models.chat.endpoints import endpoint_digest
 from plumbline.models.chat.request_form import LearntForm
-from plumbline.models.chat.resilient_endpoint import ApiRequest, ResilientEndpoint, RetryPolicy
-from plumbline.models.chat.spending import Tariff
-from plumbline.models.embeddings.embedding_service import EmbeddingService
-from plumbline.models.embeddings.embeddings_reply import parse_embeddings
+from plumbline.models.chat.resilient_endpoint import ApiRequest, ResilientEndpoint, RetryPolicy, Tariff
+from plumbline.models.embeddings.embedding_service import EmbeddingService, parse_embeddings
 from plumbline.models.encoder.vector_cache import HalfVectors, StoredVectors, VectorCache, VectorStore, make_key
 
 # Names of fields and brackets around the texts.
@@ -44,7 +42,6 @@ def build_remote_encoder(
         policy: in place of what the settings say of limits, retries and budgets.
         store: keeps vectors beyond this process.
         arrivals: where budgets are kept; of the processes that share it.
-        observer: notified of every call.
     """
     policy = policy or RetryPolicy(
         max_concurrency=settings.embedding_max_concurrency,
@@ -74,8 +71,6 @@ class RemoteEncoder:
     """A `SentenceEncoder` with one vector for each text in place of one for each token. For one event loop.
 
     Args:
-        service: what is asked, and how.
-        endpoint: its retries, breakers and limits.
         timeout_seconds: for one batch, retries included.
         cache_bytes: of vectors kept in memory; 0 keeps none.
         store: keeps vectors beyond this process; None for memory alone.
@@ -136,17 +131,9 @@ class RemoteEncoder:
         can_wait: bool = False,
         ledger: Ledger | None = None,
     ) -> TokenVectors:
-        """Return one vector for each text.
+        """Return one vector for each text, as `SentenceEncoder.encode`; `can_wait` has no effect: all wait.
 
-        Args:
-            reading: what `read` gave.
-            seconds: to wait at the most.
-            scope: owner of the texts: neither cached nor in-flight texts are shared between scopes.
-            can_wait: of no effect: the endpoint's limits make every call wait its turn.
-            ledger: records the calls that this one makes; a text that another call asks for is not paid twice.
-
-        Raises:
-            TierFailure: with the reason.
+        Neither cached nor in-flight texts are shared between scopes; one that another call asks for is not paid twice.
         """
         secret = hashlib.sha256(f"{scope}\n{self._service.identity}".encode()).digest()
         texts = {make_key(tokens, secret): bytes(tokens).decode() for tokens in reading.tokens}

@@ -8,6 +8,9 @@ import threading
 import time
 from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import Future, InvalidStateError
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Literal
 
 import numpy as np
 import structlog
@@ -15,14 +18,13 @@ from numpy.typing import NDArray
 
 from plumbline.ground.concurrency import Threads
 from plumbline.ground.errors import FailureReason, TierFailure, TooBusy
+from plumbline.ground.processor import has_nvidia_driver
 from plumbline.judging.ports.exchange import Ledger
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.judging.ports.token_vectors import EncoderCounts, TokenizedTexts, TokenVectors
 from plumbline.models.encoder.fair_queue import EncodingPace, FairQueue, Text, Waiter
-from plumbline.models.encoder.loading import ModelChoice, load
-from plumbline.models.encoder.model_files import model_name
-from plumbline.models.encoder.model_presets import find_preset
-from plumbline.models.encoder.packing import RowSlot, TokenModel, pack_batch
+from plumbline.models.encoder.model_files import ModelFiles, find_model, find_preset, model_name, not_loaded
+from plumbline.models.encoder.packing import Precision, RowSlot, TokenModel, pack_batch
 from plumbline.models.encoder.vector_cache import StoredVectors, VectorCache, VectorStore, make_key
 from plumbline.models.encoder.work_threads import (
     WorkThreads,
@@ -30,6 +32,51 @@ from plumbline.models.encoder.work_threads import (
     make_in_background,
     single_threaded_algebra,
 )
+
+Backend = Literal["auto", "torch", "openvino"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """A model by path or hub id, None for the built-in one, its backend and precision.
+
+    `auto`: PyTorch where there is a GPU, else OpenVINO where it is installed and runs the model, else PyTorch.
+    """
+
+    model: str | None = None
+    backend: Backend = "auto"
+    precision: Precision = "fp32"
+
+
+def load(choice: ModelChoice, *, threads: int) -> TokenModel:
+    """Load the model; raise TierFailure `not_installed`."""
+    started = time.monotonic()
+    files = find_model(choice.model)
+    model = _load(files, choice, threads)
+    seconds = round(time.monotonic() - started, 2)
+    structlog.get_logger().info(
+        "encoder_loaded", model=model_name(choice.model), backend=model.backend, seconds=seconds
+    )
+    return model
+
+
+def _load(files: ModelFiles, choice: ModelChoice, threads: int) -> TokenModel:
+    # Both import what they need when they are made.
+    from plumbline.models.encoder.openvino_model import OpenVinoModel  # noqa: PLC0415
+    from plumbline.models.encoder.torch_model import TorchModel  # noqa: PLC0415
+
+    has_openvino = find_spec("openvino") is not None
+    if choice.backend == "openvino":
+        if not has_openvino:
+            raise not_loaded(files.folder, "openvino is not installed; install plumbline-rag[openvino]")
+        return OpenVinoModel(files, choice.precision, threads=threads)
+    if choice.backend == "auto" and has_openvino and not has_nvidia_driver():
+        try:
+            return OpenVinoModel(files, choice.precision, threads=threads)
+        except (TierFailure, RuntimeError) as error:
+            structlog.get_logger().info("encoder_not_on_openvino", model=files.folder.name, error=type(error).__name__)
+    return TorchModel(files, choice.precision)
+
 
 # Tokens of one batch: what a small sample may have to wait for. Smaller ones cost 5 to 10 % more, larger ones no less;
 # bf16 takes a quarter of the time for each.
@@ -42,7 +89,6 @@ class SharedEncoder:
     Vectors are kept and given in half precision: two bytes a number, 2e-4 of a cosine at the most.
 
     Args:
-        choice: the model and what runs it.
         threads: that run the model; None for one on each core.
         cache_bytes: of vectors kept in memory; 0 keeps none.
         queue_seconds: maximum queued work; further requests are refused.
@@ -94,11 +140,7 @@ class SharedEncoder:
             structlog.get_logger().warning("embedding_unavailable", detail=failure.detail)
 
     async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> TokenizedTexts:
-        """Tokenize the texts.
-
-        Raises:
-            TierFailure: `not_installed`, `timeout`.
-        """
+        """Tokenize the texts; raise TierFailure `not_installed` or `timeout`."""
         until = time.monotonic() + seconds
         return await asyncio.get_running_loop().run_in_executor(self._reading, self._read, texts, scope, until)
 
@@ -113,16 +155,7 @@ class SharedEncoder:
     ) -> TokenVectors:
         """Return vectors of the last layer's tokens, special ones left out; they do not depend on the batch.
 
-        Args:
-            reading: what `read` gave.
-            seconds: to wait at the most.
-            scope: owner of the texts: neither cached nor in-flight texts are shared between scopes.
-            can_wait: is not refused, however much waits.
-            ledger: of no use: nothing is paid for.
-
-        Raises:
-            TierFailure: `not_installed`, `timeout`.
-            TooBusy: too much waits already.
+        As `SentenceEncoder.encode`: neither cached nor in-flight texts are shared between scopes, nothing is paid for.
         """
         until = time.monotonic() + seconds
         if self._queue is None:

@@ -58,12 +58,7 @@ class Text:
 
 
 class FairQueue:
-    """Texts in lanes, one for each call; batches take from all lanes in turn. Thread-safe.
-
-    Args:
-        budget: tokens of one batch.
-        supports_packing: see `TokenModel`.
-    """
+    """Texts in lanes, one for each call; batches of `budget` tokens take from all lanes in turn. Thread-safe."""
 
     def __init__(self, budget: int, *, supports_packing: bool) -> None:
         self._budget = budget

@@ -1,4 +1,4 @@
-"""Files of a sentence-transformers model: found, checked by digest, and exports of them kept for later starts."""
+"""Files of a sentence-transformers model, found and checked by digest; its presets; its exports for later starts."""
 
 import contextlib
 import hashlib
@@ -8,13 +8,57 @@ import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from importlib.util import find_spec
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from plumbline.ground.errors import FailureReason, InvalidInput, TierFailure
 from plumbline.ground.files import sha256_of
-from plumbline.models.encoder.model_presets import find_preset
+
+_ENGLISH = frozenset({"en"})
+_CHINESE = frozenset({"en", "zh"})
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPreset:
+    """Properties of a model that its files do not say.
+
+    Args:
+        languages: that it reads, as `Language` names them; None for all.
+        prefix: put before every text. The E5 models want "query: " on both sides where two texts are compared for
+            their meaning, and "passage: " only for documents that are searched (their cards, FAQ 1).
+    """
+
+    languages: frozenset[str] | None = None
+    prefix: str = ""
+
+
+# By pattern, the first that matches; a name that matches none reads all languages, as far as its tokenizer knows them.
+_PRESETS: Sequence[tuple[str, ModelPreset]] = (
+    ("multilingual-e5-*-instruct", ModelPreset()),
+    ("multilingual-e5-*", ModelPreset(prefix="query: ")),
+    ("snowflake-arctic-embed-*-v2*", ModelPreset()),
+    ("e5-mistral-*", ModelPreset(_ENGLISH)),
+    ("e5-*", ModelPreset(_ENGLISH, prefix="query: ")),
+    *((pattern, ModelPreset(_CHINESE)) for pattern in ("bge-*-zh*", "gte-*-zh", "text2vec-*-chinese*", "m3e-*")),
+    # Their vocabularies spell other scripts letter by letter, so that few tokens are unknown and none is understood.
+    *(
+        (pattern, ModelPreset(_ENGLISH))
+        for pattern in (
+            "all-minilm*", "all-mpnet-base-*", "all-distilroberta-*", "multi-qa-*", "msmarco-*", "paraphrase-minilm-*",
+            "paraphrase-mpnet-*", "bge-*-en*", "gte-small", "gte-base", "gte-large", "gte-*-en-*", "mxbai-embed-large*",
+            "nomic-embed-text", "nomic-embed-text-v1*", "snowflake-arctic-embed-[xsml]*",
+        )
+    ),
+)  # fmt: skip
+
+
+def find_preset(model: str) -> ModelPreset:
+    """Return the preset of a model by its path, hub id or name (`BAAI/bge-m3`, `all-minilm:latest`)."""
+    name = PurePath(model).name.partition(":")[0].casefold()
+    return next((preset for pattern, preset in _PRESETS if fnmatchcase(name, pattern)), ModelPreset())
+
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 _HUB_ID = f"sentence-transformers/{DEFAULT_MODEL}"
@@ -45,8 +89,7 @@ def model_name(requested: str | None) -> str:
 def find_model(requested: str | None) -> ModelFiles:
     """Return the files at a path or of a hub id; None takes the bundled ones of all-MiniLM-L6-v2, then the hub's.
 
-    Raises:
-        TierFailure: `not_installed`.
+    Raises TierFailure `not_installed`.
     """
     if requested is None:
         return _bundled() or _at(_from_hub(_HUB_ID), _HUB_ID)
@@ -62,22 +105,15 @@ def is_path(requested: str) -> bool:
     return requested.startswith((".", "~", "/")) or "\\" in requested or requested.count("/") > 1
 
 
-def require_class(files: ModelFiles, wanted: str) -> None:
-    """Refuse a model of another class, which the library would load with random weights.
-
-    Args:
-        files: of the model.
-        wanted: `SentenceTransformer`, or `SparseEncoder`, which may also be a bare network that fills masks.
+def require_dense(files: ModelFiles) -> None:
+    """Refuse a model of another class than `SentenceTransformer`, which would be loaded with random weights.
 
     Raises:
         TierFailure: `not_installed`.
     """
-    described, network = _json(files, "config_sentence_transformers.json"), _json(files, "config.json")
-    is_modular = bool(described) or (files.folder / "modules.json").is_file()
-    found = described.get("model_type", "SentenceTransformer") if is_modular else None
-    fills_masks = any(str(each).endswith("ForMaskedLM") for each in network.get("architectures") or ())
-    if found != wanted and (is_modular or (wanted == "SparseEncoder" and not fills_masks)):
-        raise not_loaded(files.folder, f"it is a {found or 'network that fills no masks'}, and no {wanted}")
+    described = _json(files, "config_sentence_transformers.json")
+    if (found := described.get("model_type", "SentenceTransformer")) != "SentenceTransformer":
+        raise not_loaded(files.folder, f"it is a {found}, and no SentenceTransformer")
 
 
 class NotLoaded(TierFailure):
@@ -148,11 +184,7 @@ def _from_hub(name: str) -> Path:
 
 
 def _bundled() -> ModelFiles | None:
-    """Return the bundled model's folder if it is installed and its weights are the official ones.
-
-    Raises:
-        TierFailure: the weights are not the official file.
-    """
+    """Return the bundled model's folder if it is installed; raise TierFailure unless its weights are the official."""
     spec = find_spec(_BUNDLE)
     if spec is None or not spec.submodule_search_locations:
         return None

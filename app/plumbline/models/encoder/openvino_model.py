@@ -32,15 +32,9 @@ class _Facts:
 
 
 class OpenVinoModel:
-    """A `TokenModel` on the CPU.
+    """A `TokenModel` on the CPU, for `threads` that call `forward`; fp32 where the processor has no bf16.
 
-    Args:
-        files: of the model.
-        precision: of the arithmetic; fp32 where the processor has no bf16.
-        threads: that call `forward`.
-
-    Raises:
-        TierFailure: `not_installed`; also where texts of this model must not share a row.
+    Raises TierFailure `not_installed`, also where texts of this model must not share a row.
     """
 
     supports_packing = True

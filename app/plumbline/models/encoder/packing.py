@@ -159,10 +159,7 @@ def is_same_side_by_side(
 ) -> bool:
     """Return True if texts packed into one row have the same vectors as alone; a model that refuses such rows does not.
 
-    Args:
-        texts: a few, as tokens.
-        alone: the vectors of one text's tokens, shape (tokens, d).
-        forward: as a `TokenModel` does it.
+    `alone` gives the vectors of one text's tokens, shape (tokens, d), `forward` as a `TokenModel` does.
     """
     try:
         together = forward_in_rows(texts, forward, budget=128, shares=True)

@@ -53,14 +53,15 @@ class TextReader:
         self._prefix_tokens = self._count_prefix()
 
     def read(self, texts: Sequence[str], scope: str = "") -> TokenizedTexts:
-        """Tokenize the texts, special tokens included. For one thread at a time.
-
-        Args:
-            texts: those that were read lately, for the same scope, are not read again.
-            scope: whose texts they are.
-        """
+        """Tokenize the texts, special tokens included; those lately read for the scope are kept. For one thread."""
         new = list(dict.fromkeys(text for text in texts if (scope, text) not in self._lately))
-        found = dict(zip(new, map(self._reading_of, new, self._encoded(new)), strict=True))
+        found = dict(
+            zip(
+                new,
+                map(self._reading_of, new, self._whole.encode_batch_fast([self._prefix + text for text in new])),
+                strict=True,
+            )
+        )
         of_texts = [found.get(text) or self._lately[scope, text] for text in texts]
         for text, reading in zip(texts, of_texts, strict=True):
             if len(text) <= _LONGEST_KEPT:
@@ -78,9 +79,6 @@ class TextReader:
         read = self._cut.encode(self._prefix + text).ids if is_overlong else tokens
         return read, len(own), unknown, is_overlong
 
-    def _encoded(self, texts: Sequence[str]) -> "list[Encoding]":
-        return self._whole.encode_batch_fast([self._prefix + text for text in texts] if self._prefix else texts)
-
     def _count_prefix(self) -> int:
         if not self._prefix:
             return 0
@@ -94,11 +92,7 @@ class TextReader:
 
 
 class TokenPlaces:
-    """Offsets of a tokenizer's tokens in a text.
-
-    Args:
-        definition: the tokenizer as JSON (`tokenizer.json`).
-    """
+    """Offsets of a tokenizer's tokens in a text; `definition` is its JSON (`tokenizer.json`)."""
 
     def __init__(self, definition: str) -> None:
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

@@ -1,4 +1,4 @@
-"""One vector for each text, by sentence-transformers with all of a model's own modules: dense or sparse."""
+"""One vector for each text, by sentence-transformers with all of a model's own modules."""
 
 import threading
 from collections import deque
@@ -12,19 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbline.ground.concurrency import Threads
-from plumbline.models.encoder.model_files import find_model, model_name, require_class
-from plumbline.models.encoder.torch_model import (
-    compute_in_callers_threads,
-    load_sentence_transformer,
-    load_sparse_encoder,
-)
+from plumbline.models.encoder.model_files import find_model, model_name, require_dense
+from plumbline.models.encoder.torch_model import compute_in_callers_threads, load_sentence_transformer
 from plumbline.models.encoder.work_threads import available_cores, single_threaded_algebra
 
 if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer, SparseEncoder
+    from sentence_transformers import SentenceTransformer
 
-# Texts of one pass. On a core 2 to 16 take the same time for each; a vector of words needs megabytes for each token.
-_TEXTS = {"dense": {"cpu": 8, "other": 64}, "words": {"cpu": 2, "other": 16}}
+# Texts of one pass. On a core 2 to 16 take the same time for each.
+_TEXTS = {"cpu": 8, "other": 64}
 # What a document's prompt is called, by the models that have one.
 _DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 
@@ -40,45 +36,29 @@ class TextPrompts:
 
 
 class TextVectors:
-    """A model that makes one vector of each text.
+    """A dense model that makes one vector of each text, with `prompts` in place of its own.
 
     Equal to the library's `encode_query` and `encode_document` to 1e-5 of a number. A core each has a thread.
 
     Args:
-        requested: path or hub id; None for the built-in one, which is dense.
-        kind: `dense`, or `words` for a model that gives a weight to each word it knows (`SparseEncoder`).
+        requested: path or hub id; None for the built-in one.
         prompts: in place of the model's.
-        max_active_dims: the largest so many numbers of a vector stay, the rest is 0; for `words`.
 
     Raises:
         TierFailure: `not_installed`.
     """
 
-    def __init__(
-        self,
-        requested: str | None,
-        kind: Literal["dense", "words"] = "dense",
-        *,
-        prompts: TextPrompts | None = None,
-        max_active_dims: int | None = None,
-    ) -> None:
+    def __init__(self, requested: str | None, *, prompts: TextPrompts | None = None) -> None:
         files = find_model(requested)
         self.name, self.digest = model_name(requested), files.digest
-        self._model: SentenceTransformer | SparseEncoder
-        self._options: dict[str, Any] = {"show_progress_bar": False}
-        require_class(files, "SentenceTransformer" if kind == "dense" else "SparseEncoder")
-        if kind == "dense":
-            self._model = load_sentence_transformer(files)
-            self._options["convert_to_tensor"] = True
-        else:
-            self._model = load_sparse_encoder(files)
-            self._options |= {"convert_to_sparse_tensor": False, "max_active_dims": max_active_dims}
+        require_dense(files)
+        self._model = load_sentence_transformer(files)
         is_cpu = self._model.device.type == "cpu"
         if is_cpu:
             compute_in_callers_threads()
             single_threaded_algebra()
         self._threads = available_cores() if is_cpu else 1
-        self._batch = _TEXTS[kind]["cpu" if is_cpu else "other"]
+        self._batch = _TEXTS["cpu" if is_cpu else "other"]
         self.engine = f"sentence-transformers {version('sentence-transformers')} {self._model.device.type}"
         self.similarity = str(self._model.similarity_fn_name)
         self._prompts = _prompts(self._model.prompts, prompts or TextPrompts())
@@ -124,7 +104,8 @@ class TextVectors:
 
     def _encoded(self, role: Literal["query", "document"], texts: list[str]) -> NDArray[np.float32]:
         encode = self._model.encode_query if role == "query" else self._model.encode_document
-        found: Any = encode(texts, batch_size=len(texts), prompt=self._prompts[role], **self._options)
+        prompt = self._prompts[role]
+        found = encode(texts, batch_size=len(texts), prompt=prompt, show_progress_bar=False, convert_to_tensor=True)
         vectors: NDArray[np.float32] = found.float().cpu().numpy()
         return vectors
 
@@ -132,7 +113,7 @@ class TextVectors:
 class _CountOfCut:
     """Counter of texts that a model truncates; tokenizes in one thread at a time."""
 
-    def __init__(self, model: "SentenceTransformer | SparseEncoder") -> None:
+    def __init__(self, model: "SentenceTransformer") -> None:
         self.most = model.max_seq_length
         self.count = 0
         self._tokenizer: Any = getattr(model[0], "tokenizer", None)

@@ -15,16 +15,13 @@ from plumbline.models.encoder.text_reader import TextReader
 
 if TYPE_CHECKING:
     import torch
-    from sentence_transformers import SentenceTransformer, SparseEncoder
+    from sentence_transformers import SentenceTransformer
 
 
 class TorchModel:
-    """A `TokenModel`.
+    """A `TokenModel`; raises TierFailure `not_installed`.
 
     `position_offset`: what its positions begin with, None where texts must not share a row.
-
-    Raises:
-        TierFailure: `not_installed`.
     """
 
     def __init__(self, files: ModelFiles, precision: Precision) -> None:
@@ -91,18 +88,18 @@ def load_sentence_transformer(files: ModelFiles) -> "SentenceTransformer":
     Raises:
         TierFailure: `not_installed`.
     """
-    loaded: SentenceTransformer = _loaded(files, "SentenceTransformer")
-    return loaded
-
-
-def load_sparse_encoder(files: ModelFiles) -> "SparseEncoder":
-    """Load a model whose vectors have a number for each word it knows, nearly all 0.
-
-    Raises:
-        TierFailure: `not_installed`.
-    """
-    loaded: SparseEncoder = _loaded(files, "SparseEncoder")
-    return loaded
+    try:
+        # Seconds of import, paid on first use.
+        from sentence_transformers import SentenceTransformer  # noqa: PLC0415
+        from transformers.utils import logging as transformers_logging  # noqa: PLC0415
+    except ImportError as error:
+        raise not_loaded(files.folder, f"sentence-transformers cannot be imported: {error}") from error
+    transformers_logging.disable_progress_bar()
+    weights = {"use_safetensors": True}
+    try:
+        return SentenceTransformer(str(files.folder), trust_remote_code=False, model_kwargs=weights).eval()
+    except (OSError, ValueError, RuntimeError, KeyError) as error:
+        raise not_loaded(files.folder, error) from error
 
 
 def compute_in_callers_threads() -> None:
@@ -114,21 +111,6 @@ def compute_in_callers_threads() -> None:
     import torch  # noqa: PLC0415
 
     torch.set_num_threads(1)
-
-
-def _loaded(files: ModelFiles, kind: str) -> Any:  # of the class of that name
-    try:
-        # Seconds of import, paid on first use.
-        import sentence_transformers  # noqa: PLC0415
-        from transformers.utils import logging as transformers_logging  # noqa: PLC0415
-    except ImportError as error:
-        raise not_loaded(files.folder, f"sentence-transformers cannot be imported: {error}") from error
-    transformers_logging.disable_progress_bar()
-    try:
-        make = getattr(sentence_transformers, kind)
-        return make(str(files.folder), trust_remote_code=False, model_kwargs={"use_safetensors": True}).eval()
-    except (OSError, ValueError, RuntimeError, KeyError) as error:
-        raise not_loaded(files.folder, error) from error
 
 
 def _reader_of(loaded: "SentenceTransformer", files: ModelFiles) -> TextReader:

@@ -16,11 +16,7 @@ _OVERHEAD_BYTES = 300
 
 
 class VectorCache:
-    """LRU cache of vectors. Not thread-safe: callers hold a lock.
-
-    Args:
-        max_bytes: 0 keeps nothing.
-    """
+    """LRU cache of vectors; 0 bytes keep nothing. Not thread-safe: callers hold a lock."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -51,9 +47,7 @@ class VectorCache:
 def make_key(tokens: Sequence[int], scope: bytes) -> bytes:
     """Return a key that is equal for equal tokens and scope only: callers cannot probe each other's texts by timing.
 
-    Args:
-        tokens: of one text.
-        scope: whose it is; at most 64 bytes.
+    `scope`: the owner, at most 64 bytes.
     """
     return hashlib.blake2b(np.array(tokens, dtype=np.int32).tobytes(), digest_size=16, key=scope).digest()
 

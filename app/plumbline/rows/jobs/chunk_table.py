@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from plumbline.rows.jobs.job import Held, JobState, Lease, PendingRow, ResultLine
+from plumbline.rows.jobs.job import Held, JobState, Lease, PendingRow, ResultLine, RowFilter
 from plumbline.rows.jobs.job_table import (
     COUNT_COLUMNS,
     RESULT_COLUMNS,
@@ -223,6 +223,36 @@ class ChunkTable:
                 break
             lines.append(ResultLine(row, bytes(line)))
         return lines
+
+    def find(self, number: int, after: int, limit: int, where: RowFilter) -> list[ResultLine]:
+        """Return lines behind row `after` that the filter wants."""
+        passed = None if where.passed is None else int(where.passed)
+        named = {"status": where.status, "tier": where.tier, "passed": passed}
+        wanted = {name: value for name, value in named.items() if value is not None}
+        base = number << ROW_BITS
+        found = self._sql.execute(
+            f"SELECT key, line FROM result WHERE key > ? AND key < ?{''.join(f' AND {name} = ?' for name in wanted)}"
+            " ORDER BY key LIMIT ?",
+            (base + after, (number + 1) << ROW_BITS, *wanted.values(), limit),
+        )
+        return [ResultLine(key - base, bytes(line)) for key, line in found]
+
+    def read(self, number: int, rows: Sequence[int]) -> list[ResultLine]:
+        """Return the lines of these rows."""
+        base = number << ROW_BITS
+        found = self._sql.execute(
+            f"SELECT key, line FROM result WHERE key IN ({', '.join('?' * len(rows))}) ORDER BY key",
+            [base + row for row in rows],
+        )
+        return [ResultLine(key - base, bytes(line)) for key, line in found]
+
+    def holding(self, number: int, row: int) -> int | None:
+        """Return the chunk that holds a row; None if none does."""
+        found = self._sql.execute(
+            "SELECT n FROM chunk WHERE job = ? AND n >= 0 AND first_row <= ? AND first_row + rows > ?",
+            (number, row, row),
+        ).fetchone()
+        return None if found is None else int(found[0])
 
     def add(self, number: int, chunks: Iterable[tuple[int, int, int]]) -> None:
         """Insert chunks of a job: each its place, its first row and its number of rows."""

@@ -85,7 +85,8 @@ class NewJob(NamedTuple):
     """A submission without its rows. `options`: JSON that the row handler understands.
 
     `fingerprint`: digest of the whole request; a repeated `idempotency_key` must have the same one.
-    `max_cost`: the job pauses once it has spent this much; None: unbounded.
+    `max_cost`: the job pauses once it has spent this much; None: unbounded. `versions`: JSON object of what decides on
+    its scores, such as the judge's model, by name.
     """
 
     tenant: str
@@ -94,6 +95,7 @@ class NewJob(NamedTuple):
     max_cost: float | None = None
     idempotency_key: str | None = None
     fingerprint: str = ""
+    versions: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,7 @@ class Job:
     ended: float | None
     problem: str | None
     counts: JobCounts
+    versions: str | None = None
 
 
 class StateChange(NamedTuple):
@@ -132,6 +135,14 @@ class ResultLine(NamedTuple):
 
     row: int
     line: bytes
+
+
+class RowFilter(NamedTuple):
+    """Rows wanted, by their status, tier and decision; None: any."""
+
+    status: str | None = None
+    tier: str | None = None
+    passed: bool | None = None
 
 
 class Lease(NamedTuple):
@@ -165,3 +176,14 @@ class Held(StrEnum):
     PAUSED = "paused"
     # the job has ended or another owner has the chunk: discard everything
     LOST = "lost"
+
+
+class JobStats(NamedTuple):
+    """Number of `jobs` by state (every state is a key), of chunks that wait, and of chunks that are leased."""
+
+    jobs: Mapping[JobState, int]
+    chunks_waiting: int
+    chunks_leased: int
+
+
+NO_JOBS: Final = JobStats(dict.fromkeys(JobState, 0), 0, 0)

@@ -1,5 +1,6 @@
 """SQL on the table `job`, and the counts over results; each method runs within one transaction."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
@@ -13,18 +14,20 @@ from plumbline.rows.jobs.job import (
     Job,
     JobCounts,
     JobState,
+    JobStats,
     NewJob,
     Select,
     StateChange,
 )
+from plumbline.rows.jobs.label_table import LABEL_TABLE
 from plumbline.rows.jobs.sql import Sql
-from plumbline.rows.jobs.store import JobStats
 from plumbline.rows.scored_row import RowStatus, ScoredRow
 
 # Rows of one job, and so jobs of one database: 2^31 each.
 ROW_BITS: Final = 32
 _FIELDS: Final = (
-    "id", "tenant", "name", "options", "max_cost", "state", "seq", "total", "created", "started", "ended", "problem",
+    "id", "tenant", "name", "options", "max_cost", "state", "seq", "total", "created", "started", "ended", "versions",
+    "problem",
 )  # fmt: skip
 _COLUMNS: Final = f"{', '.join(_FIELDS[:-1])}, coalesce(problem, damage), number"
 _AGAIN: Final[dict[Select, str]] = {"failed": "status IN ('failed', 'not_judged')", "degraded": "degraded = 1"}
@@ -52,10 +55,51 @@ SUMS_OF_CHUNKS: Final = ", ".join(f"coalesce(sum(c.{name}), 0)" for name in _COU
 RESULT_COLUMNS: Final = ("status", "tier", "degraded", "passed", *_USED, "cost", "line")
 # Tables made before 0.2 get these columns when they are opened; rows of before count as neither.
 ADDED_COLUMNS: Final = (
-    ("result", "passed", ""),
-    ("chunk", "passed", "NOT NULL DEFAULT 0"),
-    ("chunk", "not_passed", "NOT NULL DEFAULT 0"),
+    ("result", "passed", "bigint", ""),
+    ("chunk", "passed", "bigint", "NOT NULL DEFAULT 0"),
+    ("chunk", "not_passed", "bigint", "NOT NULL DEFAULT 0"),
+    ("job", "versions", "text", ""),
 )
+# In the types of PostgreSQL. A result's key is its job's number and its row: rows of a job lie side by side, in order.
+# `line` is last, so that counting reads no line. Tokens and cost of a result include those of results that it replaced.
+_TABLES: Final = """
+CREATE TABLE job (
+    number @NUMBER@, id text NOT NULL UNIQUE, tenant text NOT NULL, name text,
+    options bytea NOT NULL, max_cost double precision, state text NOT NULL, seq bigint NOT NULL, total bigint,
+    created double precision NOT NULL, started double precision, ended double precision, problem text, damage text,
+    @JOB@idempotency_key text, fingerprint text NOT NULL, versions text);
+CREATE UNIQUE INDEX job_key ON job (tenant, idempotency_key) WHERE idempotency_key IS NOT NULL;
+CREATE INDEX job_open ON job (number) WHERE state IN ('validating', 'queued', 'running');
+CREATE TABLE change (
+    job bigint NOT NULL, seq bigint NOT NULL, state text NOT NULL, at double precision NOT NULL, problem text,
+    PRIMARY KEY (job, seq))@CHANGES@;
+CREATE TABLE chunk (
+    job bigint NOT NULL, n bigint NOT NULL, first_row bigint NOT NULL, rows bigint NOT NULL, @CHUNK@
+    state text NOT NULL DEFAULT 'free', owner text, fence bigint NOT NULL DEFAULT 0, lease_until double precision,
+    deaths bigint NOT NULL DEFAULT 0, under_way text NOT NULL DEFAULT '[]',
+    counted bigint NOT NULL DEFAULT 0, @COUNTS@,
+    PRIMARY KEY (job, n))@CHUNKS@;
+CREATE INDEX chunk_free ON chunk (job, n) WHERE state = 'free';
+CREATE INDEX chunk_leased ON chunk (job) WHERE state = 'leased';
+CREATE INDEX chunk_begun ON chunk (job, n) WHERE counted = 0 AND fence > 0;
+CREATE TABLE result (
+    key bigint PRIMARY KEY, status text NOT NULL, tier text, degraded bigint NOT NULL, passed bigint,
+    calls bigint NOT NULL,
+    unmetered_calls bigint NOT NULL, prompt_tokens bigint NOT NULL, completion_tokens bigint NOT NULL,
+    cached_tokens bigint NOT NULL, cost double precision, redo bigint NOT NULL DEFAULT 0, line bytea NOT NULL);
+CREATE INDEX result_again ON result (key) WHERE degraded = 1 OR status IN ('failed', 'not_judged');
+CREATE TABLE strike (key bigint PRIMARY KEY, deaths bigint NOT NULL);
+CREATE TABLE garbage (job bigint PRIMARY KEY);
+"""
+
+
+def make_tables(*, replaced: Mapping[str, str], more: str) -> str:
+    """Return the statements that create the tables: with some texts `replaced`, and `more` for one database alone."""
+    counts = (f"{name} {'double precision' if name == 'cost' else 'bigint'}" for name in COUNT_COLUMNS)
+    text = _TABLES.replace("@COUNTS@", ", ".join(f"{each} NOT NULL DEFAULT 0" for each in counts))
+    for old, new in replaced.items():
+        text = text.replace(old, new)
+    return f"{re.sub('@[A-Z]+@', '', text)}{LABEL_TABLE};\n{more}"
 
 
 class JobTable:
@@ -92,6 +136,7 @@ class JobTable:
             "created": now,
             "idempotency_key": new.idempotency_key,
             "fingerprint": new.fingerprint,
+            "versions": new.versions,
             **more,
         }
         (number,) = self._sql.execute(
@@ -114,12 +159,13 @@ class JobTable:
         row = self._sql.execute(f"SELECT {_COLUMNS} FROM job WHERE number = ?", (number,)).fetchone()
         return self._job(row)
 
-    def newest(self, tenant: str, before: str | None, limit: int) -> list[Job]:
-        """Return the tenant's jobs that are older than `before`, newest first."""
+    def newest(self, tenant: str, before: str | None, limit: int, name: str | None = None) -> list[Job]:
+        """Return the tenant's jobs that are older than `before`, newest first; only those of a name, if given."""
         below = 1 << 62 if before is None else self.number(tenant, before)
+        named, names = ("", ()) if name is None else (" AND name = ?", (name,))
         rows = self._sql.execute(
-            f"SELECT {_COLUMNS} FROM job WHERE tenant = ? AND number < ? ORDER BY number DESC LIMIT ?",
-            (tenant, below, limit),
+            f"SELECT {_COLUMNS} FROM job WHERE tenant = ? AND number < ?{named} ORDER BY number DESC LIMIT ?",
+            (tenant, below, *names, limit),
         ).fetchall()
         return [self._job(row) for row in rows]
 
@@ -172,7 +218,7 @@ class JobTable:
 
     def delete(self, number: int) -> None:
         """Delete the job at once; `sweep` deletes its results in batches, since there may be millions."""
-        for table, column in (("job", "number"), ("change", "job"), ("chunk", "job")):
+        for table, column in (("job", "number"), ("change", "job"), ("chunk", "job"), ("label", "job")):
             self._sql.execute(f"DELETE FROM {table} WHERE {column} = ?", (number,))
         self._sql.execute("INSERT INTO garbage VALUES (?)", (number,))
 

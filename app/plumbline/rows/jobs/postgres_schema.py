@@ -7,50 +7,21 @@ from psycopg import Connection
 from psycopg.sql import SQL, Identifier
 
 from plumbline.ground.errors import StoreUnavailable
-from plumbline.rows.jobs.job_table import ADDED_COLUMNS, COUNT_COLUMNS
+from plumbline.rows.jobs.job_table import ADDED_COLUMNS, make_tables
+from plumbline.rows.jobs.label_table import LABEL_TABLE
 
 _VERSION: Final = "1"
 # "PLJB"
 LOCK_CLASS: Final = 0x504C4A42
-# As those of the embedded store, except that rows are in the database, compressed, apart from what changes.
-_TABLES: Final = """
-CREATE TABLE job (
-    number bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY, id text NOT NULL UNIQUE, tenant text NOT NULL, name text,
-    options bytea NOT NULL, max_cost double precision, state text NOT NULL, seq bigint NOT NULL, total bigint,
-    created double precision NOT NULL, started double precision, ended double precision, problem text, damage text,
-    idempotency_key text, fingerprint text NOT NULL);
-CREATE UNIQUE INDEX job_key ON job (tenant, idempotency_key) WHERE idempotency_key IS NOT NULL;
-CREATE INDEX job_open ON job (number) WHERE state IN ('validating', 'queued', 'running');
+# Rows are in the database, compressed, apart from what changes.
+TABLES: Final = make_tables(
+    replaced={"@NUMBER@": "bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY", "@CHUNKS@": " WITH (fillfactor = 70)"},
+    more="""
 CREATE INDEX job_of_tenant ON job (tenant, number);
-CREATE TABLE change (
-    job bigint NOT NULL, seq bigint NOT NULL, state text NOT NULL, at double precision NOT NULL, problem text,
-    PRIMARY KEY (job, seq));
-CREATE TABLE chunk (
-    job bigint NOT NULL, n bigint NOT NULL, first_row bigint NOT NULL, rows bigint NOT NULL,
-    state text NOT NULL DEFAULT 'free', owner text, fence bigint NOT NULL DEFAULT 0, lease_until double precision,
-    deaths bigint NOT NULL DEFAULT 0, under_way text NOT NULL DEFAULT '[]',
-    counted bigint NOT NULL DEFAULT 0, @COUNTS@,
-    PRIMARY KEY (job, n)) WITH (fillfactor = 70);
-CREATE INDEX chunk_free ON chunk (job, n) WHERE state = 'free';
-CREATE INDEX chunk_leased ON chunk (job) WHERE state = 'leased';
-CREATE INDEX chunk_begun ON chunk (job, n) WHERE counted = 0 AND fence > 0;
 CREATE INDEX chunk_left ON chunk (job) WHERE state <> 'done';
 CREATE TABLE chunk_rows (job bigint NOT NULL, n bigint NOT NULL, data bytea NOT NULL, PRIMARY KEY (job, n));
 ALTER TABLE chunk_rows ALTER data SET STORAGE EXTERNAL;
-CREATE TABLE result (
-    key bigint PRIMARY KEY, status text NOT NULL, tier text, degraded bigint NOT NULL, passed bigint,
-    calls bigint NOT NULL,
-    unmetered_calls bigint NOT NULL, prompt_tokens bigint NOT NULL, completion_tokens bigint NOT NULL,
-    cached_tokens bigint NOT NULL, cost double precision, redo bigint NOT NULL DEFAULT 0, line bytea NOT NULL);
-CREATE INDEX result_again ON result (key) WHERE degraded = 1 OR status IN ('failed', 'not_judged');
-CREATE TABLE strike (key bigint PRIMARY KEY, deaths bigint NOT NULL);
-CREATE TABLE garbage (job bigint PRIMARY KEY);
-"""
-TABLES: Final = _TABLES.replace(
-    "@COUNTS@",
-    ", ".join(
-        f"{name} {'double precision' if name == 'cost' else 'bigint'} NOT NULL DEFAULT 0" for name in COUNT_COLUMNS
-    ),
+""",
 )
 
 
@@ -73,9 +44,11 @@ def make_schema(connection: Connection, schema: str) -> None:
             raise StoreUnavailable(
                 f"the schema {schema} of the database has version {about['version']}, and this service knows {_VERSION}"
             )
-        for table, column, rest in ADDED_COLUMNS:
+        if _relations(connection, schema, "label") == 0:
+            connection.execute(LABEL_TABLE.encode())
+        for table, column, kind, rest in ADDED_COLUMNS:
             if not _has_column(connection, schema, table, column):
-                connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} bigint {rest}".encode())
+                connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind} {rest}".encode())
         if about["procrastinate"] != metadata.version("procrastinate"):
             _migrate_queue(connection)
 

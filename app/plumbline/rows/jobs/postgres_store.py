@@ -29,9 +29,9 @@ from plumbline.rows.jobs.postgres_schema import LOCK_CLASS
 from plumbline.rows.jobs.procrastinate_queue import ProcrastinateEngine
 from plumbline.rows.jobs.row_file import RowChunk, chunked_rows, decode_rows
 from plumbline.rows.jobs.sql import Sql
-from plumbline.rows.jobs.sql_store import SWEPT_AT_ONCE, SqlJobStore
-from plumbline.rows.jobs.store import Submission, Upload
+from plumbline.rows.jobs.store import SWEPT_AT_ONCE, JobStore, Submission, Upload
 from plumbline.rows.jobs.worker import Worker
+from plumbline.rows.records.record import Record, RecordProblem
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ _RECOUNT_SECONDS: Final = 30.0
 _RESCUE_SECONDS: Final = 1.0
 
 
-class PostgresJobStore(SqlJobStore):
+class PostgresJobStore(JobStore):
     """`JobStore` on PostgreSQL.
 
     A job is committed together with its rows and the messages of its chunks, so that it is `queued` at once. Its rows
@@ -121,6 +121,17 @@ class PostgresJobStore(SqlJobStore):
         data, left = found
         return left.pending(decode_rows(zlib.decompress(data)))
 
+    async def record(self, tenant: str, job_id: str, row: int) -> Record | RecordProblem | None:
+        def read(sql: Sql) -> bytes | None:
+            number = JobTable(sql).number(tenant, job_id)
+            n = ChunkTable(sql).holding(number, row)
+            found = sql.execute("SELECT data FROM chunk_rows WHERE job = ? AND n = ?", (number, n)).fetchone()
+            return None if found is None else bytes(found[0])
+
+        data = await self._database.read(read)
+        rows = [] if data is None else decode_rows(zlib.decompress(data))
+        return next((each for each in rows if each.row == row), None)
+
     async def release(self, lease: Lease) -> None:
 
         def release(sql: Sql) -> None:
@@ -146,6 +157,8 @@ class PostgresJobStore(SqlJobStore):
             await asyncio.to_thread(lambda: self._uploads.remove(self._uploads.orphans()))
 
     def readiness(self) -> Readiness:
+        if not self._session.seconds:
+            return Readiness(State.UNAVAILABLE, "the PostgreSQL database of jobs cannot be reached")
         return Readiness(State.READY, f"jobs are kept in the schema {self._schema} of a PostgreSQL database")
 
     async def close(self) -> None:

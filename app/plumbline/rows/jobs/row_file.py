@@ -1,6 +1,7 @@
 """Rows of a job in an immutable file of chunks, as they were parsed from the upload."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import astuple
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -8,7 +9,8 @@ import msgspec
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import atomic_write
-from plumbline.judging.text.sample import Sample
+from plumbline.judging.text.sample import ContextLabels, Sample
+from plumbline.rows.records.conversations import parse_conversation
 from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import Record, RecordProblem
 
@@ -139,7 +141,18 @@ def encode_row(row: Record | RecordProblem) -> bytes:
     if isinstance(row, RecordProblem):
         return _ENCODER.encode((row.row, row.line, row.custom_id, row.found, row.expected))
     sample = row.sample
-    return _ENCODER.encode((row.row, row.custom_id, sample.question, sample.contexts, sample.answer, sample.reference))
+    return _ENCODER.encode(
+        (
+            row.row,
+            row.custom_id,
+            sample.question,
+            sample.contexts,
+            sample.answer,
+            sample.reference,
+            [astuple(labels) for labels in sample.context_labels],
+            *((sample.conversation,) if sample.conversation else ()),
+        )
+    )
 
 
 def decode_rows(chunk: bytes) -> Iterator[Record | RecordProblem]:
@@ -149,9 +162,14 @@ def decode_rows(chunk: bytes) -> Iterator[Record | RecordProblem]:
             fields = _DECODER.decode(line)
         except msgspec.DecodeError:
             raise InvalidInput("the file with the job's rows was changed in the data folder; submit it again") from None
-        if len(fields) == _RECORD_FIELDS:
-            row, custom_id, question, contexts, answer, reference = fields
-            sample = Sample(question, tuple(contexts), answer, reference)  # type: ignore[arg-type]
+        if len(fields) >= _RECORD_FIELDS:
+            row, custom_id, question, contexts, answer, reference, *rest = fields
+            # Rows that were waiting before contexts had labels have none.
+            labels = tuple(ContextLabels(*each) for each in (rest[0] if rest else ()))  # type: ignore[attr-defined]
+            if len(rest) > 1:
+                sample = parse_conversation(rest[1])  # type: ignore[arg-type]
+            else:
+                sample = Sample(question, tuple(contexts), answer, reference, labels)  # type: ignore[arg-type]
             yield Record(row, custom_id, sample, {})  # type: ignore[arg-type]
         else:
             yield RecordProblem(*fields)  # type: ignore[arg-type]

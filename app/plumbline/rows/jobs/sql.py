@@ -1,22 +1,9 @@
 """Seam between the SQL of the stores and their databases: a transaction, and the few differences between them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
-
-
-class Rows(Protocol):
-    """Result of a statement."""
-
-    @property
-    def rowcount(self) -> int: ...
-
-    def fetchone(self) -> Any: ...
-
-    def fetchall(self) -> list[Any]: ...
-
-    def __iter__(self) -> Iterator[Any]: ...
 
 
 class Sql(Protocol):
@@ -38,7 +25,8 @@ class Sql(Protocol):
     def now(self) -> float:
         """Return seconds since 1970 by the clock that all users of the database share."""
 
-    def execute(self, statement: str, values: Sequence[object] = ()) -> Rows: ...
+    def execute(self, statement: str, values: Sequence[object] = ()) -> Any:
+        """Return the rows of the statement, as a cursor of the database does."""
 
     def execute_many(self, statement: str, values: Iterable[Sequence[object]]) -> None: ...
 

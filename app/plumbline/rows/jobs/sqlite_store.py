@@ -15,14 +15,24 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import find_folder_problem, sync_file
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.rows.jobs.chunk_table import ChunkTable, LeftRows
-from plumbline.rows.jobs.job import MAX_CRASHES, VALIDATION, Held, JobState, Lease, NewJob, PendingRow
+from plumbline.rows.jobs.job import (
+    MAX_CRASHES,
+    NO_JOBS,
+    VALIDATION,
+    Held,
+    JobState,
+    JobStats,
+    Lease,
+    NewJob,
+    PendingRow,
+)
 from plumbline.rows.jobs.job_table import JobTable
 from plumbline.rows.jobs.owner_files import Owners, Uploads
 from plumbline.rows.jobs.row_file import Cut, cut_upload, decode_rows, read_chunk
 from plumbline.rows.jobs.sql import Sql
-from plumbline.rows.jobs.sql_store import SqlJobStore
 from plumbline.rows.jobs.sqlite_database import SqliteDatabase, guarded
-from plumbline.rows.jobs.store import NO_JOBS, JobStats, Submission, Upload
+from plumbline.rows.jobs.store import JobStore, Submission, Upload
+from plumbline.rows.records.record import Record, RecordProblem
 
 # Interval of checks for dead owners: a check takes a file lock for each owner.
 _CHECK_SECONDS: Final = 1.0
@@ -31,7 +41,7 @@ _SWEEP_SECONDS: Final = 60.0
 _CRASHED: Final = f"reading the file ended {MAX_CRASHES} processes; it is not tried again"
 
 
-class SqliteJobStore(SqlJobStore):
+class SqliteJobStore(JobStore):
     """`JobStore` in a folder: `jobs.sqlite3`, and files in `uploads`, `rows` and `owners`.
 
     Created with the first job. Files have mode 0600, folders 0700: they hold answers and contexts.
@@ -137,6 +147,24 @@ class SqliteJobStore(SqlJobStore):
         with guarded():
             data = await asyncio.to_thread(read_chunk, self._folder / "rows" / file, offset=offset, length=length)
         return left.pending(decode_rows(data))
+
+    async def record(self, tenant: str, job_id: str, row: int) -> Record | RecordProblem | None:
+        def place(sql: Sql) -> tuple[str, int, int] | None:
+            number = JobTable(sql).number(tenant, job_id)
+            n = ChunkTable(sql).holding(number, row)
+            found = sql.execute(
+                "SELECT rows_file, offset, length FROM chunk JOIN job ON number = job WHERE job = ? AND n = ?",
+                (number, n),
+            ).fetchone()
+            return None if found is None else (found[0], found[1], found[2])
+
+        found = await self._database.read(place)
+        if found is None:
+            return None
+        file, offset, length = found
+        with guarded():
+            data = await asyncio.to_thread(read_chunk, self._folder / "rows" / file, offset=offset, length=length)
+        return next((each for each in decode_rows(data) if each.row == row), None)
 
     async def tidy(self) -> bool:
         return self._file.exists() and await super().tidy()

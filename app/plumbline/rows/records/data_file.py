@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import BinaryIO, Final, Literal, NamedTuple, Protocol, TypeVar, cast
+from typing import BinaryIO, Final, NamedTuple, TypeVar, cast
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.record import shown
@@ -19,17 +19,6 @@ _GZIP_MAGIC: Final = b"\x1f\x8b"
 _BLOCK_BYTES: Final = 256 * 1024
 
 _T = TypeVar("_T")
-
-
-class DataFile(Protocol):
-    """A readable file: a `pathlib.Path`, or a remote file with a seekable stream."""
-
-    @property
-    def name(self) -> str:
-        """The last part of the path, for errors."""
-
-    def open(self, mode: Literal["rb"], /) -> io.BufferedReader:
-        """Open a new stream at the first byte; raises OSError."""
 
 
 class TextLine(NamedTuple):
@@ -47,7 +36,7 @@ class ByteStream:
         InvalidInput: the file cannot be opened or is UTF-16; when read: broken or truncated gzip.
     """
 
-    def __init__(self, path: DataFile, *, offset: int = 0) -> None:
+    def __init__(self, path: Path, *, offset: int = 0) -> None:
         self._name = path.name
         self.offset = 0
         try:
@@ -108,9 +97,7 @@ class TextLines:
         InvalidInput: as `ByteStream`.
     """
 
-    def __init__(
-        self, path: DataFile, *, offset: int = 0, lines_before: int = 0, max_bytes: int = MAX_ROW_BYTES
-    ) -> None:
+    def __init__(self, path: Path, *, offset: int = 0, lines_before: int = 0, max_bytes: int = MAX_ROW_BYTES) -> None:
         self._stream = ByteStream(path, offset=offset)
         self._number = lines_before
         self._max_bytes = max_bytes
@@ -138,7 +125,7 @@ class TextLines:
         self._stream.close()
 
 
-def read_lines(path: DataFile) -> Iterator[bytes | None]:
+def read_lines(path: Path) -> Iterator[bytes | None]:
     """Yield the lines of a file; None for one that is too long."""
     with closing(TextLines(path)) as lines:
         while (line := lines.next_line()) is not None:
@@ -159,14 +146,21 @@ _FORM_BY_SUFFIX: Final[Mapping[str, str]] = {
     ".parquet": "parquet",
 }
 FORMS: Final = tuple(dict.fromkeys(_FORM_BY_SUFFIX.values()))
+# Read as a whole: for files on one's own machine, not for uploads and results
+SHEET_FORM: Final = "xlsx"
 
 
-def parse_row_format(path: DataFile, named: str | None = None) -> str:
+def parse_row_format(path: Path, named: str | None = None, *, is_own: bool = False) -> str:
     """Return the format of a data file, one of `FORMS`: as named, else by its suffix without `.gz`.
+
+    Args:
+        is_own: an Excel workbook will do, too.
 
     Raises:
         InvalidInput: no such format, or an unknown suffix.
     """
+    if is_own and SHEET_FORM in (named, path.suffix.lower()[1:] if named is None else ""):
+        return SHEET_FORM
     if named is not None:
         if named not in FORMS:
             detail = f"there is no format {shown(named)}; expected one of {', '.join(FORMS)}"
@@ -175,7 +169,7 @@ def parse_row_format(path: DataFile, named: str | None = None) -> str:
     name = path.name.lower().removesuffix(".gz")
     form = _FORM_BY_SUFFIX.get(Path(name).suffix)
     if form is None:
-        known = ", ".join(_FORM_BY_SUFFIX)
+        known = ", ".join([*_FORM_BY_SUFFIX, *([f".{SHEET_FORM}"] if is_own else [])])
         raise InvalidInput(f"its suffix is none of {known} (text also with .gz); name the format", place=path.name)
     return form
 

@@ -3,12 +3,13 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Final, NoReturn
 
 import msgspec
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.rows.records.data_file import MAX_ROW_BYTES, ByteStream, DataFile, TextLines, too_long
+from plumbline.rows.records.data_file import MAX_ROW_BYTES, ByteStream, TextLines, too_long
 from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, describe_type
 
 _WANTED: Final = "one JSON object"
@@ -34,7 +35,7 @@ class JsonLineRows:
 
     columns: tuple[str, ...] | None = None
 
-    def __init__(self, path: DataFile, start: ReadPosition, *, max_bytes: int = MAX_ROW_BYTES) -> None:
+    def __init__(self, path: Path, start: ReadPosition, *, max_bytes: int = MAX_ROW_BYTES) -> None:
         self._lines = TextLines(path, offset=start.offset, lines_before=start.line, max_bytes=max_bytes)
         self._row = start.row
         self._max_bytes = max_bytes
@@ -64,7 +65,7 @@ class JsonArrayRows:
 
     columns: tuple[str, ...] | None = None
 
-    def __init__(self, path: DataFile, start: ReadPosition, *, max_bytes: int = MAX_ROW_BYTES) -> None:
+    def __init__(self, path: Path, start: ReadPosition, *, max_bytes: int = MAX_ROW_BYTES) -> None:
         self._name = path.name
         self._max_bytes = max_bytes
         self._row = start.row
@@ -194,7 +195,10 @@ def decode_row(data: bytes) -> Mapping[str, object] | BadRow:
         return BadRow("text that is not UTF-8", "text saved as UTF-8")
     except (ValueError, RecursionError):
         return _malformed(data)
-    return fields if isinstance(fields, dict) else BadRow(describe_type(fields), _WANTED)
+    if isinstance(fields, dict):
+        return fields
+    advice = "; name the format json where the file is one list" if isinstance(fields, list) else ""
+    return BadRow(describe_type(fields), _WANTED + advice)
 
 
 def _malformed(data: bytes) -> BadRow:

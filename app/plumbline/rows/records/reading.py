@@ -5,16 +5,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from functools import partial
 from hashlib import blake2b
+from pathlib import Path
 from typing import Final, Protocol, Self
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.rows.records.columns import ChosenColumns, ColumnMap, apply_preset, check_columns, detect_columns
-from plumbline.rows.records.data_file import DataFile, parse_row_format
+from plumbline.rows.records.binary_files import ParquetRows, SheetRows
+from plumbline.rows.records.columns import (
+    TRACE_PRESETS,
+    ChosenColumns,
+    ColumnMap,
+    apply_preset,
+    check_columns,
+    detect_columns,
+)
+from plumbline.rows.records.data_file import SHEET_FORM, parse_row_format
 from plumbline.rows.records.json_rows import JsonArrayRows, JsonLineRows
-from plumbline.rows.records.parquet_files import ParquetRows
 from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, Record, RecordProblem, shown
-from plumbline.rows.records.record_fields import build_record, parse_custom_id
+from plumbline.rows.records.record_fields import build_record, nested_names, parse_custom_id
 from plumbline.rows.records.table_rows import TableRows
+from plumbline.rows.records.traces import TraceRows
 
 # Rows inspected for columns; a file whose first rows are all unknown has another format.
 _ROWS_LOOKED_AT: Final = 100
@@ -34,12 +43,16 @@ class RowSource(Protocol):
         """Close the file."""
 
 
-_SOURCES: Final[Mapping[str, Callable[[DataFile, ReadPosition], RowSource]]] = {
+# In place of the file's format, where a preset of traces is named
+_TRACES: Final = "traces"
+_SOURCES: Final[Mapping[str, Callable[[Path, ReadPosition], RowSource]]] = {
     "jsonl": JsonLineRows,
     "json": JsonArrayRows,
     "csv": TableRows,
     "tsv": partial(TableRows, delimiter="\t"),
     "parquet": ParquetRows,
+    SHEET_FORM: SheetRows,
+    _TRACES: TraceRows,
 }
 
 
@@ -50,7 +63,7 @@ class RecordReader(Iterator[Record | RecordProblem]):
     a new reader resumes there with `start`.
 
     Args:
-        format: `jsonl`, `json` (an array), `csv`, `tsv` or `parquet`; None: by the suffix without `.gz`.
+        format: `jsonl`, `json` (an array), `csv`, `tsv`, `parquet` or `xlsx`; None: by the suffix without `.gz`.
         columns: a map, the name of a preset, or None to detect the columns in the first rows.
         start: the position to start at.
         seen_ids: custom_ids of rows before `start`; a row that repeats one is reported.
@@ -64,7 +77,7 @@ class RecordReader(Iterator[Record | RecordProblem]):
 
     def __init__(
         self,
-        path: DataFile,
+        path: Path,
         *,
         format: str | None = None,  # noqa: A002
         columns: ColumnMap | str | None = None,
@@ -72,7 +85,8 @@ class RecordReader(Iterator[Record | RecordProblem]):
         seen_ids: Iterable[str] = (),
     ) -> None:
         self.name = path.name
-        self.format = parse_row_format(path, format)
+        is_traces = format == _TRACES or columns in TRACE_PRESETS
+        self.format = _TRACES if is_traces else parse_row_format(path, format, is_own=True)
         self.position = start or ReadPosition()
         open_source = _SOURCES[self.format]
         try:
@@ -101,7 +115,7 @@ class RecordReader(Iterator[Record | RecordProblem]):
         self.close()
 
 
-def open_rows(path: DataFile, form: str) -> RowSource:
+def open_rows(path: Path, form: str) -> RowSource:
     """Open the raw rows of a file, before their columns are mapped; raises as `RecordReader`."""
     return _SOURCES[form](path, ReadPosition())
 
@@ -135,6 +149,10 @@ def choose_columns(
     if found is None:
         return _by_rows(columns, rows)
     found = list(found)
+    # Objects in the first row, also as JSON in a cell, add the names in them
+    first = next(iter(rows), None)
+    if first is not None and not isinstance(first.fields, BadRow):
+        found = list(dict.fromkeys((*found, *nested_names(first.fields))))
     chosen = _by_name(columns, found)
     # No later row of a table has other columns: a name that is absent now would be refused when the map is used again
     return ChosenColumns(chosen.map.without_absent(found), chosen.explanation)
@@ -154,9 +172,7 @@ def _by_rows(preset: str | None, source: Iterable[RawRow]) -> ChosenColumns:
             bad = bad or RecordProblem(raw.row, raw.line, None, raw.fields.found, raw.fields.expected)
             continue
         try:
-            body = raw.fields.get("body")
-            dotted = (f"body.{name}" for name in body) if isinstance(body, Mapping) else ()
-            return _by_name(preset, (*raw.fields, *dotted))
+            return _by_name(preset, (*raw.fields, *nested_names(raw.fields)))
         except InvalidInput as error:
             unknown = unknown or error
     if unknown is not None:

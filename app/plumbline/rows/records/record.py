@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from plumbline.judging.text.sample import Sample
+from plumbline.judging.text.sample import ContextLabels, Sample
 
 
 class Record(NamedTuple):
@@ -103,3 +103,16 @@ def checked_text(value: object, name: str, expected: str) -> str:
 def shown(text: str) -> str:
     """Quote a name or id for an error: on one line, shortened."""
     return repr(text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…")
+
+
+def context_fields(sample: Sample) -> list[str | dict[str, str]]:
+    """Return the contexts of a sample as a request has them: texts, or objects with a text and its labels."""
+    return [context_field(*each) for each in sample.labelled_contexts]
+
+
+def context_field(text: str, labels: ContextLabels) -> str | dict[str, str]:
+    """Return a context as a request has it."""
+    title = labels.title if labels.lead else None
+    named = {"id": labels.id, "title": title, "source": labels.source, "tool": labels.tool}
+    given = {name: label for name, label in named.items() if label}
+    return {"text": text[labels.lead :], **given} if given else text

@@ -2,20 +2,21 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Final
 from urllib.parse import urlsplit
 
-from plumbline.judging.text.sample import Sample
+from plumbline.judging.text.conversation import Passage
+from plumbline.judging.text.sample import NO_LABELS, Sample, join_labels
 from plumbline.rows.records.columns import ColumnMap
-from plumbline.rows.records.record import BadRow, RawRow, Record, checked_text, shown
+from plumbline.rows.records.conversations import parse_conversation
+from plumbline.rows.records.passages import parse_passage
+from plumbline.rows.records.record import BadRow, RawRow, Record, checked_text, context_field, shown
 
 _MAX_ID_CHARACTERS: Final = 200
 # The endpoint of an OpenAI batch's lines
 _EVALUATIONS: Final = "/v1/evaluations"
-# The field with the text when passages are objects: LangChain, LlamaIndex, DPR, Elasticsearch
-_TEXT_NAMES: Final = ("text", "page_content", "content", "contents", "passage")
-_MOST_NAMES: Final = 5
 # One item of a printed Python list; numpy prints its arrays without commas. Possessive: no character is read twice.
 _ITEM: Final = re.compile(r"""\s*+(?:'((?:[^'\\]|\\.)*+)'|"((?:[^"\\]|\\.)*+)")(?:\s*+,|\s++|\Z)""", re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|.)", re.DOTALL)
@@ -23,6 +24,9 @@ _ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r"}
 _LIST_STARTS: Final = re.compile(r"""\[\s*+["']""")
 
 
+_ROLES: Final = ("system", "user", "assistant", "tool")
+_ALL_OF_ROLE: Final = ("system", "tool")
+_MOST_LEVELS: Final = 3
 # Marks a missing field, which differs from null
 _ABSENT: Final = object()
 
@@ -40,13 +44,29 @@ def build_record(raw: RawRow, columns: ColumnMap, *, custom_id: str) -> Record:
     is_batch_line = isinstance(url, str) and isinstance(fields.get("body"), Mapping)
     if is_batch_line and urlsplit(str(url)).path.rstrip("/") != _EVALUATIONS:
         raise BadRow(f"url is {shown(str(url))}", shown(_EVALUATIONS))
+    if columns.answer == columns.contexts or isinstance(_found(fields, columns.answer), list):
+        return Record(raw.row, custom_id, _conversation(fields, columns), _extra(fields, columns))
+    passages = _contexts(fields, columns)
     sample = Sample(
         question=_optional_text(fields, columns.question) or "",
-        contexts=_contexts(fields, columns),
+        contexts=tuple(text for text, _ in passages),
         answer=_text(_found(fields, columns.answer), columns.answer, "a string, the answer"),
         reference=_reference(fields, columns.reference),
+        context_labels=join_labels([labels for _, labels in passages]),
     )
     return Record(raw.row, custom_id, sample, _extra(fields, columns))
+
+
+def _conversation(fields: Mapping[str, object], columns: ColumnMap) -> Sample:
+    """Return the sample of a row whose answer is a list of chat messages."""
+    passages = () if columns.contexts == columns.answer else _contexts(fields, columns)
+    given = {
+        "messages": _opened(_found(fields, columns.answer)),
+        "contexts": [context_field(*each) for each in passages],
+        "reference": _reference(fields, columns.reference),
+        **{name: fields[name] for name in ("evidence_roles", "turn_contexts") if name in fields},
+    }
+    return parse_conversation(given)
 
 
 def parse_custom_id(raw: RawRow, columns: ColumnMap) -> str:
@@ -113,46 +133,91 @@ def _unescaped(match: re.Match[str]) -> str:
     return chr(int(code[1:], 16)) if len(code) > 1 else _ESCAPED.get(code, code)
 
 
+def nested_names(fields: Mapping[str, object]) -> Iterator[str]:
+    """Yield the paths into a row's objects, also those that a cell holds as JSON, and to the roles of chat messages."""
+    level = [(name, value, 1) for name, value in fields.items()]
+    for path, value, depth in level:
+        inner = _opened(value)
+        if isinstance(inner, Mapping):
+            names = [f"{path}.{name}" for name in inner]
+            yield from names
+            if depth < _MOST_LEVELS:
+                level += [(name, each, depth + 1) for name, each in zip(names, inner.values(), strict=True)]
+        elif isinstance(inner, list):
+            yield from (f"{path}.{role}" for role in _ROLES if _messages(inner, role))
+
+
 def _found(fields: Mapping[str, object], column: str) -> object:
     value = fields.get(column, _ABSENT)
     if value is not _ABSENT or "." not in column:
         return value
     value = fields
     for part in column.split("."):
-        value = value.get(part, _ABSENT) if isinstance(value, Mapping) else _ABSENT
+        value = _step(_opened(value), part)
     return value
 
 
-def _contexts(fields: Mapping[str, object], columns: ColumnMap) -> tuple[str, ...]:
+def _step(value: object, part: str) -> object:
+    """Return what a part of a path leads to: a name, a place in a list, or a role among chat messages."""
+    if isinstance(value, Mapping):
+        return value.get(part, _ABSENT)
+    if isinstance(value, list) and part.isdecimal():
+        return value[int(part)] if int(part) < len(value) else _ABSENT
+    if isinstance(value, list) and part in _ROLES and (said := _messages(value, part)):
+        # The last question and answer; everything that tools returned
+        return said if part in _ALL_OF_ROLE else said[-1]
+    return _ABSENT
+
+
+def _messages(value: list[object], role: str) -> list[object]:
+    said = [
+        each["content"]
+        for each in value
+        if isinstance(each, Mapping) and each.get("role") == role and "content" in each
+    ]
+    parts = [each if isinstance(each, str) else _joined(each) for each in said]
+    return [each for each in parts if each]
+
+
+def _joined(content: object) -> object:
+    """Return the text of a message that comes in parts."""
+    if not isinstance(content, list):
+        return content
+    texts = (each.get("text") for each in content if isinstance(each, Mapping))
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _opened(value: object) -> object:
+    """Return the object or list that a cell holds as JSON; any other value unchanged."""
+    if not isinstance(value, str) or not value.lstrip().startswith(("{", "[{")):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+def _contexts(fields: Mapping[str, object], columns: ColumnMap) -> tuple[Passage, ...]:
     if not isinstance(columns.contexts, str):
         values = [(column, _found(fields, column)) for column in columns.contexts]
         texts = [_text(value, column, "a string") for column, value in values if value is not None]
-        return tuple(text for text in texts if text.strip())
+        return tuple((text, NO_LABELS) for text in texts if text.strip())
     column, expected = columns.contexts, "a list of strings"
     value = _found(fields, column)
+    if isinstance(value, str) and isinstance(passages := _opened(value), list):
+        with suppress(BadRow):
+            return tuple(parse_passage(item, column) for item in passages)
+        # JSON that holds no passages is a text as any other
     if isinstance(value, str):
         try:
-            return context_texts(_text(value, column, expected), columns.context_separator)
+            listed = context_texts(_text(value, column, expected), columns.context_separator)
+            return tuple((text, NO_LABELS) for text in listed)
         except ValueError:
             found = f"{column} begins as a list and cannot be read as one"
             raise BadRow(found, 'a JSON list of strings: ["...", "..."]') from None
     if isinstance(value, list):
-        return tuple(_passage(item, f"{column}[{place}]") for place, item in enumerate(value))
-    return (_text(value, column, expected),)
-
-
-def _passage(item: object, name: str) -> str:
-    # LlamaIndex: a node within its score
-    if isinstance(item, Mapping) and isinstance(item.get("node"), Mapping):
-        item, name = item["node"], f"{name}.node"
-    if isinstance(item, Mapping):
-        text_name = next((each for each in _TEXT_NAMES if isinstance(item.get(each), str)), None)
-        if text_name is None:
-            found = ", ".join(shown(str(each)) for each in list(item)[:_MOST_NAMES]) or "nothing"
-            wanted = f"{', '.join(_TEXT_NAMES[:-1])} or {_TEXT_NAMES[-1]}"
-            raise BadRow(f"{name} is an object with {found}", f"a string, or an object with its text in {wanted}")
-        return _text(item[text_name], f"{name}.{text_name}", "a string")
-    return _text(item, name, "a string")
+        return tuple(parse_passage(item, f"{column}[{place}]") for place, item in enumerate(value))
+    return ((_text(value, column, expected), NO_LABELS),)
 
 
 def _reference(fields: Mapping[str, object], column: str | None) -> str | None:

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Literal
+from typing import BinaryIO, Final, Literal
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import atomic_write
+from plumbline.rows.records.binary_files import load_pyarrow
 from plumbline.rows.records.data_file import parse_row_format
-from plumbline.rows.records.parquet_files import load_pyarrow
 
 ColumnType = Literal["text", "number", "whole", "truth", "texts"]
 
@@ -32,6 +32,14 @@ RESULT_COLUMNS: Final[Mapping[str, ColumnType]] = {
     "unsupported_rate": "number",
     "context_utilization": "number",
     "contexts_used_share": "number",
+    "citation_recall": "number",
+    "citation_precision": "number",
+    "answer_relevance": "number",
+    "context_relevance": "number",
+    "context_precision": "number",
+    "context_recall": "number",
+    "correctness": "number",
+    "noise_sensitivity": "number",
     "token_f1": "number",
     "exact_match": "number",
     "threshold": "number",
@@ -77,6 +85,9 @@ def flat_result(result: Mapping[str, object]) -> dict[str, object]:
         opened = fields.get(name)
         if isinstance(opened, Mapping):
             fields = {**opened, **fields}
+    if isinstance(metrics := fields.get("metrics"), Mapping):
+        values = {name: each.get("value") for name, each in metrics.items() if isinstance(each, Mapping)}
+        fields = {**values, **fields}
     # The judge's calls are a part of all calls
     if isinstance(usage := fields.get("usage"), Mapping):
         fields["calls"] = usage.get("calls")
@@ -124,18 +135,6 @@ def table_line(cells: Sequence[str], delimiter: str) -> str:
     """Return one row, quoted as in RFC 4180, ending with LF."""
     quoted = ('"' + cell.replace('"', '""') + '"' if _NEEDS_QUOTES.search(cell) else cell for cell in cells)
     return delimiter.join(quoted) + "\n"
-
-
-def result_schema(arrow: Any) -> Any:
-    """Return `RESULT_COLUMNS` as an Arrow schema; `arrow` is the module pyarrow."""
-    types = {
-        "text": arrow.string(),
-        "number": arrow.float64(),
-        "whole": arrow.int64(),
-        "truth": arrow.bool_(),
-        "texts": arrow.list_(arrow.string()),
-    }
-    return arrow.schema([(name, types[kind]) for name, kind in RESULT_COLUMNS.items()])
 
 
 @contextmanager
@@ -188,8 +187,15 @@ class _ParquetTable(ResultTable):
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         parquet = load_pyarrow(name)
-        self._arrow = importlib.import_module("pyarrow")
-        self._schema = result_schema(self._arrow)
+        self._arrow = arrow = importlib.import_module("pyarrow")
+        types = {
+            "text": arrow.string(),
+            "number": arrow.float64(),
+            "whole": arrow.int64(),
+            "truth": arrow.bool_(),
+            "texts": arrow.list_(arrow.string()),
+        }
+        self._schema = arrow.schema([(name, types[kind]) for name, kind in RESULT_COLUMNS.items()])
         self._writer = parquet.ParquetWriter(file, self._schema, compression="zstd")
         self._held: list[dict[str, object]] = []
 

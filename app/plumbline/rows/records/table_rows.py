@@ -1,4 +1,4 @@
-"""Rows of CSV (commas, or semicolons) and TSV after RFC 4180: quotes, line ends in cells, a header; UTF-8.
+"""Rows of CSV (commas, semicolons or tabs) and TSV after RFC 4180: quotes, line ends in cells, a header; UTF-8.
 
 The standard reader gives no byte offset of a row and takes the rest of the file for one cell when a quote stays open;
 here a row that cannot be read ends with its first line, and only this row fails.
@@ -6,10 +6,11 @@ here a row that cannot be read ends with its first line, and only this row fails
 
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Final
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.rows.records.data_file import MAX_ROW_BYTES, DataFile, TextLine, TextLines, too_long
+from plumbline.rows.records.data_file import MAX_ROW_BYTES, TextLine, TextLines, too_long
 from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, shown
 
 _QUOTED: Final = re.compile(r'(?:[^"]++|"")*+')
@@ -29,7 +30,7 @@ class TableRows:
     columns: tuple[str, ...]
 
     def __init__(
-        self, path: DataFile, start: ReadPosition, *, delimiter: str = ",", max_bytes: int = MAX_ROW_BYTES
+        self, path: Path, start: ReadPosition, *, delimiter: str = ",", max_bytes: int = MAX_ROW_BYTES
     ) -> None:
         self._name = path.name
         self._delimiter = delimiter
@@ -61,9 +62,10 @@ class TableRows:
         line = self._lines.next_line()
         if line is None or line.data is None or not line.data.strip():
             raise InvalidInput("the first line should be a header; it is empty", place=f"{self._name}:1")
-        # Where the comma is for decimals, spreadsheets write semicolons into a .csv
-        if self._delimiter == "," and b"," not in line.data and b";" in line.data:
-            self._delimiter, self._plain = ";", _PLAIN[";"]
+        # Where the comma is for decimals, spreadsheets write semicolons into a .csv; some programs write tabs
+        if self._delimiter == "," and b"," not in line.data:
+            self._delimiter = next((each for each in ";\t" if each.encode() in line.data), ",")
+            self._plain = _PLAIN[self._delimiter]
         try:
             cells, _ = self._cells(line)
         except BadRow as bad:

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Final, get_args
 
-import numpy as np
-
 from plumbline.rows.report.result_lines import Decided, ResultRow, Scored, read_line
 from plumbline.rows.report.tallies import TIERS, MeanTally
 from plumbline.schemas.evaluation import PassRule
@@ -28,6 +26,8 @@ class Baseline:
     """Scored rows by `custom_id`, as sorted 64-bit hashes: of 10^6 rows the chance that two share one is 3 in 10^8."""
 
     def __init__(self, lines: Iterable[bytes | None]) -> None:
+        import numpy as np  # noqa: PLC0415 - not in the light half, whose gates need none
+
         self.rows = self.bad_lines = 0
         keys, scores, kinds = array("Q"), array("d"), array("B")
         for line in lines:

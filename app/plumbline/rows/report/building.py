@@ -1,12 +1,15 @@
 """Reports built from lines of results, in one pass and bounded memory."""
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
 from plumbline.rows.report.baseline import Baseline, ComparisonTally
+from plumbline.rows.report.labelled_rates import RateTally, RowLabel
 from plumbline.rows.report.result_lines import ResultRow, read_line
 from plumbline.rows.report.shown_rows import KeptRow, KeptRows
 from plumbline.rows.report.tallies import METHOD, TIERS, RowTally, ScoreTallies, TierTally
@@ -19,7 +22,7 @@ _MOST_BAD_LINES: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The report on one file of results.
+    """The report on the results of one or several files.
 
     Args:
         summary: everything that is counted.
@@ -31,6 +34,11 @@ class Report:
     worst: tuple[KeptRow, ...]
     unscored: tuple[KeptRow, ...]
 
+    @property
+    def shown_ids(self) -> frozenset[str]:
+        """Return the custom_ids of the rows that are shown."""
+        return frozenset(kept.row.custom_id for kept in (*self.worst, *self.unscored) if kept.row.custom_id is not None)
+
 
 class ReportBuilder:
     """Builder of a report from lines of results, one at a time.
@@ -38,19 +46,32 @@ class ReportBuilder:
     Args:
         worst: how many of the worst rows are shown, 0 to 10,000.
         baseline: the results to compare with.
+        labels: of some rows, by custom_id or number; none: no rates.
     """
 
-    def __init__(self, *, worst: int = DEFAULT_WORST, baseline: Baseline | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        worst: int = DEFAULT_WORST,
+        baseline: Baseline | None = None,
+        labels: Mapping[str | int, RowLabel] = MappingProxyType({}),
+    ) -> None:
+        self._rates = RateTally(labels) if labels else None
         self._rows = RowTally()
         self._tiers: dict[ReportTier, TierTally] = {}
         self._kept = KeptRows(worst)
         self._comparison = None if baseline is None else ComparisonTally(baseline)
         self._lines = self._bad_lines = 0
+        self._file = ""
         self._first_bad_lines: list[BadLine] = []
 
     @property
     def rows(self) -> int:
         return self._rows.rows
+
+    def begin_file(self, name: str = "") -> None:
+        """Count lines from 1 again; problems of lines name the file if it has a name."""
+        self._lines, self._file = 0, name
 
     def add(self, line: bytes | None) -> BadLine | None:
         """Add a line, with or without its end; None is a line too long to read. Blank lines are no rows.
@@ -63,7 +84,7 @@ class ReportBuilder:
         row = read_line(line)
         if isinstance(row, str):
             self._bad_lines += 1
-            bad = BadLine(line=self._lines, problem=row)
+            bad = BadLine(line=self._lines, problem=f"{self._file}: {row}" if self._file else row)
             if len(self._first_bad_lines) < _MOST_BAD_LINES:
                 self._first_bad_lines.append(bad)
             return bad
@@ -74,6 +95,8 @@ class ReportBuilder:
         self._kept.add(row, size=len(line or b""))
         if self._comparison is not None:
             self._comparison.add(row)
+        if self._rates is not None:
+            self._rates.add_row(row)
         return None
 
     def report(self) -> Report:
@@ -101,6 +124,7 @@ class ReportBuilder:
             flags=self._rows.flags(),
             worst=[short for kept in worst if (short := _in_short(kept.row)) is not None],
             comparison=None if self._comparison is None else self._comparison.comparison(),
+            rates=None if self._rates is None else self._rates.rates(),
             bad_lines=self._bad_lines,
             first_bad_lines=self._first_bad_lines,
             interval_method=METHOD,

@@ -17,6 +17,8 @@ GateScore = Literal[
     "lowest_support",
     "passed_share",
     "unsupported_share",
+    "citation_recall",
+    "citation_precision",
     "token_f1",
     "exact_match",
 ]
@@ -149,6 +151,26 @@ def baseline_outcomes(summary: ReportSummary, *, max_drop: float = 0.0) -> tuple
         got = _with_rows(difference, sign="+") + _abstained(summary)
         outcomes.append(GateOutcome(name, wanted, got, passed))
     return tuple(outcomes)
+
+
+def promise_outcomes(summary: ReportSummary, risk: float, *, confidence: float = 0.95) -> tuple[GateOutcome, ...]:
+    """Check, tier by tier, that at most `risk` of the answers that pass are unfaithful: the exact binomial tail.
+
+    The labels are of rows drawn alike; without them, or with too few, the gate fails.
+    """
+    wanted = f"at most {risk:g} of what passes unfaithful, confidence {confidence:g}"
+    outcomes = []
+    for rate in summary.rates or ():
+        name = "promise" if len(summary.rates or ()) == 1 else f"{rate.tier}:promise"
+        if (found := rate.agreement) is None:
+            got = rate.refused or "no label of a row with a decision that was drawn alike"
+            outcomes.append(GateOutcome(name, wanted, got, passed=False))
+            continue
+        bad, passed = found.unfaithful_passed, found.unfaithful_passed + found.faithful_passed
+        tail = math.fsum(math.comb(passed, k) * risk**k * (1 - risk) ** (passed - k) for k in range(bad + 1))
+        got = f"{bad:,} of {passed:,} labelled rows that pass"
+        outcomes.append(GateOutcome(name, wanted, got, passed=tail <= 1 - confidence + _NOISE))
+    return tuple(outcomes) or (GateOutcome("promise", wanted, "no labels; give --labels", passed=False),)
 
 
 def all_passed(outcomes: Iterable[GateOutcome]) -> bool:

@@ -1,19 +1,20 @@
 """The report as Markdown, for a pipeline summary or a comment; foreign text is escaped."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from plumbline.rows.report.building import Report
 from plumbline.rows.report.gates import GateOutcome, format_mean
 from plumbline.rows.report.result_lines import Verdict
 from plumbline.rows.report.shown_rows import GRAVEST_FIRST, KeptRow
-from plumbline.rows.report.texts import load_words, one_line
+from plumbline.rows.report.texts import load_words, one_line, say
 from plumbline.schemas.report import Comparison, ReportLanguage, ReportSummary
 
 _LONGEST: Final = 160
 _SCORES: Final = (
-    "faithfulness", "hallucination_rate", "context_utilization", "passed_share", "lowest_support", "unsupported_share"
+    "faithfulness", "hallucination_rate", "context_utilization", "passed_share", "lowest_support", "unsupported_share",
+    "citation_recall", "citation_precision"
 )  # fmt: skip
 # As entities they have no meaning in Markdown (CommonMark 0.31, section 2.5), nor do they end a cell of a table.
 _MARKS: Final = re.compile(r"[\\`*_{}\[\]()~|^$:&<>!@#]")
@@ -33,7 +34,7 @@ def markdown_summary(
     """Return gates, scores with their intervals, the comparison and the `rows` worst rows as Markdown."""
     words, summary = load_words(language), report.summary
     parts = [f"## {escaped(title) if title else words['title']}"]
-    parts += _gates(gates, words) if gates else []
+    parts += _gates(gates, words, say(language)) if gates else []
     parts += _scores(summary, words)
     parts += [_counts(summary, words)]
     reference = [(words[name], format_mean(mean), f"{mean.rows:,}") for name, mean in summary.reference if mean.rows]
@@ -51,13 +52,13 @@ def escaped(text: str, *, most: int = _LONGEST) -> str:
     return _CALLING.sub(rf"\1{_JOINER}", without_marks)
 
 
-def _gates(gates: Sequence[GateOutcome], words: Mapping[str, str]) -> Iterator[str]:
+def _gates(gates: Sequence[GateOutcome], words: Mapping[str, str], said: Callable[[str], str]) -> Iterator[str]:
     failed = any(not gate.passed for gate in gates)
     yield f"**{'❌' if failed else '✅'} {words['some_gates_failed'] if failed else words['all_gates_passed']}**"
     rows = []
     for gate in gates:
         outcome = f"✅ {words['gate_passed']}" if gate.passed else f"❌ {words['gate_failed']}"
-        rows.append((escaped(gate.name), escaped(gate.wanted), escaped(gate.got), outcome))
+        rows.append((escaped(gate.name), escaped(said(gate.wanted)), escaped(said(gate.got)), outcome))
     yield _table((words["gate"], words["wanted"], words["got"], ""), rows)
 
 
@@ -69,14 +70,22 @@ def _scores(summary: ReportSummary, words: Mapping[str, str]) -> Iterator[str]:
     if not groups:
         yield words["nothing_judged"]
         return
-    header = (words["tier"], words["rows"], *(words[name] for name in _SCORES))
+    # Answers without citation marks have no figures of them.
+    names = [
+        each for each in _SCORES if "citation" not in each or any(getattr(scores, each).rows for *_, scores in groups)
+    ]
+    header = (words["tier"], words["rows"], *(words[name] for name in names))
     yield _table(
         header,
-        [
-            (name, f"{rows:,}", *(format_mean(getattr(scores, each)) for each in _SCORES))
-            for name, rows, scores in groups
-        ],
+        [(name, f"{rows:,}", *(format_mean(getattr(scores, each)) for each in names)) for name, rows, scores in groups],
     )
+    for rate in summary.rates or ():
+        shown = rate.estimate and {name: f"{value:.1%}" for name, value in rate.estimate.corrected}
+        told = words["rate"].format(labels=rate.labels, **shown) if shown else None
+        told = told or words["rate_refused"].format(labels=rate.labels, why=rate.refused)
+        yield f"{words[f'tier_{rate.tier}']}: {told}"
+    if not summary.rates:
+        yield words["no_rate"]
     yield words["scores_note"] + (f" {words['mixed_note']}" if is_mixed else "")
 
 

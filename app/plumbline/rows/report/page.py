@@ -4,22 +4,25 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from jinja2 import Environment
 from markupsafe import Markup
 
 from plumbline.ground.version import VERSION
+from plumbline.judging.text.sample import Sample
 from plumbline.rows.report.building import Report
 from plumbline.rows.report.gates import GateOutcome
 from plumbline.rows.report.shown_rows import GRAVEST_FIRST, shown_row
 from plumbline.rows.report.standalone_html import BASE_STYLE, build_environment, content_security_policy, read_part
 from plumbline.rows.report.tallies import PARTS, RESAMPLES, SEED
-from plumbline.rows.report.texts import load_words, one_line, visible
+from plumbline.rows.report.texts import load_words, one_line, say, visible
+from plumbline.schemas.language import explain_flag
 from plumbline.schemas.report import ReportLanguage, ReportRowStatus
 
 _PARTS: Final = Path(__file__).parent / "page_parts"
-_HTML_LANG: Final[Mapping[ReportLanguage, str]] = {"en": "en", "zh": "zh-Hans"}
+HTML_LANG: Final[Mapping[ReportLanguage, str]] = {"en": "en", "zh": "zh-Hans"}
 _STATUSES: Final[tuple[ReportRowStatus, ...]] = ("judged", "abstained", "empty_answer", "not_judged", "error")
 _LONGEST_TITLE: Final = 200
 # Verdicts as a bar reads from good to bad.
@@ -41,20 +44,27 @@ def render_html(
     title: str | None = None,
     gates: Sequence[GateOutcome] = (),
     made_at: datetime | None = None,
+    samples: Mapping[str, Sample] = MappingProxyType({}),
 ) -> str:
     """Render the page, with the gates before the scores; takes some milliseconds per shown row.
 
     Args:
         title: heading of the page; escaped, as every text of the results is.
         made_at: default: now.
+        samples: what shown rows were judged by, by custom_id: their questions and contexts are on the page, too.
     """
     words = load_words(language)
-    style, script = read_part(BASE_STYLE) + read_part(_PARTS / "page.css"), read_part(_PARTS / "page.js")
-    rows = [shown_row(kept, rank) for rank, kept in enumerate((*report.worst, *report.unscored))]
+    style, script = page_style(), read_part(_PARTS / "page.js")
+    rows = [
+        shown_row(kept, rank, samples.get(kept.row.custom_id or ""))
+        for rank, kept in enumerate((*report.worst, *report.unscored))
+    ]
     page = _environment().get_template("page.html")
     return page.render(
         words=words,
-        html_lang=_HTML_LANG[language],
+        html_lang=HTML_LANG[language],
+        said=say(language),
+        explain=functools.partial(explain_flag, language=language),
         policy=content_security_policy(style, script),
         style=Markup(style),  # noqa: S704 -- ours
         script=Markup(script),  # noqa: S704 -- ours
@@ -76,9 +86,14 @@ def render_html(
     )
 
 
+def page_style() -> str:
+    """Return the style of the report, which other pages share."""
+    return read_part(BASE_STYLE) + read_part(_PARTS / "page.css")
+
+
 @functools.cache
 def _environment() -> Environment:
-    return build_environment(_PARTS, _FILTERS)
+    return build_environment(_PARTS, PAGE_FILTERS)
 
 
 def _histogram_bars(histogram: Sequence[int]) -> list[dict[str, object]]:
@@ -122,13 +137,14 @@ def _money(cost: float) -> str:
     return f"{cost:,.2f}" if cost >= _COST_IN_CENTS else f"{cost:,.4f}"
 
 
-_FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
+PAGE_FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "columns": _histogram_bars,
     "count": lambda number: f"{number:,}",
     "fill": str.format,
     "money": _money,
     "parts": _stack_parts,
     "place": percent_of_scale,
+    "rate": "{:.1%}".format,
     "share": lambda share: f"{share:.3f}",
     "short": lambda number: f"{number:g}",
     "signed": lambda number: f"{number:+.3f}".replace("-", "−"),

@@ -58,6 +58,13 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     detail: str | None
 
 
+class Citation(msgspec.Struct, frozen=True, gc=False):
+    text: str
+    sentence: Count
+    context: Count | None
+    verdict: Literal["supported", "partial", "wrong_passage", "not_supported", "no_such_passage"]
+
+
 class RowUsage(msgspec.Struct, frozen=True, gc=False):
     """Tokens, calls and cost of a row."""
 
@@ -94,6 +101,9 @@ class RowResult(msgspec.Struct, frozen=True):
     passed_by: PassRule | None = None
     lowest_support: Share | None = None
     unsupported_claims: Count | None = None
+    citations: list[Citation] | None = None
+    citation_recall: Share | None = None
+    citation_precision: Share | None = None
     token_f1: Share | None = None
     exact_match: Share | None = None
 

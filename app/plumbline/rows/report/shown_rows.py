@@ -2,12 +2,16 @@
 
 import heapq
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
-from plumbline.rows.report.result_lines import Claim, Fault, ResultRow, RowResult, Verdict
+from plumbline.judging.text.sample import Sample
+from plumbline.rows.report.marked_passages import ShownSource, shown_source
+from plumbline.rows.report.result_lines import Citation, Claim, Fault, ResultRow, RowResult, Verdict
 from plumbline.rows.report.tallies import TIERS
 from plumbline.rows.report.texts import one_line
 from plumbline.schemas.report import ReportRowStatus, ReportTier
@@ -95,16 +99,25 @@ def _shortened(value: Any, most: int = _MOST_PARTS) -> Any:
 
 _LONGEST_LEAD: Final = 200
 UNSUPPORTED: Final[tuple[Verdict, ...]] = ("contradicted", "not_mentioned", "partial")
+_CITED_GRAVITY: Final = ("supported", "partial", "not_supported", "wrong_passage", "no_such_passage")
 # Verdicts on claims; a greeting is none.
 GRAVEST_FIRST: Final[tuple[Verdict, ...]] = (*UNSUPPORTED, "supported")
 
 
+class SentencePart(NamedTuple):
+    """A part of a sentence; `citation`: of a citation mark, the gravest of the passages that it names."""
+
+    text: str
+    citation: Citation | None = None
+
+
 class ShownSentence(NamedTuple):
-    """A sentence, its gravest verdict (None if no tier could judge it), and its claims."""
+    """A sentence in parts, its gravest verdict (None if no tier could judge it), and its claims."""
 
     text: str
     verdict: Verdict | None
     claims: tuple[Claim, ...]
+    parts: tuple[SentencePart, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +136,11 @@ class ShownRow:
     verdicts: tuple[tuple[Verdict, int], ...]
     lead: str
     is_cut: bool
+    given: ShownSource | None
 
 
-def shown_row(kept: KeptRow, rank: int) -> ShownRow:
+def shown_row(kept: KeptRow, rank: int, sample: Sample | None = None) -> ShownRow:
+    """Return the row as the page shows it, with the question and the contexts of its sample if that is at hand."""
     row, result = kept.row, kept.row.result
     sentences = () if result is None else tuple(_sentences(result))
     known = {sentence.index for sentence in result.sentences} if result else set()
@@ -139,6 +154,7 @@ def shown_row(kept: KeptRow, rank: int) -> ShownRow:
         verdicts=tuple((verdict, count) for verdict, count in counts if count),
         lead=one_line(_lead(sentences, row.error), most=_LONGEST_LEAD),
         is_cut=kept.is_cut,
+        given=None if sample is None or result is None else shown_source(sample, result),
     )
 
 
@@ -155,11 +171,27 @@ def _sentences(result: RowResult) -> list[ShownSentence]:
     claims_by_sentence: dict[int, list[Claim]] = {}
     for claim in _claims(result):
         claims_by_sentence.setdefault(claim.sentence, []).append(claim)
+    cited: dict[int, list[Citation]] = {}
+    for citation in result.citations or ():
+        cited.setdefault(citation.sentence, []).append(citation)
     return [
-        ShownSentence(sentence.text, None if result.status == "not_judged" else _gravest(claims), tuple(claims))
+        ShownSentence(sentence.text, None if result.status == "not_judged" else _gravest(claims), tuple(claims), parts)
         for sentence in result.sentences
         for claims in [claims_by_sentence.get(sentence.index, [])]
+        for parts in [tuple(_parts(sentence.text, cited.get(sentence.index, [])))]
     ]
+
+
+def _parts(text: str, citations: list[Citation]) -> Iterator[SentencePart]:
+    """Cut a sentence at its citation marks; a mark of several passages counts once."""
+    position = 0
+    for mark, same in groupby(citations, key=lambda each: each.text):
+        found = text.find(mark, position)
+        if found >= 0:
+            yield SentencePart(text[position:found])
+            yield SentencePart(mark, max(same, key=lambda each: _CITED_GRAVITY.index(each.verdict)))
+            position = found + len(mark)
+    yield SentencePart(text[position:])
 
 
 def _claims(result: RowResult) -> list[Claim]:

@@ -33,12 +33,18 @@ def read_part(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def content_security_policy(style: str, script: str | None = None) -> str:
-    """Return a Content-Security-Policy that allows only this style and script, by hash, and loads nothing."""
+def content_security_policy(
+    style: str, script: str | None = None, *, form_action: str = "'none'", more: str = ""
+) -> str:
+    """Return a Content-Security-Policy that allows only this style and script, by hash, and loads nothing.
+
+    Args:
+        more: further directives.
+    """
     scripts = "'none'" if script is None else _hash_source(script)
     return (
         f"default-src 'none'; style-src {_hash_source(style)}; script-src {scripts}; base-uri 'none'; "
-        "form-action 'none'; require-trusted-types-for 'script'"
+        f"form-action {form_action}; require-trusted-types-for 'script'" + (more and f"; {more}")
     )
 
 

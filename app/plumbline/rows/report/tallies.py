@@ -5,8 +5,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Final, Self
 
-import numpy as np
-
 from plumbline.rows.report.result_lines import Counts, ResultRow, RowResult
 from plumbline.schemas.batch import TierCounts
 from plumbline.schemas.evaluation import PassRule, UsageItem, VerdictCounts
@@ -70,11 +68,15 @@ class MeanTally:
         low, high = self._interval(rows) if rows > 1 else (None, None)
         return ScoreMean(mean=mean, low=low, high=high, rows=rows)
 
-    def _interval(self, rows: int) -> tuple[float, float]:
-        """Return the percentile interval after Efron & Tibshirani 1993, chapter 13.
+    def _interval(self, rows: int) -> tuple[float, float] | tuple[None, None]:
+        """Return the percentile interval after Efron & Tibshirani 1993, chapter 13; none where numpy is not installed.
 
         Drawing n rows with replacement is one draw of a multinomial over their values: its cost does not grow with n.
         """
+        try:
+            import numpy as np  # noqa: PLC0415 - not in the light half, whose gates compare means
+        except ModuleNotFoundError:
+            return None, None
         counts = np.array(self._counts)
         filled = counts > 0
         counts, sums = counts[filled], np.array(self._sums)[filled]
@@ -119,6 +121,8 @@ class ScoreTallies:
         self.lowest_support = MeanTally()
         self.passed = MeanTally()
         self.has_unsupported = MeanTally()
+        self.citation_recall = MeanTally()
+        self.citation_precision = MeanTally()
 
     def add(self, result: RowResult) -> None:
         for name, tally in vars(self).items():
@@ -136,6 +140,8 @@ class ScoreTallies:
             lowest_support=self.lowest_support.mean(),
             passed_share=self.passed.mean(),
             unsupported_share=self.has_unsupported.mean(),
+            citation_recall=self.citation_recall.mean(),
+            citation_precision=self.citation_precision.mean(),
         )
 
     @staticmethod

@@ -3,9 +3,12 @@
 import functools
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
+
+from plumbline.schemas.language import translate
+from plumbline.schemas.report import ReportLanguage
 
 _PARTS: Final = Path(__file__).parent / "page_parts"
 # Bidirectional controls let a text look like another ("Trojan source"); other controls show as nothing at all.
@@ -31,6 +34,11 @@ def one_line(text: str, *, most: int) -> str:
 def xml_text(text: str) -> str:
     """Return the text without characters that XML 1.0 forbids."""
     return _NOT_XML.sub("", text)
+
+
+def say(language: ReportLanguage) -> Callable[[str], str]:
+    """Return a function that gives a text of ours, of a result or of a gate, in this language."""
+    return lambda text: translate(text, language, _PARTS / "messages.zh.toml")
 
 
 @functools.cache

@@ -70,12 +70,7 @@ NO_LIMITS: Final = Limits()
 
 @dataclass(frozen=True, slots=True)
 class AccessKey:
-    """One caller.
-
-    Args:
-        tenant: owner of jobs, results and cached verdicts; it opens nothing.
-        limits: effective ones, defaults included.
-    """
+    """One caller, with its effective limits; its tenant owns jobs, results and cached verdicts, and opens nothing."""
 
     name: str
     tenant: str

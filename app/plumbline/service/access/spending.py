@@ -66,10 +66,8 @@ class Spent(NamedTuple):
 class Spending:
     """Daily spending in memory, for each request to check, and in a file or database that other processes add to.
 
-    If that fails, it is logged, counting continues in memory, and storing is retried.
-
-    Args:
-        shared: in place of the file; closed at the end of `kept`.
+    If that fails, it is logged, counting continues in memory, and storing is retried. `shared`, in place of the file,
+    is closed at the end of `kept`.
     """
 
     def __init__(

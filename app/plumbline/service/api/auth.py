@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
@@ -34,21 +35,26 @@ _API_KEY = APIKeyHeader(
 
 # Operations that call judges; a key that has spent its budget may do everything else, its own results are its own.
 SPENDING_OPERATIONS: Final = frozenset({"evaluate", "evaluate_batch", "submit_job", "retry_job", "resume_job"})
+# The same, by the forms of pages.
+SPENDING_PAGES: Final = frozenset({"evaluate_on_page", "resume_on_page"})
 _HOST = re.compile(r"(\[[^\]]*\]|[^:]*)(?::[0-9]{1,5})?")
 # A request with one of these comes from a proxy; so does one with a header of `x-forwarded-`.
 _FORWARDING_HEADERS = frozenset({"forwarded", "via", "x-real-ip", "x-original-host", "x-client-ip", "cf-connecting-ip"})
 
 
+@dataclass(eq=False)
 class Authenticator:
     """Identifies callers by their API key.
 
     Args:
         allow_anonymous: allow callers from beyond loopback if no keys are configured.
+        more_keys: returns the keys that a request holds outside of its headers for keys.
     """
 
-    def __init__(self, access: Access, *, allow_anonymous: bool) -> None:
-        self.access = access
-        self._allow_anonymous = allow_anonymous
+    access: Access
+    _: KW_ONLY
+    allow_anonymous: bool
+    more_keys: Callable[[HTTPConnection], list[bytes]] = lambda _: []
 
     def caller_of(self, connection: HTTPConnection) -> AccessKey:
         """Return the caller of a request.
@@ -60,11 +66,11 @@ class Authenticator:
         """
         keyring = self.access.keyring
         if keyring.is_needed:
-            sent = _sent_keys(connection)
+            sent = _sent_keys(connection) or self.more_keys(connection)
             if not sent:
                 raise KeyMissing("a key is needed; send 'Authorization: Bearer <key>' or 'X-API-Key: <key>'")
             return keyring.key_of(sent)
-        if not self._allow_anonymous and not _is_on_loopback(connection):
+        if not self.allow_anonymous and not _is_on_loopback(connection):
             raise Locked(
                 "there is no key, so only callers on this machine are served, and not through a proxy (HTTP/1.0 is "
                 "taken for one): make a key with 'plumbline keys create', "
@@ -99,7 +105,7 @@ def make_key_check(authenticator: Authenticator, scope: Scope) -> Callable[..., 
             held = ", ".join(sorted(caller.scopes)) or "none"
             raise ScopeMissing(f"the scope {scope.value!r} is needed; the key has {held}")
         request.state.check_budget = lambda: authenticator.access.check_budget(caller.tenant)
-        if getattr(request.scope.get("route"), "operation_id", None) in SPENDING_OPERATIONS:
+        if getattr(request.scope.get("route"), "operation_id", None) in SPENDING_OPERATIONS | SPENDING_PAGES:
             request.state.check_budget()
 
     return require_key
@@ -143,18 +149,20 @@ def _is_on_loopback(connection: HTTPConnection) -> bool:
 
 
 class Admission:
-    """ASGI middleware: admit requests under /v1 by key and limits, before any of the body is read.
+    """ASGI middleware: admit requests under /v1 and of pages by key and limits, before any of the body is read.
 
-    Paths outside of /v1, such as health and readiness, are always admitted. Responses to a key with limits have
-    RateLimit fields.
+    Other paths, such as health, are always admitted. Responses to a key with limits have RateLimit fields.
     """
 
-    def __init__(self, app: ASGIApp, authenticator: Authenticator) -> None:
+    def __init__(
+        self, app: ASGIApp, authenticator: Authenticator, is_page: Callable[[AsgiScope], bool] = lambda _: False
+    ) -> None:
         self._app = app
         self._authenticator = authenticator
+        self._is_page = is_page
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not is_under_v1(scope):
+        if scope["type"] != "http" or not (is_under_v1(scope) or self._is_page(scope)):
             await self._app(scope, receive, send)
             return
         quotas: list[Quota] = []
@@ -184,10 +192,7 @@ class Admission:
 
 
 def _rate_limit_fields(quotas: Sequence[Quota]) -> dict[str, str]:
-    """Return `RateLimit` and `RateLimit-Policy` as Structured Fields (RFC 9651).
-
-    `t`: seconds until one more than `r` is allowed.
-    """
+    """Return `RateLimit` and `RateLimit-Policy` (RFC 9651); `t`: seconds until one more than `r` is allowed."""
     return {
         "RateLimit-Policy": ", ".join(
             f'"{quota.policy}";q={quota.quota}'

@@ -22,10 +22,8 @@ class StreamedBody:
     """Stands between the server and an app that reads a body piece by piece.
 
     `receive` raises BodyTooLarge, or BodyTooSlow if fewer than `PROGRESS_BYTES` arrive within the timeout; time in
-    which the app does not ask does not count. A response before the end of the body closes the connection.
-
-    Args:
-        unread: reads the rest of a discarded body, where `receive` expands it.
+    which the app does not ask does not count. A response before the end of the body closes the connection; `unread`
+    reads the rest of a discarded body, where `receive` expands it.
     """
 
     def __init__(
@@ -121,11 +119,7 @@ _BLOCK_BYTES: Final = 16_384
 
 
 def is_gzip(headers: Headers) -> bool:
-    """Return True if the body is gzipped.
-
-    Raises:
-        UnsupportedBody: in another way than gzip, or more than once.
-    """
+    """Return True if the body is gzipped; raise UnsupportedBody for another coding, or more than one."""
     sent = ",".join(headers.getlist("content-encoding")).lower().split(",")
     codings = [coding for each in sent if (coding := each.strip()) not in ("", "identity")]
     if codings and (len(codings) > 1 or codings[0] not in ("gzip", "x-gzip")):
@@ -140,11 +134,7 @@ def forget_coding(scope: Scope) -> None:
 
 
 class GunzippedBody:
-    """Stands between the server and the reader of a compressed body.
-
-    Args:
-        max_bytes: limit of the compressed body; its reader limits the expanded one.
-    """
+    """Stands between the server and the reader of a body of at most `max_bytes` compressed; the reader limits more."""
 
     def __init__(self, receive: Receive, *, max_bytes: int) -> None:
         self._receive = receive

@@ -6,7 +6,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from dataclasses import dataclass, field
 
 import structlog
 from fastapi import FastAPI
@@ -110,7 +110,7 @@ class RequestContext:
                 headers = MutableHeaders(scope=message)
                 headers["X-Request-ID"] = request_id
                 headers["X-Content-Type-Options"] = "nosniff"
-                headers["Referrer-Policy"] = "no-referrer"
+                headers.setdefault("Referrer-Policy", "no-referrer")
                 if is_private:
                     headers["Cache-Control"] = "no-store"
             await send(message)
@@ -129,6 +129,7 @@ class RequestContext:
                 )
 
 
+@dataclass(eq=False)
 class BodyLimits:
     """ASGI middleware: reads the whole body of POST, PUT and PATCH within limits, then hands it on in one piece.
 
@@ -136,23 +137,15 @@ class BodyLimits:
     and expanded. A refused request is answered at once and its connection closed.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        max_bytes: int,
-        timeout_seconds: float,
-        max_bytes_by_prefix: Mapping[str, int] = MappingProxyType({}),
-        max_streamed_bytes_by_path: Mapping[str, int] = MappingProxyType({}),
-    ) -> None:
-        self._app = app
-        self._max_bytes = max_bytes
-        self._timeout_seconds = timeout_seconds
-        self._max_bytes_by_prefix = max_bytes_by_prefix
-        self._max_streamed_bytes_by_path = max_streamed_bytes_by_path
+    app: ASGIApp
+    max_bytes: int
+    timeout_seconds: float
+    max_bytes_by_prefix: Mapping[str, int] = field(default_factory=dict)
+    max_streamed_bytes_by_path: Mapping[str, int] = field(default_factory=dict)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
         if "content-length" in headers and "transfer-encoding" in headers:
@@ -160,12 +153,12 @@ class BodyLimits:
             await _refuse(MalformedBody("a body has either a Content-Length or chunks"), scope, receive, send)
             return
         if scope["method"] not in METHODS_WITH_BODY:
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         path = str(scope["path"])
-        streamed_bytes = self._max_streamed_bytes_by_path.get(path)
-        by_prefix = (limit for prefix, limit in self._max_bytes_by_prefix.items() if path.startswith(prefix))
-        max_bytes = next(by_prefix, self._max_bytes) if streamed_bytes is None else streamed_bytes
+        streamed_bytes = self.max_streamed_bytes_by_path.get(path)
+        by_prefix = (limit for prefix, limit in self.max_bytes_by_prefix.items() if path.startswith(prefix))
+        max_bytes = next(by_prefix, self.max_bytes) if streamed_bytes is None else streamed_bytes
         plain = unread = receive
         try:
             _check_length(headers, max_bytes)
@@ -179,21 +172,21 @@ class BodyLimits:
             return
         if streamed_bytes is not None:
             streamed = StreamedBody(
-                plain, send, max_bytes=streamed_bytes, progress_seconds=self._timeout_seconds, unread=unread
+                plain, send, max_bytes=streamed_bytes, progress_seconds=self.timeout_seconds, unread=unread
             )
             with contextlib.suppress(ClientDisconnect):
-                await self._app(scope, streamed.receive, streamed.send)
+                await self.app(scope, streamed.receive, streamed.send)
         elif body is not None:
             replay = _replay(body, receive)
             # free the body while a long response is sent
             del body
-            await self._app(scope, replay, send)
+            await self.app(scope, replay, send)
 
     async def _read(self, receive: Receive, max_bytes: int) -> bytes | None:
         """Return the body; None if the client disconnected."""
         body = bytearray()
         try:
-            async with asyncio.timeout(self._timeout_seconds):
+            async with asyncio.timeout(self.timeout_seconds):
                 while True:
                     message = await receive()
                     if message["type"] == "http.disconnect":
@@ -204,7 +197,7 @@ class BodyLimits:
                     if not message.get("more_body", False):
                         return bytes(body)
         except TimeoutError:
-            raise BodyTooSlow(f"the body did not arrive within {self._timeout_seconds:g} seconds") from None
+            raise BodyTooSlow(f"the body did not arrive within {self.timeout_seconds:g} seconds") from None
 
 
 def _check_length(headers: Headers, max_bytes: int) -> None:

@@ -1,18 +1,77 @@
-"""POST /v1/evaluations: one sample in, one result out."""
+"""POST /v1/evaluations: one sample in, one result out; /v1/evaluations/batch: many, streamed as they are judged."""
 
-from collections.abc import Collection
-from typing import Annotated
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, TypeVar
 
-from fastapi import APIRouter, Body, Response
+import structlog
+from fastapi import APIRouter, Body, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Discriminator, Tag, ValidationError
 
+from plumbline.ground.concurrency import map_concurrently
+from plumbline.ground.errors import NotAcceptable, PlumblineError
 from plumbline.ground.settings import Settings
+from plumbline.ground.telemetry import log_failure
+from plumbline.judging.scoring import Scorer
+from plumbline.judging.text.sample import Sample
 from plumbline.judging.tiers.offload import is_small
 from plumbline.rows.evaluation_wire import build_options, request_limits, to_sample, to_wire
-from plumbline.schemas.evaluation import EvaluationRequest, EvaluationResult, bounded_request
-from plumbline.service.api.dependencies import ScorerDep, TenantDep
-from plumbline.service.api.json_body import StrictRoute
-from plumbline.service.api.openapi import EVALUATION_EXAMPLES
-from plumbline.service.api.problems import PROBLEM_RESPONSES
+from plumbline.rows.row_scorer import RowScorer
+from plumbline.rows.scored_row import RowLines, RowTally, ScoredRow, row_problem
+from plumbline.schemas.batch import (
+    BatchConversation,
+    BatchError,
+    BatchRequest,
+    BatchResult,
+    BatchResults,
+    BatchSample,
+    Format,
+    bounded_batch,
+    bounded_sample,
+)
+from plumbline.schemas.conversation import ConversationRequest, is_conversation
+from plumbline.schemas.evaluation import MAX_ID_CHARACTERS, EvaluationRequest, EvaluationResult, bounded_request
+from plumbline.schemas.problem import FAILURE_DETAIL, INTERNAL, VALIDATION, RowProblem
+from plumbline.schemas.wire import json_line
+from plumbline.service.api.auth import budget_check_of
+from plumbline.service.api.dependencies import BatchSlotsDep, ScorerDep, TenantDep
+from plumbline.service.api.json_body import StrictRoute, body_with, check_media_type, check_values, is_text, read_json
+from plumbline.service.api.openapi import BATCH_EXAMPLES, EVALUATION_EXAMPLES, SCHEMA_REFERENCE, lines_of, reference
+from plumbline.service.api.problems import (
+    PROBLEM_RESPONSES,
+    field_problems,
+    invalid_response,
+    kind_of,
+    problem_responses,
+    validation_detail,
+)
+from plumbline.service.api.responses import JSON, NDJSON, BackpressureResponse, preferred
+
+URL_PATH: Final = "/v1/evaluations"
+_TAGS: Final = ("(sample)", "(conversation)")
+
+
+async def evaluate_request(
+    request: EvaluationRequest | ConversationRequest,
+    scorer: Scorer,
+    settings: Settings,
+    *,
+    judge_names: Collection[str],
+    tenant: str,
+) -> EvaluationResult:
+    """Return the result of a request that is within the limits. Raises InvalidInput, as `build_options`."""
+    sample = to_sample(request, request_limits(settings))
+    options = build_options(request, settings, judge_names=judge_names, tenant=tenant)
+    result = await scorer.score(sample, options)
+
+    def write() -> EvaluationResult:
+        return to_wire(result, sample, sample_id=request.id, offset_unit=request.offset_unit)
+
+    # The result of a long answer can have a megabyte.
+    return await scorer.offload(write, inline=is_small(sample))
 
 
 def evaluation_routes(settings: Settings, *, judge_names: Collection[str] = ()) -> APIRouter:
@@ -22,25 +81,281 @@ def evaluation_routes(settings: Settings, *, judge_names: Collection[str] = ()) 
 
     @router.post("/evaluations", operation_id="evaluate", response_model=EvaluationResult)
     async def evaluate(
-        body: Annotated[bounded, Body(openapi_examples=EVALUATION_EXAMPLES)],  # type: ignore[valid-type]
+        body: Annotated[
+            Annotated[bounded, Tag(_TAGS[False])]  # type: ignore[valid-type]
+            | Annotated[ConversationRequest, Tag(_TAGS[True])],
+            Discriminator(lambda value: _TAGS[is_conversation(value)]),
+            Body(openapi_examples=EVALUATION_EXAMPLES),
+        ],
         scorer: ScorerDep,
         tenant: TenantDep,
     ) -> Response:
         """Judge one answer: which claims its contexts support, which they do not, and where the evidence is.
 
         The first tier that can answer does: an LLM judge, then sentence embeddings, then word overlap. A tier that
-        fails is listed in `attempts` with the reason; it never becomes a score.
+        fails is listed in `attempts` with the reason; it never becomes a score. With `messages` in place of contexts
+        and answer, each turn of a conversation is judged by what was retrieved or returned before it.
         """
-        request: EvaluationRequest = body
-        sample = to_sample(request)
-        options = build_options(request, settings, judge_names=judge_names, tenant=tenant)
-        result = await scorer.score(sample, options)
-
-        def write() -> str:
-            return to_wire(result, sample, sample_id=request.id, offset_unit=request.offset_unit).model_dump_json()
-
-        # The result of a long answer can have a megabyte.
-        answer = await scorer.offload(write, inline=is_small(sample))
+        request: EvaluationRequest | ConversationRequest = body
+        result = await evaluate_request(request, scorer, settings, judge_names=judge_names, tenant=tenant)
+        answer = await scorer.offload(result.model_dump_json, inline=is_small(to_sample(request)))
         return Response(answer, media_type="application/json")
 
     return router
+
+
+BATCH_PATH = "/evaluations/batch"
+_MEDIA_TYPES: dict[Format, str] = {"ndjson": NDJSON, "array": JSON}
+# A valid sample has two; the rest is room for invalid ones, each of which gets an error of its own.
+_CONTAINERS_OF_A_ROW = 100
+_LOG = structlog.get_logger()
+_M = TypeVar("_M", bound=BaseModel)
+
+
+def batch_routes(settings: Settings, *, judge_names: Collection[str] = ()) -> APIRouter:
+    """Return the route of batches, with the limits of these settings; `batch_schemas` has the schemas of its body."""
+    router = APIRouter(responses={**PROBLEM_RESPONSES, **problem_responses(406)}, tags=["evaluation"])
+    reader = _BatchReader(settings)
+    body = {"schema": reference("BatchRequest"), "examples": BATCH_EXAMPLES}
+
+    @router.post(
+        BATCH_PATH,
+        operation_id="evaluate_batch",
+        response_class=Response,
+        responses={200: _DOCUMENTED_ANSWER},
+        openapi_extra={"requestBody": {"required": True, "content": {JSON: body}}},
+    )
+    async def evaluate_batch(request: Request, scorer: ScorerDep, slots: BatchSlotsDep, tenant: TenantDep) -> Response:
+        """Judge many answers with one set of options; every sample is judged as in a single evaluation.
+
+        A sample that does not validate, or that fails on our side, gets an `error` in place of a `result` and does not
+        affect the others. Results are streamed with backpressure while the rest is judged. If the last line is not the
+        summary, the response was truncated.
+        """
+        accept = request.headers.getlist("accept")
+        _media_type(accept, None)
+        check_media_type(request.headers.getlist("content-type"))
+        # not `body()`, which would keep it until the response ends
+        received = b"".join([chunk async for chunk in request.stream()])
+        try:
+            envelope = await scorer.offload(lambda: reader.envelope(received))
+        except RequestValidationError as error:
+            return invalid_response(request.scope, error, reader.whole)
+        batch = _Batch(
+            reader=reader,
+            samples=envelope.samples,
+            rows=RowScorer(
+                scorer, settings, envelope.options, judge_names=judge_names, tenant=tenant, lines=_BATCH_LINES
+            ),
+            scorer=scorer,
+            slots=slots,
+            limit=settings.batch_concurrency,
+            check_budget=budget_check_of(request),
+        )
+        media_type = _media_type(accept, envelope.format)
+        return BackpressureResponse(lambda: batch.pieces(media_type), media_type)
+
+    return router
+
+
+def batch_schemas(settings: Settings) -> dict[str, Any]:
+    """Return the schemas of the body, for the OpenAPI document."""
+    schema = _BatchReader(settings).whole.model_json_schema(ref_template=SCHEMA_REFERENCE)
+    return {**schema.pop("$defs"), "BatchRequest": schema}
+
+
+_DOCUMENTED_ANSWER: dict[str, Any] = {
+    "model": BatchResults,
+    "description": "One object with the results in the order of the samples, or one line for each sample in order of "
+    "completion and the summary as last line. If the summary is missing at the end, the response was truncated.",
+    # JSON first, which FastAPI fills in: clients by generators ask for the first one.
+    "content": {
+        JSON: {},
+        NDJSON: lines_of(
+            reference("BatchResult"),
+            reference("BatchError"),
+            {
+                "type": "object",
+                "title": "the last line",
+                "properties": {"summary": reference("BatchSummary")},
+                "required": ["summary"],
+                "additionalProperties": False,
+            },
+        ),
+    },
+}
+
+
+def _media_type(accept: list[str], form: Format | None) -> str:
+    """Return the media type of the answer; raise NotAcceptable if the Accept header does not allow it."""
+    taken = preferred(accept, [JSON, NDJSON])
+    if not taken:
+        raise NotAcceptable(f"the answer is {NDJSON} or {JSON}, and the Accept header takes neither")
+    if form is None:
+        return taken[0]
+    if _MEDIA_TYPES[form] not in taken:
+        raise NotAcceptable(f"format '{form}' is {_MEDIA_TYPES[form]}, which the Accept header does not take")
+    return _MEDIA_TYPES[form]
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """The bytes around the rows and the summary."""
+
+    begin: bytes
+    before_next: bytes
+    after_each: bytes
+    before_summary: bytes
+    end: bytes
+
+
+_LAYOUTS = {
+    NDJSON: _Layout(b"", b"", b"\n", b'{"summary":', b"}\n"),
+    JSON: _Layout(b'{"results":[', b",", b"", b'],"summary":', b"}\n"),
+}
+
+
+_BATCH_LINES = RowLines(
+    result=lambda custom_id, row, result: json_line(BatchResult(custom_id=custom_id, index=row, result=result)),
+    error=lambda custom_id, row, _, problem: json_line(BatchError(custom_id=custom_id, index=row, error=problem)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _SentSample:
+    """One sample as it was sent; `custom_id` is None if there is none to repeat.
+
+    `duplicate_of`: index of an earlier sample with the same id.
+    """
+
+    index: int
+    value: object
+    custom_id: str | None
+    duplicate_of: int | None
+
+
+class _BatchReader:
+    """Validates batches within the limits of one service: the envelope as a whole, then each sample separately.
+
+    `whole` is the model of the request, `_envelope` the same with samples of any form.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._limits = request_limits(settings)
+        self._sample: type[BatchSample] = bounded_sample(self._limits)
+        self.whole = bounded_batch(self._sample | BatchConversation, settings.max_batch_samples)
+        self._envelope = bounded_batch(Any, settings.max_batch_samples)
+        self._max_containers = _CONTAINERS_OF_A_ROW * settings.max_batch_samples
+
+    def envelope(self, body: bytes) -> BatchRequest:
+        """Return the batch, its samples not yet validated.
+
+        Raises:
+            MalformedBody: as `read_json`.
+            RequestValidationError: no object, an unknown field, wrong options, no sample or too many.
+        """
+        value = read_json(body, max_containers=self._max_containers)
+        has_samples = type(value) is dict and isinstance(value.get("samples"), list)
+        check_values({**value, "samples": None} if has_samples else value)
+        return _validated(self._envelope, value, place=())
+
+    def rows(self, samples: Sequence[object]) -> Iterator[_SentSample]:
+        """Yield the samples with their ids; of several with the same id the first keeps it."""
+        index_by_id: dict[str, int] = {}
+        for index, value in enumerate(samples):
+            custom_id = _custom_id(value)
+            first = index if custom_id is None else index_by_id.setdefault(custom_id, index)
+            yield _SentSample(index, value, custom_id, None if first == index else first)
+
+    def sample(self, row: _SentSample) -> Sample:
+        """Return the sample of a row; raise as a single evaluation does, and for a repeated `custom_id`."""
+        place = ("samples", row.index)
+        check_values(row.value, place=place)
+        model: type[BatchConversation | BatchSample] = BatchConversation if is_conversation(row.value) else self._sample
+        sample = _validated(model, row.value, place=place)
+        if row.duplicate_of is not None:
+            taken = f"is that of sample {row.duplicate_of} too, counted from 0; each may be used once"
+            error = {"type": "custom_id_repeated", "loc": ("body", *place, "custom_id"), "msg": taken}
+            raise RequestValidationError([error], body=body_with(row.value, place))
+        return to_sample(sample, self._limits)
+
+    def problem(self, row: _SentSample, error: Exception) -> RowProblem:
+        """Return the problem of a row that has no result. An unexpected error is logged, without its message."""
+        if isinstance(error, RequestValidationError):
+            detail = validation_detail(error, "sample")
+            return row_problem(VALIDATION, detail).model_copy(update={"errors": field_problems(error, self.whole)})
+        kind = kind_of(type(error)) if isinstance(error, PlumblineError) else INTERNAL
+        if kind.status < INTERNAL.status:
+            return row_problem(kind, str(error))
+        log_failure(error, "row_failed", row=row.index)
+        return row_problem(INTERNAL, FAILURE_DETAIL)
+
+
+def _validated(model: type[_M], value: object, *, place: tuple[str | int, ...]) -> _M:
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        errors = [{**each, "loc": ("body", *place, *each["loc"])} for each in error.errors(include_url=False)]
+        raise RequestValidationError(errors, body=body_with(value, place)) from None
+
+
+def _custom_id(value: object) -> str | None:
+    name = value.get("custom_id") if isinstance(value, dict) else None
+    if not isinstance(name, str) or not 1 <= len(name) <= MAX_ID_CHARACTERS or not is_text(name):
+        return None
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """One batch; of all batches of the service a sample holds one of the slots while it is judged.
+
+    `check_budget` raises BudgetSpent; the remaining rows then get that as their error.
+    """
+
+    reader: _BatchReader
+    samples: list[Any]
+    rows: RowScorer
+    scorer: Scorer
+    slots: asyncio.Semaphore
+    limit: int
+    check_budget: Callable[[], None]
+
+    async def pieces(self, media_type: str) -> AsyncGenerator[bytes, None]:
+        """Yield the answer row by row; at most `limit` rows are judged ahead of the reader."""
+        layout, tally, is_complete = _LAYOUTS[media_type], RowTally(), False
+        rows = map_concurrently(
+            self._score, self.reader.rows(self.samples), limit=self.limit, in_order=media_type == JSON
+        )
+        try:
+            if layout.begin:
+                yield layout.begin
+            separator = b""
+            async with aclosing(rows) as scored:
+                async for row in scored:
+                    tally.add(row)
+                    yield separator + row.line + layout.after_each
+                    separator = layout.before_next
+            summary = tally.summary().model_dump_json().encode()
+            yield layout.before_summary + summary + layout.end
+            is_complete = True
+        finally:
+            counts = tally.summary()
+            _LOG.info(
+                "batch_ended",
+                is_complete=is_complete,
+                rows=counts.rows,
+                errors=counts.errors,
+                not_judged=counts.not_judged,
+                degraded=counts.degraded,
+                seconds=counts.seconds,
+            )
+
+    async def _score(self, row: _SentSample) -> ScoredRow:
+        try:
+            sample = await self.scorer.offload(lambda: self.reader.sample(row))
+            async with self.slots:
+                self.check_budget()
+                return await self.rows.score_valid(row.index, row.custom_id, sample)
+        except Exception as error:
+            return self.rows.refuse(row.index, row.custom_id, self.reader.problem(row, error))

@@ -1,11 +1,11 @@
-"""Answers about jobs: state, results in input order, and the report."""
+"""Answers about jobs: state, results in input order, people's labels, and the report."""
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -15,17 +15,59 @@ from pydantic import BaseModel, ConfigDict, Field
 from plumbline.ground.errors import NotAcceptable
 from plumbline.judging.ports.exchange import Usage
 from plumbline.rows.jobs.job import Job, JobState, ResultLine
+from plumbline.rows.jobs.label_draws import draw_rows, drawn_labels
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.result_table import RESULT_COLUMNS, flat_result, format_cell, table_line
 from plumbline.rows.report.baseline import Baseline
 from plumbline.rows.report.building import DEFAULT_WORST, ReportBuilder
+from plumbline.rows.report.labelled_rates import RateTally, RowLabel
 from plumbline.rows.report.page import render_html
+from plumbline.rows.report.result_lines import ResultRow, read_line
 from plumbline.rows.scored_row import RowStatus
 from plumbline.schemas.batch import TierCounts
 from plumbline.schemas.evaluation import EvaluationOptions, UsageItem
 from plumbline.schemas.jobs import JobInfo, JobLinks, JobOutcomes, RequestCounts, ResultsFormat, job_path
-from plumbline.schemas.report import ReportFormat, ReportLanguage, ReportSummary
+from plumbline.schemas.language import translate_json
+from plumbline.schemas.report import ReportFormat, ReportLanguage, ReportSummary, TierRate
 from plumbline.service.api.responses import CSV, JSON, NDJSON, BackpressureResponse, preferred
+
+# Fewer make no rate: `rates.FEWEST_LABELS`, whose module takes a second to import.
+FEWEST: Final = 30
+
+
+class LabelSample(NamedTuple):
+    """Labels by row number, and the rows of a draw of the job that they belong to."""
+
+    labels: Mapping[str | int, RowLabel]
+    rows: Sequence[ResultRow]
+
+    def rates(self) -> list[TierRate]:
+        """Return the rates of the drawn rows, which are those of the job but for chance; none without labels."""
+        tally = RateTally(self.labels)
+        for row in self.rows:
+            tally.add_row(row)
+        return tally.rates() if self.labels else []
+
+
+async def read_label_sample(store: JobStore, job: Job) -> LabelSample:
+    """Return the labels of rows that were drawn at `/label`, empty below 30 of them."""
+    labels = await store.labels(job.tenant, job.id)
+    if len(labels) < FEWEST:
+        return LabelSample({}, ())
+    total = job.total or 0
+    lines = [each.line for each in await store.read_rows(job.tenant, job.id, draw_rows(job.id, total))]
+
+    def read() -> LabelSample:
+        rows = [row for row in map(read_line, lines) if isinstance(row, ResultRow)]
+        scores = {row.row: row.scored.faithfulness for row in rows if row.scored is not None}
+        found = drawn_labels(job.id, total, labels, scores)
+        kept: dict[str | int, RowLabel] = {row: RowLabel(*each) for row, each in found.items()}
+        return LabelSample(kept if len(kept) >= FEWEST else {}, rows)
+
+    return await asyncio.to_thread(read)
+
+
+T = TypeVar("T")
 
 _ERRORS: Final = (RowStatus.INVALID, RowStatus.FAILED)
 _DECIMALS: Final = 3
@@ -86,14 +128,11 @@ class ResultsPage(NamedTuple):
     limit: int | None
     format: ResultsFormat
     is_format_named: bool
+    language: ReportLanguage = "en"
 
 
 def results_format(accept: Sequence[str], named: ResultsFormat | None) -> ResultsFormat:
-    """Return the format by its name, or by the Accept header.
-
-    Raises:
-        NotAcceptable: the Accept header allows neither format, or not the named one.
-    """
+    """Return the format by its name, or by the Accept header; raise NotAcceptable if that does not allow it."""
     taken = preferred(accept, list(_MEDIA_TYPES.values()))
     if not taken:
         raise NotAcceptable(f"results are {NDJSON} or {CSV}, and the Accept header takes neither")
@@ -122,7 +161,9 @@ class JobResults:
         headers = {}
         # a next page: while the job runs, or if rows are left after a full page
         if not self.job.state.is_ended or (is_full and last + 1 < (self.job.total or 0)):
-            query = {"after": last, "limit": page.limit, **({"format": page.format} if page.is_format_named else {})}
+            query: dict[str, str | int] = {"after": last, "limit": page.limit}
+            query |= {"format": page.format} if page.is_format_named else {}
+            query |= {} if page.language == "en" else {"lang": page.language}
             headers["Link"] = f'<{job_path(self.job.id)}/results?{urlencode(query)}>; rel="next"'
         return Response(body, media_type=media_type, headers=headers)
 
@@ -157,7 +198,7 @@ def _encode(lines: Sequence[ResultLine], page: ResultsPage, *, is_first: bool) -
     if page.format == "ndjson":
         return b"".join(each.line + b"\n" for each in lines)
     header = table_line(list(RESULT_COLUMNS), ",") if is_first else ""
-    rows = (flat_result(msgspec.json.decode(each.line)).values() for each in lines)
+    rows = (flat_result(msgspec.json.decode(translate_json(each.line, page.language))).values() for each in lines)
     return (header + "".join(table_line([format_cell(value) for value in row], ",") for row in rows)).encode()
 
 
@@ -179,7 +220,9 @@ class ReportQuery(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     format: ReportFormat = Field(default="html", description="`json`: the figures without the page.")
-    lang: ReportLanguage = Field(default="en", description="Language of the page.")
+    lang: ReportLanguage | None = Field(
+        default=None, description="Language of the page; default: by `Accept-Language`, else English."
+    )
     baseline: str | None = Field(
         default=None, description="Id of an earlier job of yours, to compare rows with the same `custom_id`."
     )
@@ -193,29 +236,42 @@ class JobReports:
         # a report on a million rows takes one core half a minute
         self._lock = asyncio.Lock()
 
-    async def answer(self, store: JobStore, job: Job, baseline: Job | None, query: ReportQuery) -> Response:
+    async def answer(
+        self, store: JobStore, job: Job, baseline: Job | None, query: ReportQuery, language: ReportLanguage
+    ) -> Response:
         """Return the report on a job's results, compared with `baseline` if given."""
         loop = asyncio.get_running_loop()
+        labels = (await read_label_sample(store, job)).labels
 
         def lines(of: Job) -> Iterator[bytes]:
-            after = -1
-            while True:
-                page = store.results(of.tenant, of.id, after=after, limit=_REPORT_ROWS_AT_A_TIME)
-                found = asyncio.run_coroutine_threadsafe(page, loop).result()
-                yield from (each.line for each in found)
-                if not found:
-                    return
-                after = found[-1].row
+            return result_lines(store, of, loop)
 
         def build() -> Response:
-            builder = ReportBuilder(worst=query.worst, baseline=None if baseline is None else Baseline(lines(baseline)))
+            compared = None if baseline is None else Baseline(lines(baseline))
+            builder = ReportBuilder(worst=query.worst, baseline=compared, labels=labels)
             for line in lines(job):
                 builder.add(line)
             report = builder.report()
             if query.format == "json":
                 return Response(report.summary.model_dump_json(), media_type=JSON)
-            page = render_html(report, language=query.lang, title=job.name or job.id)
+            page = render_html(report, language=language, title=job.name or job.id)
             return Response(page, media_type="text/html; charset=utf-8", headers=_PAGE_HEADERS)
 
+        return await self.in_turn(build)
+
+    async def in_turn(self, build: Callable[[], T]) -> T:
+        """Run `build` in a thread, after those before it."""
         async with self._lock:
             return await asyncio.to_thread(build)
+
+
+def result_lines(store: JobStore, job: Job, loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:
+    """Yield the lines of a job's finished rows, in a thread beside the store's loop."""
+    after = -1
+    while True:
+        page = store.results(job.tenant, job.id, after=after, limit=_REPORT_ROWS_AT_A_TIME)
+        found = asyncio.run_coroutine_threadsafe(page, loop).result()
+        yield from (each.line for each in found)
+        if not found:
+            return
+        after = found[-1].row

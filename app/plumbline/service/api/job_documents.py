@@ -9,32 +9,11 @@ from plumbline.schemas.batch import RowError, RowResult
 from plumbline.schemas.jobs import JobChoices, JobInfo, JobRequest
 from plumbline.service.api.job_events import EVENT_ID_PATTERN, EVENT_STREAM
 from plumbline.service.api.job_upload import FORM, LINES
-from plumbline.service.api.openapi import BATCH_EXAMPLES, SCHEMA_REFERENCE, header, lines_of, reference
+from plumbline.service.api.openapi import JOB_EXAMPLES, SCHEMA_REFERENCE, header, lines_of, reference
 from plumbline.service.api.responses import CSV, JSON, NDJSON
 
-_ROWS: Final[list[dict[str, Any]]] = BATCH_EXAMPLES["lines"]["value"]["samples"]
+_ROWS: Final[list[dict[str, Any]]] = JOB_EXAMPLES["rows"]["value"]["rows"]
 _CHOICES: Final = {"name": "nightly", "options": {"tiers": ["lexical"]}}
-
-JOB_EXAMPLES: Final[dict[str, Any]] = {
-    "rows": {"summary": "A few rows in one body", "value": {"rows": _ROWS}},
-    "choices": {
-        "summary": "With a name and options for every row",
-        "value": {"rows": _ROWS[:2], "name": "bridges and dams", "options": {"tiers": ["lexical"], "threshold": 0.7}},
-    },
-    "ragas": {
-        "summary": "Rows as ragas has them",
-        "value": {
-            "rows": [
-                {
-                    "user_input": "When was the Marlow Bridge opened?",
-                    "retrieved_contexts": ["The Marlow Bridge was opened in 1931."],
-                    "response": "It was opened in 1931.",
-                }
-            ],
-            "columns": "ragas",
-        },
-    },
-}
 
 _PARTS: Final = {
     "file": {"type": "string", "format": "binary", "description": "The rows; text may be gzipped."},

@@ -65,11 +65,7 @@ class EventStreams:
 
 
 def event_id(text: str) -> EventId:
-    """Parse a `Last-Event-ID`.
-
-    Raises:
-        InvalidInput: it is none of ours.
-    """
+    """Parse a `Last-Event-ID`; raise InvalidInput if it is none of ours."""
     match = _EVENT_ID.fullmatch(text)
     if match is None:
         raise InvalidInput("expected the id of an event, two numbers such as 3.120", place="Last-Event-ID")
@@ -77,13 +73,7 @@ def event_id(text: str) -> EventId:
 
 
 class JobEvents:
-    """Events of one job, from the last one received on.
-
-    Args:
-        told: None: begin with the job as it is now.
-        pause: as of `EventStreams`.
-        clock: seconds that only rise.
-    """
+    """Events of one job, from the last one received on; `told` None: from the job as it is now."""
 
     def __init__(
         self,

@@ -13,6 +13,7 @@ from plumbline.rows.jobs.job import Action, Job, NewJob
 from plumbline.rows.jobs.store import JobStore
 from plumbline.schemas.jobs import JOBS_PATH, JobInfo, JobList, ResultsFormat, RetryRequest, job_path
 from plumbline.schemas.problem import VALIDATION
+from plumbline.schemas.report import ReportLanguage
 from plumbline.service.api.auth import is_from_another_origin
 from plumbline.service.api.dependencies import EventStreamsDep, JobReportsDep, JobStoreDep, TenantDep
 from plumbline.service.api.job_answers import (
@@ -24,11 +25,11 @@ from plumbline.service.api.job_answers import (
     job_info,
     results_format,
 )
-from plumbline.service.api.job_choices import ChoicesRefused
 from plumbline.service.api.job_documents import EVENTS, RESULTS, SUBMIT_BODY, SUBMITTED
 from plumbline.service.api.job_events import EVENT_ID_PATTERN, EventStream, JobEvents, event_id
-from plumbline.service.api.job_upload import JobUploads
+from plumbline.service.api.job_upload import ChoicesRefused, JobUploads
 from plumbline.service.api.json_body import StrictRoute
+from plumbline.service.api.language import LANGUAGE, choose_language
 from plumbline.service.api.problems import PROBLEM_RESPONSES, problem_response, problem_responses
 from plumbline.service.api.responses import JSON
 
@@ -39,6 +40,7 @@ _JOB_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 class _Parameters(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+    lang: ReportLanguage | None = Field(default=None, description=LANGUAGE)
 
 
 class _ListQuery(_Parameters):
@@ -58,7 +60,7 @@ class _ResultsQuery(_Parameters):
 
 
 class _Nothing(_Parameters):
-    """No parameters, so that a misspelt one is refused."""
+    """No further parameters, so that a misspelt one is refused."""
 
 
 _JobId = Annotated[str, Path(description="The `id` of the job.")]
@@ -130,6 +132,7 @@ def submission_routes(uploads: JobUploads) -> APIRouter:
             max_cost=sent.choices.max_cost,
             idempotency_key=idempotency_key,
             fingerprint=sent.fingerprint,
+            versions=request.app.state.job_versions,
         )
         try:
             submission = await store.submit(new, sent.upload)
@@ -147,13 +150,13 @@ def submission_routes(uploads: JobUploads) -> APIRouter:
 
 async def _get_job(store: JobStore, tenant: str, job_id: str) -> Job:
     # In the routes, not a dependency: an invalid request is refused before the store is asked.
-    return await store.get(tenant, _checked_id(job_id))
+    return await store.get(tenant, checked_id(job_id))
 
 
 @router.get("/jobs", operation_id="list_jobs", responses=problem_responses(404))
 async def list_jobs(store: JobStoreDep, tenant: TenantDep, query: Annotated[_ListQuery, Query()]) -> JobList:
     """List the caller's jobs, newest first."""
-    before = None if query.before is None else _checked_id(query.before)
+    before = None if query.before is None else checked_id(query.before)
     jobs = await store.jobs(tenant, before=before, limit=query.limit + 1)
     page = jobs[: query.limit]
     following = f"{JOBS_PATH}?limit={query.limit}&before={page[-1].id}" if len(jobs) > query.limit else None
@@ -186,7 +189,8 @@ async def get_job_results(
     """
     form = results_format(request.headers.getlist("accept"), query.format)
     job = await _get_job(store, tenant, job_id)
-    return await JobResults(store, job).answer(ResultsPage(query.after, query.limit, form, query.format is not None))
+    page = ResultsPage(query.after, query.limit, form, query.format is not None, choose_language(request))
+    return await JobResults(store, job).answer(page)
 
 
 @router.get(
@@ -196,8 +200,10 @@ async def get_job_results(
     responses={**problem_responses(404), 200: REPORT},
 )
 async def get_job_report(
+    request: Request,
     store: JobStoreDep,
     tenant: TenantDep,
+    *,
     reports: JobReportsDep,
     job_id: _JobId,
     query: Annotated[ReportQuery, Query()],
@@ -205,7 +211,7 @@ async def get_job_report(
     """Report on a job, also while it runs: scores by tier with intervals, the worst rows, a comparison."""
     job = await _get_job(store, tenant, job_id)
     baseline = None if query.baseline is None else await _get_job(store, tenant, query.baseline)
-    return await reports.answer(store, job, baseline, query)
+    return await reports.answer(store, job, baseline, query, choose_language(request))
 
 
 @router.get(
@@ -237,7 +243,7 @@ _CONFLICTS: Final = problem_responses(404, 409)
 
 def _add_action(action: Action, description: str) -> None:
     async def act(store: JobStoreDep, tenant: TenantDep, job_id: _JobId) -> JobInfo:
-        return job_info(await store.act(tenant, _checked_id(job_id), action))
+        return job_info(await store.act(tenant, checked_id(job_id), action))
 
     router.add_api_route(
         f"/jobs/{{job_id}}/{action}",
@@ -259,16 +265,17 @@ _add_action("cancel", "End the job. Finished rows stay readable; the others are 
 @router.post("/jobs/{job_id}/retry", operation_id="retry_job", responses=_CONFLICTS)
 async def retry_job(store: JobStoreDep, tenant: TenantDep, job_id: _JobId, choice: RetryRequest) -> JobInfo:
     """Score rows of an ended job again: those that failed, or those that fell to a lower tier."""
-    return job_info(await store.retry(tenant, _checked_id(job_id), choice.select))
+    return job_info(await store.retry(tenant, checked_id(job_id), choice.select))
 
 
 @router.delete("/jobs/{job_id}", operation_id="delete_job", status_code=204, responses=problem_responses(404))
 async def delete_job(store: JobStoreDep, tenant: TenantDep, job_id: _JobId) -> None:
     """Delete a job, its rows and its results; a running job is cancelled."""
-    await store.delete(tenant, _checked_id(job_id))
+    await store.delete(tenant, checked_id(job_id))
 
 
-def _checked_id(job_id: str) -> str:
+def checked_id(job_id: str) -> str:
+    """Return the id of a job; raise JobUnknown if none can have it."""
     if not _JOB_ID.fullmatch(job_id):
         raise JobUnknown("there is no such job")
     return job_id

@@ -40,10 +40,9 @@ _NO_OBJECT: Final = {
 
 
 class StrictRequest(Request):
-    """A request whose `json()` is strict.
+    """A request whose `json()` is strict: it raises as `parse_strictly`, and UnsupportedBody unless JSON in UTF-8.
 
-    `json()` raises as `parse_strictly`, and UnsupportedBody if the Content-Type is not JSON in UTF-8; this also
-    refuses forms of other origins (CSRF).
+    That also refuses forms of other origins (CSRF).
     """
 
     _strict_json: Any
@@ -232,11 +231,7 @@ def _too_deep() -> MalformedBody:
 
 
 def row_texts(text: str, field: str) -> Iterator[str]:
-    """Yield the items of a list field of an object as they were written, each in one line.
-
-    Args:
-        text: JSON that can be read, an object with this field once.
-    """
+    """Yield the items of a list field of a readable JSON object as they were written, each in one line."""
     at = _behind(text, _behind(text, 0) + 1)
     while text[at] != "}":
         name, at = _DECODER.raw_decode(text, at)

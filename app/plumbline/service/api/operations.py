@@ -1,11 +1,9 @@
 """Routes for operators: health, readiness, version, metrics."""
 
-from typing import Protocol, runtime_checkable
-
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse
 
-from plumbline.judging.ports.observation import Readiness, State
+from plumbline.judging.ports.observation import State
 from plumbline.schemas.operations import Health, ReadinessReport, StoreReadiness, TierReadiness, VersionReport
 from plumbline.service.api.auth import Authenticator
 from plumbline.service.api.dependencies import CascadeDep, JobStoreDep, MetricsDep, VersionDep
@@ -15,14 +13,6 @@ from plumbline.service.api.problems import problem_responses
 router = APIRouter(tags=["operations"], responses=problem_responses(500))
 # These routes and figures reveal more of a service: they need a key with scope `admin`.
 metrics_router = APIRouter(tags=["operations"], responses=problem_responses(401, 500))
-
-
-@runtime_checkable
-class ReportsReadiness(Protocol):
-    """A job store that reports its state."""
-
-    def readiness(self) -> Readiness:
-        """Return the current state, at no cost."""
 
 
 @router.head("/healthz", include_in_schema=False)
@@ -45,7 +35,7 @@ async def readyz(request: Request, response: Response, cascade: CascadeDep, stor
     """
     authenticator: Authenticator = request.app.state.authenticator
     is_operator = authenticator.is_operator(request)
-    tiers = cascade.readiness()
+    tiers, kept = cascade.readiness(), store.readiness()
     is_loading = any(readiness.state is State.LOADING for readiness in tiers.values())
     response.status_code = 503 if is_loading else 200
     return ReadinessReport(
@@ -55,7 +45,7 @@ async def readyz(request: Request, response: Response, cascade: CascadeDep, stor
             name.value: TierReadiness(state=each.state.value, detail=each.detail if is_operator else "")
             for name, each in tiers.items()
         },
-        jobs=_store_readiness(store, is_operator=is_operator),
+        jobs=StoreReadiness(state=kept.state.value, detail=kept.detail if is_operator else ""),
     )
 
 
@@ -77,10 +67,3 @@ async def get_metrics(request: Request, metrics: MetricsDep, store: JobStoreDep)
     """Metrics of this process and its jobs for Prometheus. No label holds a caller's text."""
     page = await metrics.page(request.headers.get("accept", ""), store)
     return Response(page.content, media_type=page.media_type)
-
-
-def _store_readiness(store: object, *, is_operator: bool) -> StoreReadiness | None:
-    if not isinstance(store, ReportsReadiness):
-        return None
-    readiness = store.readiness()
-    return StoreReadiness(state=readiness.state.value, detail=readiness.detail if is_operator else "")

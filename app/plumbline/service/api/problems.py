@@ -21,33 +21,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from plumbline.ground.errors import (
-    AccessDenied,
-    BadRequest,
-    BodyTooLarge,
-    BodyTooSlow,
-    BudgetSpent,
-    ConcurrencyExceeded,
-    Ending,
-    IdempotencyConflict,
-    InvalidInput,
-    JobRefused,
-    JobStateConflict,
-    JobUnknown,
-    KeyExpired,
-    KeyMissing,
-    KeyUnknown,
-    LimitReached,
-    Locked,
-    MalformedBody,
-    NotAcceptable,
-    PlumblineError,
-    RateExceeded,
-    ScopeMissing,
-    StoreUnavailable,
-    TooBusy,
-    UnsupportedBody,
-)
+from plumbline.ground import errors
 from plumbline.ground.telemetry import log_failure
 from plumbline.schemas.problem import FAILURE_DETAIL, INTERNAL, VALIDATION, FieldProblem, Problem, ProblemKind
 from plumbline.service.api.message_body import printable
@@ -67,35 +41,35 @@ _HEADERS: Mapping[int, Mapping[str, str]] = MappingProxyType(
     {HTTPStatus.UNAUTHORIZED: {"WWW-Authenticate": "Bearer"}, HTTPStatus.SERVICE_UNAVAILABLE: {"Retry-After": "5"}}
 )
 
-KIND_BY_ERROR: Mapping[type[PlumblineError], ProblemKind] = MappingProxyType(
+KIND_BY_ERROR: Mapping[type[errors.PlumblineError], ProblemKind] = MappingProxyType(
     {
-        PlumblineError: INTERNAL,
-        BadRequest: ProblemKind(400, "bad-request", "The request cannot be read"),
-        MalformedBody: ProblemKind(400, "malformed-body", "The body is not valid JSON"),
-        InvalidInput: ProblemKind(422, "invalid-input", "The input is invalid"),
-        NotAcceptable: ProblemKind(406, "not-acceptable", "No acceptable response format"),
-        UnsupportedBody: ProblemKind(415, "unsupported-body", "Unsupported body type"),
-        BodyTooLarge: ProblemKind(413, "body-too-large", "The body is too large"),
-        BodyTooSlow: ProblemKind(408, "body-too-slow", "The body did not arrive in time"),
-        JobRefused: ProblemKind(409, "job-refused", "The job does not allow this"),
-        JobUnknown: ProblemKind(404, "job-unknown", "Job not found"),
-        JobStateConflict: ProblemKind(409, "job-state", "The job's state does not allow this"),
-        IdempotencyConflict: ProblemKind(
+        errors.PlumblineError: INTERNAL,
+        errors.BadRequest: ProblemKind(400, "bad-request", "The request cannot be read"),
+        errors.MalformedBody: ProblemKind(400, "malformed-body", "The body is not valid JSON"),
+        errors.InvalidInput: ProblemKind(422, "invalid-input", "The input is invalid"),
+        errors.NotAcceptable: ProblemKind(406, "not-acceptable", "No acceptable response format"),
+        errors.UnsupportedBody: ProblemKind(415, "unsupported-body", "Unsupported body type"),
+        errors.BodyTooLarge: ProblemKind(413, "body-too-large", "The body is too large"),
+        errors.BodyTooSlow: ProblemKind(408, "body-too-slow", "The body did not arrive in time"),
+        errors.JobRefused: ProblemKind(409, "job-refused", "The job does not allow this"),
+        errors.JobUnknown: ProblemKind(404, "job-unknown", "Job not found"),
+        errors.JobStateConflict: ProblemKind(409, "job-state", "The job's state does not allow this"),
+        errors.IdempotencyConflict: ProblemKind(
             422, "idempotency-key-reused", "The Idempotency-Key was used with another request"
         ),
-        StoreUnavailable: ProblemKind(503, "store-unavailable", "The job store is unavailable"),
-        TooBusy: ProblemKind(503, "too-busy", "The service is busy"),
-        Ending: ProblemKind(503, "ending", "The service is shutting down"),
-        AccessDenied: ProblemKind(401, "access-denied", "Access is denied"),
-        KeyMissing: ProblemKind(401, "key-missing", "An API key is required"),
-        KeyUnknown: ProblemKind(401, "key-unknown", "Unknown API key"),
-        KeyExpired: ProblemKind(401, "key-expired", "The API key has expired"),
-        ScopeMissing: ProblemKind(403, "scope-missing", "The API key lacks a scope"),
-        LimitReached: ProblemKind(429, "limit-reached", "A limit of the API key is reached"),
-        RateExceeded: ProblemKind(429, "rate-exceeded", "Too many requests per minute"),
-        ConcurrencyExceeded: ProblemKind(429, "concurrency-exceeded", "Too many concurrent requests"),
-        BudgetSpent: ProblemKind(429, "budget-spent", "The daily budget of the API key is spent"),
-        Locked: ProblemKind(401, "locked", "No API key is configured: only loopback is allowed"),
+        errors.StoreUnavailable: ProblemKind(503, "store-unavailable", "The job store is unavailable"),
+        errors.TooBusy: ProblemKind(503, "too-busy", "The service is busy"),
+        errors.Ending: ProblemKind(503, "ending", "The service is shutting down"),
+        errors.AccessDenied: ProblemKind(401, "access-denied", "Access is denied"),
+        errors.KeyMissing: ProblemKind(401, "key-missing", "An API key is required"),
+        errors.KeyUnknown: ProblemKind(401, "key-unknown", "Unknown API key"),
+        errors.KeyExpired: ProblemKind(401, "key-expired", "The API key has expired"),
+        errors.ScopeMissing: ProblemKind(403, "scope-missing", "The API key lacks a scope"),
+        errors.LimitReached: ProblemKind(429, "limit-reached", "A limit of the API key is reached"),
+        errors.RateExceeded: ProblemKind(429, "rate-exceeded", "Too many requests per minute"),
+        errors.ConcurrencyExceeded: ProblemKind(429, "concurrency-exceeded", "Too many concurrent requests"),
+        errors.BudgetSpent: ProblemKind(429, "budget-spent", "The daily budget of the API key is spent"),
+        errors.Locked: ProblemKind(401, "locked", "No API key is configured: only loopback is allowed"),
     }
 )
 
@@ -143,7 +117,7 @@ def install_problem_handlers(app: FastAPI) -> None:
     """
     app.add_exception_handler(HTTPException, _on_http_exception)
     app.add_exception_handler(RequestValidationError, _on_validation_error)
-    app.add_exception_handler(PlumblineError, _on_plumbline_error)
+    app.add_exception_handler(errors.PlumblineError, _on_plumbline_error)
     app.add_exception_handler(Exception, _on_exception)
     add_schemas(app, _problem_schemas)
 
@@ -153,18 +127,18 @@ def _problem_schemas() -> dict[str, Any]:
     return {**schema.pop("$defs"), "Problem": schema}
 
 
-def kind_of(error_class: type[PlumblineError]) -> ProblemKind:
+def kind_of(error_class: type[errors.PlumblineError]) -> ProblemKind:
     """Return the kind of the class or of its nearest ancestor that has one."""
     return next(KIND_BY_ERROR[ancestor] for ancestor in error_class.__mro__ if ancestor in KIND_BY_ERROR)
 
 
-def error_response(scope: Scope, error: PlumblineError) -> Response:
+def error_response(scope: Scope, error: errors.PlumblineError) -> Response:
     """Return the response to a declared error: its own text below 500 and for 503, else a logged generic one."""
     kind = kind_of(type(error))
     if kind.status >= INTERNAL.status and kind.status not in _HEADERS:
         return failure_response(scope, error)
     headers = dict(_HEADERS.get(kind.status, {}))
-    if isinstance(error, LimitReached | TooBusy) and error.retry_after_seconds is not None:
+    if isinstance(error, errors.LimitReached | errors.TooBusy) and error.retry_after_seconds is not None:
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_seconds)))
     return problem_response(scope, kind, detail=str(error), headers=headers)
 
@@ -246,7 +220,7 @@ class ErrorBoundary:
             cancelled.__suppress_context__ = True
             if not has_started:
                 response = error_response(
-                    scope, Ending("the service is shutting down and did not handle this request; try again")
+                    scope, errors.Ending("the service is shutting down and did not handle this request; try again")
                 )
                 response.headers["Connection"] = "close"
                 await response(scope, receive, send)
@@ -286,7 +260,7 @@ async def _on_validation_error(request: Request, error: Exception) -> Response:
 
 
 async def _on_plumbline_error(request: Request, error: Exception) -> Response:
-    return error_response(request.scope, cast(PlumblineError, error))
+    return error_response(request.scope, cast(errors.PlumblineError, error))
 
 
 async def _on_exception(request: Request, error: Exception) -> Response:

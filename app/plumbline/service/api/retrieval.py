@@ -10,17 +10,8 @@ from starlette.exceptions import HTTPException
 from plumbline.ground.child_process import run_in_child
 from plumbline.ground.errors import InvalidInput, MalformedBody, UnsupportedBody
 from plumbline.judging.scoring import Scorer
-from plumbline.schemas.retrieval import (
-    ComparisonRequest,
-    ComparisonResult,
-    FormOptions,
-    FusionRequest,
-    FusionResult,
-    RankingOut,
-    RankingRequest,
-    RetrievalEvaluationRequest,
-    RetrievalEvaluationResult,
-)
+from plumbline.schemas import retrieval as wire
+from plumbline.service.api import retrieval_answers as answers
 from plumbline.service.api.auth import is_from_another_origin
 from plumbline.service.api.dependencies import ScorerDep
 from plumbline.service.api.json_body import check_media_type
@@ -35,28 +26,20 @@ from plumbline.service.api.openapi import (
 )
 from plumbline.service.api.problems import PROBLEM_RESPONSES
 from plumbline.service.api.responses import JSON
-from plumbline.service.api.retrieval_answers import (
-    NamedFile,
-    compare_runs,
-    evaluate_files,
-    evaluate_runs,
-    fuse_runs,
-    parse_texts,
-)
 from plumbline.service.api.retrieval_limits import MAX_RUNS
 
 P = ParamSpec("P")
 
 MESSAGES = (
-    FormOptions,
-    RetrievalEvaluationRequest,
-    RetrievalEvaluationResult,
-    ComparisonRequest,
-    ComparisonResult,
-    FusionRequest,
-    FusionResult,
-    RankingRequest,
-    RankingOut,
+    wire.FormOptions,
+    wire.RetrievalEvaluationRequest,
+    wire.RetrievalEvaluationResult,
+    wire.ComparisonRequest,
+    wire.ComparisonResult,
+    wire.FusionRequest,
+    wire.FusionResult,
+    wire.RankingRequest,
+    wire.RankingOut,
 )
 _FORM = "multipart/form-data"
 _RANKINGS_BY_QUERY = {"type": "object", "additionalProperties": reference("RankingOut")}
@@ -99,7 +82,7 @@ def _described(message: type[Any], result: type[Any] | dict[str, Any], examples:
     }
 
 
-_EVALUATIONS = _described(RetrievalEvaluationRequest, RetrievalEvaluationResult, RETRIEVAL_EXAMPLES)
+_EVALUATIONS = _described(wire.RetrievalEvaluationRequest, wire.RetrievalEvaluationResult, RETRIEVAL_EXAMPLES)
 _EVALUATIONS["openapi_extra"]["requestBody"]["content"] |= {_FORM: _FORM_CONTENT}
 # Every operation reads it. openapi-python-client 0.29 writes a module that cannot be imported for an operation with two
 # kinds of bodies and no optional parameter.
@@ -123,49 +106,55 @@ async def evaluate_retrieval(request: Request, scorer: ScorerDep) -> Response:
     Send JSON, or a multipart form of files (TREC's or tables, plain or gzipped): `qrels`, `run`s, and `options`.
     """
     if not request.headers.get("content-type", "").startswith(_FORM):
-        return await _answer(request, scorer, evaluate_runs)
+        return await _answer(request, scorer, answers.evaluate_runs)
     qrels, runs, options = await _read_form(request)
     size = sum(len(each.content) for each in (qrels, *runs))
-    return Response(await _work(scorer, size, evaluate_files, qrels, runs, options), media_type=JSON)
+    return Response(await run_work(scorer, size, answers.evaluate_files, qrels, runs, options), media_type=JSON)
 
 
 @router.post(
     "/comparisons",
     operation_id="compare_retrieval",
-    **_described(ComparisonRequest, ComparisonResult, COMPARISON_EXAMPLES),
+    **_described(wire.ComparisonRequest, wire.ComparisonResult, COMPARISON_EXAMPLES),
 )
 async def compare_retrieval(request: Request, scorer: ScorerDep) -> Response:
     """Compare runs with each other or with a baseline: paired tests over queries, corrected for multiple testing."""
-    return await _answer(request, scorer, compare_runs)
-
-
-@router.post("/fusions", operation_id="fuse_retrieval", **_described(FusionRequest, FusionResult, FUSION_EXAMPLES))
-async def fuse_retrieval(request: Request, scorer: ScorerDep) -> Response:
-    """Fuse several runs into one. With judgments: its measures, and weights tuned by k-fold with held-out scores."""
-    return await _answer(request, scorer, fuse_runs)
+    return await _answer(request, scorer, answers.compare_runs)
 
 
 @router.post(
-    "/rankings", operation_id="parse_rankings", **_described(RankingRequest, _RANKINGS_BY_QUERY, RANKING_EXAMPLES)
+    "/fusions", operation_id="fuse_retrieval", **_described(wire.FusionRequest, wire.FusionResult, FUSION_EXAMPLES)
+)
+async def fuse_retrieval(request: Request, scorer: ScorerDep) -> Response:
+    """Fuse several runs into one. With judgments: its measures, and weights tuned by k-fold with held-out scores."""
+    return await _answer(request, scorer, answers.fuse_runs)
+
+
+@router.post(
+    "/rankings", operation_id="parse_rankings", **_described(wire.RankingRequest, _RANKINGS_BY_QUERY, RANKING_EXAMPLES)
 )
 async def parse_rankings(request: Request, scorer: ScorerDep) -> Response:
     """Parse the ids that LLM outputs rank, by query. An output without a ranking is marked and is no score."""
-    return await _answer(request, scorer, parse_texts)
+    return await _answer(request, scorer, answers.parse_texts)
 
 
 async def _answer(request: Request, scorer: Scorer, work: Callable[[bytes], bytes]) -> Response:
     check_media_type(request.headers.getlist("content-type"))
     body = await request.body()
-    return Response(await _work(scorer, len(body), work, body), media_type=JSON)
+    return Response(await run_work(scorer, len(body), work, body), media_type=JSON)
 
 
-async def _work(scorer: Scorer, size: int, work: Callable[P, bytes], /, *args: P.args, **kwargs: P.kwargs) -> bytes:
+async def run_work(scorer: Scorer, size: int, work: Callable[P, bytes], /, *args: P.args, **kwargs: P.kwargs) -> bytes:
+    """Return what `work` returns on a body of this size: in a thread, or in a process of its own for a large one."""
     if size > _MAX_BYTES_IN_THREAD:
         return await scorer.offload(lambda: run_in_child(work, _CHILD_SECONDS, *args, **kwargs))
-    return await scorer.offload(lambda: work(*args, **kwargs))
+    with scorer.shared_turns(size):
+        return await scorer.offload(lambda: work(*args, **kwargs))
 
 
-async def _read_form(request: Request) -> tuple[NamedFile, Sequence[NamedFile], bytes]:
+async def _read_form(
+    request: Request,
+) -> tuple[answers.NamedFile, Sequence[answers.NamedFile], bytes]:
     """Return the judgments, the runs and the options of a form."""
     # browsers send forms without preflight
     if is_from_another_origin(request):
@@ -186,7 +175,7 @@ async def _read_form(request: Request) -> tuple[NamedFile, Sequence[NamedFile], 
     return files["qrels"][0], files["run"], options.encode()
 
 
-async def _read_part(part: UploadFile | str, name: str) -> NamedFile:
+async def _read_part(part: UploadFile | str, name: str) -> answers.NamedFile:
     if isinstance(part, str):
         raise InvalidInput(f"the part {name!r} must be a file", place=name)
-    return NamedFile(part.filename or name, await part.read())
+    return answers.NamedFile(part.filename or name, await part.read())

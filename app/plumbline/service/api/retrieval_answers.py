@@ -15,27 +15,7 @@ from plumbline.retrieval.report import RunReport, compare_reports, report_runs, 
 from plumbline.retrieval.run import Qrels, Run
 from plumbline.retrieval.tables import TABLE_WRITERS, comparison_table
 from plumbline.retrieval.text_file import ReadLimits, format_place, read_text_bytes
-from plumbline.schemas.retrieval import (
-    ComparisonOut,
-    ComparisonRequest,
-    ComparisonResult,
-    ConventionsIn,
-    EvaluationOptions,
-    FormOptions,
-    FusionRequest,
-    FusionResult,
-    LatencyOut,
-    MeasureOut,
-    PerQueryOut,
-    RankingOut,
-    RankingRequest,
-    RetrievalEvaluationRequest,
-    RetrievalEvaluationResult,
-    RunIn,
-    RunOut,
-    SystemFacts,
-    TuningOut,
-)
+from plumbline.schemas import retrieval as wire
 from plumbline.service.api.message_body import decode_message
 from plumbline.service.api.retrieval_limits import (
     check_comparison,
@@ -60,19 +40,18 @@ class NamedFile:
 
 def evaluate_runs(body: bytes) -> bytes:
     """Return the response body of /evaluations; MalformedBody and InvalidInput name the place."""
-    message = decode_message(body, RetrievalEvaluationRequest)
+    message = decode_message(body, wire.RetrievalEvaluationRequest)
     reports, outs = _reported(message)
-    return msgspec.json.encode(RetrievalEvaluationResult(conventions=_conventions(reports), runs=outs))
+    return msgspec.json.encode(wire.RetrievalEvaluationResult(conventions=_conventions(reports), runs=outs))
 
 
 def evaluate_files(qrels: NamedFile, runs: Sequence[NamedFile], options: bytes) -> bytes:
     """Return the response body of /evaluations for files, plain or gzipped; `options` is the JSON part of that name.
 
-    Raises:
-        InvalidInput: naming the file and line, or the place in the options.
+    Raises InvalidInput, naming the file and line, or the place in the options.
     """
     try:
-        message = decode_message(options or b"{}", FormOptions)
+        message = decode_message(options or b"{}", wire.FormOptions)
     except MalformedBody as error:
         raise InvalidInput(str(error).replace("the body", "the text", 1), place="options") from None
     files = FILE_FORMATS[message.format]
@@ -82,12 +61,12 @@ def evaluate_files(qrels: NamedFile, runs: Sequence[NamedFile], options: bytes) 
     read = [files.read_run(data, name=each.name, limits=limits) for each, data in zip(runs, unpacked, strict=True)]
     reports = _reports(judged, read, message)
     outs = [_run_out(report, per_query=message.per_query) for report in reports]
-    return msgspec.json.encode(RetrievalEvaluationResult(conventions=_conventions(reports), runs=outs))
+    return msgspec.json.encode(wire.RetrievalEvaluationResult(conventions=_conventions(reports), runs=outs))
 
 
 def compare_runs(body: bytes) -> bytes:
     """Return the response body of /comparisons; MalformedBody and InvalidInput name the place."""
-    message = decode_message(body, ComparisonRequest)
+    message = decode_message(body, wire.ComparisonRequest)
     check_comparison(
         runs=len(message.runs),
         measures=len(parse_measures(message.measures)),
@@ -108,10 +87,10 @@ def compare_runs(body: bytes) -> bytes:
     )
     write = TABLE_WRITERS.get(message.format)
     return msgspec.json.encode(
-        ComparisonResult(
+        wire.ComparisonResult(
             conventions=_conventions(reports),
             runs=outs,
-            comparisons=[ComparisonOut(**asdict(each)) for each in comparisons],
+            comparisons=[wire.ComparisonOut(**asdict(each)) for each in comparisons],
             table=write(comparison_table(comparisons)) if write else None,
         )
     )
@@ -119,7 +98,7 @@ def compare_runs(body: bytes) -> bytes:
 
 def fuse_runs(body: bytes) -> bytes:
     """Return the response body of /fusions; MalformedBody and InvalidInput name the place."""
-    message = decode_message(body, FusionRequest)
+    message = decode_message(body, wire.FusionRequest)
     # Refuse wrong ones without judgments too.
     _to_conventions(message.conventions)
     parse_measures(message.measures)
@@ -138,10 +117,10 @@ def fuse_runs(body: bytes) -> bytes:
     )
     report = None
     if message.qrels is not None:
-        options = EvaluationOptions(measures=message.measures, conventions=message.conventions, resamples=0)
+        options = wire.EvaluationOptions(measures=message.measures, conventions=message.conventions, resamples=0)
         report = _run_out(_reports(message.qrels, [fusion.run], options)[0], per_query=False)
     return msgspec.json.encode(
-        FusionResult(
+        wire.FusionResult(
             name=fusion.run.name,
             results={query: dict(scores) for query, scores in fusion.run.results.items() if isinstance(scores, dict)},
             method=fusion.recipe.method,
@@ -150,7 +129,7 @@ def fuse_runs(body: bytes) -> bytes:
             params=dict(fusion.recipe.params),
             tuning=None
             if tuning is None
-            else TuningOut(**{name: getattr(tuning, name) for name in TuningOut.__struct_fields__}),
+            else wire.TuningOut(**{name: getattr(tuning, name) for name in wire.TuningOut.__struct_fields__}),
             report=report,
             warnings=list(fusion.warnings),
         )
@@ -159,7 +138,7 @@ def fuse_runs(body: bytes) -> bytes:
 
 def parse_texts(body: bytes) -> bytes:
     """Return the response body of /rankings; MalformedBody and InvalidInput name the place."""
-    message = decode_message(body, RankingRequest)
+    message = decode_message(body, wire.RankingRequest)
     check_texts({"/outputs": message.outputs})
     return msgspec.json.encode(_rankings(read_run(message.outputs, name="", candidates=message.candidates)))
 
@@ -176,7 +155,7 @@ def _unpacked(files: Sequence[NamedFile], limits: ReadLimits) -> Iterator[bytes]
         yield data
 
 
-def _reported(message: RetrievalEvaluationRequest) -> tuple[tuple[RunReport, ...], list[RunOut]]:
+def _reported(message: wire.RetrievalEvaluationRequest) -> tuple[tuple[RunReport, ...], list[wire.RunOut]]:
     runs = _runs(message.runs)
     reports = _reports(message.qrels, [each.run for each in runs], message, lengths=message.lengths)
     outs = [
@@ -187,7 +166,7 @@ def _reported(message: RetrievalEvaluationRequest) -> tuple[tuple[RunReport, ...
 
 
 def _reports(
-    qrels: Qrels, runs: Sequence[Run], options: EvaluationOptions, *, lengths: Mapping[str, float] | None = None
+    qrels: Qrels, runs: Sequence[Run], options: wire.EvaluationOptions, *, lengths: Mapping[str, float] | None = None
 ) -> tuple[RunReport, ...]:
     measures = parse_measures(options.measures)
     check_evaluation(qrels, runs=len(runs), measures=len(measures), resamples=options.resamples)
@@ -206,13 +185,13 @@ def _conventions(reports: Sequence[RunReport]) -> dict[str, object]:
     return as_dict(reports[0].evaluation.conventions)
 
 
-def _runs(messages: Sequence[RunIn]) -> list[ReadRun]:
+def _runs(messages: Sequence[wire.RunIn]) -> list[ReadRun]:
     check_run_count(len(messages))
     check_texts({f"/runs/{position}/llm_outputs": run.llm_outputs or {} for position, run in enumerate(messages)})
     return [_to_run(run, place=f"/runs/{position}") for position, run in enumerate(messages)]
 
 
-def _tuned(message: FusionRequest, runs: Sequence[Run]) -> Tuning | None:
+def _tuned(message: wire.FusionRequest, runs: Sequence[Run]) -> Tuning | None:
     if message.tune is None:
         return None
     if message.qrels is None:
@@ -239,12 +218,12 @@ def _tuned(message: FusionRequest, runs: Sequence[Run]) -> Tuning | None:
     )
 
 
-def _to_conventions(message: ConventionsIn) -> Conventions:
+def _to_conventions(message: wire.ConventionsIn) -> Conventions:
     given = {name: getattr(message, name) for name in message.__struct_fields__ if name != "preset"}
     return build_conventions(message.preset, **{name: value for name, value in given.items() if value is not None})
 
 
-def _to_run(message: RunIn, *, place: str) -> ReadRun:
+def _to_run(message: wire.RunIn, *, place: str) -> ReadRun:
     if (message.results is None) == (message.llm_outputs is None):
         raise InvalidInput("a run has either 'results' or 'llm_outputs'", place=place)
     if message.llm_outputs is not None:
@@ -254,8 +233,8 @@ def _to_run(message: RunIn, *, place: str) -> ReadRun:
     return ReadRun(Run(message.name, message.results or {}))
 
 
-def _rankings(read: ReadRun) -> dict[str, RankingOut]:
-    return {query: RankingOut(**asdict(ranking)) for query, ranking in read.rankings.items()}
+def _rankings(read: ReadRun) -> dict[str, wire.RankingOut]:
+    return {query: wire.RankingOut(**asdict(ranking)) for query, ranking in read.rankings.items()}
 
 
 def _run_out(
@@ -263,25 +242,25 @@ def _run_out(
     *,
     per_query: bool,
     latency_ms: Mapping[str, float] | None = None,
-    system: SystemFacts | None = None,
+    system: wire.SystemFacts | None = None,
     read: ReadRun | None = None,
-) -> RunOut:
+) -> wire.RunOut:
     evaluation = report.evaluation
     latency = summarise_latency(latency_ms.values()) if latency_ms else None
-    return RunOut(
+    return wire.RunOut(
         name=report.name,
         measures={
-            text: MeasureOut(mean=summary.mean, ci95=summary.ci95, n=summary.n)
+            text: wire.MeasureOut(mean=summary.mean, ci95=summary.ci95, n=summary.n)
             for text, summary in report.summary_by_measure.items()
         },
         counts=asdict(evaluation.counts),
-        per_query=PerQueryOut(
+        per_query=wire.PerQueryOut(
             query_ids=list(evaluation.query_ids),
             values={text: values.tolist() for text, values in evaluation.values.items()},
         )
         if per_query
         else None,
-        latency_ms=None if latency is None else LatencyOut(**asdict(latency)),
+        latency_ms=None if latency is None else wire.LatencyOut(**asdict(latency)),
         system=system,
         unparsed=read.unparsed if read else [],
         warnings=[*(read.warnings if read else ()), *evaluation.warnings],

@@ -47,11 +47,7 @@ def check_run_count(count: int) -> None:
 
 
 def check_texts(texts_by_place: Mapping[str, Mapping[str, str]]) -> None:
-    """Limit the LLM outputs of a request, by query id within each place.
-
-    Raises:
-        InvalidInput: at the query whose text is too long, or with which all texts together are.
-    """
+    """Raise InvalidInput at the query whose LLM output is too long, or with which all of a request are."""
     total = 0
     for place, texts in texts_by_place.items():
         for query_id, text in texts.items():
@@ -70,11 +66,7 @@ def check_texts(texts_by_place: Mapping[str, Mapping[str, str]]) -> None:
 
 
 def check_evaluation(qrels: Qrels, *, runs: int, measures: int, resamples: int) -> None:
-    """Limit an evaluation with its bootstrap intervals.
-
-    Raises:
-        InvalidInput: says what to lower.
-    """
+    """Raise InvalidInput for an evaluation with too much work, its intervals included; it says what to lower."""
     if not 0 <= resamples <= MAX_RESAMPLES:
         raise InvalidInput(f"expected 0 to {MAX_RESAMPLES} resamples", place="/resamples")
     if measures > MAX_MEASURES:
@@ -96,13 +88,9 @@ def check_evaluation(qrels: Qrels, *, runs: int, measures: int, resamples: int) 
 def check_comparison(
     *, runs: int, measures: int, queries: int, resamples: int, has_baseline: bool, is_exact_possible: bool
 ) -> None:
-    """Limit a comparison, its intervals and tests.
+    """Raise InvalidInput for a comparison with too much work, its intervals and tests included.
 
-    Args:
-        is_exact_possible: whether the test is one that walks all signs of few differences.
-
-    Raises:
-        InvalidInput: says what to lower.
+    `is_exact_possible`: the test is one that walks all signs of few differences.
     """
     pairs = runs - 1 if has_baseline else math.comb(runs, 2)
     exact = _DRAWS_PER_ASSIGNMENT << min(queries, _EXACT_QUERIES) if is_exact_possible else 0
@@ -115,11 +103,7 @@ def check_comparison(
 
 
 def check_fusion(runs: Sequence[Run], *, is_condorcet: bool, points: int = 1) -> None:
-    """Limit a fusion, which tuning repeats at each of `points` weights.
-
-    Raises:
-        InvalidInput: says what to lower.
-    """
+    """Raise InvalidInput for a fusion with too much work; tuning repeats it at each of `points` weights."""
     work = 0.0
     for query_id in dict.fromkeys(query_id for run in runs for query_id in run.results):
         rankings = [run.results[query_id] for run in runs if query_id in run.results]

@@ -23,8 +23,8 @@ from plumbline.judging.ports.observation import (
     RequestRecord,
     TierRecord,
 )
-from plumbline.service.metrics.measured import Measured
-from plumbline.service.metrics.parts import EncoderMetrics, StoreMetrics, WorkerProcesses
+from plumbline.rows.jobs.store import JobStore
+from plumbline.service.metrics.measured import EncoderMetrics, Measured, StoreMetrics, WorkerProcesses
 
 _LOOK_SECONDS: Final = 0.25
 
@@ -81,7 +81,7 @@ class Metrics(Observer):
         else:
             self._encoder.watch(counts)
 
-    async def page(self, accept: str, store: object) -> Page:
+    async def page(self, accept: str, store: JobStore | None) -> Page:
         """Return all metrics, as OpenMetrics if the header `accept` asks for that, else in Prometheus' own text."""
         self._update_encoder()
         await self._store.look(store)
@@ -160,7 +160,7 @@ class Metrics(Observer):
     def on_cache_lookup(self, outcome: CacheOutcome) -> None:
         self._measured.verdict_lookups.labels(outcome).inc()
 
-    def on_decision(self, tier: str, rule: str, *, passed: bool) -> None:
+    def on_decision(self, tier: str, rule: str, *, passed: bool, score: float) -> None:
         self._measured.decisions.labels(tier, rule, "passed" if passed else "failed").inc()
 
     def chunk_started(self) -> None:

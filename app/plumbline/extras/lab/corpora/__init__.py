@@ -6,8 +6,7 @@ from pydantic import Field
 
 from plumbline.extras.lab.corpora.folder import FolderCorpus
 from plumbline.extras.lab.corpora.rows import BeirCorpus, RowsCorpus
-from plumbline.extras.lab.corpora.trec_xml import TrecXmlCorpus
 
-AnyCorpus = Annotated[BeirCorpus | TrecXmlCorpus | RowsCorpus | FolderCorpus, Field(discriminator="kind")]
+AnyCorpus = Annotated[BeirCorpus | RowsCorpus | FolderCorpus, Field(discriminator="kind")]
 
-__all__ = ["AnyCorpus", "BeirCorpus", "FolderCorpus", "RowsCorpus", "TrecXmlCorpus"]
+__all__ = ["AnyCorpus", "BeirCorpus", "FolderCorpus", "RowsCorpus"]

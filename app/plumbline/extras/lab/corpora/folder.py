@@ -7,12 +7,12 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from plumbline.extras.lab.corpora.gathering import PlacedDocument, read_file_text
+from plumbline.extras.lab.corpora.gathering import PlacedDocument
 from plumbline.extras.lab.corpora.rows import AskedCorpus
 from plumbline.extras.lab.corpus import BODY, Corpus, Document
 from plumbline.extras.lab.outline import first_heading
-from plumbline.extras.lab.run_files import load_qrels
 from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval.inputs import read_qrels, read_text
 
 _FENCE: Final = re.compile(r"---[ \t]*\r?\n")
 _CLOSING_FENCE: Final = re.compile(r"^(?:---|\.\.\.)[ \t]*\r?$\n?", re.MULTILINE)
@@ -86,7 +86,7 @@ class FolderCorpus(AskedCorpus):
 
     def read(self, name: str, base: Path) -> Corpus:
         """Read the corpus; paths are relative to `base`. InvalidInput names file and line of what is wrong."""
-        return self.gather(name, self._documents(base), self.read_query_files(base), load_qrels(base / self.qrels))
+        return self.gather(name, self._documents(base), self.read_query_files(base), read_qrels(base / self.qrels))
 
     def _documents(self, base: Path) -> Iterator[PlacedDocument]:
         folder = base / self.folder
@@ -97,7 +97,7 @@ class FolderCorpus(AskedCorpus):
         for own_id, path in sorted(paths.items()):
             is_hidden = any(part.startswith(".") for part in own_id.split("/"))
             if not is_hidden and own_id.lower().endswith(suffixes) and path.is_file():
-                text = read_file_text(path, name=own_id)
+                text = read_text(path, name=own_id)
                 fields = {_TITLE: ""}
                 if path.suffix.lower() in _MARKDOWN:
                     fields |= dict.fromkeys(self.front_matter_fields, "")

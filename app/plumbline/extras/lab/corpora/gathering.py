@@ -12,12 +12,9 @@ from plumbline.extras.lab.corpus import Corpus, Document, Query
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.run import Qrels
 from plumbline.retrieval.text_file import quoted
-from plumbline.rows.records.data_file import ByteStream
 
 # One path or pattern, or several.
 Paths = str | tuple[str, ...]
-
-_BLOCK_BYTES: Final = 1024 * 1024
 
 
 def find_files(paths: Paths, base: Path) -> Sequence[Path]:
@@ -40,36 +37,6 @@ def find_files(paths: Paths, base: Path) -> Sequence[Path]:
         else:
             raise InvalidInput(f"no such file, looked for in {str(base)!r}", place=named)
     return tuple(found)
-
-
-def read_file_text(path: Path, *, name: str | None = None) -> str:
-    """Return the text of a file, plain or gzip, without a byte-order mark, line ends unchanged.
-
-    Args:
-        name: what errors call it; the file's own name when None.
-
-    Raises:
-        InvalidInput: it cannot be opened, is broken gzip, holds NUL, or is not UTF-8; then with the offset in bytes.
-    """
-    name = name or path.name
-    try:
-        stream = ByteStream(path)
-        try:
-            begins_at = stream.offset
-            data = b"".join(iter(lambda: stream.read(_BLOCK_BYTES), b""))
-        finally:
-            stream.close()
-    except InvalidInput as error:
-        raise InvalidInput(error.detail, place=name) from error
-    nul = data.find(b"\0")
-    if nul >= 0:
-        raise InvalidInput(f"holds NUL at byte {begins_at + nul}; expected text as UTF-8", place=name)
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        detail = f"is not UTF-8 at byte {begins_at + error.start}; save the file as UTF-8"
-        raise InvalidInput(detail, place=f"{name}:{line}") from error
 
 
 # Where it stands, for errors, and what stands there.

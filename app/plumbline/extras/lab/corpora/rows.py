@@ -16,8 +16,8 @@ from plumbline.extras.lab.corpora.gathering import (
     find_files,
 )
 from plumbline.extras.lab.corpus import BODY, Corpus, Document, Query
-from plumbline.extras.lab.run_files import load_qrels
 from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval.inputs import read_qrels
 from plumbline.rows.records.data_file import parse_row_format
 from plumbline.rows.records.reading import open_rows
 from plumbline.rows.records.record import BadRow, checked_text, shown
@@ -146,7 +146,7 @@ class RowsCorpus(AskedCorpus):
         """Read the corpus; paths are relative to `base`. InvalidInput names file and line of what is wrong."""
         fields = {column: column for column in self.field_columns} | {BODY: self.text_column}
         documents = read_documents(find_files(self.documents, base), Columns(self.id_column, fields), self.format)
-        return self.gather(name, documents, self.read_query_files(base), load_qrels(base / self.qrels))
+        return self.gather(name, documents, self.read_query_files(base), read_qrels(base / self.qrels))
 
 
 _BEIR_ID: Final = "_id"
@@ -174,7 +174,7 @@ class BeirCorpus(CorpusSettings):
         folder = base / self.folder
         fields = {_TITLE: _TITLE} | {each: f"metadata.{each}" for each in self.metadata_fields} | {BODY: "text"}
         columns = Columns(_BEIR_ID, fields, optional=frozenset(fields.values()) - {"text"})
-        qrels = load_qrels(self._file(folder, f"qrels/{self.split}.tsv"))
+        qrels = read_qrels(self._file(folder, f"qrels/{self.split}.tsv"))
         documents = read_documents([self._file(folder, "corpus.jsonl")], columns, "jsonl")
         queries = read_queries([self._file(folder, "queries.jsonl")], _BEIR_ID, "text", "jsonl")
         return self.gather(name, documents, queries, qrels)

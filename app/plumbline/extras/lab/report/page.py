@@ -5,14 +5,14 @@ Its one script sorts and filters; without it the page is whole.
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, Final, Literal
+from functools import partial
+from typing import Any, Final
 
 from markupsafe import Markup
 
-from plumbline.extras.lab.report.plots import HEIGHT, WIDTH, CurvePlot, Plot, plot, plot_curves
+from plumbline.extras.lab.report.language import PARTS, PageLanguage, translate, translate_headings
+from plumbline.extras.lab.report.plots import HEIGHT, WIDTH, plot, plot_curves
 from plumbline.extras.lab.report.table import (
     bytes_shown,
     comparisons_of,
@@ -23,32 +23,14 @@ from plumbline.extras.lab.report.table import (
     systems_table,
     without_tuning,
 )
-from plumbline.extras.lab.results import CorpusFacts, ExperimentResults, System
+from plumbline.extras.lab.results import ExperimentResults, System
 from plumbline.ground.version import VERSION
 from plumbline.retrieval.compare import RunComparison
-from plumbline.retrieval.tables import Cell, Marked, Table
+from plumbline.retrieval.tables import Cell, Marked
 from plumbline.rows.report.standalone_html import BASE_STYLE, build_environment, content_security_policy, read_part
 from plumbline.rows.report.texts import load_words, visible
 
-PageLanguage = Literal["en", "zh"]
-_PARTS: Final = Path(__file__).parent / "page_parts"
 _HTML_LANG: Final[Mapping[PageLanguage, str]] = {"en": "en", "zh": "zh-Hans"}
-
-
-@dataclass(frozen=True, slots=True)
-class _CorpusPart:
-    corpus: str
-    facts: CorpusFacts | None
-    best: str | None
-    verdict: tuple[str, ...]
-    table: Table
-    sort_keys: tuple[tuple[str | float, ...], ...]
-    plots: tuple[Plot, ...]
-    curves: CurvePlot | None
-    comparisons: tuple[RunComparison, ...]
-    tuned: tuple[System, ...]
-    built: tuple[System, ...]
-    warnings: tuple[tuple[str, str], ...]
 
 
 def render_page(results: ExperimentResults, *, language: PageLanguage = "en", made_at: datetime | None = None) -> str:
@@ -57,11 +39,11 @@ def render_page(results: ExperimentResults, *, language: PageLanguage = "en", ma
     Args:
         made_at: default: now.
     """
-    words = load_words(language, _PARTS)
-    style = read_part(BASE_STYLE) + read_part(_PARTS / "page.css")
-    script = read_part(_PARTS / "page.js")
+    words = load_words(language, PARTS)
+    style = read_part(BASE_STYLE) + read_part(PARTS / "page.css")
+    script = read_part(PARTS / "page.js")
     return (
-        build_environment(_PARTS, _FILTERS)
+        build_environment(PARTS, {**_FILTERS, "say": partial(translate, language=language)})
         .get_template("page.html")
         .render(
             words=words,
@@ -72,7 +54,7 @@ def render_page(results: ExperimentResults, *, language: PageLanguage = "en", ma
             version=VERSION,
             made=(made_at or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC"),
             results=results,
-            corpora=[_corpus_part(results, corpus, words) for corpus in corpora_of(results)],
+            corpora=[_corpus_part(results, corpus, words, language) for corpus in corpora_of(results)],
             settings=json.dumps(results.settings, indent=2, ensure_ascii=False),
             width=WIDTH,
             height=HEIGHT,
@@ -86,26 +68,27 @@ def find_best(systems: Sequence[System], measure: str) -> System | None:
     return max(valued, key=lambda pair: pair[0])[1] if valued else None
 
 
-def _corpus_part(results: ExperimentResults, corpus: str, words: Mapping[str, str]) -> _CorpusPart:
+def _corpus_part(
+    results: ExperimentResults, corpus: str, words: Mapping[str, str], language: PageLanguage
+) -> dict[str, Any]:
     systems, comparisons = systems_of(results, corpus), comparisons_of(results, corpus)
     best = find_best(systems, results.measures[0])
     everything = systems_table(results, corpus)
-    table = readable(everything)
-    columns = tuple(_column(name, words) for name in table.columns)
-    return _CorpusPart(
-        corpus=corpus,
-        facts=results.corpora.get(corpus),
-        best=best.name if best else None,
-        verdict=tuple(_verdict(results, best, comparisons, words)) if best else (),
-        table=Table(columns, table.rows),
-        sort_keys=tuple(tuple(map(_sort_key, row)) for row in without_tuning(everything).rows),
-        plots=tuple(drawn for measure in results.measures if (drawn := plot(systems, measure))),
-        curves=plot_curves(systems, {best.retriever if best else "", results.baseline}),
-        comparisons=comparisons,
-        tuned=tuple(system for system in systems if system.tuned),
-        built=tuple(system for system in systems if system.built),
-        warnings=tuple((system.name, warning) for system in systems for warning in system.warnings),
-    )
+    baseline = next((system.name for system in systems if system.retriever == results.baseline), "")
+    return {
+        "corpus": corpus,
+        "facts": results.corpora.get(corpus),
+        "best": best.name if best else None,
+        "verdict": tuple(_verdict(results, best, comparisons, words)) if best else (),
+        "table": translate_headings(readable(everything), language),
+        "sort_keys": tuple(tuple(map(_sort_key, row)) for row in without_tuning(everything).rows),
+        "plots": tuple(drawn for measure in results.measures if (drawn := plot(systems, measure))),
+        "curves": plot_curves(systems, {best.name if best else "", baseline}),
+        "comparisons": comparisons,
+        "tuned": tuple(system for system in systems if system.tuned),
+        "built": tuple(system for system in systems if system.built),
+        "warnings": tuple((system.name, warning) for system in systems for warning in system.warnings),
+    }
 
 
 def _verdict(
@@ -130,12 +113,6 @@ def _verdict(
             n=each.n,
             word=words["significant" if each.significant else "not_significant"],
         )
-
-
-def _column(name: str, words: Mapping[str, str]) -> str:
-    """Return the heading of a column; of `faithfulness.llm` the tier stays as it is."""
-    known, dot, tier = name.partition(".")
-    return words.get(f"column {known}", known) + dot + tier
 
 
 def _sort_key(cell: Cell) -> str | float:

@@ -14,8 +14,9 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 16.0, 14.0, 34.0
 # Room around the outermost marks, as a share of their spread.
 _MARGIN: Final = 0.08
 _MOST_TICKS: Final = 6
-# From a mark to its label: right, left, above, below.
-_SIDES: Final = ((13.0, 0.0), (-13.0, 0.0), (0.0, -14.0), (0.0, 14.0))
+# From a mark to its label: right, left, above, below, the corners; then the same further away.
+_NEAR: Final = ((13.0, 0.0), (-13.0, 0.0), (0.0, -14.0), (0.0, 14.0), (10, -10), (-10, -10), (10, 10), (-10, 10))
+_SIDES: Final = tuple((times * x, times * y) for times in (1, 2, 3) for x, y in _NEAR)
 _LABEL_WIDTH: Final = 13.0
 _LABEL_HEIGHT: Final = 12.0
 
@@ -76,14 +77,14 @@ class CurvePlot:
 
 
 def plot_curves(systems: Sequence[System], highlighted: Collection[str]) -> CurvePlot | None:
-    """Plot the precision-recall curves; None when no system has one. `highlighted`: retrievers, drawn last."""
+    """Plot the precision-recall curves; None when no system has one. `highlighted`: systems by name, drawn last."""
     x, y = _Scale(0.0, 1.0, _LEFT, WIDTH - _RIGHT), _Scale(0.0, 1.0, HEIGHT - _BOTTOM, _TOP)
     curves = [
         Curve(
             label(place),
             system.name,
             tuple((x.at(recall), y.at(each)) for recall, each in zip(RECALLS, system.precision_at_recall, strict=True)),
-            system.retriever in highlighted,
+            system.name in highlighted,
         )
         for place, system in enumerate(systems)
         if system.precision_at_recall
@@ -135,7 +136,9 @@ def _label_places(points: Sequence[tuple[float, float]]) -> list[tuple[float, fl
         free = (
             (left, top)
             for left, top in sides
-            if not any(abs(left - x2) < _LABEL_WIDTH and abs(top - y2) < _LABEL_HEIGHT for x2, y2 in taken)
+            if _LEFT < left < WIDTH
+            and 0 < top < HEIGHT - _BOTTOM
+            and not any(abs(left - x2) < _LABEL_WIDTH and abs(top - y2) < _LABEL_HEIGHT for x2, y2 in taken)
         )
         places.append(next(free, sides[0]))
     return places

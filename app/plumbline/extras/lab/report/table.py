@@ -9,7 +9,7 @@ from plumbline.retrieval.tables import Cell, Marked, Table, comparison_table, la
 
 _COST_COLUMNS: Final = (
     *("latency_ms_mean", "latency_ms_p50", "latency_ms_p95", "latency_ms_p99"),
-    *("build_seconds", "documents_per_second", "chunks", "index_bytes", "peak_bytes"),
+    *("build_seconds", "documents_per_second", "chunks", "index_bytes"),
 )
 _TUNED_COLUMNS: Final = ("tuned_on", "in_sample", "held_out", "equal_weights")
 
@@ -35,8 +35,7 @@ def systems_table(results: ExperimentResults, corpus: str) -> Table:
 
     The columns: label and name, a mean for each measure (marked with the labels of the systems that it is significantly
     better than, after correction), latency in milliseconds, seconds of `build`, documents per second, chunks and bytes
-    of the index, the largest resident set in bytes; then, where something was asked for, the scores of tuned weights
-    and the means of the answers.
+    of the index; then, where something was asked for, the scores of tuned weights and the means of the answers.
     """
     systems = systems_of(results, corpus)
     quality = _quality(results, corpus, systems)
@@ -48,10 +47,9 @@ def systems_table(results: ExperimentResults, corpus: str) -> Table:
         row: list[Cell] = [label(place), system.name, *quality[system.name]]
         row += [latency.mean, latency.p50, latency.p95, latency.p99] if latency else [None] * 4
         if built is None:
-            row += [None] * 5
+            row += [None] * 4
         else:
             row += [built.build_seconds, built.documents_per_second, built.facts.chunks, built.facts.index_bytes]
-            row.append(built.peak_bytes)
         if tuned is not None:
             row += [tuned.measure, tuned.in_sample_score, tuned.held_out_score, tuned.equal_score]
         else:
@@ -83,7 +81,7 @@ def without_tuning(table: Table) -> Table:
 
 def brief(table: Table, corpus: str) -> Table:
     """Keep what fits a terminal: names without the corpus, measures, one figure each of latency, build and index."""
-    hidden = {"latency_ms_mean", "latency_ms_p95", "latency_ms_p99", "documents_per_second", "chunks", "peak_bytes"}
+    hidden = {"latency_ms_mean", "latency_ms_p95", "latency_ms_p99", "documents_per_second", "chunks"}
     kept = [place for place, name in enumerate(table.columns) if name not in hidden]
     rows = (
         tuple(str(row[place]).removeprefix(f"{corpus}.") if place == 1 else row[place] for place in kept)
@@ -139,5 +137,4 @@ _READABLE: Final[dict[str, tuple[str, Callable[[float], str]]]] = {
     "documents_per_second": ("docs/s", number_shown),
     "chunks": ("chunks", lambda count: f"{count:,.0f}"),
     "index_bytes": ("index", bytes_shown),
-    "peak_bytes": ("peak memory", bytes_shown),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from plumbline.extras.lab.corpus import Chunk
-from plumbline.extras.lab.retriever import Hits, IndexFacts
+from plumbline.extras.lab.retriever import Hits, IndexFacts, find_fields, folder_bytes
 from plumbline.extras.lab.retrievers.keyword_index import (
     PLACE,
     IndexQueries,
@@ -23,7 +23,6 @@ from plumbline.extras.lab.retrievers.keyword_index import (
     build_index,
     build_tokenizer,
 )
-from plumbline.extras.lab.retrievers.vectors import folder_bytes
 from plumbline.ground.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -98,7 +97,45 @@ _ONLY_FOR: Mapping[str, tuple[QueryKind, ...]] = {
 }
 
 
-class KeywordRetriever:
+class _TermRetriever:
+    """Base of BM25 retrievers: chunks in the order of their ids, cut into terms; `stated` says the formula."""
+
+    def __init__(self, settings: KeywordSettings, language: Language) -> None:
+        self._settings = settings
+        self._language = language
+        self._terms = build_tokenizer(language)
+        self._ids: list[str] = []
+
+    def _ordered(self, chunks: Sequence[Chunk]) -> list[Chunk]:
+        ordered = sorted(chunks, key=lambda chunk: chunk.id)
+        self._ids = [chunk.id for chunk in ordered]
+        return ordered
+
+    def _terms_of(self, chunk: Chunk, fields: Iterable[str]) -> list[str]:
+        return [term for name in fields for term in self._terms(chunk.fields.get(name, ""))]
+
+    def _facts(
+        self, folder: Path, package: str, *, lengths: str, fields: str, more: Mapping[str, str | int | float]
+    ) -> IndexFacts:
+        return IndexFacts(
+            chunks=len(self._ids),
+            index_bytes=folder_bytes(folder),
+            bytes_are="files of the index folder; texts and ids of the chunks are not in it",
+            engine=f"{package} {version(package)}",
+            stated={
+                "k1": self._settings.k1,
+                "b": self._settings.b,
+                "idf": "ln(1 + (N - n + 0.5) / (n + 0.5))",
+                "lengths": lengths,
+                "query": self._settings.query,
+                "fields": fields,
+                "language": self._language,
+                **more,
+            },
+        )
+
+
+class KeywordRetriever(_TermRetriever):
     """BM25 retriever over one index of chunks.
 
     Equal scores come in the order of chunk ids. Nothing is found by a query without terms, by one whose terms no
@@ -106,12 +143,9 @@ class KeywordRetriever:
     """
 
     def __init__(self, settings: KeywordSettings) -> None:
-        self._settings = settings
         is_phrase = settings.query == "phrase_prefix"
         # A prefix is seldom a prefix of its stem, and a phrase without its stop words is another phrase.
-        self._language: Language = "none" if is_phrase and settings.language == "auto" else settings.language
-        self._terms = build_tokenizer(self._language)
-        self._ids: list[str] = []
+        super().__init__(settings, "none" if is_phrase and settings.language == "auto" else settings.language)
         self._searcher: Searcher | None = None
         self._queries: IndexQueries | None = None
 
@@ -122,30 +156,18 @@ class KeywordRetriever:
         # Fields by the engine's own names: a corpus may call its own what it likes.
         together = [list(boosts)] if settings.query == "plain" else [[name] for name in boosts]
         names = [f"field{place}" for place in range(len(together))]
-        ordered = sorted(chunks, key=lambda chunk: chunk.id)
-        texts = ([self._terms_of(chunk, fields) for fields in together] for chunk in ordered)
+        texts = ([self._terms_of(chunk, fields) for fields in together] for chunk in self._ordered(chunks))
         searcher, schema = build_index(texts, names, folder, with_positions=settings.query == "phrase_prefix")
         weights = {name: boosts[fields[0]] for name, fields in zip(names, together, strict=True) if fields}
         asked = KeywordQueryOptions(settings.query, settings.operator, settings.tie_breaker, settings.max_expansions)
-        self._ids = [chunk.id for chunk in ordered]
         self._searcher, self._queries = searcher, IndexQueries(searcher, schema, weights, asked)
         options = settings.model_dump(include={name for name, kinds in _ONLY_FOR.items() if settings.query in kinds})
-        stated: dict[str, str | int | float] = {
-            "k1": settings.k1,
-            "b": settings.b,
-            "idf": "ln(1 + (N - n + 0.5) / (n + 0.5))",
-            "lengths": "one byte: exact to 40 terms, beyond it rounded down by up to 11 %",
-            "query": settings.query,
-            "fields": ", ".join(f"{name}^{boost:g}" for name, boost in boosts.items()),
-            "language": self._language,
-            "segments": searcher.num_segments,
-        }
-        return IndexFacts(
-            chunks=searcher.num_docs,
-            index_bytes=folder_bytes(folder),
-            bytes_are="files of the index folder; texts and ids of the chunks are not in it",
-            engine=f"tantivy {version('tantivy')}",
-            stated=stated | options,
+        return self._facts(
+            folder,
+            "tantivy",
+            lengths="one byte: exact to 40 terms, beyond it rounded down by up to 11 %",
+            fields=", ".join(f"{name}^{boost:g}" for name, boost in boosts.items()),
+            more={"segments": searcher.num_segments, **options},
         )
 
     def search(self, query: str, k: int) -> Hits:
@@ -166,11 +188,8 @@ class KeywordRetriever:
         self._searcher = self._queries = None
         self._ids = []
 
-    def _terms_of(self, chunk: Chunk, fields: Sequence[str]) -> list[str]:
-        return [term for name in fields for term in self._terms(chunk.fields.get(name, ""))]
 
-
-class ParametrisedRetriever:
+class ParametrisedRetriever(_TermRetriever):
     """BM25 with any k1 and b over all fields as one text, on bm25s; the same terms, ties and misses as tantivy's.
 
     Scores are Lucene's, with the factor k1 + 1; lengths are exact.
@@ -179,40 +198,21 @@ class ParametrisedRetriever:
     def __init__(self, settings: KeywordSettings) -> None:
         if find_spec("bm25s") is None:
             raise InvalidInput('k1 and b need the package bm25s; install it with pip install "plumbline-rag[lab]"')
-        self._settings = settings
-        self._terms = build_tokenizer(settings.language)
-        self._ids: list[str] = []
+        super().__init__(settings, settings.language)
         self._engine: Any = None
 
     def build(self, chunks: Sequence[Chunk], folder: Path) -> IndexFacts:
         """Index the chunks in the order of their ids, and keep the index in `folder`; see `Retriever.build`."""
         import bm25s  # noqa: PLC0415 - an extra
 
-        settings = self._settings
-        fields = _boosts(settings.fields, chunks)
-        ordered = sorted(chunks, key=lambda chunk: chunk.id)
-        texts = [[term for name in fields for term in self._terms(chunk.fields.get(name, ""))] for chunk in ordered]
-        engine = bm25s.BM25(k1=settings.k1, b=settings.b, method="lucene", dtype="float64")
+        fields = _boosts(self._settings.fields, chunks)
+        texts = [self._terms_of(chunk, fields) for chunk in self._ordered(chunks)]
+        engine = bm25s.BM25(k1=self._settings.k1, b=self._settings.b, method="lucene", dtype="float64")
         if any(texts):
             engine.index(texts, show_progress=False)
             engine.save(folder, show_progress=False)
             self._engine = engine
-        self._ids = [chunk.id for chunk in ordered]
-        return IndexFacts(
-            chunks=len(ordered),
-            index_bytes=folder_bytes(folder),
-            bytes_are="files of the index folder; texts and ids of the chunks are not in it",
-            engine=f"bm25s {version('bm25s')}",
-            stated={
-                "k1": settings.k1,
-                "b": settings.b,
-                "idf": "ln(1 + (N - n + 0.5) / (n + 0.5))",
-                "lengths": "exact",
-                "query": settings.query,
-                "fields": ", ".join(fields),
-                "language": settings.language,
-            },
-        )
+        return self._facts(folder, "bm25s", lengths="exact", fields=", ".join(fields), more={})
 
     def search(self, query: str, k: int) -> Hits:
         """Return the best k chunks, score descending, then id."""
@@ -233,7 +233,5 @@ class ParametrisedRetriever:
 
 def _boosts(fields: Mapping[str, float], chunks: Sequence[Chunk]) -> Mapping[str, float]:
     """Return the boosts of the fields asked for, or of all fields that chunks have."""
-    there = dict.fromkeys(name for chunk in chunks for name in chunk.fields)
-    if absent := [name for name in fields if name not in there]:
-        raise InvalidInput(f"no document has the field {absent[0]!r}; there are: {', '.join(there) or 'none'}")
+    there = find_fields(chunks, fields)
     return dict(fields) or dict.fromkeys(there, 1.0)

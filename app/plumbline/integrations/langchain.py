@@ -1,0 +1,66 @@
+"""LangChain: a middleware that checks an agent's answers against what its tools returned."""
+
+import asyncio
+from typing import Any, Final, Literal, NotRequired
+
+from langchain.agents.middleware import AgentMiddleware, AgentState, hook_config
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+from plumbline.integrations.checker import Checker
+from plumbline.schemas.explanation import summarize
+
+_NAME: Final = "plumbline"
+_CORRECT: Final = "Correct or leave out what the tools' results do not support, and answer again:\n"
+
+
+class UnfaithfulAnswer(ValueError):
+    """The tools' results do not support the answer; the message says what."""
+
+
+class FaithfulnessState(AgentState):  # type: ignore[misc]
+    """The agent's state, with the verdict on its last answer."""
+
+    faithfulness: NotRequired[dict[str, Any] | None]  # type: ignore[valid-type]
+
+
+class FaithfulnessMiddleware(AgentMiddleware):  # type: ignore[misc]
+    """Checks each final answer; the contexts are the results of all tools so far.
+
+    The verdict is `faithfulness` of the agent's state: `passed` (None: not judged), `status`, `faithfulness`, `tier`,
+    `unsupported`, `explanation`. Answers that call tools, and those before any tool has answered, are not checked.
+
+    Args:
+        checker: judges; None: the service of PLUMBLINE_URL, else this process.
+        on_unsupported: `continue`; `retry`: the model is told what is unsupported and answers again, once a question;
+            `error`: raises UnfaithfulAnswer.
+    """
+
+    state_schema = FaithfulnessState
+
+    def __init__(
+        self, checker: Checker | None = None, *, on_unsupported: Literal["continue", "retry", "error"] = "continue"
+    ) -> None:
+        super().__init__()
+        self._checker = checker or Checker()
+        self._on_unsupported = on_unsupported
+
+    @hook_config(can_jump_to=["model"])  # type: ignore[untyped-decorator]
+    def after_model(self, state: dict[str, Any], runtime: Any) -> dict[str, Any] | None:
+        messages = state["messages"]
+        contexts = [each.text for each in messages if isinstance(each, ToolMessage) and each.text]
+        answer = messages[-1]
+        if not contexts or not isinstance(answer, AIMessage) or answer.tool_calls:
+            return None
+        asked = [each for each in messages if isinstance(each, HumanMessage)]
+        question = next((each.text for each in reversed(asked) if each.name != _NAME), "")
+        found = summarize(self._checker.check(answer.text, contexts, question=question))
+        if found["passed"] is False and self._on_unsupported == "error":
+            raise UnfaithfulAnswer(found["explanation"])
+        if found["passed"] is False and self._on_unsupported == "retry" and asked[-1:] and asked[-1].name != _NAME:
+            told = HumanMessage(_CORRECT + found["explanation"], name=_NAME)
+            return {"faithfulness": found, "messages": [told], "jump_to": "model"}
+        return {"faithfulness": found}
+
+    @hook_config(can_jump_to=["model"])  # type: ignore[untyped-decorator]
+    async def aafter_model(self, state: dict[str, Any], runtime: Any) -> dict[str, Any] | None:
+        return await asyncio.to_thread(self.after_model, state, runtime)

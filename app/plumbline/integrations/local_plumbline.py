@@ -1,0 +1,131 @@
+"""The client's calls, answered in this process: needs the extra `service`."""
+
+import logging
+import sys
+from collections.abc import AsyncGenerator, Generator, Iterable, Mapping
+from contextlib import AsyncExitStack, aclosing
+from typing import Any, Final, TypeVar, Unpack
+
+import structlog
+
+from plumbline.assembly import Plan, Service, build, make_plan
+from plumbline.client.loop_thread import LoopThread
+from plumbline.client.row import Row, parse_line
+from plumbline.client.samples import AnyOptions, AnySample, OptionFields, check_options, sample_fields, validate
+from plumbline.ground.concurrency import map_concurrently
+from plumbline.ground.errors import InvalidInput
+from plumbline.ground.settings import load_settings
+from plumbline.rows.evaluation_wire import to_sample
+from plumbline.rows.records.record import Record
+from plumbline.rows.row_scorer import RowScorer
+from plumbline.rows.scored_row import row_problem
+from plumbline.schemas.batch import BatchConversation, BatchSample
+from plumbline.schemas.conversation import is_conversation
+from plumbline.schemas.evaluation import EvaluationResult
+from plumbline.schemas.problem import VALIDATION
+
+S = TypeVar("S", bound=AnySample)
+
+# The embedding model has one thread, and rows of the other tiers take milliseconds
+_WITHOUT_JUDGE: Final = 4
+
+
+class LocalPlumbline:
+    """`Plumbline.evaluate` and `evaluate_many` with the settings of this process; a context manager, or call `close`.
+
+    Raises:
+        ConfigurationError, PromptError, CalibrationError: as the service at its start.
+    """
+
+    def __init__(self) -> None:
+        if not structlog.is_configured():
+            # The application's own logs stay as they are; each result says if a tier failed
+            structlog.configure(
+                wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR),
+                logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+            )
+        settings = load_settings()
+        self._settings = settings.model_copy(
+            update={"warm_up": False, "deadline_seconds": settings.row_deadline_seconds}
+        )
+        self._plan: Plan = make_plan(self._settings)
+        self._stack = AsyncExitStack()
+        self._thread = LoopThread()
+        self._service: Service = self._thread.run(self._build())
+
+    def evaluate(
+        self,
+        *,
+        contexts: Iterable[str | Mapping[str, str]] | None = None,
+        answer: str | None = None,
+        messages: Iterable[Mapping[str, Any]] | None = None,
+        question: str = "",
+        reference: str | None = None,
+        evidence_roles: list[str] | None = None,
+        turn_contexts: str | None = None,
+        id: str | None = None,  # noqa: A002
+        **options: Unpack[OptionFields],
+    ) -> EvaluationResult:
+        """Evaluate one answer, as `Plumbline.evaluate`.
+
+        Raises:
+            InvalidInput: names the field that does not validate.
+        """
+        texts = {
+            "question": question or None,
+            "contexts": None if contexts is None else list(contexts),
+            "answer": answer,
+            "messages": None if messages is None else list(messages),
+            "evidence_roles": evidence_roles,
+            "turn_contexts": turn_contexts,
+            "reference": reference,
+            "custom_id": id,
+        }
+        sample = {name: text for name, text in texts.items() if text is not None}
+        (row,) = self.evaluate_many([sample], options=options)
+        if row.result is None:
+            problem = row.problem
+            faults = [f"{each.pointer}: {each.detail}" for each in problem.errors or ()] if problem else []
+            raise InvalidInput("; ".join(faults) or (problem.detail if problem else "no result"))
+        return row.result.model_copy(update={"id": id})
+
+    def evaluate_many(
+        self, samples: Iterable[S], *, options: AnyOptions = None, in_order: bool = False
+    ) -> Generator[Row[S], None, None]:
+        """Evaluate many samples, as `Plumbline.evaluate_many`."""
+        scorer = RowScorer(
+            self._service.scorer, self._settings, check_options(options), judge_names=self._plan.judge_names
+        )
+
+        async def score(numbered: tuple[int, S]) -> Row[S]:
+            index, sample = numbered
+            try:
+                fields = sample_fields(sample)
+                model: type[BatchConversation | BatchSample] = (
+                    BatchConversation if is_conversation(fields) else BatchSample
+                )
+                given = validate(model, fields)
+                texts = to_sample(given)
+            except InvalidInput as error:
+                problem = row_problem(VALIDATION, error.detail)
+                return Row(index, None, sample, problem_json=problem.model_dump_json().encode())
+            scored = await scorer.score(Record(index, given.custom_id or str(index), texts, {}))
+            line = parse_line(scored.line)
+            return Row(index, given.custom_id, sample, line.result_json, line.problem_json)
+
+        async def rows() -> AsyncGenerator[Row[S], None]:
+            limit = self._settings.batch_concurrency if self._plan.judge_names else _WITHOUT_JUDGE
+            async with aclosing(map_concurrently(score, enumerate(samples), limit=limit, in_order=in_order)) as done:
+                async for row in done:
+                    yield row
+
+        return self._thread.iterate(rows())
+
+    def close(self) -> None:
+        """Close connections and models, and stop the thread."""
+        if self._thread.is_open:
+            self._thread.run(self._stack.aclose())
+        self._thread.close()
+
+    async def _build(self) -> Service:
+        return build(self._plan, self._stack)

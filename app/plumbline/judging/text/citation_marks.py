@@ -1,0 +1,263 @@
+"""Citation marks of an answer, and the contexts that they name."""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from plumbline.judging.text.sample import Sample
+from plumbline.judging.text.segmentation import Sentence
+from plumbline.judging.text.words import content_words, is_han
+
+_WORDED = (
+    r"(?:sources?|docs?|documents?|passages?|contexts?|refs?|references?|citations?|chunks?"
+    r"|来源|文档|资料|片段|段落|参考)"
+)
+_SPAN = re.compile(
+    # [1], [2, 3], [^1^], 【1】, 【4:0†source】, (source 1), [doc-7]: what stands in the brackets decides.
+    r"[\[【(（]([^\[\]【】()（）\n]{1,120})[\]】)）]"
+    r"|<sup>\s{0,3}([0-9][0-9 ,;–-]{0,20})\s{0,3}</sup>"
+    # m² and x³ are no marks.
+    r"|(?:(?<=[.。,，;；:：!?！？”\"'’」』）)\]])|(?<=[a-zA-Z]{3})|(?<=[\u4e00-\u9fff]))([¹²³⁰⁴-⁹]{1,6})"
+)
+_MAY_CITE = re.compile(r"[\[【(（¹²³⁰⁴-⁹]|<sup>")
+_ZERO = re.compile(r"[\[【]\^?0\^?[\]】]")
+_CODE = re.compile(r"`[^`\n]{0,200}`")
+_NUMBER = r"\^?\d{1,3}\^?"
+_NUMBERS = re.compile(rf"{_NUMBER}(?:\s?(?:[,;、–—~-]|至|and|&|和)\s?{_NUMBER}){{0,12}}", re.IGNORECASE)
+_WORDED_NUMBERS = re.compile(
+    rf"(?:(?:see|cf\.?|from|via|参见|见)\s)?{_WORDED}[ .:#]{{0,2}}{_NUMBERS.pattern}"
+    rf"(?:\s?[,;、]\s?{_WORDED}[ .:#]{{0,2}}{_NUMBERS.pattern}){{0,6}}",
+    re.IGNORECASE,
+)
+# File search of OpenAI's assistants: the message, and in it the passage, which counts from 0.
+_MESSAGE_PASSAGE = re.compile(r"(\d{1,3}):(\d{1,3})†.*", re.DOTALL)
+_NUMBER_AND_LINES = re.compile(r"(\d{1,3})†.*", re.DOTALL)
+_RANGE = re.compile(r"(\d{1,3})\^?(?:\s?(?:[–—~-]|至)\s?\^?(\d{1,3}))?")
+_LONGEST_RANGE = 20
+_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+_SEPARATOR = re.compile(r"\s?[,;、]\s?")
+_OWN_LABEL = re.compile(r"\s*[\[【]\^?([0-9]{1,3})\]?】?[\])】:.]?\s")
+_SHAPE = re.compile(r"(\d+)|([^\W\d_]+)")
+# "[^1]: title", and what follows the heading of a list of sources.
+_DEFINITION = re.compile(r"\s*(?:[-*•]\s{1,3})?[\[【]\^?[\w-]{1,20}\^?[\]】]\s?[:：]")
+_SOURCES = re.compile(
+    r"[\s#*_>-]{0,12}(?:references?|sources?|citations?|bibliography|works cited|footnotes?|notes?"
+    r"|参考(?:资料|文献|来源)?|(?:信息|资料)?来源|引用|出处|注释?)[*_ ]{0,4}(?:[:：]|\Z)",
+    re.IGNORECASE,
+)
+_ENTRY = re.compile(r"\s*(?:[-*•]\s{1,3})?(?:[\[【]\^?\d{1,3}\^?[\]】]|\d{1,2}[.)、])")
+# Fewer content words are no statement ("According to [2], ...").
+_STATEMENT_WORDS, _STATEMENT_HAN = 2, 3
+
+
+@dataclass(frozen=True, slots=True)
+class CitationMark:
+    """One passage named by a mark: "[1, 2]" is two of them. `context` is None if there is no such passage."""
+
+    text: str
+    start: int
+    end: int
+    label: str
+    context: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CitedStatement:
+    """The part of a sentence that the marks behind it are for, without the marks."""
+
+    text: str
+    marks: tuple[CitationMark, ...]
+
+
+class _Resolver:
+    """Finds the context of a label: by id, title or source; by the number it begins with; by position."""
+
+    def __init__(self, sample: Sample, base: int) -> None:
+        self._count, self._base = len(sample.contexts), base
+        self._by_name: dict[str, int] = {}
+        for index, labels in enumerate(sample.context_labels):
+            for name in labels.names:
+                self._by_name.setdefault(_folded(name), index)
+        self._shapes = {
+            _shape(_folded(labels.id)) for labels in sample.context_labels if labels.id and not labels.id.isdigit()
+        }
+        own = [_OWN_LABEL.match(context) for context in sample.contexts]
+        numbers = [match[1] for match in own if match]
+        # "[3] text": passages that carry their numbers are cited by them.
+        is_numbered = bool(own) and len(set(numbers)) == len(own)
+        self._by_number: Mapping[int, int] | None = (
+            {int(number): index for index, number in enumerate(numbers)} if is_numbered else None
+        )
+
+    def named(self, label: str) -> int | None:
+        return self._by_name.get(_folded(label))
+
+    def is_like_an_id(self, label: str) -> bool:
+        return _shape(_folded(label)) in self._shapes
+
+    def numbered(self, number: int, *, base: int | None = None) -> int | None:
+        if base is None:
+            if (named := self._by_name.get(str(number))) is not None:
+                return named
+            if self._by_number is not None:
+                return self._by_number.get(number)
+        index = number - (self._base if base is None else base)
+        return index if 0 <= index < self._count else None
+
+    def is_number_of_a_passage(self, number: int) -> bool:
+        """Return False for a number that is rather a year, a size or the bound of an interval."""
+        return self.numbered(number) is not None or self._base <= number <= max(99, self._count)
+
+
+class FoundMarks(NamedTuple):
+    """Marks by the position of their sentence, and the positions of the sentences that list sources."""
+
+    by_sentence: Mapping[int, tuple[CitationMark, ...]]
+    listed: frozenset[int]
+
+
+def find_marks(sample: Sample, sentences: Sequence[Sentence], *, base: int | None = None) -> FoundMarks:
+    """Find the citation marks of an answer, offsets in the answer.
+
+    Marks: [1], [2, 3], [1-3], [^1], [^1^], 【1】, 【4:0†source】, (source 1), [文档1], superscripts, <sup>1</sup>, and
+    a bracket with an id, title or source of a context. A number means the context with that id, else the one whose
+    text begins with it ("[3] ..."), else the position, counted from `base`; None: from 0 if the answer cites [0], else
+    from 1. Code and lists of sources have none, and a mark that stands in a context was copied with it. A line of marks
+    alone belongs to the sentence before it.
+    """
+    if not _MAY_CITE.search(sample.answer):
+        return FoundMarks({}, frozenset())
+    if base is None:
+        base = 0 if _ZERO.search(sample.answer) else 1
+    resolver = _Resolver(sample, base)
+    copied = _marks_of_contexts(sample)
+    found: dict[int, tuple[CitationMark, ...]] = {}
+    listed: set[int] = set()
+    last: int | None = None
+    is_listing = False
+    for position, sentence in enumerate(sentences):
+        is_listing = (is_listing and bool(_ENTRY.match(sentence.text))) or bool(_SOURCES.match(sentence.text))
+        if is_listing or _DEFINITION.match(sentence.text):
+            listed.add(position)
+            continue
+        if sentence.kind == "code":
+            continue
+        marks = tuple(mark for mark in _marks_in(sentence, resolver) if mark.text not in copied)
+        is_bare = last is not None and not _says_something(_without(sentence, marks))
+        if not is_bare:
+            last = position
+        if marks and last is not None:
+            found[last] = found.get(last, ()) + marks
+    return FoundMarks(found, frozenset(listed))
+
+
+def cited_statements(sentence: Sentence, marks: Sequence[CitationMark]) -> tuple[CitedStatement, ...]:
+    """Return the statements of a sentence, each with the marks that follow it; text behind the last mark is in none.
+
+    Marks with no statement before them ("According to [2], ...") are for the one behind them.
+    """
+    groups: list[tuple[str, list[CitationMark]]] = []
+    at = sentence.start
+    for mark in sorted(marks, key=lambda each: each.start):
+        between = _slice(sentence, at, mark.start)
+        at = max(at, mark.end)
+        if groups and not _says_something(between):
+            groups[-1][1].append(mark)
+        else:
+            groups.append((between, [mark]))
+    rest = _slice(sentence, at, sentence.end)
+    if groups and not _says_something(groups[0][0]):
+        if len(groups) > 1:
+            groups[1] = (f"{groups[0][0]} {groups[1][0]}", groups[0][1] + groups[1][1])
+            del groups[0]
+        else:
+            groups[0] = (f"{groups[0][0]} {rest}", groups[0][1])
+    elif groups and not _says_something(rest):
+        groups[-1] = (f"{groups[-1][0]} {rest}", groups[-1][1])
+    return tuple(CitedStatement(text.strip(), tuple(each)) for text, each in groups)
+
+
+def _marks_in(sentence: Sentence, resolver: _Resolver) -> Iterator[CitationMark]:
+    code = [match.span() for match in _CODE.finditer(sentence.text)] if "`" in sentence.text else []
+    for match in _SPAN.finditer(sentence.text):
+        if any(start <= match.start() < end for start, end in code):
+            continue
+        start, end = sentence.start + match.start(), sentence.start + match.end()
+        for label, context in _named(match, resolver):
+            yield CitationMark(match.group(), start, end, label, context)
+
+
+def _marks_of_contexts(sample: Sample) -> frozenset[str]:
+    """Return the marks within contexts, those that they begin with apart."""
+    found: set[str] = set()
+    for context in sample.contexts:
+        label = _OWN_LABEL.match(context)
+        found.update(match.group() for match in _SPAN.finditer(context, label.end() if label else 0))
+    return frozenset(found)
+
+
+def _named(match: re.Match[str], resolver: _Resolver) -> list[tuple[str, int | None]]:
+    """Return what the brackets name; nothing if they are no mark."""
+    inside, tagged, raised = match.groups()
+    if raised:
+        return _numbered([int(raised.translate(_SUPERSCRIPTS))], resolver) or _numbered(
+            [int(digit) for digit in raised.translate(_SUPERSCRIPTS)], resolver
+        )
+    content = unicodedata.normalize("NFKC", inside or tagged).strip()
+    is_round = match.group()[0] in "(（"
+    if message := _MESSAGE_PASSAGE.fullmatch(content):
+        return [(f"{message[1]}:{message[2]}", resolver.numbered(int(message[2]), base=0))]
+    if lines := _NUMBER_AND_LINES.fullmatch(content):
+        return [(lines[1], resolver.numbered(int(lines[1])))]
+    if (context := resolver.named(content)) is not None:
+        return [(content, context)]
+    if _WORDED_NUMBERS.fullmatch(content) or (not is_round and _NUMBERS.fullmatch(content)):
+        return _numbered(_listed(content), resolver)
+    parts = _SEPARATOR.split(content)
+    contexts = [resolver.named(part) for part in parts]
+    likely = [
+        context is not None or (not is_round and resolver.is_like_an_id(part))
+        for part, context in zip(parts, contexts, strict=True)
+    ]
+    return list(zip(parts, contexts, strict=True)) if all(likely) else []
+
+
+def _listed(content: str) -> list[int]:
+    numbers: list[int] = []
+    for first, last in _RANGE.findall(content):
+        start, end = int(first), int(last or first)
+        numbers += range(start, end + 1) if start <= end < start + _LONGEST_RANGE else (start, end)
+    return list(dict.fromkeys(numbers))
+
+
+def _numbered(numbers: Sequence[int], resolver: _Resolver) -> list[tuple[str, int | None]]:
+    if not all(map(resolver.is_number_of_a_passage, numbers)):
+        return []
+    return [(str(number), resolver.numbered(number)) for number in numbers]
+
+
+def _without(sentence: Sentence, marks: Sequence[CitationMark]) -> str:
+    text = sentence.text
+    for mark in reversed(marks):
+        text = text[: mark.start - sentence.start] + " " + text[mark.end - sentence.start :]
+    return text
+
+
+def _slice(sentence: Sentence, start: int, end: int) -> str:
+    return sentence.text[max(0, start - sentence.start) : max(0, end - sentence.start)]
+
+
+def _says_something(text: str) -> bool:
+    if sum(map(is_han, text)) >= _STATEMENT_HAN:
+        return True
+    return any(c.isalnum() for c in text) and len(content_words(text)) >= _STATEMENT_WORDS
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).casefold().strip()
+
+
+def _shape(label: str) -> str:
+    return _SHAPE.sub(lambda match: "0" if match[1] else "a", label)

@@ -1,0 +1,268 @@
+"""Metrics by name: definition, the probes that each needs, and its value, counted from their verdicts.
+
+A metric is one entry of `METRICS`; what a judge is asked for it is a `Probe`.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import Final
+
+from plumbline.ground.errors import InvalidInput
+from plumbline.judging.text.sample import Sample
+from plumbline.judging.text.verdicts import Claim, MetricAnswers, MetricVerdict, Verdict
+from plumbline.judging.text.words import has_content
+from plumbline.judging.tiers.metrics.estimates import Estimator
+from plumbline.judging.tiers.metrics.probe import (
+    CLAIMS_BY_REFERENCE,
+    PASSAGES,
+    QUESTION_PARTS,
+    REFERENCE_IN_ANSWER,
+    REFERENCE_IN_CONTEXTS,
+    Probe,
+)
+
+_NAME: Final = re.compile(r"([a-z][a-z_]*)(?:@([1-9][0-9]{0,2}))?")
+
+
+class MetricStatus(StrEnum):
+    """Status of a metric's value: `uncalibrated` is an estimate by similarity, the last two have no value."""
+
+    JUDGED = "judged"
+    UNCALIBRATED = "uncalibrated"
+    NOT_JUDGED = "not_judged"
+    NOT_APPLICABLE = "not_applicable"
+
+
+@dataclass(frozen=True, slots=True)
+class MetricResult:
+    """The value of one metric in [0, 1], None where its status says so; `reason` names why, `parts` what it is from."""
+
+    name: str
+    value: float | None
+    status: MetricStatus
+    reason: str | None = None
+    parts: Mapping[str, float | None] | None = None
+    verdicts: tuple[MetricVerdict, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Verdicts by probe and the claims of the answer, from which a metric of this depth is counted."""
+
+    verdicts: Mapping[str, tuple[MetricVerdict, ...]]
+    claims: Sequence[Claim] = ()
+    depth: int | None = None
+
+    def share(self, probe: Probe, *verdicts: str) -> float | None:
+        """Return the share of the probe's verdicts that are among these; None if there are none."""
+        return _mean([float(each.verdict in verdicts) for each in self.verdicts[probe.name]])
+
+
+def _nothing(_: Reading) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric.
+
+    Args:
+        count: returns the value, None where nothing can be counted.
+        estimate: returns the estimate of a tier without a judge; None: such a tier cannot tell.
+        split: returns the numbers that the value is made of, by name.
+        needs: what a sample must have: `question`, `contexts`, `reference`.
+        depth: `k` of a metric over the first k passages; None for all.
+    """
+
+    name: str
+    definition: str
+    source: str
+    needs: tuple[str, ...] = ("question", "contexts")
+    probes: tuple[Probe, ...] = ()
+    count: Callable[[Reading], float | None] = _nothing
+    split: Callable[[Reading], dict[str, float | None]] | None = None
+    estimate: Callable[[Estimator], float | None] | None = None
+    has_depth: bool = False
+    # Of every result, which it repeats.
+    score: str | None = None
+    depth: int | None = None
+
+    def lacks(self, sample: Sample) -> str | None:
+        """Return the reason why it cannot be judged on a sample: `no_question`, ...; None if it can."""
+        texts = {
+            "question": (sample.question,),
+            "contexts": sample.contexts,
+            "reference": (sample.reference or "",),
+        }
+        missing = (need for need in self.needs if not any(map(has_content, texts[need])))
+        return next((f"no_{need}" for need in missing), None)
+
+    def result(
+        self, sample: Sample, answers: MetricAnswers, *, claims: Sequence[Claim], otherwise: str
+    ) -> MetricResult:
+        """Return the result on a sample from its probes; `otherwise`: the reason where a tier was not asked them."""
+        if (lack := self.lacks(sample)) is not None:
+            return MetricResult(self.name, None, MetricStatus.NOT_APPLICABLE, lack)
+        verdicts = tuple(each for probe in self.probes for each in answers.verdicts.get(probe.name, ()))
+        if all(probe.name in answers.verdicts for probe in self.probes):
+            reading = Reading(answers.verdicts, claims, self.depth)
+            value = self.count(reading)
+            reason = None if value is not None else "nothing_to_count"
+            status = MetricStatus.JUDGED if value is not None else MetricStatus.NOT_APPLICABLE
+            parts = self.split(reading) if self.split and value is not None else None
+            return MetricResult(self.name, value, status, reason, parts, verdicts)
+        if (estimate := answers.estimates.get(self.name)) is not None:
+            return MetricResult(self.name, estimate, MetricStatus.UNCALIBRATED)
+        failed = next((answers.failures[each.name] for each in self.probes if each.name in answers.failures), otherwise)
+        return MetricResult(self.name, None, MetricStatus.NOT_JUDGED, failed, verdicts=verdicts)
+
+
+def probes_for(metrics: Iterable[Metric], sample: Sample) -> tuple[Probe, ...]:
+    """Return the probes that these metrics need on a sample, each once."""
+    able = (metric for metric in metrics if metric.lacks(sample) is None)
+    return tuple({probe.name: probe for metric in able for probe in metric.probes}.values())
+
+
+def estimate_metrics(metrics: Iterable[Metric], estimator: Estimator) -> MetricAnswers:
+    """Return the estimates of the metrics that can be told without a judge."""
+    able = (metric for metric in metrics if metric.estimate and metric.lacks(estimator.case.source) is None)
+    estimates = {metric.name: metric.estimate(estimator) for metric in able if metric.estimate}
+    return MetricAnswers(estimates={name: value for name, value in estimates.items() if value is not None})
+
+
+_ANSWERED: Final = {"fully": 1.0, "partly": 0.5, "evaded": 0.0, "no": 0.0}
+
+
+def _answer_relevance(reading: Reading) -> float | None:
+    return _mean([_ANSWERED[each.verdict] for each in reading.verdicts[QUESTION_PARTS.name]])
+
+
+def _context_precision(reading: Reading) -> float:
+    """Return the mean precision at the ranks of relevant passages; a passage without a word has its rank all the same.
+
+    The divisor is the number of relevant passages among the first `depth`, as ragas has it, not of all there are.
+    """
+    ranks = sorted(int(each.id) for each in reading.verdicts[PASSAGES.name] if each.verdict == "relevant")
+    hits = [count / rank for count, rank in enumerate(ranks, 1) if reading.depth is None or rank <= reading.depth]
+    return _mean(hits) or 0.0
+
+
+def _correctness(reading: Reading) -> float | None:
+    recall, precision = reading.share(REFERENCE_IN_ANSWER, "stated"), reading.share(CLAIMS_BY_REFERENCE, "stated")
+    if recall is None or precision is None:
+        return None
+    return 2 * recall * precision / (recall + precision) if recall + precision else 0.0
+
+
+def _noise_sensitivity(reading: Reading) -> float | None:
+    verdicts = reading.verdicts[CLAIMS_BY_REFERENCE.name]
+    backed = {claim.id for claim in reading.claims if claim.verdict is Verdict.SUPPORTED}
+    return _mean([float(each.verdict != "stated" and each.id in backed) for each in verdicts])
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+METRICS: Final[Mapping[str, Metric]] = {
+    metric.name: metric
+    for metric in (
+        Metric(
+            "faithfulness",
+            "Mean over the checkable sentences of the mean support of their claims by the contexts.",
+            "Claims and verdicts as in RAGAS (Es et al. 2023), evidence checked in code.",
+            needs=(),
+            score="faithfulness",
+        ),
+        Metric(
+            "context_utilization",
+            "Share of the answer's sentences that one context sentence has half of the content words of.",
+            "Plumbline, by words; no judge is asked.",
+            needs=(),
+            score="context_utilization",
+        ),
+        Metric(
+            "answer_relevance",
+            "Mean over the things that the question asks for: answered fully 1, partly 0.5, evaded or not answered 0.",
+            "Plumbline; a judge's verdict in place of the question similarity of ragas.",
+            needs=("question",),
+            probes=(QUESTION_PARTS,),
+            count=_answer_relevance,
+            estimate=Estimator.answer_relevance,
+        ),
+        Metric(
+            "context_relevance",
+            "Relevant passages / passages.",
+            "Set precision of retrieval with a judge's relevance.",
+            probes=(PASSAGES,),
+            count=lambda reading: reading.share(PASSAGES, "relevant"),
+            estimate=Estimator.context_relevance,
+        ),
+        Metric(
+            "context_precision",
+            "Mean precision at the ranks of the relevant passages, in the order given; `@k`: of the first k. 0 without "
+            "a relevant one.",
+            "Average precision over the retrieved list, as context precision of ragas and deepeval.",
+            probes=(PASSAGES,),
+            count=_context_precision,
+            has_depth=True,
+        ),
+        Metric(
+            "context_recall",
+            "Facts of the reference that the contexts have / facts of the reference.",
+            "Context recall of ragas; claim recall of RAGChecker (Ru et al. 2024).",
+            needs=("reference", "contexts"),
+            probes=(REFERENCE_IN_CONTEXTS,),
+            count=lambda reading: reading.share(REFERENCE_IN_CONTEXTS, "found"),
+            estimate=Estimator.context_recall,
+        ),
+        Metric(
+            "correctness",
+            "Harmonic mean of `recall`, facts of the reference that the answer states / facts of the reference, and "
+            "`precision`, claims of the answer that the reference states / claims of the answer; `contradicted` is the "
+            "share of these that the reference contradicts.",
+            "Overall F1 of RAGChecker (Ru et al. 2024).",
+            needs=("reference",),
+            probes=(REFERENCE_IN_ANSWER, CLAIMS_BY_REFERENCE),
+            count=_correctness,
+            estimate=Estimator.correctness,
+            split=lambda reading: {
+                "recall": reading.share(REFERENCE_IN_ANSWER, "stated"),
+                "precision": reading.share(CLAIMS_BY_REFERENCE, "stated"),
+                "contradicted": reading.share(CLAIMS_BY_REFERENCE, "contradicted"),
+            },
+        ),
+        Metric(
+            "noise_sensitivity",
+            "Claims of the answer that the contexts support and the reference does not state / claims of the answer; "
+            "lower is better.",
+            "Noise sensitivity of RAGChecker (Ru et al. 2024), relevant and irrelevant passages together.",
+            needs=("reference", "contexts"),
+            probes=(CLAIMS_BY_REFERENCE,),
+            count=_noise_sensitivity,
+        ),
+    )
+}
+
+
+def find_metrics(names: Sequence[str], *, place: str = "") -> tuple[Metric, ...]:
+    """Return the metrics of these names, each once; `context_precision@3` has depth 3.
+
+    Raises:
+        InvalidInput: a name is unknown, or has an `@k` without a ranking.
+    """
+    found: dict[str, Metric] = {}
+    for name in names:
+        match = _NAME.fullmatch(name)
+        metric = METRICS.get(match[1]) if match else None
+        if metric is not None and match is not None and match[2] and metric.has_depth:
+            metric = replace(metric, name=name, depth=int(match[2]))
+        elif metric is None or (match is not None and match[2]):
+            near = get_close_matches(name, METRICS, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(METRICS)}"
+            raise InvalidInput(f"unknown metric {name[:64]!r}; {hint}", place=f"{place}/metrics")
+        found[name] = metric
+    return tuple(found.values())

@@ -1,0 +1,142 @@
+"""Rows of Parquet files and of Excel workbooks, read through extras: pyarrow, python-calamine."""
+
+import importlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from plumbline.ground.errors import InvalidInput
+from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, shown
+
+# Rows that are turned into Python values at once.
+_BATCH_ROWS: Final = 256
+
+
+def load_pyarrow(name: str) -> Any:
+    """Import `pyarrow.parquet`.
+
+    Raises:
+        InvalidInput: pyarrow is not installed; the message names the extra.
+    """
+    try:
+        return importlib.import_module("pyarrow.parquet")
+    except ImportError:
+        detail = "Parquet needs pyarrow; install it with: pip install 'plumbline-rag[pyarrow]'"
+        raise InvalidInput(detail, place=name) from None
+
+
+class ParquetRows:
+    """The rows of a Parquet file, a batch at a time, lists as lists; `columns` are the schema's names.
+
+    Raises:
+        InvalidInput: pyarrow is missing, or the file is not Parquet; when iterated: it is damaged.
+    """
+
+    columns: tuple[str, ...]
+
+    def __init__(self, path: Path, start: ReadPosition) -> None:
+        self._name = path.name
+        parquet = load_pyarrow(path.name)
+        self._failures: tuple[type[Exception], ...] = (OSError, importlib.import_module("pyarrow").ArrowException)
+        try:
+            self._file = parquet.ParquetFile(path)
+        except self._failures as error:
+            raise self._unreadable(error) from error
+        self.columns = tuple(self._file.schema_arrow.names)
+        self._row = start.row
+
+    def __iter__(self) -> Iterator[RawRow]:
+        first = 0
+        for group in range(self._file.num_row_groups):
+            size = self._file.metadata.row_group(group).num_rows
+            if self._row < first + size:
+                yield from self._group_rows(group, self._row - first)
+            first += size
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _group_rows(self, group: int, skip: int) -> Iterator[RawRow]:
+        batches = self._file.iter_batches(_BATCH_ROWS, row_groups=[group], use_threads=False)
+        try:
+            for batch in batches:
+                for fields in _values(batch.slice(min(skip, batch.num_rows))):
+                    row, self._row = self._row, self._row + 1
+                    yield RawRow(row, None, fields, ReadPosition(self._row))
+                skip = max(0, skip - batch.num_rows)
+        except self._failures as error:
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: Exception) -> InvalidInput:
+        said = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+        return InvalidInput(f"cannot be read as Parquet ({said})", place=self._name)
+
+
+def _values(batch: Any) -> Iterator[Mapping[str, object] | BadRow]:
+    try:
+        yield from batch.to_pylist()
+    except ValueError:
+        # One value that is no UTF-8 fails its batch: find the row.
+        for position in range(batch.num_rows):
+            try:
+                (fields,) = batch.slice(position, 1).to_pylist()
+            except ValueError:
+                fields = BadRow("a value that cannot be read (text that is not UTF-8?)", "text saved as UTF-8")
+            yield fields
+
+
+# A workbook is read as a whole
+_MAX_BYTES: Final = 256 * 1024 * 1024
+
+
+class SheetRows:
+    """The rows of the first sheet below its header, as cells by column; dates in ISO form, 1.0 as 1.
+
+    Raises:
+        InvalidInput: python-calamine is missing, the file is no workbook or too large, or a header repeats a name.
+    """
+
+    columns: tuple[str, ...]
+
+    def __init__(self, path: Path, start: ReadPosition) -> None:
+        try:
+            calamine = importlib.import_module("python_calamine")
+        except ImportError:
+            detail = "Excel files need python-calamine; install it with: pip install 'plumbline-rag[xlsx]'"
+            raise InvalidInput(detail, place=path.name) from None
+        try:
+            if path.stat().st_size > _MAX_BYTES:
+                raise InvalidInput(f"has more than {_MAX_BYTES:,} bytes; save it as CSV", place=path.name)
+            with calamine.CalamineWorkbook.from_path(path) as workbook:
+                self._cells = workbook.get_sheet_by_index(0).to_python(skip_empty_area=False)
+        except (OSError, calamine.CalamineError) as error:
+            said = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+            raise InvalidInput(f"cannot be read as an Excel workbook ({said})", place=path.name) from error
+        self._header = next((place for place, cells in enumerate(self._cells) if any(map(_text, cells))), 0)
+        names = [_text(cell).strip() for cell in self._cells[self._header]] if self._cells else []
+        for name in names:
+            if name and names.count(name) > 1:
+                place = f"{path.name}:{self._header + 1}"
+                raise InvalidInput(f"column {shown(name)} is named twice in the header", place=place)
+        self._names, self.columns = names, tuple(filter(None, names))
+        self._row = start.row
+
+    def __iter__(self) -> Iterator[RawRow]:
+        below = enumerate(self._cells[self._header + 1 :], self._header + 2)
+        filled = [(number, fields) for number, cells in below if any((fields := self._fields(cells)).values())]
+        for number, fields in filled[self._row :]:
+            row, self._row = self._row, self._row + 1
+            yield RawRow(row, number, fields, ReadPosition(self._row, number))
+
+    def close(self) -> None:
+        self._cells = []
+
+    def _fields(self, cells: list[Any]) -> Mapping[str, object]:
+        return {name: _text(cell) for name, cell in zip(self._names, cells, strict=False) if name}
+
+
+def _text(cell: Any) -> str:
+    """Return a cell as CSV would hold it."""
+    if isinstance(cell, float) and cell.is_integer():
+        cell = int(cell)
+    return cell if isinstance(cell, str) else cell.isoformat() if hasattr(cell, "isoformat") else str(cell)

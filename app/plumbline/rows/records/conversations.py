@@ -1,0 +1,170 @@
+"""Chat messages of any provider as one conversation: OpenAI's, Anthropic's, LangChain's and OpenTelemetry's formats."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from plumbline.judging.text.conversation import (
+    EVIDENCE_ROLES,
+    TURN_CONTEXTS,
+    Message,
+    Passage,
+    build_conversation,
+)
+from plumbline.judging.text.sample import ContextLabels, Sample
+from plumbline.rows.records.passages import parse_passage
+from plumbline.rows.records.record import BadRow, checked_text, describe_type, shown
+
+_ROLE_BY_NAME: Final = {
+    **dict.fromkeys(("user", "human", "HumanMessage"), "user"),
+    **dict.fromkeys(("assistant", "ai", "model", "AIMessage", "AIMessageChunk"), "assistant"),
+    **dict.fromkeys(("system", "developer", "SystemMessage"), "system"),
+    **dict.fromkeys(("tool", "function", "ToolMessage", "FunctionMessage", "function_call_output"), "tool"),
+    # Items of OpenAI's Responses that say nothing
+    **dict.fromkeys(("function_call", "reasoning"), "assistant"),
+}
+_CALLS: Final = frozenset({"tool_use", "tool_call", "function_call"})
+_RESULTS: Final = frozenset({"tool_result", "tool_call_response"})
+_DOCUMENTS: Final = frozenset({"document", "search_result"})
+_TEXTS: Final = frozenset({"text", "input_text", "output_text", "refusal", None})
+_A_MESSAGE: Final = "a chat message: an object with role and content"
+_Object = Mapping[str, object]
+
+
+def parse_conversation(fields: Mapping[str, object]) -> Sample:
+    """Return the sample of a conversation.
+
+    Args:
+        fields: those of a request: `messages`, and where given `contexts`, `reference`, `evidence_roles`,
+            `turn_contexts`.
+
+    Raises:
+        BadRow: a message has no known form; it names the place.
+    """
+    fields = {name: value for name, value in fields.items() if value}
+    messages, contexts, reference = fields.get("messages"), fields.get("contexts", []), fields.get("reference")
+    roles, scope = fields.get("evidence_roles", []), fields.get("turn_contexts", TURN_CONTEXTS[0])
+    if not isinstance(messages, list):
+        raise BadRow("messages is missing" if messages is None else f"messages is {describe_type(messages)}", "a list")
+    if not isinstance(roles, list) or not {*map(str, roles)} <= {*EVIDENCE_ROLES}:
+        raise BadRow("evidence_roles names another role", f"a list of {' and '.join(EVIDENCE_ROLES)}")
+    if scope not in TURN_CONTEXTS:
+        raise BadRow(f"turn_contexts is {shown(str(scope))}", " or ".join(TURN_CONTEXTS))
+    return build_conversation(
+        parse_messages(messages),
+        _passages(contexts, "contexts"),
+        reference=None if reference is None else checked_text(reference, "reference", "a string"),
+        evidence_roles=roles,
+        turn_contexts=TURN_CONTEXTS[TURN_CONTEXTS.index(scope)],
+        given=fields,
+    )
+
+
+def parse_messages(messages: Sequence[object]) -> list[Message]:
+    """Return chat messages of any format. Raises BadRow: one has no known form; it names the place."""
+    tool_by_call: dict[object, str] = {}
+    return [_message(item, f"messages[{place}]", tool_by_call) for place, item in enumerate(messages)]
+
+
+def _message(item: object, name: str, tool_by_call: dict[object, str]) -> Message:
+    """Return a message; `tool_by_call` has the names of the tools called so far by the ids of their calls."""
+    if not isinstance(item, Mapping):
+        raise BadRow(f"{name} is {describe_type(item)}", _A_MESSAGE)
+    # LangChain's dumps and OpenInference's lists hold the message in an object
+    kinds = [item.get("role"), item.get("type"), *(item["id"][-1:] if isinstance(item.get("id"), list) else ())]
+    for wrapper in ("kwargs", "data", "message"):
+        if isinstance(inner := item.get(wrapper), Mapping):
+            item, kinds = inner, [inner.get("role"), *kinds, inner.get("type")]
+    role = next((_ROLE_BY_NAME[kind] for kind in kinds if isinstance(kind, str) and kind in _ROLE_BY_NAME), None)
+    if role is None:
+        seen = next((shown(kind) for kind in kinds if isinstance(kind, str)), "missing")
+        raise BadRow(f"{name}.role is {seen}", "user, assistant, system or tool")
+    calls = item.get("tool_calls")
+    for call in (item, *(calls if isinstance(calls, list) else ())):
+        _note_call(call, tool_by_call)
+    content = _first(item, "content", "parts", "output")
+    passages = _passages(item.get("contexts") or [], f"{name}.contexts")
+    if role == "tool" and not _has_results(content):
+        call_id = _first(item, "tool_call_id", "call_id")
+        passages += _result(content, call_id, item.get("name") or tool_by_call.get(call_id), name)
+        return Message(role, "", tuple(passages))
+    parts = content if isinstance(content, list) else [content]
+    texts = [_part(part, f"{name}.content[{place}]", passages, tool_by_call) for place, part in enumerate(parts)]
+    text = "\n".join(each for each in texts if each)
+    # Anthropic's results of tools come as a user's message without a text
+    return Message("tool" if role == "user" and passages and not text.strip() else role, text, tuple(passages))
+
+
+def _part(part: object, name: str, passages: list[Passage], tool_by_call: dict[object, str]) -> str:
+    """Return the text of a part of a message; what was returned or retrieved goes to `passages`."""
+    if not isinstance(part, Mapping):
+        return checked_text(part, name, "a string, or an object with a type")
+    _note_call(part, tool_by_call)
+    kind = part.get("type")
+    if kind in _RESULTS:
+        call_id = _first(part, "tool_use_id", "id")
+        passages += _result(_first(part, "content", "response", "result"), call_id, tool_by_call.get(call_id), name)
+    elif kind in _DOCUMENTS:
+        passages += _document(part, name)
+    elif kind in _TEXTS:
+        text = next((part[each] for each in ("text", "content", "refusal") if isinstance(part.get(each), str)), "")
+        return checked_text(text, name, "a string")
+    return ""
+
+
+def _first(item: _Object, *names: str) -> object:
+    return next((item[name] for name in names if item.get(name) is not None), "")
+
+
+def _note_call(call: object, tool_by_call: dict[object, str]) -> None:
+    if isinstance(call, Mapping) and isinstance(call.get("tool_call"), Mapping):
+        call = call["tool_call"]
+    if not isinstance(call, Mapping) or call.get("type", "function") not in (*_CALLS, "function"):
+        return
+    function = call.get("function")
+    name = function.get("name") if isinstance(function, Mapping) else call.get("name")
+    call_id = call.get("call_id") or call.get("id")
+    if isinstance(name, str) and isinstance(call_id, str):
+        tool_by_call[call_id] = name
+
+
+def _has_results(content: object) -> bool:
+    return isinstance(content, list) and any(
+        isinstance(each, Mapping) and each.get("type") in _RESULTS for each in content
+    )
+
+
+def _result(value: object, call_id: object, tool: object, name: str) -> list[Passage]:
+    """Return what a tool returned as a passage; of several parts one text."""
+    parts = value if isinstance(value, list) else [value]
+    is_text = all(isinstance(part, str) or (isinstance(part, Mapping) and "text" in part) for part in parts)
+    text = "\n".join(_part_texts(parts)) if is_text else json.dumps(value, ensure_ascii=False)
+    labels = ContextLabels(id=_label(call_id), tool=_label(tool))
+    return [(checked_text(text, name, "a string"), labels)] if text.strip() else []
+
+
+def _document(part: _Object, name: str) -> list[Passage]:
+    """Return a document or a search result of Anthropic's format, where it is a text."""
+    source = part.get("source")
+    held = source if isinstance(source, Mapping) else part
+    content = held.get("content", held.get("data") if held.get("type") == "text" else None)
+    text = "\n".join(_part_texts(content if isinstance(content, list) else [content]))
+    labels = ContextLabels(title=_label(part.get("title")), source=_label(source))
+    return [(checked_text(text, name, "a string"), labels)] if text.strip() else []
+
+
+def _part_texts(parts: list[object]) -> Iterator[str]:
+    for part in parts:
+        text = part.get("text") if isinstance(part, Mapping) else part
+        if isinstance(text, str):
+            yield text
+
+
+def _label(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _passages(value: object, name: str) -> list[Passage]:
+    if not isinstance(value, list):
+        raise BadRow(f"{name} is {describe_type(value)}", "a list of contexts")
+    return [parse_passage(item, f"{name}[{place}]") for place, item in enumerate(value)]

@@ -1,0 +1,333 @@
+"""Traces as rows: the spans of a trace become one sample, wherever in a file they stand.
+
+Spans are those of OTLP JSON, of Phoenix and of Langfuse. Attributes are OpenInference's
+(https://arize-ai.github.io/openinference/spec/attributes/semantic-conventions.html) or OpenTelemetry's for GenAI
+(https://github.com/open-telemetry/semantic-conventions-genai), also in their older form of events and numbered prompts.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from plumbline.judging.text.conversation import Message
+from plumbline.rows.records.conversations import parse_messages
+from plumbline.rows.records.data_file import ByteStream
+from plumbline.rows.records.json_rows import decode_row
+from plumbline.rows.records.passages import parse_passage
+from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, context_field
+
+_BLOCK_BYTES: Final = 1 << 20
+_DEEPEST: Final = 4
+_ASKED: Final = ("question", "query", "input", "user_input", "prompt", "messages", "content", "text")
+_ANSWERED: Final = (
+    *("answer", "response", "result", "output", "output_text", "content", "text", "messages"),
+    *("choices", "message", "generations", "kwargs"),
+)
+_DOCUMENT_LISTS: Final = ("documents", "docs", "results", "chunks", "source_documents", "matches")
+_RETRIEVERS: Final = frozenset({"RETRIEVER", "RETRIEVAL"})
+_TOOLS: Final = frozenset({"TOOL", "EXECUTE_TOOL"})
+# Guards and judges of an answer say nothing that it could be based on.
+_NO_ANSWER: Final = _RETRIEVERS | _TOOLS | {"EMBEDDING", "EMBEDDINGS", "RERANKER", "EVALUATOR", "GUARDRAIL"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    trace: str
+    id: str
+    parent: str
+    start: str
+    end: str
+    kind: str
+    name: str
+    attributes: Mapping[str, object]
+
+    @property
+    def asked(self) -> list[Message]:
+        return self._messages("user", ("llm", "input_messages"), ("gen_ai", "input", "messages"), ("gen_ai", "prompt"))
+
+    @property
+    def said(self) -> list[Message]:
+        places = (("llm", "output_messages"), ("gen_ai", "output", "messages"), ("gen_ai", "completion"))
+        return self._messages("assistant", *places)
+
+    @property
+    def question(self) -> str:
+        texts = [each.text for each in self.asked if each.role == "user" and each.text.strip()]
+        return texts[-1] if texts else _text(self._value("input"), _ASKED, "user")
+
+    @property
+    def answer(self) -> str:
+        texts = [each.text for each in self.said if each.role == "assistant" and each.text.strip()]
+        return "\n".join(texts) or _text(self._value("output"), _ANSWERED, "assistant")
+
+    def result(self) -> str:
+        """Return what a tool returned."""
+        value = _at(self.attributes, "gen_ai", "tool", "call", "result") or self._value("output") or ""
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+    def documents(self) -> list[object]:
+        """Return the documents of a retriever, or the ones that a reranker kept."""
+        places = (("retrieval", "documents"), ("reranker", "output_documents"), ("gen_ai", "retrieval", "documents"))
+        for value in (*(_at(self.attributes, *place) for place in places), self._value("output")):
+            found = _list(value)
+            if found is None and isinstance(opened := _opened(value), Mapping):
+                found = next((listed for name in _DOCUMENT_LISTS if (listed := _list(opened.get(name)))), None)
+            if found:
+                return found
+        return []
+
+    def _value(self, name: str) -> object:
+        value = self.attributes.get(name)
+        return value.get("value") if isinstance(value, Mapping) and "value" in value else value
+
+    def _messages(self, role: str, *places: tuple[str, ...]) -> list[Message]:
+        for place in places:
+            if listed := _list(_at(self.attributes, *place)):
+                items = [{"role": role, **_unwrapped(each)} for each in listed if isinstance(each, Mapping)]
+                with suppress(BadRow):
+                    return parse_messages(items)
+        return []
+
+
+class TraceRows:
+    """The traces of a file, one row for each in the order of their first spans; all of it is held in memory.
+
+    Raises:
+        InvalidInput: as `ByteStream`.
+    """
+
+    columns: tuple[str, ...] | None = None
+
+    def __init__(self, path: Path, start: ReadPosition) -> None:
+        self._start = start.row
+        stream = ByteStream(path)
+        try:
+            self._data = b"".join(iter(lambda: stream.read(_BLOCK_BYTES), b""))
+        finally:
+            stream.close()
+
+    def __iter__(self) -> Iterator[RawRow]:
+        spans_by_trace: dict[str, list[_Span]] = {}
+        lines: dict[str, int] = {}
+        bad: list[tuple[int, BadRow]] = []
+        for line, value in _values(self._data):
+            if isinstance(value, BadRow):
+                bad.append((line, value))
+                continue
+            for span in _spans(value):
+                spans_by_trace.setdefault(span.trace, []).append(span)
+                lines.setdefault(span.trace, line)
+        rows: list[tuple[int, Mapping[str, object] | BadRow]] = [
+            (lines[trace], _row(trace, spans)) for trace, spans in spans_by_trace.items()
+        ]
+        for row, (line, fields) in enumerate(sorted([*rows, *bad], key=lambda each: each[0])):
+            if row >= self._start:
+                yield RawRow(row, line, fields, ReadPosition(row + 1))
+
+    def close(self) -> None:
+        self._data = b""
+
+
+def _values(data: bytes) -> Iterator[tuple[int, object]]:
+    """Yield the JSON values of a file with their lines: one a line, or one for all."""
+    lines = [(number, line) for number, line in enumerate(data.splitlines(), start=1) if line.strip()]
+    if len(lines) > 1 and isinstance(decode_row(lines[0][1]), BadRow):
+        whole = b'{"spans":' + data + b"}"
+        lines = [(lines[0][0], whole)]
+    elif len(lines) == 1 and lines[0][1].lstrip().startswith(b"["):
+        lines = [(lines[0][0], b'{"spans":' + lines[0][1] + b"}")]
+    for number, line in lines:
+        yield number, decode_row(line)
+
+
+def _spans(value: object) -> Iterator[_Span]:
+    """Yield the spans in a value: one, a list, an export by OTLP, a trace of Langfuse with its observations."""
+    if isinstance(value, list):
+        for each in value:
+            yield from _spans(each)
+    elif isinstance(value, Mapping):
+        inner = [value[name] for name in ("resourceSpans", "scopeSpans", "spans", "data") if name in value]
+        if isinstance(observations := _list(value.get("observations")), list):
+            own = {name: part for name, part in value.items() if name != "observations"}
+            inner = [[{**own, "traceId": value.get("id")}, *observations]]
+        for each in inner:
+            yield from _spans(each)
+        span = None if inner else _span(value)
+        if span is not None:
+            yield span
+
+
+def _span(value: Mapping[str, object]) -> _Span | None:
+    given = _nested(value)
+    context = given.get("context")
+    ids = {**given, **(context if isinstance(context, Mapping) else {})}
+    trace = _first(ids, "traceId", "trace_id")
+    if not trace:
+        return None
+    attributes = given.get("attributes")
+    attributes = _nested(_otlp(attributes)) if isinstance(attributes, list) else attributes
+    # Langfuse has input and output beside its type
+    found = dict(attributes) if isinstance(attributes, Mapping) else given
+    for event in _list(given.get("events")) or ():
+        _add_event(found, event)
+    kind = _at(found, "openinference", "span", "kind") or _at(found, "gen_ai", "operation", "name")
+    return _Span(
+        trace=trace,
+        id=_first(ids, "spanId", "span_id", "id"),
+        parent=_first(ids, "parentSpanId", "parent_id", "parentObservationId"),
+        start=_first(ids, "startTimeUnixNano", "start_time", "startTime", "timestamp"),
+        end=_first(ids, "endTimeUnixNano", "end_time", "endTime"),
+        kind=str(kind or _first(ids, "span_kind", "type")).upper(),
+        name=str(_at(found, "tool", "name") or _at(found, "gen_ai", "tool", "name") or _first(ids, "name")),
+        attributes=found,
+    )
+
+
+def _row(trace: str, spans: Sequence[_Span]) -> Mapping[str, object] | BadRow:
+    ordered = sorted(spans, key=lambda span: span.start)
+    known = {span.id for span in spans}
+    roots = [span for span in ordered if span.parent not in known]
+    others = sorted(spans, key=lambda span: span.end, reverse=True)
+    answering = next((each for each in (*roots, *others) if each.kind not in _NO_ANSWER and each.answer.strip()), None)
+    if answering is None:
+        return BadRow(f"trace {trace} has no answer in its {len(spans)} spans", "a span with the answer as its output")
+    question = next((each.question for each in (answering, *ordered) if each.question.strip()), "")
+    try:
+        contexts = [*_contexts(ordered)]
+    except BadRow as bad:
+        return BadRow(f"trace {trace}: {bad.found}", bad.expected)
+    return {"custom_id": trace, "question": question, "contexts": contexts, "answer": answering.answer}
+
+
+def _contexts(spans: Sequence[_Span]) -> Iterator[object]:
+    """Yield documents and results of tools in the order of time, each text once."""
+    is_reranked = any(span.kind == "RERANKER" and span.documents() for span in spans)
+    seen: set[str] = set()
+    for span in spans:
+        passages: list[tuple[str, object]] = []
+        if span.kind == "RERANKER" or (span.kind in _RETRIEVERS and not is_reranked):
+            for place, document in enumerate(span.documents()):
+                text, labels = parse_passage(document, f"{span.name}.documents[{place}]")
+                passages.append((text, context_field(text, labels)))
+        elif span.kind in _TOOLS and (result := span.result()).strip():
+            call = _at(span.attributes, "gen_ai", "tool", "call", "id") or _at(span.attributes, "tool_call", "id")
+            labels_by_name = {"tool": span.name, **({"id": str(call)} if call else {})}
+            passages.append((result, {"text": result, **labels_by_name}))
+        for message in span.asked:
+            passages += [(text, context_field(text, labels)) for text, labels in message.passages]
+        for text, field in passages:
+            if text not in seen:
+                seen.add(text)
+                yield field
+
+
+def _text(value: object, names: Sequence[str], role: str, depth: int = 0) -> str:
+    """Return the text in an input or output: itself, of a field, or the last message of a role."""
+    value = _opened(value)
+    if isinstance(value, str) or depth == _DEEPEST:
+        return value if isinstance(value, str) else ""
+    if isinstance(value, Mapping):
+        return next((text for name in names if (text := _text(value.get(name), names, role, depth + 1)).strip()), "")
+    listed = _list(value) or []
+    with suppress(BadRow):
+        said = [each.text for each in parse_messages(listed) if each.role == role and each.text.strip()]
+        return said[-1] if said else ""
+    return next((text for each in reversed(listed) if (text := _text(each, names, role, depth + 1)).strip()), "")
+
+
+def _otlp(pairs: list[object]) -> dict[str, object]:
+    """Return the attributes of OTLP JSON: a list of keys with typed values."""
+    return {
+        str(pair["key"]): _otlp_value(pair.get("value"))
+        for pair in pairs
+        if isinstance(pair, Mapping) and "key" in pair
+    }
+
+
+def _otlp_value(value: object) -> object:
+    if not isinstance(value, Mapping):
+        return value
+    if isinstance(listed := value.get("arrayValue"), Mapping):
+        return [_otlp_value(each) for each in _list(listed.get("values")) or ()]
+    if isinstance(pairs := value.get("kvlistValue"), Mapping):
+        return _otlp(_list(pairs.get("values")) or [])
+    return next(iter(value.values()), None)
+
+
+def _nested(flat: Mapping[str, object]) -> dict[str, object]:
+    """Return an object with its dotted names as objects in objects: `llm.model_name` in `llm`."""
+    nested: dict[str, object] = {}
+    for name, value in flat.items():
+        place, parts = nested, name.split(".")
+        for part in parts[:-1]:
+            inner = place.setdefault(part, {})
+            if not isinstance(inner, dict):
+                inner = place[part] = {"value": inner}
+            place = inner
+        held = _nested(value) if isinstance(value, Mapping) else value
+        if isinstance(held, list):
+            held = [_nested(each) if isinstance(each, Mapping) else each for each in held]
+        before = place.get(parts[-1])
+        place[parts[-1]] = {**before, **held} if isinstance(before, dict) and isinstance(held, dict) else held
+    return nested
+
+
+def _add_event(attributes: dict[str, object], event: object) -> None:
+    """Put a message that was written as an event among the attributes: `gen_ai.user.message`, `gen_ai.choice`."""
+    if not isinstance(event, Mapping) or not str(event.get("name", "")).startswith("gen_ai."):
+        return
+    given = event.get("attributes")
+    held = _nested(_otlp(given)) if isinstance(given, list) else given
+    if not isinstance(held, Mapping):
+        return
+    genai = attributes.setdefault("gen_ai", {})
+    is_choice = event["name"] == "gen_ai.choice"
+    place = "completion" if is_choice else "prompt"
+    said = _opened(held.get("message")) if is_choice else {"role": str(event["name"]).split(".")[1], **held}
+    if (
+        isinstance(genai, dict)
+        and isinstance(said, Mapping)
+        and isinstance(listed := genai.setdefault(place, []), list)
+    ):
+        listed.append({"role": "assistant", **said} if is_choice else {**said, "tool_call_id": said.get("id")})
+
+
+def _unwrapped(message: Mapping[str, object]) -> dict[str, object]:
+    """Return an OpenInference message without its wrappers."""
+    inner = message.get("message")
+    found = dict(inner) if isinstance(inner, Mapping) else dict(message)
+    for name, wrapper in (("contents", "message_content"), ("tool_calls", "tool_call")):
+        listed = [
+            each.get(wrapper, each) if isinstance(each, Mapping) else each for each in _list(found.get(name)) or ()
+        ]
+        if listed:
+            found["content" if name == "contents" else name] = listed
+    return found
+
+
+def _at(value: object, *path: str) -> object:
+    for name in path:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def _list(value: object) -> list[object] | None:
+    """Return a list, also of JSON in a text, or of an object with numbers for names."""
+    value = _opened(value)
+    if isinstance(value, Mapping) and value and all(str(name).isdecimal() for name in value):
+        return [value[name] for name in sorted(value, key=int)]
+    return value if isinstance(value, list) else None
+
+
+def _opened(value: object) -> object:
+    if isinstance(value, str) and value.lstrip().startswith(("{", "[")):
+        with suppress(ValueError, RecursionError):
+            return json.loads(value)
+    return value
+
+
+def _first(value: Mapping[str, object], *names: str) -> str:
+    return next((str(value[name]) for name in names if value.get(name)), "")

@@ -1,0 +1,206 @@
+"""Labels of some rows, and the rates that they make of the scores of all, tier by tier."""
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Annotated, Final, NamedTuple
+
+import msgspec
+
+from plumbline.ground.errors import InvalidInput
+from plumbline.rows.report.result_lines import ResultRow
+from plumbline.rows.report.tallies import TIERS
+from plumbline.schemas.report import JudgeAgreement, ReportTier, TierRate
+
+_MOST_MISSING: Final = 3
+_LONGEST_SHOWN: Final = 40
+_MOST_NAMED: Final = 50
+
+
+class RowLabel(msgspec.Struct, frozen=True):
+    """A person's verdict on a row: 1 faithful, 0 not; `weight`: 1 / the probability that the row was chosen."""
+
+    label: Annotated[int, msgspec.Meta(ge=0, le=1)] | bool
+    weight: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    # By person, or of all; counted from 0.
+    sentences_at_fault: dict[str, list[int]] | tuple[int, ...] = ()
+
+
+class _Line(RowLabel, frozen=True, kw_only=True):
+    custom_id: str | int
+
+
+class RateOptions(NamedTuple):
+    """Wanted width of the interval; risk and confidence of a promise. Each in (0, 1)."""
+
+    width: float | None = None
+    risk: float | None = None
+    confidence: float = 0.95
+
+
+_DECODER: Final = msgspec.json.Decoder(_Line)
+
+
+def read_labels(lines: Iterable[bytes | None], *, name: str) -> dict[str | int, RowLabel]:
+    """Return the labels by custom_id; raise InvalidInput naming the first line that is none."""
+    found: dict[str | int, RowLabel] = {}
+    for number, line in enumerate(lines, 1):
+        if line is None or not line.strip():
+            continue
+        try:
+            read = _DECODER.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            expected = "expected custom_id and label (1 faithful, 0 not), and perhaps a weight above 0"
+            raise InvalidInput(f"{error}; {expected}", place=f"{name}:{number}") from None
+        if (custom_id := str(read.custom_id)) in found:
+            detail = f"custom_id {custom_id[:_LONGEST_SHOWN]!r} is labelled twice; expected one label a row"
+            raise InvalidInput(detail, place=f"{name}:{number}")
+        found[custom_id] = read
+    return found
+
+
+class _Labelled(NamedTuple):
+    """A labelled row; `decided`: passed or not, None if unknown; `sentences`: passed or not, of those with a claim."""
+
+    name: str
+    label: RowLabel
+    score: float
+    decided: bool | None
+    sentences: Mapping[int, bool]
+
+
+class _TierRows:
+    def __init__(self) -> None:
+        self.labelled: dict[str | int, _Labelled] = {}
+        self.others = array("d")
+
+
+class RateTally:
+    """Scores of rows, one at a time; 8 bytes for a row without a label.
+
+    Args:
+        labels: by `custom_id`, or by the number of the row.
+    """
+
+    def __init__(self, labels: Mapping[str | int, RowLabel]) -> None:
+        self._labels = labels
+        self._tiers: dict[ReportTier, _TierRows] = {}
+        self._seen: set[str | int] = set()
+
+    def add_row(self, row: ResultRow) -> None:
+        """Add a row of results; one without a score of a tier only counts as seen."""
+        key = row.row if row.custom_id is None or row.row in self._labels else row.custom_id
+        scored, result = row.scored, row.result
+        if scored is None or result is None or scored.tier == "none":
+            self._seen.update((key,) if key in self._labels else ())
+            return
+        sentences: dict[int, bool] = {}
+        for claim in result.claims if key in self._labels else ():
+            if claim.verdict != "not_a_claim":
+                sentences[claim.sentence] = sentences.get(claim.sentence, True) and claim.verdict == "supported"
+        self.add(key, scored.tier, scored.faithfulness, result.passed, sentences=sentences, name=scored.custom_id)
+
+    def add(
+        self,
+        key: str | int,
+        tier: ReportTier,
+        score: float,
+        decided: bool | None = None,
+        *,
+        sentences: Mapping[int, bool] = MappingProxyType({}),
+        name: str | None = None,
+    ) -> None:
+        """Add a row with a score; `sentences`: True where all claims are supported, by index."""
+        label = self._labels.get(key)
+        rows = self._tiers.setdefault(tier, _TierRows())
+        if label is None:
+            rows.others.append(score)
+        else:
+            self._seen.add(key)
+            rows.labelled[key] = _Labelled(name or str(key), label, score, decided, sentences)
+
+    def check(self, *, place: str) -> None:
+        """Raise InvalidInput if a label is of no row that was added."""
+        if missing := [each for each in self._labels if each not in self._seen]:
+            named = ", ".join(repr(str(each)[:_LONGEST_SHOWN]) for each in missing[:_MOST_MISSING])
+            detail = f"{len(missing)} labels are of rows that the results do not have ({named})"
+            raise InvalidInput(f"{detail}; expected labels of these rows", place=place)
+
+    def rates(self, options: RateOptions = RateOptions()) -> list[TierRate]:  # noqa: B008 - immutable
+        """Return the rate of each tier with rows, `refused` where there is none."""
+        return [_tier_rate(tier, self._tiers[tier], options) for tier in TIERS if tier in self._tiers]
+
+
+def _tier_rate(tier: ReportTier, found: _TierRows, options: RateOptions) -> TierRate:
+    # A second of import that reports without labels do not pay, and the light half cannot
+    from plumbline.rows.report.rates import choose_thresholds, estimate_rate, labels_for_width  # noqa: PLC0415
+
+    labelled = list(found.labelled.values())
+    scores = [each.score for each in labelled]
+    unfaithful = [1 - int(each.label.label) for each in labelled]
+    weights = [each.label.weight for each in labelled if each.label.weight is not None]
+    rate = TierRate(tier=tier, rows=len(scores) + len(found.others), labels=len(scores))
+    changes: dict[str, object] = {}
+    try:
+        if weights and len(weights) < len(labelled):
+            raise InvalidInput("some labels have a weight and some none; expected one for each")
+        if weights and options.risk is not None:
+            raise InvalidInput("a promise takes labels of rows drawn alike; found labels with weights")
+        estimate = estimate_rate(unfaithful, scores, found.others, weights=weights or None)
+        if options.risk is not None:
+            rows, risk = [*scores, *found.others], options.risk
+            promise, block, judged = choose_thresholds(
+                unfaithful, scores, rows, risk=risk, confidence=options.confidence
+            )
+            changes = {"promise": promise, "block": block, "judge_rows": judged}
+    except InvalidInput as error:
+        return rate.model_copy(update={"refused": error.detail})
+    if options.width is not None:
+        changes["labels_for_width"] = labels_for_width(estimate, len(labelled), options.width)
+    if not weights:
+        # Of rows drawn by score these would be other shares.
+        decided = [(each.name, bool(each.label.label), each.decided) for each in labelled if each.decided is not None]
+        changes |= {"agreement": _agreement(decided), "sentences": _agreement(list(_sentences(labelled)))}
+    return rate.model_copy(update={"estimate": estimate, **changes})
+
+
+def _sentences(labelled: Iterable[_Labelled]) -> Iterator[tuple[str, bool, bool]]:
+    """Yield name, label and decision of each sentence with a claim, of rows whose faults people marked, if any."""
+    for each in labelled if any(each.label.sentences_at_fault for each in labelled) else ():
+        marked = each.label.sentences_at_fault
+        faults = set(marked) if isinstance(marked, tuple) else {index for given in marked.values() for index in given}
+        if each.label.label or faults:
+            yield from ((each.name, index not in faults, passed) for index, passed in each.sentences.items())
+
+
+def _agreement(cases: Sequence[tuple[str, bool, bool]]) -> JudgeAgreement | None:
+    """Return the agreement of decisions with labels, both True where faithful; None without a case."""
+    from plumbline.rows.report.rates import wilson_share  # noqa: PLC0415 - as above
+
+    if not cases:
+        return None
+    counts = Counter((label, passed) for _, label, passed in cases)
+    faithful, unfaithful = (counts[label, True] + counts[label, False] for label in (True, False))
+    found, cleared = counts[False, False], counts[True, True]
+    return JudgeAgreement(
+        faithful_passed=cleared,
+        faithful_failed=counts[True, False],
+        unfaithful_passed=counts[False, True],
+        unfaithful_failed=found,
+        base_rate=unfaithful / len(cases),
+        kappa=cohen_kappa([(int(label), int(passed)) for _, label, passed in cases]),
+        sensitivity=wilson_share(found / unfaithful, unfaithful) if unfaithful else None,
+        specificity=wilson_share(cleared / faithful, faithful) if faithful else None,
+        disagreements=list(dict.fromkeys(name for name, label, passed in cases if label != passed))[:_MOST_NAMED],
+    )
+
+
+def cohen_kappa(pairs: Sequence[tuple[int, int]]) -> float | None:
+    """Return Cohen's kappa (1960) of two people's labels 0 and 1, in [-1, 1]; None if both always gave the same."""
+    if not pairs:
+        return None
+    first, second = (sum(each) / len(pairs) for each in zip(*pairs, strict=True))
+    by_chance = first * second + (1 - first) * (1 - second)
+    observed = sum(a == b for a, b in pairs) / len(pairs)
+    return None if by_chance == 1 else (observed - by_chance) / (1 - by_chance)

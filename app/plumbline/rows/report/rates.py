@@ -1,0 +1,191 @@
+"""The share of unfaithful answers among many, from their scores and labels of a few; and thresholds with a promise."""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from plumbline.ground.errors import InvalidInput
+from plumbline.schemas.report import Promise, RateEstimate, ShareEstimate
+
+FloatArray = npt.NDArray[np.float64]
+
+# Below it neither the gain by the scores nor a share near 0 is known well enough (coverage in benchmarks/rates.py).
+FEWEST_LABELS = 30
+_NORMAL_95 = 1.959963984540054
+# Scores of labelled rows that differ so much from the others were not drawn at random.
+_DRAWN_BY_SCORE = 1e-4
+# Labels that the spread of two variables takes.
+_SPENT = 3
+
+
+def estimate_rate(
+    unfaithful: npt.ArrayLike, scores: npt.ArrayLike, others: npt.ArrayLike, *, weights: npt.ArrayLike | None = None
+) -> RateEstimate:
+    """Estimate the share of unfaithful answers by prediction-powered inference.
+
+    Args:
+        unfaithful: shape (n,), 1 or 0 of each labelled row.
+        scores: shape (n,), faithfulness of those rows, in [0, 1].
+        others: shape (m,), faithfulness of the rows without a label.
+        weights: shape (n,), 1 / the probability that the row was chosen for a label; None: all rows alike.
+
+    PPI++ with tuned power (Angelopoulos, Duchi & Zrnic 2023, arXiv 2311.01453): the point is theirs. The interval is
+    Wilson's (1927) with the number of labels that would give the same variance, since a normal one covers too rarely
+    near 0 and 1: in 90 of 100 cases at a share of .05 and 50 labels.
+
+    Raises:
+        InvalidInput: fewer than 30 labels, or labels that were drawn by score without weights.
+    """
+    y = np.asarray(unfaithful, dtype=np.float64)
+    f, rest = 1.0 - np.asarray(scores, dtype=np.float64), 1.0 - np.asarray(others, dtype=np.float64)
+    w = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
+    w = w / w.mean() if len(w) else w
+    if len(y) < FEWEST_LABELS:
+        raise InvalidInput(f"{len(y)} labels of these rows; expected {FEWEST_LABELS} or more")
+    if weights is None and len(rest) and stats.ks_2samp(f, rest).pvalue < _DRAWN_BY_SCORE:
+        raise InvalidInput(
+            "the labelled rows have other scores than the rest: they were not drawn at random, and any rate would be "
+            "wrong; label rows drawn at random, or give each label the `weight` 1 / probability that its row was chosen"
+        )
+    plain = float(np.mean(w * y))
+    spread = float(np.mean((w * (y - plain)) ** 2))
+    # Number of labels drawn alike that would vary as much; Kish's (1965) where all labels are the same.
+    alike = len(y) * plain * (1.0 - plain) / spread if spread else len(y) ** 2 / float(np.sum(w**2))
+    labels_only = wilson_share(plain, alike)
+    if not len(rest) or spread == 0.0:
+        return RateEstimate(corrected=labels_only, labels_only=labels_only, power=0.0, worth=alike)
+    # What is left of rows drawn by score is no random sample of them, all of them are.
+    rest = rest if weights is None else np.concatenate([f, rest])
+    power = _tuned_power(w * (y - plain), w * (f - np.mean(w * f)), np.concatenate([f, rest]), len(rest))
+    share = plain + power * (float(rest.mean()) - float(np.mean(w * f)))
+    residual = y - power * f
+    variance = float(np.mean((w * (residual - np.mean(w * residual))) ** 2)) / len(y)
+    variance += power**2 * float(rest.var()) / len(rest)
+    # The gain is found on the labels themselves, which flatters it.
+    gain = min(1.0, variance / (spread / len(y)) * (len(y) - 1) / (len(y) - _SPENT))
+    corrected = wilson_share(min(1.0, max(0.0, share)), alike / gain)
+    return RateEstimate(corrected=corrected, labels_only=labels_only, power=power, worth=alike / gain)
+
+
+def true_rate(flagged: int, rows: int, *, sensitivity: tuple[int, int], specificity: tuple[int, int]) -> ShareEstimate:
+    """Return the share of unfaithful answers where only a judge's errors are known, from labels of other rows.
+
+    Args:
+        flagged, rows: rows that did not pass, of those that were decided.
+        sensitivity: how many unfaithful ones failed, of how many; `specificity`: faithful ones that passed.
+
+    Rogan & Gladen, American Journal of Epidemiology 1978; interval by Lang & Reiczigel, Preventive Veterinary Medicine
+    2014, whose shares are shrunk: about z^2 / 2 rows and one label of each kind are added.
+
+    Raises:
+        InvalidInput: the judge does no better than chance.
+    """
+    square = _NORMAL_95**2
+    count = rows + square
+    apparent = (flagged + square / 2) / count
+    found, cleared = ((hits + 1) / (of + 2) for hits, of in (sensitivity, specificity))
+    better = found + cleared - 1
+    if better <= 0 or rows < 1:
+        raise InvalidInput(
+            "sensitivity + specificity is at most 1: decisions that are no better than chance tell no rate"
+        )
+    share = min(1.0, max(0.0, (apparent + cleared - 1) / better))
+    of_found = found * (1 - found) / (sensitivity[1] + 2)
+    of_cleared = cleared * (1 - cleared) / (specificity[1] + 2)
+    shift = 2 * square * (share * of_found - (1 - share) * of_cleared)
+    spread = apparent * (1 - apparent) / count + share**2 * of_found + (1 - share) ** 2 * of_cleared
+    half = _NORMAL_95 * math.sqrt(spread) / better
+    low, high = (min(1.0, max(0.0, share + shift + side * half)) for side in (-1, 1))
+    return ShareEstimate(share=share, low=low, high=high)
+
+
+def labels_for_width(found: RateEstimate, labels: int, width: float) -> int:
+    """Return about how many labels an interval of this width takes, in place of those that gave the estimate."""
+    return math.ceil(labels * ((found.corrected.high - found.corrected.low) / width) ** 2)
+
+
+def _tuned_power(label: FloatArray, score: FloatArray, scores: FloatArray, others: int) -> float:
+    variance = float(np.var(scores, ddof=1))
+    if variance == 0.0:
+        return 0.0
+    return float(np.clip(np.mean(label * score) / ((1.0 + len(label) / others) * variance), 0.0, 1.0))
+
+
+def wilson_share(share: float, count: float) -> ShareEstimate:
+    square = _NORMAL_95**2
+    middle = (share + square / (2 * count)) / (1 + square / count)
+    half = _NORMAL_95 / (1 + square / count) * math.sqrt(share * (1 - share) / count + square / (4 * count**2))
+    return ShareEstimate(share=share, low=max(0.0, middle - half), high=min(1.0, middle + half))
+
+
+def choose_threshold(
+    unfaithful: npt.ArrayLike, scores: npt.ArrayLike, rows: npt.ArrayLike, *, risk: float, confidence: float
+) -> Promise:
+    """Return the lowest threshold that keeps a promise: of the answers at or above it, at most `risk` are unfaithful.
+
+    Args:
+        unfaithful, scores: of the labelled rows, drawn at random from `rows`.
+        rows: faithfulness of all rows, labelled ones included.
+        risk, confidence: in (0, 1).
+
+    Thresholds are tested from the strictest on, each by its exact binomial tail, up to the first that fails: a fixed
+    sequence, which needs no correction for their number (Learn then Test, Angelopoulos et al. 2021, arXiv 2110.01052).
+    They are the scores of the rows, and the first is the one that leaves just enough labels for a test to hold at all,
+    so that labels do not choose them.
+    """
+    label, score = np.asarray(unfaithful, dtype=np.int64), np.asarray(scores, dtype=np.float64)
+    found = np.asarray(rows, dtype=np.float64)
+    level = 1.0 - confidence
+    # Without a single unfaithful answer among them.
+    fewest = math.ceil(math.log(level) / math.log(1.0 - risk))
+    best: tuple[float, int, int] | None = None
+    for threshold in _thresholds(found):
+        passed = label[score >= threshold]
+        if len(passed) < fewest:
+            continue
+        if stats.binom.cdf(passed.sum(), len(passed), risk) > level:
+            break
+        best = (float(threshold), len(passed), int(passed.sum()))
+    if best is None:
+        lacking = _labels_lacking(label, score, found, fewest)
+        return Promise(threshold=None, let_through=0.0, labels_passed=0, unfaithful_passed=0, more_labels=lacking)
+    return Promise(
+        threshold=best[0],
+        let_through=float(np.mean(found >= best[0])),
+        labels_passed=best[1],
+        unfaithful_passed=best[2],
+        more_labels=0,
+    )
+
+
+def choose_thresholds(
+    unfaithful: npt.ArrayLike, scores: npt.ArrayLike, rows: npt.ArrayLike, *, risk: float, confidence: float
+) -> tuple[Promise, Promise, int]:
+    """Return the promises of what passes and of what is blocked, and the number of rows between, for a judge.
+
+    The second: of the answers at or below its threshold at most `risk` are faithful. Each has the confidence by itself.
+    """
+    label, score, found = 1 - np.asarray(unfaithful), -np.asarray(scores), np.asarray(rows, dtype=np.float64)
+    passing = choose_threshold(unfaithful, scores, rows, risk=risk, confidence=confidence)
+    blocked = choose_threshold(label, score, -found, risk=risk, confidence=confidence)
+    if blocked.threshold is not None:
+        blocked = blocked.model_copy(update={"threshold": -blocked.threshold})
+    is_left = np.ones(len(found), dtype=bool)
+    if passing.threshold is not None:
+        is_left &= found < passing.threshold
+    if blocked.threshold is not None:
+        is_left &= found > blocked.threshold
+    return passing, blocked, int(is_left.sum())
+
+
+def _thresholds(scores: FloatArray) -> FloatArray:
+    """Return a hundred scores at most, at even shares of the rows, the strictest first."""
+    return np.unique(np.quantile(scores, np.linspace(0.0, 1.0, 101), method="higher"))[::-1]
+
+
+def _labels_lacking(label: FloatArray | npt.NDArray[np.int64], score: FloatArray, rows: FloatArray, fewest: int) -> int:
+    """Return about how many more labels a test of the better half of the rows takes."""
+    share = float(np.mean(rows >= np.median(rows)))
+    return max(0, math.ceil(2 * fewest / max(share, 0.5)) - len(label))

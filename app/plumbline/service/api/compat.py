@@ -1,0 +1,291 @@
+"""Contracts of other evaluators and guardrails under /v1/compat/, by the one scoring path; off by default.
+
+What no tier judged is an error (503) in all of them, and an answer without a score (422) where a number is due.
+"""
+
+import base64
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+
+from fastapi import APIRouter, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from starlette.requests import HTTPConnection
+from starlette.responses import JSONResponse
+
+from plumbline.ground.errors import InvalidInput, TooBusy
+from plumbline.ground.settings import Settings
+from plumbline.rows.evaluation_wire import request_limits
+from plumbline.schemas.evaluation import ClaimItem, EvaluationResult, bounded_request
+from plumbline.schemas.explanation import explain, summarize, unjudged_reason, unsupported_claims
+from plumbline.service.api.auth import budget_check_of
+from plumbline.service.api.call_memory import CallMemory
+from plumbline.service.api.dependencies import ScorerDep, TenantDep
+from plumbline.service.api.evaluations import evaluate_request
+from plumbline.service.api.json_body import parse_strictly
+from plumbline.service.api.tool_document import TOOL_PATH
+
+Body = Mapping[str, Any]
+COMPAT_PATH: Final = "/v1/compat/"
+_AWS_KEY: Final = re.compile(r"AWS4-HMAC-SHA256 .*?Credential=([^/,\s]+)/")
+# What a guardrail calls an intervention, where no message of one's own can be set
+_BLOCKED: Final = "The answer is not supported by the retrieved passages."
+
+
+class Contract(NamedTuple):
+    """One operation: a request's body and query to the fields of an evaluation, and the result to the answer."""
+
+    path: str
+    read: Callable[[Body, Mapping[str, str]], dict[str, Any]]
+    write: Callable[[Body, EvaluationResult], dict[str, Any]]
+    is_score: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its name in the settings."""
+        return self.path.split("/")[1]
+
+
+def _promptfoo_sample(body: Body, query: Mapping[str, str]) -> dict[str, Any]:
+    variables = body["context"]["vars"]
+    contexts = _listed(variables[query.get("contexts", "contexts")])
+    question = variables.get(query.get("question", "question"), "")
+    fields = {"answer": body["output"], "contexts": contexts, "question": question}
+    return {**fields, "threshold": float(query["min"])} if "min" in query else fields
+
+
+def _promptfoo_answer(_: Body, result: EvaluationResult) -> dict[str, Any]:
+    score = {} if result.faithfulness is None else {"score": result.faithfulness}
+    return {"pass": result.passed is True, **score, "reason": explain(result)}
+
+
+def _lettucedetect_answer(body: Body, result: EvaluationResult) -> dict[str, Any]:
+    spans = [
+        {"start": each.start, "end": each.end, "text": body["answer"][each.start : each.end]}
+        | {"hallucination_score": 1.0 - (each.support or 0.0)}
+        for each in _one_a_sentence(result)
+    ]
+    return {"predictions": spans}
+
+
+def _azure_sample(body: Body, _: Mapping[str, str]) -> dict[str, Any]:
+    question = (body.get("qna") or {}).get("query", "")
+    return {"answer": body["text"], "contexts": body["groundingSources"], "question": question}
+
+
+def _azure_answer(body: Body, result: EvaluationResult) -> dict[str, Any]:
+    text, bad = body["text"], _one_a_sentence(result) if result.passed is False else []
+    details = [
+        {
+            "text": text[each.start : each.end],
+            "offset": _lengths(text[: each.start]),
+            "length": _lengths(text[each.start : each.end]),
+            "reason": each.reason or each.verdict,
+        }
+        for each in bad
+    ]
+    share = sum(each.end - each.start for each in bad) / max(1, len(text))
+    return {"ungroundedDetected": bool(bad), "ungroundedPercentage": share, "ungroundedDetails": details}
+
+
+def _vertex_answer(body: Body, result: EvaluationResult) -> dict[str, Any]:
+    answer, facts, used = body["answerCandidate"], body["facts"], result.contexts_used
+    claims = []
+    for claim in result.claims:
+        item = {
+            "startPos": len(answer[: claim.start].encode()),
+            "endPos": len(answer[: claim.end].encode()),
+            "claimText": answer[claim.start : claim.end],
+            "citationIndices": [used.index(each) for each in _verified_contexts(claim) if each in used],
+            "groundingCheckRequired": claim.verdict != "not_a_claim",
+        }
+        claims.append(item if claim.support is None else {**item, "score": claim.support})
+    chunks = [{"chunkText": facts[place]["factText"], "source": str(place)} for place in used]
+    return {"supportScore": result.faithfulness, "citedChunks": chunks, "claims": claims}
+
+
+def _corroboration_sample(body: Body, _: Mapping[str, str]) -> dict[str, Any]:
+    text = "".join(each["text"] for each in body["content"]["parts"])
+    return {"answer": text, "contexts": [each["summary"] for each in body["facts"]]}
+
+
+def _corroboration_answer(_: Body, result: EvaluationResult) -> dict[str, Any]:
+    claims = [
+        {"startIndex": each.start, "endIndex": each.end, "factIndexes": _verified_contexts(each), "score": each.support}
+        for each in result.claims
+        if each.support is not None
+    ]
+    return {"corroborationScore": result.faithfulness, "claims": claims}
+
+
+def _bedrock_sample(body: Body, _: Mapping[str, str]) -> dict[str, Any]:
+    said: dict[str, list[str]] = {"grounding_source": [], "query": [], "guard_content": []}
+    for each in body["content"]:
+        for qualifier in each["text"].get("qualifiers") or ["guard_content"]:
+            said[qualifier].append(each["text"]["text"])
+    contexts, question, answer = said.values()
+    return {"contexts": contexts, "question": "\n".join(question), "answer": "\n".join(answer)}
+
+
+def _bedrock_answer(_: Body, result: EvaluationResult) -> dict[str, Any]:
+    if result.faithfulness is None:
+        return {"action": "NONE", "outputs": [], "assessments": []}
+    is_bad = result.passed is False
+    grounding = {
+        "type": "GROUNDING",
+        "threshold": 1.0 if result.threshold is None else result.threshold,
+        "score": result.faithfulness,
+        "action": "BLOCKED" if is_bad else "NONE",
+        "detected": is_bad,
+    }
+    return {
+        "action": "GUARDRAIL_INTERVENED" if is_bad else "NONE",
+        "outputs": [{"text": _BLOCKED}] if is_bad else [],
+        "assessments": [{"contextualGroundingPolicy": {"filters": [grounding]}}],
+    }
+
+
+def _litellm_sample(body: Body, _: Mapping[str, str]) -> dict[str, Any]:
+    messages = body.get("structured_messages") or (body.get("request_data") or {}).get("messages") or []
+    contexts, question = [], ""
+    for each in messages:
+        role, text = each["role"], _text_of(each.get("content"))
+        if role == "tool":
+            contexts.append(text)
+        elif role != "assistant":
+            head, *pieces = text.split("<context>")
+            parts = [piece.partition("</context>") for piece in pieces]
+            contexts += [passage for passage, closing, _ in parts if closing]
+            question = head + "".join(rest for *_, rest in parts) if role == "user" else question
+    return {"answer": "\n".join(body.get("texts") or []), "contexts": contexts, "question": question}
+
+
+def _litellm_answer(_: Body, result: EvaluationResult) -> dict[str, Any]:
+    is_bad = result.passed is False
+    return {"action": "BLOCKED", "blocked_reason": explain(result)} if is_bad else {"action": "NONE"}
+
+
+_CONTRACTS: Final = (
+    Contract("/promptfoo", _promptfoo_sample, _promptfoo_answer),
+    Contract("/litellm/beta/litellm_basic_guardrail_api", _litellm_sample, _litellm_answer),
+    Contract(
+        "/nemo/alignscore",
+        lambda body, _: {"answer": body["claim"], "contexts": _listed(body["evidence"])},
+        lambda _, result: {"alignscore": result.faithfulness},
+        is_score=True,
+    ),
+    Contract(
+        "/lettucedetect/v1/lettucedetect/spans",
+        lambda body, _: {name: body[name] for name in ("contexts", "question", "answer") if name in body},
+        _lettucedetect_answer,
+    ),
+    Contract("/azure/contentsafety/text:detectGroundedness", _azure_sample, _azure_answer),
+    Contract(
+        "/vertex/{version}/projects/{project}/locations/{location}/groundingConfigs/{config}:check",
+        lambda body, _: {"answer": body["answerCandidate"], "contexts": [each["factText"] for each in body["facts"]]},
+        _vertex_answer,
+        is_score=True,
+    ),
+    Contract(
+        "/vertex/{version}/projects/{project}/locations/{location}:corroborateContent",
+        _corroboration_sample,
+        _corroboration_answer,
+        is_score=True,
+    ),
+    Contract("/bedrock/guardrail/{guardrail}/version/{version}/apply", _bedrock_sample, _bedrock_answer),
+    Contract(
+        "/vectara/v2/evaluate_factual_consistency",
+        lambda body, _: {"answer": body["generated_text"], "contexts": body["source_texts"]},
+        lambda _, result: {"score": result.faithfulness},
+        is_score=True,
+    ),
+    Contract(
+        TOOL_PATH,
+        lambda body, _: {**body, "contexts": _listed(body["contexts"])},
+        lambda _, result: summarize(result),
+    ),
+)
+
+
+def compat_routes(settings: Settings, *, judge_names: tuple[str, ...]) -> APIRouter:
+    """Return the routes of the contracts that the settings name; none of them is in the OpenAPI document."""
+    router = APIRouter(prefix="/compat", include_in_schema=False)
+    model = bounded_request(request_limits(settings))
+    for each in _CONTRACTS:
+        if each.name in settings.compat:
+            router.add_api_route(each.path, _endpoint(each, model, settings, judge_names), methods=["POST"])
+    return router
+
+
+def _endpoint(contract: Contract, model: Any, settings: Settings, judge_names: tuple[str, ...]) -> Callable[..., Any]:
+    memory = CallMemory()
+
+    async def answer(request: Request, scorer: ScorerDep, tenant: TenantDep) -> JSONResponse:
+        budget_check_of(request)()
+        body = parse_strictly(await request.body())
+        try:
+            fields = contract.read(body, request.query_params)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            seen = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else "a field has another type"
+            raise InvalidInput(f"the body is not one of this contract: {seen}") from None
+        if contract.name == "litellm":
+            is_request = body.get("input_type") == "request"
+            fields = memory.recall(tenant, str(body.get("litellm_call_id")), fields, is_request=is_request)
+            if is_request or not fields["contexts"]:
+                # Nothing was generated yet, or no tool returned what an answer could be unfaithful to
+                return JSONResponse({"action": "NONE"})
+        try:
+            sample = model.model_validate(fields)
+        except ValidationError as error:
+            raise RequestValidationError(error.errors(), body=body) from None
+        result = await evaluate_request(sample, scorer, settings, judge_names=judge_names, tenant=tenant)
+        reason = unjudged_reason(result)
+        if result.status == "not_judged":
+            raise TooBusy(f"no tier could judge the answer; {reason}")
+        if contract.is_score and reason is not None:
+            raise InvalidInput(f"there is no score; {reason}")
+        return JSONResponse(contract.write(body, result))
+
+    return answer
+
+
+def compat_keys(connection: HTTPConnection) -> list[bytes]:
+    """Return the keys that clients of other services send: in their own headers, as AWS's access key id, as Basic.
+
+    Basic is how they send `http://:KEY@host`, where an address is all that can be set.
+    """
+    if not str(connection.scope["path"]).removeprefix(connection.scope.get("root_path", "")).startswith(COMPAT_PATH):
+        return []
+    names = ("ocp-apim-subscription-key", "x-goog-api-key")
+    sent = [connection.headers.get(name, "") for name in names]
+    authorization = connection.headers.get("authorization", "")
+    sent += _AWS_KEY.findall(authorization)
+    scheme, _, credentials = authorization.partition(" ")
+    with suppress(ValueError):
+        if scheme.lower() == "basic":
+            sent += base64.b64decode(credentials).decode("latin-1").partition(":")[::2]
+    return [key.encode("latin-1", "replace") for key in sent if key]
+
+
+def _one_a_sentence(result: EvaluationResult) -> list[ClaimItem]:
+    """Return the first claim at fault of each sentence."""
+    return list({each.sentence: each for each in reversed(unsupported_claims(result))}.values())[::-1]
+
+
+def _text_of(content: Any) -> str:
+    """Return the text of a chat message: a string, or the texts among its parts."""
+    return content if isinstance(content, str) else "\n".join(each["text"] for each in content or [] if "text" in each)
+
+
+def _verified_contexts(claim: ClaimItem) -> list[int]:
+    return sorted({each.context for each in claim.evidence if each.verified and each.context is not None})
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _lengths(text: str) -> dict[str, int]:
+    return {"utf8": len(text.encode()), "utf16": len(text.encode("utf-16-le")) // 2, "codePoint": len(text)}

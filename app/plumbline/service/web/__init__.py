@@ -1,0 +1,1 @@
+"""Pages for people: try a sample, look back at jobs, label rows."""

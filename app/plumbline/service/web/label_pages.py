@@ -1,0 +1,180 @@
+"""The pages of labels at `/label`: rows of a run without their scores, for people to mark."""
+
+from collections.abc import AsyncGenerator
+from typing import Annotated, Any, Final, get_args
+
+from fastapi import APIRouter, Depends, Path, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.datastructures import FormData
+from starlette.responses import RedirectResponse, Response
+
+from plumbline.ground.errors import InvalidInput
+from plumbline.rows.jobs.job import Job
+from plumbline.rows.jobs.label_draws import MOST_STRATIFIED, DrawOrder, draw_low, draw_rows, majority, stratify
+from plumbline.rows.jobs.label_table import Label
+from plumbline.rows.jobs.store import JobStore
+from plumbline.rows.records.record import Record
+from plumbline.rows.report.result_lines import ResultRow, read_line
+from plumbline.service.api.dependencies import JobStoreDep, TenantDep
+from plumbline.service.api.job_answers import read_label_sample
+from plumbline.service.api.jobs import checked_id
+from plumbline.service.api.responses import NDJSON, BackpressureResponse
+from plumbline.service.web.labelling import agreements, labelled_line
+from plumbline.service.web.page_access import refuse_other_origins
+from plumbline.service.web.pages import link, render_page
+from plumbline.service.web.run_comparison import read_head
+from plumbline.service.web.run_pages import run_of
+
+LABEL_PATH: Final = "/label"
+_RUNS_OFFERED: Final = 50
+_ROWS_AT_A_TIME: Final = 50
+_SEE_OTHER: Final = 303
+_MAX_ROW: Final = 2**53
+_LONGEST_NAME: Final = 100
+_MOST_SENTENCES: Final = 1_000
+_OTHER_FIELDS: Final = 6
+_LABELS: Final = {"faithful": 1, "unfaithful": 0, "skip": None}
+
+
+class _LabelQuery(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    person: str = Field(default="", max_length=_LONGEST_NAME)
+    order: DrawOrder = "random"
+    drawn: bool = False
+
+
+_JobId = Annotated[str, Path()]
+
+
+def label_routes() -> APIRouter:
+    """Return the routes of the pages of labels; a key sees the labels of its own jobs."""
+    router = APIRouter(prefix=LABEL_PATH, include_in_schema=False)
+    router.add_api_route("", show_labels, methods=["GET"])
+    router.add_api_route("/{job_id}", show_next, methods=["GET"])
+    router.add_api_route("/{job_id}", mark_row, methods=["POST"], dependencies=[Depends(refuse_other_origins)])
+    router.add_api_route("/{job_id}/export", export_labels, methods=["GET"])
+    return router
+
+
+async def show_labels(request: Request, store: JobStoreDep, tenant: TenantDep) -> Response:
+    """List runs whose rows can be labelled."""
+    jobs = await store.jobs(tenant, before=None, limit=_RUNS_OFFERED)
+    kept = [(run_of(job), await store.labels(tenant, job.id)) for job in jobs if job.counts.done]
+    counts = {run.info.id: sum(each.label is not None for each in labels) for run, labels in kept}
+    return render_page(request, "labels.html", runs=[run for run, _ in kept], counts=counts)
+
+
+async def show_next(
+    request: Request, store: JobStoreDep, tenant: TenantDep, job_id: _JobId, query: Annotated[_LabelQuery, Query()]
+) -> Response:
+    """Show the next row that this person has not labelled; without a name, who labelled and how far they agree."""
+    job = await store.get(tenant, checked_id(job_id))
+    labels = await store.labels(tenant, job.id)
+    person = query.person.strip()
+    mine = {each.row for each in labels if each.person == person}
+    found = await _next_row(store, job, query.order, mine) if person else None
+    people: dict[str, int] = {}
+    for each in labels:
+        people[each.person] = people.get(each.person, 0) + (each.label is not None)
+    return render_page(
+        request,
+        "label_row.html" if person else "label_run.html",
+        run=run_of(job),
+        person=person,
+        order=query.order,
+        done=len(mine),
+        row=None if found is None else found[0],
+        sentences=() if found is None else found[0].result.sentences if found[0].result else (),
+        sample=None if found is None else found[1].sample,
+        people=people,
+        agreements=agreements(labels),
+        labelled=len(majority(labels)),
+    )
+
+
+async def mark_row(request: Request, store: JobStoreDep, tenant: TenantDep, job_id: _JobId) -> Response:
+    """Store a label, or take back the last one, and go on to the next row."""
+    job = await store.get(tenant, checked_id(job_id))
+    sent = await request.form(max_files=0, max_fields=_MOST_SENTENCES + _OTHER_FIELDS)
+    person = str(sent.get("person", "")).strip()
+    if not 0 < len(person) <= _LONGEST_NAME or not person.isprintable():
+        raise InvalidInput(f"expected a name of 1 to {_LONGEST_NAME} printable characters", place="person")
+    mark = str(sent.get("mark", ""))
+    if mark == "undo":
+        mine = await store.labels(tenant, job.id, person=person)
+        if mine:
+            await store.drop_label(tenant, job.id, mine[-1].row, person)
+    else:
+        await store.put_label(tenant, job.id, _label_of(sent, mark, person, job.total or 0))
+    order = sent.get("order") if sent.get("order") in get_args(DrawOrder) else "random"
+    return RedirectResponse(link(request, f"{LABEL_PATH}/{job.id}", person=person, order=order), _SEE_OTHER)
+
+
+async def export_labels(
+    store: JobStoreDep, tenant: TenantDep, job_id: _JobId, query: Annotated[_LabelQuery, Query()]
+) -> Response:
+    """Return the labelled rows as JSON Lines for `plumbline calibrate`: the label that most people gave.
+
+    With `drawn`, only those that are a sample of the run, with their weights, for `plumbline rate`.
+    """
+    job = await store.get(tenant, checked_id(job_id))
+    weights = (
+        {key: each.weight for key, each in (await read_label_sample(store, job)).labels.items()} if query.drawn else {}
+    )
+    labels = await store.labels(tenant, job.id, person=query.person or None)
+
+    async def lines() -> AsyncGenerator[bytes, None]:
+        for row, label in sorted(majority(labels).items()):
+            if query.drawn and row not in weights:
+                continue
+            record = await store.record(tenant, job.id, row)
+            if isinstance(record, Record):
+                given = [each for each in labels if each.row == row]
+                dataset = job.name or job.id
+                yield labelled_line(
+                    record.sample,
+                    label,
+                    given,
+                    custom_id=record.custom_id,
+                    dataset=dataset,
+                    weight=weights.get(row),
+                )
+
+    response = BackpressureResponse(lines, NDJSON)
+    response.headers["Content-Disposition"] = f'attachment; filename="{job.id}.labels.jsonl"'
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+def _label_of(sent: FormData, mark: str, person: str, total: int) -> Label:
+    row = str(sent.get("row", ""))
+    if mark not in _LABELS or not row.isdecimal() or int(row) >= total:
+        raise InvalidInput(f"expected one of {', '.join(_LABELS)} or undo, and a row of the run", place="mark")
+    at_fault = {int(str(each)) for each in sent.getlist("sentence") if str(each).isdecimal()}
+    is_bad = _LABELS[mark] == 0
+    return Label(int(row), person, _LABELS[mark], tuple(sorted(at_fault)) if is_bad else ())
+
+
+async def _next_row(store: JobStore, job: Job, order: DrawOrder, mine: set[int]) -> tuple[ResultRow, Record] | None:
+    """Return the first row of the order that the person has not labelled and that has an answer to read."""
+    drawn = draw_rows(job.id, job.total or 0)
+    if order != "random":
+        drawn = await _by_score(store, job, drawn[:MOST_STRATIFIED], order)
+    left = [row for row in drawn if row not in mine]
+    for start in range(0, len(left), _ROWS_AT_A_TIME):
+        some = left[start : start + _ROWS_AT_A_TIME]
+        lines = {each.row: each.line for each in await store.read_rows(job.tenant, job.id, some)}
+        for row in (each for each in some if each in lines):
+            read = read_line(lines[row])
+            if isinstance(read, ResultRow) and read.result is not None and read.result.sentences:
+                record = await store.record(job.tenant, job.id, row)
+                if isinstance(record, Record):
+                    return read, record
+    return None
+
+
+async def _by_score(store: JobStore, job: Job, rows: list[int], order: DrawOrder) -> list[int]:
+    heads: list[Any] = [read_head(each.line) for each in await store.read_rows(job.tenant, job.id, rows)]
+    scores = {head.row: score for head in heads if head.result and (score := head.result.faithfulness) is not None}
+    return [row for row, _ in draw_low(scores, seed=job.id)] if order == "low" else stratify(rows, scores)

@@ -1,0 +1,93 @@
+"""Pages rendered from templates: language, links, style and a strict Content-Security-Policy."""
+
+import functools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from jinja2 import Environment
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from plumbline.ground.version import VERSION
+from plumbline.rows.report.page import HTML_LANG, PAGE_FILTERS, page_style
+from plumbline.rows.report.shown_rows import GRAVEST_FIRST
+from plumbline.rows.report.standalone_html import build_environment, content_security_policy, read_part
+from plumbline.rows.report.texts import load_words, say
+from plumbline.schemas.language import explain_flag
+from plumbline.schemas.report import ReportLanguage
+from plumbline.service.api.language import choose_language
+from plumbline.service.web.page_access import path_of
+
+PARTS: Final = Path(__file__).parent / "page_parts"
+# Forms go to this service and events come from it; the icon stands in the page.
+_OWN_ORIGIN: Final = "connect-src 'self'; img-src data:; frame-ancestors 'none'"
+
+
+def words_of(language: ReportLanguage) -> Mapping[str, str]:
+    """Return the report's words and those of the pages."""
+    return _words(language)
+
+
+def link(request: Request, path: str, **query: object) -> str:
+    """Return the URL of a page, in the language that this one was asked for."""
+    named = request.query_params.get("lang")
+    if named in HTML_LANG:
+        query.setdefault("lang", named)
+    kept = {name: value for name, value in query.items() if value not in (None, "")}
+    path, _, fragment = path.partition("#")
+    root = request.scope.get("root_path", "")
+    return f"{root}{path}" + (f"?{urlencode(kept)}" if kept else "") + (f"#{fragment}" if fragment else "")
+
+
+def render_page(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+    """Return a page; every text in `values` is escaped."""
+    language = choose_language(request)
+    style, script = _assets()
+    page = _environment().get_template(template)
+    content = page.render(
+        words=words_of(language),
+        language=language,
+        said=say(language),
+        explain=functools.partial(explain_flag, language=language),
+        html_lang=HTML_LANG[language],
+        languages=[
+            (each, link(request, path_of(request.scope), **{**request.query_params, "lang": each}))
+            for each in ("en", "zh")
+        ],
+        link=functools.partial(link, request),
+        style=Markup(style),  # noqa: S704 -- ours
+        script=Markup(script),  # noqa: S704 -- ours
+        version=VERSION,
+        verdict_order=GRAVEST_FIRST,
+        is_keyed=request.app.state.access.keyring.is_needed,
+        path=path_of(request.scope),
+        language_named=request.query_params.get("lang") in HTML_LANG,
+        base_url=str(request.base_url).rstrip("/"),
+        **values,
+    )
+    headers = {
+        "Content-Security-Policy": content_security_policy(style, script, form_action="'self'", more=_OWN_ORIGIN),
+        "Cache-Control": "no-store",
+        # Browsers send `Origin: null` with forms of pages without a referrer.
+        "Referrer-Policy": "same-origin",
+        "Vary": "Accept-Language, Cookie",
+    }
+    return HTMLResponse(content, status, headers)
+
+
+@functools.cache
+def _words(language: ReportLanguage) -> Mapping[str, str]:
+    return {**load_words(language), **load_words(language, PARTS)}
+
+
+@functools.cache
+def _assets() -> tuple[str, str]:
+    return page_style() + read_part(PARTS / "pages.css"), read_part(PARTS / "pages.js")
+
+
+@functools.cache
+def _environment() -> Environment:
+    return build_environment(PARTS, {**PAGE_FILTERS, "percent": "{:.1%}".format})

@@ -1,0 +1,268 @@
+"""The playground at `/`: a form for one sample, typed or pasted, judged by the path of POST /v1/evaluations."""
+
+import json
+import shlex
+import time
+import tomllib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Final
+
+from fastapi import APIRouter, Depends, Request
+from pydantic import ValidationError
+from starlette.datastructures import FormData
+from starlette.responses import Response
+
+from plumbline.ground.errors import InvalidInput
+from plumbline.ground.settings import Settings
+from plumbline.judging.ports.observation import State
+from plumbline.judging.scoring import Scorer
+from plumbline.judging.text.sample import Sample
+from plumbline.judging.tiers.cascade import JudgeCascade
+from plumbline.judging.tiers.offload import SMALL_CHARACTERS
+from plumbline.judging.tiers.tier import TierName as Tier
+from plumbline.rows.evaluation_wire import request_limits
+from plumbline.rows.records.columns import detect_columns
+from plumbline.rows.records.json_rows import decode_row
+from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, context_fields
+from plumbline.rows.records.record_fields import build_record, nested_names
+from plumbline.schemas.conversation import ConversationRequest
+from plumbline.schemas.evaluation import EvaluationRequest, EvaluationResult, SampleTexts, bounded_request
+from plumbline.schemas.report import ReportLanguage
+from plumbline.service.api.dependencies import CascadeDep, ScorerDep, TenantDep
+from plumbline.service.api.evaluations import URL_PATH, evaluate_request
+from plumbline.service.api.json_body import is_text
+from plumbline.service.api.language import choose_language
+from plumbline.service.web.judged_answer import TIERS, JudgedAnswer, judged_answer, sentence_verdicts
+from plumbline.service.web.page_access import refuse_other_origins
+from plumbline.service.web.pages import PARTS, render_page
+
+_INVALID: Final = 422
+# Of a form besides its contexts.
+_OTHER_FIELDS: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The fields as they were typed."""
+
+    question: str = ""
+    contexts: tuple[str, ...] = ("",)
+    answer: str = ""
+    pasted: str = ""
+    sample: str = ""
+    asks_every_tier: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One answer judged, by each tier besides if that was asked for; `verdicts`: by tier, then by sentence."""
+
+    answer: JudgedAnswer
+    seconds: float
+    curl: str
+    python: str
+    by_tier: Mapping[str, EvaluationResult] = field(default_factory=dict)
+    verdicts: Mapping[str, Mapping[int, str | None]] = field(default_factory=dict)
+
+
+def playground_routes(settings: Settings, *, judge_names: Collection[str] = ()) -> APIRouter:
+    """Return the routes of the playground, within the limits of these settings."""
+    router = APIRouter(include_in_schema=False)
+    request_type = bounded_request(request_limits(settings))
+
+    def page(request: Request, cascade: JudgeCascade, form: Form, *, status: int = 200, **values: Any) -> Response:
+        language = choose_language(request)
+        return render_page(
+            request,
+            "playground.html",
+            status=status,
+            form=form,
+            samples=load_samples(language),
+            judge_hint=_judge_hint(cascade, judge_names),
+            most_contexts=settings.max_contexts,
+            **{"judged": None, "problems": (), **values},
+        )
+
+    @router.head("/")
+    @router.get("/")
+    async def show_playground(request: Request, cascade: CascadeDep) -> Response:
+        return page(request, cascade, Form())
+
+    @router.post("/", operation_id="evaluate_on_page", dependencies=[Depends(refuse_other_origins)])
+    async def judge_on_page(request: Request, cascade: CascadeDep, scorer: ScorerDep, tenant: TenantDep) -> Response:
+        sent = await request.form(
+            max_files=0, max_fields=settings.max_contexts + _OTHER_FIELDS, max_part_size=settings.max_body_bytes
+        )
+        form = _read_form(sent, choose_language(request))
+        if "add_context" in sent:
+            return page(request, cascade, _with_context(form))
+        try:
+            form, sample = _with_pasted(form)
+            body, texts = _request(form, sample, request_type)
+        except InvalidInput as error:
+            return page(request, cascade, form, status=_INVALID, problems=[("", str(error))])
+        except ValidationError as error:
+            return page(request, cascade, form, status=_INVALID, problems=_problems(error))
+        started = time.monotonic()
+        result = await evaluate_request(body, scorer, settings, judge_names=judge_names, tenant=tenant)
+        by_tier = await _ask_every_tier(body, scorer, settings, tenant) if form.asks_every_tier else {}
+
+        def write() -> Response:
+            judged = Judged(
+                answer=judged_answer(result, texts),
+                seconds=time.monotonic() - started,
+                curl=_curl(request, settings, body),
+                python=_python(request, settings, body),
+                by_tier=by_tier,
+                verdicts={tier: sentence_verdicts(each) for tier, each in by_tier.items()},
+            )
+            return page(request, cascade, form, judged=judged)
+
+        with scorer.shared_turns(size := sum(map(len, (texts.answer, *texts.passages)))):
+            return await scorer.offload(write, inline=size <= SMALL_CHARACTERS)
+
+    return router
+
+
+@cache
+def load_samples(language: ReportLanguage) -> Mapping[str, Mapping[str, Any]]:
+    """Return the samples of the page by name: `title`, `question`, `contexts`, `answer`."""
+    samples: Mapping[str, Mapping[str, Any]] = tomllib.loads(
+        (PARTS / f"samples.{language}.toml").read_text(encoding="utf-8")
+    )
+    return samples
+
+
+async def _ask_every_tier(
+    body: EvaluationRequest | ConversationRequest, scorer: Scorer, settings: Settings, tenant: str
+) -> Mapping[str, EvaluationResult]:
+    """Return the result of each tier by itself; the verdict cache spares the judge a second call."""
+    return {
+        tier: await evaluate_request(
+            body.model_copy(update={"tiers": [tier]}), scorer, settings, judge_names=(), tenant=tenant
+        )
+        for tier in TIERS
+    }
+
+
+def _judge_hint(cascade: JudgeCascade, judge_names: Collection[str]) -> str:
+    """Return the name of the line that says what the judge lacks; empty if it can be asked."""
+    if not judge_names:
+        return "judge_missing"
+    return "judge_unavailable" if cascade.readiness()[Tier.LLM].state is State.UNAVAILABLE else ""
+
+
+def _read_form(sent: FormData, language: ReportLanguage) -> Form:
+    sample = load_samples(language).get(str(sent.get("sample", "")))
+    if sample is not None:
+        return Form(
+            question=sample["question"],
+            contexts=tuple(sample["contexts"]),
+            answer=sample["answer"],
+            sample=str(sent["sample"]),
+        )
+    return Form(
+        question=_text(sent.get("question")),
+        contexts=tuple(_text(each) for each in sent.getlist("context")) or ("",),
+        answer=_text(sent.get("answer")),
+        pasted=_text(sent.get("pasted")),
+        asks_every_tier="every_tier" in sent,
+    )
+
+
+def _with_context(form: Form) -> Form:
+    return Form(form.question, (*form.contexts, ""), form.answer, form.pasted, asks_every_tier=form.asks_every_tier)
+
+
+def _with_pasted(form: Form) -> tuple[Form, Sample | None]:
+    """Return the form with the texts of the JSON that was pasted, if any, and its sample if it is a conversation."""
+    if not form.pasted.strip():
+        return form, None
+    sample = parse_pasted(form.pasted)
+    contexts = tuple(text[labels.lead :] for text, labels in sample.labelled_contexts) or ("",)
+    kept = form.pasted if sample.turns else ""
+    filled = Form(sample.question, contexts, sample.answer, kept, asks_every_tier=form.asks_every_tier)
+    return filled, sample if sample.turns else None
+
+
+def _request(
+    form: Form, sample: Sample | None, request_type: type[EvaluationRequest]
+) -> tuple[EvaluationRequest | ConversationRequest, SampleTexts]:
+    """Return the request of a form, and the texts that its result counts in."""
+    if sample is None:
+        body = request_type.model_validate(_fields_of(form))
+        return body, body
+    texts = {"question": sample.question, "contexts": context_fields(sample), "answer": sample.answer}
+    return ConversationRequest.model_validate(sample.conversation), SampleTexts.model_validate(texts)
+
+
+def _text(value: object) -> str:
+    # Browsers end lines of forms with CRLF.
+    return str(value or "").replace("\r\n", "\n")
+
+
+def _fields_of(form: Form) -> dict[str, Any]:
+    contexts = [each for each in form.contexts if each.strip()]
+    for name, text in (
+        ("question", form.question),
+        ("answer", form.answer),
+        *(("contexts", each) for each in contexts),
+    ):
+        if not is_text(text):
+            raise InvalidInput("has a NUL character or a lone surrogate; send text", place=name)
+    return {"question": form.question, "contexts": contexts, "answer": form.answer}
+
+
+def _problems(error: ValidationError) -> list[tuple[str, str]]:
+    return [(str(each["loc"][0]) if each["loc"] else "", each["msg"]) for each in error.errors(include_input=False)]
+
+
+def _base_url(request: Request, settings: Settings) -> str:
+    return (settings.public_url or str(request.base_url)).rstrip("/")
+
+
+def _curl(request: Request, settings: Settings, body: EvaluationRequest | ConversationRequest) -> str:
+    lines = [f"curl -s {shlex.quote(_base_url(request, settings) + URL_PATH)} -H 'Content-Type: application/json'"]
+    if request.app.state.access.keyring.is_needed:
+        lines.append('  -H "Authorization: Bearer $PLUMBLINE_API_KEY"')
+    sample = json.dumps(_sent(body), ensure_ascii=False, indent=2)
+    return " \\\n".join([*lines, f"  -d {shlex.quote(sample)}"])
+
+
+def _python(request: Request, settings: Settings, body: EvaluationRequest | ConversationRequest) -> str:
+    arguments = "".join(f"        {name}={value!r},\n" for name, value in _sent(body).items())
+    return (
+        "from plumbline import Plumbline\n\n"
+        f"with Plumbline({_base_url(request, settings)!r}) as client:\n"
+        f"    result = client.evaluate(\n{arguments}    )\n"
+        "    print(result.passed, result.faithfulness)\n"
+    )
+
+
+def _sent(body: EvaluationRequest | ConversationRequest) -> dict[str, Any]:
+    if isinstance(body, ConversationRequest):
+        return body.model_dump(exclude_unset=True)
+    return {"question": body.question, "contexts": body.contexts, "answer": body.answer}
+
+
+_PLACE: Final = "JSON"
+
+
+def parse_pasted(text: str) -> Sample:
+    """Return the sample in one JSON object, with the turns of its chat messages; fields are known as in files.
+
+    Raises:
+        InvalidInput: it is no JSON object, or its fields are not known; the message says which were found.
+    """
+    fields = decode_row(text.encode("utf-8", "replace"))
+    try:
+        if isinstance(fields, BadRow):
+            raise fields
+        columns = detect_columns([*fields, *nested_names(fields)]).map
+        return build_record(RawRow(0, 1, fields, ReadPosition()), columns, custom_id="pasted").sample
+    except BadRow as bad:
+        raise InvalidInput(f"{bad.found}; expected {bad.expected}", place=_PLACE) from None
+    except InvalidInput as error:
+        raise InvalidInput(error.detail, place=_PLACE) from None

@@ -1,0 +1,170 @@
+"""Two jobs side by side: rows paired by `custom_id`, what moved, and whether that can be chance."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from plumbline.ground.errors import InvalidInput
+from plumbline.ground.uncertainty import bootstrap_interval, paired_differences, paired_t_test, sign_flip_test
+
+# Pairs up to which the exact test of random signs is quick; Student's test above.
+_MOST_FLIPPED: Final = 2_000
+_RESAMPLES: Final = 2_000
+# 2,000 resamples of 1,000 pairs take 60 ms, of which a page has 100; the normal interval is as good there.
+_MOST_RESAMPLED: Final = 500
+_Z: Final = 1.959963985
+
+
+class Judge(msgspec.Struct, frozen=True, gc=False):
+    """The model and prompt that judged a row."""
+
+    model: str | None = None
+    prompt: str | None = None
+    prompt_digest: str | None = None
+
+
+class _Result(msgspec.Struct, frozen=True, gc=False):
+    status: str
+    tier: str | None
+    faithfulness: float | None
+    passed: bool | None
+    judge: Judge | None = None
+
+
+class RowHead(msgspec.Struct, frozen=True):
+    """The part of a line of results that is compared; the rest is skipped."""
+
+    row: int
+    custom_id: str | None
+    result: _Result | None = None
+
+
+class Move(NamedTuple):
+    """A pair of rows whose score, decision or tier differs."""
+
+    custom_id: str
+    before: RowHead
+    now: RowHead
+    difference: float
+
+
+class TierDifference(NamedTuple):
+    """Pairs of one tier. `p_value`: of the mean difference, two-sided; `flip_p_value`: of the changed decisions."""
+
+    tier: str
+    pairs: int
+    mean: float
+    interval: tuple[float, float] | None
+    p_value: float
+    method: str
+    newly_failing: int
+    newly_passing: int
+    flip_p_value: float
+
+
+class RunComparison(NamedTuple):
+    """Two runs compared; moves by size, largest first."""
+
+    tiers: tuple[TierDifference, ...]
+    worse: tuple[Move, ...]
+    better: tuple[Move, ...]
+    other_tier: tuple[Move, ...]
+    equal: int
+    only_before: int
+    only_now: int
+
+
+_DECODER: Final = msgspec.json.Decoder(RowHead)
+
+
+def read_head(line: bytes) -> RowHead:
+    """Decode the compared part of a line of results; raise InvalidInput if it is none."""
+    try:
+        return _DECODER.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"no line of results: {error}") from None
+
+
+def compare_runs(before: Iterable[RowHead], now: Iterable[RowHead]) -> RunComparison:
+    """Compare the judged rows of two runs; scores only within one tier. Of a repeated `custom_id` the first counts."""
+    old, new = _judged(before), _judged(now)
+    moves: list[Move] = []
+    other_tier: list[Move] = []
+    pairs: defaultdict[str, list[tuple[RowHead, RowHead]]] = defaultdict(list)
+    shared = [(name, old[name], head) for name, head in new.items() if name in old]
+    # All at once: one by one they take longer than the tests.
+    differences = paired_differences([_score(head) for *_, head in shared], [_score(each) for _, each, _ in shared])
+    for (name, earlier, head), difference in zip(shared, differences.tolist(), strict=True):
+        if _tier(earlier) != _tier(head):
+            other_tier.append(Move(name, earlier, head, difference))
+            continue
+        pairs[_tier(head)].append((earlier, head))
+        if difference or _passed(earlier) is not _passed(head):
+            moves.append(Move(name, earlier, head, difference))
+    paired = sum(map(len, pairs.values()))
+    return RunComparison(
+        tiers=tuple(_tier_difference(tier, each) for tier, each in sorted(pairs.items())),
+        worse=tuple(sorted((each for each in moves if _fell(each)), key=lambda each: each.difference)),
+        better=tuple(sorted((each for each in moves if not _fell(each)), key=lambda each: -each.difference)),
+        other_tier=tuple(other_tier),
+        equal=paired - len(moves),
+        only_before=len(old.keys() - new.keys()),
+        only_now=len(new.keys() - old.keys()),
+    )
+
+
+def exact_flip_test(first: int, second: int) -> float:
+    """Return the two-sided p of McNemar's exact test: chance that counts of changes differ as much. 1 without any."""
+    flips = first + second
+    if not flips:
+        return 1.0
+    logs = [
+        math.lgamma(flips + 1) - math.lgamma(k + 1) - math.lgamma(flips - k + 1) for k in range(min(first, second) + 1)
+    ]
+    return min(1.0, 2.0 * math.fsum(math.exp(each - flips * math.log(2.0)) for each in logs))
+
+
+def _judged(heads: Iterable[RowHead]) -> dict[str, RowHead]:
+    found: dict[str, RowHead] = {}
+    for head in heads:
+        if head.custom_id is not None and head.result is not None and head.result.faithfulness is not None:
+            found.setdefault(head.custom_id, head)
+    return found
+
+
+def _tier_difference(tier: str, pairs: Sequence[tuple[RowHead, RowHead]]) -> TierDifference:
+    differences = paired_differences([_score(now) for _, now in pairs], [_score(before) for before, _ in pairs])
+    mean = float(differences.mean())
+    if len(pairs) > _MOST_RESAMPLED:
+        half = _Z * float(differences.std(ddof=1)) / math.sqrt(len(pairs))
+        interval: tuple[float, float] | None = (mean - half, mean + half)
+    else:
+        interval = bootstrap_interval(differences, resamples=_RESAMPLES)
+    if len(pairs) > _MOST_FLIPPED:
+        method, p_value = "student", paired_t_test(differences).p
+    else:
+        method, p_value = "signs", sign_flip_test(differences, resamples=_RESAMPLES).p
+    failing = sum(_passed(before) is True and _passed(now) is False for before, now in pairs)
+    passing = sum(_passed(before) is False and _passed(now) is True for before, now in pairs)
+    return TierDifference(
+        tier, len(pairs), mean, interval, p_value, method, failing, passing, exact_flip_test(failing, passing)
+    )
+
+
+def _fell(move: Move) -> bool:
+    return move.difference < 0 or (move.difference == 0 and _passed(move.now) is False)
+
+
+def _score(head: RowHead) -> float:
+    return 0.0 if head.result is None or head.result.faithfulness is None else head.result.faithfulness
+
+
+def _tier(head: RowHead) -> str:
+    return "none" if head.result is None else head.result.tier or "none"
+
+
+def _passed(head: RowHead) -> bool | None:
+    return None if head.result is None else head.result.passed

@@ -1,0 +1,325 @@
+"""The pages of jobs at `/runs`: the list, one run and its rows, two runs side by side; live while a job runs."""
+
+import asyncio
+import json
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Annotated, Any, Final, NamedTuple, get_args
+
+from fastapi import APIRouter, Depends, Path, Query, Request
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.responses import RedirectResponse, Response
+
+from plumbline.ground.errors import InvalidInput, JobUnknown
+from plumbline.rows.jobs.job import TRANSITIONS, Action, Job, ResultLine, RowFilter
+from plumbline.rows.jobs.store import JobStore
+from plumbline.rows.records.record import Record
+from plumbline.rows.report.result_lines import ResultRow, read_line
+from plumbline.rows.report.shown_rows import KeptRow, shown_row
+from plumbline.rows.scored_row import RowStatus
+from plumbline.schemas.batch import RowResult
+from plumbline.schemas.evaluation import SampleTexts
+from plumbline.schemas.jobs import JobInfo
+from plumbline.service.api.dependencies import EventStreamsDep, JobReportsDep, JobStoreDep, TenantDep
+from plumbline.service.api.job_answers import ReportQuery, job_info, read_label_sample, result_lines
+from plumbline.service.api.job_events import EventStream, JobEvents
+from plumbline.service.api.jobs import checked_id
+from plumbline.service.api.language import choose_language
+from plumbline.service.web.judged_answer import TIERS, JudgedAnswer, judged_answer
+from plumbline.service.web.page_access import refuse_other_origins
+from plumbline.service.web.pages import link, render_page
+from plumbline.service.web.run_comparison import compare_runs, read_head
+
+# Standard normal quantile of a two-sided 95 % interval.
+_Z: Final = 1.959963985
+# The picture of a trend, in SVG units.
+_WIDTH: Final = 640.0
+_HEIGHT: Final = 160.0
+_MARGIN: Final = 14.0
+
+
+class Rate(NamedTuple):
+    """A share of rows with its 95 % interval (Wilson, JASA 1927)."""
+
+    share: float
+    low: float
+    high: float
+    rows: int
+
+
+class Run(NamedTuple):
+    """A job; `rate`: of rows that passed, None without one that was decided; `versions` by what they are of."""
+
+    info: JobInfo
+    rate: Rate | None
+    versions: Mapping[str, str]
+    changed: tuple[str, ...] = ()
+
+
+class TrendPoint(NamedTuple):
+    """A run in the picture of a trend."""
+
+    run: Run
+    rate: Rate
+    x: float
+    y: float
+    top: float
+    bottom: float
+
+
+def wilson_rate(hits: int, rows: int) -> Rate | None:
+    """Return the share with its score interval; None without rows."""
+    if not rows:
+        return None
+    share, square = hits / rows, _Z * _Z
+    middle = (share + square / (2 * rows)) / (1 + square / rows)
+    half = _Z / (1 + square / rows) * math.sqrt(share * (1 - share) / rows + square / (4 * rows * rows))
+    return Rate(share, max(0.0, middle - half), min(1.0, middle + half), rows)
+
+
+def run_of(job: Job) -> Run:
+    """Return a job with its headline figures."""
+    counts = job.counts
+    versions: Mapping[str, str] = json.loads(job.versions or "{}")
+    return Run(job_info(job), wilson_rate(counts.passed, counts.passed + counts.not_passed), versions)
+
+
+def with_changes(runs: Sequence[Run]) -> list[Run]:
+    """Return runs of one name, newest first, each with the versions in which it differs from the one before it."""
+    changed = [
+        newer._replace(
+            changed=tuple(name for name in newer.versions if newer.versions[name] != older.versions.get(name))
+            if newer.versions and older.versions
+            else ()
+        )
+        for newer, older in pairwise(runs)
+    ]
+    return [*changed, *runs[-1:]]
+
+
+def trend(runs: Sequence[Run]) -> list[TrendPoint]:
+    """Return the points of runs that have a rate, oldest first, evenly spaced."""
+    found = [(run, run.rate) for run in reversed(runs) if run.rate is not None]
+    step = (_WIDTH - 2 * _MARGIN) / max(1, len(found) - 1)
+
+    def height(share: float) -> float:
+        return round(_MARGIN + (1.0 - share) * (_HEIGHT - 2 * _MARGIN), 1)
+
+    return [
+        TrendPoint(run, rate, round(_MARGIN + place * step, 1), height(rate.share), height(rate.high), height(rate.low))
+        for place, (run, rate) in enumerate(found)
+    ]
+
+
+RUNS_PATH: Final = "/runs"
+_RUNS_OF_A_PAGE: Final = 50
+_ROWS_OF_A_PAGE: Final = 50
+_MOST_MOVES: Final = 50
+_SORTS: Final = ("worst", "best")
+_ROWS_AT_A_TIME: Final = 500
+_SEE_OTHER: Final = 303
+_MAX_ROW: Final = 2**53
+
+
+class _Parameters(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class _ListQuery(_Parameters):
+    name: str = Field(default="", max_length=200)
+    before: str | None = None
+
+
+class _RowsQuery(_Parameters):
+    after: int = Field(default=-1, ge=-1, le=_MAX_ROW)
+    status: str = ""
+    tier: str = ""
+    passed: str = ""
+    sort: str = ""
+
+    def filter(self) -> RowFilter:
+        status = self.status if self.status in set(RowStatus) else None
+        tier = self.tier if self.tier in TIERS else None
+        return RowFilter(status, tier, {"yes": True, "no": False}.get(self.passed))
+
+
+class _CompareQuery(_Parameters):
+    before: str = ""
+    now: str = ""
+
+
+_JobId = Annotated[str, Path()]
+_Row = Annotated[int, Path(ge=0, le=_MAX_ROW)]
+
+
+def run_routes() -> APIRouter:
+    """Return the routes of the pages of jobs; a key sees its own jobs."""
+    router = APIRouter(prefix=RUNS_PATH, include_in_schema=False)
+    router.add_api_route("", show_runs, methods=["GET"])
+    router.add_api_route("/compare", show_comparison, methods=["GET"])
+    router.add_api_route("/{job_id}", show_run, methods=["GET"])
+    router.add_api_route("/{job_id}/rows/{row}", show_row, methods=["GET"])
+    router.add_api_route("/{job_id}/report", show_report, methods=["GET"])
+    router.add_api_route("/{job_id}/events", watch_run, methods=["GET"])
+    for action in get_args(Action):
+        router.add_api_route(
+            f"/{{job_id}}/{action}",
+            _act(action),
+            methods=["POST"],
+            operation_id=f"{action}_on_page",
+            dependencies=[Depends(refuse_other_origins)],
+        )
+    return router
+
+
+async def show_runs(
+    request: Request, store: JobStoreDep, tenant: TenantDep, query: Annotated[_ListQuery, Query()]
+) -> Response:
+    """List jobs, newest first; those of one name with their trend."""
+    before = checked_id(query.before) if query.before else None
+    jobs = await store.jobs(tenant, before=before, limit=_RUNS_OF_A_PAGE + 1, name=query.name or None)
+    runs = [run_of(job) for job in jobs[:_RUNS_OF_A_PAGE]]
+    if query.name:
+        runs = with_changes(runs)
+    older = runs[-1].info.id if len(jobs) > _RUNS_OF_A_PAGE else None
+    points = trend(runs) if query.name else []
+    return render_page(request, "runs.html", runs=runs, query=query, older=older, points=points)
+
+
+async def show_run(
+    request: Request, store: JobStoreDep, tenant: TenantDep, job_id: _JobId, query: Annotated[_RowsQuery, Query()]
+) -> Response:
+    """Show a job, its progress and a page of its rows."""
+    job = await store.get(tenant, checked_id(job_id))
+    if query.sort in _SORTS:
+        ranked = (await _rows_by_score(store, job, query))[query.after + 1 :][: _ROWS_OF_A_PAGE + 1]
+        by_row = {each.row: each for each in await store.read_rows(tenant, job.id, ranked)}
+        lines = [by_row[row] for row in ranked if row in by_row]
+        last = query.after + _ROWS_OF_A_PAGE
+    else:
+        lines = await store.find_rows(
+            tenant, job.id, after=query.after, limit=_ROWS_OF_A_PAGE + 1, where=query.filter()
+        )
+        last = lines[:_ROWS_OF_A_PAGE][-1].row if lines else -1
+    rows = [
+        row for row in map(read_line, (each.line for each in lines[:_ROWS_OF_A_PAGE])) if isinstance(row, ResultRow)
+    ]
+    return render_page(
+        request,
+        "run.html",
+        run=run_of(job),
+        rates=await asyncio.to_thread((await read_label_sample(store, job)).rates),
+        rows=[shown_row(KeptRow(row, is_cut=False), rank) for rank, row in enumerate(rows)],
+        following=last if len(lines) > _ROWS_OF_A_PAGE else None,
+        query=query,
+        statuses=[status.value for status in RowStatus],
+        tiers=TIERS,
+        actions=[name for name in get_args(Action) if job.state in TRANSITIONS[name]],
+        is_live=not job.state.is_ended,
+    )
+
+
+async def _rows_by_score(store: JobStore, job: Job, query: _RowsQuery) -> list[int]:
+    """Return the numbers of the rows that the filter wants by their score, those without one last."""
+    found: list[tuple[bool, float, int]] = []
+    sign, after = -1.0 if query.sort == "best" else 1.0, -1
+
+    def scores(lines: Sequence[ResultLine]) -> list[tuple[bool, float, int]]:
+        heads = [(each.row, read_head(each.line).result) for each in lines]
+        scored = [(row, None if result is None else result.faithfulness) for row, result in heads]
+        return [(score is None, sign * (score or 0.0), row) for row, score in scored]
+
+    while page := await store.find_rows(job.tenant, job.id, after=after, limit=_ROWS_AT_A_TIME, where=query.filter()):
+        found += await asyncio.to_thread(scores, page)
+        after = page[-1].row
+    return [row for _, _, row in sorted(found)]
+
+
+async def show_row(request: Request, store: JobStoreDep, tenant: TenantDep, job_id: _JobId, row: _Row) -> Response:
+    """Show a row as it was submitted, with its result."""
+    job = await store.get(tenant, checked_id(job_id))
+    lines = await store.read_rows(tenant, job.id, [row])
+    texts, problem = await _texts_of(store, job, row)
+    if not lines and texts is None and problem is None:
+        raise JobUnknown("the job has no such row")
+    read = read_line(lines[0].line) if lines else None
+    shown: JudgedAnswer | None = None
+    if lines and isinstance(read, ResultRow) and read.result is not None:
+        try:
+            result = RowResult.model_validate_json(lines[0].line).result
+            shown = judged_answer(result, texts or SampleTexts(contexts=[], answer=""))
+        except ValidationError:
+            problem = "the result of this row was written by another version, and cannot be shown; the report can"
+    return render_page(
+        request,
+        "run_row.html",
+        run=run_of(job),
+        row=row,
+        custom_id=read.custom_id if isinstance(read, ResultRow) else None,
+        error=read.error if isinstance(read, ResultRow) else None,
+        shown=shown,
+        texts=texts,
+        problem=problem,
+    )
+
+
+async def show_comparison(
+    request: Request,
+    store: JobStoreDep,
+    tenant: TenantDep,
+    reports: JobReportsDep,
+    query: Annotated[_CompareQuery, Query()],
+) -> Response:
+    """Compare two jobs, row by row."""
+    if not query.before or not query.now:
+        raise InvalidInput("choose two runs in the list: the one before, and the one now")
+    before, now = [await store.get(tenant, checked_id(each)) for each in (query.before, query.now)]
+    loop = asyncio.get_running_loop()
+
+    def compare() -> Any:
+        return compare_runs(*(map(read_head, result_lines(store, each, loop)) for each in (before, now)))
+
+    comparison = await reports.in_turn(compare)
+    return render_page(
+        request,
+        "run_comparison.html",
+        before=run_of(before),
+        now=run_of(now),
+        comparison=comparison,
+        most=_MOST_MOVES,
+    )
+
+
+async def show_report(
+    request: Request, store: JobStoreDep, tenant: TenantDep, reports: JobReportsDep, job_id: _JobId
+) -> Response:
+    """Return the report on a job, as GET /v1/jobs/{job_id}/report does."""
+    job = await store.get(tenant, checked_id(job_id))
+    return await reports.answer(store, job, None, ReportQuery(), choose_language(request))
+
+
+async def watch_run(store: JobStoreDep, tenant: TenantDep, streams: EventStreamsDep, job_id: _JobId) -> Response:
+    """Stream the events of a job, as GET /v1/jobs/{job_id}/events does."""
+    job = await store.get(tenant, checked_id(job_id))
+    return EventStream(JobEvents(store, job, None, pause=streams.pause), streams.slots)
+
+
+def _act(action: Action) -> Any:
+    async def act(request: Request, store: JobStoreDep, tenant: TenantDep, job_id: _JobId) -> Response:
+        job = await store.act(tenant, checked_id(job_id), action)
+        return RedirectResponse(link(request, f"{RUNS_PATH}/{job.id}"), _SEE_OTHER)
+
+    return act
+
+
+async def _texts_of(store: JobStore, job: Job, row: int) -> tuple[SampleTexts | None, str | None]:
+    """Return the texts of a row, or its problem; neither if there is no such row."""
+    try:
+        record = await store.record(job.tenant, job.id, row)
+    except InvalidInput as lost:
+        return None, lost.detail
+    if not isinstance(record, Record):
+        return None, None if record is None else str(record)
+    sample = record.sample
+    return SampleTexts(question=sample.question, contexts=list(sample.contexts), answer=sample.answer), None

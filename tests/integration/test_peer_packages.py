@@ -1,0 +1,176 @@
+"""Each integration inside the real package: the built wheel and the package, put into an empty environment."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.running.peers import live_service, pinned, run_example
+from tests.running.real_servers import install_wheel, python_of, servers_folder
+
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(900)]
+
+ROOT = Path(__file__).parents[2]
+ANSWERS = 'ANSWERS, CONTEXTS = [RIGHT, WRONG, "I do not know."], [CONTEXT]\n'
+
+# Each example is what its page shows, and what the package makes of a good, a false and a declined answer.
+EXAMPLES = {
+    "llama-index-core": """
+        from plumbline.integrations.llama_index import PlumblineEvaluator
+
+        evaluator = PlumblineEvaluator()
+        results = [evaluator.evaluate(query="How old?", response=each, contexts=CONTEXTS) for each in ANSWERS]
+        assert results[0].score > 0.9 > 0.5 > results[1].score and results[2].score is None
+        assert [each.passing for each in results] == [True, False, None]
+        assert [each.invalid_result for each in results] == [False, False, True]
+        assert WRONG in results[1].feedback and "abstained" in results[2].invalid_reason
+    """,
+    "haystack-ai": """
+        from haystack import Pipeline
+        from plumbline.integrations.haystack import PlumblineFaithfulness
+
+        pipeline = Pipeline()
+        pipeline.add_component("faithfulness", PlumblineFaithfulness())
+        pipeline = Pipeline.loads(pipeline.dumps(), allowed_modules=["plumbline.integrations.haystack"])
+        answers = {"questions": ["How old?"] * 3, "contexts": [CONTEXTS] * 3, "predicted_answers": ANSWERS}
+        found = pipeline.run({"faithfulness": answers})["faithfulness"]
+        right, wrong, declined = found["individual_scores"]
+        assert right > 0.9 > 0.5 > wrong and declined is None and found["score"] == (right + wrong) / 2
+        assert [each["status"] for each in found["results"]] == ["evaluated", "evaluated", "error"]
+    """,
+    "langchain": """
+        import asyncio
+        from langchain.agents import create_agent
+        from langchain_core.language_models import GenericFakeChatModel
+        from langchain_core.messages import AIMessage
+        from plumbline.integrations.langchain import FaithfulnessMiddleware, UnfaithfulAnswer
+
+        class Model(GenericFakeChatModel):
+            def bind_tools(self, tools, **_):
+                return self
+
+        def lookup(place: str) -> str:
+            "Return what is known of a place."
+            return CONTEXT
+
+        def agent_of(*answers, **options):
+            call = {"name": "lookup", "args": {"place": "Marlow"}, "id": "1"}
+            model = Model(messages=iter([AIMessage("", tool_calls=[call]), *map(AIMessage, answers)]))
+            return create_agent(model, tools=[lookup], middleware=[FaithfulnessMiddleware(**options)])
+
+        asked = {"messages": [("user", "How old is it?")]}
+        found = [agent_of(each).invoke(asked)["faithfulness"] for each in ANSWERS]
+        assert [each["passed"] for each in found] == [True, False, None] and found[2]["status"] == "abstained"
+        assert found[1]["unsupported"][0]["text"] == WRONG
+        again = agent_of(WRONG, RIGHT, on_unsupported="retry").invoke(asked)
+        assert again["messages"][-1].text == RIGHT and again["faithfulness"]["passed"] is True
+        twice = asyncio.run(agent_of(WRONG, WRONG, on_unsupported="retry").ainvoke(asked))
+        assert twice["messages"][-1].text == WRONG and twice["faithfulness"]["passed"] is False
+        try:
+            agent_of(WRONG, on_unsupported="error").invoke(asked)
+        except UnfaithfulAnswer as error:
+            assert "1932" in str(error)
+        else:
+            raise AssertionError("an answer that is not supported was returned")
+    """,
+    "dspy": """
+        import dspy
+        from plumbline.integrations.dspy import FaithfulnessMetric
+
+        metric = FaithfulnessMetric()
+        gold = dspy.Example(question="How old?", context=CONTEXTS).with_inputs("question", "context")
+        scored = metric(gold, dspy.Prediction(answer=WRONG))
+        assert scored.score < 0.5 and WRONG in scored.feedback
+        assert metric(gold, dspy.Prediction(answer=RIGHT), trace=[]) is True
+        said = {"How old?": RIGHT, "And how high?": ANSWERS[2]}
+        rows = [dspy.Example(question=each, context=CONTEXTS).with_inputs("question", "context") for each in said]
+        program = lambda question, context: dspy.Prediction(answer=said[question])
+        evaluate = dspy.Evaluate(devset=rows, metric=metric, display_progress=False, num_threads=1)
+        assert 45 < evaluate(program).score <= 50
+    """,
+    "mlflow": """
+        import mlflow
+        from plumbline.integrations.mlflow import faithfulness_scorer
+
+        mlflow.set_tracking_uri("sqlite:///mlflow.db")
+        outputs = [{"answer": each, "context": CONTEXTS} for each in (RIGHT, ANSWERS[2])]
+        rows = [{"inputs": {"question": "How old?"}, "outputs": each} for each in outputs]
+        done = mlflow.genai.evaluate(data=rows, scorers=[faithfulness_scorer()])
+        assert done.metrics["faithfulness/mean"] > 0.9
+        feedback = faithfulness_scorer()(inputs=rows[1]["inputs"], outputs=rows[1]["outputs"])
+        assert feedback.value is None and feedback.error.error_code == "ABSTAINED"
+    """,
+    "langsmith": """
+        from langsmith.evaluation.evaluator import run_evaluator
+        from plumbline.integrations.langsmith import faithfulness_evaluator
+
+        evaluate = faithfulness_evaluator()
+        assert evaluate({"question": "How old?"}, {"answer": WRONG, "contexts": CONTEXTS})["score"] < 0.5
+        declined = evaluate({"question": "How old?"}, {"answer": ANSWERS[2], "contexts": CONTEXTS})
+        assert (declined["score"], declined["value"]) == (None, "abstained")
+    """,
+    "mcp": """
+        import asyncio, os, socket, subprocess, sys, time
+        from pathlib import Path
+        from mcp import Client, StdioServerParameters
+
+        plumbline = str(Path(sys.executable).with_name("plumbline"))
+
+        async def ask(server):
+            async with Client(server) as client:
+                assert {each.name for each in (await client.list_tools()).tools} == {"check_answer", "explain_result"}
+                found = [
+                    (await client.call_tool("check_answer", {"answer": each, "contexts": CONTEXTS})).structured_content
+                    for each in ANSWERS
+                ]
+                assert [each["passed"] for each in found] == [True, False, None], found
+                assert found[1]["unsupported"][0]["text"] == WRONG
+                refused = await client.call_tool("explain_result", {"result": {"faithfulness": 1}})
+                assert refused.is_error and "no result of Plumbline" in refused.content[0].text
+
+        asyncio.run(ask(StdioServerParameters(command=plumbline, args=["mcp"], env=dict(os.environ))))
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        served = subprocess.Popen([plumbline, "mcp", "--http", str(port)])
+        try:
+            while socket.socket().connect_ex(("127.0.0.1", port)):
+                assert served.poll() is None
+                time.sleep(0.1)
+            asyncio.run(ask(f"http://127.0.0.1:{port}/mcp"))
+        finally:
+            served.terminate()
+            served.wait()
+    """,
+}
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return servers_folder(tmp_path_factory.mktemp("peers"))
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(out)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    return next(out.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with live_service(tmp_path_factory.mktemp("service")) as url:
+        yield url
+
+
+@pytest.mark.parametrize("package", EXAMPLES)
+def test_an_integration_judges_inside_the_real_package_and_an_answer_without_score_is_none(
+    service: str, wheel: Path, folder: Path, package: str, tmp_path: Path
+) -> None:
+    python = python_of(folder, f"{package}-light", pinned(package))
+    install_wheel(python, wheel)
+
+    run_example(python, EXAMPLES[package], service, tmp_path, constants=ANSWERS)

@@ -1,0 +1,327 @@
+"""Pages of docs/reference/ that are made from the code: HTTP, commands, Python. `make pages` writes them."""
+
+import argparse
+import inspect
+import json
+import re
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import plumbline
+import plumbline.client
+from plumbline.cli.main import build_parser
+from plumbline.client.samples import OptionFields
+from plumbline.ground.settings import Settings
+from plumbline.main import create_app
+from plumbline.schemas.language import explain_flags
+from plumbline.schemas.problem import VALIDATION
+from plumbline.service.api.problems import KIND_BY_ERROR, PROBLEM_MEDIA_TYPE
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
+_MADE = "Made by `make pages` from the code."
+_TAGS = {"evaluation": "Evaluations", "jobs": "Jobs", "retrieval": "Retrieval", "operations": "Operations"}
+# In docs of its own, with examples
+_NEXT = {
+    "http": "Guides: [batches](../how-to/batch.md), [jobs](../how-to/jobs.md), [read a result](../how-to/results.md).",
+    "cli": "Guides: [files](../how-to/scoring-files.md), [gate a pull request](../how-to/gate-a-pull-request.md).",
+    "python": "Guide with examples: [the Python client](../how-to/client.md).",
+}
+
+
+def http_page() -> str:
+    """Build the reference of the HTTP API from its OpenAPI document."""
+    app = create_app(Settings(warm_up=False, data_dir=Path("/nonexistent/no-jobs")))
+    document = app.openapi()
+    schemas: Mapping[str, Any] = document["components"]["schemas"]
+    lines = [
+        "# HTTP API",
+        f"{_MADE} The service shows the same, with samples that can be sent, at `/docs`, and as OpenAPI at\n"
+        "`/openapi.json`. With keys configured, send `Authorization: Bearer KEY` or `X-API-Key: KEY`. Every failure\n"
+        "is `application/problem+json` ([Problem](#problem)); the kinds are listed [below](#kinds-of-problems). "
+        + _NEXT["http"],
+    ]
+    for tag, title in _TAGS.items():
+        lines.append(f"## {title}")
+        for path, methods in document["paths"].items():
+            for method, operation in methods.items():
+                if operation["tags"] == [tag]:
+                    lines.extend(_operation(path, method, operation))
+    lines.append("## Kinds of problems")
+    lines.append("`type` is `urn:plumbline:problem:` and the name.")
+    kinds = sorted((kind.status, kind.slug, kind.title) for kind in {*KIND_BY_ERROR.values(), VALIDATION})
+    lines.append(_table("name | status | title |", (f"`{name}` | {status} | {title}" for status, name, title in kinds)))
+    lines.append("## Schemas")
+    for name in sorted(schemas):
+        lines.extend(_schema(name, schemas[name]))
+    return _page(lines)
+
+
+def _operation(path: str, method: str, operation: Mapping[str, Any]) -> Iterator[str]:
+    yield f"### {method.upper()} {path}"
+    yield operation["description"]
+    if parameters := operation.get("parameters"):
+        yield _table(
+            "parameter | in | |",
+            (
+                f"`{each['name']}`{' (required)' if each.get('required') else ''} | {each['in']} | "
+                f"{_cell(each.get('description', ''))} {_kind(_of(each))}"
+                for each in parameters
+            ),
+        )
+    if body := operation.get("requestBody"):
+        kinds = (f"`{media}`: {_kind(content['schema'])}" for media, content in body["content"].items())
+        yield f"Body: {'; '.join(kinds)}."
+    answers, failures = [], []
+    for status, answer in operation["responses"].items():
+        if [*answer.get("content", ())] == [PROBLEM_MEDIA_TYPE]:
+            failures.append(status)
+            continue
+        bodies = " or ".join(
+            f"{_kind(content['schema'])} (`{media}`)" if content.get("schema") else f"`{media}`"
+            for media, content in answer.get("content", {}).items()
+        )
+        answers.append(f"{status} | {_cell(answer['description'])} | {bodies}")
+    yield _table("status | | body |", answers)
+    if failures:
+        yield f"Problems: {', '.join(sorted(failures))}."
+
+
+def _of(parameter: Mapping[str, Any]) -> Mapping[str, Any]:
+    schema: Mapping[str, Any] = parameter.get("schema") or next(iter(parameter["content"].values()))["schema"]
+    return schema
+
+
+def _schema(name: str, schema: Mapping[str, Any]) -> Iterator[str]:
+    yield f"### {name}"
+    if schema.get("description"):
+        yield str(schema["description"])
+    required = set(schema.get("required", ()))
+    yield _table(
+        "field | type | |",
+        (
+            f"`{field}`{' (required)' if field in required else ''} | {_kind(each)} | "
+            f"{_cell(each.get('description', ''))}"
+            for field, each in schema.get("properties", {}).items()
+        ),
+    )
+
+
+def _kind(schema: Mapping[str, Any]) -> str:
+    """Name the type of a value, with a link to a schema."""
+    if reference := schema.get("$ref"):
+        name = reference.rpartition("/")[2]
+        return f"[{name}](#{name.lower()})"
+    for several in ("anyOf", "oneOf", "allOf"):
+        if several in schema:
+            return " or ".join(dict.fromkeys(_kind(each) for each in schema[several]))
+    if "enum" in schema or "const" in schema:
+        return ", ".join(f"`{json.dumps(each)}`" for each in schema.get("enum", [schema.get("const")]))
+    kind = schema.get("type")
+    if kind == "array":
+        return f"list of {_kind(schema.get('items', {}))}"
+    if kind == "object":
+        values = schema.get("additionalProperties")
+        return f"object of {_kind(values)}" if isinstance(values, dict) and values else "object"
+    return str(kind or "any")
+
+
+def cli_page() -> str:
+    """Build the reference of the commands from their parsers."""
+    lines = [
+        "# Commands",
+        f"{_MADE} `plumbline COMMAND --help` says the same. Settings come from the [environment](settings.md).",
+        _NEXT["cli"],
+    ]
+    for name, parser in _commands(build_parser(())):
+        lines.append(f"{'###' if ' ' in name.removeprefix('plumbline ') else '##'} {name}")
+        lines.extend(_text(text) for text in (parser.description, parser.epilog) if text)
+        for group in parser._action_groups:
+            options = [each for each in group._group_actions if not isinstance(each, argparse._HelpAction)]
+            rows = [
+                f"{_option(each)} | {_cell(_help(each, parser))}"
+                for each in options
+                if each.help != argparse.SUPPRESS and not isinstance(each, argparse._SubParsersAction)
+            ]
+            if rows:
+                if group.title not in {"options", "positional arguments"}:
+                    lines.append(f"**{group.title}**{f': {group.description}' if group.description else ''}")
+                lines.append(_table("option | |", rows))
+    return _page(lines)
+
+
+def _commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            helps = {each.dest: each.help for each in action._choices_actions}
+            for name, command in action.choices.items():
+                command.description = command.description or f"{_upper(helps.get(name) or name)}."
+                yield command.prog, command
+                yield from _commands(command)
+
+
+def _option(action: argparse.Action) -> str:
+    if not action.option_strings:
+        return f"`{action.metavar or action.dest}`"
+    choices = "{" + ", ".join(map(str, action.choices or ())) + "}"
+    value = "" if action.nargs == 0 else f" {action.metavar or (choices if action.choices else action.dest.upper())}"
+    names = [each for each in action.option_strings if not each.startswith("--no-")] or action.option_strings
+    return ", ".join(f"`{name}{value if name.startswith('--') or len(names) == 1 else ''}`" for name in names)
+
+
+def _help(action: argparse.Action, parser: argparse.ArgumentParser) -> str:
+    return (action.help or "") % {**vars(action), "prog": parser.prog} if action.help else ""
+
+
+def python_page() -> str:
+    """Build the reference of the Python client and of the measures from their docstrings."""
+    lines = [
+        "# Python",
+        f"{_MADE} {_NEXT['python']} `AsyncPlumbline`, `AsyncJobs` and `AsyncJob` have the same methods with `await`.",
+    ]
+    for name in ("evaluate", "compare", "fuse"):
+        function = getattr(plumbline, name)
+        lines.extend(_function(f"plumbline.{name}", function, "##", doc=_doc(function)))
+    for name in ("Plumbline", "Jobs", "Job", "Row", "Retries"):
+        lines.extend(_class(name))
+    client = plumbline.client
+    errors = [getattr(client, name) for name in client.__all__]
+    errors = [each for each in errors if inspect.isclass(each) and issubclass(each, Exception)]
+    options = typing.get_type_hints(OptionFields)
+    lines.append("## OptionFields")
+    lines.append("All that a request may choose; [EvaluationOptions](http.md#evaluationoptions) says what each means.")
+    lines.append(
+        _table("argument | type |", (f"`{name}` | `{_cell(_annotation(kind))}`" for name, kind in options.items()))
+    )
+    lines.append("## Errors")
+    lines.append(
+        _table(
+            "error | is a | |",
+            (f"`{each.__name__}` | `{each.__base__.__name__}` | {_cell(_doc(each))}" for each in errors),
+        )
+    )
+    return _page(lines)
+
+
+def _class(name: str) -> Iterator[str]:
+    """Yield a class; what the blocking one leaves unsaid its twin for asyncio says."""
+    kind, twin = getattr(plumbline.client, name), getattr(plumbline.client, f"Async{name}", None)
+    yield f"## {name}"
+    yield _text(_twin_doc(kind, twin))
+    if name not in {"Job", "Jobs", "Row"}:
+        yield f"```text\n{name}{_signature(kind)}\n```"
+    for member_name, member in inspect.getmembers(kind):
+        doc = _twin_doc(member, getattr(twin, member_name, None))
+        if member_name.startswith("_"):
+            continue
+        if inspect.isfunction(member):
+            yield from _function(f"{name}.{member_name}", member, "###", doc=doc)
+        elif isinstance(member, property) and doc:
+            yield f"### {name}.{member_name}"
+            yield _text(doc)
+
+
+def _twin_doc(thing: object, twin: object) -> str:
+    """Return the docstring, with the arguments that its twin's names; the twin's where it refers to that."""
+    own, other = _doc(thing), _doc(twin) if twin is not None else ""
+    if not own or own.startswith("As `Async"):
+        return other
+    return f"{own}\n\nArgs:{other.partition('Args:')[2]}" if inspect.isclass(thing) and "Args:" in other else own
+
+
+def _function(name: str, function: Callable[..., Any], level: str, *, doc: str) -> Iterator[str]:
+    yield f"{level} {name}"
+    yield f"```text\n{name.rpartition('.')[2]}{_signature(function)}\n```"
+    if doc:
+        yield _text(doc)
+
+
+def _signature(function: Callable[..., Any]) -> str:
+    """Format a signature with a line for each argument."""
+    signature = inspect.signature(function)
+    parameters = [each for each in signature.parameters.values() if each.name != "self"]
+    shown = [_parameter(each) for each in parameters]
+    first = next((place for place, each in enumerate(parameters) if each.kind is each.KEYWORD_ONLY), None)
+    if first is not None:
+        shown.insert(first, "*")
+    is_class = inspect.isclass(function)
+    result = "" if is_class else f" -> {_annotation(signature.return_annotation)}"
+    if len(", ".join(shown)) < 80:
+        return f"({', '.join(shown)}){result}"
+    return "(\n" + "".join(f"    {each},\n" for each in shown) + f"){result}"
+
+
+def _parameter(parameter: inspect.Parameter) -> str:
+    stars = "**" if parameter.kind is parameter.VAR_KEYWORD else ""
+    default = parameter.default
+    if default is parameter.empty:
+        shown = ""
+    elif isinstance(default, (str, int, float, bool, tuple, type(None))):
+        shown = f" = {default!r}"
+    else:
+        shown = f" = {type(default).__name__}()"
+    return f"{stars}{parameter.name}: {_annotation(parameter.annotation)}{shown}"
+
+
+def _annotation(annotation: Any) -> str:
+    """Write a type without its modules, an `Unpack` by the name of its mapping."""
+    if isinstance(annotation, type) and not typing.get_args(annotation):
+        return annotation.__name__
+    text = annotation if isinstance(annotation, str) else str(annotation)
+    text = re.sub(r"\*<class '([\w.]+)'>|typing\.Unpack\[([\w.]+)\]", r"\1\2", text)
+    text = re.sub(r"(?<!Literal\[)(?<!, )'(\w+)'", r"\1", text.replace("~", ""))
+    return re.sub(r"(?<![\w.])(?:[A-Za-z_]\w*\.)+(?=[A-Za-z_])", "", text)
+
+
+def _doc(thing: object) -> str:
+    return inspect.getdoc(thing) or ""
+
+
+def _text(text: str) -> str:
+    """Make Markdown of a docstring: its lists of arguments and errors become lists."""
+    text = inspect.cleandoc(text)
+    text = re.sub(r"^(Args|Raises|Returns|Yields):$", r"**\1**\n", text, flags=re.MULTILINE)
+    return re.sub(r"^    (\w+): ", r"- `\1`: ", text, flags=re.MULTILINE)
+
+
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _table(head: str, rows: "Iterator[str] | list[str]") -> str:
+    lines = [f"| {row} |" for row in rows]
+    columns = head.count("|") + (not head.endswith("|"))
+    return "\n".join([f"| {head}", "|" + "---|" * columns, *lines]) if lines else ""
+
+
+def _page(parts: list[str]) -> str:
+    return "\n\n".join(part.strip("\n") for part in parts if part.strip()) + "\n"
+
+
+_FLAGS_HEAD = """# 标记
+
+断言和结果的 `flags` 里的短代码，表示得出判定的途中遇到的情况。
+网页和中文报告里有同样的说明。由 `make pages` 从代码生成。
+
+| 标记 | 说明 |
+|---|---|
+"""
+
+
+def chinese_flags_page() -> str:
+    """Build the Chinese reference of flags from what pages and reports say of them."""
+    flags = {"judge_said_..." if name == "judge_said" else name: text for name, text in explain_flags("zh").items()}
+    return _FLAGS_HEAD + "".join(f"| `{name}` | {text} |\n" for name, text in flags.items())
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "http.md": http_page,
+    "cli.md": cli_page,
+    "python.md": python_page,
+    "flags.zh.md": chinese_flags_page,
+}

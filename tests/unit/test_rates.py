@@ -1,0 +1,325 @@
+"""Rates corrected by labels, and thresholds with a promise."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from plumbline.cli.main import main
+from plumbline.ground.errors import InvalidInput
+from plumbline.rows.jobs.label_draws import chances, draw_low
+from plumbline.rows.report.labelled_rates import RateOptions, RateTally, RowLabel
+from plumbline.rows.report.rates import choose_threshold, estimate_rate, true_rate
+
+RNG_SEED = 20
+# 40 labelled rows and 160 others, made of sines.
+UNFAITHFUL = (np.arange(40) % 4 == 0).astype(float)
+SCORES = 1 - np.round((np.sin(np.arange(40) * 1.7) + 1) / 2 * 0.5 + 0.4 * UNFAITHFUL, 3)
+OTHERS = 1 - np.round((np.cos(np.arange(160) * 0.9) + 1) / 2, 3)
+
+
+def population(share: float, rows: int = 2_000) -> tuple[np.ndarray, np.ndarray]:
+    """Answers of which this share is unfaithful, with scores that tell them apart in part."""
+    rng = np.random.default_rng(RNG_SEED)
+    unfaithful = np.zeros(rows, dtype=int)
+    unfaithful[: round(share * rows)] = 1
+    return unfaithful, np.clip(rng.normal(0.75 - 0.45 * unfaithful, 0.2), 0, 1)
+
+
+def test_the_point_is_that_of_ppi_py() -> None:
+    found = estimate_rate(UNFAITHFUL, SCORES, OTHERS)
+
+    # ppi_mean_pointestimate of ppi-python 0.2.3 with the same numbers, power tuned by it.
+    assert found.corrected.share == pytest.approx(0.33199816, abs=1e-8)
+    # Wilson's interval of 10 of 40, by hand: (.25 + 1.9208/40 -+ 1.96 sqrt(.1875/40 + .9604/1600)) / (1 + 3.8416/40).
+    assert (found.labels_only.low, found.labels_only.high) == pytest.approx((0.1419, 0.4019), abs=5e-5)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.1, 0.05])
+def test_the_interval_holds_the_true_share_and_is_narrower_than_that_of_the_labels(share: float) -> None:
+    unfaithful, scores = population(share)
+    rng = np.random.default_rng(RNG_SEED)
+    held, width, plain = 0, 0.0, 0.0
+    for _ in range(200):
+        drawn = rng.permutation(len(scores))
+        chosen, rest = drawn[:100], drawn[100:]
+        found = estimate_rate(unfaithful[chosen], scores[chosen], scores[rest])
+        held += found.corrected.low <= share <= found.corrected.high
+        width += found.corrected.high - found.corrected.low
+        plain += found.labels_only.high - found.labels_only.low
+
+    assert held >= 0.93 * 200
+    # The fewer unfaithful answers there are, the less the scores can tell of their number.
+    assert width < (0.95 if share < 0.1 else 0.85) * plain
+
+
+def test_scores_that_tell_nothing_change_nothing() -> None:
+    unfaithful, _ = population(0.2)
+    same = np.full(1_900, 0.5)
+    chosen = np.random.default_rng(1).permutation(2_000)[:100]
+
+    found = estimate_rate(unfaithful[chosen], same[:100], same)
+
+    assert (found.power, found.corrected) == (0.0, found.labels_only)
+
+
+def test_labels_drawn_by_score_are_refused_and_with_their_weights_taken() -> None:
+    unfaithful, scores = population(0.2)
+    rng = np.random.default_rng(RNG_SEED)
+    # The less a row scores, the likelier it is labelled.
+    chance = np.clip(0.3 - 0.28 * scores, 0.02, 1)
+    drawn = rng.random(len(scores)) < chance
+
+    with pytest.raises(InvalidInput, match="not drawn at random"):
+        estimate_rate(unfaithful[drawn], scores[drawn], scores[~drawn])
+    found = estimate_rate(unfaithful[drawn], scores[drawn], scores[~drawn], weights=1 / chance[drawn])
+
+    assert found.corrected.low <= 0.2 <= found.corrected.high
+    assert unfaithful[drawn].mean() > 0.3
+
+
+def test_too_few_labels_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="29 labels"):
+        estimate_rate([0] * 29, [0.9] * 29, [0.9] * 100)
+
+
+def test_a_promise_is_kept_in_nineteen_of_twenty_draws() -> None:
+    unfaithful, scores = population(0.2)
+    rng = np.random.default_rng(RNG_SEED)
+    broken = promised = 0
+    for _ in range(100):
+        chosen = rng.permutation(len(scores))[:200]
+        found = choose_threshold(unfaithful[chosen], scores[chosen], scores, risk=0.1, confidence=0.95)
+        if found.threshold is not None:
+            promised += 1
+            broken += bool(unfaithful[scores >= found.threshold].mean() > 0.1)
+
+    assert promised > 75
+    assert broken <= 0.05 * 100
+
+
+def test_without_enough_labels_there_is_no_threshold_but_a_number() -> None:
+    unfaithful, scores = population(0.1)
+
+    found = choose_threshold(unfaithful[::50], scores[::50], scores, risk=0.05, confidence=0.95)
+
+    # 59 faithful ones in a row are the least: .95^59 < .05.
+    assert found.threshold is None
+    assert found.more_labels >= 59
+
+
+def _files(folder: Path, *, label: str = "label") -> tuple[str, str]:
+    unfaithful, scores = population(0.2, rows=400)
+    template = json.loads(Path("tests/data/result_line.json").read_text(encoding="utf-8"))
+    lines = []
+    for row, score in enumerate(scores):
+        template["result"]["faithfulness"] = round(float(score), 4)
+        lines.append(json.dumps({**template, "custom_id": f"r{row}", "row": row}))
+    results, labels = folder / "results.jsonl", folder / "labels.jsonl"
+    results.write_text("\n".join(lines), encoding="utf-8")
+    chosen = np.random.default_rng(3).permutation(400)[:100]
+    written = [json.dumps({"custom_id": f"r{row}", label: 1 - int(unfaithful[row])}) for row in chosen]
+    labels.write_text("\n".join(written), encoding="utf-8")
+    return str(results), str(labels)
+
+
+def test_the_command_tells_rate_labels_and_threshold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results, labels = _files(tmp_path)
+
+    assert main(["rate", results, "--labels", labels, "--width", "0.05", "--risk", "0.1", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["tier"], found["rows"], found["labels"]) == ("lexical", 400, 100)
+    assert found["estimate"]["corrected"]["low"] <= 0.2 <= found["estimate"]["corrected"]["high"]
+    assert found["labels_for_width"] > 100
+    assert found["promise"]["threshold"] is not None
+
+    assert main(["rate", results, "--labels", labels, "--risk", "0.1"]) == 0
+    told = capsys.readouterr().out
+    assert "tier lexical: 400 rows with a score, 100 of them labelled" in told
+    assert (
+        f"at most 10% unfaithful with confidence 95%: scores from --threshold {found['promise']['threshold']:.6g} on"
+        in told
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('{"custom_id": "zz", "label": 1}', "1 labels are of rows that the results do not have ('zz')"),
+        ('{"label": 1}', "labels.jsonl:1: Object missing required field `custom_id`"),
+        ('{"custom_id": "r1", "label": 3}', "labels.jsonl:1: Expected `int` <= 1 - at `$.label`"),
+        (
+            '{"custom_id": "r1", "label": 1}\n{"custom_id": "r1", "label": 0}',
+            "labels.jsonl:2: custom_id 'r1' is labelled",
+        ),
+        ('{"custom_id": "r1", "label": 1}', "tier lexical: 1 labels of these rows; expected 30 or more"),
+    ],
+)
+def test_labels_that_cannot_be_taken_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, told: str
+) -> None:
+    results, labels = _files(tmp_path)
+    Path(labels).write_text(line, encoding="utf-8")
+
+    assert main(["rate", results, "--labels", labels]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_the_report_tells_the_rate_where_labels_exist_and_else_that_its_means_are_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results, labels = _files(tmp_path)
+    main(["rate", results, "--labels", labels, "--json"])
+    (rate,) = json.loads(capsys.readouterr().out)
+
+    assert main(["report", results, "--labels", labels, "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rates"] == [rate]
+    assert main(["report", results, "--labels", labels]) == 0
+    page = capsys.readouterr().out
+    assert f"unfaithful answers: {rate['estimate']['corrected']['share']:.1%}, 95 % interval" in page
+    assert "None of these means is the share" not in page
+    assert main(["report", results]) == 0
+    assert "None of these means is the share" in capsys.readouterr().out
+
+
+def test_a_promise_from_labels_with_weights_is_refused() -> None:
+    labels: dict[str | int, RowLabel] = {f"r{row}": RowLabel(1, 2.0) for row in range(60)}
+    tally = RateTally(labels)
+    for row in range(200):
+        tally.add(f"r{row}", "lexical", row / 200)
+
+    (rate,) = tally.rates(RateOptions(risk=0.1))
+
+    assert rate.estimate is None
+    assert "a promise takes labels of rows drawn alike" in str(rate.refused)
+
+
+def test_a_rate_is_told_from_sensitivity_and_specificity_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Rogan & Gladen: (.3 + .9 - 1) / (.8 + .9 - 1) = 2/7, where nothing is shrunk much.
+    many = true_rate(300_000, 1_000_000, sensitivity=(800_000, 1_000_000), specificity=(900_000, 1_000_000))
+    assert many.share == pytest.approx(2 / 7, abs=1e-4)
+    rng = np.random.default_rng(RNG_SEED)
+    held = 0
+    for _ in range(400):
+        flagged = rng.binomial(500, 0.2 * 0.8 + 0.8 * 0.1)
+        found = true_rate(
+            flagged, 500, sensitivity=(rng.binomial(60, 0.8), 60), specificity=(rng.binomial(100, 0.9), 100)
+        )
+        held += found.low <= 0.2 <= found.high
+    assert held >= 0.94 * 400
+    with pytest.raises(InvalidInput, match="no better than chance"):
+        true_rate(3, 10, sensitivity=(5, 10), specificity=(5, 10))
+
+    results, _ = _files(tmp_path)
+    assert main(["rate", results, "--sensitivity", "45/50", "--specificity", "80/100"]) == 0
+    assert "unfaithful, corrected by sensitivity and specificity:" in capsys.readouterr().out
+    assert main(["rate", results]) == 2
+
+
+def test_decisions_are_compared_with_labels_by_row_and_by_sentence() -> None:
+    labels: dict[str | int, RowLabel] = {f"r{row}": RowLabel(int(row % 4 > 0)) for row in range(40)}
+    labels["r0"] = RowLabel(0, None, {"ann": [1]})
+    tally = RateTally(labels)
+    for row in range(80):
+        # Faults are every fourth row; every eighth passes all the same, and row 1 fails without one.
+        decided = row % 4 != 0 or row % 8 == 0
+        tally.add(f"r{row}", "llm", row % 4 / 4, decided and row != 1, sentences={0: True, 1: row % 4 > 1})
+
+    (rate,) = tally.rates()
+    found = rate.agreement
+
+    assert found is not None
+    assert (found.faithful_passed, found.faithful_failed) == (29, 1)
+    assert (found.unfaithful_passed, found.unfaithful_failed) == (5, 5)
+    # Observed 34/40; by chance .75 * 34/40 + .25 * 6/40 = .675.
+    assert found.kappa == pytest.approx((0.85 - 0.675) / 0.325)
+    assert found.base_rate == 0.25
+    assert found.sensitivity is not None
+    # Wilson's interval of 5 of 10, by hand: .5 -+ 1.96 sqrt(.025 + .09604) / 1.38416.
+    assert (found.sensitivity.low, found.sensitivity.high) == pytest.approx((0.2366, 0.7634), abs=5e-5)
+    assert found.disagreements == ["r0", "r1", "r8", "r16", "r24", "r32"]
+    # Of unfaithful rows, only that whose sentences were marked: 30 faithful rows and it, two sentences each.
+    by_sentence = rate.sentences
+    assert by_sentence is not None
+    assert (by_sentence.unfaithful_failed, by_sentence.unfaithful_passed) == (1, 0)
+    assert (by_sentence.faithful_passed, by_sentence.faithful_failed) == (51, 10)
+
+
+def test_what_is_drawn_by_low_scores_is_taken_with_its_weights_and_holds_the_truth(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results, labels = _files(tmp_path)
+    unfaithful, _ = population(0.2, rows=400)
+
+    assert main(["rate", results, "--draw", "80", "--order", "low"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(lines) == 80
+    Path(labels).write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
+    assert main(["rate", results, "--labels", labels]) == 2
+    assert "labels.jsonl:1: Expected `bool | int`, got `null`" in capsys.readouterr().err
+    filled = [{**line, "label": 1 - int(unfaithful[int(line["custom_id"][1:])])} for line in lines]
+    Path(labels).write_text("\n".join(json.dumps(line) for line in filled), encoding="utf-8")
+    assert main(["rate", results, "--labels", labels, "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert found["estimate"]["corrected"]["low"] <= 0.2 <= found["estimate"]["corrected"]["high"]
+    assert found["agreement"] is None
+
+
+def test_intervals_of_rows_drawn_by_low_scores_hold_the_truth_and_are_narrower() -> None:
+    unfaithful, scores = population(0.05, rows=1_000)
+    held, low, alike = 0, 0.0, 0.0
+    rng = np.random.default_rng(RNG_SEED)
+    for draw in range(200):
+        order = draw_low(dict(enumerate(scores.tolist())), seed=str(draw))
+        rows = np.array([row for row, _ in order])
+        weights = 1 / np.array(chances([size for _, size in order], 100)[:100])
+        chosen, rest = rows[:100], rows[100:]
+        found = estimate_rate(unfaithful[chosen], scores[chosen], scores[rest], weights=weights)
+        held += found.corrected.low <= 0.05 <= found.corrected.high
+        low += found.corrected.high - found.corrected.low
+        other = rng.permutation(1_000)
+        found = estimate_rate(unfaithful[other[:100]], scores[other[:100]], scores[other[100:]])
+        alike += found.corrected.high - found.corrected.low
+
+    assert held >= 0.94 * 200
+    assert low < 0.95 * alike
+
+
+def test_both_thresholds_leave_the_rest_to_a_judge(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results, labels = _files(tmp_path)
+
+    assert main(["choose-threshold", results, "--labels", labels, "--risk", "0.15", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    scores = [
+        json.loads(line)["result"]["faithfulness"] for line in Path(results).read_text(encoding="utf-8").splitlines()
+    ]
+    passing, blocked = found["promise"]["threshold"], found["block"]["threshold"]
+    below = passing if passing is not None else 2.0
+    above = blocked if blocked is not None else -1.0
+    assert found["judge_rows"] == sum(above < score < below for score in scores)
+    assert passing is not None
+    assert main(["choose-threshold", results, "--labels", labels, "--risk", "0.15"]) == 0
+    assert f"left for a judge: {found['judge_rows']} rows" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("bad", "code"), [(0, 0), (1, 1)])
+def test_the_gate_of_a_promise_is_the_exact_binomial_tail(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], bad: int, code: int
+) -> None:
+    template = json.loads(Path("tests/data/result_line.json").read_text(encoding="utf-8"))
+    results, labels = tmp_path / "results.jsonl", tmp_path / "labels.jsonl"
+    results.write_text(
+        "\n".join(json.dumps({**template, "custom_id": f"r{row}", "row": row}) for row in range(59)), encoding="utf-8"
+    )
+    labels.write_text(
+        "\n".join(json.dumps({"custom_id": f"r{row}", "label": int(row >= bad)}) for row in range(59)), encoding="utf-8"
+    )
+
+    # All 59 pass: .95^59 = .0485, and .95^59 + 59 * .05 * .95^58 = .199.
+    assert main(["report", str(results), "--labels", str(labels), "--max-risk", "0.05"]) == code
+    assert f"got {bad} of 59 labelled rows that pass" in capsys.readouterr().err
+    assert main(["report", str(results), "--max-risk", "0.05"]) == 1
+    assert "no labels; give --labels" in capsys.readouterr().err

@@ -1,0 +1,116 @@
+"""Texts inside results in English and Chinese: each exists in both, and what nobody of us wrote stays as it is."""
+
+import json
+import re
+import tomllib
+from http import HTTPStatus
+
+import pytest
+
+from plumbline.judging.text.injection import SUSPECTED
+from plumbline.schemas.language import explain_flag, explain_flags, translate, translate_json
+from tests.reading.said_texts import PACKAGE, said_flags, said_texts
+
+# Pieces that the code joins with others, by the whole text that a caller reads
+WHOLE = {
+    " and ": "threshold 1 is above 0.99, the highest score of tier lexical and 0.98, the highest score of tier "
+    "embedding: no answer judged there can pass; lower it, or leave it out",
+    " and ⟨1⟩ more": "in no context: Ada, Bob and 3 more",
+    "; ": "in no context: Ada; names in each other's place",
+    "in no context: ⟨1⟩⟨2⟩": "in no context: Ada, Bob and 3 more",
+    "⟨0⟩ is ⟨2⟩": "api.example is not asked for 30 seconds: no connection to api.example (ConnectError)",
+    "the model's reply is empty⟨1⟩": "the model's reply is empty: it was cut before it began",
+    "no connection to ⟨1⟩⟨2⟩ in time": "no connection to api.example through the proxy proxy.example:3128 in time",
+    "no connection to ⟨1⟩⟨2⟩ (⟨4⟩)": "no connection to api.example through the proxy proxy.example:3128 (ConnectError)",
+    "connected to ⟨1⟩⟨2⟩, but no whole response came (⟨4⟩)": "connected to api.example through the proxy "
+    "proxy.example:3128, but no whole response came (ReadError)",
+    "no judge is named ⟨1⟩; ⟨3⟩": "no judge is named 'x'; no judge is configured",
+    "⟨0⟩ in one request": "the files up to this one hold 9 bytes, decompressed; at most 8 are read in one request",
+    "left out": "3 of 9 judged queries are missing from the run; left out",
+    "counted as 0": "3 queries have no relevant document; counted as 0",
+    "query parameter 'choices'⟨1⟩: ⟨3⟩": "query parameter 'choices': Field required",
+}
+SAID = said_texts()
+OF_PYDANTIC = ("Field required", "Extra inputs", "Input should", "String should", "List should")
+# Names that other releases of Python give to the same status, too
+OF_HTTP = {status.phrase for status in HTTPStatus} | {"Content Too Large", "URI Too Long", "Range Not Satisfiable"} | {
+    "Request Entity Too Large", "Request-URI Too Long", "Requested Range Not Satisfiable", "Unprocessable Entity",
+    "Unprocessable Content"
+}  # fmt: skip
+CHINESE = re.compile(r"[\u4e00-\u9fff]")
+
+
+@pytest.mark.parametrize("text", SAID)
+def test_what_a_result_or_a_problem_says_is_said_in_chinese_too(text: str) -> None:
+    whole = WHOLE.get(text, text)
+
+    chinese = translate(whole, "zh")
+
+    assert CHINESE.search(chinese), f"{SAID[text]}: texts.zh.toml has no {whole!r}"
+    assert set(re.findall(r"⟨\d+⟩|\{\w+\}", whole)) <= set(re.findall(r"⟨\d+⟩|\{\w+\}", chinese))
+
+
+def test_every_flag_is_explained_in_both_languages() -> None:
+    english, chinese = explain_flags("en"), explain_flags("zh")
+
+    assert not said_flags() - set(english)
+    assert english.keys() == chinese.keys()
+    assert all(CHINESE.search(text) for text in chinese.values())
+    assert explain_flag("judge_said_supported", "zh") == chinese["judge_said"]
+    assert explain_flag(SUSPECTED, "en") == english["injection_suspected"]
+    assert explain_flag("of_another_version", "en") == ""
+
+
+def test_no_chinese_is_of_a_text_that_nobody_says() -> None:
+    source = "\n".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
+    messages = tomllib.loads((PACKAGE / "schemas" / "texts.zh.toml").read_text(encoding="utf-8"))
+
+    for english, chinese in messages.items():
+        assert sorted(re.findall(r"\{\w+\}", english)) == sorted(re.findall(r"\{\w+\}", chinese)), english
+        # Its beginning or end may be a variable of the code, and a line of it ends somewhere.
+        longest = max(re.split(r"\{\w+\}|'", english), key=len).strip(" ;:,()")
+        pieces = [longest[at : at + 11] for at in range(max(1, len(longest) - 10))]
+        assert english.startswith(OF_PYDANTIC) or english in OF_HTTP or any(each in source for each in pieces), english
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The answer names Paris; the context does not.",
+        "the deadline of the project passed",
+        "timeout",
+        "",
+        "线索不足",
+        "x" * 5_000,
+    ],
+)
+def test_a_text_that_is_none_of_ours_stays_as_it_is(text: str) -> None:
+    assert translate(text, "zh") == text
+    assert translate(text, "en") == text
+
+
+def test_what_stands_in_a_text_is_said_in_chinese_where_it_is_ours() -> None:
+    failure = "judge a: timed out after 2.0 s; judge b: HTTP 500"
+
+    assert translate(failure, "zh") == "judge a：2.0 秒后超时；judge b: HTTP 500"
+    assert translate("in no context: 42, Ada and 3 more; negated otherwise than in the contexts", "zh") == (
+        "不在任何上下文中：42, Ada 等，另有 3 个；肯定或否定与上下文相反"
+    )
+
+
+def test_texts_of_a_result_are_said_in_chinese_and_every_other_byte_stays() -> None:
+    quote = 'it says "reason":"the model refused to judge", [{"detail": "Not Found"}]'
+    row = {"answer": "the model refused to judge", "quote": quote, "score": 0.1, "big": 1e20}
+    said = {"warnings": ["no tier could answer; see attempts", quote], "reason": None, "detail": "HTTP 503"}
+
+    document = json.dumps({**row, **said, "title": "The service is busy"}).encode()
+    chinese = json.loads(translate_json(document, "zh"))
+
+    assert translate_json(document, "en") == document
+    assert chinese == {
+        **row,
+        **said,
+        "warnings": ["没有层级能够作答，见 attempts", quote],
+        "title": "服务繁忙",
+    }
+    assert b'"score": 0.1, "big": 1e+20' in translate_json(document, "zh")

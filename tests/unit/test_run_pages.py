@@ -1,0 +1,102 @@
+"""Figures of the pages of runs: intervals, trends, and two runs compared."""
+
+import json
+
+import pytest
+
+from plumbline.rows.jobs.job import Job, JobCounts, JobState
+from plumbline.service.web.run_comparison import compare_runs, exact_flip_test, read_head
+from plumbline.service.web.run_pages import run_of, trend, wilson_rate, with_changes
+from tests.making.result_rows import error_line, scored_line
+
+
+def test_the_interval_of_a_share_is_wilsons() -> None:
+    # Newcombe, Statistics in Medicine 1998, table I, method 3: 81 of 263, 15 of 148, 0 of 20, 1 of 29
+    published = {
+        (81, 263): (0.2553, 0.3662),
+        (15, 148): (0.0624, 0.1605),
+        (0, 20): (0.0, 0.1611),
+        (1, 29): (0.0061, 0.1718),
+    }
+
+    for (hits, rows), (low, high) in published.items():
+        rate = wilson_rate(hits, rows)
+        assert rate is not None
+        assert (round(rate.low, 4), round(rate.high, 4)) == (low, high)
+    assert wilson_rate(0, 0) is None
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "p"),
+    # 2 * (1 + 10 + 45) / 2**10; 2 * 1 / 2**6; all equal
+    [(2, 8, 0.109375), (6, 0, 0.03125), (5, 5, 1.0), (0, 0, 1.0), (1, 0, 1.0)],
+)
+def test_changed_decisions_are_tested_by_the_binomial_law(first: int, second: int, p: float) -> None:
+    assert exact_flip_test(first, second) == pytest.approx(p)
+
+
+def test_rows_are_paired_by_id_within_their_tier() -> None:
+    before = [
+        scored_line("same", 0.5, row=0),
+        scored_line("worse", 1.0, row=1),
+        scored_line("better", 0.25, row=2),
+        scored_line("tier", 0.5, row=3),
+        scored_line("gone", 0.5, row=4),
+        error_line("error", row=5),
+    ]
+    now = [
+        scored_line("worse", 0.25, row=0),
+        scored_line("same", 0.5, row=1),
+        scored_line("tier", 0.9, row=2, tier="lexical"),
+        scored_line("better", 0.75, row=3),
+        scored_line("error", 0.1, row=4),
+        scored_line("worse", 0.9, row=5),
+    ]
+
+    compared = compare_runs(map(read_head, before), map(read_head, now))
+
+    (tier,) = compared.tiers
+    assert (tier.tier, tier.pairs, tier.newly_failing, tier.newly_passing) == ("llm", 3, 1, 1)
+    assert tier.mean == pytest.approx((-0.75 + 0.5 + 0.0) / 3)
+    assert [(each.custom_id, each.before.row, each.now.row) for each in compared.worse] == [("worse", 1, 0)]
+    assert [each.custom_id for each in compared.better] == ["better"]
+    assert [each.custom_id for each in compared.other_tier] == ["tier"]
+    assert (compared.equal, compared.only_before, compared.only_now) == (1, 1, 1)
+
+
+def test_many_pairs_are_compared_by_the_normal_law() -> None:
+    before = [scored_line(f"q{row}", 0.5, row=row) for row in range(6_000)]
+    now = [scored_line(f"q{row}", 0.5 + (row % 2) / 10, row=row) for row in range(6_000)]
+
+    (tier,) = compare_runs(map(read_head, before), map(read_head, now)).tiers
+
+    assert tier.method == "student"
+    assert tier.p_value < 1e-6
+    assert tier.interval is not None
+    # mean 0.05, deviation 0.05: 0.05 -+ 1.96 * 0.05 / sqrt(6000)
+    assert tier.interval == pytest.approx((0.04873, 0.05127), abs=1e-5)
+
+
+def job(number: int, passed: int, **versions: str) -> Job:
+    counts = JobCounts(passed=passed, not_passed=10 - passed)
+    return Job(
+        f"job_{number}", "", "nightly", b"{}", None, JobState.COMPLETED, 1, 10, float(number), 1.0, 2.0, None, counts,
+        json.dumps(versions) if versions else None,
+    )  # fmt: skip
+
+
+def test_a_trend_marks_where_versions_change() -> None:
+    newest_first = [
+        job(4, 9, judge="b", prompt="v2"),
+        job(3, 5, judge="b", prompt="v1"),
+        job(2, 5, judge="a", prompt="v1"),
+        job(1, 10),
+    ]
+
+    runs = with_changes([run_of(each) for each in newest_first])
+    points = trend(runs)
+
+    assert [run.changed for run in runs] == [("prompt",), ("judge",), (), ()]
+    assert [point.run.info.id for point in points] == ["job_1", "job_2", "job_3", "job_4"]
+    assert [point.x for point in points] == sorted(point.x for point in points)
+    assert all(point.top <= point.y <= point.bottom for point in points)

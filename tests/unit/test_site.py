@@ -1,0 +1,66 @@
+"""The site's navigation has every page of docs/, in both languages."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+CONFIG = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+# Read by operators and contributors; reference and decisions are English, too
+ENGLISH_ONLY = {f"how-to/{name}" for name in ("access", "batch-files", "distributed", "lab", "millions-of-rows")}
+ENGLISH_ONLY |= {"how-to/observability", "how-to/pytest", "how-to/evaluators", "how-to/drop-in"}
+ENGLISH_ONLY |= {f"explanation/{name}" for name in ("agreement", "architecture", "performance", "robustness")}
+NAV = CONFIG[CONFIG.index("\nnav:") :]
+
+
+def test_every_page_is_in_the_navigation_once() -> None:
+    pages = sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md") if not page.name.endswith(".zh.md"))
+
+    # A new page needs its line under `nav` in mkdocs.yml, its title a Chinese one under `nav_translations`
+    assert sorted(re.findall(r"[\w/-]+\.md", NAV)) == pages
+
+
+def test_every_title_of_the_navigation_has_a_chinese_one() -> None:
+    titles = set(re.findall(r"- ([^:\n]+):", NAV))
+    translated = CONFIG[CONFIG.index("nav_translations:") : CONFIG.index("markdown_extensions:")]
+
+    assert titles - set(re.findall(r"^ +([^:\n]+): [^\n]*[\u4e00-\u9fff]", translated, re.MULTILINE)) == set()
+
+
+def test_what_a_user_reads_first_is_there_in_chinese_too() -> None:
+    english = {
+        page.relative_to(DOCS).with_suffix("").as_posix()
+        for page in DOCS.rglob("*.md")
+        if not page.name.endswith(".zh.md") and not page.with_suffix(".zh.md").exists()
+    }
+
+    assert {page for page in english if page.split("/")[0] not in {"reference", "decisions"}} - ENGLISH_ONLY == set()
+
+
+def test_every_chinese_page_has_an_english_one() -> None:
+    assert [twin for twin in DOCS.rglob("*.zh.md") if not twin.with_name(twin.name.replace(".zh.", ".")).exists()] == []
+
+
+# Words of STYLE.md and of the design that readers do not search for; in Chinese, terms that the word list replaces
+_DISCOURAGED = re.compile(
+    r"\b(?:whoever|nobody|(?:is|are) told|goes on|begun|beside|at one time|test cases?|ground.truth|user_input)\b"
+    r"|(?:^|\. |\| )(?:What|Whatever|Whether|Who|Whoever|How) [^?|\n]*\.(?:\s|$)"
+    r"|论断|级别|词语重合|幻觉比例|真实性",
+    re.MULTILINE,
+)
+_CODE = re.compile(r"^```.*?^```$|`[^`\n]*`|<!--.*?-->", re.MULTILINE | re.DOTALL)
+# Records of their day, and what the code says itself
+_AS_WRITTEN = {"decisions", "reference/http.md", "reference/cli.md", "reference/python.md"}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in sorted(DOCS.rglob("*.md")) if not _AS_WRITTEN & {page.parent.name, str(page.relative_to(DOCS))}],
+    ids=lambda page: page.relative_to(DOCS).as_posix(),
+)
+def test_a_page_uses_the_words_of_the_field(page: Path) -> None:
+    prose = _CODE.sub("", page.read_text(encoding="utf-8"))
+
+    assert [found[0] for found in _DISCOURAGED.finditer(prose)] == []

@@ -1,0 +1,282 @@
+"""Traces as rows: spans of OpenInference, OpenTelemetry GenAI and Langfuse become samples."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plumbline.ground.errors import InvalidInput
+from plumbline.rows.records.reading import RecordReader
+from plumbline.rows.records.record import Record, RecordProblem, context_fields
+
+QUESTION, ANSWER = "When was the Marlow Bridge opened?", "It was opened in 1931."
+WIKI = "The Marlow Bridge was opened in 1931."
+LENGTH = "Marlow Bridge: 412 metres."
+
+
+def otlp_value(value: Any) -> dict[str, Any]:
+    if isinstance(value, list):
+        return {"arrayValue": {"values": [otlp_value(each) for each in value]}}
+    return {"intValue": str(value)} if isinstance(value, int) else {"stringValue": value}
+
+
+def otlp_span(trace: str, number: int, attributes: dict[str, Any], *, parent: int = 0, **others: Any) -> dict[str, Any]:
+    return {
+        "traceId": trace,
+        "spanId": f"{trace}{number}",
+        **({"parentSpanId": f"{trace}{parent}"} if parent else {}),
+        "name": f"span {number}",
+        "startTimeUnixNano": str(1_700_000_000_000_000_000 + number),
+        "endTimeUnixNano": str(1_700_000_000_000_000_900 - number),
+        "attributes": [{"key": key, "value": otlp_value(value)} for key, value in attributes.items()],
+        **others,
+    }
+
+
+def otlp_lines(*spans: dict[str, Any]) -> list[Any]:
+    return [
+        {"resourceSpans": [{"resource": {}, "scopeSpans": [{"scope": {"name": "app"}, "spans": [span]}]}]}
+        for span in spans
+    ]
+
+
+def genai_trace(trace: str) -> list[dict[str, Any]]:
+    asked = [{"role": "user", "parts": [{"type": "text", "content": QUESTION}]}]
+    said = [{"role": "assistant", "parts": [{"type": "text", "content": ANSWER}], "finish_reason": "stop"}]
+    documents = [{"id": "wiki-7", "score": 0.9, "content": WIKI}]
+    return [
+        otlp_span(trace, 1, {"gen_ai.operation.name": "invoke_agent"}),
+        otlp_span(
+            trace,
+            2,
+            {"gen_ai.operation.name": "retrieval", "gen_ai.retrieval.documents": json.dumps(documents)},
+            parent=1,
+        ),
+        otlp_span(
+            trace,
+            3,
+            {
+                "gen_ai.operation.name": "execute_tool",
+                "gen_ai.tool.name": "measure",
+                "gen_ai.tool.call.id": "call-1",
+                "gen_ai.tool.call.result": LENGTH,
+            },
+            parent=1,
+        ),
+        otlp_span(
+            trace,
+            4,
+            {
+                "gen_ai.operation.name": "chat",
+                "gen_ai.request.max_tokens": 90,
+                "gen_ai.input.messages": json.dumps(asked),
+                "gen_ai.output.messages": json.dumps(said),
+            },
+            parent=1,
+        ),
+    ]
+
+
+def phoenix_trace(trace: str) -> list[dict[str, Any]]:
+    def span(number: int, kind: str, attributes: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "name": kind.lower(),
+            "context": {"trace_id": trace, "span_id": f"{trace}{number}"},
+            "parent_id": None if number == 1 else f"{trace}1",
+            "start_time": f"2026-05-01T10:00:0{number}Z",
+            "end_time": f"2026-05-01T10:00:{20 - number}Z",
+            "attributes": {"openinference.span.kind": kind, **attributes},
+        }
+
+    return [
+        span(1, "CHAIN", {"input.value": json.dumps({"question": QUESTION}), "output.value": ANSWER}),
+        span(
+            2,
+            "RETRIEVER",
+            {
+                "input.value": QUESTION,
+                "retrieval.documents.0.document.content": WIKI,
+                "retrieval.documents.0.document.id": "wiki-7",
+                "retrieval.documents.0.document.score": 0.9,
+            },
+        ),
+        span(3, "TOOL", {"tool.name": "measure", "tool_call.id": "call-1", "output.value": LENGTH}),
+        span(
+            4,
+            "LLM",
+            {
+                "llm.input_messages.0.message.role": "user",
+                "llm.input_messages.0.message.content": f"{WIKI}\n{QUESTION}",
+                "llm.output_messages.0.message.role": "assistant",
+                "llm.output_messages.0.message.content": ANSWER,
+            },
+        ),
+    ]
+
+
+def langfuse_trace(trace: str) -> dict[str, Any]:
+    def observation(number: int, kind: str, **fields: Any) -> dict[str, Any]:
+        return {
+            "id": f"{trace}{number}",
+            "traceId": trace,
+            "type": kind,
+            "startTime": f"2026-05-01T10:00:0{number}Z",
+            **fields,
+        }
+
+    return {
+        "id": trace,
+        "timestamp": "2026-05-01T10:00:00Z",
+        "name": "rag",
+        "input": {"question": QUESTION},
+        "output": {"answer": ANSWER},
+        "observations": [
+            observation(1, "RETRIEVER", name="search", output=[{"page_content": WIKI, "metadata": {"id": "wiki-7"}}]),
+            observation(2, "TOOL", name="measure", output=LENGTH),
+            observation(3, "GENERATION", name="llm", output={"role": "assistant", "content": "another wording"}),
+        ],
+    }
+
+
+def read(tmp_path: Path, values: list[Any] | dict[str, Any], columns: str, *, name: str = "traces.jsonl") -> list[Any]:
+    file = tmp_path / name
+    lines = name.endswith(".jsonl") and isinstance(values, list)
+    text = "\n".join(json.dumps(each) for each in values) if lines else json.dumps(values, indent=1)
+    file.write_text(text, encoding="utf-8")
+    with RecordReader(file, columns=columns) as reader:
+        return list(reader)
+
+
+@pytest.mark.parametrize(
+    ("values", "columns", "call"),
+    [
+        (otlp_lines(*genai_trace("a")), "otel_genai", {"id": "call-1"}),
+        (otlp_lines(*genai_trace("a")), "otlp", {"id": "call-1"}),
+        (phoenix_trace("a"), "openinference", {"id": "call-1"}),
+        ([langfuse_trace("a")], "openinference", {}),
+    ],
+)
+def test_the_spans_of_a_trace_become_question_contexts_and_answer(
+    tmp_path: Path, values: list[Any], columns: str, call: dict[str, str]
+) -> None:
+    (record,) = read(tmp_path, values, columns)
+
+    assert record.custom_id == "a"
+    assert (record.sample.question, record.sample.answer) == (QUESTION, ANSWER)
+    assert context_fields(record.sample) == [
+        {"text": WIKI, "id": "wiki-7"},
+        {"text": LENGTH, **call, "tool": "measure"},
+    ]
+
+
+def test_spans_of_several_traces_are_sorted_out_wherever_they_stand(tmp_path: Path) -> None:
+    first, second = genai_trace("a"), genai_trace("b")
+    mixed = [span for pair in zip(reversed(first), second, strict=True) for span in pair]
+
+    records = read(tmp_path, otlp_lines(*mixed), "otel_genai")
+
+    assert [record.custom_id for record in records] == ["a", "b"]
+    assert all(record.sample.contexts == (WIKI, LENGTH) for record in records)
+
+
+@pytest.mark.parametrize("name", ["traces.json", "traces.jsonl"])
+def test_one_document_over_many_lines_is_read_whole(tmp_path: Path, name: str) -> None:
+    whole = {"resourceSpans": [{"scopeSpans": [{"spans": genai_trace("a")}]}]}
+
+    (record,) = read(tmp_path, whole, "otlp", name=name)
+
+    assert record.sample.answer == ANSWER
+
+
+def test_a_data_frame_of_phoenix_is_read(tmp_path: Path) -> None:
+    rows = [
+        {
+            "context.trace_id": "a",
+            "context.span_id": "1",
+            "span_kind": "RETRIEVER",
+            "attributes.retrieval.documents": [{"document.content": WIKI}],
+        },
+        {"context.trace_id": "a", "context.span_id": "2", "span_kind": "LLM", "attributes.output.value": ANSWER},
+    ]
+
+    (record,) = read(tmp_path, rows, "openinference", name="spans.json")
+
+    assert (record.sample.contexts, record.sample.answer) == ((WIKI,), ANSWER)
+
+
+def test_older_conventions_with_events_and_numbered_prompts_are_read(tmp_path: Path) -> None:
+    def event(name: str, **attributes: str) -> dict[str, Any]:
+        return {
+            "name": name,
+            "attributes": [{"key": key, "value": {"stringValue": text}} for key, text in attributes.items()],
+        }
+
+    events = [
+        event("gen_ai.user.message", content=QUESTION),
+        event("gen_ai.tool.message", content=WIKI, id="call-1"),
+        event("gen_ai.choice", message=json.dumps({"content": ANSWER})),
+    ]
+    numbered = {
+        "gen_ai.prompt.0.role": "user",
+        "gen_ai.prompt.0.content": QUESTION,
+        "gen_ai.prompt.1.role": "tool",
+        "gen_ai.prompt.1.content": WIKI,
+        "gen_ai.completion.0.content": ANSWER,
+    }
+    spans = [otlp_span("a", 1, {"gen_ai.operation.name": "chat"}, events=events), otlp_span("b", 1, numbered)]
+
+    for record in read(tmp_path, otlp_lines(*spans), "otel_genai"):
+        assert (record.sample.question, record.sample.contexts, record.sample.answer) == (QUESTION, (WIKI,), ANSWER)
+
+
+def test_what_a_reranker_left_out_is_no_context(tmp_path: Path) -> None:
+    spans = phoenix_trace("a")
+    kept = {"openinference.span.kind": "RERANKER", "reranker.output_documents.0.document.content": LENGTH}
+    spans[2]["attributes"] = kept
+
+    (record,) = read(tmp_path, spans, "openinference")
+
+    assert record.sample.contexts == (LENGTH,)
+
+
+def test_a_trace_without_an_answer_is_a_row_problem_that_names_it(tmp_path: Path) -> None:
+    record, problem = read(tmp_path, otlp_lines(*genai_trace("a"), *genai_trace("b")[:3]), "otel_genai")
+
+    assert isinstance(record, Record)
+    assert isinstance(problem, RecordProblem)
+    assert str(problem) == (
+        "row 1 (line 5): trace b has no answer in its 3 spans; expected a span with the answer as its output"
+    )
+
+
+def test_documents_without_their_text_are_a_problem_and_no_answer_without_contexts(tmp_path: Path) -> None:
+    spans = genai_trace("a")
+    spans[1]["attributes"][1]["value"]["stringValue"] = '[{"id": "wiki-7", "score": 0.9}]'
+
+    _, problem = read(tmp_path, otlp_lines(*genai_trace("b"), *spans), "otel_genai")
+
+    assert "trace a: span 2.documents[0] is an object with 'id', 'score'" in str(problem)
+
+
+def test_a_reader_resumes_after_the_traces_it_has_read(tmp_path: Path) -> None:
+    file = tmp_path / "traces.jsonl"
+    spans = [span for trace in ("a", "b", "c") for span in phoenix_trace(trace)]
+    file.write_text("\n".join(json.dumps(span) for span in spans), encoding="utf-8")
+    with RecordReader(file, columns="openinference") as reader:
+        first = next(reader)
+        columns, form, position = reader.columns, reader.format, reader.position
+
+    with RecordReader(file, columns=columns, format=form, start=position) as reader:
+        rest = list(reader)
+
+    assert [each.custom_id for each in (first, *rest)] == ["a", "b", "c"]
+    assert [each.row for each in (first, *rest)] == [0, 1, 2]
+
+
+def test_spans_without_a_preset_are_told_which_one_to_name(tmp_path: Path) -> None:
+    file = tmp_path / "traces.jsonl"
+    file.write_text(json.dumps(otlp_lines(*genai_trace("a"))[0]), encoding="utf-8")
+
+    with pytest.raises(InvalidInput, match="preset openinference or otel_genai"):
+        RecordReader(file)
