@@ -100,6 +100,9 @@ def build_index(
         builder.add_text_field(name, tokenizer_name="terms", index_option="position" if with_positions else "freq")
     schema = builder.build()
     index = Index(schema, path=str(folder))
+    # Read again only when asked: a reader that watches for commits may lock a file in the folder half a second later,
+    # which may be gone by then or about to go.
+    index.config_reader("manual")
     index.register_tokenizer("terms", TextAnalyzerBuilder(Tokenizer.whitespace()).build())
 
     writer = index.writer(_GATHERED_BYTES, num_threads=1)
