@@ -17,6 +17,9 @@ _MAX_LAYERS = 4
 _TAIL_CHARACTERS = 160
 _LONGEST_ZH = 6
 _COUNT_DIGITS = 2
+# Words of its own, known neither from the question nor from the contexts, that a sentence of no assertion may have.
+_MAX_NEW_LED = 2
+_MAX_NEW_ASKED = 1
 _FIRST_CHARACTERS = 24
 
 _PHRASES: Final[dict[str, Any]] = tomllib.loads(
@@ -46,6 +49,22 @@ _HEAD_FIRST = frozenset(
 ) | frozenset(phrase[0] for name in ("heads", "topics", "signatures") for phrase in _PHRASES["zh"][name])
 _AHEAD = re.compile(
     r"\b(?:following|follows|below|these|here|steps|summary|overview)\b|以下|如下|下面|步骤|(?:有|是|为|包括|包含)[:：]"
+)
+# "Here's how that works:" and "The steps are as follows:" assert nothing, whatever their few words of their own.
+_PRESENTS = re.compile(
+    r"\s*(?:\w+,? )?(?:here(?:'s| is| are)|below (?:is|are)|the following (?:is|are)|these are|this is (?:how|what)|how"
+    r"|what|there are (?:two|three|four|five|six|several|some|a few|a couple of|a number of|\d))\b"
+    r"|.{1,120}\b(?:as follows|like this|simple|easy|straightforward)\s?:|.{0,60}(?:如下|以下[^，。；]{1,8})\s?[:：]"
+)
+_RELATES = re.compile(r"\b(?:that|which|who|whose|because|since|after|as long)\b|因为|由于|导致")
+_ASKS_EN = re.compile(
+    r"\s*(?:and |so |or |also,? )?(?:do|does|did|would|could|can|shall|should|may|will|is|are|was|were|has|have|want"
+    r"|need|any|anything|what|how|which|who|where|when|why|ready|interested|curious|sound|sounds|got)\b"
+)
+# Questions in form only.
+_RHETORICAL = re.compile(
+    r"n't\b|\bnot\b|\byou (?:know|reali[sz]e|hear|notice)(?: that)?\b|, ?\w+(?: \w+)?\s?\?"
+    r"|难道|知道|不|岂|吧|没错|谁说|未|没有"
 )
 _NEGATION = re.compile(r"\b(?:not|no|nor|never|none|without|nothing)\b|n't\b|[不没未无非别]")
 _COLON = re.compile("[:：]")
@@ -192,20 +211,42 @@ def introduces(text: str, stems: Container[str], known: Container[str]) -> bool:
     """Return True if a sentence only leads to what follows its colon: "To reset the router, follow these steps:".
 
     It has nothing but words of the closed list, of the question (`stems`) and of the contexts (`known`), no negation,
-    and one that points ahead.
+    and one that points ahead; if it presents ("Here's ...:"), two words of its own.
     """
     bare = text.rstrip(" *_")
     if bare[-1:] not in (":", "：") or len(bare) > _MAX_LEAD_CHARACTERS:
         return False
     folded = bare.lower().translate(_EMPHASIS)
-    if _NEGATION.search(folded) or not (_AHEAD.search(folded) or _HEAD.match(folded)):
+    if _NEGATION.search(folded):
         return False
-    return all(
-        token in known
-        or token in LABELS
-        or (token.isdigit() and len(token) <= _COUNT_DIGITS)
-        or _is_filler(token, stems, known)
+    presents = _PRESENTS.match(folded) and not _RELATES.search(folded)
+    if not (presents or _AHEAD.search(folded) or _HEAD.match(folded)):
+        return False
+    return count_new(folded, stems, known) <= (_MAX_NEW_LED if presents else 0)
+
+
+def asks(text: str, stems: Container[str], known: Container[str]) -> bool:
+    """Return True if a sentence is a question that asserts nothing: of the user's wishes, or of what is known anyway.
+
+    No question in form only ("Did you know that ...?"), and none with numbers. One that speaks of the user or the
+    assistant may have one word of its own: "Want me to draft the email?".
+    """
+    folded = text.lower().translate(_EMPHASIS).rstrip(' "”)')
+    if folded[-1:] not in ("?", "？") or len(folded) > _MAX_LEAD_CHARACTERS or _RHETORICAL.search(folded):
+        return False
+    tokens = _TOKEN.findall(folded)
+    if any(token.isdigit() for token in tokens) or not (_ASKS_EN.match(folded) or _HAN.search(folded)):
+        return False
+    is_of_speakers = any(token in _SPEAKERS or _SPEAKER_ZH.search(token) for token in tokens)
+    return count_new(folded, stems, known) <= (_MAX_NEW_ASKED if is_of_speakers else 0)
+
+
+def count_new(folded: str, stems: Container[str], known: Container[str]) -> int:
+    """Return how many words are in no list and known neither from the question nor from the contexts."""
+    return sum(
+        _new_of(token, stems, known)
         for token in _TOKEN.findall(folded)
+        if not (token in known or token in LABELS or (token.isdigit() and len(token) <= _COUNT_DIGITS))
     )
 
 
@@ -262,29 +303,24 @@ def _start_of_closer(text: str, start: int, stems: Container[str]) -> int | None
     return start + last if last >= 0 and is_boilerplate(tail[last + 1 :], stems) else None
 
 
-def _is_filler(
-    clause: str, stems: Container[str], known: Container[str] = frozenset(), words: Container[str] = _FILLER
-) -> bool:
-    is_about_question = False
+def _is_filler(clause: str, stems: Container[str], words: Container[str] = _FILLER) -> bool:
     tokens = _TOKEN.findall(clause)
-    for token in tokens:
-        if token in words:
-            continue
-        if _HAN.match(token):
-            if not _is_filler_zh(token, stems, known, words):
-                return False
-        elif token[:STEM_CHARACTERS] in stems and not token.isdigit():
-            is_about_question = True
-        else:
-            return False
+    if any(_new_of(token, stems, (), words) for token in tokens):
+        return False
+    is_about_question = any(token not in words and not _HAN.match(token) for token in tokens)
     return not (is_about_question and _ASSERTING.intersection(tokens))
 
 
-def _is_filler_zh(run: str, stems: Container[str], known: Container[str], words: Container[str]) -> bool:
-    at = 0
-    while at < len(run):
-        longest = next((size for size in range(_LONGEST_ZH, 0, -1) if run[at : at + size] in words), 0)
-        if not longest and run[at] not in stems and run[at : at + 2] not in known and run[at - 1 : at + 1] not in known:
-            return False
+def _new_of(token: str, stems: Container[str], known: Container[str], words: Container[str] = _FILLER) -> int:
+    """Return how many words of a token are new: of a run of Han, two characters count as a word."""
+    if token in words:
+        return 0
+    if not _HAN.match(token):
+        return 0 if token[:STEM_CHARACTERS] in stems and not token.isdigit() else 1
+    at = new = 0
+    while at < len(token):
+        longest = next((size for size in range(_LONGEST_ZH, 0, -1) if token[at : at + size] in words), 0)
+        pairs = (token[at : at + 2], token[at - 1 : at + 1])
+        new += not longest and token[at] not in stems and not any(pair in known for pair in pairs)
         at += longest or 1
-    return True
+    return (new + 1) // 2

@@ -4,7 +4,7 @@ import re
 from collections.abc import Container, Sequence
 
 from plumbline.ground.concurrency import within_deadline
-from plumbline.judging.text.boilerplate import SOURCE_EN, STEM_CHARACTERS, introduces, is_boilerplate
+from plumbline.judging.text.boilerplate import SOURCE_EN, STEM_CHARACTERS, asks, count_new, introduces, is_boilerplate
 from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.tables import EMPTY_CELLS, header_positions, split_cells
 from plumbline.judging.text.words import content_words, han_share
@@ -13,6 +13,8 @@ from plumbline.judging.text.words import content_words, han_share
 # a place to hide a false claim in. Of Chinese the words are character pairs.
 _LABEL_WORDS = 4
 _LABEL_HAN_PAIRS = 8
+# A line that ends in a colon may have one new word up to here.
+_TERSE_WORDS = 2
 # A short one asserts something if it has a verb.
 _ASKING = re.compile(
     r"[?？]|^(?:what|who|how|why|when|where|which|if|whether)\b|什么|怎[么样]|如何|为何|谁|哪|何时|是否", re.IGNORECASE
@@ -44,10 +46,14 @@ def checkable_positions(
         for position, sentence in enumerate(within_deadline(sentences))
         if sentence.kind != "markup"
         and not is_boilerplate(sentence.text, stems)
+        and not asks(sentence.text, stems, known)
         and not (position + 1 < len(sentences) and introduces(sentence.text, stems, known))
     ]
+    last = len(sentences) - 1
     unlabelled = [
-        position for position in spoken if position not in headers and not _is_label(sentences[position], stems, known)
+        position
+        for position in spoken
+        if position not in headers and not _is_label(sentences[position], stems, known, leads=position < last)
     ]
     return tuple(position for position in unlabelled or spoken if not _declines(sentences[position]))
 
@@ -63,8 +69,9 @@ def _declines(sentence: Sentence) -> bool:
     return label is not None and abstains(sentence.text[label.end() :])
 
 
-def _is_label(sentence: Sentence, stems: Container[str], known: Container[str]) -> bool:
-    if sentence.kind != "heading":
+def _is_label(sentence: Sentence, stems: Container[str], known: Container[str], *, leads: bool) -> bool:
+    """Return True for a heading that asserts nothing, and for a line before others that is one but for its markup."""
+    if sentence.kind != "heading" and not (leads and _is_terse(sentence.text, stems, known)):
         return False
     is_chinese = bool(han_share(sentence.text))
     words = content_words(sentence.text)
@@ -78,6 +85,12 @@ def _is_label(sentence: Sentence, stems: Container[str], known: Container[str]) 
     # "Lorivan kills children" has the shape of "Payment methods accepted": only what is new to question and contexts.
     is_new = any(word not in known and word[:STEM_CHARACTERS] not in stems for word in words)
     return not (is_new and _SUBJECT_VERB_EN.match(text))
+
+
+def _is_terse(text: str, stems: Container[str], known: Container[str]) -> bool:
+    """Return True for a line such as "Requirements:", with hardly a word that question and contexts do not have."""
+    new = count_new(text.lower(), stems, known)
+    return text.rstrip(" *_")[-1:] in (":", "：") and new <= (len(content_words(text)) <= _TERSE_WORDS)
 
 
 # A sentence longer than this asserts something besides its "I do not know".
