@@ -55,6 +55,9 @@ async def test_the_numbers_are_those_of_the_command(tmp_path: Path, capsys: pyte
         ({"labels": [{"custom_id": "zz", "label": 1}]}, "1 labels are of rows that the results do not have ('zz')"),
         ({"labels": [{"custom_id": "q1", "label": 1}] * 2}, "a custom_id is labelled twice"),
         ({"risk": 1.0}, "risk"),
+        ({"risk": 5e-324}, "risk"),
+        ({"width": 5e-324}, "width"),
+        ({"labels": [{"custom_id": "q1", "label": 1, "weight": 1.7e308}]}, "weight"),
         ({"labels": [{"custom_id": "q1", "label": 2}]}, "label"),
     ],
 )

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
+# Of width, risk and confidence; 1 minus it is their most.
+_LEAST = 0.0001
 _SEED = "plumbline"
 _MOST_NAMED = 10
 
@@ -84,8 +86,8 @@ def _counts(text: str) -> tuple[int, int]:
 def _rate(options: argparse.Namespace) -> int:
     for name in ("width", "risk", "confidence"):
         value = getattr(options, name)
-        if value is not None and not 0.0 < value < 1.0:
-            raise InvalidInput(f"found {value:g}; expected a number between 0 and 1", place=f"--{name}")
+        if value is not None and not _LEAST <= value <= 1 - _LEAST:
+            raise InvalidInput(f"found {value:g}; expected a number from {_LEAST} to {1 - _LEAST}", place=f"--{name}")
     # Parts of a second of import that the other commands do not pay
     from plumbline.rows.records.data_file import read_lines  # noqa: PLC0415
     from plumbline.rows.report.result_lines import ResultRow, read_line  # noqa: PLC0415

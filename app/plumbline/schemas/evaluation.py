@@ -123,8 +123,10 @@ class EvaluationOptions(WireModel):
         allow_inf_nan=False,
         description="Maximum cost of this sample, in the currency of the service's price table.",
     )
-    citation_base: Literal[0, 1] | None = Field(
+    citation_base: int | None = Field(
         default=None,
+        ge=0,
+        le=1,
         description="Number of the first context in the answer's citation marks. Default: 0 if it cites [0], else 1.",
     )
     metrics: list[MetricName] | None = Field(

@@ -237,7 +237,7 @@ class ReportSummary(WireModel):
 # More rows go through a job, which is named by its id.
 MAX_RATE_ROWS = 100_000
 _Part = Annotated[float, Field(ge=0, le=1)]
-_Inner = Annotated[float, Field(gt=0, lt=1)]
+_Inner = Annotated[float, Field(ge=0.0001, le=0.9999)]
 _Id = Annotated[str, Field(min_length=1, max_length=500)]
 
 
@@ -255,7 +255,7 @@ class LabelIn(WireModel):
 
     custom_id: _Id
     label: Annotated[int, Field(ge=0, le=1, description="1 faithful, 0 not.")]
-    weight: Annotated[float, Field(gt=0)] | None = Field(
+    weight: Annotated[float, Field(ge=1e-9, le=1e9)] | None = Field(
         default=None,
         description="1 / the probability that the row was chosen for a label; for each label, or for none.",
     )

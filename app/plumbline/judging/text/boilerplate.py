@@ -19,7 +19,7 @@ _LONGEST_ZH = 6
 _COUNT_DIGITS = 2
 # Words of its own, known neither from the question nor from the contexts, that a sentence of no assertion may have.
 _MAX_NEW_LED = 2
-_MAX_NEW_ASKED = 1
+_MAX_NEW_ASKED = 3
 _FIRST_CHARACTERS = 24
 
 _PHRASES: Final[dict[str, Any]] = tomllib.loads(
@@ -63,7 +63,7 @@ _ASKS_EN = re.compile(
 )
 # Questions in form only.
 _RHETORICAL = re.compile(
-    r"n't\b|\bnot\b|\byou (?:know|reali[sz]e|hear|notice)(?: that)?\b|, ?\w+(?: \w+)?\s?\?"
+    r"n't\b|\bnot\b|\bknow that\b|\bnow that\b|\byou (?:know|reali[sz]e|hear|notice)(?: that)?\b|, ?\w+(?: \w+)?\s?\?"
     r"|难道|知道|不|岂|吧|没错|谁说|未|没有"
 )
 _NEGATION = re.compile(r"\b(?:not|no|nor|never|none|without|nothing)\b|n't\b|[不没未无非别]")
@@ -229,7 +229,7 @@ def asks(text: str, stems: Container[str], known: Container[str]) -> bool:
     """Return True if a sentence is a question that asserts nothing: of the user's wishes, or of what is known anyway.
 
     No question in form only ("Did you know that ...?"), and none with numbers. One that speaks of the user or the
-    assistant may have one word of its own: "Want me to draft the email?".
+    assistant may have a few words of its own: "Want me to draft the email?".
     """
     folded = text.lower().translate(_EMPHASIS).rstrip(' "”)')
     if folded[-1:] not in ("?", "？") or len(folded) > _MAX_LEAD_CHARACTERS or _RHETORICAL.search(folded):

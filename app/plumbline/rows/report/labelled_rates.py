@@ -22,7 +22,7 @@ class RowLabel(msgspec.Struct, frozen=True):
     """A person's verdict on a row: 1 faithful, 0 not; `weight`: 1 / the probability that the row was chosen."""
 
     label: Annotated[int, msgspec.Meta(ge=0, le=1)] | bool
-    weight: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    weight: Annotated[float, msgspec.Meta(ge=1e-9, le=1e9)] | None = None
     # By person, or of all; counted from 0.
     sentences_at_fault: dict[str, list[int]] | tuple[int, ...] = ()
 
@@ -51,7 +51,7 @@ def read_labels(lines: Iterable[bytes | None], *, name: str) -> dict[str | int, 
         try:
             read = _DECODER.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            expected = "expected custom_id and label (1 faithful, 0 not), and perhaps a weight above 0"
+            expected = "expected custom_id and label (1 faithful, 0 not), and perhaps a weight (1e-9 to 1e9)"
             raise InvalidInput(f"{error}; {expected}", place=f"{name}:{number}") from None
         if (custom_id := str(read.custom_id)) in found:
             detail = f"custom_id {custom_id[:_LONGEST_SHOWN]!r} is labelled twice; expected one label a row"

@@ -38,7 +38,15 @@ from plumbline.schemas.problem import FAILURE_DETAIL, INTERNAL, VALIDATION, RowP
 from plumbline.schemas.wire import json_line
 from plumbline.service.api.auth import budget_check_of
 from plumbline.service.api.dependencies import BatchSlotsDep, ScorerDep, TenantDep
-from plumbline.service.api.json_body import StrictRoute, body_with, check_media_type, check_values, is_text, read_json
+from plumbline.service.api.json_body import (
+    MAX_VALUES,
+    StrictRoute,
+    body_with,
+    check_media_type,
+    check_values,
+    is_text,
+    read_json,
+)
 from plumbline.service.api.openapi import BATCH_EXAMPLES, EVALUATION_EXAMPLES, SCHEMA_REFERENCE, lines_of, reference
 from plumbline.service.api.problems import (
     PROBLEM_RESPONSES,
@@ -106,7 +114,7 @@ def evaluation_routes(settings: Settings, *, judge_names: Collection[str] = ()) 
 
 BATCH_PATH = "/evaluations/batch"
 _MEDIA_TYPES: dict[Format, str] = {"ndjson": NDJSON, "array": JSON}
-# A valid sample has two; the rest is room for invalid ones, each of which gets an error of its own.
+# A valid sample has two, a conversation some dozens; the rest is room for invalid ones, each with an error of its own.
 _CONTAINERS_OF_A_ROW = 100
 _LOG = structlog.get_logger()
 _M = TypeVar("_M", bound=BaseModel)
@@ -245,7 +253,7 @@ class _BatchReader:
         self._sample: type[BatchSample] = bounded_sample(self._limits)
         self.whole = bounded_batch(self._sample | BatchConversation, settings.max_batch_samples)
         self._envelope = bounded_batch(Any, settings.max_batch_samples)
-        self._max_containers = _CONTAINERS_OF_A_ROW * settings.max_batch_samples
+        self._max_containers = max(MAX_VALUES, _CONTAINERS_OF_A_ROW * settings.max_batch_samples)
 
     def envelope(self, body: bytes) -> BatchRequest:
         """Return the batch, its samples not yet validated.
