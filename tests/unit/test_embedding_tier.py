@@ -48,6 +48,17 @@ async def test_the_share_of_words_in_the_contexts_goes_through_the_calibration()
     assert claim.verdict is Verdict.SUPPORTED
 
 
+async def test_a_value_of_json_is_read_behind_its_path_and_its_evidence_lies_in_the_text() -> None:
+    context = '{"kettle": {"netWeight": "burns", "lidColour": "bright"}}'
+
+    judgement = await _judge("Kettle net weight burns.", context)
+
+    # As it stands, netWeight is one word, and neither "net" nor "weight" is there.
+    assert await _alignment("Kettle net weight burns.", context) == pytest.approx(1.0)
+    (evidence,) = judgement.claims[0].evidence
+    assert (evidence.quote, context[evidence.start : evidence.end]) == ('"netWeight": "burns"',) * 2
+
+
 async def test_the_measures_of_the_wording_count_beside_the_alignment() -> None:
     entry = Calibration(
         tier=TierName.EMBEDDING,

@@ -7,6 +7,8 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,31 +86,40 @@ _NEAR_WINDOWS = 5
 # MiniLM reads 256 tokens; English runs at 4 to 5 characters a token, so this stays inside with room for numbers.
 MAX_CHARACTERS = 800
 _BREAK = re.compile(r"[\s,;:，；：、]")
+_NO_READINGS: Final[Mapping[int, Mapping[int, str]]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceWindow:
-    """A stretch of one context; `text` is `context[start:end]`."""
+    """A stretch of one context; `text` is `context[start:end]`, `said` what a model reads of it."""
 
     context: int
     text: str
     start: int
     end: int
+    said: str
 
 
-def split_windows(contexts: Sequence[str], sentences: Sequence[Sequence[Sentence]]) -> list[SentenceWindow]:
+def split_windows(
+    contexts: Sequence[str],
+    sentences: Sequence[Sequence[Sentence]],
+    readings: Mapping[int, Mapping[int, str]] = _NO_READINGS,
+) -> list[SentenceWindow]:
     """Return one window for each sentence of each context that has a letter or digit, at most `MAX_CHARACTERS` long.
 
     A longer sentence is cut at white space or punctuation, so that nothing is dropped. No window of several sentences:
-    each word looks for its counterpart everywhere, and what a model reads twice costs twice.
+    each word looks for its counterpart everywhere, and what a model reads twice costs twice. `readings` of a structured
+    context, by the position of the sentence: its value behind its path.
     """
-    return [
-        SentenceWindow(context, text[start:end], start, end)
-        for context, (text, spans) in enumerate(zip(contexts, sentences, strict=True))
-        for sentence in spans
-        if any(map(str.isalnum, sentence.text))
-        for start, end in pieces(text, sentence.start, sentence.end)
-    ]
+    windows: list[SentenceWindow] = []
+    for context, (text, spans) in enumerate(zip(contexts, sentences, strict=True)):
+        said = readings.get(context, {})
+        for position, sentence in enumerate(spans):
+            if any(map(str.isalnum, sentence.text)):
+                cuts = pieces(text, sentence.start, sentence.end)
+                reading = said.get(position) if len(cuts) == 1 else None
+                windows += [SentenceWindow(context, text[at:end], at, end, reading or text[at:end]) for at, end in cuts]
+    return windows
 
 
 def pieces(text: str, start: int, end: int) -> list[tuple[int, int]]:
@@ -146,9 +157,8 @@ class WindowMatch:
 
 
 def plan_comparison(sample: SegmentedSample) -> ComparisonPlan:
-    windows = {
-        window.text: window for window in reversed(split_windows(sample.source.contexts, sample.context_sentences))
-    }
+    found = split_windows(sample.source.contexts, sample.context_sentences, sample.index.readings)
+    windows = {window.said: window for window in reversed(found)}
     parts = {
         position: [text[start:end] for start, end in pieces(text, 0, len(text))]
         for position, text in zip(sample.checkable, sample.assertions, strict=True)
