@@ -23,6 +23,24 @@ LOG = (
     "2026-05-01T10:00:09Z ERROR worker-3 connection to db-02.internal:5432 refused (ERR_4031)\n"
     "2026-05-01T10:00:12Z INFO worker-3 restarted pid=4427\n"
 )
+OTHER_LINES = [
+    (
+        '10.0.0.1 - - [10/Oct/2025:13:55:36 -0700] "GET /a HTTP/1.0" 200 2326\n'
+        '10.0.0.3 - - [10/Oct/2025:13:55:37 -0700] "GET /b HTTP/1.0" 404 12\n'
+        '10.0.0.4 - - [10/Oct/2025:13:55:38 -0700] "GET /c HTTP/1.0" 500 13\n',
+        3,
+    ),
+    (
+        "I0501 10:00:01.1       1 main.go:10] up\nE0501 10:00:02.1       1 main.go:12] no\nI0501 10:00:03.1 1 a:1] ok",
+        3,
+    ),
+    (
+        "2026-05-01 10:00:01,123 ERROR app failed\nTraceback (most recent call last):\n"
+        '  File "a.py", line 3, in <module>\n    fetch()\nValueError: bad url\n2026-05-01 10:00:02,123 INFO app ok\n',
+        6,
+    ),
+    ('[server]\nhost = "a"\nport = 8080\n', 3),
+]
 CODE = (
     "def fetch(url, max_retries=3):\n    for attempt in range(max_retries):\n        time.sleep(2)\n    return None\n"
 )
@@ -49,7 +67,46 @@ def test_a_row_of_csv_reads_with_the_names_of_its_columns() -> None:
     ]
 
 
-@pytest.mark.parametrize(("text", "count"), [(LOG, 3), (CODE, 4)], ids=["log", "code"])
+@pytest.mark.parametrize(
+    ("text", "readings"),
+    [
+        ('```json\n{"city": "Oslo", "temp": 21}\n```', ["city Oslo", "city Oslo temp 21"]),
+        ('Result: {"city": "Oslo", "temp": 21}', ["city Oslo", "city Oslo temp 21"]),
+        ('{"city": "Oslo", "temp": 21}\n\nMeasured at noon.', ["city Oslo", "city Oslo temp 21"]),
+        (
+            "[{'city': 'Oslo'}, {'city': \"L'Aquila\", 'dry': True}]",
+            ["city Oslo", "city L'Aquila", "city L'Aquila dry True"],
+        ),
+        ("name,price\nKettle,20\nToaster,30\n", ["name Kettle, price 20", "name Toaster, price 30"]),
+        ("name;price (€)\nKettle;20\nToaster;30\n", ["name Kettle, price (€) 20", "name Toaster, price (€) 30"]),
+        ('"name","price","note"\nKettle,20,"red, with\nlid"\n', ["name Kettle, price 20, note red, with lid"]),
+        ('name,price,note\nToaster,30,"says ""hi"""\n', ['name Toaster, price 30, note says "hi"']),
+        ("fruits:\n  - apple\n  - pear\nowner: Lena\n", ["fruits apple", "fruits pear", "owner Lena"]),
+        ("产品: 水壶\n规格:\n  容量: 1.7\n", ["产品 水壶", "产品 水壶 规格 容量 1.7"]),
+        ("name: kettle\nprice: 20\ncolour: red\n", ["name kettle", "name kettle price 20", "name kettle colour red"]),
+        (
+            '---\nname: kettle\n"specs":\n  price: 20 # euros\n  note: |\n    rinse first\n',
+            ["name kettle", "name kettle specs price 20", "name kettle specs note rinse first"],
+        ),
+    ],
+)
+def test_values_are_read_as_tools_and_people_write_them(text: str, readings: list[str]) -> None:
+    found = split_context(text)
+
+    assert list(found.readings.values()) == readings
+    assert all(text[each.start : each.end] == each.text for each in found.sentences)
+
+
+def test_a_title_before_json_stays_apart() -> None:
+    text = 'Weather\n\n{"city": "Oslo", "temp": 21}'
+
+    found = split_context(text, lead=9)
+
+    assert [each.text for each in found.sentences] == ["Weather", '"city": "Oslo"', '"temp": 21']
+    assert found.readings == {1: "city Oslo", 2: "city Oslo temp 21"}
+
+
+@pytest.mark.parametrize(("text", "count"), [(LOG, 3), (CODE, 4), *OTHER_LINES])
 def test_lines_of_logs_and_code_stay_lines(text: str, count: int) -> None:
     assert len(split_context(text).sentences) == count
 
@@ -64,6 +121,11 @@ def test_lines_of_logs_and_code_stay_lines(text: str, count: int) -> None:
         '{"a": 1,,}}',
         "Leeds, York and Hull are cities.\nThey lie in England, in the north, mostly.",
         "[1] First passage. [2] Second passage.",
+        "Features:\n- light\n- quiet\n- cheap",
+        "Alice: Hello there.\nBob: hi\nCarol: good day",
+        "user: hi\nassistant: hello\nuser: good day",
+        "Leeds, York\nHull, Ripon\nSelby, Thirsk",
+        'The words ["so" he said] are his.',
         "青川水库于1987年建成，总库容为3.2亿立方米。",
     ],
 )

@@ -72,7 +72,7 @@ def segment(sample: Sample) -> SegmentedSample:
     """Split the texts of a sample into sentences; linear in their length. Raises TierFailure `timeout`."""
     sentences = split_sentences(sample.answer)
     speaking = sample.answer if has_letters(sample.answer) else " ".join(sample.contexts)
-    split = [split_context(context) for context in sample.contexts]
+    split = [split_context(context, lead=labels.lead) for context, labels in sample.labelled_contexts]
     context_sentences = tuple(each.sentences for each in split)
     index = ContextIndex(context_sentences, [each.readings for each in split])
     stems = question_stems(sample.question)

@@ -3,10 +3,10 @@
 import csv
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Final
 
 from plumbline.ground.concurrency import within_deadline
@@ -14,23 +14,37 @@ from plumbline.judging.text.segmentation import Sentence, split_sentences
 from plumbline.judging.text.words import split_words
 
 _SPACE: Final = re.compile(r"\s*+")
-# A string whole, a number or literal, a bracket, a colon or a comma; possessive: linear.
-_JSON_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|[^\s"{}\[\],:]++|[{}\[\],:]', re.DOTALL)
+# A string whole, also as Python prints it, a number or literal, a bracket, a colon or a comma; possessive: linear.
+_JSON_TOKEN: Final = re.compile(
+    r"""\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'|[^\s\"'{}\[\],:]++|[{}\[\],:]""", re.DOTALL
+)
+# "```json", or a line such as "Result:", before what is structured.
+_FENCE: Final = re.compile(r"\s*(?P<mark>```|~~~)[ \w+-]{0,20}\n(?P<inside>.*?)\n?(?P=mark)\s*\Z", re.DOTALL)
+_JSON_START: Final = re.compile(r"(?:\A|[:：]\s|\n)\s{0,3}(?=\{\s{0,9}[\"']|\[\s{0,9}\{)")
+_MOST_LEAD: Final = 200
+_QUOTES: Final = "\"'"
 _DEEPEST: Final = 64
 _YAML_LINE: Final = re.compile(
-    r"(?P<indent> *)(?P<dash>(?:- +)*)(?:(?P<key>[\w./ -]{1,80}?):(?= |$)\s*)?(?P<value>.*?)\s*$"
+    r"(?P<indent> *)(?P<dash>(?:- +)*)"
+    r"(?:(?P<quote>[\"']?)(?P<key>[\w./ -]{1,80}?)(?P=quote):(?= |$)\s*)?(?P<value>.*?)\s*$"
 )
-_YAML_KEYS: Final = re.compile(r"(?m)^ *(?:- +)?[A-Za-z_][\w.-]*:(?: |$)")
+_YAML_KEY: Final = re.compile(r" *(?:- +)*([\"']?)([^\W\d][\w.-]*)\1:(?: |\Z)")
+_YAML_ITEM: Final = re.compile(r" *- +\S")
+_YAML_BLOCK: Final = re.compile(r"( *)(?:- +)*\S.*:\s+[|>][+-]?\Z")
+_YAML_NOTE: Final = re.compile(r"(?<=\s)#.*")
 _WORD_ENDS: Final = re.compile(r"_+|(?<=[a-z0-9])(?=[A-Z])|/")
 _LOG_LINE: Final = re.compile(
     r"[\[(]?(?:\d{4}-\d\d-\d\d[T ]\d\d:|\d\d:\d\d:\d\d|[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:"
-    r"|(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL|CRITICAL)\b)"
+    r"|(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL|CRITICAL)\b"
+    # As Go, Kubernetes and web servers write them, and the traces of errors between the lines.
+    r"|\d{4}/\d\d/\d\d \d\d:|[IWEF]\d{4} \d\d:\d\d:|\S+ \S+ \S+ \[\d\d/[A-Z][a-z]{2}/\d{4}:"
+    r"|Traceback \(|File \"|at [\w.$]+[(:]|Caused by: |[\w.]+(?:Error|Exception)\b)"
 )
 _CODE_LINE: Final = re.compile(
     r"(?:(?:async )?def |class \w+[:({]|import \w|from [\w.]+ import |return\b|raise |func \w|function \w"
     r"|(?:const|let|var) \w"
     r"|(?:if|for|while|with|elif|except)\b.*[:{]\Z|(?:else|try|finally):\Z|//|#include|@\w|\"\"\""
-    r"|[\w.\[\]]+ ?[-+]?=(?!=)"
+    r"|[\w.\[\]]+ ?[-+]?=(?!=)|\[[\w. \"-]+\]\Z"
     r"|[\w.]+\(.*\)\Z|.*[;{}]\Z)"
 )
 _TOKEN: Final = re.compile(r"\w[\w.-]*+")
@@ -39,9 +53,12 @@ _STEM: Final = 5
 _FEWEST_LINES: Final = 3
 _LEAST_ALIKE: Final = 0.8
 _MOST_LINES: Final = 2_000
+_YAML_ENDS: Final = frozenset({"---", "..."})
+_YAML_BLOCKS: Final = frozenset({"|", ">", "|-", ">-", "|+", ">+"})
 _LONGEST_YAML_LINE: Final = 200
+_FEWEST_KEYS: Final = 2
 _FEWEST_ROWS: Final = 2
-_COLUMN_NAME: Final = re.compile(r"[\w ()/%-]{1,40}")
+_COLUMN_NAME: Final = re.compile(r"(?=.*\w)[\w ()/%.#&€$£¥°'-]{1,40}")
 _FEWEST_COLUMNS: Final = 3
 
 
@@ -57,20 +74,37 @@ class ContextText:
     readings: Mapping[int, str]
 
 
-def split_context(text: str) -> ContextText:
+def split_context(text: str, *, lead: int = 0) -> ContextText:
     """Return the sentences of a context: one for each value where it is structured, as of an answer elsewhere.
 
     A value is read with the names that lead to it, words of an identifier apart, and with what names the objects around
-    it: of `{"shop": "York", "count": 0}` the 0 reads "shop York count 0". The sentences lie in the text as it is.
-    Linear in its length.
+    it: of `{"shop": "York", "count": 0}` the 0 reads "shop York count 0". The sentences lie in the text as it is; a
+    title of `lead` characters, a fence, and what is said before and after JSON stay apart. Linear in its length.
     """
-    for read in (_json, _yaml, _csv, _lines):
-        values = read(text)
-        if values is not None:
-            spans = [(start, end) for start, end, _ in values]
-            sentences = tuple(Sentence(text[start:end], start, end, "code") for start, end in spans)
-            return ContextText(sentences, {place: words for place, (_, _, words) in enumerate(values)})
+    for start, end in _likely_places(text, lead):
+        inside = text[start:end]
+        for read in (_json, _yaml, _csv, _lines):
+            values = read(inside)
+            if values is not None:
+                before, after = _shifted(text[:start], 0), _shifted(text[end:], end)
+                found = tuple(Sentence(inside[at:to], at + start, to + start, "code") for at, to, _ in values)
+                readings = {len(before) + place: words for place, (_, _, words) in enumerate(values)}
+                return ContextText((*before, *found, *after), readings)
     return ContextText(split_sentences(text), {})
+
+
+def _likely_places(text: str, lead: int) -> Iterator[tuple[int, int]]:
+    """Yield where something structured may stand: all behind the title; inside a fence; the JSON in a text."""
+    yield lead, len(text)
+    if fence := _FENCE.match(text, lead):
+        yield fence.span("inside")
+    start, end = _JSON_START.search(text, lead, lead + _MOST_LEAD), max(text.rfind("}"), text.rfind("]")) + 1
+    if start and start.end() < end and (start.end(), end) != (lead, len(text)):
+        yield start.end(), end
+
+
+def _shifted(text: str, start: int) -> tuple[Sentence, ...]:
+    return tuple(each._replace(start=each.start + start, end=each.end + start) for each in split_sentences(text))
 
 
 class ExactFacts:
@@ -167,19 +201,19 @@ def _json(text: str) -> list[_Value] | None:
             return None
         elif mark not in ":,":
             if levels[-1].is_object and text[position : position + 1] == ":":
-                levels[-1].pending, levels[-1].key_start = mark.strip('"'), start
+                levels[-1].pending, levels[-1].key_start = mark.strip(_QUOTES), start
             else:
                 values.append(_scalar(levels, mark, start, end))
     return values if values and not levels else None
 
 
 def _scalar(levels: list[_Level], mark: str, start: int, end: int) -> _Value:
-    level, value = levels[-1], mark.strip('"')
+    level, value = levels[-1], mark.strip(_QUOTES)
     with suppress(ValueError):
         value = json.loads(mark) if mark.startswith('"') else value
     key = level.pending or "" if level.is_object else ""
     found = (level.key_start if level.is_object and level.key_start >= 0 else start, end, _reading(levels, key, value))
-    if level.is_object and not level.identity and mark.startswith('"'):
+    if level.is_object and not level.identity and mark.startswith(tuple(_QUOTES)):
         level.identity = f"{_words(key)} {value}"
     return found
 
@@ -190,31 +224,28 @@ def _reading(levels: list[_Level], key: str, value: str) -> str:
         for part in (_words(level.key), level.identity):
             if part and part not in parts:
                 parts.append(part)
-    return " ".join([*parts, _words(key), value]).strip()
+    return " ".join(part for part in (*parts, _words(key), value) if part)
 
 
 def _yaml(text: str) -> list[_Value] | None:
     """Return the scalars of YAML in block style; None unless nearly every line is a key or an item."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    if len(lines) < _FEWEST_COLUMNS or len(_YAML_KEYS.findall(text)) < len(lines) - 1 - text.count("\n- "):
-        return None
-    if not any(line.startswith(" ") for line in lines) or max(map(len, lines)) > _LONGEST_YAML_LINE:
+    if not _is_yaml([line for line in text.splitlines() if line.strip()]):
         return None
     levels: list[tuple[int, _Level]] = []
     values: list[_Value] = []
     position = 0
     for raw in text.splitlines(keepends=True):
         start, position = position, position + len(raw)
-        line = raw.rstrip("\r\n")
+        line = _YAML_NOTE.sub("", raw.rstrip("\r\n"), count=1)
         found = _YAML_LINE.match(line)
-        if found is None or not line.strip() or line.lstrip().startswith("#"):
+        if found is None or not line.strip() or line.lstrip().startswith("#") or line in _YAML_ENDS:
             continue
         indent = len(found["indent"]) + len(found["dash"])
         # A dash begins a new object: what named the last one is over.
         deepest = len(found["indent"]) + 1 if found["dash"] else indent
         levels = [each for each in levels if each[0] <= deepest]
         key, value = found["key"] or "", found["value"].strip("\"'")
-        if key and not value:
+        if key and (not value or value in _YAML_BLOCKS):
             levels.append((indent + 1, _Level(True, key)))
             continue
         inner = [level for _, level in levels]
@@ -225,27 +256,54 @@ def _yaml(text: str) -> list[_Value] | None:
     return values or None
 
 
+def _is_yaml(lines: Sequence[str]) -> bool:
+    """Return True if each line is a key, an item, a note, or of a text in a block."""
+    if len(lines) < _FEWEST_LINES or max(map(len, lines)) > _LONGEST_YAML_LINE:
+        return False
+    keys, names, inside = 0, set[str](), -1
+    for line in lines:
+        indent = len(line) - len(line.lstrip())
+        if inside >= 0 and indent > inside:
+            continue
+        block = _YAML_BLOCK.match(line)
+        inside = len(block[1]) if block else -1
+        if key := _YAML_KEY.match(line):
+            keys += 1
+            names.add(key[2])
+        elif not (_YAML_ITEM.match(line) or line.lstrip().startswith("#") or line in _YAML_ENDS):
+            return False
+    if keys < _FEWEST_KEYS:
+        return False
+    # Settings, and no dialogue or prose with words before a colon.
+    is_flat = len(names) == keys == len(lines) and all(line[:1].islower() and line[-1] not in ".!?" for line in lines)
+    return is_flat or any(line.startswith(" ") for line in lines)
+
+
 def _csv(text: str) -> list[_Value] | None:
-    """Return the rows of comma- or tab-separated values, each value behind its column's name."""
-    lines = text.splitlines(keepends=True)
-    if len(lines) < _FEWEST_ROWS:
-        return None
-    separator = "\t" if "\t" in lines[0] else ","
-    header = [cell.strip() for cell in lines[0].rstrip("\r\n").split(separator)]
-    has_names = all(_COLUMN_NAME.fullmatch(cell) for cell in header) and len(set(header)) == len(header)
-    if len(header) < _FEWEST_COLUMNS or not has_names:
-        return None
+    """Return the rows of values between commas, semicolons or tabs, each value behind its column's name."""
+    first, _, rest = text.partition("\n")
+    separator = max("\t;,", key=first.count)
     try:
-        rows = [next(csv.reader([line], delimiter=separator), []) for line in lines]
+        header = [cell.strip() for cell in next(csv.reader([first], delimiter=separator), [])]
+        has_names = all(_COLUMN_NAME.fullmatch(cell) for cell in header) and len(set(header)) == len(header)
+        if len(header) < _FEWEST_ROWS or not has_names or not rest.strip():
+            return None
+        # A comma between two words is rather one of a sentence.
+        if len(header) < _FEWEST_COLUMNS and (f"{separator} " in text or rest.strip().count("\n") < 1):
+            return None
+        lines = text.splitlines(keepends=True)
+        reader = csv.reader(lines, delimiter=separator)
+        values: list[_Value] = []
+        ends = [0, *accumulate(map(len, lines))]
+        before = 0
+        for number, row in enumerate(reader):
+            start, end, before = ends[before], ends[reader.line_num], reader.line_num
+            if row and len(row) != len(header):
+                return None
+            if number and row:
+                named = zip(header, row, strict=True)
+                cells = (f"{_words(name)} {' '.join(cell.split())}" for name, cell in named if cell.strip())
+                values.append((start, start + len(text[start:end].rstrip()), ", ".join(cells)))
     except csv.Error:
         return None
-    if any(len(row) != len(header) for row in rows if row):
-        return None
-    values: list[_Value] = []
-    position = 0
-    for number, (line, row) in enumerate(zip(lines, rows, strict=True)):
-        start, position = position, position + len(line)
-        if number and row:
-            cells = (f"{_words(name)} {cell.strip()}" for name, cell in zip(header, row, strict=True) if cell.strip())
-            values.append((start, start + len(line.rstrip()), ", ".join(cells)))
     return values or None
