@@ -1,8 +1,10 @@
 """A store of jobs in memory that keeps the promises of `JobStore`, for tests that look inside or change one method."""
 
 import itertools
+import shutil
 import tempfile
 import time
+import weakref
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -68,6 +70,7 @@ class MemoryStore(JobStore):
     def __init__(self, folder: Path | None = None, *, chunk_rows: int = 1_000) -> None:
         self.is_broken = False
         self.uploads = folder or Path(tempfile.mkdtemp(prefix="plumbline-uploads-"))
+        weakref.finalize(self, shutil.rmtree, self.uploads, ignore_errors=True)
         self._chunk_rows = chunk_rows
         self._kept: dict[str, _Kept] = {}
         self._numbers = itertools.count(1)

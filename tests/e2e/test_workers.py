@@ -118,6 +118,8 @@ def test_metrics_are_those_of_all_whichever_process_is_asked(served: Served) -> 
     key = {"Authorization": f"Bearer {served.key}"}
     sent = len(both_workers(served.service, "/version"))
     name = 'plumbline_http_requests_total{method="GET",route="/version",status="2xx"}'
+    # A request is counted when its answer is out, so that the asker may be ahead of the count.
+    served.service.wait_for(lambda: f"{name} {sent}.0" in served.service.get("/metrics", **key).text)
 
     pages = both_workers(served.service, "/metrics", **key)
 
