@@ -50,6 +50,12 @@ def scored_line(
     )
 
 
+def metric(value: float | None) -> dict[str, Any]:
+    """A metric that was judged, or for which the judge found nothing to count."""
+    status, reason = ("not_applicable", "nothing_to_count") if value is None else ("judged", None)
+    return {"value": value, "status": status, "reason": reason, "verdicts": []}
+
+
 def claim(sentence: int, verdict: str, text: str) -> dict[str, Any]:
     """A claim whose reason and quote are the text too."""
     return {

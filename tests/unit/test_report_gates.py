@@ -12,7 +12,7 @@ from plumbline.rows.report.gates import (
     parse_gate,
 )
 from plumbline.schemas.report import ReportSummary
-from tests.making.result_rows import build_report, error_line, result_line, scored_line
+from tests.making.result_rows import build_report, error_line, metric, result_line, scored_line
 
 
 def summary_of(*lines: bytes, before: list[bytes] | None = None) -> ReportSummary:
@@ -26,6 +26,8 @@ def summary_of(*lines: bytes, before: list[bytes] | None = None) -> ReportSummar
         ("llm:faithfulness=1", CiGate("faithfulness", 1.0, "llm")),
         ("hallucination_rate=.1", CiGate("hallucination_rate", 0.1)),
         (" passed_share = 0.95 ", CiGate("passed_share", 0.95)),
+        ("answer_relevance=0.8", CiGate("answer_relevance", 0.8)),
+        ("llm:context_precision@5=0.7", CiGate("context_precision@5", 0.7, "llm")),
     ],
 )
 def test_a_spec_is_read(spec: str, gate: CiGate) -> None:
@@ -38,6 +40,9 @@ def test_a_spec_is_read(spec: str, gate: CiGate) -> None:
         ("faithfulness", "expected a score and its bound, for example faithfulness=0.8"),
         ("faithfullness=0.8", "unknown score 'faithfullness'; expected faithfulness, .* did you mean faithfulness\\?"),
         ("gpt:faithfulness=0.8", "unknown tier 'gpt'; expected llm, embedding or lexical"),
+        ("answer_relevence=0.8", "did you mean answer_relevance\\?"),
+        ("correctness@5=0.8", "unknown score 'correctness@5'"),
+        ("context_precision@0=0.8", "unknown score 'context_precision@0'"),
         ("faithfulness=80", "faithfulness: found '80'; expected a number from 0 to 1"),
         ("faithfulness=nan", "expected a number from 0 to 1"),
         ("faithfulness=", "expected a number from 0 to 1"),
@@ -46,6 +51,19 @@ def test_a_spec_is_read(spec: str, gate: CiGate) -> None:
 def test_a_wrong_spec_is_told_what_is_right(spec: str, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         parse_gate(spec)
+
+
+def test_a_metric_is_gated_over_the_rows_that_have_it() -> None:
+    asked = [{"answer_relevance": metric(value), "noise_sensitivity": metric(0.25)} for value in (0.5, 1.0, None)]
+    summary = summary_of(*(scored_line(f"q{place}", 0.9, metrics=each) for place, each in enumerate(asked)))
+    specs = ("answer_relevance=0.75", "answer_relevance=0.76", "noise_sensitivity=0.25", "noise_sensitivity=0.2")
+
+    outcomes = [parse_gate(spec).outcomes(summary)[0] for spec in (*specs, "correctness=0")]
+
+    assert [outcome.passed for outcome in outcomes] == [True, False, True, False, False]
+    assert [outcome.wanted for outcome in outcomes[1:3]] == ["at least 0.76", "at most 0.25"]
+    assert "2 rows" in outcomes[0].got
+    assert outcomes[4].got == "no row has this score"
 
 
 def test_seed_1_token_f1_is_gated_over_all_rows_with_a_reference() -> None:

@@ -17,8 +17,8 @@ from plumbline.rows.report.markdown import markdown_summary
 from plumbline.rows.report.page import render_html
 from plumbline.rows.report.shown_rows import GRAVEST_FIRST, shown_row
 from plumbline.rows.report.texts import load_words, one_line, visible
-from plumbline.schemas.report import ReportLanguage
-from tests.making.result_rows import build_report, claim, error_line, result_line, scored_line
+from plumbline.schemas.report import METRICS, ReportLanguage
+from tests.making.result_rows import build_report, claim, error_line, metric, result_line, scored_line
 from tests.reading.report_html import HOSTILE, Page, colours, contrast, hostile_page
 
 ENGLISH, CHINESE = load_words("en"), load_words("zh")
@@ -220,6 +220,7 @@ def test_no_word_is_left_over() -> None:
         if not key.startswith(built)
         and not re.search(rf"""words\.{key}\b|["']{key}["']""", sources)
         and not key.endswith("_hint")
+        and key not in METRICS
     ]
 
     assert unused == []
@@ -242,6 +243,20 @@ def test_marks_of_charts_stand_out(theme: int) -> None:
     colour = colours(CSS)[theme]
 
     assert contrast(colour["bar"], colour["card"]) >= 3
+
+
+def test_metrics_that_rows_were_asked_for_have_their_figures() -> None:
+    asked = {"answer_relevance": metric(0.25), "context_precision@3": metric(1.0)}
+    report = build_report([scored_line("q", 0.9, metrics=asked), scored_line("r", 0.9)])
+
+    page, markdown = Page(render_html(report, language="zh")).text, markdown_summary(report)
+
+    assert re.search(r"回答相关性\s*0\.250[\s\S]*上下文精确率@3\s*1\.000", page)
+    assert "正确性" not in page
+    header, _, row = [line for line in markdown.splitlines() if line.startswith("|")][:3]
+    assert header.endswith("| Answer relevance | Context precision@3 |")
+    assert row.endswith("| 0.250 | 1.000 |")
+    assert "metrics" not in build_report([scored_line("q", 0.9)]).summary.model_dump_json()
 
 
 def test_an_empty_report_is_a_page_too() -> None:

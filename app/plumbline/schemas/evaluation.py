@@ -18,7 +18,7 @@ from pydantic_core import PydanticCustomError
 
 from plumbline.schemas.metric import EvidenceItem, MetricItem
 from plumbline.schemas.turns import ConversationItem
-from plumbline.schemas.wire import Share, WireModel
+from plumbline.schemas.wire import Share, WireModel, is_none
 
 TierName = Literal["llm", "embedding", "lexical"]
 PassRule = Literal["all_supported", "calibrated", "threshold"]
@@ -217,10 +217,6 @@ def bounded_texts(limits: RequestLimits) -> dict[str, Any]:
     }
 
 
-def _is_none(value: object) -> bool:
-    return value is None
-
-
 class SentenceItem(WireModel):
     """A sentence of the answer: `answer[start:end] == text`."""
 
@@ -328,7 +324,7 @@ class CitationItem(WireModel):
     label: str = Field(description="What the mark names: a number or an id.")
     context: int | None = Field(description="Index of the context; null if there is none of that name.")
     context_id: str | None = Field(
-        default=None, exclude_if=_is_none, description="Its id; left out where you gave none."
+        default=None, exclude_if=is_none, description="Its id; left out where you gave none."
     )
     verdict: Literal["supported", "partial", "wrong_passage", "not_supported", "no_such_passage"] = Field(
         description="`supported`: the passage alone supports the statement before the mark. `partial`: a part of it, "
@@ -396,29 +392,29 @@ class EvaluationResult(WireModel):
         "there is neither."
     )
     citations: list[CitationItem] | None = Field(
-        default=None, exclude_if=_is_none, description="Left out, like the next three, if the answer has no mark."
+        default=None, exclude_if=is_none, description="Left out, like the next three, if the answer has no mark."
     )
     citation_recall: Share | None = Field(
         default=None,
-        exclude_if=_is_none,
+        exclude_if=is_none,
         description="Sentences fully supported by the passages they cite / sentences that assert (Gao et al. 2023).",
     )
     citation_precision: Share | None = Field(
         default=None,
-        exclude_if=_is_none,
+        exclude_if=is_none,
         description="Citations that are sufficient, or needed beside others / citations (Gao et al. 2023).",
     )
     uncited_sentences: list[int] | None = Field(
-        default=None, exclude_if=_is_none, description="Indices of the sentences that assert and cite nothing."
+        default=None, exclude_if=is_none, description="Indices of the sentences that assert and cite nothing."
     )
     metrics: dict[str, MetricItem] | None = Field(
         default=None,
-        exclude_if=_is_none,
+        exclude_if=is_none,
         description="Each metric of the request, by name; left out unless one besides `faithfulness` was asked for.",
     )
     conversation: ConversationItem | None = Field(
         default=None,
-        exclude_if=_is_none,
+        exclude_if=is_none,
         description="Left out without `messages`. With them, contexts are counted as they came: those of the request, "
         "then those of each message.",
     )

@@ -4,11 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from plumbline.schemas.wire import Share, WireModel
-
-
-def _is_none(value: object) -> bool:
-    return value is None
+from plumbline.schemas.wire import Share, WireModel, is_none
 
 
 class EvidenceItem(WireModel):
@@ -16,7 +12,7 @@ class EvidenceItem(WireModel):
 
     context: int | None = Field(description="Index of the context; null when a judge quoted nothing that we found.")
     context_id: str | None = Field(
-        default=None, exclude_if=_is_none, description="Its id; left out where you gave none."
+        default=None, exclude_if=is_none, description="Its id; left out where you gave none."
     )
     quote: str = Field(description="The passage; when verified, `contexts[context][start:end]` to the letter.")
     start: int | None = Field(description="Null where it was not found, or stands in the title.")
@@ -33,7 +29,7 @@ class MetricVerdictItem(WireModel):
         "`stated`, `contradicted`, `missing`), `reference_in_contexts` (`found`, `missing`), `claims_by_reference` "
         "(claims of the answer: `stated`, `contradicted`, `not_mentioned`)."
     )
-    context: int | None = Field(default=None, exclude_if=_is_none, description="Index of the context it is about.")
+    context: int | None = Field(default=None, exclude_if=is_none, description="Index of the context it is about.")
     text: str = Field(description="The part it is about; empty where that is a whole context.")
     verdict: str
     sentences: list[int] = Field(description="Indices of the answer's sentences that the verdict rests on.")
@@ -56,7 +52,7 @@ class MetricItem(WireModel):
     )
     parts: dict[str, Share | None] | None = Field(
         default=None,
-        exclude_if=_is_none,
+        exclude_if=is_none,
         description="Numbers that the value is made of: of `correctness` recall, precision and share contradicted.",
     )
     verdicts: list[MetricVerdictItem]

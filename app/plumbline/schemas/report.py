@@ -1,12 +1,12 @@
 """Reports on many rows as JSON (counts, means, costs, the comparison with a baseline), and rates by labels."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from plumbline.schemas.batch import TierCounts
 from plumbline.schemas.evaluation import PassRule, UsageItem, VerdictCounts
-from plumbline.schemas.wire import WireModel
+from plumbline.schemas.wire import WireModel, is_none
 
 ReportLanguage = Literal["en", "zh"]
 ReportFormat = Literal["html", "json"]
@@ -14,6 +14,18 @@ ReportFormat = Literal["html", "json"]
 ReportTier = Literal["llm", "embedding", "lexical", "none"]
 ReportRowStatus = Literal["judged", "abstained", "empty_answer", "not_judged", "error"]
 LEVEL = 0.95
+# Judged on request, beside the scores that every result has; `context_precision` is known with a depth, too (`@5`).
+METRICS: Final = (
+    "answer_relevance",
+    "context_relevance",
+    "context_precision",
+    "context_recall",
+    "correctness",
+    "noise_sensitivity",
+)
+
+
+_DEEPEST: Final = 1_000
 
 
 class ScoreMean(WireModel):
@@ -37,6 +49,16 @@ class ScoreMeans(WireModel):
     unsupported_share: ScoreMean = Field(description="Share of the rows with a claim that is not `supported`.")
     citation_recall: ScoreMean = Field(description="Of the rows whose answer has citation marks, as the next.")
     citation_precision: ScoreMean
+    metrics: dict[str, ScoreMean] | None = Field(
+        default=None, exclude_if=is_none, description="Of the metrics that rows were asked for; left out without any."
+    )
+
+
+def metric_of(name: str) -> str | None:
+    """Return the metric of a name with or without a depth, `context_precision` of `context_precision@5`; else None."""
+    bare, at, depth = name.partition("@")
+    has_depth = bare == "context_precision" and depth.isdecimal() and 0 < int(depth) < _DEEPEST
+    return bare if bare in METRICS and (has_depth or not at) else None
 
 
 class ReferenceMeans(WireModel):

@@ -13,6 +13,11 @@ class WireModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+def is_none(value: object) -> bool:
+    """Return True for None: a field that is left out then."""
+    return value is None
+
+
 # JSON lets them stand as they are; readers that split lines as Unicode does would cut a row in two.
 _LINE_ENDS = {"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 

@@ -4,12 +4,12 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Final, Literal, cast, get_args
+from typing import Final, cast
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.schemas.report import ReportSummary, ReportTier, ScoreMean
+from plumbline.schemas.report import METRICS, ReportSummary, ReportTier, ScoreMean, ScoreMeans, metric_of
 
-GateScore = Literal[
+_SCORES: Final = (
     "faithfulness",
     "faithfulness_strict",
     "hallucination_rate",
@@ -21,17 +21,17 @@ GateScore = Literal[
     "citation_precision",
     "token_f1",
     "exact_match",
-]
-
-_SCORES: Final[tuple[str, ...]] = get_args(GateScore)
+    *METRICS,
+)
 # Scores of which less is better.
-_AT_MOST: Final = ("hallucination_rate", "unsupported_share")
+_AT_MOST: Final = ("hallucination_rate", "unsupported_share", "noise_sensitivity")
 # Of all rows with a reference: no tier takes part.
 _OF_REFERENCE: Final = ("token_f1", "exact_match")
 _TIERS: Final = ("llm", "embedding", "lexical")
 # A mean that only rounding keeps from its bound has reached it.
 _NOISE: Final = 1e-12
 _LONGEST_QUOTED: Final = 60
+_NO_ROW: Final = ScoreMean(mean=None, low=None, high=None, rows=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +46,15 @@ class GateOutcome:
 
 @dataclass(frozen=True, slots=True)
 class CiGate:
-    """A bound on the mean of a score: a minimum; a maximum for `hallucination_rate` and `unsupported_share`.
+    """A bound on the mean of a score: a minimum; a maximum for those of which less is better.
 
     Args:
+        score: one that every result has, or a metric that was asked for, as `context_precision@5`.
         bound: in [0, 1].
         tier: the tier whose rows count; None for each tier that scored rows, by itself.
     """
 
-    score: GateScore
+    score: str
     bound: float
     tier: ReportTier | None = None
 
@@ -62,10 +63,10 @@ class CiGate:
         if self.score in _OF_REFERENCE:
             return (self._outcome(None, getattr(summary.reference, self.score), _abstained(summary)),)
         chosen = [each for each in summary.tiers if self.tier in (None, each.tier)]
-        mean_by_tier: dict[ReportTier, ScoreMean] = {each.tier: getattr(each.scores, self.score) for each in chosen}
+        mean_by_tier: dict[ReportTier, ScoreMean] = {each.tier: _mean_of(each.scores, self.score) for each in chosen}
         is_alone = self.tier is None and len(summary.tiers) == 1
         outcomes = [(None if is_alone else tier, mean) for tier, mean in mean_by_tier.items() if mean.rows]
-        none = (self.tier, ScoreMean(mean=None, low=None, high=None, rows=0))
+        none = (self.tier, _NO_ROW)
         return tuple(self._outcome(tier, mean, _abstained(summary)) for tier, mean in outcomes or [none])
 
     def _outcome(self, tier: ReportTier | None, mean: ScoreMean, abstained: str) -> GateOutcome:
@@ -85,13 +86,21 @@ def parse_gate(spec: str) -> CiGate:
     tier, colon, score = name.strip().rpartition(":")
     if not equals:
         raise InvalidInput(f"found {_quoted(spec)}; expected a score and its bound, for example faithfulness=0.8")
-    _check_known("score", score, _SCORES)
+    if metric_of(score) is None:
+        _check_known("score", score, _SCORES)
     if colon:
         _check_known("tier", tier, _TIERS)
         if score in _OF_REFERENCE:
             raise InvalidInput(f"{score} is of the reference alone; give it without a tier", place=score)
     chosen_tier = cast(ReportTier, tier) if colon else None
-    return CiGate(cast(GateScore, score), parse_share(bound_text, place=score), chosen_tier)
+    return CiGate(score, parse_share(bound_text, place=score), chosen_tier)
+
+
+def _mean_of(scores: ScoreMeans, name: str) -> ScoreMean:
+    if metric_of(name) is None:
+        found: ScoreMean = getattr(scores, name)
+        return found
+    return (scores.metrics or {}).get(name, _NO_ROW)
 
 
 def _check_known(kind: str, name: str, known: Sequence[str]) -> None:

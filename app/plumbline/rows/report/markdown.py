@@ -8,7 +8,7 @@ from plumbline.rows.report.building import Report
 from plumbline.rows.report.gates import GateOutcome, format_mean
 from plumbline.rows.report.result_lines import Verdict
 from plumbline.rows.report.shown_rows import GRAVEST_FIRST, KeptRow
-from plumbline.rows.report.texts import load_words, one_line, say
+from plumbline.rows.report.texts import load_words, metric_words, one_line, say
 from plumbline.schemas.report import Comparison, ReportLanguage, ReportSummary
 
 _LONGEST: Final = 160
@@ -74,11 +74,14 @@ def _scores(summary: ReportSummary, words: Mapping[str, str]) -> Iterator[str]:
     names = [
         each for each in _SCORES if "citation" not in each or any(getattr(scores, each).rows for *_, scores in groups)
     ]
-    header = (words["tier"], words["rows"], *(words[name] for name in names))
-    yield _table(
-        header,
-        [(name, f"{rows:,}", *(format_mean(getattr(scores, each)) for each in names)) for name, rows, scores in groups],
-    )
+    asked = sorted({name for *_, scores in groups for name in scores.metrics or ()})
+    header = (words["tier"], words["rows"], *(metric_words(name, words) for name in (*names, *asked)))
+    rows = []
+    for name, judged, scores in groups:
+        means = [getattr(scores, each) for each in names]
+        means += [(scores.metrics or {}).get(each) for each in asked]
+        rows.append((name, f"{judged:,}", *("–" if mean is None else format_mean(mean) for mean in means)))
+    yield _table(header, rows)
     for rate in summary.rates or ():
         shown = rate.estimate and {name: f"{value:.1%}" for name, value in rate.estimate.corrected}
         told = words["rate"].format(labels=rate.labels, **shown) if shown else None

@@ -17,7 +17,7 @@ from plumbline.rows.report.gates import GateOutcome
 from plumbline.rows.report.shown_rows import GRAVEST_FIRST, shown_row
 from plumbline.rows.report.standalone_html import BASE_STYLE, build_environment, content_security_policy, read_part
 from plumbline.rows.report.tallies import PARTS, RESAMPLES, SEED
-from plumbline.rows.report.texts import load_words, one_line, say, visible
+from plumbline.rows.report.texts import load_words, metric_words, one_line, say, visible
 from plumbline.schemas.language import explain_flag
 from plumbline.schemas.report import ReportLanguage, ReportRowStatus
 
@@ -141,6 +141,7 @@ PAGE_FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "columns": _histogram_bars,
     "count": lambda number: f"{number:,}",
     "fill": str.format,
+    "metric_words": metric_words,
     "money": _money,
     "parts": _stack_parts,
     "place": percent_of_scale,

@@ -65,6 +65,10 @@ class Citation(msgspec.Struct, frozen=True, gc=False):
     verdict: Literal["supported", "partial", "wrong_passage", "not_supported", "no_such_passage"]
 
 
+class RowMetric(msgspec.Struct, frozen=True, gc=False):
+    value: Share | None
+
+
 class RowUsage(msgspec.Struct, frozen=True, gc=False):
     """Tokens, calls and cost of a row."""
 
@@ -104,6 +108,7 @@ class RowResult(msgspec.Struct, frozen=True):
     citations: list[Citation] | None = None
     citation_recall: Share | None = None
     citation_precision: Share | None = None
+    metrics: dict[str, RowMetric] | None = None
     token_f1: Share | None = None
     exact_match: Share | None = None
 

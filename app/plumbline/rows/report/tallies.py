@@ -17,6 +17,7 @@ from plumbline.schemas.report import (
     ScoreMeans,
     StatusCounts,
     TierReport,
+    metric_of,
 )
 
 # A value counts as the mean of its part, which is off by at most a thousandth of the scale.
@@ -108,6 +109,7 @@ _BARS: Final = 20
 _MOST_FLAGS_COUNTED: Final = 1_000
 _MOST_FLAGS_SHOWN: Final = 50
 _LONGEST_FLAG: Final = 100
+_MOST_METRICS: Final = 20
 _USED: Final = ("calls", "unmetered_calls", "prompt_tokens", "completion_tokens", "cached_tokens")
 
 
@@ -123,12 +125,22 @@ class ScoreTallies:
         self.has_unsupported = MeanTally()
         self.citation_recall = MeanTally()
         self.citation_precision = MeanTally()
+        # By name, with its depth; at most `_MOST_METRICS`, for a foreign file could have others in every row.
+        self.metrics: dict[str, MeanTally] = {}
 
     def add(self, result: RowResult) -> None:
-        for name, tally in vars(self).items():
+        for name, tally in self._of_every_row().items():
             value = getattr(result, name)
             if value is not None:
                 tally.add(value)
+        for name, metric in (result.metrics or {}).items():
+            if metric_of(name) and (name in self.metrics or len(self.metrics) < _MOST_METRICS):
+                tally = self.metrics.setdefault(name, MeanTally())
+                if metric.value is not None:
+                    tally.add(metric.value)
+
+    def _of_every_row(self) -> dict[str, MeanTally]:
+        return {name: tally for name, tally in vars(self).items() if name != "metrics"}
 
     def means(self) -> ScoreMeans:
         faithfulness = self.faithfulness.mean()
@@ -142,14 +154,17 @@ class ScoreTallies:
             unsupported_share=self.has_unsupported.mean(),
             citation_recall=self.citation_recall.mean(),
             citation_precision=self.citation_precision.mean(),
+            metrics={name: self.metrics[name].mean() for name in sorted(self.metrics)} or None,
         )
 
     @staticmethod
     def merged(groups: "list[ScoreTallies]") -> "ScoreTallies":
         """Return the union of several groups."""
         merged = ScoreTallies()
-        for name in vars(merged):
+        for name in merged._of_every_row():
             setattr(merged, name, MeanTally.merged(getattr(group, name) for group in groups))
+        for name in sorted({name for group in groups for name in group.metrics}):
+            merged.metrics[name] = MeanTally.merged(group.metrics[name] for group in groups if name in group.metrics)
         return merged
 
 

@@ -20,6 +20,12 @@ _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010f
 _SPACES: Final = re.compile(r"\s+")
 
 
+def metric_words(name: str, words: Mapping[str, str]) -> str:
+    """Return the heading of a metric, its depth behind it: "Context precision@5"."""
+    bare, at, depth = name.partition("@")
+    return words[bare] + at + depth
+
+
 def visible(text: str) -> str:
     """Return the text with invisible control characters written out, as `⟦U+202E⟧`."""
     return _UNSEEN.sub(lambda found: f"⟦U+{ord(found[0]):04X}⟧", text)
