@@ -1,5 +1,7 @@
 """POST /v1/evaluations: statuses, scores that code decides, choices of the caller, offsets."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -306,6 +308,22 @@ async def test_a_sample_that_would_wait_too_long_for_the_model_is_refused_with_a
     assert response.headers["content-type"] == "application/problem+json"
     assert response.json()["type"].endswith("too-busy")
     assert lexical.status_code == 200
+
+
+OLD_LINES = Path("tests/data/old_requests.jsonl").read_text(encoding="utf-8").splitlines()
+
+
+async def test_requests_of_the_old_shape_give_the_bytes_that_they_gave() -> None:
+    # Requests and, below each, what the service said before it read citations and conversations; seconds are 0.
+    calibration = Path("tests/data/old_calibration.json")
+
+    async with running(plain_settings(calibration=calibration)) as client:
+        said = [
+            (await client.post(URL, content=line, headers={"content-type": "application/json"})).text
+            for line in OLD_LINES[::2]
+        ]
+
+    assert [re.sub(r'"seconds":[0-9.e-]+', '"seconds":0', each) for each in said] == OLD_LINES[1::2]
 
 
 MESSAGES = [
