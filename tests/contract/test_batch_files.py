@@ -45,6 +45,21 @@ def test_the_questions_are_those_of_the_live_judge_but_for_the_mark(run: Run) ->
     assert {(line["method"], line["url"]) for line in run.requests()} == {("POST", "/v1/chat/completions")}
 
 
+def test_each_turn_of_a_conversation_is_a_question_and_the_result_is_that_of_the_live_judge(run: Run) -> None:
+    asked, told = {"role": "user", "content": "How high?"}, {"role": "tool", "content": DAM}
+    turns = [
+        {"role": "assistant", "content": each} for each in ("The dam was built in 1932.", "It leaks every spring.")
+    ]
+    row = {"custom_id": "talk", "messages": [asked, told, turns[0], asked, turns[1]]}
+
+    (line,) = run.whole(row)
+
+    assert len(run.requests()) == 2
+    found = timeless(line["result"])
+    assert [turn["passed"] for turn in found["conversation"]["turns"]] == [True, False]
+    assert [found] == live(row)
+
+
 def test_a_second_look_goes_into_the_next_round_and_then_all_is_as_live(
     run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
