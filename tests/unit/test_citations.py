@@ -123,6 +123,26 @@ def test_without_a_judge_cited_and_supporting_passages_are_told_apart(language: 
         ("It opened in 1931.²", ["2"]),
         ("It opened in 1931<sup>2</sup>.", ["2"]),
         ("It opened in 1931 [9].", ["9"]),
+        ("It opened in 1931 [1]–[3].", ["1", "2", "3"]),
+        ("It opened in the city.¹ ²", ["1", "2"]),
+        ("It opened in the city¹,³.", ["1", "3"]),
+        ("It opened in the city²³.", ["2", "3"]),
+        ("It opened in 1931 [cite: 1, 2].", ["1", "2"]),
+        ("It opened in 1931 [ref_2].", ["2"]),
+        ("它于1931年开放[citation:1]。", ["1"]),
+        ("它于1931年开放［2］。", ["2"]),
+        ("It opened in 1931 \\[2\\].", ["2"]),
+        ("It opened in 1931 <ref>2</ref>.", ["2"]),
+        ("It opened in 1931 \ue200cite\ue202turn0search1\ue201.", ["turn0search1"]),
+        ("It opened in 1931 citeturn0search0turn0search2.", ["turn0search0", "turn0search2"]),
+        ("According to source 2, the harbour was dredged.", ["2"]),
+        ("根据文档2，港口于1950年疏浚。", ["2"]),
+        ("根据文档2024年的记录，港口于1950年疏浚。", []),
+        ("它于1931年开放（引用自文档1）。", ["1"]),
+        ("它于1931年开放。来源：[1]、[2]", ["1", "2"]),
+        ("It opened in 1931. Source: [2]", ["2"]),
+        ("It opened in 1931 [1].\n\n[1] The guide, 2019\n[2] The port's report", ["1"]),
+        ("[1] It opened in 1931.\n\n[2] It was dredged in 1950.", ["1", "2"]),
         ("The flat has 80 m² and a garden.", []),
         ("The value lies in [0, 1] for all inputs.", []),
         ("It opened then [1931].", []),
@@ -179,6 +199,30 @@ def test_a_list_of_sources_cites_nothing_and_asserts_nothing() -> None:
     assert verdicts(result) == ["supported"]
     assert result.citations is not None
     assert (result.citations.recall, result.citations.uncited) == (1.0, ())
+
+
+@pytest.mark.parametrize(
+    "sources",
+    [
+        "1. https://example.org/museum\n2. https://example.org/port",
+        '[1]: https://example.org/museum "The Leeds guide"',
+        "- [1] [The Leeds guide](https://example.org/museum)",
+    ],
+)
+def test_links_to_sources_are_no_claims(sources: str) -> None:
+    result = scored(Sample("", MUSEUM, f"The museum opened in 1931 [1].\n\n{sources}"))
+
+    assert [claim.text for claim in result.claims if claim.is_checkable] == ["The museum opened in 1931 [1]."]
+    assert verdicts(result) == ["supported"]
+
+
+def test_a_link_names_the_context_that_came_from_there() -> None:
+    labels = (ContextLabels(source="https://example.org/port"), ContextLabels(source="https://example.org/museum/"))
+    answer = "It opened in 1931 ([example.org](https://example.org/museum?utm_source=chatgpt.com))."
+
+    found = find_marks(Sample("", MUSEUM[1::-1], answer, None, labels), split_sentences(answer)).by_sentence
+
+    assert [mark.context for each in found.values() for mark in each] == [1]
 
 
 def test_each_mark_within_a_sentence_is_for_the_statement_before_it() -> None:

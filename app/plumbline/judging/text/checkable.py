@@ -28,6 +28,12 @@ _STATES_EN = re.compile(
 _STATES_ZH = re.compile(
     "[^可就但还于总]是(?=.)|被|由.{1,6}[建造写设开制]|已经|导致|致使|不会|不能|不是|没有|害死|杀死|引起"
 )
+# "[1]: https://... "Title"", "2. [Title](https://...)": a source of an answer's list, which asserts nothing.
+_SOURCE_LINK = re.compile(
+    r"\s*(?:[-*•]\s{1,3})?(?:[\[【［]\^?[\w-]{1,20}\^?[\]】］]\s?[:：]?|\d{1,2}[.)、])\s{0,3}"
+    r"(?:<?https?://[^\s<>]{1,2000}>?(?:\s{1,3}[\"“(（][^\n]{1,120}[\"”)）])?"
+    r"|\[[^\]\n]{1,120}\]\(https?://[^\s()]{1,2000}\))\s*\Z"
+)
 _SUBJECT_VERB_EN = re.compile(r"(?!The |Our |[A-Z][a-z]+ly )[A-Z][\w-]+ [a-z]{3,}(?:s(?! [a-z]+ed\b)|ed) [a-z]{3,}")
 
 
@@ -36,9 +42,9 @@ def checkable_positions(
 ) -> tuple[int, ...]:
     """Return the positions of the sentences that assert something, ascending.
 
-    Left out: markup, boilerplate, the header rows of tables, sentences that abstain, and headings that are mere labels;
-    a label or header counts when the answer says nothing else, for "**Paris**" alone is an answer. `stems` are the
-    question's words, as `is_boilerplate` takes them, `known` the contexts'.
+    Left out: markup, boilerplate, the header rows of tables, sentences that abstain, links in lists of sources, and
+    headings that are mere labels; a label, link or header counts when the answer says nothing else, for "**Paris**"
+    alone is an answer. `stems` are the question's words, as `is_boilerplate` takes them, `known` the contexts'.
     """
     headers = header_positions(sentences)
     spoken = [
@@ -53,7 +59,9 @@ def checkable_positions(
     unlabelled = [
         position
         for position in spoken
-        if position not in headers and not _is_label(sentences[position], stems, known, leads=position < last)
+        if position not in headers
+        and not _SOURCE_LINK.match(sentences[position].text)
+        and not _is_label(sentences[position], stems, known, leads=position < last)
     ]
     return tuple(position for position in unlabelled or spoken if not _declines(sentences[position]))
 

@@ -11,24 +11,32 @@ from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.words import content_words, is_han
 
 _WORDED = (
-    r"(?:sources?|docs?|documents?|passages?|contexts?|refs?|references?|citations?|chunks?"
+    r"(?:sources?|docs?|documents?|passages?|contexts?|refs?|references?|citations?|cite|chunks?"
     r"|来源|文档|资料|片段|段落|参考)"
 )
 _SPAN = re.compile(
     # [1], [2, 3], [^1^], 【1】, 【4:0†source】, (source 1), [doc-7]: what stands in the brackets decides.
-    r"[\[【(（]([^\[\]【】()（）\n]{1,120})[\]】)）]"
-    r"|<sup>\s{0,3}([0-9][0-9 ,;–-]{0,20})\s{0,3}</sup>"
+    r"[\[【(（［〔]([^\[\]【】()（）［］〔〕\n]{1,120})[\]】)）］〕]"
+    r"|<(?:sup|ref|source|cite)>\s{0,3}([0-9][0-9 ,;–-]{0,20})\s{0,3}</"
+    r"(?:sup|ref|source|cite)>"
     # m² and x³ are no marks.
-    r"|(?:(?<=[.。,，;；:：!?！？”\"'’」』）)\]])|(?<=[a-zA-Z]{3})|(?<=[\u4e00-\u9fff]))([¹²³⁰⁴-⁹]{1,6})"
+    r"|(?:(?<=[.。,，;；:：!?！？”\"'’」』）)\]])|(?<=[a-zA-Z]{3})|(?<=[\u4e00-\u9fff]))"
+    r"([¹²³⁰⁴-⁹]{1,6}(?:[ ,，、][¹²³⁰⁴-⁹]{1,3}){0,6})"
+    # ChatGPT's search: the turn, the kind and the passage, which counts from 0.
+    r"|\ue200?cite((?:\ue202?turn\d{1,3}[a-z]{2,10}\d{1,3}){1,9})\ue201?"
+    rf"|(?i:\baccording to |根据|依据)({_WORDED} ?\d{{1,3}})(?![\w年])"
 )
-_MAY_CITE = re.compile(r"[\[【(（¹²³⁰⁴-⁹]|<sup>")
+_MAY_CITE = re.compile(
+    r"[\[【(（［〔¹²³⁰⁴-⁹]|<(?:sup|ref|source|cite)>|citeturn|\ue202turn|(?i:according to )|[根依]据"
+)
+_TURN_PASSAGE = re.compile(r"turn\d+[a-z]+(\d+)")
 _ZERO = re.compile(r"[\[【]\^?0\^?[\]】]")
 _CODE = re.compile(r"`[^`\n]{0,200}`")
-_NUMBER = r"\^?\d{1,3}\^?"
+_NUMBER = r"[\^#]?\d{1,3}\^?"
 _NUMBERS = re.compile(rf"{_NUMBER}(?:\s?(?:[,;、–—~-]|至|and|&|和)\s?{_NUMBER}){{0,12}}", re.IGNORECASE)
 _WORDED_NUMBERS = re.compile(
-    rf"(?:(?:see|cf\.?|from|via|参见|见)\s)?{_WORDED}[ .:#]{{0,2}}{_NUMBERS.pattern}"
-    rf"(?:\s?[,;、]\s?{_WORDED}[ .:#]{{0,2}}{_NUMBERS.pattern}){{0,6}}",
+    rf"(?:(?:see|cf\.?|from|via)\s|(?:参见|引用自|引自|出自|见)\s?)?{_WORDED}[ .:#_]{{0,2}}{_NUMBERS.pattern}"
+    rf"(?:\s?[,;、]\s?{_WORDED}[ .:#_]{{0,2}}{_NUMBERS.pattern}){{0,6}}",
     re.IGNORECASE,
 )
 # File search of OpenAI's assistants: the message, and in it the passage, which counts from 0.
@@ -38,6 +46,7 @@ _RANGE = re.compile(r"(\d{1,3})\^?(?:\s?(?:[–—~-]|至)\s?\^?(\d{1,3}))?")
 _LONGEST_RANGE = 20
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _SEPARATOR = re.compile(r"\s?[,;、]\s?")
+_SEPARATORS = re.compile(r"[ ,，、]")
 _OWN_LABEL = re.compile(r"\s*[\[【]\^?([0-9]{1,3})\]?】?[\])】:.]?\s")
 _SHAPE = re.compile(r"(\d+)|([^\W\d_]+)")
 # "[^1]: title", and what follows the heading of a list of sources.
@@ -47,6 +56,12 @@ _SOURCES = re.compile(
     r"|参考(?:资料|文献|来源)?|(?:信息|资料)?来源|引用|出处|注释?)[*_ ]{0,4}(?:[:：]|\Z)",
     re.IGNORECASE,
 )
+# "[1] https://...", "2. [Guide](...)": a line of sources, also without a heading above them.
+_SOURCE_LINE = re.compile(
+    r"\s*(?:[-*•]\s{1,3})?(?:[\[【［]\^?\d{1,3}\^?[\]】］]\s?[^\s\[【［]|\d{1,2}[.)]\s{1,3}(?:\[|https?://|www\.))"
+)
+_BETWEEN_BOUNDS = re.compile(r"\s?[-–—~至]\s?")
+_TRACKING = re.compile(r"[?&]utm_\w{1,20}=[\w.-]{1,60}|#:~:text=.*")
 _ENTRY = re.compile(r"\s*(?:[-*•]\s{1,3})?(?:[\[【]\^?\d{1,3}\^?[\]】]|\d{1,2}[.)、])")
 # Fewer content words are no statement ("According to [2], ...").
 _STATEMENT_WORDS, _STATEMENT_HAN = 2, 3
@@ -121,11 +136,11 @@ class FoundMarks(NamedTuple):
 def find_marks(sample: Sample, sentences: Sequence[Sentence], *, base: int | None = None) -> FoundMarks:
     """Find the citation marks of an answer, offsets in the answer.
 
-    Marks: [1], [2, 3], [1-3], [^1], [^1^], 【1】, 【4:0†source】, (source 1), [文档1], superscripts, <sup>1</sup>, and
-    a bracket with an id, title or source of a context. A number means the context with that id, else the one whose
-    text begins with it ("[3] ..."), else the position, counted from `base`; None: from 0 if the answer cites [0], else
-    from 1. Code and lists of sources have none, and a mark that stands in a context was copied with it. A line of marks
-    alone belongs to the sentence before it.
+    Marks: [1], [2, 3], [1-3], [^1], [^1^], 【1】, 【4:0†source】, (source 1), [文档1], [cite: 1], superscripts,
+    <sup>1</sup>, "according to source 1", and a bracket with an id, title or source of a context. A number means the
+    context with that id, else the one whose text begins with it ("[3] ..."), else the position, counted from `base`;
+    None: from 0 if the answer cites [0], else from 1. Code and lists of sources have none, and a mark that stands in a
+    context was copied with it. A line of marks alone, also behind "Source:", belongs to the sentence before it.
     """
     if not _MAY_CITE.search(sample.answer):
         return FoundMarks({}, frozenset())
@@ -136,11 +151,18 @@ def find_marks(sample: Sample, sentences: Sequence[Sentence], *, base: int | Non
     found: dict[int, tuple[CitationMark, ...]] = {}
     listed: set[int] = set()
     last: int | None = None
-    is_listing = False
+    is_listing, first_source = False, _first_source(sentences)
     for position, sentence in enumerate(sentences):
-        is_listing = (is_listing and bool(_ENTRY.match(sentence.text))) or bool(_SOURCES.match(sentence.text))
-        if is_listing or _DEFINITION.match(sentence.text):
+        heading = _SOURCES.match(sentence.text)
+        is_listing = (is_listing and bool(_ENTRY.match(sentence.text))) or heading is not None
+        if is_listing or position >= first_source or _DEFINITION.match(sentence.text):
             listed.add(position)
+            # "Source: [1]" is said of the sentence before it.
+            if heading and heading.end() < len(sentence.text) and last is not None:
+                marks = tuple(mark for mark in _marks_in(sentence, resolver) if mark.text not in copied)
+                if marks and not _says_something(_without(sentence, marks)[heading.end() :]):
+                    found[last] = found.get(last, ()) + marks
+                    is_listing = False
             continue
         if sentence.kind == "code":
             continue
@@ -181,12 +203,30 @@ def cited_statements(sentence: Sentence, marks: Sequence[CitationMark]) -> tuple
 
 def _marks_in(sentence: Sentence, resolver: _Resolver) -> Iterator[CitationMark]:
     code = [match.span() for match in _CODE.finditer(sentence.text)] if "`" in sentence.text else []
+    before: re.Match[str] | None = None
     for match in _SPAN.finditer(sentence.text):
         if any(start <= match.start() < end for start, end in code):
             continue
         start, end = sentence.start + match.start(), sentence.start + match.end()
-        for label, context in _named(match, resolver):
+        named = _named(match, resolver)
+        # "[1]-[3]" names what is between them, too.
+        if before and named and _BETWEEN_BOUNDS.fullmatch(sentence.text, before.end(), match.start()):
+            bounds = f"{before[1]}-{match[1]}"
+            if _NUMBERS.fullmatch(bounds):
+                named = _numbered(_listed(bounds)[1:], resolver) or named
+        before = match
+        for label, context in named:
             yield CitationMark(match.group(), start, end, label, context)
+
+
+def _first_source(sentences: Sequence[Sentence]) -> int:
+    """Return the position from which on an answer only lists sources; such lines before it are its statements."""
+    first = len(sentences)
+    while first and (_SOURCE_LINE.match(sentences[first - 1].text) or sentences[first - 1].kind == "markup"):
+        first -= 1
+    said = sentences[:first]
+    is_style = any(_OWN_LABEL.match(each.text) for each in said) or not any(_SPAN.search(each.text) for each in said)
+    return len(sentences) if is_style else first
 
 
 def _marks_of_contexts(sample: Sample) -> frozenset[str]:
@@ -200,12 +240,10 @@ def _marks_of_contexts(sample: Sample) -> frozenset[str]:
 
 def _named(match: re.Match[str], resolver: _Resolver) -> list[tuple[str, int | None]]:
     """Return what the brackets name; nothing if they are no mark."""
-    inside, tagged, raised = match.groups()
-    if raised:
-        return _numbered([int(raised.translate(_SUPERSCRIPTS))], resolver) or _numbered(
-            [int(digit) for digit in raised.translate(_SUPERSCRIPTS)], resolver
-        )
-    content = unicodedata.normalize("NFKC", inside or tagged).strip()
+    inside, tagged, raised, turned, worded = match.groups()
+    if raised or turned:
+        return _raised(raised, resolver) if raised else _turned(turned, resolver)
+    content = unicodedata.normalize("NFKC", inside or tagged or worded).strip().rstrip("\\")
     is_round = match.group()[0] in "(（"
     if message := _MESSAGE_PASSAGE.fullmatch(content):
         return [(f"{message[1]}:{message[2]}", resolver.numbered(int(message[2]), base=0))]
@@ -222,6 +260,24 @@ def _named(match: re.Match[str], resolver: _Resolver) -> list[tuple[str, int | N
         for part, context in zip(parts, contexts, strict=True)
     ]
     return list(zip(parts, contexts, strict=True)) if all(likely) else []
+
+
+def _raised(numbers: str, resolver: _Resolver) -> list[tuple[str, int | None]]:
+    """Return what superscripts name: numbers, or the digits of one that is no number of a passage."""
+    given = [int(each) for each in _SEPARATORS.split(numbers.translate(_SUPERSCRIPTS))]
+    digits = [int(digit) for number in given for digit in str(number)]
+    has_all = all(resolver.numbered(each) is not None for each in given)
+    is_run = not has_all and all(resolver.numbered(each) is not None for each in digits)
+    return _numbered(digits if is_run else given, resolver)
+
+
+def _turned(labels: str, resolver: _Resolver) -> list[tuple[str, int | None]]:
+    """Return what ChatGPT's "turn0search1" name: a passage with that id, or by its number."""
+    found: list[tuple[str, int | None]] = []
+    for label in _TURN_PASSAGE.finditer(labels):
+        named = resolver.named(label[0])
+        found.append((label[0], resolver.numbered(int(label[1]), base=0) if named is None else named))
+    return found
 
 
 def _listed(content: str) -> list[int]:
@@ -256,7 +312,8 @@ def _says_something(text: str) -> bool:
 
 
 def _folded(name: str) -> str:
-    return unicodedata.normalize("NFKC", name).casefold().strip()
+    folded = unicodedata.normalize("NFKC", name).casefold().strip()
+    return _TRACKING.sub("", folded).rstrip("/") if folded.startswith("http") else folded
 
 
 def _shape(label: str) -> str:
