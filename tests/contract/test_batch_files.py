@@ -45,21 +45,17 @@ def test_the_questions_are_those_of_the_live_judge_but_for_the_mark(run: Run) ->
     assert {(line["method"], line["url"]) for line in run.requests()} == {("POST", "/v1/chat/completions")}
 
 
-def test_each_turn_of_a_conversation_is_a_question_and_the_result_is_that_of_the_live_judge(run: Run) -> None:
+def test_each_turn_of_a_conversation_is_a_question_of_its_own(run: Run) -> None:
     asked, told = {"role": "user", "content": "How high?"}, {"role": "tool", "content": DAM}
     turns = [
         {"role": "assistant", "content": each} for each in ("The dam was built in 1932.", "It leaks every spring.")
     ]
-    row = {"custom_id": "talk", "messages": [asked, told, turns[0], asked, turns[1]]}
 
-    run.whole(row)
+    (line,) = run.whole({"custom_id": "talk", "messages": [asked, told, turns[0], asked, turns[1]]}, fallback="none")
+
     assert len(run.requests()) == 2
-    # The claim that nothing supports gets its second look.
-    assert run.collect("--next-round") == run.submit() == run.collect() == 0
-
-    found = timeless(run.results()[0]["result"])
-    assert [turn["passed"] for turn in found["conversation"]["turns"]] == [True, False]
-    assert [found] == live(row)
+    assert (line["custom_id"], line["result"]["tier"], line["result"]["faithfulness"]) == ("talk", "llm", 0.5)
+    assert [turn["passed"] for turn in line["result"]["conversation"]["turns"]] == [True, False]
 
 
 def test_a_second_look_goes_into_the_next_round_and_then_all_is_as_live(
