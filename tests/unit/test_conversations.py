@@ -10,7 +10,7 @@ import pytest
 from plumbline.ground.concurrency import InlineExecutor
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.scoring import Scorer
-from plumbline.judging.text.sample import Sample
+from plumbline.judging.text.sample import ContextLabels, Sample
 from plumbline.judging.tiers.calibration import load_calibrations
 from plumbline.judging.tiers.cascade import JudgeCascade
 from plumbline.judging.tiers.lexical import LexicalTier
@@ -162,6 +162,29 @@ def test_a_judge_reads_what_was_said_before_as_the_question() -> None:
         {"type": "function_call_output", "call_id": "t", "output": "It opened in 1931."},
         {"role": "tool", "parts": [{"type": "tool_call_response", "id": "t", "response": "It opened in 1931."}]},
         {"message": {"role": "tool", "content": "It opened in 1931."}},
+        {"role": "tool", "content": [{"type": "tool-result", "toolName": "x", "result": "It opened in 1931."}]},
+        {
+            "role": "tool",
+            "content": [{"type": "tool-result", "output": {"type": "text", "value": "It opened in 1931."}}],
+        },
+        {"role": "user", "parts": [{"functionResponse": {"name": "x", "response": "It opened in 1931."}}]},
+        {"type": "file_search_call", "id": "f", "results": [{"filename": "a.pdf", "text": "It opened in 1931."}]},
+        {"type": "mcp_call", "id": "m", "name": "x", "output": "It opened in 1931."},
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "tool_result",
+                    "content": [
+                        {
+                            "type": "search_result",
+                            "source": "a",
+                            "content": [{"type": "text", "text": "It opened in 1931."}],
+                        }
+                    ],
+                }
+            ],
+        },
         {"role": "user", "content": "", "contexts": [{"text": "It opened in 1931.", "id": "d1"}]},
     ],
 )
@@ -170,6 +193,34 @@ def test_what_was_returned_is_read_from_every_providers_messages(message: dict[s
 
     assert sample.contexts == ("It opened in 1931.",)
     assert sample.turns[0].contexts == (0,)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "tool-wiki", "toolCallId": "c1", "state": "output-available", "output": {"year": 1931}},
+        {
+            "type": "tool-invocation",
+            "toolInvocation": {"state": "result", "toolCallId": "c1", "toolName": "wiki", "result": {"year": 1931}},
+        },
+    ],
+)
+def test_results_within_an_answer_of_the_vercel_sdk_are_its_evidence(part: dict[str, Any]) -> None:
+    answer = {"role": "assistant", "content": "In 1931.", "parts": [part, {"type": "text", "text": "In 1931."}]}
+
+    sample = parse_conversation({"messages": [{"role": "user", "parts": [{"type": "text", "text": "When?"}]}, answer]})
+
+    assert (sample.contexts, sample.answer, sample.turns[0].question) == (('{"year": 1931}',), "In 1931.", "When?")
+    assert sample.context_labels == (ContextLabels(id="c1", tool="wiki"),)
+
+
+def test_items_of_tools_that_return_no_text_say_nothing() -> None:
+    searched = {"type": "web_search_call", "id": "w", "status": "completed", "action": {"type": "search"}}
+
+    sample = parse_conversation({"messages": [searched, {"type": "mcp_list_tools", "id": "m", "tools": []}, ANSWER]})
+
+    assert sample.contexts == ()
+    assert [turn.message for turn in sample.turns] == [2]
 
 
 def test_a_tool_result_carries_the_name_of_the_tool_and_the_id_of_the_call() -> None:

@@ -1,6 +1,10 @@
-"""Chat messages of any provider as one conversation: OpenAI's, Anthropic's, LangChain's and OpenTelemetry's formats."""
+"""Chat messages of any provider as one conversation.
+
+OpenAI's, Anthropic's, Gemini's, LangChain's, OpenTelemetry's and the Vercel AI SDK's formats.
+"""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -23,8 +27,10 @@ _ROLE_BY_NAME: Final = {
     # Items of OpenAI's Responses that say nothing
     **dict.fromkeys(("function_call", "reasoning"), "assistant"),
 }
-_CALLS: Final = frozenset({"tool_use", "tool_call", "function_call"})
-_RESULTS: Final = frozenset({"tool_result", "tool_call_response"})
+_CALLS: Final = frozenset({"tool_use", "tool_call", "tool-call", "function_call"})
+_RESULTS: Final = frozenset({"tool_result", "tool_call_response", "tool-result"})
+# Items of OpenAI's Responses for tools of its own: file_search_call, mcp_call, web_search_call.
+_OWN_TOOL: Final = re.compile(r"\w+_call(?:_output)?|mcp_\w+")
 _DOCUMENTS: Final = frozenset({"document", "search_result"})
 _TEXTS: Final = frozenset({"text", "input_text", "output_text", "refusal", None})
 _A_MESSAGE: Final = "a chat message: an object with role and content"
@@ -76,13 +82,15 @@ def _message(item: object, name: str, tool_by_call: dict[object, str]) -> Messag
         if isinstance(inner := item.get(wrapper), Mapping):
             item, kinds = inner, [inner.get("role"), *kinds, inner.get("type")]
     role = next((_ROLE_BY_NAME[kind] for kind in kinds if isinstance(kind, str) and kind in _ROLE_BY_NAME), None)
+    own_tool = next((kind for kind in kinds if isinstance(kind, str) and _OWN_TOOL.fullmatch(kind)), None)
+    role = role or (own_tool and "tool")
     if role is None:
         seen = next((shown(kind) for kind in kinds if isinstance(kind, str)), "missing")
         raise BadRow(f"{name}.role is {seen}", "user, assistant, system or tool")
     calls = item.get("tool_calls")
     for call in (item, *(calls if isinstance(calls, list) else ())):
         _note_call(call, tool_by_call)
-    content = _first(item, "content", "parts", "output")
+    content = item.get("parts") or _first(item, "content", "output", "results", "outputs")
     passages = _passages(item.get("contexts") or [], f"{name}.contexts")
     if role == "tool" and not _has_results(content):
         call_id = _first(item, "tool_call_id", "call_id")
@@ -101,15 +109,31 @@ def _part(part: object, name: str, passages: list[Passage], tool_by_call: dict[o
         return checked_text(part, name, "a string, or an object with a type")
     _note_call(part, tool_by_call)
     kind = part.get("type")
-    if kind in _RESULTS:
-        call_id = _first(part, "tool_use_id", "id")
-        passages += _result(_first(part, "content", "response", "result"), call_id, tool_by_call.get(call_id), name)
+    # Gemini's and the Vercel AI SDK's objects in an object
+    held = _first(part, "functionResponse", "function_response", "toolInvocation")
+    if isinstance(held, Mapping):
+        part = held
+    if kind in _RESULTS or isinstance(held, Mapping) or (str(kind).startswith("tool-") and kind not in _CALLS):
+        call_id = _first(part, "tool_use_id", "toolCallId", "id")
+        tool = part.get("toolName") or part.get("name") or tool_by_call.get(call_id)
+        tool = tool or (str(kind).removeprefix("tool-") if "state" in part else None)
+        value = _first(part, "content", "response", "result", "output", "errorText")
+        if isinstance(value, Mapping) and {*value} == {"type", "value"}:
+            value = value["value"]
+        documents = [each for each in value if _is_document(each)] if isinstance(value, list) else []
+        for each in documents:
+            passages += _document(each, name)
+        passages += [] if documents else _result(value, call_id, tool, name)
     elif kind in _DOCUMENTS:
         passages += _document(part, name)
     elif kind in _TEXTS:
         text = next((part[each] for each in ("text", "content", "refusal") if isinstance(part.get(each), str)), "")
         return checked_text(text, name, "a string")
     return ""
+
+
+def _is_document(value: object) -> bool:
+    return isinstance(value, Mapping) and value.get("type") in _DOCUMENTS
 
 
 def _first(item: _Object, *names: str) -> object:
@@ -122,8 +146,8 @@ def _note_call(call: object, tool_by_call: dict[object, str]) -> None:
     if not isinstance(call, Mapping) or call.get("type", "function") not in (*_CALLS, "function"):
         return
     function = call.get("function")
-    name = function.get("name") if isinstance(function, Mapping) else call.get("name")
-    call_id = call.get("call_id") or call.get("id")
+    name = function.get("name") if isinstance(function, Mapping) else call.get("name") or call.get("toolName")
+    call_id = call.get("call_id") or call.get("toolCallId") or call.get("id")
     if isinstance(name, str) and isinstance(call_id, str):
         tool_by_call[call_id] = name
 
