@@ -154,6 +154,15 @@ def test_a_number_or_identifier_of_another_line_is_misplaced(claim: str, misplac
     assert tuple(each.partition(" ")[0] for each in facts.find_misplaced(claim)) == misplaced
 
 
+@pytest.mark.parametrize(("claim", "misplaced"), [("海淀店库存数量6。", ()), ("朝阳店库存数量6。", ("6",))])
+def test_a_number_between_chinese_words_belongs_to_its_line(claim: str, misplaced: tuple[str, ...]) -> None:
+    text = '{"库存": [{"门店": "海淀店", "数量": 6}, {"门店": "朝阳店", "数量": 0}]}'
+
+    found = ExactFacts(split_context(text).readings.values()).find_misplaced(claim)
+
+    assert tuple(each.partition(" ")[0] for each in found) == misplaced
+
+
 def test_deep_and_unpaired_json_is_a_text_as_any_other() -> None:
     for text in ("[" * 10_000 + "]" * 10_000, '{"a": ' * 500 + "1" + "}" * 500, '["a"' * 1_000 + "]"):
         assert split_context(text).readings == {}

@@ -47,7 +47,8 @@ _CODE_LINE: Final = re.compile(
     r"|[\w.\[\]]+ ?[-+]?=(?!=)|\[[\w. \"-]+\]\Z"
     r"|[\w.]+\(.*\)\Z|.*[;{}]\Z)"
 )
-_TOKEN: Final = re.compile(r"\w[\w.-]*+")
+# Chinese stands around a number without a blank.
+_TOKEN: Final = re.compile(r"[^\W\u3400-\u9fff](?:[^\W\u3400-\u9fff]|[.-])*+")
 _CLAUSE_ENDS: Final = re.compile(r"[,;，；、。]\s|\b(?:and|while|but|whereas)\b|[和而但]")
 _STEM: Final = 5
 _FEWEST_LINES: Final = 3
