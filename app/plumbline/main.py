@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from importlib.util import find_spec
+from threading import Thread
 from typing import Any, Final
 
 import structlog
@@ -37,6 +38,7 @@ from plumbline.service.api.tool_document import tool_document_routes
 from plumbline.service.tracing import Tracing
 from plumbline.service.web.label_pages import label_routes
 from plumbline.service.web.page_access import cookie_keys, needs_caller
+from plumbline.service.web.pages import prepare_pages
 from plumbline.service.web.playground import playground_routes
 from plumbline.service.web.refusals import ProblemPages, key_routes
 from plumbline.service.web.run_pages import run_routes
@@ -50,6 +52,8 @@ _NO_TELEMETRY: Final[dict[str, Any]] = (
     if find_spec("fastapi.telemetry")
     else {}
 )
+# Behind the first requests, which programs send as soon as the service is up; people take longer.
+_PAGES_AFTER_SECONDS: Final = 0.5
 
 
 def create_app(
@@ -95,6 +99,8 @@ def create_app(
             stack.callback(asyncio.create_task(metrics.watch_loop()).cancel)
             app.state.event_streams = EventStreams(asyncio.Event())
             app.state.job_reports = JobReports()
+            later = asyncio.get_running_loop().call_later
+            stack.callback(later(_PAGES_AFTER_SECONDS, Thread(target=prepare_pages, daemon=True).start).cancel)
             for name, readiness in app.state.service.cascade.readiness().items():
                 structlog.get_logger().info("tier_built", tier=name, state=readiness.state, detail=readiness.detail)
             yield
@@ -123,10 +129,9 @@ def create_app(
     )
     speaks = Depends(document_language)
     uploads = JobUploads(plan.judge_names, max_json_bytes=settings.max_batch_body_bytes)
-    evaluation_router = evaluation_routes(settings, judge_names=plan.judge_names)
-    batch_router = batch_routes(settings, judge_names=plan.judge_names)
-    app.include_router(evaluation_router, prefix="/v1", dependencies=[may_evaluate, speaks])
-    app.include_router(batch_router, prefix="/v1", dependencies=[may_evaluate, speaks])
+    for make_routes in (evaluation_routes, batch_routes):
+        routes = make_routes(settings, judge_names=plan.judge_names)
+        app.include_router(routes, prefix="/v1", dependencies=[may_evaluate, speaks])
     if settings.compat:
         app.include_router(
             compat_routes(settings, judge_names=plan.judge_names), prefix="/v1", dependencies=[may_evaluate, speaks]

@@ -10,6 +10,7 @@ import pytest
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.report.marked_passages import Piece, Span, mark
 from plumbline.schemas.evaluation import EvaluationResult, SampleTexts
+from plumbline.service.web import pages
 from plumbline.service.web.judged_answer import judged_answer
 from plumbline.service.web.pages import PARTS
 from plumbline.service.web.playground import load_samples, parse_pasted
@@ -98,3 +99,14 @@ def test_both_languages_have_the_same_words_and_samples() -> None:
     assert set(english) == {name for name in chinese if not name.startswith("problem_")}
     assert list(load_samples("en")) == list(load_samples("zh"))
     assert len(load_samples("en")) == 6
+
+
+def test_templates_are_compiled_before_somebody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages.prepare_pages()
+    environment = pages._environment()
+    monkeypatch.setattr(environment, "compile", None)
+
+    assert {environment.get_template(path.name).name for path in PARTS.glob("*.html")} >= {
+        "playground.html",
+        "runs.html",
+    }
