@@ -76,6 +76,17 @@ async def test_lines_are_kept_as_they_are_with_choices_in_the_query(kind: str) -
     assert store.left_over == []
 
 
+async def test_the_form_of_the_lines_may_stand_in_the_query_alone() -> None:
+    store = KeepingStore()
+    request: dict[str, Any] = {"content": b'{"answer": "a"}', "headers": {"content-type": LINES}}
+
+    read_job(await post(store, **request, params={"columns": "openinference"}), 202)
+    problem = read_problem(await post(store, **request, params={"columns": "openinferense"}), 422)
+
+    assert store.taken[0][1].columns == "openinference"
+    assert "did you mean 'openinference'?" in str(problem)
+
+
 async def test_a_body_sent_as_gzip_is_kept_as_what_it_expands_to() -> None:
     store = KeepingStore()
     row_, choices = b'{"answer": "a", "contexts": ["b"]}', b'{"rows": [{"answer": "a", "contexts": ["b"]}]}'

@@ -46,7 +46,14 @@ SUBMIT_BODY: Final[dict[str, Any]] = {
             "required": False,
             "description": f"For rows sent as {LINES[0]} or {LINES[1]}: the options of the job.",
             "content": {JSON: {"schema": reference("JobChoices"), "example": _CHOICES}},
-        }
+        },
+        {
+            "name": "columns",
+            "in": "query",
+            "required": False,
+            "description": "For such rows: their form, as `columns` of the choices, which come first.",
+            "schema": {"type": "string", "enum": list(PRESETS)},
+        },
     ],
 }
 

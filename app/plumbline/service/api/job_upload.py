@@ -178,6 +178,10 @@ class JobUploads:
         if len(sent) > 1:
             raise InvalidInput("is given more than once in the query", place="choices")
         choices = read_choices("".join(sent).encode(errors="replace"), "query", self._judge_names)
+        # Also as a parameter of its own, as `--columns` is an option.
+        if (columns := request.query_params.get("columns")) and choices.columns is None:
+            choices = choices.model_copy(update={"columns": columns})
+            _check_names(choices, "query", self._judge_names)
         async with _open_rows_file(store) as file:
             await _feed(request, file.write)
             if not file.size:
