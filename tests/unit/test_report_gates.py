@@ -27,6 +27,7 @@ def summary_of(*lines: bytes, before: list[bytes] | None = None) -> ReportSummar
         ("hallucination_rate=.1", CiGate("hallucination_rate", 0.1)),
         (" passed_share = 0.95 ", CiGate("passed_share", 0.95)),
         ("answer_relevance=0.8", CiGate("answer_relevance", 0.8)),
+        ("criterion_formal=0.9", CiGate("criterion_formal", 0.9)),
         ("llm:context_precision@5=0.7", CiGate("context_precision@5", 0.7, "llm")),
     ],
 )

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from plumbline.cli.main import main
 from tests.making.score_files import comparable, read_rows, sample_row, score, write_rows
 
+ROOT = Path(__file__).parents[2]
 LEXICAL = ("--tiers", "lexical", "--quiet")
 
 
@@ -382,3 +384,36 @@ def test_reasons_and_warnings_are_in_the_language_asked_for_and_nothing_else_cha
     assert first.startswith("in no context: ")
     assert second.startswith("不在任何上下文中：")
     assert comparable(chinese).replace(second.encode(), first.encode()) == comparable(english)
+
+
+@pytest.mark.parametrize("page", ["metrics.md", "metrics.zh.md"])
+def test_the_criteria_of_the_guide_are_read_from_their_file(page: str, tmp_path: Path, data: Path) -> None:
+    (criteria,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "how-to" / page).read_text("utf-8"), re.DOTALL)
+    (tmp_path / "criteria.toml").write_text(criteria, encoding="utf-8")
+
+    assert score(data, "-o", tmp_path / "out.jsonl", *LEXICAL, "--criteria", tmp_path / "criteria.toml") == 0
+
+    metrics = read_rows(tmp_path / "out.jsonl")[0]["result"]["metrics"]
+    assert {name: each["reason"] for name, each in metrics.items()} == dict.fromkeys(
+        ("criterion_formal", "criterion_names_price"), "not_by_tier_lexical"
+    )
+
+
+@pytest.mark.parametrize(
+    ("criteria", "said"),
+    [
+        ("name = 1", r"expected tables \[\[criteria\]\]"),
+        ("[[criteria]]\nname = 'a b'\nquestion = 'q'\nlabels = {a = 1, b = 0}", "--criteria: 0 name String should"),
+        ("[[criteria", "is not TOML in UTF-8"),
+        (None, "cannot be read"),
+    ],
+)
+def test_a_wrong_file_of_criteria_is_one_line(
+    criteria: str | None, said: str, tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if criteria is not None:
+        (tmp_path / "criteria.toml").write_text(criteria, encoding="utf-8")
+
+    assert score(data, "-o", tmp_path / "out.jsonl", *LEXICAL, "--criteria", tmp_path / "criteria.toml") == 2
+
+    assert re.search(said, capsys.readouterr().err)

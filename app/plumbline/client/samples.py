@@ -14,6 +14,7 @@ from plumbline.rows.records.record import Record, context_fields
 from plumbline.schemas.batch import BatchConversation, BatchSample
 from plumbline.schemas.conversation import ConversationRequest, is_conversation
 from plumbline.schemas.evaluation import CONTEXT_TAGS, EvaluationOptions, EvaluationRequest, TierName
+from plumbline.schemas.metric import Criterion
 from plumbline.schemas.problem import VALIDATION, RowProblem
 
 AnySample = BatchSample | BatchConversation | Sample | Record | Mapping[str, Any]
@@ -37,6 +38,7 @@ class OptionFields(TypedDict, total=False):
     cache: Literal["use", "bypass"]
     max_cost: float | None
     metrics: list[str] | None
+    criteria: list[Criterion] | None
     citation_base: Literal[0, 1] | None
     offset_unit: Literal["code_point", "utf16"]
 

@@ -14,7 +14,8 @@ from plumbline.judging.sample_result import SampleResult
 from plumbline.judging.text.sample import NO_LABELS, ContextLabels, Sample, join_labels
 from plumbline.judging.text.scores import claim_weights, count_verdicts
 from plumbline.judging.text.verdicts import Claim, Evidence, Scores
-from plumbline.judging.tiers.metrics.metric import find_metrics
+from plumbline.judging.tiers.metrics.criteria import criterion
+from plumbline.judging.tiers.metrics.metric import Metric, find_metrics
 from plumbline.judging.tiers.metrics.probe import PASSAGES
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 from plumbline.rows.records.conversations import parse_conversation
@@ -120,7 +121,19 @@ def check_judge_names(request: EvaluationOptions, judge_names: Collection[str], 
         if unknown:
             known = f"known are {', '.join(judge_names)}" if judge_names else "no judge is configured"
             raise InvalidInput(f"no judge is named {unknown[0][:64]!r}; {known}", place=f"{place}/{field}")
-    find_metrics(request.metrics or (), place=place)
+    metrics_of(request, place=place)
+
+
+def metrics_of(request: EvaluationOptions, *, place: str = "") -> tuple[Metric, ...]:
+    """Return the metrics and criteria of the options; raise InvalidInput for one that is unknown or there twice."""
+    criteria = request.criteria or ()
+    names = [each.name for each in criteria]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise InvalidInput(
+            f"the criterion {twice!r} is there twice; expected a name for each", place=f"{place}/criteria"
+        )
+    own = (criterion(each.name, each.question, each.labels, each.quote_from) for each in criteria)
+    return (*find_metrics(request.metrics or (), place=place), *own)
 
 
 def build_options(
@@ -150,7 +163,7 @@ def build_options(
         escalation=request.escalation,
         citation_base=request.citation_base,
         cache=request.cache,
-        metrics=find_metrics(request.metrics or (), place=place),
+        metrics=metrics_of(request, place=place),
         can_wait=can_wait,
         max_cost=min(costs, default=None),
         tiers=None if request.tiers is None else tuple(TierName(tier) for tier in request.tiers),

@@ -16,7 +16,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from plumbline.schemas.metric import EvidenceItem, MetricItem
+from plumbline.schemas.metric import Criterion, EvidenceItem, MetricItem
 from plumbline.schemas.turns import ConversationItem
 from plumbline.schemas.wire import Share, WireModel, is_none
 
@@ -138,6 +138,13 @@ class EvaluationOptions(WireModel):
         "`context_utilization`, which every result has too, `answer_relevance`, `context_relevance`, "
         "`context_precision` (or `context_precision@k`), and with a `reference`, by one more call for all of them, "
         "`context_recall`, `correctness`, `noise_sensitivity`. See `metrics` of the result.",
+    )
+    criteria: list[Criterion] | None = Field(
+        default=None,
+        exclude_if=is_none,
+        min_length=1,
+        max_length=10,
+        description="Questions of yours about the answer, each a metric of its own.",
     )
     offset_unit: Literal["code_point", "utf16"] = Field(
         default="code_point", description="Unit of `start` and `end`: `utf16` suits JavaScript and Java."

@@ -1,10 +1,14 @@
 """Metrics besides faithfulness on the wire, and the passages that verdicts rest on."""
 
-from typing import Literal
+import re
+from typing import Annotated, Final, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, field_validator
+from pydantic_core import PydanticCustomError
 
 from plumbline.schemas.wire import Share, WireModel, is_none
+
+_NO_LETTER: Final = re.compile(r"[\W_]+")
 
 
 class EvidenceItem(WireModel):
@@ -20,6 +24,31 @@ class EvidenceItem(WireModel):
     verified: bool = Field(description="True if the passage was found in that context.")
 
 
+class Criterion(WireModel):
+    """A criterion of your own, judged in the same call as the rest: a question about the answer, and its labels."""
+
+    model_config = ConfigDict(strict=True)
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,39}$", description="The metric is called `criterion_NAME`.")
+    question: str = Field(min_length=1, max_length=500, description="For the judge: Is the tone formal?")
+    labels: dict[Annotated[str, Field(min_length=1, max_length=40)], Share] = Field(
+        min_length=2, max_length=10, description="The labels that the judge chooses from, each with its value."
+    )
+    quote_from: Literal["answer", "contexts"] | None = Field(
+        default=None,
+        description="Where the judge must quote from for any label but the lowest; without a quote that is found there "
+        "the lowest counts.",
+    )
+
+    @field_validator("labels")
+    @classmethod
+    def _labels_differ_by_their_letters(cls, labels: dict[str, float]) -> dict[str, float]:
+        folded = {_NO_LETTER.sub("", label.casefold()) for label in labels}
+        if "" in folded or len(folded) < len(labels):
+            raise PydanticCustomError("labels_alike", "expected labels that differ by their letters or digits")
+        return labels
+
+
 class MetricVerdictItem(WireModel):
     """One verdict that a metric is counted from."""
 
@@ -27,7 +56,7 @@ class MetricVerdictItem(WireModel):
         description="What was judged: `question_parts` (things that the question asks for: `fully`, `partly`, `evaded`,"
         " `no`), `passages` (contexts: `relevant`, `irrelevant`), `reference_in_answer` (facts of the reference: "
         "`stated`, `contradicted`, `missing`), `reference_in_contexts` (`found`, `missing`), `claims_by_reference` "
-        "(claims of the answer: `stated`, `contradicted`, `not_mentioned`)."
+        "(claims of the answer: `stated`, `contradicted`, `not_mentioned`), `criterion_NAME` (your labels)."
     )
     context: int | None = Field(default=None, exclude_if=is_none, description="Index of the context it is about.")
     text: str = Field(description="The part it is about; empty where that is a whole context.")

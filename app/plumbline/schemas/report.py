@@ -55,7 +55,12 @@ class ScoreMeans(WireModel):
 
 
 def metric_of(name: str) -> str | None:
-    """Return the metric of a name with or without a depth, `context_precision` of `context_precision@5`; else None."""
+    """Return the metric of a name with or without a depth, `context_precision` of `context_precision@5`; else None.
+
+    Those of a caller's own are `criterion_NAME`.
+    """
+    if name.startswith("criterion_"):
+        return name
     bare, at, depth = name.partition("@")
     has_depth = bare == "context_precision" and depth.isdecimal() and 0 < int(depth) < _DEEPEST
     return bare if bare in METRICS and (has_depth or not at) else None

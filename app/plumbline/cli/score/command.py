@@ -75,6 +75,9 @@ def _add_options(score: argparse.ArgumentParser) -> None:
         metavar="NAMES",
         help="what to judge, comma-separated, or ragas for its five columns; default: faithfulness",
     )
+    group.add_argument(
+        "--criteria", metavar="FILE", help="TOML with questions of yours about the answer: name, question, labels"
+    )
     group.add_argument("--no-cache", action="store_true", help="ignore cached judgements")
     group.add_argument(
         "--lang",

@@ -13,8 +13,9 @@ from plumbline.judging.ports.exchange import estimate_tokens, expected_tokens
 from plumbline.judging.text.conversation import turn_samples
 from plumbline.judging.text.segmented_sample import SegmentedSample, segment
 from plumbline.judging.tiers.llm import PromptSet, expected_requests
-from plumbline.judging.tiers.metrics.metric import Metric, find_metrics
+from plumbline.judging.tiers.metrics.metric import Metric
 from plumbline.models.chat.endpoints import Endpoint
+from plumbline.rows.evaluation_wire import metrics_of
 from plumbline.rows.records.record import ReadPosition, Record, RecordProblem
 
 _FRAME_TOKENS: Final = 16
@@ -59,7 +60,7 @@ def estimate_cost(source: InputSource, engine: LocalEngine) -> CostEstimate:
     """Return the estimate over all rows, some milliseconds each."""
     with source.open(ReadPosition(), iter(())) as reader:
         rows = (row for row in islice(reader, source.limit) if source.shard.has(row.row))
-        metrics = find_metrics(engine.options.metrics or ())
+        metrics = metrics_of(engine.options)
         return _estimate(rows, engine.votes, engine.plan.prompts, engine.settings, metrics)
 
 

@@ -2,8 +2,10 @@
 
 import argparse
 import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from pydantic import ValidationError
@@ -170,14 +172,29 @@ def _judging(given: argparse.Namespace) -> EvaluationOptions:
         "samples": given.samples,
         "escalation": given.escalation,
         "metrics": _RAGAS if given.metrics == "ragas" else _names(given.metrics),
+        "criteria": given.criteria and _read_criteria(given.criteria),
         "cache": "bypass" if given.no_cache else None,
     }
     try:
         return EvaluationOptions.model_validate({name: value for name, value in chosen.items() if value is not None})
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        option = str(first["loc"][0]).removesuffix("_seconds")
-        raise InvalidInput(f"--{option}: {first['msg']}") from None
+        option, *place = [str(each) for each in first["loc"]]
+        told = f"--{option.removesuffix('_seconds')}: {' '.join([*place, first['msg']])}"
+        raise InvalidInput(told) from None
+
+
+def _read_criteria(path: str) -> list[Any]:
+    try:
+        read = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidInput(f"--criteria: {path} cannot be read ({error.strerror})") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"--criteria: {path} is not TOML in UTF-8 ({error})") from None
+    tables = read.pop("criteria", None)
+    if read or not isinstance(tables, list):
+        raise InvalidInput(f"--criteria: {path}: expected tables [[criteria]] and nothing else")
+    return tables
 
 
 def _names(text: str | None) -> list[str] | None:

@@ -77,7 +77,7 @@ def fit_windows(
     """Split the contexts for a model that reads so many tokens; raise TierFailure `too_long` where none fit."""
     instructions = max(estimate_tokens(prompt.system + prompt.user) for prompt in (prompts.verify, prompts.check))
     for probe in probes_for(metrics, sample.source):
-        instructions += estimate_tokens(prompts.metrics.parts[probe.name])
+        instructions += estimate_tokens(probe.instructions(prompts.metrics.parts))
     # The longest batch of sentences is not known yet: room for the whole answer, up to half of what there is.
     room = context_tokens - instructions - max_output_tokens - estimate_tokens(sample.source.asked)
     tokens = room - min(estimate_tokens(sample.source.answer) * 2, room // 2)
@@ -239,7 +239,7 @@ class LlmTier:
         escalation = f"{options.escalation} {options.threshold}" if options.escalation else ""
         controls = ["controls"] if self._has_controls else []
         probes = probes_for(options.metrics, sample.source)
-        asked = [prompts.metrics.digest, *(probe.name for probe in probes)] if probes else []
+        asked = [prompts.metrics.digest, *(probe.name + probe.stated for probe in probes)] if probes else []
         if any(probe.needs_reference for probe in probes):
             asked.append(hashlib.sha256((sample.source.reference or "").encode("utf-8", "surrogatepass")).hexdigest())
         return "\n".join([*judges, prompts.verify.digest, prompts.check.digest, *limits, escalation, *controls, *asked])

@@ -77,7 +77,7 @@ def sentences_question(
     parts = probe_prompt.parts
     return replace(
         asked,
-        system="\n".join((asked.system, "", parts["beside"], *(parts[probe.name] for probe, _ in probes))),
+        system="\n".join((asked.system, "", parts["beside"], *(probe.instructions(parts) for probe, _ in probes))),
         user=f"{asked.user}\n{parts['reminder']}",
         schema=_object_schema({**schema["properties"], **_probe_lists(probes)}),  # type: ignore[dict-item]
         verdicts=asked.verdicts + _count(probes),
@@ -114,7 +114,7 @@ def probes_question(
         "claims": [{"id": each.id, "text": remove_hidden(each.text)} for each in compared_claims(claims)],
     }
     return _question(
-        replace(prompt, system="\n".join((prompt.system, *(prompt.parts[probe.name] for probe, _ in probes)))),
+        replace(prompt, system="\n".join((prompt.system, *(probe.instructions(prompt.parts) for probe, _ in probes)))),
         {name: value for name, value in data.items() if name in shown},
         "ask_metrics",
         _object_schema(_probe_lists(probes)),

@@ -23,7 +23,7 @@ _SPACES: Final = re.compile(r"\s+")
 def metric_words(name: str, words: Mapping[str, str]) -> str:
     """Return the heading of a metric, its depth behind it: "Context precision@5"."""
     bare, at, depth = name.partition("@")
-    return words[bare] + at + depth
+    return words.get(bare, bare) + at + depth
 
 
 def visible(text: str) -> str:

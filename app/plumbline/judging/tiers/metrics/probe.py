@@ -20,7 +20,7 @@ from plumbline.judging.tiers.reply_items import Item, reply_items
 # Flag of a verdict whose evidence our search did not find; it counts as the probe's `unproven`.
 UNVERIFIED: Final = "evidence_unverified"
 # A probe with one id: the judge itself splits what it is about.
-_WHOLE: Final = ("",)
+WHOLE: Final = ("",)
 _MAX_TEXT_CHARACTERS: Final = 1_000
 _MAX_ITEMS: Final = 500
 _MAX_ID_CHARACTERS: Final = 40
@@ -62,6 +62,7 @@ class Probe:
         prove: returns a verdict with its evidence, flagged `evidence_unverified` where it lacks some; None for an item
             about nothing that was asked.
         unproven: the verdict that counts where evidence stays missing.
+        part: name of its instructions where several probes share them; `stated` follows them, one line of JSON.
     """
 
     name: str
@@ -75,6 +76,13 @@ class Probe:
     prove: Callable[[MetricVerdict, Item, Material], MetricVerdict | None]
     unproven: str
     needs_reference: bool = False
+    part: str = ""
+    stated: str = ""
+
+    def instructions(self, parts: Mapping[str, str]) -> str:
+        """Return what a judge is told of it, from the parts of a prompt."""
+        text = parts[self.part or self.name]
+        return f"{text.rstrip()}\n  {self.stated}\n" if self.stated else text
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -102,7 +110,7 @@ def read_probe(
     verdicts = {_fold(word): verdict for verdict, words in probe.words.items() for word in (verdict, *words.split())}
     said: dict[str, dict[str, MetricVerdict | None]] = {}
     for item in items[:_MAX_ITEMS]:
-        item_id = _meant_id(item.get(probe.about, item.get("id")), wanted) if probe.about else _WHOLE[0]
+        item_id = _meant_id(item.get(probe.about, item.get("id")), wanted) if probe.about else WHOLE[0]
         if item_id is None or not any(name in item for name in names):
             continue
         word = next(item[name] for name in names if name in item)
@@ -166,6 +174,11 @@ def _quotes(item: Item) -> list[str]:
     return [text for text in texts[:8] if isinstance(text, str) and text.strip() and _is_unicode(text)]
 
 
+def found_quotes(item: Item, search: EvidenceSearch) -> tuple[Evidence, ...]:
+    """Return where the quotes of an item stand."""
+    return _found(_quotes(item), search)
+
+
 def _found(quotes: Iterable[str], search: EvidenceSearch, context: int | None = None) -> tuple[Evidence, ...]:
     """Return where the quotes stand: in any text, or in that of the index alone."""
     located = (search.locate(quote[:_MAX_TEXT_CHARACTERS], [] if context is None else [context]) for quote in quotes)
@@ -198,7 +211,7 @@ QUESTION_PARTS: Final = Probe(
         "no": "not none notanswered unanswered missing silent 否 未回答 没有回答 无",
     },
     members={"answered_by": {"type": "array", "items": {"type": "integer"}}},
-    ids=lambda material: _WHOLE,
+    ids=lambda material: WHOLE,
     shows=("question", "answer"),
     prove=_prove_part,
     unproven="no",
