@@ -47,8 +47,14 @@ def on_page_content(html: str, *, page: Any, config: Any, files: Any) -> str:
 
 
 def on_post_build(*, config: Any) -> None:
-    """Write llms.txt; refuse a page that would load something from another host."""
+    """Write llms.txt; refuse a page that would load something from another host.
+
+    A map of the site needs its address (SITE_URL): without one it would name pages that are nowhere.
+    """
     site = Path(config["site_dir"])
+    if not config["site_url"]:
+        for name in ("sitemap.xml", "sitemap.xml.gz"):
+            (site / name).unlink(missing_ok=True)
     sections: dict[str, list[str]] = {}
     for section, line in _lines.values():
         if line:
