@@ -1,25 +1,58 @@
 """The client without asyncio: the same API, on an event loop in a background thread."""
 
+import functools
 import os
-from collections.abc import Generator, Iterable, Mapping
-from typing import Any, Literal, Self, TypeVar, Unpack
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from plumbline.client.async_client import DEFAULT_TIMEOUT_SECONDS, DEFAULT_URL, AsyncPlumbline
 from plumbline.client.batches import DEFAULT_BATCH_SIZE, DEFAULT_IN_FLIGHT
 from plumbline.client.connection import Timeouts
 from plumbline.client.failures import Retries
-from plumbline.client.job import DEFAULT_POLL_SECONDS, AsyncJob, JobEvent
+from plumbline.client.job import AsyncJob
 from plumbline.client.jobs import AnyRow, AsyncJobs
 from plumbline.client.loop_thread import Feed, LoopThread
 from plumbline.client.row import Row
-from plumbline.client.samples import AnyOptions, AnySample, OptionFields
-from plumbline.schemas.evaluation import EvaluationResult
+from plumbline.client.samples import AnyOptions, AnySample
 from plumbline.schemas.jobs import JobInfo, JobStatus
 
 S = TypeVar("S", bound=AnySample)
+A = TypeVar("A")
+T = TypeVar("T")
+P = ParamSpec("P")
 
 
-class Plumbline:
+class _Blocking(Generic[A]):
+    """An object of the asyncio client, and the thread that it works on."""
+
+    def __init__(self, asynchronous: A, thread: LoopThread) -> None:
+        self._async = asynchronous
+        self._thread = thread
+
+
+def _run(method: Callable[Concatenate[A, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[_Blocking[A], P], T]:
+    """Return the method with the same arguments that waits for the result."""
+
+    @functools.wraps(method)
+    def run(self: _Blocking[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._thread.run(method(self._async, *args, **kwargs))
+
+    return run
+
+
+def _iterate(
+    method: Callable[Concatenate[A, P], AsyncGenerator[T, None]],
+) -> Callable[Concatenate[_Blocking[A], P], Generator[T, None, None]]:
+    """Return the method with the same arguments that yields the items on the calling thread."""
+
+    @functools.wraps(method)
+    def iterate(self: _Blocking[A], /, *args: P.args, **kwargs: P.kwargs) -> Generator[T, None, None]:
+        return self._thread.iterate(method(self._async, *args, **kwargs))
+
+    return iterate
+
+
+class Plumbline(_Blocking[AsyncPlumbline]):
     """A client of a running service; use it as a context manager or call `close`.
 
     Arguments and errors are those of `AsyncPlumbline`. It works inside a running event loop (in a notebook), and from
@@ -34,36 +67,10 @@ class Plumbline:
         timeout: float | Timeouts = DEFAULT_TIMEOUT_SECONDS,
         retries: Retries = Retries(),  # noqa: B008
     ) -> None:
-        self._client = AsyncPlumbline(base_url, api_key, timeout=timeout, retries=retries)
-        self._thread = LoopThread()
-        self.jobs = Jobs(self._client.jobs, self._thread)
+        super().__init__(AsyncPlumbline(base_url, api_key, timeout=timeout, retries=retries), LoopThread())
+        self.jobs = Jobs(self._async.jobs, self._thread)
 
-    def evaluate(
-        self,
-        *,
-        contexts: Iterable[str | Mapping[str, str]] | None = None,
-        answer: str | None = None,
-        messages: Iterable[Mapping[str, Any]] | None = None,
-        question: str = "",
-        reference: str | None = None,
-        evidence_roles: list[str] | None = None,
-        turn_contexts: str | None = None,
-        id: str | None = None,  # noqa: A002
-        **options: Unpack[OptionFields],
-    ) -> EvaluationResult:
-        return self._thread.run(
-            self._client.evaluate(
-                contexts=contexts,
-                answer=answer,
-                messages=messages,
-                question=question,
-                reference=reference,
-                evidence_roles=evidence_roles,
-                turn_contexts=turn_contexts,
-                id=id,
-                **options,
-            )
-        )
+    evaluate = _run(AsyncPlumbline.evaluate)
 
     def evaluate_many(
         self,
@@ -76,7 +83,7 @@ class Plumbline:
     ) -> Generator[Row[S], None, None]:
         """As `AsyncPlumbline.evaluate_many`; the samples are read on the calling thread, while it waits for a row."""
         feed = Feed(iter(samples), at_once=min(batch_size, in_flight))
-        rows = self._client.evaluate_source(
+        rows = self._async.evaluate_source(
             feed.next, options=options, in_flight=in_flight, batch_size=batch_size, in_order=in_order
         )
         return self._thread.iterate(rows, feed=feed)
@@ -84,7 +91,7 @@ class Plumbline:
     def close(self) -> None:
         """Close the connections and stop the thread."""
         if self._thread.is_open:
-            self._thread.run(self._client.close())
+            self._thread.run(self._async.close())
         self._thread.close()
 
     def __enter__(self) -> Self:
@@ -94,12 +101,8 @@ class Plumbline:
         self.close()
 
 
-class Jobs:
+class Jobs(_Blocking[AsyncJobs]):
     """As `AsyncJobs`, blocking; rows are read on the calling thread."""
-
-    def __init__(self, jobs: AsyncJobs, thread: LoopThread) -> None:
-        self._jobs = jobs
-        self._thread = thread
 
     def submit(
         self,
@@ -112,78 +115,46 @@ class Jobs:
         format: str | None = None,  # noqa: A002
         idempotency_key: str | None = None,
     ) -> "Job":
-        with self._jobs.submission(
+        with self._async.submission(
             options=options, name=name, columns=columns, max_cost=max_cost, idempotency_key=idempotency_key
         ) as submission:
             submission.add(source, format)
             return Job(self._thread.run(submission.send()), self._thread)
 
     def get(self, job_id: str) -> "Job":
-        return Job(self._thread.run(self._jobs.get(job_id)), self._thread)
+        return Job(self._thread.run(self._async.get(job_id)), self._thread)
 
     def list(self, *, limit: int | None = None) -> Generator["Job", None, None]:
-        for job in self._thread.iterate(self._jobs.list(limit=limit)):
+        for job in self._thread.iterate(self._async.list(limit=limit)):
             yield Job(job, self._thread)
 
 
-class Job:
+class Job(_Blocking[AsyncJob]):
     """As `AsyncJob`, blocking: the same methods, arguments and errors."""
-
-    def __init__(self, job: AsyncJob, thread: LoopThread) -> None:
-        self._job = job
-        self._thread = thread
 
     @property
     def info(self) -> JobInfo:
-        return self._job.info
+        return self._async.info
 
     @property
     def id(self) -> str:
-        return self._job.id
+        return self._async.id
 
     @property
     def status(self) -> JobStatus:
-        return self._job.status
+        return self._async.status
 
     @property
     def is_ended(self) -> bool:
-        return self._job.is_ended
+        return self._async.is_ended
 
-    def refresh(self) -> JobInfo:
-        return self._thread.run(self._job.refresh())
-
-    def wait(self, *, timeout: float | None = None, poll_seconds: float | None = None) -> JobInfo:
-        return self._thread.run(self._job.wait(timeout=timeout, poll_seconds=poll_seconds))
-
-    def events(self, *, last_event_id: str | None = None) -> Generator[JobEvent, None, None]:
-        return self._thread.iterate(self._job.events(last_event_id=last_event_id))
-
-    def results(
-        self,
-        *,
-        after: int | None = None,
-        page_size: int = 1000,
-        follow: bool = True,
-        poll_seconds: float = DEFAULT_POLL_SECONDS,
-    ) -> Generator[Row[None], None, None]:
-        return self._thread.iterate(
-            self._job.results(after=after, page_size=page_size, follow=follow, poll_seconds=poll_seconds)
-        )
-
-    def pause(self) -> JobInfo:
-        return self._thread.run(self._job.pause())
-
-    def resume(self) -> JobInfo:
-        return self._thread.run(self._job.resume())
-
-    def cancel(self) -> JobInfo:
-        return self._thread.run(self._job.cancel())
-
-    def retry(self, select: Literal["failed", "degraded"]) -> JobInfo:
-        return self._thread.run(self._job.retry(select))
-
-    def delete(self) -> None:
-        self._thread.run(self._job.delete())
-
-    def report(self, *, format: Literal["html", "json"] = "html", lang: Literal["en", "zh"] = "en") -> bytes:  # noqa: A002
-        return self._thread.run(self._job.report(format=format, lang=lang))
+    refresh = _run(AsyncJob.refresh)
+    wait = _run(AsyncJob.wait)
+    events = _iterate(AsyncJob.events)
+    results = _iterate(AsyncJob.results)
+    pause = _run(AsyncJob.pause)
+    resume = _run(AsyncJob.resume)
+    cancel = _run(AsyncJob.cancel)
+    retry = _run(AsyncJob.retry)
+    delete = _run(AsyncJob.delete)
+    report = _run(AsyncJob.report)
