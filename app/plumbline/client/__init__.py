@@ -1,7 +1,7 @@
 """A client of a running service: evaluate one sample, many, or a job; with asyncio or without."""
 
 from plumbline.client.async_client import AsyncPlumbline
-from plumbline.client.connection import KEY_VARIABLE, Timeouts
+from plumbline.client.connection import KEY_VARIABLE
 from plumbline.client.failures import (
     AccessRefused,
     AnswerCut,
@@ -49,5 +49,4 @@ __all__ = [
     "Row",
     "ServiceFailed",
     "TimedOut",
-    "Timeouts",
 ]

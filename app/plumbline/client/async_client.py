@@ -11,7 +11,7 @@ from plumbline.client.batches import (
     NextSample,
     iterate_samples,
 )
-from plumbline.client.connection import JSON_HEADERS, Connection, RequestSpec, Timeouts
+from plumbline.client.connection import JSON_HEADERS, Connection, RequestSpec
 from plumbline.client.failures import Retries, parse_model
 from plumbline.client.jobs import AsyncJobs
 from plumbline.client.row import Row
@@ -41,7 +41,7 @@ class AsyncPlumbline:
     Args:
         base_url: of the service, without `/v1`. Redirects are not followed: the key goes nowhere else.
         api_key: None: that of the environment variable `PLUMBLINE_API_KEY`; no key where that is empty.
-        timeout: seconds without a byte after which an answer is given up, 5 at most to connect; or both, by `Timeouts`.
+        timeout: seconds without a byte after which an answer is given up, 5 at most to connect.
         retries: which failures are retried, and how often. Evaluations are read-only, job submission is idempotent.
 
     Raises:
@@ -53,7 +53,7 @@ class AsyncPlumbline:
         base_url: str = DEFAULT_URL,
         api_key: str | None = None,
         *,
-        timeout: float | Timeouts = DEFAULT_TIMEOUT_SECONDS,
+        timeout: float = DEFAULT_TIMEOUT_SECONDS,
         retries: Retries = Retries(),  # noqa: B008
     ) -> None:
         self._connection = Connection(base_url, api_key=api_key, timeout=timeout, retries=retries)

@@ -5,7 +5,7 @@ import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field
-from typing import IO, Final, Protocol
+from typing import IO, Final
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 import h11
@@ -35,16 +35,6 @@ _KEPT_SECONDS: Final = 3.0
 _PART_BYTES: Final = 65_536
 # Characters that a path may hold as they are (RFC 3986), and what is escaped already.
 _PATH_CHARACTERS: Final = "/%:@!$&'()*+,;=~"
-
-
-class Timeouts(Protocol):
-    """Seconds to connect, and without a byte; `httpx2.Timeout` fulfils it."""
-
-    @property
-    def connect(self) -> float | None: ...
-
-    @property
-    def read(self) -> float | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,21 +86,16 @@ class RequestSpec:
 class Connection:
     """One service; arguments as of `AsyncPlumbline`. Redirects are not followed: the key goes nowhere else."""
 
-    def __init__(self, base_url: str, *, api_key: str | None, timeout: float | Timeouts, retries: Retries) -> None:
+    def __init__(self, base_url: str, *, api_key: str | None, timeout: float, retries: Retries) -> None:
         self.retries = retries
         url = _checked_url(base_url)
         host, port = str(url.hostname), url.port or DEFAULT_PORTS[url.scheme]
         proxy = find_proxy(url.scheme, host, port)
         is_tls, is_tls_proxy = url.scheme == "https", proxy is not None and proxy.scheme == "https"
-        if isinstance(timeout, int | float):
-            connect_seconds: float | None = min(timeout, CONNECT_SECONDS)
-            read_seconds: float | None = timeout
-        else:
-            connect_seconds, read_seconds = timeout.connect, timeout.read
         self._connections = HttpConnections(
             host,
             port,
-            limits=ConnectionLimits(connect_seconds, read_seconds, _KEPT_SECONDS, _KEPT_CONNECTIONS),
+            limits=ConnectionLimits(min(timeout, CONNECT_SECONDS), timeout, _KEPT_SECONDS, _KEPT_CONNECTIONS),
             tls=_tls() if is_tls else None,
             proxy=proxy,
             proxy_tls=_tls() if is_tls_proxy else None,

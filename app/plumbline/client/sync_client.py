@@ -7,7 +7,6 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from plumbline.client.async_client import DEFAULT_TIMEOUT_SECONDS, DEFAULT_URL, AsyncPlumbline
 from plumbline.client.batches import DEFAULT_BATCH_SIZE, DEFAULT_IN_FLIGHT
-from plumbline.client.connection import Timeouts
 from plumbline.client.failures import Retries
 from plumbline.client.job import AsyncJob
 from plumbline.client.jobs import AnyRow, AsyncJobs
@@ -64,7 +63,7 @@ class Plumbline(_Blocking[AsyncPlumbline]):
         base_url: str = DEFAULT_URL,
         api_key: str | None = None,
         *,
-        timeout: float | Timeouts = DEFAULT_TIMEOUT_SECONDS,
+        timeout: float = DEFAULT_TIMEOUT_SECONDS,
         retries: Retries = Retries(),  # noqa: B008
     ) -> None:
         super().__init__(AsyncPlumbline(base_url, api_key, timeout=timeout, retries=retries), LoopThread())
