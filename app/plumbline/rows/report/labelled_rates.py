@@ -10,7 +10,7 @@ import msgspec
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.report.result_lines import ResultRow
-from plumbline.rows.report.tallies import TIERS
+from plumbline.rows.report.tallies import TIERS, wilson_share
 from plumbline.schemas.report import JudgeAgreement, ReportTier, TierRate
 
 _MOST_MISSING: Final = 3
@@ -176,8 +176,6 @@ def _sentences(labelled: Iterable[_Labelled]) -> Iterator[tuple[str, bool, bool]
 
 def _agreement(cases: Sequence[tuple[str, bool, bool]]) -> JudgeAgreement | None:
     """Return the agreement of decisions with labels, both True where faithful; None without a case."""
-    from plumbline.rows.report.rates import wilson_share  # noqa: PLC0415 - as above
-
     if not cases:
         return None
     counts = Counter((label, passed) for _, label, passed in cases)

@@ -7,13 +7,13 @@ import numpy.typing as npt
 from scipy import stats
 
 from plumbline.ground.errors import InvalidInput
+from plumbline.rows.report.tallies import NORMAL_95, wilson_share
 from plumbline.schemas.report import Promise, RateEstimate, ShareEstimate
 
 FloatArray = npt.NDArray[np.float64]
 
 # Below it neither the gain by the scores nor a share near 0 is known well enough (coverage in benchmarks/rates.py).
 FEWEST_LABELS = 30
-_NORMAL_95 = 1.959963984540054
 # Scores of labelled rows that differ so much from the others were not drawn at random.
 _DRAWN_BY_SCORE = 1e-4
 # Labels that the spread of two variables takes.
@@ -82,7 +82,7 @@ def true_rate(flagged: int, rows: int, *, sensitivity: tuple[int, int], specific
     Raises:
         InvalidInput: the judge does no better than chance.
     """
-    square = _NORMAL_95**2
+    square = NORMAL_95**2
     count = rows + square
     apparent = (flagged + square / 2) / count
     found, cleared = ((hits + 1) / (of + 2) for hits, of in (sensitivity, specificity))
@@ -96,7 +96,7 @@ def true_rate(flagged: int, rows: int, *, sensitivity: tuple[int, int], specific
     of_cleared = cleared * (1 - cleared) / (specificity[1] + 2)
     shift = 2 * square * (share * of_found - (1 - share) * of_cleared)
     spread = apparent * (1 - apparent) / count + share**2 * of_found + (1 - share) ** 2 * of_cleared
-    half = _NORMAL_95 * math.sqrt(spread) / better
+    half = NORMAL_95 * math.sqrt(spread) / better
     low, high = (min(1.0, max(0.0, share + shift + side * half)) for side in (-1, 1))
     return ShareEstimate(share=share, low=low, high=high)
 
@@ -111,13 +111,6 @@ def _tuned_power(label: FloatArray, score: FloatArray, scores: FloatArray, other
     if variance == 0.0:
         return 0.0
     return float(np.clip(np.mean(label * score) / ((1.0 + len(label) / others) * variance), 0.0, 1.0))
-
-
-def wilson_share(share: float, count: float) -> ShareEstimate:
-    square = _NORMAL_95**2
-    middle = (share + square / (2 * count)) / (1 + square / count)
-    half = _NORMAL_95 / (1 + square / count) * math.sqrt(share * (1 - share) / count + square / (4 * count**2))
-    return ShareEstimate(share=share, low=max(0.0, middle - half), high=min(1.0, middle + half))
 
 
 def choose_threshold(

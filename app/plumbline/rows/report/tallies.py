@@ -15,6 +15,7 @@ from plumbline.schemas.report import (
     ReportTier,
     ScoreMean,
     ScoreMeans,
+    ShareEstimate,
     StatusCounts,
     TierReport,
     metric_of,
@@ -100,6 +101,18 @@ def complement(mean: ScoreMean) -> ScoreMean:
     low = None if mean.high is None else 1.0 - mean.high
     high = None if mean.low is None else 1.0 - mean.low
     return ScoreMean(mean=1.0 - mean.mean, low=low, high=high, rows=mean.rows)
+
+
+# Standard normal quantile of a two-sided 95 % interval.
+NORMAL_95: Final = 1.959963984540054
+
+
+def wilson_share(share: float, count: float) -> ShareEstimate:
+    """Return a share of `count` rows with its 95 % score interval (Wilson, JASA 1927)."""
+    square = NORMAL_95**2
+    middle = (share + square / (2 * count)) / (1 + square / count)
+    half = NORMAL_95 / (1 + square / count) * math.sqrt(share * (1 - share) / count + square / (4 * count**2))
+    return ShareEstimate(share=share, low=max(0.0, middle - half), high=min(1.0, middle + half))
 
 
 TIERS: Final[tuple[ReportTier, ...]] = ("llm", "embedding", "lexical", "none")

@@ -9,13 +9,13 @@ import msgspec
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.uncertainty import bootstrap_interval, paired_differences, paired_t_test, sign_flip_test
+from plumbline.rows.report.tallies import NORMAL_95
 
 # Pairs up to which the exact test of random signs is quick; Student's test above.
 _MOST_FLIPPED: Final = 2_000
 _RESAMPLES: Final = 2_000
 # 2,000 resamples of 1,000 pairs take 60 ms, of which a page has 100; the normal interval is as good there.
 _MOST_RESAMPLED: Final = 500
-_Z: Final = 1.959963985
 
 
 class Judge(msgspec.Struct, frozen=True, gc=False):
@@ -139,7 +139,7 @@ def _tier_difference(tier: str, pairs: Sequence[tuple[RowHead, RowHead]]) -> Tie
     differences = paired_differences([_score(now) for _, now in pairs], [_score(before) for before, _ in pairs])
     mean = float(differences.mean())
     if len(pairs) > _MOST_RESAMPLED:
-        half = _Z * float(differences.std(ddof=1)) / math.sqrt(len(pairs))
+        half = NORMAL_95 * float(differences.std(ddof=1)) / math.sqrt(len(pairs))
         interval: tuple[float, float] | None = (mean - half, mean + half)
     else:
         interval = bootstrap_interval(differences, resamples=_RESAMPLES)

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, Final, NamedTuple, get_args
@@ -17,10 +16,12 @@ from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.record import Record
 from plumbline.rows.report.result_lines import ResultRow, read_line
 from plumbline.rows.report.shown_rows import KeptRow, shown_row
+from plumbline.rows.report.tallies import wilson_share
 from plumbline.rows.scored_row import RowStatus
 from plumbline.schemas.batch import RowResult
 from plumbline.schemas.evaluation import SampleTexts
 from plumbline.schemas.jobs import JobInfo
+from plumbline.schemas.report import ShareEstimate
 from plumbline.service.api.dependencies import EventStreamsDep, JobReportsDep, JobStoreDep, TenantDep
 from plumbline.service.api.job_answers import ReportQuery, job_info, read_label_sample, result_lines
 from plumbline.service.api.job_events import EventStream, JobEvents
@@ -31,28 +32,17 @@ from plumbline.service.web.page_access import refuse_other_origins
 from plumbline.service.web.pages import link, render_page
 from plumbline.service.web.run_comparison import compare_runs, read_head
 
-# Standard normal quantile of a two-sided 95 % interval.
-_Z: Final = 1.959963985
 # The picture of a trend, in SVG units.
 _WIDTH: Final = 640.0
 _HEIGHT: Final = 160.0
 _MARGIN: Final = 14.0
 
 
-class Rate(NamedTuple):
-    """A share of rows with its 95 % interval (Wilson, JASA 1927)."""
-
-    share: float
-    low: float
-    high: float
-    rows: int
-
-
 class Run(NamedTuple):
     """A job; `rate`: of rows that passed, None without one that was decided; `versions` by what they are of."""
 
     info: JobInfo
-    rate: Rate | None
+    rate: ShareEstimate | None
     versions: Mapping[str, str]
     changed: tuple[str, ...] = ()
 
@@ -61,28 +51,18 @@ class TrendPoint(NamedTuple):
     """A run in the picture of a trend."""
 
     run: Run
-    rate: Rate
     x: float
     y: float
     top: float
     bottom: float
 
 
-def wilson_rate(hits: int, rows: int) -> Rate | None:
-    """Return the share with its score interval; None without rows."""
-    if not rows:
-        return None
-    share, square = hits / rows, _Z * _Z
-    middle = (share + square / (2 * rows)) / (1 + square / rows)
-    half = _Z / (1 + square / rows) * math.sqrt(share * (1 - share) / rows + square / (4 * rows * rows))
-    return Rate(share, max(0.0, middle - half), min(1.0, middle + half), rows)
-
-
 def run_of(job: Job) -> Run:
     """Return a job with its headline figures."""
     counts = job.counts
     versions: Mapping[str, str] = json.loads(job.versions or "{}")
-    return Run(job_info(job), wilson_rate(counts.passed, counts.passed + counts.not_passed), versions)
+    decided = counts.passed + counts.not_passed
+    return Run(job_info(job), wilson_share(counts.passed / decided, decided) if decided else None, versions)
 
 
 def with_changes(runs: Sequence[Run]) -> list[Run]:
@@ -107,7 +87,7 @@ def trend(runs: Sequence[Run]) -> list[TrendPoint]:
         return round(_MARGIN + (1.0 - share) * (_HEIGHT - 2 * _MARGIN), 1)
 
     return [
-        TrendPoint(run, rate, round(_MARGIN + place * step, 1), height(rate.share), height(rate.high), height(rate.low))
+        TrendPoint(run, round(_MARGIN + place * step, 1), height(rate.share), height(rate.high), height(rate.low))
         for place, (run, rate) in enumerate(found)
     ]
 
