@@ -62,7 +62,22 @@ def json_content(message: type[Any], examples: dict[str, Any] | None = None) -> 
     return {"application/json": {"schema": reference(message.__name__), **shown}}
 
 
-_EXAMPLES: Final = json.loads(files("plumbline.service.api").joinpath("examples.json").read_text(encoding="utf-8"))
+def _filled(value: Any, shared: Mapping[str, Any]) -> Any:
+    """Return a value with the shared ones in place of their names: `"$name"`, or the member `"$"` of an object."""
+    if isinstance(value, str):
+        return _filled(shared[value[1:]], shared) if value.startswith("$") else value
+    if isinstance(value, list):
+        return [_filled(each, shared) for each in value]
+    if not isinstance(value, dict):
+        return value
+    made: dict[str, Any] = {}
+    for name, each in value.items():
+        made |= _filled(shared[each], shared) if name == "$" else {name: _filled(each, shared)}
+    return made
+
+
+_GIVEN: Final = json.loads(files("plumbline.service.api").joinpath("examples.json").read_text(encoding="utf-8"))
+_EXAMPLES: Final = _filled(_GIVEN, _GIVEN["shared"])
 EVALUATION_EXAMPLES: Final[dict[str, Any]] = _EXAMPLES["evaluation"]
 BATCH_EXAMPLES: Final[dict[str, Any]] = _EXAMPLES["batch"]
 JOB_EXAMPLES: Final[dict[str, Any]] = _EXAMPLES["job"]
