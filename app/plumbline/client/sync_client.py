@@ -2,13 +2,13 @@
 
 import functools
 import os
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from plumbline.client.async_client import DEFAULT_TIMEOUT_SECONDS, DEFAULT_URL, AsyncPlumbline
 from plumbline.client.batches import DEFAULT_BATCH_SIZE, DEFAULT_IN_FLIGHT
 from plumbline.client.failures import Retries
-from plumbline.client.job import AsyncJob
+from plumbline.client.job import DEFAULT_POLL_SECONDS, AsyncJob, JobEvent
 from plumbline.client.jobs import AnyRow, AsyncJobs
 from plumbline.client.loop_thread import Feed, LoopThread
 from plumbline.client.row import Row
@@ -37,18 +37,6 @@ def _run(method: Callable[Concatenate[A, P], Coroutine[Any, Any, T]]) -> Callabl
         return self._thread.run(method(self._async, *args, **kwargs))
 
     return run
-
-
-def _iterate(
-    method: Callable[Concatenate[A, P], AsyncGenerator[T, None]],
-) -> Callable[Concatenate[_Blocking[A], P], Generator[T, None, None]]:
-    """Return the method with the same arguments that yields the items on the calling thread."""
-
-    @functools.wraps(method)
-    def iterate(self: _Blocking[A], /, *args: P.args, **kwargs: P.kwargs) -> Generator[T, None, None]:
-        return self._thread.iterate(method(self._async, *args, **kwargs))
-
-    return iterate
 
 
 class Plumbline(_Blocking[AsyncPlumbline]):
@@ -149,8 +137,22 @@ class Job(_Blocking[AsyncJob]):
 
     refresh = _run(AsyncJob.refresh)
     wait = _run(AsyncJob.wait)
-    events = _iterate(AsyncJob.events)
-    results = _iterate(AsyncJob.results)
+
+    def events(self, *, last_event_id: str | None = None) -> Generator[JobEvent, None, None]:
+        return self._thread.iterate(self._async.events(last_event_id=last_event_id))
+
+    def results(
+        self,
+        *,
+        after: int | None = None,
+        page_size: int = 1000,
+        follow: bool = True,
+        poll_seconds: float = DEFAULT_POLL_SECONDS,
+    ) -> Generator[Row[None], None, None]:
+        return self._thread.iterate(
+            self._async.results(after=after, page_size=page_size, follow=follow, poll_seconds=poll_seconds)
+        )
+
     pause = _run(AsyncJob.pause)
     resume = _run(AsyncJob.resume)
     cancel = _run(AsyncJob.cancel)
