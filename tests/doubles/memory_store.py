@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NoReturn
 
 from plumbline.ground.errors import IdempotencyConflict, InvalidInput, JobStateConflict, JobUnknown, StoreUnavailable
 from plumbline.judging.ports.exchange import Usage
@@ -30,6 +31,7 @@ from plumbline.rows.jobs.job import (
     Select,
     StateChange,
 )
+from plumbline.rows.jobs.sql import Sql
 from plumbline.rows.jobs.store import JobStore, Submission, Upload
 from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import Record, RecordProblem
@@ -203,6 +205,12 @@ class MemoryStore(JobStore):
         kept = self._of(lease.tenant, lease.job_id)
         # a process that ends takes the store with it: no row outlives one
         return [PendingRow(kept.records[row], crash_count=0) for row in kept.left(self._rows_of(kept, lease.chunk))]
+
+    def _chunk_place(self, sql: Sql, number: int, n: int) -> NoReturn:
+        raise NotImplementedError
+
+    async def _chunk_data(self, place: object) -> NoReturn:
+        raise NotImplementedError
 
     async def begin(self, lease: Lease, rows: Sequence[int]) -> Held:
         return await self.renew(lease)

@@ -14,8 +14,8 @@ import structlog
 from plumbline.ground.errors import InvalidInput, StoreUnavailable
 from plumbline.ground.telemetry import log_failure
 from plumbline.judging.ports.observation import Readiness, State
-from plumbline.rows.jobs.chunk_table import ChunkName, ChunkTable, LeftRows, sweep
-from plumbline.rows.jobs.job import Held, JobState, Lease, NewJob, PendingRow
+from plumbline.rows.jobs.chunk_table import ChunkName, ChunkTable, sweep
+from plumbline.rows.jobs.job import Held, JobState, Lease, NewJob
 from plumbline.rows.jobs.job_table import JobTable
 from plumbline.rows.jobs.owner_files import Owners, Uploads
 from plumbline.rows.jobs.postgres_database import (
@@ -27,11 +27,10 @@ from plumbline.rows.jobs.postgres_database import (
 )
 from plumbline.rows.jobs.postgres_schema import LOCK_CLASS
 from plumbline.rows.jobs.procrastinate_queue import ProcrastinateEngine
-from plumbline.rows.jobs.row_file import RowChunk, chunked_rows, decode_rows
+from plumbline.rows.jobs.row_file import RowChunk, chunked_rows
 from plumbline.rows.jobs.sql import Sql
 from plumbline.rows.jobs.store import SWEPT_AT_ONCE, JobStore, Submission, Upload
 from plumbline.rows.jobs.worker import Worker
-from plumbline.rows.records.record import Record, RecordProblem
 
 T = TypeVar("T")
 
@@ -114,23 +113,12 @@ class PostgresJobStore(JobStore):
         """Do nothing: the upload was read by `submit`."""
         return Held.LOST
 
-    async def rows(self, lease: Lease) -> Sequence[PendingRow]:
-        found = await self._database.read(lambda sql: _kept_rows(sql, lease))
-        if found is None:
-            return []
-        data, left = found
-        return left.pending(decode_rows(zlib.decompress(data)))
+    def _chunk_place(self, sql: Sql, number: int, n: int) -> bytes:
+        (data,) = sql.execute("SELECT data FROM chunk_rows WHERE job = ? AND n = ?", (number, n)).fetchone()
+        return bytes(data)
 
-    async def record(self, tenant: str, job_id: str, row: int) -> Record | RecordProblem | None:
-        def read(sql: Sql) -> bytes | None:
-            number = JobTable(sql).number(tenant, job_id)
-            n = ChunkTable(sql).holding(number, row)
-            found = sql.execute("SELECT data FROM chunk_rows WHERE job = ? AND n = ?", (number, n)).fetchone()
-            return None if found is None else bytes(found[0])
-
-        data = await self._database.read(read)
-        rows = [] if data is None else decode_rows(zlib.decompress(data))
-        return next((each for each in rows if each.row == row), None)
+    async def _chunk_data(self, place: bytes) -> bytes:
+        return zlib.decompress(place)
 
     async def release(self, lease: Lease) -> None:
 
@@ -275,14 +263,6 @@ def _groups(chunks: Iterator[RowChunk]) -> Iterator[list[_Placed]]:
 def _deleted(sql: Sql, number: int) -> None:
     JobTable(sql).delete(number)
     sql.execute("DELETE FROM chunk_rows WHERE job = ?", (number,))
-
-
-def _kept_rows(sql: Sql, lease: Lease) -> tuple[bytes, LeftRows] | None:
-    left = ChunkTable(sql).left(lease)
-    if left is None:
-        return None
-    (data,) = sql.execute("SELECT data FROM chunk_rows WHERE job = ? AND n = ?", (left.number, lease.chunk)).fetchone()
-    return data, left
 
 
 class QueueWorker:

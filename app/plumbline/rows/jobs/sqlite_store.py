@@ -14,7 +14,7 @@ import structlog
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import find_folder_problem, sync_file
 from plumbline.judging.ports.observation import Readiness, State
-from plumbline.rows.jobs.chunk_table import ChunkTable, LeftRows
+from plumbline.rows.jobs.chunk_table import ChunkTable
 from plumbline.rows.jobs.job import (
     MAX_CRASHES,
     NO_JOBS,
@@ -24,15 +24,13 @@ from plumbline.rows.jobs.job import (
     JobStats,
     Lease,
     NewJob,
-    PendingRow,
 )
 from plumbline.rows.jobs.job_table import JobTable
 from plumbline.rows.jobs.owner_files import Owners, Uploads
-from plumbline.rows.jobs.row_file import Cut, cut_upload, decode_rows, read_chunk
+from plumbline.rows.jobs.row_file import Cut, cut_upload, read_chunk
 from plumbline.rows.jobs.sql import Sql
 from plumbline.rows.jobs.sqlite_database import SqliteDatabase, guarded
 from plumbline.rows.jobs.store import JobStore, Submission, Upload
-from plumbline.rows.records.record import Record, RecordProblem
 
 # Interval of checks for dead owners: a check takes a file lock for each owner.
 _CHECK_SECONDS: Final = 1.0
@@ -139,32 +137,16 @@ class SqliteJobStore(JobStore):
         # Not to be cancelled half-way: the file is the job's, or it is removed.
         return await asyncio.shield(ended)
 
-    async def rows(self, lease: Lease) -> Sequence[PendingRow]:
-        found = await self._database.read(lambda sql: _place(sql, lease))
-        if found is None:
-            return []
-        (file, offset, length), left = found
-        with guarded():
-            data = await asyncio.to_thread(read_chunk, self._folder / "rows" / file, offset=offset, length=length)
-        return left.pending(decode_rows(data))
+    def _chunk_place(self, sql: Sql, number: int, n: int) -> tuple[str, int, int]:
+        file, offset, length = sql.execute(
+            "SELECT rows_file, offset, length FROM chunk JOIN job ON number = job WHERE job = ? AND n = ?", (number, n)
+        ).fetchone()
+        return file, offset, length
 
-    async def record(self, tenant: str, job_id: str, row: int) -> Record | RecordProblem | None:
-        def place(sql: Sql) -> tuple[str, int, int] | None:
-            number = JobTable(sql).number(tenant, job_id)
-            n = ChunkTable(sql).holding(number, row)
-            found = sql.execute(
-                "SELECT rows_file, offset, length FROM chunk JOIN job ON number = job WHERE job = ? AND n = ?",
-                (number, n),
-            ).fetchone()
-            return None if found is None else (found[0], found[1], found[2])
-
-        found = await self._database.read(place)
-        if found is None:
-            return None
-        file, offset, length = found
+    async def _chunk_data(self, place: tuple[str, int, int]) -> bytes:
+        file, offset, length = place
         with guarded():
-            data = await asyncio.to_thread(read_chunk, self._folder / "rows" / file, offset=offset, length=length)
-        return next((each for each in decode_rows(data) if each.row == row), None)
+            return await asyncio.to_thread(read_chunk, self._folder / "rows" / file, offset=offset, length=length)
 
     async def tidy(self) -> bool:
         return self._file.exists() and await super().tidy()
@@ -259,18 +241,6 @@ def _filled(sql: Sql, lease: Lease, cut: Cut, file: str) -> Held:
     )
     JobTable(sql).enter(number, JobState.QUEUED)
     return held
-
-
-def _place(sql: Sql, lease: Lease) -> tuple[tuple[str, int, int], LeftRows] | None:
-    """Return file, offset and length of a chunk with its progress; None if the lease is lost."""
-    left = ChunkTable(sql).left(lease)
-    if left is None:
-        return None
-    place = sql.execute(
-        "SELECT rows_file, offset, length FROM chunk JOIN job ON number = job WHERE job = ? AND n = ?",
-        (left.number, lease.chunk),
-    ).fetchone()
-    return place, left
 
 
 def _row_files(folder: Path) -> list[Path]:

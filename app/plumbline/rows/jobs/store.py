@@ -3,10 +3,10 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from plumbline.judging.ports.observation import Readiness
-from plumbline.rows.jobs.chunk_table import ChunkTable, sweep
+from plumbline.rows.jobs.chunk_table import ChunkTable, LeftRows, sweep
 from plumbline.rows.jobs.job import (
     Action,
     Held,
@@ -23,6 +23,7 @@ from plumbline.rows.jobs.job import (
 )
 from plumbline.rows.jobs.job_table import JobTable, count_jobs
 from plumbline.rows.jobs.label_table import Label, LabelTable
+from plumbline.rows.jobs.row_file import decode_rows
 from plumbline.rows.jobs.sql import Database, Sql
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.scored_row import ScoredRow
@@ -120,9 +121,17 @@ class JobStore(ABC):
         """Return the lines of these rows in order, without those that are not finished."""
         return await self._database.read(lambda sql: ChunkTable(sql).read(JobTable(sql).number(tenant, job_id), rows))
 
-    @abstractmethod
     async def record(self, tenant: str, job_id: str, row: int) -> Record | RecordProblem | None:
         """Return a row as it was submitted; None if the job has no such row. Raises InvalidInput: the rows are lost."""
+
+        def find(sql: Sql) -> Any:
+            number = JobTable(sql).number(tenant, job_id)
+            n = ChunkTable(sql).holding(number, row)
+            return None if n is None else self._chunk_place(sql, number, n)
+
+        place = await self._database.read(find)
+        rows = () if place is None else decode_rows(await self._chunk_data(place))
+        return next((each for each in rows if each.row == row), None)
 
     async def put_label(self, tenant: str, job_id: str, label: Label) -> None:
         """Store a label durably, in place of the person's label of this row. Raises JobUnknown."""
@@ -158,9 +167,26 @@ class JobStore(ABC):
     async def validate(self, lease: Lease) -> Held:
         """Read the upload and split it into chunks, for a lease of chunk -1; queue the job, or fail it."""
 
-    @abstractmethod
     async def rows(self, lease: Lease) -> Sequence[PendingRow]:
         """Return the rows of the chunk that are to be scored, in order. Raises InvalidInput: they are lost."""
+
+        def find(sql: Sql) -> tuple[LeftRows, Any] | None:
+            left = ChunkTable(sql).left(lease)
+            return None if left is None else (left, self._chunk_place(sql, left.number, lease.chunk))
+
+        found = await self._database.read(find)
+        if found is None:
+            return []
+        left, place = found
+        return left.pending(decode_rows(await self._chunk_data(place)))
+
+    @abstractmethod
+    def _chunk_place(self, sql: Sql, number: int, n: int) -> Any:
+        """Return where the rows of a chunk are, as `_chunk_data` takes it."""
+
+    @abstractmethod
+    async def _chunk_data(self, place: Any) -> bytes:
+        """Return the encoded rows of a chunk. Raises InvalidInput: they are lost."""
 
     async def renew(self, lease: Lease) -> Held:
         """Extend the lease."""
