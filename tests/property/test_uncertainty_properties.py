@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,17 +28,6 @@ def test_an_interval_lies_within_the_values(values: list[float], seed: int) -> N
     low, high = bootstrap_interval(values, resamples=200, seed=seed) or (math.nan, math.nan)
 
     assert min(values) <= low <= high <= max(values)
-
-
-@given(_VALUES)
-def test_clusters_of_one_are_no_clusters(values: list[float]) -> None:
-    clustered = bootstrap_interval(values, resamples=200, clusters=range(len(values)))
-
-    plain = bootstrap_interval(values, resamples=200)
-
-    assert clustered is not None
-    assert plain is not None
-    assert np.allclose(clustered, plain, rtol=0, atol=1e-12)
 
 
 @given(_DIFFERENCES)

@@ -194,22 +194,6 @@ def test_the_same_seed_gives_the_same_interval() -> None:
     assert bootstrap_interval(values, seed=4) != bootstrap_interval(values, seed=5)
 
 
-def test_values_that_go_together_widen_the_interval() -> None:
-    # Four clusters of 25 equal values: as much is known as from four values.
-    values, clusters = np.repeat([0.0, 0.2, 0.6, 1.0], 25), np.repeat(["p", "q", "r", "s"], 25)
-
-    alone, together = bootstrap_interval(values), bootstrap_interval(values, clusters=clusters)
-
-    assert alone is not None
-    assert together is not None
-    assert together == pytest.approx(bootstrap_interval([0.0, 0.2, 0.6, 1.0]))
-    assert together[1] - together[0] > 3 * (alone[1] - alone[0])
-
-
-def test_one_cluster_has_no_interval() -> None:
-    assert bootstrap_interval([0.1, 0.4, 0.5], clusters=["p", "p", "p"]) is None
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -218,7 +202,6 @@ def test_one_cluster_has_no_interval() -> None:
         ({"values": [0.1, 0.2], "level": 1.0}, "confidence level"),
         ({"values": [0.1, 0.2], "resamples": 0}, "resamples"),
         ({"values": [0.1, 0.2], "seed": -1}, "seed"),
-        ({"values": [0.1, 0.2], "clusters": ["p"]}, "one cluster per value"),
     ],
 )
 def test_what_cannot_be_resampled_is_refused(arguments: dict[str, object], message: str) -> None:

@@ -48,23 +48,15 @@ class SignFlip:
 
 
 def bootstrap_interval(
-    values: npt.ArrayLike,
-    *,
-    level: float = 0.95,
-    resamples: int = 10_000,
-    seed: int = 0,
-    clusters: npt.ArrayLike | None = None,
+    values: npt.ArrayLike, *, level: float = 0.95, resamples: int = 10_000, seed: int = 0
 ) -> tuple[float, float] | None:
-    """Return the percentile bootstrap interval `(low, high)` of the mean; None below two values (or two clusters).
+    """Return the percentile bootstrap interval `(low, high)` of the mean; None below two values.
 
     Args:
         values: shape (n,), finite.
         level: nominal coverage, in (0, 1).
-        clusters: shape (n,), the cluster of each value (say, the document that several questions are about). Whole
-            clusters are then drawn with replacement, since values of one cluster are not independent; the mean stays
-            the one over values.
 
-    Percentile interval after Efron & Tibshirani 1993, chapter 13; clusters after Field & Welsh, JRSS B 2007.
+    Percentile interval after Efron & Tibshirani 1993, chapter 13.
 
     Raises:
         InvalidInput: a value is not finite, or an argument is out of its range.
@@ -73,28 +65,16 @@ def bootstrap_interval(
     _check_draws(resamples, seed)
     if not 0.0 < level < 1.0:
         raise InvalidInput(f"confidence level must lie between 0 and 1, found {level!r}")
-    sums, sizes = _units(sample, clusters)
-    if len(sums) < _FEWEST:
+    if len(sample) < _FEWEST:
         return None
     rng = np.random.default_rng(seed)
     means = []
-    for rows in _chunks(resamples, len(sums)):
-        drawn = rng.integers(0, len(sums), size=(rows, len(sums)))
-        means.append(sums[drawn].sum(axis=1) / (len(sums) if sizes is None else sizes[drawn].sum(axis=1)))
+    for rows in _chunks(resamples, len(sample)):
+        drawn = rng.integers(0, len(sample), size=(rows, len(sample)))
+        means.append(sample[drawn].sum(axis=1) / len(sample))
     low, high = np.quantile(np.concatenate(means), [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
     # Rounding of a mean of equal values could put it outside of them.
     return float(np.clip(low, sample.min(), sample.max())), float(np.clip(high, sample.min(), sample.max()))
-
-
-def _units(sample: FloatArray, clusters: npt.ArrayLike | None) -> tuple[FloatArray, FloatArray | None]:
-    """Return sum and size of each resampled unit; sizes are None if each value is its own unit."""
-    if clusters is None:
-        return sample, None
-    labels = np.asarray(clusters)
-    if labels.shape != sample.shape:
-        raise InvalidInput(f"expected one cluster per value, found {labels.shape} clusters for {sample.shape} values")
-    _, unit_of = np.unique(labels, return_inverse=True)
-    return np.bincount(unit_of, weights=sample).astype(np.float64), np.bincount(unit_of).astype(np.float64)
 
 
 def paired_differences(first: npt.ArrayLike, second: npt.ArrayLike) -> FloatArray:
