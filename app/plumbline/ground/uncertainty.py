@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -37,14 +36,6 @@ class WinTieLoss(NamedTuple):
     win: int
     tie: int
     loss: int
-
-
-@dataclass(frozen=True, slots=True)
-class SignFlip:
-    """Two-sided p of the sign-flip test in (0, 1]; exact if all assignments of signs were enumerated."""
-
-    p: float
-    is_exact: bool
 
 
 def bootstrap_interval(
@@ -116,8 +107,8 @@ def student_t_two_sided(t: float, degrees: int) -> float:
     return float(betainc(degrees / 2.0, 0.5, degrees / (degrees + square)))
 
 
-def sign_flip_test(differences: npt.ArrayLike, *, resamples: int = 10_000, seed: int = 0) -> SignFlip:
-    """Run Fisher's paired randomisation test of the mean difference, two-sided.
+def sign_flip_test(differences: npt.ArrayLike, *, resamples: int = 10_000, seed: int = 0) -> float:
+    """Return the two-sided p, in (0, 1], of Fisher's paired randomisation test of the mean difference.
 
     Under the null hypothesis each difference could as well have had the other sign. Up to 20 differences that are not
     0 all assignments are enumerated; beyond, `resamples` random ones are drawn and p = (b + 1) / (B + 1), never 0
@@ -129,7 +120,7 @@ def sign_flip_test(differences: npt.ArrayLike, *, resamples: int = 10_000, seed:
     _check_draws(resamples, seed)
     moved = sample[sample != 0.0]
     if not len(moved):
-        return SignFlip(1.0, is_exact=True)
+        return 1.0
     moved = moved / np.abs(moved).max()
     limit = abs(float(moved.sum())) - _SUM_NOISE * float(np.abs(moved).sum())
     if len(moved) <= _MOST_EXACT:
@@ -137,14 +128,14 @@ def sign_flip_test(differences: npt.ArrayLike, *, resamples: int = 10_000, seed:
         sums = moved[:1]
         for value in moved[1:]:
             sums = np.concatenate([sums + value, sums - value])
-        return SignFlip(float(np.mean(np.abs(sums) >= limit)), is_exact=True)
+        return float(np.mean(np.abs(sums) >= limit))
     rng = np.random.default_rng(seed)
     beyond = 0
     for rows in _chunks(resamples, len(moved)):
         packed = rng.integers(0, 256, size=(rows, -(-len(moved) // 8)), dtype=np.uint8)
         kept = np.unpackbits(packed, axis=1, count=len(moved)).astype(np.float64)
         beyond += int(np.count_nonzero(np.abs(2.0 * (kept @ moved) - moved.sum()) >= limit))
-    return SignFlip((beyond + 1) / (resamples + 1), is_exact=False)
+    return (beyond + 1) / (resamples + 1)
 
 
 def effect_size_dz(differences: npt.ArrayLike) -> float | None:

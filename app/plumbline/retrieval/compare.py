@@ -107,7 +107,7 @@ def compare(
         chosen = list(combinations(values_by_run, 2))
     differences = [paired_differences(values_by_run[a], values_by_run[b]) for a, b in chosen]
     tested = [
-        paired_t_test(each) if test == "t" else (None, sign_flip_test(each, resamples=resamples, seed=seed).p)
+        paired_t_test(each) if test == "t" else (None, sign_flip_test(each, resamples=resamples, seed=seed))
         for each in differences
     ]
     adjusted = CORRECTIONS[correction]([p for _, p in tested])

@@ -146,7 +146,7 @@ def _tier_difference(tier: str, pairs: Sequence[tuple[RowHead, RowHead]]) -> Tie
     if len(pairs) > _MOST_FLIPPED:
         method, p_value = "student", paired_t_test(differences).p
     else:
-        method, p_value = "signs", sign_flip_test(differences, resamples=_RESAMPLES).p
+        method, p_value = "signs", sign_flip_test(differences, resamples=_RESAMPLES)
     failing = sum(_passed(before) is True and _passed(now) is False for before, now in pairs)
     passing = sum(_passed(before) is False and _passed(now) is True for before, now in pairs)
     return TierDifference(
