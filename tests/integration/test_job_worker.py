@@ -198,7 +198,12 @@ async def test_two_workers_share_a_job_and_no_row_is_scored_twice(stores: Stores
     shared = [stores.open() for _ in range(2)]
     job = await submitted(shared[0], rows_of(4 * ROWS))
     handlers = [Handler(), Handler()]
+    for handler in handlers:
+        handler.gate.clear()
     async with working(shared[0], handlers[0]), working(shared[1], handlers[1]):
+        await until(lambda: all(handler.under_way for handler in handlers))
+        for handler in handlers:
+            handler.gate.set()
         done = await ended(shared[0], job.id)
     for store in shared:
         await store.close()
