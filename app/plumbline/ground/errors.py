@@ -155,6 +155,7 @@ class FailureReason(StrEnum):
 
     NOT_CONFIGURED = "not_configured"
     NOT_INSTALLED = "not_installed"
+    DETECTOR_PROBE_FAILED = "detector_probe_failed"
     NOT_ASKED = "not_asked"
     TIMEOUT = "timeout"
     CONNECTION = "connection"

@@ -254,6 +254,21 @@ class Settings(BaseSettings):
         "whose judge gets one wrong is flagged and does not pass.",
     )
 
+    # --- tier detector
+    detector: str | None = Field(
+        None,
+        description="Detector of hallucination that is asked between the judge and the embedding model: the short name "
+        "of a known one (`hhem-2.1-open`), a description (`.toml`), or path or hub id of a model whose labels tell "
+        "which one means support. Empty: none.",
+    )
+    detector_model: str | None = Field(
+        None, description="Path or hub id of its weights, in place of the description's."
+    )
+    detector_precision: Literal["fp32", "bf16"] = Field("fp32", description="Precision of the detector.")
+    detector_cache_bytes: int = Field(
+        67_108_864, ge=0, description="Maximum bytes of the in-memory cache of what the detector said; 0 disables it."
+    )
+
     # --- tier embedding
     embedding_model: str | None = Field(
         None,

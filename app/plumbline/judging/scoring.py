@@ -127,7 +127,7 @@ class Scorer:
             return self._with_citations(case, options, _result(case, options, cascade, options.ledger.usage), until)
 
         result = await offload.run(finish, self._executor, inline=small)
-        if cascade.tier not in (TierName.EMBEDDING, TierName.LEXICAL) or not options.metrics:
+        if cascade.tier in (None, TierName.LLM) or not options.metrics:
             return result, cascade.judgement.metrics if cascade.judgement else NO_ANSWERS
         return result, await offload.run(
             lambda: self._estimated(case, options.metrics, until), self._executor, inline=False

@@ -20,7 +20,7 @@ from plumbline.schemas.metric import Criterion, EvidenceItem, MetricItem
 from plumbline.schemas.turns import ConversationItem
 from plumbline.schemas.wire import Share, WireModel, is_none
 
-TierName = Literal["llm", "embedding", "lexical"]
+TierName = Literal["llm", "detector", "embedding", "lexical"]
 PassRule = Literal["all_supported", "calibrated", "threshold"]
 JudgeName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 MetricName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*(@[1-9][0-9]{0,2})?$", max_length=64)]

@@ -11,7 +11,7 @@ from plumbline.schemas.wire import WireModel, is_none
 ReportLanguage = Literal["en", "zh"]
 ReportFormat = Literal["html", "json"]
 # `none`: decided without a tier, as an answer to no contexts at all is.
-ReportTier = Literal["llm", "embedding", "lexical", "none"]
+ReportTier = Literal["llm", "detector", "embedding", "lexical", "none"]
 ReportRowStatus = Literal["judged", "abstained", "empty_answer", "not_judged", "error"]
 LEVEL = 0.95
 # Judged on request, beside the scores that every result has; `context_precision` is known with a depth, too (`@5`).

@@ -16,7 +16,7 @@ class TurnItem(WireModel):
     sentences: list[int] = Field(description="Indices into `sentences`.")
     contexts: list[int] = Field(description="Indices of the contexts that were evidence for it.")
     status: Literal["judged", "abstained", "empty_answer", "not_judged"]
-    tier: Literal["llm", "embedding", "lexical"] | None
+    tier: Literal["llm", "detector", "embedding", "lexical"] | None
     faithfulness: Share | None
     lowest_support: Share | None
     unsupported_claims: int | None

@@ -25,7 +25,7 @@ from plumbline.extras.calibration.fitting import (
 )
 from plumbline.extras.calibration.labels import LabelledRow
 from plumbline.extras.calibration.resampling import ScoredRows
-from plumbline.ground.errors import TierFailure
+from plumbline.ground.errors import CalibrationError, TierFailure
 from plumbline.judging.text.segmented_sample import SegmentedSample, segment
 from plumbline.judging.text.words import Language
 from plumbline.judging.tiers.calibration import (
@@ -37,10 +37,11 @@ from plumbline.judging.tiers.calibration import (
     crossing,
     list_measures,
 )
+from plumbline.judging.tiers.detector import DetectorTier
 from plumbline.judging.tiers.embedding import EmbeddingTier
 from plumbline.judging.tiers.lexical import MODEL as LEXICAL_MODEL
 from plumbline.judging.tiers.lexical import collect_lexical_findings
-from plumbline.judging.tiers.tier import JudgeOptions, SentenceEncoder, TierName
+from plumbline.judging.tiers.tier import Detector, JudgeOptions, SentenceEncoder, TierName
 
 # Answers paired with contexts of other subjects.
 _UNRELATED_PAIRS = 300
@@ -66,14 +67,23 @@ class MeasuringTier:
     measure: Measure
 
 
-def measuring_tier(name: TierName, encoder: SentenceEncoder) -> MeasuringTier:
-    """Build tier lexical or embedding without its limit on windows."""
+def measuring_tier(name: TierName, encoder: SentenceEncoder, detector: Detector | None = None) -> MeasuringTier:
+    """Build tier lexical, detector, or embedding without its limit on windows."""
     if name is TierName.LEXICAL:
 
         async def measure_wording(case: SegmentedSample) -> Mapping[int, Finding]:
             return collect_lexical_findings(case)
 
         return MeasuringTier(name, LEXICAL_MODEL, measure_wording)
+    if name is TierName.DETECTOR:
+        if detector is None:
+            raise CalibrationError("tier detector: none is configured; set PLUMBLINE_DETECTOR")
+        trained = DetectorTier(detector, CalibrationTable(()), ThreadPoolExecutor(1))
+
+        async def measure_support(case: SegmentedSample) -> Mapping[int, Finding]:
+            return await trained.compare(case, JudgeOptions(can_wait=True), seconds=float("inf"))
+
+        return MeasuringTier(name, detector.model, measure_support)
     tier = EmbeddingTier(encoder, CalibrationTable(()), ThreadPoolExecutor(1), max_windows=sys.maxsize)
 
     async def measure(case: SegmentedSample) -> Mapping[int, Finding]:
@@ -197,6 +207,7 @@ async def calibrate_tiers(
     draws: int,
     table: CalibrationTable,
     encoder: SentenceEncoder,
+    detector: Detector | None = None,
 ) -> tuple[list[CalibrationReport], list[str]]:
     """Calibrate each tier and language with enough rows; return a line on each of the others.
 
@@ -205,7 +216,7 @@ async def calibrate_tiers(
     """
     reports, passed_over = [], []
     for name in tiers:
-        tier = measuring_tier(name, encoder)
+        tier = measuring_tier(name, encoder, detector)
         for language in get_args(Language):
             measured = await measure_rows(rows, tier, language=language)
             if measured is None:

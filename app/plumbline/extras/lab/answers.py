@@ -30,7 +30,7 @@ _SHOWN: Final = 200
 _MEANS: Final = ("context_utilization", "token_f1", "exact_match")
 _KEPT: Final = ("status", "tier", "faithfulness", "hallucination_rate", "passed", *_MEANS)
 _TIER_MEANS: Final = ("faithfulness", "hallucination_rate")
-_TIERS: Final = ("llm", "embedding", "lexical")
+_TIERS: Final = ("llm", "detector", "embedding", "lexical")
 
 
 class KeptLines:

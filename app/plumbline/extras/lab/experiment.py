@@ -75,7 +75,9 @@ class Answers(_FileTable):
     timeout_seconds: float = Field(60.0, gt=0, le=3_600)
     in_flight: int = Field(4, ge=1, le=64, description="Maximum concurrent requests to the endpoint")
     key_variable: str | None = Field(None, description="Environment variable with the endpoint's bearer token")
-    tiers: tuple[Literal["llm", "embedding", "lexical"], ...] = Field((), description="Tiers; default: the service's")
+    tiers: tuple[Literal["llm", "detector", "embedding", "lexical"], ...] = Field(
+        (), description="Tiers; default: the service's"
+    )
     references: str | None = Field(
         None, description="Rows with a query's `id` and the correct answer, `reference`, for token F1 and exact match"
     )

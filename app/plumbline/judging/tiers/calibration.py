@@ -23,6 +23,8 @@ from plumbline.judging.tiers.token_alignment import ALIGNMENT_MEASURES
 # labelled answers made of copies people took 89 % for faithful; the others miss the question, or sentences around the
 # copy that change it. `confidence` says that, the score says that every word has its source.
 VERBATIM_SUPPORT = 0.97
+# Of a detector's probability: the sigmoid of its logit is that probability again.
+DETECTOR_MEASURES = ("logit",)
 # Where nothing was fitted: the middle of the first measure's range, and a slope that reaches .02 and .98 at its ends.
 # A convention, not a measurement; results made with it carry the flag `uncalibrated`.
 _DEFAULT_SLOPE = 8.0
@@ -51,7 +53,8 @@ class Finding:
     """Measures of one sentence, and the most similar place in the contexts.
 
     `is_copy`: the place holds the sentence word for word; `unknown_names`, `unknown_numbers`: what no context has;
-    `copied`: share in [0, 1] of its runs of words that stand in a context.
+    `copied`: share in [0, 1] of its runs of words that stand in a context. Of a detector: `is_denied`, the contexts say
+    the opposite; `unsupported_words` that it marked, with their characters.
     """
 
     measures: Mapping[str, float]
@@ -60,6 +63,8 @@ class Finding:
     unknown_names: tuple[str, ...] = ()
     unknown_numbers: tuple[str, ...] = ()
     copied: float = 0.0
+    is_denied: bool = False
+    unsupported_words: tuple[str, ...] = ()
 
     @property
     def is_doubted(self) -> bool:
@@ -231,8 +236,7 @@ def build_judgement(
             whole_sentence_claim(
                 position,
                 sentence,
-                # A contradiction cannot be told from an omission by likeness.
-                verdict=Verdict.SUPPORTED if support >= _SUPPORTED_FROM else Verdict.NOT_MENTIONED,
+                verdict=_verdict(finding, support),
                 support=support,
                 reason=None if finding.is_copy else _doubts(finding),
                 evidence=(finding.evidence,) if finding.evidence else (),
@@ -259,19 +263,32 @@ def build_judgement(
     )
 
 
+def _verdict(finding: Finding, support: float) -> Verdict:
+    """Return the verdict. A denial cannot be told from an omission by likeness: some detectors can."""
+    if support >= _SUPPORTED_FROM:
+        return Verdict.SUPPORTED
+    return Verdict.CONTRADICTED if finding.is_denied else Verdict.NOT_MENTIONED
+
+
 def _doubts(finding: Finding) -> str | None:
     unknown = (*finding.unknown_names, *finding.unknown_numbers)
     more = f" and {len(unknown) - _MAX_LISTED} more" if len(unknown) > _MAX_LISTED else ""
     listed = f"in no context: {', '.join(unknown[:_MAX_LISTED])}{more}" if unknown else ""
     negated = "negated otherwise than in the contexts" if finding.measures.get("negation") else ""
     swapped = "names in each other's place" if finding.measures.get("roles") else ""
-    return "; ".join(filter(None, (listed, negated, swapped))) or None
+    marked = f"marked by the detector: {', '.join(finding.unsupported_words)}" if finding.unsupported_words else ""
+    return "; ".join(filter(None, (listed, negated, swapped, marked))) or None
 
 
 def list_measures(tier: TierName, language: Language) -> tuple[str, ...]:
     """Return the measures that a tier takes of a sentence in a language, the strongest first; none in tier llm."""
     words = CHARACTER_MEASURES if language == "zh" else WORD_MEASURES
-    return {TierName.LLM: (), TierName.LEXICAL: words, TierName.EMBEDDING: (*ALIGNMENT_MEASURES, *words)}[tier]
+    return {
+        TierName.LLM: (),
+        TierName.DETECTOR: DETECTOR_MEASURES,
+        TierName.LEXICAL: words,
+        TierName.EMBEDDING: (*ALIGNMENT_MEASURES, *words),
+    }[tier]
 
 
 class CalibrationFile(BaseModel):
@@ -308,12 +325,13 @@ class CalibrationTable:
             for entry in self.entries:
                 if (entry.tier, entry.model, entry.language) == (tier, name, language):
                     return entry if name == model else entry.model_copy(update={"model": model})
+        slope = 1.0 if tier is TierName.DETECTOR else _DEFAULT_SLOPE
         return Calibration(
             tier=tier,
             model=model,
             language=language,
-            weights={list_measures(tier, language)[0]: _DEFAULT_SLOPE},
-            intercept=-_DEFAULT_SLOPE / 2,
+            weights={list_measures(tier, language)[0]: slope},
+            intercept=0.0 if tier is TierName.DETECTOR else -slope / 2,
         )
 
     def find_for_range(self, calibration: Calibration, *, baseline: float, reads_words: bool) -> Calibration:

@@ -16,7 +16,7 @@ from plumbline.judging.tiers.tier import JudgeOptions, Tier, TierName, judge_wit
 
 # Seconds that a tier leaves to those after it, by the tier that wants them: one call of a quick judge, one sample of 5
 # contexts on two cores, with room. A short deadline is shared instead: no tier takes more than this part of it.
-_RESERVE_SECONDS = {TierName.LLM: 5.0, TierName.EMBEDDING: 3.0, TierName.LEXICAL: 0.5}
+_RESERVE_SECONDS = {TierName.LLM: 5.0, TierName.DETECTOR: 3.0, TierName.EMBEDDING: 3.0, TierName.LEXICAL: 0.5}
 _LARGEST_SHARE = 0.6
 
 
@@ -64,6 +64,7 @@ class JudgeCascade:
     """Ask tiers in order. Only `TierFailure` and the deadline fall through; any other exception is a bug and rises.
 
     Args:
+        unset: tiers that were not set up: they fail for requests that name them, and are not asked otherwise.
         limits: of tiers for which batch samples (`JudgeOptions.can_wait`) queue; their deadline stands still meanwhile.
     """
 
@@ -71,10 +72,12 @@ class JudgeCascade:
         self,
         tiers: Sequence[Tier],
         *,
+        unset: Sequence[Tier] = (),
         limits: Mapping[TierName, TierConcurrencyLimit] | None = None,
         observer: Observer = NULL_OBSERVER,
     ) -> None:
         self._tiers: Mapping[TierName, Tier] = {tier.name: tier for tier in tiers}
+        self._unset: Mapping[TierName, Tier] = {tier.name: tier for tier in unset}
         self._limits = limits or {}
         self._observer = observer
 
@@ -98,7 +101,9 @@ class JudgeCascade:
                 budget = _budget(until - time.monotonic(), order[position + 1 :])
                 record = TierRecord(name.value)
                 with self._observer.tier(record):
-                    judgement, attempt = await self._attempt(self._tiers[name], sample, options, budget)
+                    judgement, attempt = await self._attempt(
+                        self._tiers.get(name) or self._unset[name], sample, options, budget
+                    )
                     record.outcome = attempt.reason or ANSWERED
             attempts.append(attempt)
             if judgement is not None:

@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 
 from plumbline.ground.concurrency import work_deadline
 from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.judging.ports.detector import DetectorReading, Passage
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.judging.ports.token_vectors import TokenizedTexts, TokenVectors
@@ -21,6 +22,7 @@ class TierName(StrEnum):
     """The tiers, in the order in which they are asked."""
 
     LLM = "llm"
+    DETECTOR = "detector"
     EMBEDDING = "embedding"
     LEXICAL = "lexical"
 
@@ -149,6 +151,35 @@ class SentenceEncoder(Protocol):
             TierFailure: as `read`.
             TooBusy: too much waits already.
         """
+        ...
+
+    def readiness(self) -> Readiness: ...
+
+
+class Detector(Protocol):
+    """A trained model of support or hallucination.
+
+    `unit`: what it reads as one claim; `marks_words`: it says which words of the claim nothing supports.
+    """
+
+    unit: Literal["sentence", "answer"]
+    marks_words: bool
+    languages: frozenset[str] | None
+
+    @property
+    def model(self) -> str: ...
+
+    async def read(
+        self,
+        passages: Sequence[Passage],
+        question: str,
+        claims: Sequence[str],
+        *,
+        seconds: float,
+        scope: str = "",
+        can_wait: bool = False,
+    ) -> DetectorReading:
+        """Return how far the passages support each claim; `scope`, `can_wait` and errors as `SentenceEncoder`."""
         ...
 
     def readiness(self) -> Readiness: ...

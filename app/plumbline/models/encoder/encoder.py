@@ -6,11 +6,11 @@ import hashlib
 import math
 import threading
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 import structlog
@@ -34,6 +34,7 @@ from plumbline.models.encoder.work_threads import (
 )
 
 Backend = Literal["auto", "torch", "openvino"]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,7 @@ class SharedEncoder:
         queue_seconds: maximum queued work; further requests are refused.
         store: keeps vectors beyond this process; None for memory alone.
         languages: that the model reads; empty for those known by its name.
+        load_model: loads the model, in a thread of its own; for other models than those of sentences.
     """
 
     def __init__(
@@ -105,8 +107,10 @@ class SharedEncoder:
         queue_seconds: float = 10.0,
         store: VectorStore | None = None,
         languages: Collection[str] = (),
+        load_model: Callable[[ModelChoice, int], TokenModel] | None = None,
     ) -> None:
         self._choice = choice or ModelChoice()
+        self._load_model = load_model or (lambda choice, threads: load(choice, threads=threads))
         self.languages = frozenset(languages) or find_preset(model_name(self._choice.model)).languages
         self._threads = threads or available_cores()
         self._queue_seconds = queue_seconds
@@ -137,12 +141,16 @@ class SharedEncoder:
         try:
             await self.encode(await self.read(["warm"], seconds=math.inf), seconds=math.inf)
         except TierFailure as failure:
-            structlog.get_logger().warning("embedding_unavailable", detail=failure.detail)
+            structlog.get_logger().warning("model_unavailable", model=self.model, detail=failure.detail)
 
     async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> TokenizedTexts:
         """Tokenize the texts; raise TierFailure `not_installed` or `timeout`."""
         until = time.monotonic() + seconds
         return await asyncio.get_running_loop().run_in_executor(self._reading, self._read, texts, scope, until)
+
+    async def with_model(self, work: Callable[[TokenModel], T]) -> T:
+        """Return what `work` makes of the loaded model, in the thread that tokenizes."""
+        return await asyncio.get_running_loop().run_in_executor(self._reading, lambda: work(self._ready_model()))
 
     async def encode(
         self,
@@ -203,7 +211,7 @@ class SharedEncoder:
             self._state = State.LOADING
             try:
                 # OpenVINO computes in threads of its own: they begin where the model is made.
-                make_in_background(lambda: load(self._choice, threads=self._threads), self._loading)
+                make_in_background(lambda: self._load_model(self._choice, self._threads), self._loading)
                 model = self._loading.result()
             except TierFailure as failure:
                 self._failure, self._state = failure, State.UNAVAILABLE
@@ -278,7 +286,7 @@ class SharedEncoder:
         if ahead > self._queue_seconds:
             self._count(refused=1)
             raise TooBusy(
-                f"the embedding model has {ahead:.0f} s of work waiting, PLUMBLINE_EMBEDDING_QUEUE_SECONDS allows "
+                f"{self.model} has {ahead:.0f} s of work waiting, PLUMBLINE_EMBEDDING_QUEUE_SECONDS allows "
                 f"{self._queue_seconds:g}; ask again later, or other tiers",
                 retry_after_seconds=ahead - self._queue_seconds / 2,
             )

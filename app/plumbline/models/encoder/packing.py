@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbline.models.encoder.text_reader import TextReader
+from plumbline.judging.ports.token_vectors import TokenizedTexts
 
 # Rows have lengths in steps of so many tokens, so that what a backend prepares for one shape serves again.
 _STEP = 16
@@ -126,11 +126,23 @@ PROBE = ("warm", "The bridge was opened in 1931.", "Two railway tracks cross the
 _MOST_DRIFT = 1e-3
 
 
+class Reader(Protocol):
+    """A model's tokenizer. `most`: tokens that the model reads of a text, None for no limit. For one thread."""
+
+    most: int | None
+
+    def read(self, texts: Sequence[str], scope: str = "") -> TokenizedTexts: ...
+
+    def spoken(self, tokens: Sequence[int]) -> list[int]:
+        """Return the places of the tokens whose vectors are wanted."""
+        ...
+
+
 class TokenModel(Protocol):
     """A loaded model. `forward` is thread-safe."""
 
     @property
-    def reader(self) -> TextReader: ...
+    def reader(self) -> Reader: ...
 
     @property
     def backend(self) -> str:

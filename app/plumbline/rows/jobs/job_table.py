@@ -33,7 +33,7 @@ _COLUMNS: Final = f"{', '.join(_FIELDS[:-1])}, coalesce(problem, damage), number
 _AGAIN: Final[dict[Select, str]] = {"failed": "status IN ('failed', 'not_judged')", "degraded": "degraded = 1"}
 
 _STATUSES: Final = tuple(status.value for status in RowStatus)
-_TIERS: Final = ("llm", "embedding", "lexical")
+_TIERS: Final = ("llm", "detector", "embedding", "lexical")
 _USED: Final = ("calls", "unmetered_calls", "prompt_tokens", "completion_tokens", "cached_tokens")
 
 # Columns of `chunk` by name, with the expression that counts each from results `r`; SQL for both databases.

@@ -27,7 +27,7 @@ _SCORES: Final = (
 _AT_MOST: Final = ("hallucination_rate", "unsupported_share", "noise_sensitivity")
 # Of all rows with a reference: no tier takes part.
 _OF_REFERENCE: Final = ("token_f1", "exact_match")
-_TIERS: Final = ("llm", "embedding", "lexical")
+_TIERS: Final = ("llm", "detector", "embedding", "lexical")
 # A mean that only rounding keeps from its bound has reached it.
 _NOISE: Final = 1e-12
 _LONGEST_QUOTED: Final = 60

@@ -115,7 +115,7 @@ def wilson_share(share: float, count: float) -> ShareEstimate:
     return ShareEstimate(share=share, low=max(0.0, middle - half), high=min(1.0, middle + half))
 
 
-TIERS: Final[tuple[ReportTier, ...]] = ("llm", "embedding", "lexical", "none")
+TIERS: Final[tuple[ReportTier, ...]] = ("llm", "detector", "embedding", "lexical", "none")
 _VERDICTS: Final = Counts.__struct_fields__
 _BARS: Final = 20
 # A foreign file could have a new flag in every row.

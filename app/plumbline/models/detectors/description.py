@@ -1,0 +1,248 @@
+"""What a detector's files do not say: how its question is put, which number of its reply means support, and a probe."""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path, PurePath
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+from plumbline.ground.errors import ConfigurationError
+
+Head = Literal["sequence", "first_token", "seq2seq", "tokens"]
+Label = int | str
+_Share = Annotated[float, Field(ge=0, le=1)]
+_FIELD: Final = re.compile(r"\{(question|premise|claim|count|number|text)\}")
+# Names of labels that tell. Those of fault come first: "unsupported" holds "support".
+_FAULT: Final = re.compile(
+    r"halluc|(?:un|not[ _-]?)(?:support|faithful|grounded)|(?:not[ _-]?|non[ _-]?)entail|inconsistent", re.I
+)
+_SUPPORT: Final = re.compile(r"entail|support|consistent|grounded|faithful", re.I)
+_CONTRADICTION: Final = re.compile(r"contradict", re.I)
+
+
+class Probe(BaseModel):
+    """A question with its known answer: `score` within the tolerance, or bounds; all of support in [0, 1]."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    premise: str
+    claim: str
+    question: str = ""
+    score: _Share | None = None
+    at_least: _Share | None = None
+    at_most: _Share | None = None
+
+    @model_validator(mode="after")
+    def _expects_something(self) -> Self:
+        if (self.score, self.at_least, self.at_most) == (None, None, None):
+            raise PydanticCustomError("no_expectation", "a probe needs `score`, `at_least` or `at_most`")
+        return self
+
+    def wrong(self, found: float, tolerance: float) -> str | None:
+        """Return what was expected instead of `found`; None if it is right."""
+        if self.score is not None and not abs(found - self.score) <= tolerance:
+            return f"{self.score:g} ± {tolerance:g}"
+        if self.at_least is not None and not found >= self.at_least:
+            return f"at least {self.at_least:g}"
+        if self.at_most is not None and not found <= self.at_most:
+            return f"at most {self.at_most:g}"
+        return None
+
+
+# For a model whose card gives no numbers: whatever it was trained on, it tells these two apart.
+_PLAIN_PROBES: Final = (
+    Probe(premise="The town hall was built in 1932.", claim="The town hall was built in 1932.", at_least=0.5),
+    Probe(premise="The town hall was built in 1932.", claim="The mayor sold nine horses on Sunday.", at_most=0.5),
+)
+
+
+class Description(BaseModel):
+    """How a detector is loaded, asked and read.
+
+    Args:
+        model: path or hub id.
+        base: where configuration and tokenizer come from, if not from `model`; `strip`: beginning of the names of its
+            weights that is left out.
+        head: `sequence` classifies, `first_token` classifies by its first token, `seq2seq` by its first word, `tokens`
+            every token of the answer.
+        template: the question as one text; without it a pair of texts, made by `first` and `{claim}`.
+        without_question: replaces `first` where the sample has no question.
+        numbered, joined: each passage, and what stands between two.
+        positive: label (name, number or token id) that means support; with `inverted` it means fault.
+        over: labels that the probabilities are taken over; empty for all.
+        contradicted: label of a claim that the passages deny.
+        max_tokens: of question and premise together; `chunk_tokens`: of a premise, if less.
+        quoted: its accuracy as its authors give it.
+        probe: what it must answer before it is used.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    model: str
+    base: str | None = None
+    strip: str = ""
+    head: Head = "sequence"
+    template: str | None = None
+    first: str = "{premise}"
+    without_question: str | None = None
+    numbered: str = "{text}"
+    joined: str = "\n"
+    unit: Literal["sentence", "answer"] = "sentence"
+    positive: Label | None = None
+    over: tuple[Label, ...] = ()
+    activation: Literal["softmax", "sigmoid"] = "softmax"
+    inverted: bool = False
+    contradicted: Label | None = None
+    max_tokens: int = Field(512, ge=32, le=131_072)
+    chunk_tokens: int | None = Field(None, ge=16)
+    languages: tuple[Literal["en", "zh", "other"], ...] = ()
+    licence: str = ""
+    quoted: str = ""
+    probe: tuple[Probe, ...] = _PLAIN_PROBES
+    tolerance: float = Field(0.01, gt=0, le=0.5)
+
+    @model_validator(mode="after")
+    def _fits_its_head(self) -> Self:
+        if self.template is not None and not {"{premise}", "{claim}"} <= set(_fields_of(self.template)):
+            raise PydanticCustomError("template", "`template` needs `{premise}` and `{claim}`")
+        if self.head == "tokens" and self.template is not None:
+            raise PydanticCustomError("tokens", "head `tokens` reads a pair of texts: write `first`, not `template`")
+        if self.head == "tokens" and self.unit != "answer":
+            raise PydanticCustomError("unit", 'head `tokens` needs `unit = "answer"`')
+        if self.head == "seq2seq" and not (self.over and all(isinstance(each, int) for each in self.over)):
+            raise PydanticCustomError("seq2seq", "head `seq2seq` needs `over`: the ids of the tokens of its answers")
+        if not self.probe:
+            raise PydanticCustomError("probe", "`probe` needs a pair or more; leave it out for the plain ones")
+        return self
+
+    @property
+    def name(self) -> str:
+        """Return the name in results and calibration files: the last part of path or id."""
+        return PurePath(self.model).name
+
+    def premise(self, passages: Sequence[str], question: str, claim: str) -> tuple[str, str | None]:
+        """Return the one text (and None) or the pair of texts that ask about a claim."""
+        numbered = [fill(self.numbered, number=str(number), text=text) for number, text in enumerate(passages, start=1)]
+        values = {"premise": self.joined.join(numbered), "question": question, "count": str(len(passages))}
+        if self.template is not None:
+            return fill(self.template, claim=claim, **values), None
+        first = self.first if question or self.without_question is None else self.without_question
+        return fill(first, **values), claim
+
+
+def fill(template: str, **values: str) -> str:
+    """Put the values in, once: braces in them stay."""
+    return _FIELD.sub(lambda found: values.get(found[1], found[0]), template)
+
+
+def _fields_of(template: str) -> list[str]:
+    return [found[0] for found in _FIELD.finditer(template)]
+
+
+@cache
+def shipped_descriptions() -> Mapping[str, Description]:
+    """Return the descriptions of known models by their short names."""
+    raw = files("plumbline.models.detectors").joinpath("detectors.toml").read_text(encoding="utf-8")
+    return {name: Description.model_validate(fields) for name, fields in tomllib.loads(raw).items()}
+
+
+def find_description(requested: str, *, model: str | None = None) -> Description:
+    """Return the description of a TOML file, of a known model by its short name, path or hub id, or a bare one.
+
+    Args:
+        model: path or hub id in place of the description's.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or a field of it is wrong.
+    """
+    shipped = shipped_descriptions()
+    known = {PurePath(each.model).name.casefold(): each for each in shipped.values()} | dict(shipped)
+    if requested.endswith(".toml"):
+        found = read_description(Path(requested))
+    elif requested.casefold() in known:
+        found = known[requested.casefold()]
+    else:
+        described = known.get(PurePath(requested).name.casefold(), Description(model=requested))
+        found = described.model_copy(update={"model": requested})
+    return found if model is None else found.model_copy(update={"model": model})
+
+
+def read_description(path: Path) -> Description:
+    """Read a TOML file; raise ConfigurationError that names the file and the field."""
+    try:
+        return Description.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise ConfigurationError(f"{path}: cannot be read ({error.strerror})") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigurationError(f"{path}: is no TOML ({error})") from error
+    except ValidationError as error:
+        first: Any = error.errors(include_input=False, include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ConfigurationError(f"{path}: {place}{': ' if place else ''}{first['msg']}") from None
+
+
+class Labels(BaseModel):
+    """Labels as numbers: where support is read, over which, whether it is turned round, where a denial is."""
+
+    model_config = ConfigDict(frozen=True)
+    positive: int
+    over: tuple[int, ...]
+    inverted: bool
+    contradicted: int | None
+
+
+def resolve_labels(description: Description, names: Mapping[int, str]) -> Labels:
+    """Return the labels as numbers, by the names of the model's configuration; what is not told is never guessed.
+
+    Raises:
+        ConfigurationError: no label tells support, or a label of the description is not the model's.
+    """
+    if description.head == "seq2seq":
+        ids = tuple(int(each) for each in description.over)
+        wanted = ids[-1] if description.positive is None else int(description.positive)
+        if wanted not in ids:
+            raise ConfigurationError(f"{description.name}: `positive` {wanted} is not in `over`")
+        return Labels(positive=ids.index(wanted), over=ids, inverted=description.inverted, contradicted=None)
+
+    def number(label: Label) -> int:
+        if isinstance(label, int) and label in names:
+            return label
+        for each, name in names.items():
+            if name.casefold() == str(label).casefold():
+                return each
+        listed = ", ".join(f"{each} {name}" for each, name in names.items())
+        raise ConfigurationError(f"{description.name}: has no label {label!r}; its labels are {listed}")
+
+    over = tuple(map(number, description.over)) or tuple(names)
+    denied = None if description.contradicted is None else number(description.contradicted)
+    if description.positive is not None:
+        positive, inverted = number(description.positive), description.inverted
+    else:
+        positive, inverted = _telling_label(description, {each: names[each] for each in over})
+        denials = [each for each in over if _CONTRADICTION.search(names[each])]
+        denied = denials[0] if denied is None and denials and not inverted else denied
+    if positive not in over:
+        raise ConfigurationError(f"{description.name}: `positive` is not in `over`")
+    return Labels(
+        positive=over.index(positive),
+        over=over,
+        inverted=inverted,
+        contradicted=over.index(denied) if denied in over else None,
+    )
+
+
+def _telling_label(description: Description, names: Mapping[int, str]) -> tuple[int, bool]:
+    """Return the one label whose name tells support, or fault, and whether it tells fault."""
+    faults = [each for each, name in names.items() if _FAULT.search(name)]
+    supports = [each for each, name in names.items() if each not in faults and _SUPPORT.search(name)]
+    if len(supports) == 1:
+        return supports[0], False
+    if len(faults) == 1 and not supports:
+        return faults[0], True
+    raise ConfigurationError(
+        f"{description.name}: its labels ({', '.join(names.values())}) do not tell which one means support; "
+        "write a description (TOML) with `positive`"
+    )

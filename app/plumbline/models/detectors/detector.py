@@ -1,0 +1,183 @@
+"""A detector in this process: its questions go through the encoder's queue and cache, its probe comes first."""
+
+import time
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plumbline.ground.errors import ConfigurationError, FailureReason, TierFailure
+from plumbline.judging.ports.detector import DetectorFinding, DetectorReading, Passage
+from plumbline.judging.ports.observation import Readiness
+from plumbline.judging.ports.token_vectors import TokenizedTexts
+from plumbline.models.detectors.description import Description, Labels
+from plumbline.models.detectors.pair_reader import PairReader, Question
+from plumbline.models.encoder.encoder import ModelChoice, SharedEncoder
+from plumbline.models.encoder.packing import Precision, TokenModel, forward_in_rows
+
+_PROBE_TOKENS = 512
+# A denial that weighs less decides nothing.
+_DENIED_FROM = 0.5
+
+
+class LocalDetector:
+    """A detector behind a `SharedEncoder`, which loads it, shares it fairly and keeps what it said.
+
+    Raises from all methods: TierFailure `not_installed` if it cannot be loaded, `detector_probe_failed` if it does not
+    answer its probe as described, `timeout`.
+    """
+
+    def __init__(
+        self,
+        description: Description,
+        *,
+        precision: Precision = "fp32",
+        threads: int | None = None,
+        cache_bytes: int = 2**26,
+        queue_seconds: float = 10.0,
+    ) -> None:
+        self._description = description
+        self._labels: Labels | None = None
+        self._reader: PairReader | None = None
+        self._precision = precision
+        self._encoder = SharedEncoder(
+            ModelChoice(description.model, precision=precision),
+            threads=threads,
+            cache_bytes=cache_bytes,
+            queue_seconds=queue_seconds,
+            languages=description.languages,
+            load_model=lambda choice, threads: self._load(),
+        )
+        self.languages: frozenset[str] | None = frozenset(description.languages) or None
+        self.unit: Literal["sentence", "answer"] = description.unit
+        self.marks_words = description.head == "tokens"
+
+    @property
+    def model(self) -> str:
+        return self._encoder.model
+
+    def readiness(self) -> Readiness:
+        return self._encoder.readiness()
+
+    def close(self) -> None:
+        self._encoder.close()
+
+    async def warm_up(self) -> None:
+        await self._encoder.warm_up()
+
+    async def read(
+        self,
+        passages: Sequence[Passage],
+        question: str,
+        claims: Sequence[str],
+        *,
+        seconds: float,
+        scope: str = "",
+        can_wait: bool = False,
+    ) -> DetectorReading:
+        """Return the support of each claim by the passages that support it most; long premises are read in parts."""
+        until = time.monotonic() + seconds
+        asked, cut = await self._encoder.with_model(lambda _: self._ask(passages, question, claims))
+        reading = _as_texts([each for questions in asked for each in questions])
+        vectors = await self._encoder.encode(reading, seconds=until - time.monotonic(), scope=scope, can_wait=can_wait)
+        findings, at = [], 0
+        for questions in asked:
+            parts = [vectors.part(at + number, at + number + 1).vectors for number in range(len(questions))]
+            at += len(questions)
+            findings.append(self._finding(questions, parts))
+        return DetectorReading(findings, cut)
+
+    def _finding(self, questions: Sequence[Question], parts: Sequence[NDArray[np.float32]]) -> DetectorFinding:
+        labels = self._labels
+        if labels is None or not all(np.isfinite(part).all() for part in parts):
+            raise TierFailure(FailureReason.INVALID_REPLY, f"{self.model} gave numbers that are none")
+        if not self.marks_words:
+            read = [_support(part[:1], labels, self._description) for part in parts]
+            support = max(float(each[0][0]) for each in read)
+            # Denied by one part, unless another supports it more.
+            denied = max(float(each[1][0]) for each in read)
+            return DetectorFinding(support, is_denied=denied > max(_DENIED_FROM, support))
+        # Each word is as well supported as by the part that supports it most.
+        by_part = [
+            _support(part[[place for place, _, _ in question.places]], labels, self._description)[0]
+            for question, part in zip(questions, parts, strict=True)
+            if question.places
+        ]
+        if not by_part:
+            return DetectorFinding(1.0)
+        words = np.max(by_part, axis=0)
+        places = [(start, end) for _, start, end in questions[0].places]
+        supports = map(float, words)
+        return DetectorFinding(
+            float(words.min()), words=[(*place, support) for place, support in zip(places, supports, strict=True)]
+        )
+
+    def _ask(
+        self, passages: Sequence[Passage], question: str, claims: Sequence[str]
+    ) -> tuple[list[list[Question]], float]:
+        """Return the questions on each claim, one for each part of the premise, and the share of the claims cut off."""
+        reader = self._reader
+        if reader is None:
+            raise TierFailure(FailureReason.NOT_INSTALLED, f"{self.model} is not loaded")
+        asked, kept = [], 0
+        for whole in claims:
+            claim = reader.fit_claim(whole)
+            kept += len(claim)
+            asked.append([reader.ask(window, question, claim) for window in reader.windows(passages, question, claim)])
+        return asked, 1.0 - kept / max(1, sum(map(len, claims)))
+
+    def _load(self) -> TokenModel:
+        from plumbline.models.detectors.torch_heads import TorchHead  # noqa: PLC0415 - of use with torch only
+
+        try:
+            model = TorchHead(self._description, self._precision)
+        except ConfigurationError as error:
+            raise TierFailure(FailureReason.NOT_INSTALLED, str(error)) from error
+        self._labels, self._reader = model.labels, model.reader
+        self._prove(model)
+        return model
+
+    def _prove(self, model: TokenModel) -> None:
+        """Refuse a model that does not answer its probe as described: another prompt, polarity or weight gives numbers,
+        too."""
+        for number, probe in enumerate(self._description.probe, start=1):
+            passage = Passage(0, probe.premise, ((0, len(probe.premise)),))
+            ((questions,), _) = self._ask([passage], probe.question, [probe.claim])
+            logits = forward_in_rows(
+                [each.tokens for each in questions], model.forward, budget=_PROBE_TOKENS, shares=False
+            )
+            parts = [
+                part[: len(each.tokens)] if self.marks_words else part[:1]
+                for each, part in zip(questions, logits, strict=True)
+            ]
+            found = self._finding(questions, parts).support
+            tolerance = max(self._description.tolerance, 0.02 if self._precision == "bf16" else 0.0)
+            if expected := probe.wrong(found, tolerance):
+                raise TierFailure(
+                    FailureReason.DETECTOR_PROBE_FAILED,
+                    f"{self._description.name} gave {found:.4f} for pair {number} of its probe, expected {expected}: "
+                    "it is asked or read otherwise than it was trained, or its weights are not those described",
+                )
+
+
+def _as_texts(questions: Sequence[Question]) -> TokenizedTexts:
+    tokens = [each.tokens for each in questions]
+    counts = list(map(len, tokens))
+    return TokenizedTexts(tokens, counts, [0] * len(tokens), [False] * len(tokens))
+
+
+def _support(
+    halves: NDArray[np.float32], labels: Labels, description: Description
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return support and denial in [0, 1] from the halves of logits, shape (n, 2 * labels); each has shape (n,)."""
+    width = halves.shape[1] // 2
+    logits = halves[:, :width].astype(np.float64) + halves[:, width:]
+    if width == 1 or description.activation == "sigmoid":
+        shares = 1.0 / (1.0 + np.exp(-np.clip(logits, -60.0, 60.0)))
+    else:
+        powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+        shares = powers / powers.sum(axis=1, keepdims=True)
+    found = shares[:, labels.positive if width > 1 else 0]
+    denied = shares[:, labels.contradicted] if labels.contradicted is not None else np.zeros(len(shares))
+    return 1.0 - found if labels.inverted else found, denied
