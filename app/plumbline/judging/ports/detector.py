@@ -15,7 +15,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class DetectorFinding:
-    """What a detector found for one claim.
+    """Finding of a detector for one claim.
 
     `support` in [0, 1]; `is_denied`: the passages say the opposite. `words`: characters [start, end) of each word of
     the claim's text with its own support, of detectors that mark words.

@@ -1,4 +1,4 @@
-"""What a detector's files do not say: how its question is put, which number of its reply means support, and a probe."""
+"""Description of a detector: how its question is put, which number of its reply means support, and a probe."""
 
 import re
 import tomllib
@@ -61,7 +61,7 @@ _PLAIN_PROBES: Final = (
 
 
 class Description(BaseModel):
-    """How a detector is loaded, asked and read.
+    """A detector: how it is loaded, asked and read.
 
     Args:
         model: path or hub id.

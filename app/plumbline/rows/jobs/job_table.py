@@ -58,6 +58,7 @@ ADDED_COLUMNS: Final = (
     ("result", "passed", "bigint", ""),
     ("chunk", "passed", "bigint", "NOT NULL DEFAULT 0"),
     ("chunk", "not_passed", "bigint", "NOT NULL DEFAULT 0"),
+    ("chunk", "detector", "bigint", "NOT NULL DEFAULT 0"),
     ("job", "versions", "text", ""),
 )
 # In the types of PostgreSQL. A result's key is its job's number and its row: rows of a job lie side by side, in order.
