@@ -162,7 +162,11 @@ async def test_bad_rows_cost_no_call(judge: ScriptedJudge) -> None:
         (b'{"samples": [1], "options": {"threshold": 2}}', "/options/threshold", "less than or equal to 1"),
         (b'{"samples": [1], "options": {"threshold": NaN}}', "/options/threshold", "finite"),
         (b'{"samples": [1], "options": {"max_cost": -1}}', "/options/max_cost", "greater than or equal to 0"),
-        (b'{"samples": [1], "options": {"tiers": ["gpt"]}}', "/options/tiers/0", "'llm', 'embedding' or 'lexical'"),
+        (
+            b'{"samples": [1], "options": {"tiers": ["gpt"]}}',
+            "/options/tiers/0",
+            "'llm', 'detector', 'embedding' or 'lexical'",
+        ),
         (b'{"samples": [1], "options": {"treshold": 1}}', "/options/treshold", "did you mean 'threshold'"),
         (b'{"samples": [1], "options": {"answer": "a"}}', "/options/answer", "unknown field 'answer'"),
     ],

@@ -64,7 +64,9 @@ def excerpt(result: dict[str, Any]) -> str:
 def highest_scores() -> str:
     """Say the highest score of each tier, in English."""
     table = load_calibrations(None)
-    llm, embedding, lexical = (f"{table.highest(tier):g} in tier {tier}" for tier in TierName)
+    llm, embedding, lexical = (
+        f"{table.highest(tier):g} in tier {tier}" for tier in TierName if tier is not TierName.DETECTOR
+    )
     return f"The highest score is {llm}, {embedding} and {lexical}:"
 
 

@@ -40,7 +40,7 @@ def test_a_spec_is_read(spec: str, gate: CiGate) -> None:
     [
         ("faithfulness", "expected a score and its bound, for example faithfulness=0.8"),
         ("faithfullness=0.8", "unknown score 'faithfullness'; expected faithfulness, .* did you mean faithfulness\\?"),
-        ("gpt:faithfulness=0.8", "unknown tier 'gpt'; expected llm, embedding or lexical"),
+        ("gpt:faithfulness=0.8", "unknown tier 'gpt'; expected llm, detector, embedding or lexical"),
         ("answer_relevence=0.8", "did you mean answer_relevance\\?"),
         ("correctness@5=0.8", "unknown score 'correctness@5'"),
         ("context_precision@0=0.8", "unknown score 'context_precision@0'"),

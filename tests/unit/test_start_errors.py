@@ -67,6 +67,9 @@ WRONG = {
     "PLUMBLINE_WARM_UP": "planted",
     "PLUMBLINE_CPU_THREADS": "0",
     "PLUMBLINE_CACHE_MAX_BYTES": "1",
+    "PLUMBLINE_DETECTOR": "none.toml",
+    "PLUMBLINE_DETECTOR_PRECISION": "planted",
+    "PLUMBLINE_DETECTOR_CACHE_BYTES": "-1",
     "PLUMBLINE_CACHE_TTL_SECONDS": "-1",
     "PLUMBLINE_DRAIN_SECONDS": "0",
     "PLUMBLINE_KEY_REQUESTS_PER_MINUTE": "0",
@@ -85,6 +88,7 @@ FREE = {
     *(f"{vendor}_API_KEY" for vendor in ("DASHSCOPE", "OPENAI", "DEEPSEEK", "GEMINI", "MOONSHOT", "ZHIPUAI")),
     *("SILICONFLOW_API_KEY", "OPENROUTER_API_KEY", "AZURE_OPENAI_API_KEY"),
     "PLUMBLINE_DATA_DIR",
+    "PLUMBLINE_DETECTOR_MODEL",
     "PLUMBLINE_EMBEDDING_API_KEY",
     "PLUMBLINE_EMBEDDING_MODEL",
     "PLUMBLINE_KEYS_FILE",
@@ -93,7 +97,11 @@ FREE = {
     "PLUMBLINE_LLM_MODEL",
 }
 # Their own words name the file.
-_NAMED_BY_FILE = {"PLUMBLINE_CALIBRATION": "calibration.json", "PLUMBLINE_PROMPTS_DIR": "verify_claims"}
+_NAMED_BY_FILE = {
+    "PLUMBLINE_CALIBRATION": "calibration.json",
+    "PLUMBLINE_DETECTOR": "none.toml",
+    "PLUMBLINE_PROMPTS_DIR": "verify_claims",
+}
 
 
 def test_every_setting_is_tried_or_free() -> None:

@@ -99,7 +99,7 @@ class TierCounts(WireModel):
     """Number of samples answered by each tier. Scores of different tiers are not comparable."""
 
     llm: int = 0
-    detector: int = 0
+    detector: int = Field(default=0, exclude_if=lambda count: not count, description="Left out without any.")
     embedding: int = 0
     lexical: int = 0
 

@@ -4,7 +4,7 @@ import json
 import shlex
 import time
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
@@ -28,7 +28,7 @@ from plumbline.rows.records.json_rows import decode_row
 from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, context_fields
 from plumbline.rows.records.record_fields import build_record, nested_names
 from plumbline.schemas.conversation import ConversationRequest
-from plumbline.schemas.evaluation import EvaluationRequest, EvaluationResult, SampleTexts, bounded_request
+from plumbline.schemas.evaluation import EvaluationRequest, EvaluationResult, SampleTexts, TierName, bounded_request
 from plumbline.schemas.report import ReportLanguage
 from plumbline.service.api.dependencies import CascadeDep, ScorerDep, TenantDep
 from plumbline.service.api.evaluations import URL_PATH, evaluate_request
@@ -107,7 +107,10 @@ def playground_routes(settings: Settings, *, judge_names: Collection[str] = ()) 
             return page(request, cascade, form, status=_INVALID, problems=_problems(error))
         started = time.monotonic()
         result = await evaluate_request(body, scorer, settings, judge_names=judge_names, tenant=tenant)
-        by_tier = await _ask_every_tier(body, scorer, settings, tenant) if form.asks_every_tier else {}
+        by_tier: Mapping[str, EvaluationResult] = {}
+        if form.asks_every_tier:
+            there = [tier for tier in TIERS if Tier(tier) in cascade.readiness()]
+            by_tier = await _ask_every_tier(body, there, scorer, settings, tenant)
 
         def write() -> Response:
             judged = Judged(
@@ -136,14 +139,18 @@ def load_samples(language: ReportLanguage) -> Mapping[str, Mapping[str, Any]]:
 
 
 async def _ask_every_tier(
-    body: EvaluationRequest | ConversationRequest, scorer: Scorer, settings: Settings, tenant: str
+    body: EvaluationRequest | ConversationRequest,
+    tiers: Sequence[TierName],
+    scorer: Scorer,
+    settings: Settings,
+    tenant: str,
 ) -> Mapping[str, EvaluationResult]:
     """Return the result of each tier by itself; the verdict cache spares the judge a second call."""
     return {
         tier: await evaluate_request(
             body.model_copy(update={"tiers": [tier]}), scorer, settings, judge_names=(), tenant=tenant
         )
-        for tier in TIERS
+        for tier in tiers
     }
 
 
