@@ -102,7 +102,7 @@ BAD_BODIES: dict[str, tuple[bytes, int, str, str]] = {
     "typo": (b'{"contxts": [], "answer": ""}', 422, "/contxts", "did you mean 'contexts'?"),
     "wrong type": (b'{"contexts": "Paris", "answer": ""}', 422, "/contexts", "valid list"),
     "wrong item": (b'{"contexts": ["a", "b", 3], "answer": ""}', 422, "/contexts/2", "valid string"),
-    "wrong enum": (in_answer('"", "tiers": ["magic"]'), 422, "/tiers/0", "'llm', 'detector', 'embedding' or 'lexical'"),
+    "wrong enum": (in_answer('"", "tiers": ["magic"]'), 422, "/tiers/0", "'llm', 'embedding' or 'lexical'"),
     "out of range": (in_answer('"", "threshold": 1.5'), 422, "/threshold", "less than or equal to 1"),
     "long item": (json.dumps(sample(contexts=["a" * 1001])).encode(), 422, "/contexts/0", "at most 1000 characters"),
     "10,000 contexts": (json.dumps(sample(contexts=["a"] * 10_000)).encode(), 422, "/contexts", "at most 200"),
