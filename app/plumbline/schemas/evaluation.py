@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     AfterValidator,
@@ -87,9 +87,10 @@ class EvaluationOptions(WireModel):
     tiers: list[TierName] | None = Field(
         default=None,
         min_length=1,
-        max_length=3,
+        max_length=len(get_args(TierName)),
         json_schema_extra={"uniqueItems": True},
-        description='The tiers to ask, in this order; default: llm, embedding, lexical. `["llm"]` allows no fallback.',
+        description="The tiers to ask, in this order; default: llm, detector if one is set, embedding, lexical. "
+        '`["llm"]` allows no fallback.',
     )
     threshold: Share | None = Field(
         default=None,
