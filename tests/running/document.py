@@ -3,9 +3,11 @@
 import contextlib
 import functools
 import io
+import os
 import re
 import shlex
 import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -86,6 +88,9 @@ def _command(line: str) -> str:
 
 
 def _shell(code: str) -> str:
-    ran = subprocess.run(["/bin/bash", "-euo", "pipefail", "-c", code], capture_output=True, text=True, check=False)
+    # `python` and `plumbline` are those of the tests, whatever is installed beside them.
+    here = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
+    shell = ["/bin/bash", "-euo", "pipefail", "-c", code]
+    ran = subprocess.run(shell, capture_output=True, text=True, check=False, env=here)
     assert ran.returncode == 0, f"{code}\n{ran.stdout}{ran.stderr}"
     return ran.stdout

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from plumbline.ground.errors import InvalidInput
+from plumbline.ground.errors import ConfigurationError, InvalidInput
 from plumbline.ground.settings import Settings, load_settings
 from plumbline.ground.telemetry import configure_logging
 
@@ -65,7 +65,7 @@ def _calibrate(options: argparse.Namespace) -> int:
 
     settings = load_settings()
     configure_logging(settings.log_level)
-    rows = _read(options)
+    rows = read_labelled(options)
     table = load_calibrations(settings.calibration)
     reports = _reports(rows, options, settings, table)
     if not reports:
@@ -95,7 +95,8 @@ def _calibrate(options: argparse.Namespace) -> int:
     return 0
 
 
-def _read(options: argparse.Namespace) -> list["LabelledRow"]:
+def read_labelled(options: argparse.Namespace) -> list["LabelledRow"]:
+    """Read the rows of the files `labels`, without the datasets of `skip`; bad lines are told and left out."""
     from plumbline.extras.calibration.labels import read_labels  # noqa: PLC0415
 
     skipped = frozenset(options.skip.split(","))
@@ -115,6 +116,7 @@ def _reports(
 ) -> list["CalibrationReport"]:
     from plumbline.assembly import detector_of, encoder_of, make_plan  # noqa: PLC0415
     from plumbline.extras.calibration.calibrating import calibrate_tiers  # noqa: PLC0415
+    from plumbline.judging.ports.observation import State  # noqa: PLC0415
     from plumbline.judging.tiers.calibration import CalibrationSource  # noqa: PLC0415
     from plumbline.judging.tiers.tier import TierName  # noqa: PLC0415
 
@@ -135,6 +137,10 @@ def _reports(
         with ExitStack() as stack:
             encoder = stack.enter_context(closing(encoder_of(settings)))
             detector = None if described is None else stack.enter_context(closing(detector_of(described, settings)))
+            if detector is not None and TierName.DETECTOR in tiers:
+                await detector.warm_up()
+                if (readiness := detector.readiness()).state is not State.READY:
+                    raise ConfigurationError(f"tier detector: {readiness.detail}")
             return await calibrate_tiers(
                 rows,
                 tiers,

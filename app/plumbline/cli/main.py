@@ -35,6 +35,7 @@ _FILE_BY_COMMAND: Mapping[str, str] = MappingProxyType(
         "doctor": "doctor",
         "prepare": "doctor",
         "calibrate": "calibrate",
+        "detectors": "detectors",
         "rate": "rate",
         "choose-threshold": "rate",
         "drift": "drift",
