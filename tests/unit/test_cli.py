@@ -20,6 +20,7 @@ _COMMANDS = [
     "doctor",
     "prepare",
     "calibrate",
+    "detectors",
     "rate",
     "choose-threshold",
     "drift",

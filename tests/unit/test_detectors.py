@@ -79,6 +79,15 @@ async def test_a_roberta_has_the_scores_of_the_library(tmp_path: Path) -> None:
     assert reading.findings[0].support == pytest.approx(expected[0], abs=1e-5)
 
 
+async def test_a_cross_encoder_has_the_scores_of_sentence_transformers(tmp_path: Path) -> None:
+    from sentence_transformers import CrossEncoder
+
+    model = save_detector(tmp_path, "sequence", labels=("LABEL_0",))
+    (found,) = (await read(Description(model=str(model), positive=0, probe=ANY), [PREMISE], [CLAIM])).findings
+    (expected,) = CrossEncoder(str(model), device="cpu").predict([(PREMISE, CLAIM)], show_progress_bar=False)
+    assert found.support == pytest.approx(float(expected), abs=1e-5)
+
+
 async def test_the_first_token_of_a_t5_has_the_scores_of_the_library(tmp_path: Path) -> None:
     model = save_detector(tmp_path, "first_token")
     template = "Premise : {premise} Hypothesis : {claim}"
