@@ -45,6 +45,7 @@ from plumbline.rows.jobs.worker import Worker
 from plumbline.rows.row_scorer import job_row_scorers
 
 if TYPE_CHECKING:
+    from plumbline.models.detectors.remote_detector import RemoteDetector
     from plumbline.models.embeddings.remote_encoder import RemoteEncoder
 
 # One is encoded while the others are prepared or matched.
@@ -160,7 +161,7 @@ def build(
         if chats is None
         else _plain_llm_tier(plan, chats, executor, mark)
     )
-    detector = _detector_tier(plan, executor, stack)
+    detector = _detector_tier(plan, executor, stack, observer)
     is_set = not isinstance(detector, AbsentTier)
     cascade = JudgeCascade(
         [llm, *([detector] if is_set else []), embedding, LexicalTier(plan.calibrations, executor)],
@@ -204,7 +205,7 @@ def _llm_tier(
     return cached
 
 
-def _detector_tier(plan: Plan, executor: Executor, stack: AsyncExitStack) -> Tier:
+def _detector_tier(plan: Plan, executor: Executor, stack: AsyncExitStack, observer: Observer) -> Tier:
     settings = plan.settings
     if plan.detector is None:
         return AbsentTier(
@@ -212,7 +213,7 @@ def _detector_tier(plan: Plan, executor: Executor, stack: AsyncExitStack) -> Tie
             reason=FailureReason.NOT_CONFIGURED,
             detail="no detector is configured; set PLUMBLINE_DETECTOR",
         )
-    detector = detector_of(plan.detector, settings)
+    detector = detector_of(plan.detector, settings, observer=observer)
     stack.callback(detector.close)
     if settings.warm_up:
         warming = asyncio.get_running_loop().create_task(detector.warm_up())
@@ -220,8 +221,19 @@ def _detector_tier(plan: Plan, executor: Executor, stack: AsyncExitStack) -> Tie
     return DetectorTier(detector, plan.calibrations, executor)
 
 
-def detector_of(description: Description, settings: Settings) -> LocalDetector:
-    """Build a detector; it loads its model, and answers its probe, on first use."""
+def detector_of(
+    description: Description, settings: Settings, *, observer: Observer = NULL_OBSERVER
+) -> "LocalDetector | RemoteDetector":
+    """Build a detector; it loads its model, and answers its probe, on first use.
+
+    Raises:
+        ConfigurationError: its URL or key is none, or a server cannot run it.
+    """
+    if settings.detector_url is not None:
+        # late: a local model needs no HTTP
+        from plumbline.models.detectors.remote_detector import build_remote_detector  # noqa: PLC0415
+
+        return build_remote_detector(description, settings, settings.detector_url, observer=observer)
     return LocalDetector(
         description,
         precision=settings.detector_precision,

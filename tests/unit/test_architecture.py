@@ -36,7 +36,7 @@ ROOMS: dict[str, set[str]] = {
     "judging/tiers": {"judging/text", "judging/ports", "judging/quantities"},
     "models/chat": set(),
     "models/encoder": set(),
-    "models/detectors": {"models/encoder"},
+    "models/detectors": {"models/chat", "models/encoder"},
     "models/embeddings": {"models/chat", "models/encoder"},
     "rows/records": set(),
     "rows/report": set(),

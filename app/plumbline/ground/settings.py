@@ -264,6 +264,10 @@ class Settings(BaseSettings):
     detector_model: str | None = Field(
         None, description="Path or hub id of its weights, in place of the description's."
     )
+    detector_url: str | None = Field(
+        None, description="Base URL of a text-embeddings-inference server that runs it; empty: this process does."
+    )
+    detector_api_key: SecretStr | None = Field(None, description="API key of that server.")
     detector_precision: Literal["fp32", "bf16"] = Field("fp32", description="Precision of the detector.")
     detector_cache_bytes: int = Field(
         67_108_864, ge=0, description="Maximum bytes of the in-memory cache of what the detector said; 0 disables it."

@@ -13,10 +13,13 @@ from plumbline.judging.ports.observation import Readiness
 from plumbline.judging.ports.token_vectors import TokenizedTexts
 from plumbline.models.detectors.description import Description, Labels
 from plumbline.models.detectors.pair_reader import PairReader, Question
+from plumbline.models.detectors.probing import check_probe
 from plumbline.models.encoder.encoder import ModelChoice, SharedEncoder
 from plumbline.models.encoder.packing import Precision, TokenModel, forward_in_rows
 
 _PROBE_TOKENS = 512
+# Of a probability, in half precision.
+_BF16_DRIFT = 0.02
 # A denial that weighs less decides nothing.
 _DENIED_FROM = 0.5
 
@@ -152,13 +155,7 @@ class LocalDetector:
                 for each, part in zip(questions, logits, strict=True)
             ]
             found = self._finding(questions, parts).support
-            tolerance = max(self._description.tolerance, 0.02 if self._precision == "bf16" else 0.0)
-            if expected := probe.wrong(found, tolerance):
-                raise TierFailure(
-                    FailureReason.DETECTOR_PROBE_FAILED,
-                    f"{self._description.name} gave {found:.4f} for pair {number} of its probe, expected {expected}: "
-                    "it is asked or read otherwise than it was trained, or its weights are not those described",
-                )
+            check_probe(self._description, number, found, tolerance=_BF16_DRIFT if self._precision == "bf16" else 0.0)
 
 
 def _as_texts(questions: Sequence[Question]) -> TokenizedTexts:

@@ -4,11 +4,15 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol, cast
 
 from plumbline.judging.ports.detector import Passage
 from plumbline.judging.ports.token_vectors import TokenizedTexts
 from plumbline.models.detectors.description import Description
 
+# As `estimate_tokens`; special tokens around a pair.
+_ESTIMATED = re.compile(r"[\x00-\x7f]{1,3}|[^\x00-\x7f]")
+_SPECIAL_TOKENS = 3
 # Two texts joined may have a token more than apart, at each seam.
 _SEAM_TOKENS = 4
 # Of what the model reads: a claim has no more, so that its premise has room.
@@ -23,21 +27,71 @@ class Question:
     places: tuple[tuple[int, int, int], ...]
 
 
+class PairEncoding(Protocol):
+    """Tokens of one text or two: `offsets` in the text, `sequence_ids` 0, 1, or None for special tokens."""
+
+    @property
+    def ids(self) -> list[int]: ...
+
+    @property
+    def offsets(self) -> list[tuple[int, int]]: ...
+
+    @property
+    def sequence_ids(self) -> list[int | None]: ...
+
+
+class PairTokenizer(Protocol):
+    """As `tokenizers.Tokenizer`."""
+
+    def encode(self, sequence: str, pair: str | None = None, *, add_special_tokens: bool = True) -> PairEncoding: ...
+
+
+def model_tokenizer(definition: str) -> PairTokenizer:
+    """Return a model's own tokenizer from its JSON (`tokenizer.json`)."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    from tokenizers import Tokenizer  # noqa: PLC0415 - a process without a detector has no need of it
+
+    tokenizer = Tokenizer.from_str(definition)
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return cast("PairTokenizer", tokenizer)
+
+
+@dataclass(frozen=True, slots=True)
+class _Estimate:
+    offsets: list[tuple[int, int]]
+
+    @property
+    def ids(self) -> list[int]:
+        return [0] * len(self.offsets)
+
+    @property
+    def sequence_ids(self) -> list[int | None]:
+        return [0] * len(self.offsets)
+
+
+class _Estimating:
+    def encode(self, sequence: str, pair: str | None = None, *, add_special_tokens: bool = True) -> PairEncoding:
+        texts = (sequence, pair or "")
+        special = [(0, 0)] * (_SPECIAL_TOKENS if add_special_tokens else 0)
+        return _Estimate([found.span() for text in texts for found in _ESTIMATED.finditer(text)] + special)
+
+
+def estimating_tokenizer() -> PairTokenizer:
+    """Return one that counts from above, for a model on a server: three ASCII characters a token, or one other."""
+    return _Estimating()
+
+
 class PairReader:
     """A tokenizer, and the description's templates around the texts.
 
     Args:
-        definition: the tokenizer as JSON (`tokenizer.json`).
+        tokenizer: of the model, or one that estimates.
         specials: texts of its special tokens: in a caller's text they are words like others.
     """
 
-    def __init__(self, definition: str, description: Description, *, specials: Sequence[str]) -> None:
-        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-        from tokenizers import Tokenizer  # noqa: PLC0415 - a process without a detector has no need of it
-
-        self._tokenizer = Tokenizer.from_str(definition)
-        self._tokenizer.no_truncation()
-        self._tokenizer.no_padding()
+    def __init__(self, tokenizer: "PairTokenizer", description: Description, *, specials: Sequence[str]) -> None:
+        self._tokenizer = tokenizer
         self._description = description
         self.most: int | None = description.max_tokens
         self._limit = description.max_tokens
@@ -65,7 +119,7 @@ class PairReader:
         room = max(16, self._limit - frame)
         if self._description.chunk_tokens is not None:
             room = min(room, self._description.chunk_tokens)
-        extra = self._count(self._description.numbered.replace("{text}", "")) + self._count(self._description.joined)
+        extra = self.count(self._description.numbered.replace("{text}", "")) + self.count(self._description.joined)
         pieces = [piece for passage in passages for piece in self._pieces(passage, room - extra - _SEAM_TOKENS)]
         windows: list[list[tuple[int, int, int]]] = []
         left = 0
@@ -110,7 +164,8 @@ class PairReader:
                 pieces.append((passage.number, start + part[0][0], start + part[-1][1], len(part)))
         return pieces
 
-    def _count(self, text: str) -> int:
+    def count(self, text: str) -> int:
+        """Return the tokens of a text, special ones left out."""
         return len(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def _plain(self, text: str) -> str:
