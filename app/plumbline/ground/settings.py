@@ -265,7 +265,9 @@ class Settings(BaseSettings):
         None, description="Path or hub id of its weights, in place of the description's."
     )
     detector_url: str | None = Field(
-        None, description="Base URL of a text-embeddings-inference server that runs it; empty: this process does."
+        None,
+        description="URL of a server that runs it: base URL of text-embeddings-inference, or of an OpenAI-compatible "
+        "API for a chat model; `.../classify` of vLLM. Empty: this process does.",
     )
     detector_api_key: SecretStr | None = Field(None, description="API key of that server.")
     detector_precision: Literal["fp32", "bf16"] = Field("fp32", description="Precision of the detector.")

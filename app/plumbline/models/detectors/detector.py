@@ -54,7 +54,7 @@ class LocalDetector:
         )
         self.languages: frozenset[str] | None = frozenset(description.languages) or None
         self.unit: Literal["sentence", "answer"] = description.unit
-        self.marks_words = description.head == "tokens"
+        self.marks_words = description.marks_words
 
     @property
     def model(self) -> str:

@@ -1,13 +1,13 @@
-"""A detector on a server of text-embeddings-inference: `POST /predict` with pairs of texts, no torch in the process."""
+"""A detector on a server (`/predict` of text-embeddings-inference, `/classify` of vLLM): no torch in the process."""
 
 import asyncio
 import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, FiniteFloat, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, FiniteFloat, TypeAdapter, ValidationError
 
 from plumbline.ground.errors import ConfigurationError, FailureReason, TierFailure
 from plumbline.ground.settings import Settings
@@ -24,8 +24,10 @@ from plumbline.models.detectors.description import Description, resolve_labels
 from plumbline.models.detectors.pair_reader import PairReader, estimating_tokenizer
 from plumbline.models.detectors.probing import check_probe
 
-_PROVIDER: Final = Provider("tei", needs_key=False)
-_PATH: Final = "/predict"
+_PROVIDER: Final = Provider("detector", needs_key=False)
+_PREDICT: Final = "/predict"
+# Of vLLM, where the URL ends so: one text each, and shares by the labels' numbers.
+_CLASSIFY: Final = "/classify"
 # The server's own bound on a client's batch.
 _BATCH: Final = 32
 _NUMBERED: Final = re.compile(r"LABEL_(\d+)")
@@ -34,6 +36,15 @@ _NUMBERED: Final = re.compile(r"LABEL_(\d+)")
 class _Label(BaseModel):
     label: str
     score: FiniteFloat
+
+
+class _Classified(BaseModel):
+    index: int
+    probs: list[Annotated[float, Field(ge=0, le=1.0001)]]
+
+
+class _Classification(BaseModel):
+    data: list[_Classified]
 
 
 _REPLY: Final = TypeAdapter(list[list[_Label]])
@@ -64,20 +75,35 @@ def build_remote_detector(
     Raises:
         ConfigurationError: the URL or key is none, or a server cannot run this kind of head.
     """
-    check_http_url(url, "PLUMBLINE_DETECTOR_URL")
     if description.head != "sequence" or description.activation != "softmax" or description.over:
         raise ConfigurationError(
             f"PLUMBLINE_DETECTOR_URL: {description.name} cannot be read from a server; head `sequence` with all its "
-            "labels can"
+            "labels can, and chat models"
         )
+    base, is_classify = url.rstrip("/"), url.rstrip("/").endswith(_CLASSIFY)
+    if is_classify and description.template is None:
+        raise ConfigurationError(
+            f"PLUMBLINE_DETECTOR_URL: {description.name} reads a pair of texts, and {_CLASSIFY} takes one; "
+            "write `template` with the model's own separator between them"
+        )
+    path = _CLASSIFY if is_classify else _PREDICT
+    return RemoteDetector(
+        description, build_endpoint(description, settings, base.removesuffix(path), path, observer=observer)
+    )
+
+
+def build_endpoint(
+    description: Description, settings: Settings, url: str, path: str, *, observer: Observer
+) -> ResilientEndpoint:
+    """Build the connection to a detector's server; raise ConfigurationError for a URL or key that is none."""
+    check_http_url(url, "PLUMBLINE_DETECTOR_URL")
     key = settings.detector_api_key.get_secret_value() if settings.detector_api_key else NO_KEY
     check_key(key, "PLUMBLINE_DETECTOR_API_KEY")
     policy = RetryPolicy(
         max_concurrency=settings.embedding_max_concurrency, backoff_seconds=settings.llm_backoff_seconds
     )
-    at = Endpoint(_PROVIDER, url, description.name, key, path=_PATH)
-    endpoint = ResilientEndpoint(at, ModelHealth(LearntForm(_PROVIDER)), Tariff(None), policy, observer=observer)
-    return RemoteDetector(description, endpoint)
+    at = Endpoint(_PROVIDER, url, description.model, key, path=path)
+    return ResilientEndpoint(at, ModelHealth(LearntForm(_PROVIDER)), Tariff(None), policy, observer=observer)
 
 
 class RemoteDetector:
@@ -93,7 +119,7 @@ class RemoteDetector:
         self.model = description.name
         self.languages: frozenset[str] | None = frozenset(description.languages) or None
         self.unit: Literal["sentence", "answer"] = description.unit
-        self.marks_words = False
+        self.marks_words = description.marks_words
 
     def readiness(self) -> Readiness:
         """Return IDLE until the probe was answered, UNAVAILABLE where it was answered otherwise."""
@@ -137,6 +163,13 @@ class RemoteDetector:
             for claim in kept
             for windows in [self._reader.windows(passages, question, claim)]
         ]
+        findings = await self._findings(asked, kept, until)
+        return DetectorReading(findings, 1.0 - sum(map(len, kept)) / max(1, sum(map(len, claims))))
+
+    async def _findings(
+        self, asked: Sequence[Sequence[tuple[str, str | None]]], claims: Sequence[str], until: float
+    ) -> list[DetectorFinding]:
+        """Return the finding of each claim by its questions, one for each part of the premise."""
         texts = [[each for each in pair if each is not None] for pairs in asked for pair in pairs]
         batches = [texts[start : start + _BATCH] for start in range(0, len(texts), _BATCH)]
         replies = await asyncio.gather(*(self._ask(batch, until) for batch in batches))
@@ -146,16 +179,19 @@ class RemoteDetector:
             read = [self._support(next(shares)) for _ in pairs]
             support, denied = max(each[0] for each in read), max(each[1] for each in read)
             findings.append(DetectorFinding(support, is_denied=denied > max(0.5, support)))
-        return DetectorReading(findings, 1.0 - sum(map(len, kept)) / max(1, sum(map(len, claims))))
+        return findings
 
     async def _ask(self, texts: Sequence[Sequence[str]], until: float) -> list[dict[str, float]]:
         def parse(body: bytes) -> _Reply:
             try:
-                return _Reply(_REPLY.validate_json(body), len(texts))
+                return _Reply(_classes(body) if is_classify else _REPLY.validate_json(body), len(texts))
             except ValidationError as error:
                 raise CallFailure(FailureReason.INVALID_REPLY, "the detector's reply is no list of labels") from error
 
+        is_classify = self._endpoint.endpoint.path == _CLASSIFY
         body: dict[str, object] = {"inputs": texts, "raw_scores": False, "truncate": False}
+        if is_classify:
+            body = {"model": self._endpoint.endpoint.model, "input": [text for text, *_ in texts]}
         request = ApiRequest(body, parse, sum(self._reader.count(text) for pair in texts for text in pair))
         return await self._endpoint.ask(request, seconds=max(0.0, until - time.monotonic()), ledger=Ledger())
 
@@ -195,3 +231,9 @@ class RemoteDetector:
                     self._failure = failure
                     raise
             self._is_proven = True
+
+
+def _classes(body: bytes) -> list[list[_Label]]:
+    """Return the shares by the labels' numbers, one list for each text, in order."""
+    data = sorted(_Classification.model_validate_json(body).data, key=lambda each: each.index)
+    return [[_Label(label=f"LABEL_{number}", score=share) for number, share in enumerate(each.probs)] for each in data]
