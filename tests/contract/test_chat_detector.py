@@ -12,6 +12,7 @@ from plumbline.ground.errors import ConfigurationError, FailureReason, TierFailu
 from plumbline.judging.ports.detector import Passage
 from plumbline.models.detectors.chat_detector import ChatDetector, build_chat_detector
 from plumbline.models.detectors.description import Description, Probe, find_description
+from tests.doubles.scripted_faults import hang
 from tests.doubles.scripted_judge import ScriptedJudge, running_judge
 from tests.doubles.scripted_replies import RecordedRequest, Reply, completion, completion_payload, status
 from tests.running.service import URL, plain_settings, running
@@ -170,6 +171,14 @@ async def test_a_busy_server_is_asked_again(server: ScriptedJudge) -> None:
     server.reply_with(status(429, b""), status(500, b""), word(Yes=0.9))
     with closing(detector_at(server, WORD)) as detector:
         assert (await support(detector, "Rome is dry.")).support == pytest.approx(0.9)
+
+
+async def test_a_server_that_never_answers_is_a_timeout(server: ScriptedJudge) -> None:
+    server.reply_with(hang())
+    with closing(detector_at(server, WORD)) as detector:
+        with pytest.raises(TierFailure) as caught:
+            await detector.read([Passage(0, "Rain.", ((0, 5),))], "", ["Rain."], seconds=0.1)
+        assert caught.value.reason is FailureReason.TIMEOUT
 
 
 async def test_fenced_json_is_read(server: ScriptedJudge) -> None:
