@@ -149,9 +149,9 @@ async def test_words_that_one_part_of_a_long_premise_supports_are_no_fault(serve
     [
         (WORD, word(Yes=0.9), completion("Yes"), "has no logprobs"),
         (WORD, word(Yes=0.9), word(Well=0.9), "starts with none of no, yes"),
-        (GUARDIAN, completion("<score>no</score>"), completion("no"), "has 0 different marks"),
+        (GUARDIAN, completion("<score>no</score>"), completion("no"), "has 0 marks"),
         (GUARDIAN, completion("<score>no</score>"), completion("<score>maybe</score>"), "expected one of no, yes"),
-        (GUARDIAN, completion("<score>no</score>"), completion("<score>no</score><score>yes</score>"), "2 different"),
+        (GUARDIAN, completion("<score>no</score>"), completion("<score>no</score><score>yes</score>"), "has 2 marks"),
         (SPANS, spans(), spans("Madrid"), "marks words that are not in the answer"),
         (SPANS, spans(), completion('{"hallucinated_spans": [{"text": "Ro'), "is no JSON"),
         (SPANS, spans(), completion('{"spans": []}'), "is no JSON with `hallucinated_spans`"),

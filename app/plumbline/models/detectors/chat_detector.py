@@ -92,19 +92,24 @@ class _Body:
         try:
             first = _Probabilities.model_validate_json(self.raw).choices[0].logprobs.content[0]
         except ValidationError as error:
-            raise _unreadable("has no logprobs") from error
+            raise CallFailure(FailureReason.INVALID_REPLY, "the detector's reply has no logprobs") from error
         positive = str(self.description.positive or "yes").casefold()
         words = {positive, *(str(each).casefold() for each in self.description.over or ("yes", "no"))}
         found = [(each.token.strip().casefold(), math.exp(each.logprob)) for each in first.top_logprobs]
         if not any(word in words for word, _ in found):
-            raise _unreadable(f"starts with none of {', '.join(sorted(words))}")
+            raise CallFailure(
+                FailureReason.INVALID_REPLY, f"the detector's reply starts with none of {', '.join(sorted(words))}"
+            )
         return min(1.0, sum(share for word, share in found if word == positive))
 
     def _mark(self, content: str) -> float:
         allowed = {str(each).casefold() for each in self.description.over}
         found = {mark.casefold() for mark in re.findall(self.description.pattern or "", content)}
         if len(found) != 1 or not found <= allowed:
-            raise _unreadable(f"has {len(found)} different marks, expected one of {', '.join(sorted(allowed))}")
+            raise CallFailure(
+                FailureReason.INVALID_REPLY,
+                f"the detector's reply has {len(found)} marks, expected one of {', '.join(sorted(allowed))}",
+            )
         return float(found == {str(self.description.positive).casefold()})
 
 
@@ -151,13 +156,17 @@ def _unmarked(content: str, claim: str) -> list[float]:
     try:
         spans = _Spans.model_validate_json(fenced[1] if fenced else content).hallucinated_spans
     except ValidationError as error:
-        raise _unreadable("is no JSON with `hallucinated_spans`") from error
+        raise CallFailure(
+            FailureReason.INVALID_REPLY, "the detector's reply is no JSON with `hallucinated_spans`"
+        ) from error
     supports, after = [1.0] * len(claim), 0
     for span in spans:
         start = claim.find(span.text, after)
         start = claim.find(span.text) if start < 0 else start
         if start < 0:
-            raise _unreadable("marks words that are not in the answer")
+            raise CallFailure(
+                FailureReason.INVALID_REPLY, "the detector's reply marks words that are not in the answer"
+            )
         after = start + len(span.text)
         supports[start:after] = [0.0] * len(span.text)
     return supports
@@ -170,7 +179,3 @@ def _runs(supports: Sequence[float]) -> list[tuple[int, int, float]]:
         runs.append((at, end, support))
         at = end
     return runs
-
-
-def _unreadable(why: str) -> CallFailure:
-    return CallFailure(FailureReason.INVALID_REPLY, f"the detector's reply {why}")
