@@ -22,12 +22,14 @@ _SPAN = re.compile(
     # m² and x³ are no marks.
     r"|(?:(?<=[.。,，;；:：!?！？”\"'’」』）)\]])|(?<=[a-zA-Z]{3})|(?<=[\u4e00-\u9fff]))"
     r"([¹²³⁰⁴-⁹]{1,6}(?:[ ,，、][¹²³⁰⁴-⁹]{1,3}){0,6})"
+    # ① behind a statement; before one it counts the items of a list.
+    r"|(?:(?<=\S)|(?<=\S )|\A)(?<![①-⑳图表式第])([①-⑳]{1,6})(?=\s{0,3}(?:[.。,，;；:：!?！？)）」』”\"'’]|\Z|\n))"
     # ChatGPT's search: the turn, the kind and the passage, which counts from 0.
     r"|\ue200?cite((?:\ue202?turn\d{1,3}[a-z]{2,10}\d{1,3}){1,9})\ue201?"
     rf"|(?i:\baccording to |根据|依据)({_WORDED} ?\d{{1,3}})(?![\w年])"
 )
 _MAY_CITE = re.compile(
-    r"[\[【(（［〔¹²³⁰⁴-⁹]|<(?:sup|ref|source|cite)>|citeturn|\ue202turn|(?i:according to )|[根依]据"
+    r"[\[【(（［〔¹²³⁰⁴-⁹①-⑳]|<(?:sup|ref|source|cite)>|citeturn|\ue202turn|(?i:according to )|[根依]据"
 )
 _TURN_PASSAGE = re.compile(r"turn\d+[a-z]+(\d+)")
 _ZERO = re.compile(r"[\[【]\^?0\^?[\]】]")
@@ -45,6 +47,9 @@ _NUMBER_AND_LINES = re.compile(r"(\d{1,3})†.*", re.DOTALL)
 _RANGE = re.compile(r"(\d{1,3})\^?(?:\s?(?:[–—~-]|至)\s?\^?(\d{1,3}))?")
 _LONGEST_RANGE = 20
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+_CIRCLED_ONE = ord("①")
+# "[1, p. 4]", "[2，第5页]": where in the passage.
+_PAGE = re.compile(r"\s?[,;:]\s?(?:pp?\.? ?|pages? |第 ?)\d{1,4}(?:\s?[–—~-]\s?\d{1,4})?(?: ?页)?\Z", re.IGNORECASE)
 _SEPARATOR = re.compile(r"\s?[,;、]\s?")
 _SEPARATORS = re.compile(r"[ ,，、]")
 _OWN_LABEL = re.compile(r"\s*[\[【]\^?([0-9]{1,3})\]?】?[\])】:.]?\s")
@@ -136,8 +141,8 @@ class FoundMarks(NamedTuple):
 def find_marks(sample: Sample, sentences: Sequence[Sentence], *, base: int | None = None) -> FoundMarks:
     """Find the citation marks of an answer, offsets in the answer.
 
-    Marks: [1], [2, 3], [1-3], [^1], [^1^], 【1】, 【4:0†source】, (source 1), [文档1], [cite: 1], superscripts,
-    <sup>1</sup>, "according to source 1", and a bracket with an id, title or source of a context. A number means the
+    Marks: [1], [2, 3], [1-3], [^1], [^1^], 【1】, 【4:0†source】, (source 1), [文档1], [cite: 1], [1, p. 4], superscripts,
+    ① behind a statement, <sup>1</sup>, "according to source 1", and a bracket with an id, title or source of a context. A number means the
     context with that id, else the one whose text begins with it ("[3] ..."), else the position, counted from `base`;
     None: from 0 if the answer cites [0], else from 1. Code and lists of sources have none, and a mark that stands in a
     context was copied with it. A line of marks alone, also behind "Source:", belongs to the sentence before it.
@@ -240,7 +245,9 @@ def _marks_of_contexts(sample: Sample) -> frozenset[str]:
 
 def _named(match: re.Match[str], resolver: _Resolver) -> list[tuple[str, int | None]]:
     """Return what the brackets name; nothing if they are no mark."""
-    inside, tagged, raised, turned, worded = match.groups()
+    inside, tagged, raised, circled, turned, worded = match.groups()
+    if circled:
+        return _numbered([ord(digit) - _CIRCLED_ONE + 1 for digit in circled], resolver)
     if raised or turned:
         return _raised(raised, resolver) if raised else _turned(turned, resolver)
     content = unicodedata.normalize("NFKC", inside or tagged or worded).strip().rstrip("\\")
@@ -251,6 +258,7 @@ def _named(match: re.Match[str], resolver: _Resolver) -> list[tuple[str, int | N
         return [(lines[1], resolver.numbered(int(lines[1])))]
     if (context := resolver.named(content)) is not None:
         return [(content, context)]
+    content = _PAGE.sub("", content)
     if _WORDED_NUMBERS.fullmatch(content) or (not is_round and _NUMBERS.fullmatch(content)):
         return _numbered(_listed(content), resolver)
     parts = _SEPARATOR.split(content)
