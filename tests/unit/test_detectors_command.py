@@ -50,11 +50,14 @@ def test_a_detector_is_compared_with_the_other_tiers(
         assert each["seconds"] > 0
         assert 0 <= each["agreement"]["macro"]["auroc"]["value"] <= 1
     assert found[0]["agreement"]["macro"]["auroc"]["value"] == 1.0
+    assert found[0]["load_mebibytes"] is None
+    assert isinstance(found[-1]["load_mebibytes"], float)
 
     assert main(["detectors", "compare", str(labels), *named]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert any(line.startswith("wording-2 ") and "1.000" in line for line in lines)
     assert any(line.startswith("mine ") for line in lines)
+    assert lines[0].endswith("MiB")
 
 
 def test_a_detector_that_fails_its_probe_is_neither_compared_nor_calibrated(

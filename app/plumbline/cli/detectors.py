@@ -2,8 +2,10 @@
 
 import argparse
 import asyncio
+import os
 import sys
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,15 +63,17 @@ def _compare(options: argparse.Namespace) -> int:
     if options.json:
         sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
         return 0
-    sys.stdout.write(f"{'model':34} lang  answers  refused  AUROC [95 %]         balanced accuracy  seconds\n")
+    sys.stdout.write(f"{'model':34} lang  answers  refused  AUROC [95 %]         balanced accuracy  seconds      MiB\n")
     for each in found:
         auroc, accuracy = each.agreement.macro.auroc, each.agreement.macro.balanced_accuracy
         interval = "" if auroc.low is None or auroc.high is None else f"[{auroc.low:.3f}, {auroc.high:.3f}]"
         sys.stdout.write(
             f"{each.model:34} {each.language:5} {each.answers:7} {each.refused:8}  {_three(auroc.value)} {interval:16}"
-            f" {_three(accuracy.value):>17} {each.seconds:8.3f}\n"
+            f" {_three(accuracy.value):>17} {each.seconds:8.3f}"
+            f" {'-' if each.load_mebibytes is None else format(each.load_mebibytes, '.0f'):>8}\n"
         )
     sys.stdout.write("AUROC and balanced accuracy: mean over datasets; seconds: of one answer alone\n")
+    sys.stdout.write("MiB: growth of the process in memory as the detector loaded; the first brings its libraries\n")
     return 0
 
 
@@ -93,12 +97,24 @@ async def _compared(
             description = find_description(name, model=settings.detector_model if name == settings.detector else None)
             # One model at a time is in memory.
             with closing(detector_of(description, settings)) as detector:
+                before = _resident_mebibytes()
                 await detector.warm_up()
+                after = _resident_mebibytes()
                 if (readiness := detector.readiness()).state is not State.READY:
                     raise ConfigurationError(f"detector {name}: {readiness.detail}")
                 tier = measuring_tier(TierName.DETECTOR, encoder, detector)
-                found += await compare_tier(rows, tier, table, draws=draws)
+                grown = None if before is None or after is None else after - before
+                compared = await compare_tier(rows, tier, table, draws=draws)
+                found += [replace(each, load_mebibytes=grown) for each in compared]
     return found
+
+
+def _resident_mebibytes() -> float | None:
+    """Return the memory of this process now; None where the system does not tell (not Linux)."""
+    with suppress(OSError):
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+    return None
 
 
 def _three(value: float | None) -> str:

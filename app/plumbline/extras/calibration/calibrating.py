@@ -201,7 +201,10 @@ def _is_less(before_and_after: Sequence[float | None], *, by: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TierComparison:
-    """Agreement of one tier with labels in one language, as it is configured. `seconds`: mean of an answer, alone."""
+    """Agreement of one tier with labels in one language, as it is configured.
+
+    `seconds`: mean of an answer, alone. `load_mebibytes`: growth of the resident memory as it loaded; None if unknown.
+    """
 
     tier: TierName
     model: str
@@ -210,6 +213,7 @@ class TierComparison:
     refused: int
     seconds: float
     agreement: Agreement
+    load_mebibytes: float | None = None
 
 
 async def compare_tier(
