@@ -141,11 +141,12 @@ class FoundMarks(NamedTuple):
 def find_marks(sample: Sample, sentences: Sequence[Sentence], *, base: int | None = None) -> FoundMarks:
     """Find the citation marks of an answer, offsets in the answer.
 
-    Marks: [1], [2, 3], [1-3], [^1], [^1^], 【1】, 【4:0†source】, (source 1), [文档1], [cite: 1], [1, p. 4], superscripts,
-    ① behind a statement, <sup>1</sup>, "according to source 1", and a bracket with an id, title or source of a context. A number means the
-    context with that id, else the one whose text begins with it ("[3] ..."), else the position, counted from `base`;
-    None: from 0 if the answer cites [0], else from 1. Code and lists of sources have none, and a mark that stands in a
-    context was copied with it. A line of marks alone, also behind "Source:", belongs to the sentence before it.
+    Marks: [1], [2, 3], [1-3], [^1], [^1^], 【1】, 【4:0†source】, (source 1), [文档1], [cite: 1], [1, p. 4],
+    superscripts, ① behind a statement, <sup>1</sup>, "according to source 1", and a bracket with an id, title
+    or source of a context. A number means the context with that id, else the one whose text begins with it
+    ("[3] ..."), else the position, counted from `base`; None: from 0 if the answer cites [0], else from 1. Code
+    and lists of sources have none, and a mark that stands in a context was copied with it. A line of marks
+    alone, also behind "Source:", belongs to the sentence before it.
     """
     if not _MAY_CITE.search(sample.answer):
         return FoundMarks({}, frozenset())
@@ -247,7 +248,7 @@ def _named(match: re.Match[str], resolver: _Resolver) -> list[tuple[str, int | N
     """Return what the brackets name; nothing if they are no mark."""
     inside, tagged, raised, circled, turned, worded = match.groups()
     if circled:
-        return _numbered([ord(digit) - _CIRCLED_ONE + 1 for digit in circled], resolver)
+        raised = " ".join(str(ord(digit) - _CIRCLED_ONE + 1) for digit in circled)
     if raised or turned:
         return _raised(raised, resolver) if raised else _turned(turned, resolver)
     content = unicodedata.normalize("NFKC", inside or tagged or worded).strip().rstrip("\\")
