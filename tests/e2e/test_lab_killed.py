@@ -75,7 +75,12 @@ def test_ctrl_c_ends_it_in_a_line(tmp_path: Path) -> None:
     slow = EXPERIMENT.replace(
         'Words"\n\n[retrievers.short]', 'Words"\noptions = { build_nap = 60 }\n\n[retrievers.short]'
     )
-    process = begun(tiny_experiment(tmp_path, slow), tmp_path / "out")
+    # A shell that runs the tests behind itself ignores Ctrl-C for all its children
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = begun(tiny_experiment(tmp_path, slow), tmp_path / "out")
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert process.stderr is not None
     with process.stderr as said:
         next(line for line in said if '"building"' in line)
