@@ -77,17 +77,56 @@ async def test_one_more_call_mends_a_reply_and_asks_for_nothing_else(judge: Scri
     assert looked_at == asked
 
 
-async def test_a_realistic_mix_takes_fewer_than_1_3_calls_a_sample(judge: ScriptedJudge) -> None:
-    # of 40 replies: 34 whole, 2 with an invented quote, and one each that is cut, incomplete, unreadable, over-strict
-    kinds = ["clean"] * 34 + ["invented", "invented", "cut", "missing", "unreadable", "accused"]
+# Of 40 replies: 34 whole, 2 with an invented quote, and one each that is cut, incomplete, unreadable, over-strict
+MIX = ["clean"] * 34 + ["invented", "invented", "cut", "missing", "unreadable", "accused"]
+JOINED = ["answer_relevance", "context_relevance", "context_precision@2", "context_utilization"]
+COMPARING = ["answer_relevance", "context_recall", "correctness", "noise_sensitivity"]
 
+
+def with_lists(kind: str, request: RecordedRequest) -> Reply:
+    """The reply of the mix, with the lists that are asked for beside its sentences, or alone."""
+    about: dict[str, list[dict[str, Any]]] = {
+        "question_parts": [{"part": "What do they weigh?", "answered_by": [1], "answered": "fully"}],
+        "passages": [
+            {"context": number, "quote": text[:20], "relevance": "relevant"}
+            for number, text in enumerate(CONTEXTS, start=1)
+        ],
+        "reference_in_answer": [{"reference": 1, "fact": FACTS[0], "stated_by": [1], "in_answer": "stated"}],
+        "reference_in_contexts": [{"reference": 1, "fact": FACTS[0], "quote": FACTS[0], "in_contexts": "found"}],
+        "claims_by_reference": [
+            {"claim_id": each["id"], "quote": "", "by_reference": "not_mentioned"}
+            for each in data_of(request).get("claims", [])
+        ],
+    }
+    asked = {name: items for name, items in about.items() if f'- "{name}":' in request.prompt}
+    if "You give verdicts on an answer" in request.prompt:
+        return completion(json.dumps(asked), usage=(100, 20))
+    reply = spoiled(kind, request)
+    if kind in ("cut", "unreadable") or not asked:
+        return reply
+    content = json.loads(json.loads(reply.body)["choices"][0]["message"]["content"])
+    return completion(json.dumps({**content, **asked}), usage=(100, 20))
+
+
+@pytest.mark.parametrize(
+    ("metrics", "reference", "calls"),
+    [([], None, 46), (["faithfulness", *JOINED], None, 46 + 2), (["faithfulness", *COMPARING], FACTS[0], 46 + 40)],
+    ids=["faithfulness", "five metrics", "five with a reference"],
+)
+async def test_calls_of_a_realistic_mix(
+    judge: ScriptedJudge, metrics: list[str], reference: str | None, calls: int
+) -> None:
+    sample: dict[str, Any] = {"question": "What do they weigh?", "contexts": CONTEXTS, "answer": ANSWER}
+    if reference:
+        sample["reference"] = reference
     async with running(judge_settings(judge, cache_ttl_seconds=0)) as client:
-        for kind in kinds:
-            judge.reply_with(partial(spoiled, kind))
-            result = await evaluate(client, contexts=CONTEXTS, answer=ANSWER)
+        for kind in MIX:
+            judge.reply_with(partial(with_lists, kind))
+            result = await evaluate(client, **sample, **({"metrics": metrics} if metrics else {}))
             assert (result["tier"], result["faithfulness"]) == ("llm", 1.0)
+            assert {each["status"] for each in result.get("metrics", {}).values()} <= {"judged"}
 
-    assert judge.calls / len(kinds) == 46 / 40
+    assert judge.calls == calls
 
 
 async def test_numbers_add_up_to_what_the_provider_counted(judge: ScriptedJudge) -> None:
