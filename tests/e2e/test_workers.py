@@ -1,8 +1,8 @@
 """`plumbline serve --workers 2`: one service, whichever process answers; what holds for one holds for both together."""
 
 import os
-import signal
 import re
+import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
