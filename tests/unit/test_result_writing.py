@@ -37,6 +37,16 @@ def cells_of(path: Path, delimiter: str = ",") -> list[dict[str, str]]:
         return list(csv.DictReader(file, delimiter=delimiter, strict=True))
 
 
+def test_metrics_without_a_column_of_their_own_are_not_lost() -> None:
+    values = {"correctness": 0.5, "context_precision@3": 0.25, "criterion_正式": 1.0, "criterion_open": None}
+
+    row = flat_result({"metrics": {name: {"value": value} for name, value in values.items()}})
+
+    assert row["correctness"] == 0.5
+    assert row["metrics"] == '{"context_precision@3": 0.25, "criterion_正式": 1.0}'
+    assert flat_result({"metrics": {"correctness": {"value": 0.5}}})["metrics"] is None
+
+
 @pytest.mark.parametrize(("name", "delimiter"), [("r.csv", ","), ("r.tsv", "\t")])
 def test_a_table_has_one_row_a_result_under_a_fixed_header(tmp_path: Path, name: str, delimiter: str) -> None:
     path = tmp_path / name

@@ -42,6 +42,8 @@ RESULT_COLUMNS: Final[Mapping[str, ColumnType]] = {
     "noise_sensitivity": "number",
     "token_f1": "number",
     "exact_match": "number",
+    # As JSON the metrics that have no column of their own: criteria, and those with a depth
+    "metrics": "text",
     "threshold": "number",
     "confidence": "number",
     "supported": "whole",
@@ -87,7 +89,8 @@ def flat_result(result: Mapping[str, object]) -> dict[str, object]:
             fields = {**opened, **fields}
     if isinstance(metrics := fields.get("metrics"), Mapping):
         values = {name: each.get("value") for name, each in metrics.items() if isinstance(each, Mapping)}
-        fields = {**values, **fields}
+        others = {name: value for name, value in values.items() if name not in RESULT_COLUMNS and value is not None}
+        fields = {**values, **fields, "metrics": json.dumps(others, ensure_ascii=False) if others else None}
     # The judge's calls are a part of all calls
     if isinstance(usage := fields.get("usage"), Mapping):
         fields["calls"] = usage.get("calls")
