@@ -1,10 +1,12 @@
-"""`plumbline detectors`: which detectors are known, and how they and the other tiers agree with your labels."""
+"""`plumbline detectors`: which are known, what one says of a claim, and how they agree with your labels."""
 
 import argparse
 import asyncio
 import os
 import sys
-from contextlib import ExitStack, closing, suppress
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,23 +14,35 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from plumbline.cli.calibrate import read_labelled
-from plumbline.ground.errors import ConfigurationError
+from plumbline.ground.errors import ConfigurationError, InvalidInput
 from plumbline.ground.settings import Settings, load_settings
 from plumbline.ground.telemetry import configure_logging
 
 if TYPE_CHECKING:
     from plumbline.extras.calibration.calibrating import TierComparison
     from plumbline.extras.calibration.labels import LabelledRow
+    from plumbline.models.detectors.description import Description
+    from plumbline.models.detectors.detector import LocalDetector
+    from plumbline.models.detectors.remote_detector import RemoteDetector
 
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+# Words of less support are shown.
+_MARKED_BELOW = 0.5
 
 
 def add_command(commands: "Commands") -> None:
     """Add `detectors` to the parser."""
-    command = commands.add_parser("detectors", help="list known detectors, or compare some on labelled answers")
+    command = commands.add_parser("detectors", help="list detectors, try one on a claim, compare some on labels")
     actions = command.add_subparsers(required=True, metavar="ACTION")
     known = actions.add_parser("list", help="list the detectors that have a description")
     known.set_defaults(run=_list)
+    trial = actions.add_parser("try", help="load a detector, and show what it says of its probe and of a claim")
+    trial.add_argument("detector", metavar="NAME", help="a value for PLUMBLINE_DETECTOR")
+    trial.add_argument("--claim", action="append", default=[], metavar="TEXT", help="a sentence to check; repeatable")
+    trial.add_argument("--context", action="append", default=[], metavar="TEXT", help="a passage; repeatable")
+    trial.add_argument("--question", default="", metavar="TEXT")
+    trial.set_defaults(run=_try)
     compare = actions.add_parser("compare", help="show how detectors and the other tiers agree with labels")
     line_help = "JSON Lines with contexts, answer and label (1 faithful, 0 not)"
     compare.add_argument("labels", type=Path, nargs="+", metavar="LABELS.jsonl", help=line_help)
@@ -51,6 +65,37 @@ def _list(options: argparse.Namespace) -> int:
         languages = ", ".join(each.languages) or "all languages"
         more = "; ".join(filter(None, (languages, each.unit, each.licence, each.quoted)))
         sys.stdout.write(f"{name:28} {each.model}\n{'':28} {more}\n")
+    return 0
+
+
+def _try(options: argparse.Namespace) -> int:
+    if bool(options.claim) != bool(options.context):
+        raise InvalidInput("--claim and --context: expected both, or neither for the probe alone")
+    settings = load_settings()
+    configure_logging(settings.log_level)
+    return asyncio.run(_tried(options, settings))
+
+
+async def _tried(options: argparse.Namespace, settings: Settings) -> int:
+    from plumbline.judging.ports.detector import Passage  # noqa: PLC0415
+
+    description = _description_of(options.detector, settings)
+    questions = [("probe", (probe.premise,), probe.question, probe.claim) for probe in description.probe]
+    questions += [("claim", tuple(options.context), options.question, claim) for claim in options.claim]
+    async with _loaded(description, settings) as (detector, grown):
+        size = "" if grown is None else f", {grown:.0f} MiB"
+        sys.stdout.write(f"{description.name}: head {description.head}, unit {description.unit}{size}\n")
+        for kind, contexts, question, claim in questions:
+            passages = [Passage(place, text, ((0, len(text)),)) for place, text in enumerate(contexts)]
+            started = time.perf_counter()
+            reading = await detector.read(passages, question, [claim], seconds=settings.deadline_seconds)
+            (finding,) = reading.findings
+            denied = ", denied" if finding.is_denied else ""
+            seconds = time.perf_counter() - started
+            sys.stdout.write(f"{kind}: support {finding.support:.4f}{denied} ({seconds:.3f} s)  {claim}\n")
+            for start, end, support in finding.words:
+                if support < _MARKED_BELOW:
+                    sys.stdout.write(f"  marked: {claim[start:end]} ({support:.4f})\n")
     return 0
 
 
@@ -80,33 +125,50 @@ def _compare(options: argparse.Namespace) -> int:
 async def _compared(
     rows: list["LabelledRow"], names: list[str], settings: Settings, *, draws: int
 ) -> list["TierComparison"]:
-    from plumbline.assembly import detector_of, encoder_of  # noqa: PLC0415
+    from plumbline.assembly import encoder_of  # noqa: PLC0415
     from plumbline.extras.calibration.calibrating import compare_tier, measuring_tier  # noqa: PLC0415
-    from plumbline.judging.ports.observation import State  # noqa: PLC0415
     from plumbline.judging.tiers.calibration import load_calibrations  # noqa: PLC0415
     from plumbline.judging.tiers.tier import TierName  # noqa: PLC0415
-    from plumbline.models.detectors.description import find_description  # noqa: PLC0415
 
     table = load_calibrations(settings.calibration)
     found: list[TierComparison] = []
-    with ExitStack() as stack:
-        encoder = stack.enter_context(closing(encoder_of(settings)))
+    with closing(encoder_of(settings)) as encoder:
         for usual in (TierName.LEXICAL, TierName.EMBEDDING):
             found += await compare_tier(rows, measuring_tier(usual, encoder), table, draws=draws)
         for name in names:
-            description = find_description(name, model=settings.detector_model if name == settings.detector else None)
             # One model at a time is in memory.
-            with closing(detector_of(description, settings)) as detector:
-                before = _resident_mebibytes()
-                await detector.warm_up()
-                after = _resident_mebibytes()
-                if (readiness := detector.readiness()).state is not State.READY:
-                    raise ConfigurationError(f"detector {name}: {readiness.detail}")
+            async with _loaded(_description_of(name, settings), settings) as (detector, grown):
                 tier = measuring_tier(TierName.DETECTOR, encoder, detector)
-                grown = None if before is None or after is None else after - before
                 compared = await compare_tier(rows, tier, table, draws=draws)
                 found += [replace(each, load_mebibytes=grown) for each in compared]
     return found
+
+
+def _description_of(name: str, settings: Settings) -> "Description":
+    from plumbline.models.detectors.description import find_description  # noqa: PLC0415
+
+    return find_description(name, model=settings.detector_model if name == settings.detector else None)
+
+
+@asynccontextmanager
+async def _loaded(
+    description: "Description", settings: Settings
+) -> "AsyncIterator[tuple[LocalDetector | RemoteDetector, float | None]]":
+    """Yield a detector that answered its probe, and the MiB that the process grew by as it loaded, if that is known.
+
+    Raises:
+        ConfigurationError: it cannot be loaded, or answers its probe otherwise than described.
+    """
+    from plumbline.assembly import detector_of  # noqa: PLC0415
+    from plumbline.judging.ports.observation import State  # noqa: PLC0415
+
+    with closing(detector_of(description, settings)) as detector:
+        before = _resident_mebibytes()
+        await detector.warm_up()
+        after = _resident_mebibytes()
+        if (readiness := detector.readiness()).state is not State.READY:
+            raise ConfigurationError(f"detector {description.name}: {readiness.detail}")
+        yield detector, None if before is None or after is None else after - before
 
 
 def _resident_mebibytes() -> float | None:
