@@ -83,7 +83,11 @@ async def test_the_form_of_the_lines_may_stand_in_the_query_alone() -> None:
     read_job(await post(store, **request, params={"columns": "openinference"}), 202)
     problem = read_problem(await post(store, **request, params={"columns": "openinferense"}), 422)
 
+    body: dict[str, Any] = {"json": {"rows": [{"answer": "a"}]}, "params": {"columns": "openinference"}}
+    misplaced = read_problem(await post(store, **body), 422)
+
     assert store.taken[0][1].columns == "openinference"
+    assert "columns stand in the query for rows sent as lines alone" in str(misplaced)
     assert "did you mean 'openinference'?" in str(problem)
 
 

@@ -22,6 +22,7 @@ _JUDGES: Final = (
     *_JSON,
     r"no judge is named",
     r"metrics: unknown metric",
+    r"criteria: the criterion '.*' is there twice",
     r"messages: ",
 )
 _MEASURES: Final = (
@@ -54,7 +55,7 @@ _RULES: Final[dict[str, tuple[str, ...]]] = {
     "evaluate_batch": _JUDGES,
     "submit_job": (
         *_JUDGES,
-        r"choices stand in the query for rows sent as lines alone",
+        r"(choices|columns) stand in the query for rows sent as lines alone",
         r"this Idempotency-Key was used with another request",
         r"^/file: (the file is empty|its suffix is none of|the part has no file name)",
     ),

@@ -163,8 +163,9 @@ class JobUploads:
         if media_type in LINES:
             check_charset(content_types[0])
             return await self._lines(request, store)
-        if request.query_params.getlist("choices"):
-            raise InvalidInput("choices stand in the query for rows sent as lines alone; send them in the body")
+        for name in ("choices", "columns"):
+            if request.query_params.getlist(name):
+                raise InvalidInput(f"{name} stand in the query for rows sent as lines alone; send them in the body")
         if media_type == FORM:
             return await self._form(request, store, content_types[0])
         try:
