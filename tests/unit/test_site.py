@@ -9,9 +9,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 CONFIG = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
 # Read by operators and contributors; reference and decisions are English, too
-ENGLISH_ONLY = {f"how-to/{name}" for name in ("access", "batch-files", "distributed", "lab", "millions-of-rows")}
-ENGLISH_ONLY |= {"how-to/observability", "how-to/pytest", "how-to/evaluators", "how-to/drop-in"}
-ENGLISH_ONLY |= {f"explanation/{name}" for name in ("agreement", "architecture", "performance", "robustness")}
+ENGLISH_ONLY = {f"explanation/{name}" for name in ("architecture", "performance", "robustness")}
 NAV = CONFIG[CONFIG.index("\nnav:") :]
 
 
