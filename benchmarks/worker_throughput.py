@@ -1,9 +1,8 @@
 """How many rows a second three workers on one PostgreSQL get through when scoring costs nothing.
 
-    python benchmarks/worker_throughput.py [--rows 100000] [--delivery queue|poll]
+    python benchmarks/worker_throughput.py [--rows 100000]
 
-`queue`: chunks are delivered by Procrastinate, as by `plumbline worker`. `poll`: workers ask the store's own table of
-chunks (FOR UPDATE SKIP LOCKED), without a queue. Each worker is a process; ends with one JSON line.
+Each worker is a process; ends with one JSON line.
 """
 
 import argparse
@@ -20,7 +19,6 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from plumbline.judging.ports.exchange import Usage
 from plumbline.rows.jobs.chunk_run import Pace
 from plumbline.rows.jobs.job import Lease
-from plumbline.rows.jobs.postgres_store import QueueWorker
 from plumbline.rows.jobs.worker import Worker
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.scored_row import RowStatus, ScoredRow
@@ -49,30 +47,23 @@ def free_of(_: Lease) -> Free:
     return Free()
 
 
-def work(url: str, folder: str, delivery: str) -> None:
+def work(url: str, folder: str) -> None:
     """One worker, until it is ended."""
 
     async def run() -> None:
-        stores = PostgresStores(url, Path(folder), schema="plumbline")
-        store = stores.open()
-        worker = Worker(store, free_of, Pace(poll_seconds=0.02))
-        if delivery == "poll":
-            await worker.run()
-        QueueWorker(store, stores.engine(), worker, at_once=2).start()
-        await asyncio.Event().wait()
+        store = PostgresStores(url, Path(folder), schema="plumbline").open()
+        await Worker(store, free_of, Pace()).run()
 
     asyncio.run(run())
 
 
-async def run(rows: int, delivery: str) -> dict[str, object]:
+async def run(rows: int) -> dict[str, object]:
     """Figures of one job."""
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder, PostgresServer() as server:
         store = PostgresStores(server.url, Path(folder), schema="plumbline").open()
         await store.jobs(TENANT, before=None, limit=1)
-        workers = [
-            context.Process(target=work, args=(server.url, folder, delivery), daemon=True) for _ in range(WORKERS)
-        ]
+        workers = [context.Process(target=work, args=(server.url, folder), daemon=True) for _ in range(WORKERS)]
         for each in workers:
             each.start()
         await asyncio.sleep(10)
@@ -87,7 +78,6 @@ async def run(rows: int, delivery: str) -> dict[str, object]:
         await store.close()
     seconds = ended - taken
     return {
-        "delivery": delivery,
         "rows": rows,
         "submit_seconds": round(taken - started, 2),
         "seconds": round(seconds, 2),
@@ -99,9 +89,8 @@ def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--delivery", choices=["queue", "poll"], default="queue")
     options = parser.parse_args()
-    print(json.dumps(asyncio.run(run(options.rows, options.delivery))))
+    print(json.dumps(asyncio.run(run(options.rows))))
 
 
 if __name__ == "__main__":

@@ -328,48 +328,33 @@ async def open_jobs(
     """
     build_row_scorer = job_row_scorers(scorer, plan.settings, judge_names=plan.judge_names)
 
-    def worker_on(store: JobStore) -> Worker:
-        return Worker(
+    if plan.settings.database_url is not None:
+        store: JobStore = _open_postgres_store(plan.settings, stack, plan.settings.database_url.get_secret_value())
+    else:
+        store = SqliteJobStore(plan.settings.data_dir)
+        stack.push_async_callback(store.close)
+    if plan.settings.job_concurrency:
+        worker = Worker(
             store,
             lambda lease: build_row_scorer(lease.tenant, lease.options),
             Pace(concurrency=plan.settings.job_concurrency),
             pause_reason=pause_reason,
             observer=observer,
         )
-
-    if plan.settings.database_url is not None:
-        return _shared_jobs(plan.settings, worker_on, stack, plan.settings.database_url.get_secret_value())
-    store = SqliteJobStore(plan.settings.data_dir)
-    stack.push_async_callback(store.close)
-    if plan.settings.job_concurrency:
-        worker = worker_on(store)
         store.on_change(worker.wake)
         running = asyncio.get_running_loop().create_task(worker.run())
         stack.push_async_callback(_stop, worker, running)
     return store
 
 
-def _shared_jobs(
-    settings: Settings, worker_on: Callable[[JobStore], Worker], stack: AsyncExitStack, url: str
-) -> JobStore:
-    """Open the job store on PostgreSQL, with a worker that takes chunks from the queue."""
+def _open_postgres_store(settings: Settings, stack: AsyncExitStack, url: str) -> JobStore:
     # an optional extra
-    from plumbline.rows.jobs.postgres_store import PostgresJobStore, QueueWorker, keep_rescuing  # noqa: PLC0415
-    from plumbline.rows.jobs.procrastinate_queue import ProcrastinateEngine  # noqa: PLC0415
+    from plumbline.rows.jobs.postgres_store import PostgresJobStore, keep_rescuing  # noqa: PLC0415
 
-    conninfo = connection_string(url)
-    engine = ProcrastinateEngine(conninfo)
-    uploads = settings.data_dir / "postgres"
-    store = PostgresJobStore(conninfo, schema=POSTGRES_SCHEMA, engine=engine, uploads=uploads)
+    store = PostgresJobStore(connection_string(url), schema=POSTGRES_SCHEMA, uploads=settings.data_dir / "postgres")
     stack.push_async_callback(store.close)
     rescuing = asyncio.get_running_loop().create_task(keep_rescuing(store))
     stack.push_async_callback(_cancelled, rescuing)
-    if settings.job_concurrency:
-        worker = worker_on(store)
-        store.on_change(worker.wake)
-        queue = QueueWorker(store, engine, worker, at_once=2)
-        queue.start()
-        stack.push_async_callback(queue.stop, _DRAIN_SECONDS)
     return store
 
 

@@ -13,7 +13,7 @@ _ROOT = Path(__file__).parents[2]
 _MOST_SECONDS = 200
 pytestmark = pytest.mark.timeout(_MOST_SECONDS + 40)
 _HEAVY = {"torch", "transformers", "sentence_transformers", "onnxruntime", "openvino", "sklearn", "scipy", "nltk"}
-_HEAVY_OR_UNUSED = _HEAVY | {"openai", "psycopg", "procrastinate", "pyarrow"}
+_HEAVY_OR_UNUSED = _HEAVY | {"openai", "psycopg", "pyarrow"}
 _ANSWER = """
 import asyncio
 from plumbline.main import create_app

@@ -15,9 +15,8 @@ from tests.running.postgres_server import binaries
 
 if TYPE_CHECKING:
     from plumbline.rows.jobs.postgres_store import PostgresJobStore
-    from plumbline.rows.jobs.procrastinate_queue import ProcrastinateEngine
 
-EXTRA = all(importlib.util.find_spec(name) for name in ("psycopg", "psycopg_pool", "procrastinate"))
+EXTRA = all(importlib.util.find_spec(name) for name in ("psycopg", "psycopg_pool"))
 
 
 def require_postgres() -> None:
@@ -74,22 +73,12 @@ class PostgresStores:
         from plumbline.rows.jobs.postgres_store import PostgresJobStore
 
         return PostgresJobStore(
-            self._conninfo(),
+            connection_string(self.url, schema=self.schema),
             schema=self.schema,
-            engine=self.engine(),
             uploads=self._folder,
             lease_seconds=self._lease_seconds,
             grace_seconds=0.0,
         )
-
-    def engine(self) -> "ProcrastinateEngine":
-        """What delivers chunks there."""
-        from plumbline.rows.jobs.procrastinate_queue import ProcrastinateEngine
-
-        return ProcrastinateEngine(self._conninfo())
-
-    def _conninfo(self) -> str:
-        return connection_string(self.url, schema=self.schema)
 
     async def aged(self, store: JobStore, seconds: float) -> None:
         from plumbline.rows.jobs.postgres_store import PostgresJobStore

@@ -57,8 +57,7 @@ def _fork_services(pipe: Connection, environment: dict[str, str], is_worker: boo
     import plumbline.main
 
     if is_worker:
-        import plumbline.rows.jobs.postgres_store
-        import plumbline.rows.jobs.procrastinate_queue  # noqa: F401
+        import plumbline.rows.jobs.postgres_store  # noqa: F401
     alive: set[int] = set()
     while (message := pipe.recv()) != "end":
         if message == "start":

@@ -110,7 +110,6 @@ FENCES: dict[str, set[str] | None] = {
     "tenacity": {"models/chat/resilient_endpoint.py"},
     "psycopg": {"ground/postgres.py", "rows/jobs", "models/chat"},
     "psycopg_pool": {"ground/postgres.py", "rows/jobs", "models/chat"},
-    "procrastinate": {"rows/jobs/procrastinate_queue.py"},
     "prometheus_client": {"service/metrics"},
     "opentelemetry": {"service/tracing.py", "integrations/span_events.py"},
     "safetensors": {"models/detectors/torch_heads.py"},

@@ -50,7 +50,7 @@ def test_without_the_extra(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     found = importlib.util.find_spec
 
     def find(name: str, package: str | None = None) -> Any:
-        return None if name.startswith(("psycopg", "procrastinate")) else found(name, package)
+        return None if name.startswith("psycopg") else found(name, package)
 
     monkeypatch.setattr(importlib.util, "find_spec", find)
     said = told(DATABASE_URL="postgresql://u:secret-word@127.0.0.1:1/jobs")

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from psycopg import Error
 
 SCHEMA: Final = "plumbline"
-_NEEDED: Final = ("psycopg", "psycopg_pool", "procrastinate")
+_NEEDED: Final = ("psycopg", "psycopg_pool")
 # A machine that is gone without a word is noticed after some 15 seconds.
 _PATIENCE: Final = {
     "connect_timeout": 5,

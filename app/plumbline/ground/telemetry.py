@@ -9,7 +9,7 @@ import structlog
 
 # They log requests: at INFO their URLs, at DEBUG their bodies, which hold users' texts.
 _TALKATIVE = (
-    *("opentelemetry", "procrastinate", "openai", "httpx", "httpx2", "httpcore", "httpcore2"),
+    *("opentelemetry", "openai", "httpx", "httpx2", "httpcore", "httpcore2"),
     *("sentence_transformers", "transformers", "urllib3"),
 )
 _MAX_FRAMES = 30

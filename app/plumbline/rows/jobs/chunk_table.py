@@ -35,13 +35,6 @@ _OWNED: Final = "job = ? AND n = ? AND fence = ? AND state = 'leased'"
 _OPEN: Final = "('validating', 'queued', 'running')"
 
 
-class ChunkName(NamedTuple):
-    """Name of a chunk: its job and its place in it."""
-
-    job_id: str
-    n: int
-
-
 class LeftRows(NamedTuple):
     """Progress of a leased chunk: its finished rows, and `crash_counts` by row where there are any."""
 
@@ -65,8 +58,8 @@ class ChunkTable:
         """Return the names of the owners that hold chunks."""
         return [each for (each,) in self._sql.execute("SELECT DISTINCT owner FROM chunk WHERE state = 'leased'")]
 
-    def take_back(self, dead: Sequence[str], *, quiet_since: float) -> list[ChunkName]:
-        """Free the chunks of dead owners and those whose lease has expired; return their names.
+    def take_back(self, dead: Sequence[str], *, quiet_since: float) -> None:
+        """Free the chunks of dead owners and those whose lease has expired.
 
         Each row that was in flight gets one more crash.
 
@@ -88,38 +81,33 @@ class ChunkTable:
             " WHERE job = ? AND n = ?",
             [(job, n) for job, n, _ in left],
         )
-        return [ChunkName(self._job_id(job), n) for job, n, _ in left]
 
     def lease(self, owner: str, seconds: float) -> Lease | None:
         """Lease a free chunk of the job with the fewest leased chunks, the oldest of those."""
         found = self._sql.execute(
-            f"SELECT j.id FROM job j WHERE j.state IN {_OPEN}"
+            f"SELECT j.number, j.state, j.max_cost FROM job j WHERE j.state IN {_OPEN}"
             " AND EXISTS (SELECT 1 FROM chunk c WHERE c.job = j.number AND c.state = 'free')"
             " ORDER BY (SELECT count(*) FROM chunk c WHERE c.job = j.number AND c.state = 'leased'), j.number LIMIT 1"
         ).fetchone()
-        return None if found is None else self._lease(found[0], "", owner, seconds)
-
-    def lease_chunk(self, chunk: ChunkName, owner: str, seconds: float) -> Lease | None:
-        """Lease this chunk if it is free and its job is open."""
-        return self._lease(chunk.job_id, f" AND n = {chunk.n:d}", owner, seconds)
-
-    def _lease(self, job_id: str, which: str, owner: str, seconds: float) -> Lease | None:
-        job = "SELECT number, tenant, options, state, max_cost FROM job WHERE id = ?"
-        found = self._sql.execute(job, (job_id,)).fetchone()
-        # Whoever may change the job locks it; those who only work on it do not wait for one another.
-        is_changing = found is None or found[3] == JobState.QUEUED or found[4] is not None
-        lock = self._sql.for_update if is_changing else self._sql.for_share
-        found = self._sql.execute(f"{job} AND state IN {_OPEN}{lock}", (job_id,)).fetchone()
-        if found is None or (found[3] == JobState.QUEUED and not is_changing):
+        if found is None:
             return None
-        number, tenant, options, state, max_cost = found
+        number, state, max_cost = found
+        # Whoever may change the job locks it; those who only work on it do not wait for one another.
+        is_changing = state == JobState.QUEUED or max_cost is not None
+        lock = self._sql.for_update if is_changing else self._sql.for_share
+        found = self._sql.execute(
+            f"SELECT id, tenant, options, state FROM job WHERE number = ? AND state IN {_OPEN}{lock}", (number,)
+        ).fetchone()
+        if found is None or (found[-1] == JobState.QUEUED and not is_changing):
+            return None
+        *job, state = found
         if max_cost is not None and is_spent(max_cost, self._jobs.counts(number)):
             problem = f"the job has spent its max_cost of {max_cost:g}, or the price of a call is not known"
             self._jobs.enter(number, JobState.PAUSED, problem)
             return None
         taken = self._sql.execute(
             "UPDATE chunk SET state = 'leased', owner = ?, fence = fence + 1, lease_until = ? WHERE job = ? AND n = ("
-            f" SELECT n FROM chunk WHERE job = ? AND state = 'free'{which} ORDER BY n LIMIT 1{self._sql.skip_locked})"
+            f" SELECT n FROM chunk WHERE job = ? AND state = 'free' ORDER BY n LIMIT 1{self._sql.skip_locked})"
             " RETURNING n, fence, deaths",
             (owner, self._sql.now() + seconds, number, number),
         ).fetchone()
@@ -127,7 +115,7 @@ class ChunkTable:
             return None
         if state == JobState.QUEUED:
             self._jobs.enter(number, JobState.RUNNING)
-        return Lease(job_id, tenant, options, *taken)
+        return Lease(*job, *taken)
 
     def renew(self, lease: Lease, seconds: float) -> Held:
         self._sql.execute(
@@ -262,10 +250,6 @@ class ChunkTable:
 
     def _place(self, lease: Lease) -> tuple[int, int, int]:
         return self._number(lease), lease.chunk, lease.fence
-
-    def _job_id(self, number: int) -> str:
-        found = self._sql.execute("SELECT id FROM job WHERE number = ?", (number,)).fetchone()
-        return "" if found is None else str(found[0])
 
     def _number(self, lease: Lease) -> int:
         """Return the job's number; 0, which no job has, if it is deleted."""

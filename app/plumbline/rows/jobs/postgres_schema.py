@@ -1,6 +1,5 @@
-"""Tables of jobs and of the queue on PostgreSQL: created and migrated under a lock."""
+"""Tables of jobs on PostgreSQL: created and migrated under a lock."""
 
-from importlib import metadata, resources
 from typing import Final
 
 from psycopg import Connection
@@ -49,8 +48,6 @@ def make_schema(connection: Connection, schema: str) -> None:
         for table, column, kind, rest in ADDED_COLUMNS:
             if not _has_column(connection, schema, table, column):
                 connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind} {rest}".encode())
-        if about["procrastinate"] != metadata.version("procrastinate"):
-            _migrate_queue(connection)
 
 
 def _relations(connection: Connection, schema: str, like: str) -> int:
@@ -71,28 +68,5 @@ def _has_column(connection: Connection, schema: str, table: str, column: str) ->
 
 def _make(connection: Connection) -> None:
     connection.execute("CREATE TABLE about (what text PRIMARY KEY, value text NOT NULL)")
-    connection.execute("CREATE TABLE queue_migration (name text PRIMARY KEY)")
     connection.execute(TABLES.encode())
-    connection.execute((resources.files("procrastinate.sql") / "schema.sql").read_bytes())
-    connection.execute("INSERT INTO about VALUES ('version', %s), ('procrastinate', '')", (_VERSION,))
-    _note_migrations(connection, sorted(_migrations()))
-
-
-def _migrate_queue(connection: Connection) -> None:
-    """Apply new migrations of the queue; an older release than before changes nothing."""
-    known = {name for (name,) in connection.execute("SELECT name FROM queue_migration")}
-    files = _migrations()
-    for name in sorted(files.keys() - known):
-        connection.execute(files[name])
-    _note_migrations(connection, sorted(files.keys() - known))
-
-
-def _migrations() -> dict[str, bytes]:
-    folder = resources.files("procrastinate.sql") / "migrations"
-    return {each.name: each.read_bytes() for each in folder.iterdir() if each.name.endswith(".sql")}
-
-
-def _note_migrations(connection: Connection, names: list[str]) -> None:
-    connection.cursor().executemany("INSERT INTO queue_migration VALUES (%s)", [(name,) for name in names])
-    version = metadata.version("procrastinate")
-    connection.execute("UPDATE about SET value = %s WHERE what = 'procrastinate'", (version,))
+    connection.execute("INSERT INTO about VALUES ('version', %s)", (_VERSION,))

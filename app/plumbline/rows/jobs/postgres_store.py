@@ -1,12 +1,11 @@
-"""Job store for several machines: PostgreSQL with its queue in the same database, and the worker on that queue."""
+"""Job store for several machines on PostgreSQL: workers poll it for chunks, and rescue those of dead processes."""
 
 import asyncio
 import secrets
-import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 import psycopg
 import structlog
@@ -14,7 +13,7 @@ import structlog
 from plumbline.ground.errors import InvalidInput, StoreUnavailable
 from plumbline.ground.telemetry import log_failure
 from plumbline.judging.ports.observation import Readiness, State
-from plumbline.rows.jobs.chunk_table import ChunkName, ChunkTable, sweep
+from plumbline.rows.jobs.chunk_table import ChunkTable, sweep
 from plumbline.rows.jobs.job import Held, JobState, Lease, NewJob
 from plumbline.rows.jobs.job_table import JobTable
 from plumbline.rows.jobs.owner_files import Owners, Uploads
@@ -26,28 +25,21 @@ from plumbline.rows.jobs.postgres_database import (
     unavailable,
 )
 from plumbline.rows.jobs.postgres_schema import LOCK_CLASS
-from plumbline.rows.jobs.procrastinate_queue import ProcrastinateEngine
 from plumbline.rows.jobs.row_file import RowChunk, chunked_rows
 from plumbline.rows.jobs.sql import Sql
 from plumbline.rows.jobs.store import SWEPT_AT_ONCE, JobStore, Submission, Upload
-from plumbline.rows.jobs.worker import Worker
-
-T = TypeVar("T")
 
 # Bounds of a group of chunks that are written together, and so of the memory that a submission takes.
 _WRITTEN_CHUNKS, _WRITTEN_BYTES = 200, 8 * 1024 * 1024
 # An owner whose connection is gone may be reconnecting, and renews its leases meanwhile.
 _GRACE_SECONDS: Final = 2.5
-# Messages are committed with their chunks; missing ones are looked for all the same.
-_RECOUNT_SECONDS: Final = 30.0
 _RESCUE_SECONDS: Final = 1.0
 
 
 class PostgresJobStore(JobStore):
     """`JobStore` on PostgreSQL.
 
-    A job is committed together with its rows and the messages of its chunks, so that it is `queued` at once. Its rows
-    come from a file on this machine, and are in the database when `submit` returns.
+    A job is committed together with its rows, so that it is `queued` at once. They come from a file on this machine.
 
     Args:
         conninfo: as `connection_string` makes it, with the same `schema`.
@@ -61,7 +53,6 @@ class PostgresJobStore(JobStore):
         conninfo: str,
         *,
         schema: str,
-        engine: ProcrastinateEngine,
         uploads: Path,
         lease_seconds: float = 30.0,
         grace_seconds: float = _GRACE_SECONDS,
@@ -69,12 +60,10 @@ class PostgresJobStore(JobStore):
         self._postgres = PostgresDatabase(conninfo, schema=schema)
         super().__init__(self._postgres, lease_seconds=lease_seconds)
         self._schema = schema
-        self._engine = engine
         self._owners = Owners(uploads / "owners")
         self._uploads = Uploads(uploads / "uploads", self._owners)
         self._session = OwnerSession(conninfo)
         self._grace_seconds = grace_seconds
-        self._recounted = self._recounted_session = 0.0
 
     # --- for callers of the API
 
@@ -103,11 +92,8 @@ class PostgresJobStore(JobStore):
         return self._session.name
 
     async def lease(self, owner: str) -> Lease | None:
-        return await self._leased(lambda chunks: chunks.lease(owner, self._lease_seconds))
-
-    async def lease_chunk(self, chunk: ChunkName) -> Lease | None:
-        """Lease this chunk for this process, if it is free and its job is open."""
-        return await self._leased(lambda chunks: chunks.lease_chunk(chunk, self.owner(), self._lease_seconds))
+        await self._hold_session()
+        return await self._database.write(lambda sql: ChunkTable(sql).lease(owner, self._lease_seconds))
 
     async def validate(self, lease: Lease) -> Held:
         """Do nothing: the upload was read by `submit`."""
@@ -120,29 +106,16 @@ class PostgresJobStore(JobStore):
     async def _chunk_data(self, place: bytes) -> bytes:
         return zlib.decompress(place)
 
-    async def release(self, lease: Lease) -> None:
-
-        def release(sql: Sql) -> None:
-            ChunkTable(sql).release(lease)
-            self._enqueue_free(sql, "j.id = ? AND c.n = ?", (lease.job_id, lease.chunk))
-
-        await self._database.write(release)
-
     async def rescue(self) -> None:
-        """Free the chunks of dead owners and enqueue chunks without a message.
+        """Free the chunks of dead owners, and remove uploads that no process needs.
 
         Call it about once a second in every process; one of them does it, the others return at once.
         """
         await self._hold_session(is_checked=True)
         # After a failure of the server owners are about to reconnect, as this process has just done.
         is_calm = self._session.seconds >= self._grace_seconds
-        # Messages that were being delivered then may be lost.
-        is_reconnected = is_calm and self._session.since != self._recounted_session
-        is_recount = is_reconnected or time.monotonic() - self._recounted >= _RECOUNT_SECONDS
-        await self._database.write(lambda sql: self._rescue(sql, is_calm=is_calm, is_recount=is_recount))
-        if is_recount:
-            self._recounted, self._recounted_session = time.monotonic(), self._session.since
-            await asyncio.to_thread(lambda: self._uploads.remove(self._uploads.orphans()))
+        await self._database.write(lambda sql: self._rescue(sql, is_calm=is_calm))
+        await asyncio.to_thread(lambda: self._uploads.remove(self._uploads.orphans()))
 
     def readiness(self) -> Readiness:
         if not self._session.seconds:
@@ -168,46 +141,8 @@ class PostgresJobStore(JobStore):
             if known is None:
                 raise StoreUnavailable("the job of this Idempotency-Key was just deleted; try again") from None
             return Submission(known, is_new=False)
-        self._fill(sql, number, job_id, upload)
+        _fill(sql, number, upload)
         return Submission(jobs.by_number(number), is_new=True)
-
-    def _fill(self, sql: PostgresSql, number: int, job_id: str, upload: Upload) -> None:
-        """Write the rows of a new job and enqueue them; fail it if the file has no readable row."""
-        total, damage = 0, None
-        try:
-            with sql.connection.transaction():
-                for group in _groups(chunked_rows(upload.path, form=upload.form, columns=upload.columns)):
-                    ChunkTable(sql).add(number, [(each.n, each.first_row, each.chunk.rows) for each in group])
-                    sql.execute_many(
-                        "INSERT INTO chunk_rows (job, n, data) VALUES (?, ?, ?)",
-                        ((number, each.n, zlib.compress(each.chunk.data, 1)) for each in group),
-                    )
-                    self._engine.enqueue(sql, [ChunkName(job_id, each.n) for each in group if each.chunk.rows])
-                    last = group[-1]
-                    total, damage = last.first_row + last.chunk.rows, last.chunk.damage
-        except InvalidInput as error:
-            total, damage = 0, error.detail
-        # Damage behind a full chunk comes as an empty chunk.
-        sql.execute("DELETE FROM chunk WHERE job = ? AND rows = 0", (number,))
-        sql.execute("UPDATE job SET total = ?, damage = ? WHERE number = ?", (total or None, damage, number))
-        if not total:
-            JobTable(sql).enter(number, JobState.FAILED, damage or "the file has no row")
-
-    async def _write_job(self, tenant: str, job_id: str, work: Callable[[Sql, int], T]) -> T:
-        def write(sql: Sql, number: int) -> T:
-            answer = work(sql, number)
-            found = sql.execute("SELECT state FROM job WHERE number = ?", (number,)).fetchone()
-            if found is not None and found[0] in (JobState.QUEUED, JobState.RUNNING):
-                self._enqueue_free(sql, "j.number = ?", (number,))
-            else:
-                self._engine.cancel(sql, job_id)
-            return answer
-
-        return await super()._write_job(tenant, job_id, write)
-
-    async def _leased(self, lease: Callable[[ChunkTable], Lease | None]) -> Lease | None:
-        await self._hold_session()
-        return await self._database.write(lambda sql: lease(ChunkTable(sql)))
 
     async def _hold_session(self, *, is_checked: bool = False) -> None:
         try:
@@ -215,7 +150,7 @@ class PostgresJobStore(JobStore):
         except psycopg.Error as error:
             raise unavailable(error) from error
 
-    def _rescue(self, sql: Sql, *, is_calm: bool, is_recount: bool) -> None:
+    def _rescue(self, sql: Sql, *, is_calm: bool) -> None:
         lock = "SELECT pg_try_advisory_xact_lock(?, hashtext(?))"
         if sql.execute(lock, (LOCK_CLASS + 1, self._schema)).fetchone() != (True,):
             return
@@ -223,19 +158,30 @@ class PostgresJobStore(JobStore):
         owners = chunks.owners()
         dead = sorted(set(owners) - living_owners(sql)) if owners and is_calm else []
         quiet_since = sql.now() + self._lease_seconds - self._grace_seconds
-        self._engine.enqueue(sql, [chunk for chunk in chunks.take_back(dead, quiet_since=quiet_since) if chunk.job_id])
-        if is_recount:
-            self._enqueue_free(sql, "true", ())
+        chunks.take_back(dead, quiet_since=quiet_since)
         sweep(sql, SWEPT_AT_ONCE)
 
-    def _enqueue_free(self, sql: Sql, which: str, values: Sequence[object]) -> None:
-        """Enqueue the free chunks of open jobs that have no message; `which`: condition on jobs `j` and chunks `c`."""
-        free = sql.execute(
-            "SELECT j.id, c.n FROM chunk c JOIN job j ON j.number = c.job WHERE c.state = 'free'"
-            f" AND j.state IN ('queued', 'running') AND {which} ORDER BY c.n",
-            values,
-        )
-        self._engine.enqueue(sql, [ChunkName(*each) for each in free])
+
+def _fill(sql: PostgresSql, number: int, upload: Upload) -> None:
+    """Write the rows of a new job; fail it if the file has no readable row."""
+    total, damage = 0, None
+    try:
+        with sql.connection.transaction():
+            for group in _groups(chunked_rows(upload.path, form=upload.form, columns=upload.columns)):
+                ChunkTable(sql).add(number, [(each.n, each.first_row, each.chunk.rows) for each in group])
+                sql.execute_many(
+                    "INSERT INTO chunk_rows (job, n, data) VALUES (?, ?, ?)",
+                    ((number, each.n, zlib.compress(each.chunk.data, 1)) for each in group),
+                )
+                last = group[-1]
+                total, damage = last.first_row + last.chunk.rows, last.chunk.damage
+    except InvalidInput as error:
+        total, damage = 0, error.detail
+    # Damage behind a full chunk comes as an empty chunk.
+    sql.execute("DELETE FROM chunk WHERE job = ? AND rows = 0", (number,))
+    sql.execute("UPDATE job SET total = ?, damage = ? WHERE number = ?", (total or None, damage, number))
+    if not total:
+        JobTable(sql).enter(number, JobState.FAILED, damage or "the file has no row")
 
 
 class _Placed(NamedTuple):
@@ -265,34 +211,8 @@ def _deleted(sql: Sql, number: int) -> None:
     sql.execute("DELETE FROM chunk_rows WHERE job = ?", (number,))
 
 
-class QueueWorker:
-    """Consumer of the queue: a worker processes the delivered chunks, up to `at_once` concurrently, until `stop`."""
-
-    def __init__(self, store: PostgresJobStore, engine: ProcrastinateEngine, worker: Worker, *, at_once: int) -> None:
-        self._store = store
-        self._engine = engine
-        self._worker = worker
-        self._at_once = at_once
-        self._running: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-
-        async def process(chunk: ChunkName) -> None:
-            await self._worker.work_on(lambda: self._store.lease_chunk(chunk))
-
-        self._running = asyncio.create_task(self._engine.run_worker(process, at_once=self._at_once))
-
-    async def stop(self, seconds: float) -> None:
-        """Shut down gracefully: take no more messages, give rows in flight `seconds`, then release all chunks."""
-        if self._running is None:
-            return
-        self._running.cancel()
-        await self._worker.stop(seconds)
-        await asyncio.gather(self._running, return_exceptions=True)
-
-
 async def keep_rescuing(store: PostgresJobStore) -> None:
-    """Call `rescue` about once a second until cancelled. Not by a message: that could be stuck as well."""
+    """Call `rescue` about once a second until cancelled."""
     while True:
         try:
             await store.rescue()

@@ -5,7 +5,6 @@ A process may be killed at any moment: committed results stay, and another owner
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
 from functools import partial
 
 import structlog
@@ -85,14 +84,6 @@ class Worker:
             await asyncio.wait(self._runs, timeout=seconds)
         await self._end_runs()
 
-    async def work_on(self, leased: Callable[[], Awaitable[Lease | None]]) -> None:
-        """Process the chunk that `leased` returns to its end; for chunks that a queue delivers one by one."""
-        lease = None if self._is_stopping else await retry_while_unavailable(leased)
-        if lease is not None and self._is_stopping:
-            await self._store.release(lease)
-        elif lease is not None:
-            await asyncio.wait({self._begin(lease)})
-
     async def _begin_one(self) -> bool:
         if len(self._runs) >= self._pace.chunks:
             return False
@@ -105,7 +96,7 @@ class Worker:
             self._begin(lease)
         return lease is not None
 
-    def _begin(self, lease: Lease) -> "asyncio.Task[None]":
+    def _begin(self, lease: Lease) -> None:
         run = ChunkRun(
             self._store, lease, self._pace, self._slots, pause_reason=self._pause_reason, observer=self._observer
         )
@@ -113,7 +104,6 @@ class Worker:
         task = asyncio.create_task(self._work(run))
         self._runs[task] = run
         task.add_done_callback(self._ended)
-        return task
 
     async def _work(self, run: ChunkRun) -> None:
         # In every log line of its rows; the task is this chunk's alone.

@@ -1,4 +1,4 @@
-"""Workers that Procrastinate tells of chunks, on a real PostgreSQL: each chunk has one owner, and none is forgotten."""
+"""Workers that poll a real PostgreSQL: each chunk has one owner, and none is forgotten."""
 
 import asyncio
 import contextlib
@@ -10,6 +10,7 @@ import pytest
 from plumbline.ground.errors import ConfigurationError, StoreUnavailable
 from plumbline.ground.postgres import connection_string
 from plumbline.rows.jobs.chunk_run import Pace, PauseReason, never_pause
+from plumbline.rows.jobs.chunk_table import ChunkTable
 from plumbline.rows.jobs.job import JobState, NewJob
 from plumbline.rows.jobs.worker import Worker
 from tests.making.job_rows import TENANT, Handler, ended, lines_of, rows_of, submitted, until, upload
@@ -30,25 +31,23 @@ async def store(postgres_stores: PostgresStores) -> AsyncIterator["PostgresJobSt
 
 
 @contextlib.asynccontextmanager
-async def told(
+async def working(
     stores: PostgresStores, handler: Handler, *, pause_reason: PauseReason = never_pause, **pace: Any
 ) -> AsyncIterator["PostgresJobStore"]:
-    """A worker of its own store, told of chunks, and looking after those of others, while the context lasts."""
-    from plumbline.rows.jobs.postgres_store import QueueWorker, keep_rescuing
+    """A worker of its own store, looking after the chunks of others, too, while the context lasts."""
+    from plumbline.rows.jobs.postgres_store import keep_rescuing
 
     store = stores.open()
-    quick = Pace(**{"renew_seconds": 0.05, "group_seconds": 0.01, **pace})
+    quick = Pace(**{"renew_seconds": 0.05, "group_seconds": 0.01, "poll_seconds": 0.05, **pace})
     worker = Worker(store, handler.of, quick, pause_reason=pause_reason)
-    queue = QueueWorker(store, stores.engine(), worker, at_once=2)
-    queue.start()
-    rescuing = asyncio.create_task(keep_rescuing(store))
+    running, rescuing = asyncio.create_task(worker.run()), asyncio.create_task(keep_rescuing(store))
     try:
         yield store
     finally:
         handler.gate.set()
-        await queue.stop(5.0)
+        await worker.stop(5.0)
         rescuing.cancel()
-        await asyncio.gather(rescuing, return_exceptions=True)
+        await asyncio.gather(running, rescuing, return_exceptions=True)
         await store.close()
 
 
@@ -62,12 +61,6 @@ async def fences(store: "PostgresJobStore") -> list[int]:
     return [fence for (fence,) in await asked(store, "SELECT fence FROM chunk ORDER BY job, n")]
 
 
-async def messages(store: "PostgresJobStore") -> int:
-    """Messages that wait."""
-    [(count,)] = await asked(store, "SELECT count(*) FROM procrastinate_jobs WHERE status = 'todo'")
-    return int(count)
-
-
 async def gone(store: "PostgresJobStore", query: str) -> None:
     """Waits until the database has no such row."""
     while await asked(store, query):  # noqa: ASYNC110
@@ -78,26 +71,24 @@ async def test_three_workers_have_each_chunk_once(store: "PostgresJobStore", pos
     handlers = [Handler() for _ in range(3)]
     async with contextlib.AsyncExitStack() as stack:
         for handler in handlers:
-            await stack.enter_async_context(told(postgres_stores, handler))
+            await stack.enter_async_context(working(postgres_stores, handler))
         job = await submitted(store, rows_of(2 * ROWS))
         done = await ended(store, job.id)
 
     assert (done.state, done.counts.done) == (JobState.COMPLETED, 2 * ROWS)
     assert sorted(row for handler in handlers for row in handler.calls) == list(range(2 * ROWS))
     assert set(await fences(store)) == {1}
-    assert await messages(store) == 0
 
 
-async def test_a_job_and_its_messages_are_there_together_or_not_at_all(
+async def test_a_job_and_its_rows_are_there_together_or_not_at_all(
     store: "PostgresJobStore", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await submitted(store, rows_of(ROWS))
-    assert await messages(store) == 5
 
     def fail(*_: object) -> None:
-        raise StoreUnavailable("the queue is full")
+        raise StoreUnavailable("the disk is full")
 
-    monkeypatch.setattr(store._engine, "enqueue", fail)
+    monkeypatch.setattr(ChunkTable, "add", fail)
     with pytest.raises(StoreUnavailable):
         await store.submit(NewJob(TENANT, b"{}"), upload(store, rows_of(3)))
 
@@ -112,7 +103,7 @@ async def test_chunks_of_a_worker_that_is_gone_are_done_by_another(postgres_stor
     # what a kill does: nothing is given back, and the server takes back the lock
     await dying.close()
     handler = Handler()
-    async with told(postgres_stores, handler) as store:
+    async with working(postgres_stores, handler) as store:
         done = await ended(store, job.id)
 
     assert None not in leases
@@ -135,44 +126,15 @@ async def test_the_chunk_of_a_worker_that_lives_is_left_to_it(
     assert (await store.get(TENANT, job.id)).state is JobState.RUNNING
 
 
-async def test_a_message_that_was_lost_is_sent_again(store: "PostgresJobStore") -> None:
-    await submitted(store, rows_of(ROWS))
-    await store._database.write(lambda sql: sql.execute("DELETE FROM procrastinate_jobs").rowcount)
-
-    await store.rescue()
-
-    assert await messages(store) == 5
-
-
-async def test_a_message_for_what_is_done_does_nothing(
-    store: "PostgresJobStore", postgres_stores: PostgresStores
-) -> None:
-    from plumbline.rows.jobs.chunk_table import ChunkName
-
-    job = await submitted(store, rows_of(3))
-    handler = Handler()
-    async with told(postgres_stores, handler):
-        await ended(store, job.id)
-        await store._database.write(lambda sql: store._engine.enqueue(sql, [ChunkName(job.id, 0)] * 1))
-        await gone(store, "SELECT 1 FROM procrastinate_jobs")
-
-    assert handler.calls == [0, 1, 2]
-    assert await fences(store) == [1]
-
-
-async def test_a_paused_job_has_no_messages_and_goes_on_when_resumed(
-    store: "PostgresJobStore", postgres_stores: PostgresStores
-) -> None:
+async def test_a_paused_job_goes_on_when_resumed(store: "PostgresJobStore", postgres_stores: PostgresStores) -> None:
     job = await submitted(store, rows_of(ROWS))
     handler = Handler()
     handler.gate.clear()
-    async with told(postgres_stores, handler, concurrency=5):
+    async with working(postgres_stores, handler, concurrency=5):
         await until(lambda: handler.under_way >= 5)
         await store.act(TENANT, job.id, "pause")
         handler.gate.set()
         await gone(store, "SELECT 1 FROM chunk WHERE state = 'leased'")
-        # One that a rescue wrote while the job was paused is delivered, and finds nothing to do.
-        await gone(store, "SELECT 1 FROM procrastinate_jobs WHERE status = 'todo'")
         paused = await store.get(TENANT, job.id)
         await store.act(TENANT, job.id, "resume")
         done = await ended(store, job.id)
@@ -194,7 +156,7 @@ async def test_a_job_that_is_hindered_pauses_for_all_workers_and_goes_on_when_re
 
     async with contextlib.AsyncExitStack() as stack:
         for handler in handlers:
-            await stack.enter_async_context(told(postgres_stores, handler, pause_reason=hindrance, concurrency=5))
+            await stack.enter_async_context(working(postgres_stores, handler, pause_reason=hindrance, concurrency=5))
         paused = await ended(store, job.id, state="paused")
         await gone(store, "SELECT 1 FROM chunk WHERE state = 'leased'")
         settled = await store.get(TENANT, job.id)
@@ -208,20 +170,10 @@ async def test_a_job_that_is_hindered_pauses_for_all_workers_and_goes_on_when_re
     assert sorted(row for handler in handlers for row in handler.calls) == list(range(ROWS))
 
 
-@pytest.mark.parametrize("how", ["cancel", "delete"])
-async def test_messages_of_a_job_that_ends_are_taken_away(store: "PostgresJobStore", how: str) -> None:
-    job = await submitted(store, rows_of(ROWS))
-    other = await submitted(store, rows_of(100))
-    await (store.delete(TENANT, job.id) if how == "delete" else store.act(TENANT, job.id, "cancel"))
-
-    [(left,)] = await asked(store, "SELECT args->>'job' FROM procrastinate_jobs")
-    assert left == other.id
-
-
-async def test_rows_to_be_scored_again_are_told_of(store: "PostgresJobStore", postgres_stores: PostgresStores) -> None:
+async def test_rows_to_be_scored_again_are_found(store: "PostgresJobStore", postgres_stores: PostgresStores) -> None:
     job = await submitted(store, rows_of(ROWS, row7="degraded", row301="degraded"))
     handler = Handler()
-    async with told(postgres_stores, handler):
+    async with working(postgres_stores, handler):
         await ended(store, job.id)
         handler.calls.clear()
         handler.is_degraded = False
@@ -246,7 +198,7 @@ async def test_a_job_goes_on_by_itself_when_the_server_was_killed(
     postgres_own_server: PostgresServer, postgres_own_stores: PostgresStores
 ) -> None:
     handler = Handler()
-    async with told(postgres_own_stores, handler, concurrency=8) as store:
+    async with working(postgres_own_stores, handler, concurrency=8) as store:
         job = await submitted(store, rows_of(ROWS))
         await until(lambda: len(handler.calls) > ROWS // 3)
         readable = await lines_of(store, job.id)
