@@ -4,7 +4,8 @@ import asyncio
 import json
 import re
 import sys
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from tests.reading.reference_pages import REFERENCE
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = REFERENCE / "settings.md"
+CHINESE_SETTINGS = REFERENCE / "settings.zh.md"
+_CHINESE = Path(__file__).with_name("settings.zh.toml")
 RESULTS = ROOT / "docs" / "how-to" / "results.md"
 READMES = (ROOT / "README.md", ROOT / "README.zh-CN.md")
 # A request by curl, and the answer that is printed next.
@@ -25,14 +28,30 @@ _HEAD = """# Settings
 
 All settings are environment variables; a wrong value stops the start with one line. Made by `make pages` from the code.
 """
+_CHINESE_HEAD = """# 配置项
+
+所有配置都是环境变量，值有误时启动失败并用一行说明原因。由 `make pages` 从代码生成。
+"""
+_CHINESE_GROUPS = {
+    "Access": "访问控制",
+    "The judge": "评判模型",
+    "The embedding model": "句向量模型",
+    "The detector": "检测模型",
+    "Limits of requests": "请求的限制",
+    "Jobs and data": "后台任务与数据",
+    "Scores": "评分",
+    "The service": "服务",
+}
+_KEY = re.compile(r"API key for (.+), where that provider is chosen and has no key of its own\.")
 # By the beginning of the name after PLUMBLINE_; the first that fits.
 _GROUPS = {
     "Access": ("API_KEYS", "ALLOW_", "KEY", "TRUSTED_", "CORS_", "READYZ_"),
     "The judge": (
         *("LLM_", "DASHSCOPE_", "OPENAI_", "DEEPSEEK_", "GEMINI_", "MOONSHOT_", "ZHIPUAI_", "SILICONFLOW_"),
-        *("PROMPTS_", "CACHE_"),
+        *("OPENROUTER_", "AZURE_OPENAI_", "PROMPTS_", "CACHE_"),
     ),
     "The embedding model": ("EMBEDDING_", "WARM_UP"),
+    "The detector": ("DETECTOR",),
     "Limits of requests": ("MAX_", "BODY_"),
     "Jobs and data": ("DATA", "JOB_", "ROW_"),
     "Scores": ("THRESHOLD", "CALIBRATION", "DEADLINE_"),
@@ -42,14 +61,29 @@ _GROUPS = {
 
 def settings_page() -> str:
     """Build the reference of settings: a table for each group, in the order of the code."""
+    return _HEAD + _settings_tables({}, lambda english: english, head="variable | default")
+
+
+def chinese_settings_page() -> str:
+    """Build the same in Chinese; raises KeyError for a description that has no Chinese text."""
+    texts = tomllib.loads(_CHINESE.read_text(encoding="utf-8"))
+
+    def chinese(english: str) -> str:
+        key = _KEY.fullmatch(english)
+        return f"选用 {key[1].replace(' and ', '、')} 而没有另设密钥时的 API 密钥。" if key else texts[english]
+
+    return _CHINESE_HEAD + _settings_tables(_CHINESE_GROUPS, chinese, head="变量 | 默认值")
+
+
+def _settings_tables(titles: Mapping[str, str], text: Callable[[str], str], *, head: str) -> str:
     rows: dict[str, list[str]] = {group: [] for group in _GROUPS}
     for name, field in Settings.model_fields.items():
         variable = variable_name(name)
         short = variable.removeprefix("PLUMBLINE_")
         group = next(group for group, starts in _GROUPS.items() if short.startswith(starts))
-        rows[group].append(f"| `{variable}` | {_default(field.default)} | {field.description} |\n")
-    head = "| variable | default | |\n|---|---|---|\n"
-    return _HEAD + "".join(f"\n## {group}\n\n{head}{''.join(lines)}" for group, lines in rows.items() if lines)
+        rows[group].append(f"| `{variable}` | {_default(field.default)} | {text(field.description or '')} |\n")
+    top = f"| {head} | |\n|---|---|---|\n"
+    return "".join(f"\n## {titles.get(group, group)}\n\n{top}{''.join(lines)}" for group, lines in rows.items())
 
 
 def excerpt(result: dict[str, Any]) -> str:
@@ -113,7 +147,9 @@ def headings(text: str) -> Iterator[str]:
         yield re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
-PAGES = {SETTINGS: settings_page} | {REFERENCE / name: build for name, build in REFERENCE_PAGES.items()}
+PAGES = {SETTINGS: settings_page, CHINESE_SETTINGS: chinese_settings_page} | {
+    REFERENCE / name: build for name, build in REFERENCE_PAGES.items()
+}
 
 
 if __name__ == "__main__":
