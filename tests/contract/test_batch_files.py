@@ -32,6 +32,19 @@ def test_the_results_are_those_of_the_live_judge_for_the_same_replies(run: Run) 
     assert found == live(*ROWS)
 
 
+def test_a_table_without_the_optional_columns_is_prepared_and_collected(run: Run) -> None:
+    (run.folder / "data.csv").write_text(f"context,answer\n{DAM},It is 120 metres high.\n", encoding="utf-8")
+
+    steps = [
+        run.step("prepare", str(run.folder / "data.csv"), "-o", str(run.folder / "requests.jsonl")),
+        run.submit(),
+        run.collect(),
+    ]
+
+    assert steps == [0, 0, 0]
+    assert [(line["custom_id"], line["result"]["tier"]) for line in run.results()] == [("0", "llm")]
+
+
 def test_the_questions_are_those_of_the_live_judge_but_for_the_mark(run: Run) -> None:
     run.prepare(*ROWS)
     live(*ROWS)

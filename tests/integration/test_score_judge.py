@@ -130,6 +130,22 @@ def test_a_service_scores_as_this_process_does(tmp_path: Path) -> None:
     assert comparable(there) == comparable(here)
 
 
+@pytest.mark.parametrize(
+    ("header", "options"),
+    [("context,answer", ()), ("retrieved_contexts,response", ("--columns", "ragas"))],
+)
+def test_a_table_without_the_optional_columns_is_scored_by_a_service(
+    tmp_path: Path, header: str, options: tuple[str, ...]
+) -> None:
+    data, out = tmp_path / "data.csv", tmp_path / "out.jsonl"
+    data.write_text(f"{header}\nThe kettle holds 1.7 litres.,It holds 1.7 litres.\n", encoding="utf-8")
+
+    with served(create_app(plain_settings(), encoder=WordEncoder())) as url:
+        assert score(data, "-o", out, "--tiers", "lexical", "--quiet", "--url", url, *options) == 0
+
+    assert [row["result"]["status"] for row in read_rows(out)] == ["judged"]
+
+
 def test_rows_of_a_service_that_cannot_reach_the_threshold_are_counted_after_the_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from plumbline.ground.concurrency import within_deadline
 from plumbline.judging.quantities.arithmetic import Facts, Stated, missing
-from plumbline.judging.quantities.extraction import facts_in, names_other_numeral, prepared, stated_in_claim
+from plumbline.judging.quantities.extraction import FIRST_KIND, facts_in, names_other_numeral, prepared, stated_in_claim
 from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.words import pieces
 
@@ -20,7 +20,8 @@ _HINT = re.compile(
 # What an amount of a passage may hang on besides: a list, an ordinal, a multiple, a Roman numeral.
 _FACT = re.compile(
     rf"{_HINT.pattern}|,[^,]{{1,80}},|、|\b(?:both|pair|couple|double|twice|trip|quad|once|single|sole|decade|centur"
-    r"|fortnight|dozen|first|second|fourth|sixth|seventh|eighth|ninth|tenth|trio|quart|duo|twins|[ivxl]{2,6}\b)|翻番|翻倍",
+    r"|fortnight|dozen|first|second|fourth|sixth|seventh|eighth|ninth|tenth|trio|quart|duo|twins|[ivxl]{2,6}\b)|翻番|翻倍"
+    rf"|{FIRST_KIND}",
     re.IGNORECASE,
 )
 _MAX_PLACES_TRIED = 16

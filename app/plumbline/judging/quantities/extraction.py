@@ -71,6 +71,12 @@ _OVER_AFTER = re.compile(r" ?(?:or more\b|plus\b|\+|[多余來来](?!自)|以上
 _HEDGE_REACH_CHARACTERS = 20
 _APPARATUS = re.compile(CITATION_MARK + r"|(?:https?://|www\.)[^\s<>()]{1,500}|(?<!\bm)(?<!km)[¹²³⁰⁴-⁹]{1,4}")
 _LIST_MARK = re.compile(r"\A\s*\(?\d{1,2}(?:[.)]\s+|、)")
+# "type 1" names a kind, where most ones only point at something.
+_KIND = r"\b(?:type|phase|stage|grade|level|class|category|tier|zone)[ -]"
+_KIND_BEFORE = re.compile(_KIND + r"\Z")
+FIRST_KIND = _KIND + r"i\b|(?<![a-z])i[型级类期]"
+_FIRST_KIND = re.compile(FIRST_KIND)
+_LONGEST_KIND = 12
 _VULGAR = re.compile("(\\d)([¼-¾⅐-⅞])")
 # In a claim a Han numeral counts as a quantity only where a measure word or a second digit tells that it is one.
 _MEASURES = (
@@ -135,6 +141,7 @@ def facts_in(text: str) -> Facts:
         if _TORN.search(folded):
             amounts += [(each.value, each.unit) for each in _digits(_TORN.sub(r"\1", folded), in_claim=False)]
         amounts += [(value, None) for value in roman_values(piece)]
+        amounts += [(1.0, None)] if _FIRST_KIND.search(folded) else []
         amounts += [(float(century + year), None) for century, year in _SHORT_RANGE.findall(folded)]
         read.append((folded, quantities, dates))
     found = [date for _, _, dates in read for date in dates]
@@ -201,7 +208,7 @@ def _digits(text: str, *, in_claim: bool) -> Iterator[Quantity]:
         after = UNIT_AFTER.match(text, end) if not (is_decade or suffix in ("st", "nd", "rd", "th")) else None
         if after:
             unit, end = UNIT_BY_NAME[after["unit"]], after.end()
-        if in_claim and value == 1 and unit is None:
+        if in_claim and value == 1 and unit is None and not _names_kind(text, start, end):
             continue
         yield Quantity(
             value,
@@ -316,6 +323,11 @@ def _is_han_quantity(text: str, start: int, end: int) -> bool:
         # The year after, the day after.
         return False
     return end < len(text) and (text[end] in _MEASURES or text.startswith("世纪", end))
+
+
+def _names_kind(text: str, start: int, end: int) -> bool:
+    before = text[max(0, start - _LONGEST_KIND) : start]
+    return bool(_KIND_BEFORE.search(before)) or text.startswith(("型", "级", "类", "期"), end)
 
 
 def _is_in_name(text: str, start: int, end: int) -> bool:
