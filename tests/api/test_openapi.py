@@ -121,6 +121,9 @@ def test_generators_of_clients_take_the_document(document: dict[str, Any]) -> No
             content = response.get("content", {})
             texts = [each["schema"] for name, each in content.items() if "json" not in name or "x-ndjson" in name]
             assert all(schema["type"] == "string" for schema in texts), (path, code)
+        for name, content in operation.get("requestBody", {}).get("content", {}).items():
+            # Of a body without a name they make "Body", "Body1", ...
+            assert "json" not in name or "$ref" in content["schema"] or content["schema"].get("title") != "Body", path
     batch = document["paths"]["/v1/evaluations/batch"]["post"]["responses"]["200"]["content"]
     assert list(batch) == ["application/json", "application/x-ndjson"]
 

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,16 @@ def test_a_command_loads_what_it_needs_itself(tmp_path: Path, arguments: list[st
     modules = modules_after(_COMMAND.format(arguments=arguments), tmp_path)
 
     assert modules & (_HEAVY_OR_UNUSED | unused) == set()
+
+
+@pytest.mark.parametrize(("keys", "is_told"), [("", True), ("a" * 32, False)])
+def test_a_start_without_a_key_says_whom_a_proxy_lets_in(tmp_path: Path, keys: str, is_told: bool) -> None:
+    variables = {"PLUMBLINE_DATA_DIR": str(tmp_path), "PLUMBLINE_API_KEYS": keys, "PLUMBLINE_WARM_UP": "false"}
+    command = [sys.executable, "-m", "plumbline.cli.main", "serve", "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env={**os.environ, **variables}, text=True) as service:
+        assert service.stderr is not None
+        said = list(takewhile(lambda line: "Plumbline: http" not in line, service.stderr))
+        service.terminate()
+        said += service.stderr
+
+    assert any("everybody whom a proxy on this machine lets through" in line for line in said) is is_told

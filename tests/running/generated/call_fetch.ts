@@ -44,7 +44,8 @@ async function sayAll(): Promise<Record<string, unknown>> {
     readiness: (await operations.readiness()).status,
     version: (await operations.version()).name,
     metrics: (await operations.metrics()).includes('plumbline_'),
-    evaluate: (await evaluation.evaluate({ evaluationRequest: api.EvaluationRequestFromJSON(requests.sample) })).tier,
+    evaluate: (await evaluation.evaluate({ sampleOrConversation: api.SampleOrConversationFromJSON(requests.sample) }))
+      .tier,
     evaluate_batch: batch.results.map((each) => 'result' in each && each.result !== undefined),
     evaluate_retrieval: evaluated.runs[0].name,
     compare_retrieval: compared.comparisons[0].ci95?.length,

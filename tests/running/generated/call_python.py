@@ -42,6 +42,9 @@ def by_openapi_generator(url: str, key: str) -> Call:
         if operation == "get_job_results":
             # It reads no lines; each of its operations has a form that leaves the answer alone.
             operation = "get_job_results_without_preload_content"
+        if operation == "evaluate":
+            # A model that is one of two is a class of its own here.
+            model = "SampleOrConversation"
         method = next(found for api in apis if (found := getattr(api, operation, None)))
         bodies = [getattr(package, model).from_dict(body)] if model else []
         try:

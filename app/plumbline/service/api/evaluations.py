@@ -93,7 +93,8 @@ def evaluation_routes(settings: Settings, *, judge_names: Collection[str] = ()) 
             Annotated[bounded, Tag(_TAGS[False])]  # type: ignore[valid-type]
             | Annotated[ConversationRequest, Tag(_TAGS[True])],
             Discriminator(lambda value: _TAGS[is_conversation(value)]),
-            Body(openapi_examples=EVALUATION_EXAMPLES),
+            # generators of clients name the model by its title
+            Body(openapi_examples=EVALUATION_EXAMPLES, title="SampleOrConversation"),
         ],
         scorer: ScorerDep,
         tenant: TenantDep,
