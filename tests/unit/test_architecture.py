@@ -84,7 +84,12 @@ FENCES: dict[str, set[str] | None] = {
     },
     "jinja2": {"rows/report/page.py", "rows/report/standalone_html.py", "extras/lab/report/page.py"}
     | {"service/web/pages.py"},
-    "markupsafe": {"rows/report/page.py", "extras/lab/report/page.py", "service/web/pages.py"},
+    "markupsafe": {
+        "rows/report/page.py",
+        "extras/calibration/comparison_page.py",
+        "extras/lab/report/page.py",
+        "service/web/pages.py",
+    },
     "re2": {"retrieval/ids.py"},
     "pyarrow": {"rows/records"},
     "fastapi": {"service/api", "service/web", "main"},

@@ -15,6 +15,7 @@ import msgspec
 
 from plumbline.cli.calibrate import read_labelled
 from plumbline.ground.errors import ConfigurationError, InvalidInput
+from plumbline.ground.files import replace_file
 from plumbline.ground.settings import Settings, load_settings
 from plumbline.ground.telemetry import configure_logging
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 # Words of less support are shown.
 _MARKED_BELOW = 0.5
+_PAGE_MODE = 0o644
 
 
 def add_command(commands: "Commands") -> None:
@@ -55,6 +57,8 @@ def add_command(commands: "Commands") -> None:
     compare.add_argument("--skip", default="", metavar="NAMES", help="datasets to leave out, separated by commas")
     compare.add_argument("--draws", type=int, default=1_000, help="resamples for the intervals (default: %(default)s)")
     compare.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    compare.add_argument("-o", "--output", type=Path, metavar="PAGE.html", help="write the table as a page, too")
+    compare.add_argument("--lang", choices=("en", "zh"), default="en", help="of the page (default: %(default)s)")
     compare.set_defaults(run=_compare)
 
 
@@ -100,11 +104,16 @@ async def _tried(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
+    # Parts of a second of import that the other commands do not pay
+    from plumbline.extras.calibration.comparison_page import format_figure, render_comparison  # noqa: PLC0415
+
     settings = load_settings()
     configure_logging(settings.log_level)
     names = options.detector or ([settings.detector] if settings.detector else [])
     rows = read_labelled(options)
     found = asyncio.run(_compared(rows, names, settings, draws=options.draws))
+    if options.output is not None:
+        replace_file(options.output, render_comparison(found, language=options.lang).encode(), mode=_PAGE_MODE)
     if options.json:
         sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
         return 0
@@ -113,8 +122,8 @@ def _compare(options: argparse.Namespace) -> int:
         auroc, accuracy = each.agreement.macro.auroc, each.agreement.macro.balanced_accuracy
         interval = "" if auroc.low is None or auroc.high is None else f"[{auroc.low:.3f}, {auroc.high:.3f}]"
         sys.stdout.write(
-            f"{each.model:34} {each.language:5} {each.answers:7} {each.refused:8}  {_three(auroc.value)} {interval:16}"
-            f" {_three(accuracy.value):>17} {each.seconds:8.3f}"
+            f"{each.model:34} {each.language:5} {each.answers:7} {each.refused:8} "
+            f" {format_figure(auroc.value)} {interval:16} {format_figure(accuracy.value):>17} {each.seconds:8.3f}"
             f" {'-' if each.load_mebibytes is None else format(each.load_mebibytes, '.0f'):>8}\n"
         )
     sys.stdout.write("AUROC and balanced accuracy: mean over datasets; seconds: of one answer alone\n")
@@ -177,7 +186,3 @@ def _resident_mebibytes() -> float | None:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
     return None
-
-
-def _three(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"

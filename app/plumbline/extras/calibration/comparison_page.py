@@ -1,0 +1,50 @@
+"""Standalone HTML page of tiers and detectors compared on labels; it loads nothing and has no script."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from markupsafe import Markup
+
+from plumbline.extras.calibration.calibrating import TierComparison
+from plumbline.ground.version import VERSION
+from plumbline.rows.report.standalone_html import BASE_STYLE, build_environment, content_security_policy, read_part
+from plumbline.rows.report.texts import load_words, visible
+from plumbline.schemas.report import ReportLanguage
+
+_PARTS: Final = Path(__file__).parent / "page_parts"
+
+
+def render_comparison(
+    compared: Sequence[TierComparison], *, language: ReportLanguage = "en", made_at: datetime | None = None
+) -> str:
+    """Render the page: one row for each model and language of the answers, then AUROC by data set.
+
+    Args:
+        made_at: default: now.
+    """
+    style = read_part(BASE_STYLE)
+    datasets = {
+        language: sorted({name for each in compared if each.language == language for name in each.agreement.by_dataset})
+        for language in dict.fromkeys(each.language for each in compared)
+    }
+    return (
+        build_environment(_PARTS, {"visible": visible, "three": format_figure})
+        .get_template("comparison.html")
+        .render(
+            words=load_words(language, _PARTS),
+            html_lang="zh-Hans" if language == "zh" else "en",
+            policy=content_security_policy(style),
+            style=Markup(style),  # noqa: S704 -- ours
+            version=VERSION,
+            made=(made_at or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+            compared=compared,
+            datasets=datasets,
+        )
+    )
+
+
+def format_figure(value: float | None) -> str:
+    """Return a figure with three decimals, a dash where there is none."""
+    return "-" if value is None else f"{value:.3f}"
