@@ -13,6 +13,8 @@ CASES = {
     "long": (["doc_1", "doc_2", "doc_3", "doc_5", "doc_10"], ("doc_10", "doc_3", "doc_1")),
     "hyphen": (["A-1", "A-2", "A-7", "B-2", "B-9"], ("B-2", "A-7", "A-1")),
     "number": (["7067032", "7067056", "7067181", "8412684", "43"], ("8412684", "7067032", "7067181")),
+    "blanks": (["doc 1", "doc 2", "doc 3", "annual report", "x y"], ("annual report", "doc 3", "x y")),
+    "separators": (["a, b", "c; d", "e/f", "g:h", "http://a.b/1"], ("c; d", "a, b", "http://a.b/1")),
     "chinese": (["文档_1", "文档_2", "文档_3", "文档_4", "文档_5"], ("文档_4", "文档_2", "文档_3")),
 }
 
@@ -82,7 +84,8 @@ def test_a_ranking_in_any_style_is_read(style: str, case: str) -> None:
     assert (parsed.ids, parsed.parse_ok, parsed.readings) == (ranked, True, ())
 
 
-@pytest.mark.parametrize("case", CASES)
+# Without candidates an id is one word: those with blanks or separators cannot be told from the text around them.
+@pytest.mark.parametrize("case", [case for case in CASES if case not in ("blanks", "separators")])
 @pytest.mark.parametrize("style", READ)
 def test_without_candidates_it_is_read_or_told(style: str, case: str) -> None:
     _, ranked = CASES[case]

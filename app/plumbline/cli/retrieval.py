@@ -151,7 +151,8 @@ def _known_measures() -> str:
 
 
 def _evaluate(options: argparse.Namespace) -> int:
-    reports, runs = _reports(options, resamples=options.resamples)
+    # a table shows no intervals
+    reports, runs = _reports(options, resamples=options.resamples if options.json else 0)
     if options.json:
         sys.stdout.write(_as_json(reports, runs, by_query=options.by_query))
     else:

@@ -5,23 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from plumbline.retrieval.ranking_forms import (
-    NAMED_INDEX,
-    bracketed,
-    chained,
-    listed,
-    tabled,
-    without_reasoning,
-)
+from plumbline.retrieval.ranking_candidates import Candidates, bare_item
 from plumbline.retrieval.ranking_json import json_readings
-from plumbline.retrieval.ranking_prose import CandidateTokens, mentioned
+from plumbline.retrieval.ranking_text import bracketed, chained, listed, mentioned, tabled
 from plumbline.retrieval.ranking_values import Blocks, Meaning, Reading, flat, meaning
 
-_QUOTES: Final = " \t\r\n\"'`“”‘’*"
-_DECORATION: Final = _QUOTES + "()[]{}<>（）【】［］「」《》.,;:!?，。；：、！？"
-_BRACKETS: Final = _QUOTES + "()[]（）【】［］「」"
-_SENTENCE_ENDS: Final = ".,;:!?，。；：、！？"
-_MAX_INDEX_DIGITS: Final = 6
+_THINK_TAG: Final = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
+_PLAIN_TAG: Final = re.compile(r"</?[A-Za-z_]{1,30}>")
 _MAX_UNKNOWN_LENGTH: Final = 200
 _TO_BEST: Final = r"[^.\n]{0,20} to [^.\n]{0,20}(?:most|best|highest|top)"
 _FROM_LOW: Final = r"(?:低|差|小|弱|末|不)[^。\n]{0,6}[到至](?:高|好|大|强|优|首|最)"
@@ -30,8 +20,6 @@ _RISING: Final = re.compile(
     rf"least{_TO_BEST}|worst{_TO_BEST}|lowest{_TO_BEST}|bottom{_TO_BEST}|ascending|reverse"
     rf"|从{_FROM_LOW}|由{_FROM_LOW}|升序|倒序"
 )
-# More words are a sentence.
-_MAX_ID_WORDS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +69,13 @@ def parse_ranking(text: str, *, candidates: Sequence[str] | None = None) -> Pars
     `candidates`: the ids that were offered, in that order. When none of them is a number, a number n stands for the
     n-th of them, from 1. Without candidates every id is taken as known, a number is an id, and prose holds no ids.
     """
-    reply = without_reasoning(text)
-    reader = _Reader(candidates)
+    known = Candidates(candidates)
+    reply = known.without_marks(_without_reasoning(text))
     fallback: ParsedRanking | None = None
-    for form, readings in reader.forms(reply):
-        parsed = reader.turned(reader.choose(readings, form), reply)
+    for form, readings in _forms(reply, known):
+        parsed = _turned(
+            _choose([(meaning(each.label), _resolved(each, form, known)) for each in readings], form), reply
+        )
         if parsed.ids or parsed.readings:
             return parsed
         if parsed.unknown or parsed.excluded:
@@ -93,99 +83,61 @@ def parse_ranking(text: str, *, candidates: Sequence[str] | None = None) -> Pars
     return fallback or ParsedRanking((), (), 0, parse_ok=False, form="none")
 
 
-class _Reader:
-    """Matcher of items to ids, with or without candidates."""
+def _without_reasoning(text: str) -> str:
+    """Remove `<think>` blocks, an unclosed one to the end, an unopened one from the start; and tags as `<answer>`."""
+    kept: list[str] = []
+    position, is_inside = 0, False
+    for tag in _THINK_TAG.finditer(text):
+        is_closing = bool(tag[1])
+        if is_closing and not is_inside:
+            kept.clear()
+        elif not is_closing and not is_inside:
+            kept.append(text[position : tag.start()])
+        is_inside = not is_closing
+        position = tag.end()
+    if not is_inside:
+        kept.append(text[position:])
+    return _PLAIN_TAG.sub("\n", "".join(kept))
 
-    def __init__(self, candidates: Sequence[str] | None) -> None:
-        self._candidates = candidates
-        self._known = frozenset(candidates or ())
-        self._counts_from_one = candidates is not None and not any(map(_is_number, candidates))
-        self._tokens = None if candidates is None else CandidateTokens(candidates)
 
-    def forms(self, reply: str) -> Iterator[tuple[str, Iterable[Reading]]]:
-        readings, has_unread = json_readings(reply)
-        yield "json", readings
-        if has_unread and not readings:
-            return
-        yield "table", tabled(reply, self.names_known)
-        yield "chain", [*bracketed(reply), *chained(reply, self.names_known)]
-        yield "lines", listed(reply, tokens=self._tokens, names_known=self.names_known)
-        if self._tokens is not None:
-            yield "tokens", mentioned(reply, self._tokens)
+def _forms(reply: str, candidates: Candidates) -> Iterator[tuple[str, Iterable[Reading]]]:
+    readings, has_unread = json_readings(reply)
+    yield "json", readings
+    if has_unread and not readings:
+        return
+    marked = candidates.mark(reply, with_ranks=False)
+    yield "table", tabled(marked, candidates)
+    yield "chain", [*bracketed(marked), *chained(marked)]
+    yield "lines", listed(marked, candidates)
+    if candidates.are_given:
+        yield "tokens", mentioned(reply, candidates)
 
-    def turned(self, parsed: ParsedRanking, reply: str) -> ParsedRanking:
-        """Return the ranking with its reverse as another reading, where the reply says that it rises."""
-        if len(parsed.ids) < len(("worst", "best")) or not _RISING.search(reply.lower()):
-            return parsed
-        return replace(parsed, ids=(), ties=(), parse_ok=False, readings=(parsed.ids, parsed.ids[::-1]))
 
-    def choose(self, readings: Iterable[Reading], form: str) -> ParsedRanking:
-        """Return the one ranking among the readings, or two that they may mean."""
-        parsed = [(meaning(each.label), self._read(each, form)) for each in readings]
-        excluded = tuple(
-            dict.fromkeys(doc_id for role, each in parsed if role is Meaning.EXCLUDED for doc_id in each.ids)
-        )
-        ranked = [(role, each) for role, each in parsed if role > Meaning.INPUT and each.ids]
+def _turned(parsed: ParsedRanking, reply: str) -> ParsedRanking:
+    """Return the ranking with its reverse as another reading, where the reply says that it rises."""
+    if len(parsed.ids) < len(("worst", "best")) or not _RISING.search(reply.lower()):
+        return parsed
+    return replace(parsed, ids=(), ties=(), parse_ok=False, readings=(parsed.ids, parsed.ids[::-1]))
+
+
+def _choose(parsed: Sequence[tuple[Meaning, ParsedRanking]], form: str) -> ParsedRanking:
+    """Return the one ranking among the readings, or two that they may mean."""
+    excluded = tuple(dict.fromkeys(doc_id for role, each in parsed if role is Meaning.EXCLUDED for doc_id in each.ids))
+    ranked = [(role, each) for role, each in parsed if role > Meaning.INPUT and each.ids]
+    if not ranked:
         unknown = tuple(dict.fromkeys(name for role, each in parsed if role > Meaning.INPUT for name in each.unknown))
-        if not ranked:
-            return ParsedRanking((), unknown, 0, parse_ok=False, form=form, excluded=excluded)
-        highest = max(role for role, _ in ranked)
-        top = [each for role, each in ranked if role is highest]
-        best = max(top, key=lambda each: len(each.ids))
-        rivals = [each.readings[1] for each in top if each.readings]
-        place_by_id = {doc_id: place for place, doc_id in enumerate(best.ids)}
-        rivals += [each.ids for each in top if not _is_within(each.ids, place_by_id)]
-        if not rivals and not set(best.ids).isdisjoint(excluded):
-            rivals = [tuple(doc_id for doc_id in best.ids if doc_id not in excluded)]
-        if rivals:
-            return replace(best, ids=(), ties=(), parse_ok=False, excluded=excluded, readings=(best.ids, rivals[0]))
-        return replace(best, excluded=excluded)
-
-    def names_known(self, item: str) -> bool:
-        return self._candidates is not None and self._known_id(item) is not None
-
-    def _read(self, reading: Reading, form: str) -> ParsedRanking:
-        ids: dict[str, None] = {}
-        unknown: dict[str, None] = {}
-        duplicates = 0
-        ties = []
-        for block in reading.blocks:
-            tied = []
-            for item in block:
-                doc_id = self._known_id(item)
-                if doc_id is None:
-                    unknown[_bare(item)[:_MAX_UNKNOWN_LENGTH]] = None
-                elif doc_id in ids:
-                    duplicates += 1
-                else:
-                    ids[doc_id] = None
-                    tied.append(doc_id)
-            ties += [tuple(tied)] if len(tied) > 1 else []
-        unknown.pop("", None)
-        if self._candidates is None and unknown:
-            return ParsedRanking((), (), 0, parse_ok=False, form=form)
-        other = self._ids(reading.other) if reading.other is not None else tuple(ids)
-        readings = (tuple(ids), other) if other != tuple(ids) else ()
-        return ParsedRanking(tuple(ids), tuple(unknown), duplicates, bool(ids), form, tuple(ties), (), readings)
-
-    def _ids(self, blocks: Blocks) -> tuple[str, ...]:
-        found = (self._known_id(item) for item in flat(blocks))
-        return tuple(dict.fromkeys(doc_id for doc_id in found if doc_id is not None))
-
-    def _known_id(self, item: str) -> str | None:
-        if self._candidates is None:
-            bare = _bare(item)
-            return bare if 0 < len(bare.split(None, _MAX_ID_WORDS)) < _MAX_ID_WORDS else None
-        for text in (item, item.strip(_QUOTES), item.strip(_DECORATION)):
-            if text in self._known:
-                return text
-        number = item.strip(_DECORATION)
-        named = NAMED_INDEX.fullmatch(number)
-        number = named[1] if named else number
-        if self._counts_from_one and _is_number(number) and len(number) <= _MAX_INDEX_DIGITS:
-            index = int(number)
-            return self._candidates[index - 1] if 1 <= index <= len(self._candidates) else None
-        return None
+        return ParsedRanking((), unknown, 0, parse_ok=False, form=form, excluded=excluded)
+    highest = max(role for role, _ in ranked)
+    top = [each for role, each in ranked if role is highest]
+    best = max(top, key=lambda each: len(each.ids))
+    place_by_id = {doc_id: place for place, doc_id in enumerate(best.ids)}
+    rivals = [each.readings[1] for each in top if each.readings]
+    rivals += [each.ids for each in top if not _is_within(each.ids, place_by_id)]
+    if not rivals and not set(best.ids).isdisjoint(excluded):
+        rivals = [tuple(doc_id for doc_id in best.ids if doc_id not in excluded)]
+    if rivals:
+        return replace(best, ids=(), ties=(), parse_ok=False, excluded=excluded, readings=(best.ids, rivals[0]))
+    return replace(best, excluded=excluded)
 
 
 def _is_within(ids: Sequence[str], place_by_id: Mapping[str, int]) -> bool:
@@ -194,9 +146,23 @@ def _is_within(ids: Sequence[str], place_by_id: Mapping[str, int]) -> bool:
     return -1 not in places and places == sorted(places)
 
 
-def _bare(item: str) -> str:
-    return item.strip(_BRACKETS).rstrip(_SENTENCE_ENDS).strip(_BRACKETS)
+def _resolved(reading: Reading, form: str, candidates: Candidates) -> ParsedRanking:
+    """Match the items of a reading to ids."""
+    found = [[(candidates.find(item), item) for item in block] for block in reading.blocks]
+    named = [doc_id for block in found for doc_id, _ in block if doc_id is not None]
+    ids = tuple(dict.fromkeys(named))
+    missed = (bare_item(candidates.unmark(item)) for block in found for doc_id, item in block if doc_id is None)
+    unknown = tuple(dict.fromkeys(name[:_MAX_UNKNOWN_LENGTH] for name in missed if name))
+    if not candidates.are_given and unknown:
+        return ParsedRanking((), (), 0, parse_ok=False, form=form)
+    seen: set[str | None] = {None}
+    # set.add returns None: ids that were met before, and what is unknown, stand in no tie
+    first = [[doc_id for doc_id, _ in block if doc_id not in seen and not seen.add(doc_id)] for block in found]  # type: ignore[func-returns-value]
+    ties = tuple(tuple(map(str, block)) for block in first if len(block) > 1)
+    other = ids if reading.other is None else _known(reading.other, candidates)
+    readings = (ids, other) if other != ids else ()
+    return ParsedRanking(ids, unknown, len(named) - len(ids), bool(ids), form, ties, (), readings)
 
 
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit()
+def _known(blocks: Blocks, candidates: Candidates) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(doc_id for item in flat(blocks) if (doc_id := candidates.find(item)) is not None))

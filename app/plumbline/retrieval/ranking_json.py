@@ -2,10 +2,11 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
-from plumbline.retrieval.ranking_values import Meaning, Reading, by_value, flat, key, meaning, number, read_rows, row_id
+from plumbline.retrieval.ranking_values import Meaning, Reading, flat, key, meaning, order_rows, read_table, row_id
 
 _START: Final = re.compile(r"[\[{]")
 # Failed attempts may read the text this often in all. A failure also counts the line ends before it, at a sixteenth of
@@ -19,7 +20,7 @@ _MAX_ID_WORDS: Final = 4
 _RANK_NAME: Final = re.compile(r"(?:rank|top|no\.?|第)?_?#?([0-9]{1,6})(?:st|nd|rd|th)?[名位]?")
 _LABEL_END: Final = re.compile(r"[\n.。!！?？;；]")
 _ALONE_BEFORE: Final = re.compile(r"(?:[:：=]|\b(?:is|are|be)|[是为])[\s`*]*\Z|\A[\s`*>\-]*\Z", re.IGNORECASE)
-_ALONE_AFTER: Final = re.compile(r"[\s.。;；,，`*}\])]*(?:\Z|(?<=[,，\s])[\"'])")
+_ALONE_AFTER: Final = re.compile(r"[\s.。;；,，*`})\]]*(?:\Z|(?<=[,，\s])[\"'])")
 
 
 class _Number(str):
@@ -36,16 +37,14 @@ def json_readings(text: str) -> tuple[list[Reading], bool]:
     found: list[Reading] = []
     rows: list[dict[str, object]] = []
     has_unread = False
-    for label, value, stands_alone in _values(text):
+    for label, value, is_alone in _json_values(text):
         if isinstance(value, dict) and row_id(value) is not None:
             rows.append(value)
-        elif isinstance(value, dict):
-            readings = list(_of_object(value, label, _MAX_DEPTH))
-            has_unread = has_unread or (bool(value) and not readings)
+        elif isinstance(value, dict) or is_alone or not all(isinstance(each, _Number) for each in value):
+            readings = list(_read_json(value, label, _MAX_DEPTH))
+            has_unread = has_unread or (isinstance(value, dict) and bool(value) and not readings)
             found += readings
-        elif isinstance(value, list) and (stands_alone or not all(isinstance(each, _Number) for each in value)):
-            found += _of_list(value, label, _MAX_DEPTH)
-    return [*found, *read_rows(rows, "")], has_unread
+    return [*found, *read_table(rows, "")], has_unread
 
 
 def label_before(text: str, start: int, end: int) -> str:
@@ -61,7 +60,7 @@ def stands_alone(text: str, start: int, end: int) -> bool:
     return _ALONE_BEFORE.search(before) is not None and _ALONE_AFTER.match(after) is not None
 
 
-def _values(text: str) -> Iterator[tuple[str, object, bool]]:
+def _json_values(text: str) -> Iterator[tuple[str, dict[str, object] | list[object], bool]]:
     budget = _PASSES * len(text) + _TOO_DEEP_COST
     position = last = 0
     while budget > 0:
@@ -83,56 +82,47 @@ def _values(text: str) -> Iterator[tuple[str, object, bool]]:
             last = position
 
 
-def _of_list(values: list[object], label: str, depth: int) -> Iterator[Reading]:
-    if not values or depth == 0:
-        return
+def _read_json(value: object, label: str, depth: int) -> Iterator[Reading]:
+    if isinstance(value, dict) and value and depth:
+        yield from _read_object(value, label, depth)
     # `[2]` alone is a link of a chain or a citation
-    if len(values) == 1 and isinstance(values[0], _Number):
-        return
-    if all(isinstance(value, dict) for value in values):
-        rows = [value for value in values if isinstance(value, dict)]
+    elif isinstance(value, list) and value and depth and not (len(value) == 1 and isinstance(value[0], _Number)):
+        yield from _read_list(value, label, depth)
+
+
+def _read_list(value: list[object], label: str, depth: int) -> Iterator[Reading]:
+    rows = [each for each in value if isinstance(each, dict)]
+    lists = [[item for item in each if isinstance(item, str)] for each in value if isinstance(each, list) and each]
+    if len(rows) == len(value):
         if all(row_id(row) is not None for row in rows):
-            yield from read_rows(rows, label)
-        elif len(rows) == 1:
-            yield from _of_object(rows[0], label, depth - 1)
-        elif all(len(row) == 1 for row in rows):
-            yield from _of_object({name: value for row in rows for name, value in row.items()}, label, depth - 1)
-        return
-    if all(isinstance(value, list) for value in values):
-        yield from _of_pairs([value for value in values if isinstance(value, list)], label)
-        return
-    items = [value for value in values if isinstance(value, str) and _is_item(value)]
-    if len(items) == len(values):
-        yield Reading([[item] for item in items], label)
+            yield from read_table(rows, label)
+        elif len(rows) == 1 or all(len(row) == 1 for row in rows):
+            yield from _read_object({name: each for row in rows for name, each in row.items()}, label, depth - 1)
+    elif len(lists) == len(value):
+        if all(len(items) == len(each) for items, each in zip(lists, value, strict=True) if isinstance(each, list)):
+            yield _read_pairs(lists, label)
+    elif all(isinstance(each, str) and _is_item(each) for each in value):
+        yield Reading([[str(each)] for each in value], label)
 
 
-def _of_pairs(lists: list[list[object]], label: str) -> Iterator[Reading]:
-    """Yield `[["doc_5", 0.9], ...]` by score, `[[1, "doc_5"], ...]` by rank, `[["a", "b"], ["c"]]` with ties."""
-    texts = [[value for value in each if isinstance(value, str)] for each in lists]
-    if any(not each or len(each) < len(whole) for each, whole in zip(texts, lists, strict=True)):
-        return
+def _read_pairs(lists: list[list[str]], label: str) -> Reading:
+    """Read `[["doc_5", 0.9], ...]` by score, `[[1, "doc_5"], ...]` by rank, `[["a", "b"], ["c"]]` with ties."""
     for at, name in ((1, ""), (0, "rank")):
-        if all(len(each) == len(("id", "value")) and isinstance(each[at], _Number) for each in texts):
-            pairs = [(each[1 - at], number(each[at])) for each in texts]
-            if not any(isinstance(item, _Number) for item, _ in pairs):
-                yield by_value(
-                    [(item, value or 0.0) for item, value in pairs], label=label, name=name, is_list=not name
-                )
-                return
-    yield Reading(texts, label)
+        if all([isinstance(item, _Number) for item in each] == [at == 0, at == 1] for each in lists):
+            rows = [([each[1 - at]], {name: float(each[at])}) for each in lists]
+            return replace(order_rows(rows, label, is_written=not name), label=label)
+    return Reading(lists, label)
 
 
-def _of_object(fields: dict[str, object], label: str, depth: int) -> Iterator[Reading]:
-    if depth == 0 or not fields:
-        return
+def _read_object(fields: Mapping[str, object], label: str, depth: int) -> Iterator[Reading]:
     if all(isinstance(value, str | list) for value in fields.values()):
         ranked = _by_rank_name(fields, label)
-        scored = [(name, number(value)) for name, value in fields.items() if isinstance(value, _Number)]
-        if len(scored) == len(fields) > 1 and all(value is not None for _, value in scored):
-            reading = by_value([(name, value or 0.0) for name, value in scored], label=label)
+        scores = [([name], {"": float(value)}) for name, value in fields.items() if isinstance(value, _Number)]
+        if len(scores) == len(fields) > 1:
+            reading = order_rows(scores, label, is_written=False)
             # `{"3": 2, "1": 1}`: the documents of ranks, or the scores of documents
             is_either = ranked is not None and all("." not in str(value) for value in fields.values())
-            yield Reading(reading.blocks, label, ranked.blocks) if is_either and ranked else reading
+            yield Reading(reading.blocks, label, ranked.blocks if is_either and ranked else reading.other)
             return
         if ranked is not None:
             yield ranked
@@ -140,24 +130,21 @@ def _of_object(fields: dict[str, object], label: str, depth: int) -> Iterator[Re
     for name, value in fields.items():
         # a key that says nothing leaves the word to the one above it
         own = name if meaning(name) is not Meaning.OTHER or key(name).endswith("scores") else label or name
-        if isinstance(value, list):
-            yield from _of_list(value, own, depth - 1)
-        elif isinstance(value, dict):
-            yield from _of_object(value, own, depth - 1)
+        yield from _read_json(value, own, depth - 1)
 
 
-def _by_rank_name(fields: dict[str, object], label: str) -> Reading | None:
+def _by_rank_name(fields: Mapping[str, object], label: str) -> Reading | None:
     """Return `{"1": "doc_5"}` or `{"rank_1": ["doc_5", "doc_3"]}` in the order of the ranks."""
-    names = [_RANK_NAME.fullmatch(key(name)) for name in fields]
-    if not all(names):
+    names = {name: _RANK_NAME.fullmatch(key(name)) for name in fields}
+    rank_by_name = {name: int(match[1]) for name, match in names.items() if match}
+    if len(rank_by_name) < len(fields):
         return None
-    rank_by_name = {name: int(match[1]) for name, match in zip(fields, names, strict=True) if match}
+    ordered = (fields[name] for name in sorted(fields, key=rank_by_name.__getitem__))
     blocks = [
-        [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, str)]
-        for value in (fields[name] for name in sorted(fields, key=rank_by_name.__getitem__))
+        [item for item in (each if isinstance(each, list) else [each]) if isinstance(item, str)] for each in ordered
     ]
     return Reading(blocks, label) if all(blocks) and all(map(_is_item, flat(blocks))) else None
 
 
 def _is_item(text: str) -> bool:
-    return len(text.split(None, _MAX_ID_WORDS)) < _MAX_ID_WORDS and bool(text.strip())
+    return 0 < len(text.split(None, _MAX_ID_WORDS)) < _MAX_ID_WORDS

@@ -65,6 +65,8 @@ def _count_single_blanks(data: bytes) -> int | None:
 
 
 _BLOCK_BYTES: Final = 512 * 1024
+# One line can be longer than a block; places in it are 32 bits wide.
+_MOST_BLOCK_BYTES: Final = 2**30
 _NEWLINE: Final = ord("\n")
 # A longer number is left to the line reader.
 _MAX_NUMBER_BYTES: Final = 31
@@ -98,16 +100,22 @@ def _parse_block(lines: bytes, text: RegularText) -> RunBlock:
     buffer = np.zeros(size + WORD_BYTES, dtype=np.uint8)
     buffer[: len(lines)] = np.frombuffer(lines, dtype=np.uint8)
     buffer[size - 1] = _NEWLINE
-    ends = np.flatnonzero(buffer[:size] <= LARGEST_BLANK)
+    if size > _MOST_BLOCK_BYTES:
+        raise IrregularRun
+    ends = np.flatnonzero(buffer[:size] <= LARGEST_BLANK).astype(np.int32)
     if len(ends) % SCORED_COLUMNS:
         raise IrregularRun
     by_line = buffer[ends].reshape(-1, SCORED_COLUMNS)
     if (by_line[:, -1] != _NEWLINE).any() or (by_line[:, :-1] != text.separator[0]).any():
         raise IrregularRun
-    starts = np.concatenate([[0], ends[:-1] + 1])
-    lengths = ends - starts
+    starts = np.empty_like(ends)
+    starts[0], starts[1:] = 0, ends[:-1] + 1
+    # copies: a view would keep the places of all six columns in memory, four times the file
     query_ids, documents, numbers = (
-        TextColumn(buffer, starts[index::SCORED_COLUMNS], lengths[index::SCORED_COLUMNS]) for index in (0, 2, 4)
+        TextColumn(
+            buffer, starts[index::SCORED_COLUMNS].copy(), ends[index::SCORED_COLUMNS] - starts[index::SCORED_COLUMNS]
+        )
+        for index in (0, 2, 4)
     )
     return RunBlock(query_ids, documents, _decode_numbers(numbers))
 

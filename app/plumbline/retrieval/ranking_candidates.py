@@ -1,0 +1,142 @@
+"""Ids that an LLM could choose from, found in the items and the text of its reply."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+_QUOTES: Final = " \t\r\n\"'`“”‘’*"
+_DECORATION: Final = _QUOTES + "()[]{}<>（）【】［］「」《》.,;:!?，。；：、！？"
+_BRACKETS: Final = _QUOTES + "()[]（）【】［］「」"
+_SENTENCE_ENDS: Final = ".,;:!?，。；：、！？"
+_MAX_INDEX_DIGITS: Final = 6
+_MAX_RANK_DIGITS: Final = 4
+# More words are a sentence.
+_MAX_ID_WORDS: Final = 4
+# Longer candidates are found as whole items only; a limit keeps the search linear in the text.
+_MAX_MARKED: Final = 200
+# A candidate in the text becomes one character of Unicode's private planes: the one at its place.
+_FIRST_MARK, _LAST_MARK = 0xF0000, 0x10FFFD
+MARKS: Final = f"[{chr(_FIRST_MARK)}-{chr(_LAST_MARK)}]"
+MARK: Final = re.compile(MARKS)
+# Scripts written without spaces: an id may stand right next to their letters.
+_UNSPACED: Final = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\u0e00-\u0eff\uff00-\uffef"
+_WORD: Final = rf"(?:[^\W{_UNSPACED}]|-)"
+_ATOM: Final = re.compile(rf"{_WORD}++|\S")
+# What makes the text after or before a match part of the same id.
+_GLUED_AFTER: Final = re.compile(rf"{_WORD}|[.#/@]{_WORD}|::")
+_GLUED_BEFORE: Final = re.compile(rf"{_WORD}[.#/@]\Z|::\Z|(?:^|.){_WORD}\Z", re.DOTALL)
+_DIGITS: Final = re.compile("[0-9]+")
+INDEX: Final = r"(?:(?:passage|document|doc|文档|段落)\s?+[\[(#【［]?+|[\[(【［])([0-9]{1,6}+)(?![0-9])[\])】］]?+"
+NAMED_INDEX: Final = re.compile(INDEX, re.IGNORECASE)
+_ID_SIGN: Final = re.compile(r"[0-9_]|[^\W\d_][-:/@\#.][^\W\d_]")
+# Brackets of a citation, the end of a Chinese sentence
+_PROSE_SIGN: Final = re.compile(
+    r"\][\[(]|\||[\u3400-\u9fff](?:\[|[A-Za-z]|[\u3400-\u9fff]{4})|[0-9_][^\W\d_]?[\u3400-\u9fff]\Z"
+)
+
+
+class Candidates:
+    """Ids that an LLM could choose from, found in items and as whole tokens: `doc_1`, but not in `doc_10`; or none.
+
+    Without candidates every id is known. When no candidate is a number, n stands for the n-th, from 1.
+    """
+
+    def __init__(self, ids: Sequence[str] | None) -> None:
+        self.are_given = ids is not None
+        self._ids = tuple(ids or ())
+        self._counts_from_one = not any(map(_is_number, self._ids))
+        self._place_by_id: dict[str, int] = {}
+        self._lengths: dict[str, set[int]] = {}
+        self._shapes: set[str] = set()
+        for place, doc_id in enumerate(self._ids):
+            stripped = doc_id.strip()
+            self._place_by_id.setdefault(doc_id, place)
+            self._place_by_id.setdefault(stripped, place)
+            first = _ATOM.match(stripped)
+            if first and len(stripped) <= _MAX_MARKED:
+                self._lengths.setdefault(first[0], set()).add(len(stripped))
+                if first[0] == stripped and (shape := _shape(stripped)) not in (stripped, "0"):
+                    self._shapes.add(shape)
+
+    def mark(self, text: str, *, with_ranks: bool = True) -> str:
+        """Replace each candidate by its mark; without `with_ranks` not those that may be ranks, of up to 4 digits."""
+        parts, end = [], 0
+        for atom in _ATOM.finditer(text) if self._lengths else ():
+            start = atom.start()
+            if start < end or atom[0] not in self._lengths:
+                continue
+            for stop in sorted((start + length for length in self._lengths[atom[0]]), reverse=True):
+                place = self._place_by_id.get(text[start:stop], _LAST_MARK)
+                may_rank = _is_number(text[start:stop]) and stop - start <= _MAX_RANK_DIGITS
+                if place <= _LAST_MARK - _FIRST_MARK and _is_whole(text, start, stop) and (with_ranks or not may_rank):
+                    parts += [text[end:start], chr(_FIRST_MARK + place)]
+                    end = stop
+                    break
+        return "".join([*parts, text[end:]])
+
+    def without_marks(self, text: str) -> str:
+        """Remove the characters that marks are made of."""
+        return MARK.sub("", text)
+
+    def unmark(self, text: str) -> str:
+        """Put the candidates back in place of their marks."""
+        return MARK.sub(lambda mark: self._ids[ord(mark[0]) - _FIRST_MARK], text)
+
+    def find(self, item: str) -> str | None:
+        """Return the id that an item is, marked or not; None if it is no candidate or no id."""
+        if not self.are_given:
+            bare = bare_item(item)
+            return bare if 0 < len(bare.split(None, _MAX_ID_WORDS)) < _MAX_ID_WORDS else None
+        plain = item.strip(_DECORATION)
+        for text in (item, item.strip(_QUOTES), plain):
+            if text in self._place_by_id:
+                return self._ids[self._place_by_id[text]]
+        if MARK.fullmatch(plain):
+            return self.unmark(plain)
+        named = NAMED_INDEX.fullmatch(plain)
+        index = named[1] if named else plain
+        if self._counts_from_one and _is_number(index) and len(index) <= _MAX_INDEX_DIGITS:
+            return self._ids[int(index) - 1] if 1 <= int(index) <= len(self._ids) else None
+        return None
+
+    def knows(self, item: str) -> bool:
+        """Return True if an item is a candidate."""
+        return self.are_given and self.find(item) is not None
+
+    def is_id(self, item: str) -> bool:
+        """Return True for a candidate, `Passage 3`, and what looks like an id where there are no candidates."""
+        return (
+            self.knows(item)
+            or NAMED_INDEX.fullmatch(item) is not None
+            or (not self.are_given and looks_like_an_id(item))
+        )
+
+    def mentions(self, marked: str) -> list[str]:
+        """Return the marks of a text in order, with tokens of a candidate's shape, `doc_99` next to `doc_1`."""
+        return [each[0] for each in _ATOM.finditer(marked) if MARK.match(each[0]) or self._is_alike(marked, each)]
+
+    def _is_alike(self, text: str, atom: re.Match[str]) -> bool:
+        # every shape has a digit
+        return not atom[0].isalpha() and _shape(atom[0]) in self._shapes and _is_whole(text, *atom.span())
+
+
+def looks_like_an_id(text: str) -> bool:
+    """Return True for one word with a digit, an underscore or a sign inside, as words of prose seldom have."""
+    return len(text.split(None, 1)) == 1 and _ID_SIGN.search(text) is not None and not _PROSE_SIGN.search(text)
+
+
+def bare_item(item: str) -> str:
+    """Return an item without quotes, brackets and the end of a sentence."""
+    return item.strip(_BRACKETS).rstrip(_SENTENCE_ENDS).strip(_BRACKETS)
+
+
+def _is_whole(text: str, start: int, end: int) -> bool:
+    return _GLUED_AFTER.match(text, end) is None and _GLUED_BEFORE.search(text[max(0, start - 2) : start]) is None
+
+
+def _shape(token: str) -> str:
+    return _DIGITS.sub("0", token)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
