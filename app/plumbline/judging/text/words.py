@@ -9,15 +9,13 @@ import unicodedata
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from importlib.util import find_spec
-from itertools import chain, islice
+from itertools import chain
 from runpy import run_path
 from typing import Literal
 
 from stop_words import get_stop_words
-
-from plumbline.judging.text.ngram_index import NgramIndex
 
 
 def english_stop_words() -> frozenset[str]:
@@ -111,10 +109,10 @@ COMMON_CHARACTERS = frozenset(
 _STOPWORDS_EN = english_stop_words() - _NEGATIONS_EN | frozenset({"'s", "s", "t", "re", "ve", "ll", "d", "m"})
 _STOPWORDS_ZH = frozenset(get_stop_words("chinese")) - _NEGATIONS_ZH
 
-# NgramIndex at which a copy is tried that a longer word may hold. Beyond it a text is made to be slow.
+# Places at which a copy is tried that a longer word may hold, and characters that are searched in one passage for all
+# copies together, half a second of work. Beyond them a text is made to be slow.
 _MAX_PLACES_TRIED = 100
-# A longer text is not searched once for each that is looked for, but its runs of characters looked up.
-_MAX_SEARCHED = 4_096
+_MAX_CHARACTERS_SEARCHED = 200_000_000
 
 # A text with this share of Han among its letters is read as Chinese; names and units in Latin letters are common in it.
 _HAN_SHARE_OF_CHINESE = 0.3
@@ -231,6 +229,7 @@ class Passage:
         normalised = normalise(text)
         self._text = f" {normalised} "
         self._negations = _negations(normalised)
+        self._searched = 0
 
     def contains(self, part: str) -> bool:
         """Return True if `part` stands in the text verbatim, compared after normalisation.
@@ -239,7 +238,8 @@ class Passage:
         no evidence that the drug works".
         """
         inner = normalise(part)
-        if not inner or _negations(inner) != self._negations:
+        self._searched += len(self._text)
+        if not inner or self._searched > _MAX_CHARACTERS_SEARCHED or _negations(inner) != self._negations:
             return False
         if next(self._starts(f" {inner} "), None) is not None:
             return True
@@ -251,20 +251,12 @@ class Passage:
         )
 
     def _starts(self, wanted: str) -> Iterator[int]:
-        is_long = len(self._text) > _MAX_SEARCHED and len(wanted) > 1
-        limit = _MAX_SEARCHED if is_long else len(self._text)
-        start = self._text.find(wanted, 0, limit)
+        start = self._text.find(wanted)
         for _ in range(_MAX_PLACES_TRIED):
             if start < 0:
                 break
             yield start
-            start = self._text.find(wanted, start + 1, limit)
-        if is_long:
-            yield from islice(self._places.of(wanted), _MAX_PLACES_TRIED)
-
-    @cached_property
-    def _places(self) -> NgramIndex:
-        return NgramIndex(self._text)
+            start = self._text.find(wanted, start + 1)
 
 
 def contains_verbatim(whole: str, part: str) -> bool:
