@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plumbline.ground.errors import ConfigurationError, FailureReason, TierFailure
-from plumbline.judging.ports.detector import Passage
+from plumbline.judging.ports.exchange import Passage
 from plumbline.models.detectors.chat_detector import ChatDetector, build_chat_detector
 from plumbline.models.detectors.description import Description, Probe, find_description
 from tests.doubles.scripted_faults import hang

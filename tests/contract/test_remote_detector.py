@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from plumbline.ground.errors import ConfigurationError, FailureReason, TierFailure
-from plumbline.judging.ports.detector import Passage
+from plumbline.judging.ports.exchange import Passage
 from plumbline.judging.ports.observation import State
 from plumbline.models.detectors.description import Description, Probe
 from plumbline.models.detectors.remote_detector import RemoteDetector, build_remote_detector

@@ -3,7 +3,7 @@
 import pytest
 
 from plumbline.judging.text.segmentation import split_sentences
-from plumbline.judging.text.tables import header_positions, read_rows
+from plumbline.judging.text.structured import header_positions, read_rows
 from tests.doubles.fakes import case_of
 
 CONTEXT = "The X10 kettle holds 1.7 litres of water. The warranty covers two years."

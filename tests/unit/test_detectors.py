@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from plumbline.ground.errors import ConfigurationError, FailureReason, TierFailure
-from plumbline.judging.ports.detector import DetectorFinding, DetectorReading, Passage
+from plumbline.judging.ports.exchange import DetectorFinding, DetectorReading, Passage
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.judging.text.verdicts import Verdict
 from plumbline.judging.tiers.calibration import CalibrationTable

@@ -9,7 +9,7 @@ import pytest
 
 from plumbline.ground.errors import PromptError
 from plumbline.judging.text.verdicts import Verdict
-from plumbline.judging.tiers.metrics.probe import PROBES
+from plumbline.judging.tiers.metrics.metric import METRICS
 from plumbline.judging.tiers.prompts import Prompt, PromptLibrary
 
 ROOT = Path(__file__).parents[2] / "prompts"
@@ -95,7 +95,11 @@ def test_all_but_one_closing_line_stands_before_the_mark_and_is_the_same_in_ever
 
 @pytest.mark.parametrize("prompt", built_in(), ids=lambda prompt: prompt.label)
 def test_every_verdict_and_the_word_json_stand_in_the_built_in_prompts(prompt: Prompt) -> None:
-    verdicts = [verdict for probe in PROBES for verdict in probe.words] if prompt.parts else list(Verdict)
+    verdicts = (
+        [verdict for metric in METRICS.values() for probe in metric.probes for verdict in probe.words]
+        if prompt.parts
+        else list(Verdict)
+    )
     text = "\n".join((prompt.system, *prompt.parts.values()))
     for word in (*verdicts, "JSON"):
         assert word in text

@@ -2,7 +2,7 @@
 
 import pytest
 
-from plumbline.judging.text.roles import are_swapped
+from plumbline.judging.text.names import are_swapped
 
 LOAN = "In 1911 the miller Josef Brandl lent his neighbour Alois Huber two thousand crowns."
 

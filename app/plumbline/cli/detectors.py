@@ -81,7 +81,7 @@ def _try(options: argparse.Namespace) -> int:
 
 
 async def _tried(options: argparse.Namespace, settings: Settings) -> int:
-    from plumbline.judging.ports.detector import Passage  # noqa: PLC0415
+    from plumbline.judging.ports.exchange import Passage  # noqa: PLC0415
 
     description = _description_of(options.detector, settings)
     questions = [("probe", (probe.premise,), probe.question, probe.claim) for probe in description.probe]

@@ -17,9 +17,8 @@ from plumbline.judging.citations import TooManyCitations, judge_citations
 from plumbline.judging.ports.exchange import Ledger, Usage
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer
 from plumbline.judging.sample_result import SampleResult, SampleStatus, join_turns
-from plumbline.judging.text.conversation import turn_sample
 from plumbline.judging.text.overlap import context_utilization
-from plumbline.judging.text.sample import Sample
+from plumbline.judging.text.sample import Sample, turn_sample
 from plumbline.judging.text.scores import (
     agreement,
     choose_criterion,

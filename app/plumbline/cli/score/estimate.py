@@ -10,7 +10,7 @@ from plumbline.cli.score.source import InputSource
 from plumbline.ground.errors import TierFailure
 from plumbline.ground.settings import Settings
 from plumbline.judging.ports.exchange import estimate_tokens, expected_tokens
-from plumbline.judging.text.conversation import turn_samples
+from plumbline.judging.text.sample import turn_samples
 from plumbline.judging.text.segmented_sample import SegmentedSample, segment
 from plumbline.judging.tiers.llm import PromptSet, expected_requests
 from plumbline.judging.tiers.metrics.metric import Metric

@@ -1,4 +1,4 @@
-"""One exchange with a chat model: request, reply, usage and cost."""
+"""Exchanges with models: requests to a chat model, replies, usage and cost; findings of a detector."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -144,3 +144,33 @@ class Ledger:
         self.usage += call
         if self.on_call is not None:
             self.on_call(call)
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A context, its number, and the characters [start, end) of its sentences, in order."""
+
+    number: int
+    text: str
+    sentences: Sequence[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class DetectorFinding:
+    """Finding of a detector for one claim.
+
+    `support` in [0, 1]; `is_denied`: the passages say the opposite. `words`: characters [start, end) of each word of
+    the claim's text with its own support, of detectors that mark words.
+    """
+
+    support: float
+    is_denied: bool = False
+    words: Sequence[tuple[int, int, float]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DetectorReading:
+    """The findings, one for each claim. `cut`: share of the claims' characters that the model could not read."""
+
+    findings: Sequence[DetectorFinding]
+    cut: float = 0.0

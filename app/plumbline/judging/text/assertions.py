@@ -14,7 +14,7 @@ from plumbline.judging.text.overlap import ContextIndex
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.short_answers import QuestionAssertions, question_assertions, says_yes_or_no
-from plumbline.judging.text.tables import header_positions, read_rows
+from plumbline.judging.text.structured import header_positions, read_rows
 from plumbline.judging.text.words import CITATION_MARK, content_words, has_content, is_han, split_tokens
 
 _LONGEST_FIELD_WORDS = 4

@@ -6,7 +6,7 @@ from collections.abc import Container, Sequence
 from plumbline.ground.concurrency import within_deadline
 from plumbline.judging.text.boilerplate import SOURCE_EN, STEM_CHARACTERS, asks, count_new, introduces, is_boilerplate
 from plumbline.judging.text.segmentation import Sentence
-from plumbline.judging.text.tables import EMPTY_CELLS, header_positions, split_cells
+from plumbline.judging.text.structured import EMPTY_CELLS, header_positions, split_cells
 from plumbline.judging.text.words import content_words, han_share
 
 # A heading of more content words than this asserts something ("# The bridge was closed to cars in 2008"), and would be

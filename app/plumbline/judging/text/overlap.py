@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from plumbline.ground.concurrency import within_deadline
 from plumbline.judging.text.segmentation import Sentence
-from plumbline.judging.text.tables import header_positions, read_rows
+from plumbline.judging.text.structured import header_positions, read_rows
 from plumbline.judging.text.words import Passage, Words, content_words, split_words
 
 # Bounds on the work for one answer sentence, so that hostile text cannot make it quadratic. A sentence whose words

@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 from dataclasses import replace
 
 from plumbline.ground.errors import FailureReason, TierFailure
-from plumbline.judging.ports.detector import DetectorFinding, Passage
+from plumbline.judging.ports.exchange import DetectorFinding, Passage
 from plumbline.judging.ports.observation import Readiness
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Judgement

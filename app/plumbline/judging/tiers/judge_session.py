@@ -30,11 +30,9 @@ from plumbline.judging.tiers.evidence.verdict_rules import (
     with_flags,
     with_shown_calculation,
 )
-from plumbline.judging.tiers.metrics.probe import Probe
-from plumbline.judging.tiers.metrics.progress import ProbeProgress, split_by_window
+from plumbline.judging.tiers.metrics.probe import AskedProbes, Probe, ProbeProgress, split_by_window
 from plumbline.judging.tiers.prompts import Prompt
 from plumbline.judging.tiers.questions import (
-    AskedProbes,
     Mark,
     claims_question,
     probes_question,

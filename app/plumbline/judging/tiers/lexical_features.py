@@ -16,8 +16,7 @@ from plumbline.ground.concurrency import within_deadline
 from plumbline.judging.quantities.context_quantities import ContextQuantities
 from plumbline.judging.quantities.numerals import UNIT_AFTER, han_to_digits
 from plumbline.judging.text import negation
-from plumbline.judging.text.names import KnownNames
-from plumbline.judging.text.roles import are_swapped
+from plumbline.judging.text.names import KnownNames, are_swapped
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.structured import ExactFacts
 from plumbline.judging.text.words import (

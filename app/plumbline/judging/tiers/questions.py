@@ -15,11 +15,9 @@ from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Claim, Verdict
 from plumbline.judging.tiers.context_windows import Piece, Window
-from plumbline.judging.tiers.metrics.probe import Probe, compared_claims, reference_sentences
+from plumbline.judging.tiers.metrics.probe import AskedProbes, compared_claims, reference_sentences
 from plumbline.judging.tiers.prompts import Prompt
 
-# Each with the ids that it is asked about.
-AskedProbes = Sequence[tuple[Probe, Sequence[str]]]
 # From the data between the marks to a mark that no text in there can know.
 Mark = Callable[[str], str]
 

@@ -9,8 +9,7 @@ from typing import Literal, Protocol
 
 from plumbline.ground.concurrency import work_deadline
 from plumbline.ground.errors import FailureReason, TierFailure
-from plumbline.judging.ports.detector import DetectorReading, Passage
-from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
+from plumbline.judging.ports.exchange import ChatReply, ChatRequest, DetectorReading, Ledger, Passage
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.judging.ports.token_vectors import TokenizedTexts, TokenVectors
 from plumbline.judging.text.segmented_sample import SegmentedSample

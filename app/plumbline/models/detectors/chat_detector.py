@@ -13,8 +13,7 @@ from pydantic import BaseModel, Field, FiniteFloat, ValidationError
 
 from plumbline.ground.errors import FailureReason
 from plumbline.ground.settings import Settings
-from plumbline.judging.ports.detector import DetectorFinding
-from plumbline.judging.ports.exchange import Ledger, estimate_tokens
+from plumbline.judging.ports.exchange import DetectorFinding, Ledger, estimate_tokens
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer
 from plumbline.models.chat.call_failures import CallFailure
 from plumbline.models.chat.completions import Completion, TokenCounts, read_completion

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from plumbline.ground.errors import ConfigurationError
+from plumbline.ground.errors import ConfigurationError, FailureReason, TierFailure
 
 Head = Literal["sequence", "first_token", "seq2seq", "tokens", "chat_logprob", "chat_score", "chat_spans"]
 Label = int | str
@@ -275,3 +275,18 @@ def _telling_label(description: Description, names: Mapping[int, str]) -> tuple[
         f"{description.name}: its labels ({', '.join(names.values())}) do not tell which one means support; "
         "write a description (TOML) with `positive`"
     )
+
+
+def check_probe(description: Description, number: int, found: float, *, tolerance: float = 0.0) -> None:
+    """Check the support found for a pair of the probe, counted from 1, within the larger of the tolerances.
+
+    Raises:
+        TierFailure: `detector_probe_failed`, with both numbers.
+    """
+    expected = description.probe[number - 1].wrong(found, max(description.tolerance, tolerance))
+    if expected is not None:
+        raise TierFailure(
+            FailureReason.DETECTOR_PROBE_FAILED,
+            f"{description.name} gave {found:.4f} for pair {number} of its probe, expected {expected}: "
+            "it is asked or read otherwise than it was trained, or its weights are not those described",
+        )

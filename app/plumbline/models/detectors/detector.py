@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbline.ground.errors import ConfigurationError, FailureReason, TierFailure
-from plumbline.judging.ports.detector import DetectorFinding, DetectorReading, Passage
+from plumbline.judging.ports.exchange import DetectorFinding, DetectorReading, Passage
 from plumbline.judging.ports.observation import Readiness
 from plumbline.judging.ports.token_vectors import TokenizedTexts
-from plumbline.models.detectors.description import Description, Labels
+from plumbline.models.detectors.description import Description, Labels, check_probe
 from plumbline.models.detectors.pair_reader import PairReader, Question
-from plumbline.models.detectors.probing import check_probe
 from plumbline.models.encoder.encoder import ModelChoice, SharedEncoder
 from plumbline.models.encoder.packing import Precision, TokenModel, forward_in_rows
 

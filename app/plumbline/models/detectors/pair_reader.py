@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast
 
-from plumbline.judging.ports.detector import Passage
+from plumbline.judging.ports.exchange import Passage
 from plumbline.judging.ports.token_vectors import TokenizedTexts
 from plumbline.models.detectors.description import Description
 

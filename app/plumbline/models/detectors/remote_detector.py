@@ -11,8 +11,7 @@ from pydantic import BaseModel, Field, FiniteFloat, TypeAdapter, ValidationError
 
 from plumbline.ground.errors import ConfigurationError, FailureReason, TierFailure
 from plumbline.ground.settings import Settings
-from plumbline.judging.ports.detector import DetectorFinding, DetectorReading, Passage
-from plumbline.judging.ports.exchange import Ledger
+from plumbline.judging.ports.exchange import DetectorFinding, DetectorReading, Ledger, Passage
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, Readiness, State
 from plumbline.models.chat.call_failures import CallFailure
 from plumbline.models.chat.completions import TokenCounts
@@ -20,9 +19,8 @@ from plumbline.models.chat.endpoint_guard import ModelHealth
 from plumbline.models.chat.endpoints import NO_KEY, Endpoint, Provider, check_http_url, check_key
 from plumbline.models.chat.request_form import LearntForm
 from plumbline.models.chat.resilient_endpoint import ApiRequest, ResilientEndpoint, RetryPolicy, Tariff
-from plumbline.models.detectors.description import Description, resolve_labels
+from plumbline.models.detectors.description import Description, check_probe, resolve_labels
 from plumbline.models.detectors.pair_reader import PairReader, estimating_tokenizer
-from plumbline.models.detectors.probing import check_probe
 
 _PROVIDER: Final = Provider("detector", needs_key=False)
 _PREDICT: Final = "/predict"

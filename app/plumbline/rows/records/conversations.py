@@ -8,14 +8,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from plumbline.judging.text.conversation import (
+from plumbline.judging.text.sample import (
     EVIDENCE_ROLES,
     TURN_CONTEXTS,
+    ContextLabels,
     Message,
     Passage,
+    Sample,
     build_conversation,
 )
-from plumbline.judging.text.sample import ContextLabels, Sample
 from plumbline.rows.records.passages import parse_passage
 from plumbline.rows.records.record import BadRow, checked_text, describe_type, shown
 

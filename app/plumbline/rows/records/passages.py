@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from plumbline.judging.text.conversation import Passage
-from plumbline.judging.text.sample import NO_LABELS, ContextLabels
+from plumbline.judging.text.sample import NO_LABELS, ContextLabels, Passage
 from plumbline.rows.records.record import BadRow, checked_text, shown
 
 # The field with the text when passages are objects: LangChain, LlamaIndex, DPR, Elasticsearch

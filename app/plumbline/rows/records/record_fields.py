@@ -7,8 +7,7 @@ from contextlib import suppress
 from typing import Final
 from urllib.parse import urlsplit
 
-from plumbline.judging.text.conversation import Passage
-from plumbline.judging.text.sample import NO_LABELS, Sample, join_labels
+from plumbline.judging.text.sample import NO_LABELS, Passage, Sample, join_labels
 from plumbline.rows.records.columns import ColumnMap
 from plumbline.rows.records.conversations import parse_conversation
 from plumbline.rows.records.passages import parse_passage

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from plumbline.judging.text.conversation import Message
+from plumbline.judging.text.sample import Message
 from plumbline.rows.records.conversations import parse_messages
 from plumbline.rows.records.data_file import ByteStream
 from plumbline.rows.records.json_rows import decode_row

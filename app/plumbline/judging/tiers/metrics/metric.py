@@ -3,12 +3,13 @@
 A metric is one entry of `METRICS`; what a judge is asked for it is a `Probe`.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from enum import StrEnum
-from typing import Final
+from typing import Final, Literal
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.judging.text.sample import Sample
@@ -21,8 +22,12 @@ from plumbline.judging.tiers.metrics.probe import (
     QUESTION_PARTS,
     REFERENCE_IN_ANSWER,
     REFERENCE_IN_CONTEXTS,
+    Material,
     Probe,
+    prove_by_contexts,
+    prove_by_text,
 )
+from plumbline.judging.tiers.reply_items import Item
 
 _NAME: Final = re.compile(r"([a-z][a-z_]*)(?:@([1-9][0-9]{0,2}))?")
 
@@ -266,3 +271,48 @@ def find_metrics(names: Sequence[str], *, place: str = "") -> tuple[Metric, ...]
             raise InvalidInput(f"unknown metric {name[:64]!r}; {hint}", place=f"{place}/metrics")
         found[name] = metric
     return tuple(found.values())
+
+
+# Of the names of criteria among metrics, so that none can be called as one of ours.
+CRITERION = "criterion_"
+
+
+def criterion(
+    name: str, question: str, labels: Mapping[str, float], quote_from: Literal["answer", "contexts"] | None
+) -> Metric:
+    """Return the metric `criterion_NAME`: the weight in [0, 1] of the label that the judge gives.
+
+    Args:
+        quote_from: texts from which the judge must quote for a label above the lowest; without a quote that is found
+            there, the lowest counts.
+    """
+    lowest = min(labels, key=lambda label: labels[label])
+
+    def prove(verdict: MetricVerdict, item: Item, material: Material) -> MetricVerdict:
+        if quote_from is None or verdict.verdict == lowest:
+            return verdict
+        if quote_from == "contexts":
+            return prove_by_contexts(verdict, item, material.contexts)
+        return prove_by_text(verdict, item, material.case.source.answer)
+
+    member = f"label_{name}"
+    asked = {"list": f"{CRITERION}{name}", "question": question, "labels": list(labels), "quote_from": quote_from}
+    probe = Probe(
+        name=f"{CRITERION}{name}",
+        verdict=member,
+        words=dict.fromkeys(labels, ""),
+        members={"quote": {"type": "string"}} if quote_from else {},
+        shows=("question", "answer", "contexts"),
+        prove=prove,
+        unproven=lowest,
+        part="criterion",
+        stated=json.dumps({**asked, "member": member}, ensure_ascii=False),
+    )
+    return Metric(
+        probe.name,
+        question,
+        "The caller.",
+        needs=(),
+        probes=(probe,),
+        count=lambda reading: next((labels[each.verdict] for each in reading.verdicts[probe.name]), None),
+    )

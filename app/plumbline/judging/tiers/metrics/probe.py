@@ -5,22 +5,25 @@ evidence is asked for once more, alone; the verdicts on sentences never depend o
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from plumbline.ground.errors import FailureReason
+from plumbline.judging.ports.exchange import ChatReply
 from plumbline.judging.text.segmentation import split_sentences
 from plumbline.judging.text.segmented_sample import SegmentedSample
-from plumbline.judging.text.verdicts import Claim, Evidence, MetricVerdict, is_duplicate, mark_duplicates
+from plumbline.judging.text.verdicts import Claim, Evidence, MetricAnswers, MetricVerdict, is_duplicate, mark_duplicates
 from plumbline.judging.text.words import detect_language, has_content
+from plumbline.judging.tiers.context_windows import Window
 from plumbline.judging.tiers.evidence.search import EvidenceSearch
 from plumbline.judging.tiers.evidence.verdict_rules import word_stems
 from plumbline.judging.tiers.reply_items import Item, reply_items
 
 # Flag of a verdict whose evidence our search did not find; it counts as the probe's `unproven`.
 UNVERIFIED: Final = "evidence_unverified"
-# A probe with one id: the judge itself splits what it is about.
-WHOLE: Final = ("",)
+_WHOLE: Final = ("",)
 _MAX_TEXT_CHARACTERS: Final = 1_000
 _MAX_ITEMS: Final = 500
 _MAX_ID_CHARACTERS: Final = 40
@@ -52,32 +55,35 @@ class Probe:
 
     Args:
         name: key of the list in the reply, and of its instructions.
-        about: member that names the id of what an item is about; empty where the judge itself splits the one thing.
-        text: member with the words that tell two items about one id apart; empty where an id has one item.
         verdict: member with the verdict; no other list has one of this name.
         words: each verdict with the words for it, folded, besides its own.
         members: schema of the other members; none may be called as a list of the reply is.
-        ids: of what must be judged in a sample.
         shows: members of the data that it needs.
         prove: returns a verdict with its evidence, flagged `evidence_unverified` where it lacks some; None for an item
             about nothing that was asked.
         unproven: the verdict that counts where evidence stays missing.
+        about: member that names the id of what an item is about; empty where the judge itself splits the one thing.
+        text: member with the words that tell two items about one id apart; empty where an id has one item.
+        ids: of what must be judged in a sample.
         part: name of its instructions where several probes share them; `stated` follows them, one line of JSON.
     """
 
     name: str
-    about: str
-    text: str
     verdict: str
     words: Mapping[str, str]
     members: Mapping[str, Any]
-    ids: Callable[[Material], tuple[str, ...]]
     shows: tuple[str, ...]
     prove: Callable[[MetricVerdict, Item, Material], MetricVerdict | None]
     unproven: str
-    needs_reference: bool = False
+    about: str = ""
+    text: str = ""
+    ids: Callable[[Material], tuple[str, ...]] = lambda material: _WHOLE
     part: str = ""
     stated: str = ""
+
+    @property
+    def needs_reference(self) -> bool:
+        return "reference" in self.shows
 
     def instructions(self, parts: Mapping[str, str]) -> str:
         """Return what a judge is told of it, from the parts of a prompt."""
@@ -97,6 +103,10 @@ class Probe:
         return {"type": "object", "properties": members, "required": list(members), "additionalProperties": False}
 
 
+# Each with the ids that it is asked about.
+AskedProbes = Sequence[tuple[Probe, Sequence[str]]]
+
+
 def read_probe(
     probe: Probe, content: str, wanted: Sequence[str], material: Material, *, is_truncated: bool, is_alone: bool
 ) -> dict[str, tuple[MetricVerdict, ...]]:
@@ -110,7 +120,7 @@ def read_probe(
     verdicts = {_fold(word): verdict for verdict, words in probe.words.items() for word in (verdict, *words.split())}
     said: dict[str, dict[str, MetricVerdict | None]] = {}
     for item in items[:_MAX_ITEMS]:
-        item_id = _meant_id(item.get(probe.about, item.get("id")), wanted) if probe.about else WHOLE[0]
+        item_id = _meant_id(item.get(probe.about, item.get("id")), wanted) if probe.about else _WHOLE[0]
         if item_id is None or not any(name in item for name in names):
             continue
         word = next(item[name] for name in names if name in item)
@@ -134,20 +144,8 @@ def read_probe(
     }
 
 
-def better_reading(
-    probe: Probe, old: tuple[MetricVerdict, ...] | None, new: tuple[MetricVerdict, ...]
-) -> tuple[MetricVerdict, ...]:
-    """Return the newer verdicts on an id, or the older ones if more of those are proven: another window has less."""
-
-    def proven(verdicts: tuple[MetricVerdict, ...]) -> float:
-        return sum(not each.flags and each.verdict != probe.unproven for each in verdicts) / max(1, len(verdicts))
-
-    return old if old is not None and proven(old) > proven(new) else new
-
-
-def lower_unproven(probe: Probe, verdicts: Iterable[MetricVerdict]) -> tuple[MetricVerdict, ...]:
-    """Return the verdicts, those without the evidence that they need as what the probe takes them for."""
-    return tuple(replace(each, verdict=probe.unproven) if UNVERIFIED in each.flags else each for each in verdicts)
+def _proven_share(probe: Probe, verdicts: Sequence[MetricVerdict]) -> float:
+    return sum(not each.flags and each.verdict != probe.unproven for each in verdicts) / max(1, len(verdicts))
 
 
 def _meant_id(given: object, wanted: Sequence[str]) -> str | None:
@@ -174,18 +172,25 @@ def _quotes(item: Item) -> list[str]:
     return [text for text in texts[:8] if isinstance(text, str) and text.strip() and _is_unicode(text)]
 
 
-def found_quotes(item: Item, search: EvidenceSearch) -> tuple[Evidence, ...]:
-    """Return where the quotes of an item stand."""
-    return _found(_quotes(item), search)
+def prove_by_contexts(
+    verdict: MetricVerdict, item: Item, search: EvidenceSearch, *, context: int | None = None
+) -> MetricVerdict:
+    """Return the verdict with those of the item's quotes that stand in a context, or in the one of that index."""
+    cited = [] if context is None else [context]
+    located = (search.locate(quote[:_MAX_TEXT_CHARACTERS], cited) for quote in _quotes(item))
+    found = tuple(each for each in located if each and each.verified and context in (None, each.context))
+    return replace(verdict, evidence=found, flags=() if found else (UNVERIFIED,))
 
 
-def _found(quotes: Iterable[str], search: EvidenceSearch, context: int | None = None) -> tuple[Evidence, ...]:
-    """Return where the quotes stand: in any text, or in that of the index alone."""
-    located = (search.locate(quote[:_MAX_TEXT_CHARACTERS], [] if context is None else [context]) for quote in quotes)
-    return tuple(each for each in located if each is not None and each.verified and context in (None, each.context))
+def prove_by_text(verdict: MetricVerdict, item: Item, text: str) -> MetricVerdict:
+    """Return the verdict with those of the item's quotes that stand in a text, which is no context."""
+    proven = prove_by_contexts(verdict, item, EvidenceSearch((text,)))
+    evidence = tuple(Evidence(None, each.quote, None, None, verified=True) for each in proven.evidence)
+    return replace(proven, evidence=evidence)
 
 
-# --- question_parts
+_QUOTE: Final = {"quote": {"type": "string"}}
+_SENTENCES: Final = {"type": "array", "items": {"type": "integer"}}
 
 
 def _prove_part(verdict: MetricVerdict, item: Item, material: Material) -> MetricVerdict | None:
@@ -201,7 +206,6 @@ def _prove_part(verdict: MetricVerdict, item: Item, material: Material) -> Metri
 
 QUESTION_PARTS: Final = Probe(
     name="question_parts",
-    about="",
     text="part",
     verdict="answered",
     words={
@@ -210,34 +214,28 @@ QUESTION_PARTS: Final = Probe(
         "evaded": "evasive evades avoided declined deflected 回避 答非所问 拒答 敷衍",
         "no": "not none notanswered unanswered missing silent 否 未回答 没有回答 无",
     },
-    members={"answered_by": {"type": "array", "items": {"type": "integer"}}},
-    ids=lambda material: WHOLE,
+    members={"answered_by": _SENTENCES},
     shows=("question", "answer"),
     prove=_prove_part,
     unproven="no",
 )
 
 
-# --- passages
-
-
 def _prove_passage(verdict: MetricVerdict, item: Item, material: Material) -> MetricVerdict:
     if verdict.verdict == "irrelevant":
         return verdict
-    evidence = _found(_quotes(item), material.contexts, int(verdict.id) - 1)
-    return replace(verdict, evidence=evidence, flags=() if evidence else (UNVERIFIED,))
+    return prove_by_contexts(verdict, item, material.contexts, context=int(verdict.id) - 1)
 
 
 PASSAGES: Final = Probe(
     name="passages",
     about="context",
-    text="",
     verdict="relevance",
     words={
         "relevant": "yes useful needed helpful 相关 有关 有用 是 需要",
         "irrelevant": "no notrelevant unrelated useless notneeded 不相关 无关 无用 否 不需要",
     },
-    members={"quote": {"type": "string"}},
+    members=_QUOTE,
     ids=lambda material: tuple(
         str(number) for number, text in enumerate(material.case.source.contexts, start=1) if has_content(text)
     ),
@@ -247,13 +245,14 @@ PASSAGES: Final = Probe(
 )
 
 
-# --- against a reference
-
-
 def reference_sentences(reference: str | None) -> dict[str, str]:
     """Return the sentences of a reference by their numbers from 1."""
     spoken = (sentence.text for sentence in split_sentences(reference or "") if sentence.kind != "markup")
     return {str(number): text for number, text in enumerate(spoken, start=1)}
+
+
+def _reference_ids(material: Material) -> tuple[str, ...]:
+    return tuple(reference_sentences(material.case.source.reference))
 
 
 def compared_claims(claims: Sequence[Claim]) -> list[Claim]:
@@ -272,10 +271,7 @@ def _prove_stated(verdict: MetricVerdict, item: Item, material: Material) -> Met
 
 
 def _prove_in_contexts(verdict: MetricVerdict, item: Item, material: Material) -> MetricVerdict:
-    if verdict.verdict == "missing":
-        return verdict
-    evidence = _found(_quotes(item), material.contexts)
-    return replace(verdict, evidence=evidence, flags=() if evidence else (UNVERIFIED,))
+    return verdict if verdict.verdict == "missing" else prove_by_contexts(verdict, item, material.contexts)
 
 
 def _prove_by_reference(verdict: MetricVerdict, item: Item, material: Material) -> MetricVerdict:
@@ -283,9 +279,7 @@ def _prove_by_reference(verdict: MetricVerdict, item: Item, material: Material) 
     verdict = replace(verdict, text=claim.text, sentences=(claim.sentence,))
     if verdict.verdict == "not_mentioned":
         return verdict
-    found = _found(_quotes(item), EvidenceSearch((material.case.source.reference or "",)))
-    evidence = tuple(Evidence(None, each.quote, None, None, verified=True) for each in found)
-    return replace(verdict, evidence=evidence, flags=() if evidence else (UNVERIFIED,))
+    return prove_by_text(verdict, item, material.case.source.reference or "")
 
 
 REFERENCE_IN_ANSWER: Final = Probe(
@@ -298,12 +292,11 @@ REFERENCE_IN_ANSWER: Final = Probe(
         "contradicted": "contradicts contradiction wrong conflicting 矛盾 相矛盾 错误",
         "missing": "no absent notmentioned notstated unmentioned 无 没有 未提到 未提及 缺失",
     },
-    members={"stated_by": {"type": "array", "items": {"type": "integer"}}},
-    ids=lambda material: tuple(reference_sentences(material.case.source.reference)),
+    members={"stated_by": _SENTENCES},
+    ids=_reference_ids,
     shows=("question", "answer", "reference"),
     prove=_prove_stated,
     unproven="missing",
-    needs_reference=True,
 )
 REFERENCE_IN_CONTEXTS: Final = Probe(
     name="reference_in_contexts",
@@ -314,28 +307,102 @@ REFERENCE_IN_CONTEXTS: Final = Probe(
         "found": "yes present stated supported entailed 有 找到 提到 是",
         "missing": "no absent notfound notmentioned notstated 无 没有 未找到 未提到 缺失",
     },
-    members={"quote": {"type": "string"}},
-    ids=lambda material: tuple(reference_sentences(material.case.source.reference)),
+    members=_QUOTE,
+    ids=_reference_ids,
     shows=("contexts", "question", "reference"),
     prove=_prove_in_contexts,
     unproven="missing",
-    needs_reference=True,
 )
 CLAIMS_BY_REFERENCE: Final = Probe(
     name="claims_by_reference",
     about="claim_id",
-    text="",
     verdict="by_reference",
     words={
         "stated": "yes supported entailed correct found 有 支持 正确 是",
         "contradicted": "contradicts contradiction wrong incorrect conflicting 矛盾 相矛盾 错误",
         "not_mentioned": "no missing unmentioned absent neutral notstated 无 未提到 未提及 没有提到",
     },
-    members={"quote": {"type": "string"}},
+    members=_QUOTE,
     ids=lambda material: tuple(claim.id for claim in compared_claims(material.claims)),
     shows=("question", "reference", "claims"),
     prove=_prove_by_reference,
     unproven="not_mentioned",
-    needs_reference=True,
 )
-PROBES: Final = (QUESTION_PARTS, PASSAGES, REFERENCE_IN_ANSWER, REFERENCE_IN_CONTEXTS, CLAIMS_BY_REFERENCE)
+
+# Of a list that a reply left out.
+_MOST_ASKS: Final = 2
+
+
+@dataclass(slots=True)
+class ProbeProgress:
+    """Verdicts of probes, filled reply by reply; each probe is asked twice at most."""
+
+    probes: tuple[Probe, ...]
+    case: SegmentedSample
+    search: EvidenceSearch
+    _found: dict[str, dict[str, tuple[MetricVerdict, ...]]] = field(default_factory=dict)
+    _asks: Counter[str] = field(default_factory=Counter)
+
+    def take_joined(self) -> list[tuple[Probe, list[str]]]:
+        """Return the probes that go into one reply with the verdicts on sentences, with their ids."""
+        return self._take([probe for probe in self.probes if not probe.needs_reference], ())
+
+    def take_open(self, claims: Sequence[Claim]) -> list[tuple[Probe, list[str]]]:
+        """Return the probes with the ids that lack a proven verdict and may still be asked about."""
+        return self._take([probe for probe in self.probes if self._asks[probe.name] < _MOST_ASKS], claims)
+
+    def read(self, reply: ChatReply, asked: AskedProbes, claims: Sequence[Claim], *, is_alone: bool) -> None:
+        """Keep the verdicts of a reply; `is_alone` as for `read_probe`."""
+        material = Material(self.case, self.search, claims)
+        for probe, ids in asked:
+            found = self._found.setdefault(probe.name, {})
+            read = read_probe(probe, reply.content, ids, material, is_truncated=reply.is_truncated, is_alone=is_alone)
+            for each, verdicts in read.items():
+                # Another window may prove less than the last one did.
+                if _proven_share(probe, verdicts) >= _proven_share(probe, found.get(each, ())):
+                    found[each] = verdicts
+
+    def answers(self, claims: Sequence[Claim], failures: Mapping[str, str]) -> MetricAnswers:
+        """Return the verdicts of the probes that have all of them; for the others the failure of their last call."""
+        material = Material(self.case, self.search, claims)
+        verdicts: dict[str, tuple[MetricVerdict, ...]] = {}
+        reasons: dict[str, str] = {}
+        for probe in self.probes:
+            found = self._found.get(probe.name, {})
+            if all(each in found for each in probe.ids(material)):
+                verdicts[probe.name] = tuple(
+                    replace(each, verdict=probe.unproven) if UNVERIFIED in each.flags else each
+                    for said in found.values()
+                    for each in said
+                )
+            else:
+                reasons[probe.name] = failures.get(probe.name, FailureReason.INVALID_REPLY)
+        return MetricAnswers(verdicts, reasons)
+
+    def _take(self, probes: Sequence[Probe], claims: Sequence[Claim]) -> list[tuple[Probe, list[str]]]:
+        material = Material(self.case, self.search, claims)
+        taken = []
+        for probe in probes:
+            found = self._found.get(probe.name, {})
+            unproven = {each for each, said in found.items() if any(UNVERIFIED in verdict.flags for verdict in said)}
+            if ids := [each for each in probe.ids(material) if each not in found or each in unproven]:
+                taken.append((probe, ids))
+        self._asks.update(probe.name for probe, _ in taken)
+        return taken
+
+
+def split_by_window(asked: AskedProbes, windows: Sequence[Window]) -> list[tuple[AskedProbes, Window]]:
+    """Return what is asked in each window: of passages those in it, without need of contexts all in the first."""
+    seen: set[str] = set()
+    parts: list[tuple[AskedProbes, Window]] = []
+    for position, window in enumerate(windows):
+        here = {str(piece.number) for piece in window} - seen
+        seen |= here
+        chosen = [
+            (probe, [each for each in ids if probe.about != "context" or each in here])
+            for probe, ids in asked
+            if position == 0 or "contexts" in probe.shows
+        ]
+        if part := [each for each in chosen if each[1]]:
+            parts.append((part, window))
+    return parts
