@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from plumbline.ground.errors import ConfigurationError, FailureReason, TierFailure
-from plumbline.judging.ports.exchange import Passage
+from plumbline.judging.ports.exchange import Ledger, Passage
 from plumbline.models.detectors.chat_detector import ChatDetector, build_chat_detector
 from plumbline.models.detectors.description import Description, Probe, find_description
 from tests.doubles.scripted_faults import hang
 from tests.doubles.scripted_judge import ScriptedJudge, running_judge
-from tests.doubles.scripted_replies import RecordedRequest, Reply, completion, completion_payload, status
+from tests.doubles.scripted_replies import RecordedRequest, Reply, TokenCount, completion, completion_payload, status
 from tests.running.service import URL, plain_settings, running
 
 SECONDS = 5.0
@@ -96,6 +96,21 @@ async def test_a_mark_means_support_or_fault_as_described(
     server.reply_with(after_probe(completion(good), completion(reply)))
     with closing(detector_at(server, description)) as detector:
         assert (await support(detector, "Rome is dry.")).support == expected
+
+
+async def test_calls_are_counted_with_their_tokens_and_cost(server: ScriptedJudge) -> None:
+    used = completion_payload(
+        [{"message": {"content": "<score>no</score>"}, "finish_reason": "stop"}], tokens=TokenCount(900, 4)
+    )
+    server.reply_with(after_probe(completion("<score>no</score>"), status(200, used)))
+    prices = {GUARDIAN.model: {"input": 2.0, "output": 10.0}}
+    settings, ledger = plain_settings(llm_backoff_seconds=0.001, llm_prices=prices), Ledger()
+    passage = Passage(0, "Oslo is wet.", ((0, 12),))
+    with closing(build_chat_detector(GUARDIAN, settings, server.base_url)) as detector:
+        await detector.read([passage], "", ["Rome is dry.", "Oslo is dry."], seconds=SECONDS, ledger=ledger)
+    assert (ledger.usage.calls, ledger.usage.prompt_tokens, ledger.usage.completion_tokens) == (2, 1_800, 8)
+    # 1,800 at 2 and 8 at 10 for a million.
+    assert ledger.usage.cost == pytest.approx(0.00368)
 
 
 async def test_a_guardian_read_the_wrong_way_round_fails_its_probe(server: ScriptedJudge) -> None:

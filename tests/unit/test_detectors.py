@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from plumbline.ground.errors import ConfigurationError, FailureReason, TierFailure
-from plumbline.judging.ports.exchange import DetectorFinding, DetectorReading, Passage
+from plumbline.judging.ports.exchange import DetectorFinding, DetectorReading, Ledger, Passage
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.judging.text.verdicts import Verdict
 from plumbline.judging.tiers.calibration import CalibrationTable
@@ -323,6 +323,7 @@ class ToldDetector:
         seconds: float,
         scope: str = "",
         can_wait: bool = False,
+        ledger: Ledger | None = None,
     ) -> DetectorReading:
         return DetectorReading([self.findings[claim] for claim in claims], 0.25)
 

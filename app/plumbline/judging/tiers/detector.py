@@ -75,6 +75,7 @@ class DetectorTier:
             seconds=seconds,
             scope=options.tenant,
             can_wait=options.can_wait,
+            ledger=options.ledger,
         )
         by_position: dict[int, DetectorFinding] = {}
         for number, position in enumerate(sample.checkable):

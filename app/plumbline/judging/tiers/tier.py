@@ -177,8 +177,9 @@ class Detector(Protocol):
         seconds: float,
         scope: str = "",
         can_wait: bool = False,
+        ledger: Ledger | None = None,
     ) -> DetectorReading:
-        """Return how far the passages support each claim; `scope`, `can_wait` and errors as `SentenceEncoder`."""
+        """Return how far the passages support each claim; `scope`, `can_wait`, `ledger`, errors: `SentenceEncoder`."""
         ...
 
     def readiness(self) -> Readiness: ...

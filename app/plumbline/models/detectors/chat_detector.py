@@ -116,10 +116,10 @@ class ChatDetector(RemoteDetector):
     """A detector behind a chat model; each question is a call."""
 
     async def _findings(
-        self, asked: Sequence[Sequence[tuple[str, str | None]]], claims: Sequence[str], until: float
+        self, asked: Sequence[Sequence[tuple[str, str | None]]], claims: Sequence[str], until: float, ledger: Ledger
     ) -> list[DetectorFinding]:
         questions = [(text, claim) for pairs, claim in zip(asked, claims, strict=True) for text, _ in pairs]
-        replies = iter(await asyncio.gather(*(self._ask_chat(text, claim, until) for text, claim in questions)))
+        replies = iter(await asyncio.gather(*(self._ask_chat(text, claim, until, ledger) for text, claim in questions)))
         findings = []
         for pairs in asked:
             # Each character is as well supported as by the part that supports it most.
@@ -128,7 +128,7 @@ class ChatDetector(RemoteDetector):
             findings.append(DetectorFinding(min(supports, default=1.0), words=words))
         return findings
 
-    async def _ask_chat(self, text: str, claim: str, until: float) -> list[float]:
+    async def _ask_chat(self, text: str, claim: str, until: float, ledger: Ledger) -> list[float]:
         described = self._description
         is_word = described.head == "chat_logprob"
         system = [{"role": "system", "content": described.system}] if described.system else []
@@ -146,7 +146,7 @@ class ChatDetector(RemoteDetector):
             estimate_tokens(text) + estimate_tokens(described.system or ""),
             1 if is_word else described.reply_tokens,
         )
-        return await self._endpoint.ask(request, seconds=max(0.0, until - time.monotonic()), ledger=Ledger())
+        return await self._endpoint.ask(request, seconds=max(0.0, until - time.monotonic()), ledger=ledger)
 
 
 def _unmarked(content: str, claim: str) -> list[float]:

@@ -100,8 +100,9 @@ def build_endpoint(
     policy = RetryPolicy(
         max_concurrency=settings.embedding_max_concurrency, backoff_seconds=settings.llm_backoff_seconds
     )
+    tariff = Tariff((settings.llm_prices or {}).get(description.model))
     at = Endpoint(_PROVIDER, url, description.model, key, path=path)
-    return ResilientEndpoint(at, ModelHealth(LearntForm(_PROVIDER)), Tariff(None), policy, observer=observer)
+    return ResilientEndpoint(at, ModelHealth(LearntForm(_PROVIDER)), tariff, policy, observer=observer)
 
 
 class RemoteDetector:
@@ -146,14 +147,18 @@ class RemoteDetector:
         seconds: float,
         scope: str = "",
         can_wait: bool = False,
+        ledger: Ledger | None = None,
     ) -> DetectorReading:
-        """Return the support of each claim, as `LocalDetector.read`; nothing is kept, and `scope` has no effect."""
+        """Return the support of each claim, as `LocalDetector.read`; nothing is kept, and `scope` has no effect.
+
+        Calls of chat models are in the ledger; classifiers have no tokens to count.
+        """
         until = time.monotonic() + seconds
         await self._prove(until)
-        return await self._read(passages, question, claims, until)
+        return await self._read(passages, question, claims, until, ledger or Ledger())
 
     async def _read(
-        self, passages: Sequence[Passage], question: str, claims: Sequence[str], until: float
+        self, passages: Sequence[Passage], question: str, claims: Sequence[str], until: float, ledger: Ledger
     ) -> DetectorReading:
         kept = [self._reader.fit_claim(claim) for claim in claims]
         asked = [
@@ -161,11 +166,11 @@ class RemoteDetector:
             for claim in kept
             for windows in [self._reader.windows(passages, question, claim)]
         ]
-        findings = await self._findings(asked, kept, until)
+        findings = await self._findings(asked, kept, until, ledger)
         return DetectorReading(findings, 1.0 - sum(map(len, kept)) / max(1, sum(map(len, claims))))
 
     async def _findings(
-        self, asked: Sequence[Sequence[tuple[str, str | None]]], claims: Sequence[str], until: float
+        self, asked: Sequence[Sequence[tuple[str, str | None]]], claims: Sequence[str], until: float, ledger: Ledger
     ) -> list[DetectorFinding]:
         """Return the finding of each claim by its questions, one for each part of the premise."""
         texts = [[each for each in pair if each is not None] for pairs in asked for pair in pairs]
@@ -222,7 +227,7 @@ class RemoteDetector:
                 return
             for number, probe in enumerate(self._description.probe, start=1):
                 passage = Passage(0, probe.premise, ((0, len(probe.premise)),))
-                reading = await self._read([passage], probe.question, [probe.claim], until)
+                reading = await self._read([passage], probe.question, [probe.claim], until, Ledger())
                 try:
                     check_probe(self._description, number, reading.findings[0].support)
                 except TierFailure as failure:
