@@ -241,6 +241,10 @@ def test_a_sentence_beside_a_copy_in_another_script_is_refused() -> None:
         ("El plazo es de diez meses.", "El plazo es de 10 meses.", "El plazo es de veinte meses."),
         ("Il corso dura tre mesi.", "Il corso dura 3 mesi.", "Il corso dura cinque mesi."),
         ("O prazo é de quinze dias.", "O prazo é de 15 dias.", "O prazo é de vinte dias."),
+        ("수습 기간은 세 달이다.", "수습 기간은 3달이다.", "수습 기간은 여섯 달이다."),
+        ("試用期間は三ヶ月です。", "試用期間は3ヶ月です。", "試用期間は六ヶ月です。"),
+        ("مدة التجربة ثلاثة أشهر.", "مدة التجربة 3 أشهر.", "مدة التجربة ستة أشهر."),
+        ("Испытательный срок три месяца.", "Испытательный срок 3 месяца.", "Испытательный срок шесть месяцев."),
         ("El puente fue construido en 1931.", "En 1931 fue construido el puente.", "El puente fue construido en 1951."),
         ("博物館の入場料は800円です。", "入場料は800円です。", "博物館の入場料は1200円です。"),
         ("박물관의 입장료는 8유로이다.", "입장료는 8유로이다.", "박물관의 입장료는 12유로이다."),
@@ -259,7 +263,6 @@ def test_other_languages_are_judged_by_their_wording_and_digits(context: str, fa
     [
         "Una torre, un patio.",
         "Eine Tür, ein Tor.",
-        "Treinta y cinco.",
         "Drei Viertel.",
         "Tres millones.",
         "The elf of trois.",

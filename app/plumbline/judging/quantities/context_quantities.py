@@ -6,7 +6,8 @@ from functools import cached_property
 
 from plumbline.ground.concurrency import within_deadline
 from plumbline.judging.quantities.arithmetic import Facts, Stated, missing
-from plumbline.judging.quantities.extraction import FIRST_KIND, facts_in, names_other_numeral, prepared, stated_in_claim
+from plumbline.judging.quantities.extraction import FIRST_KIND, facts_in, prepared, stated_in_claim
+from plumbline.judging.quantities.other_numerals import names_other_numeral
 from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.words import pieces
 

@@ -14,10 +14,8 @@ from plumbline.judging.quantities.numerals import (
     ENGLISH_PART,
     HAN_NUMERAL,
     HAN_SCALE_VALUES,
-    IN_PASSAGES_ALONE,
     MULTIPLES,
     ORDINALS,
-    OTHER_NUMERALS,
     PERCENT,
     UNIT_AFTER,
     UNIT_BEFORE,
@@ -28,6 +26,7 @@ from plumbline.judging.quantities.numerals import (
     han_value,
     roman_values,
 )
+from plumbline.judging.quantities.other_numerals import find_possible, find_stated
 from plumbline.judging.quantities.phrases import find_phrases
 from plumbline.judging.text.words import CITATION_MARK, nfkc, pieces, to_simplified
 
@@ -82,6 +81,8 @@ _VULGAR = re.compile("(\\d)([¼-¾⅐-⅞])")
 _MEASURES = (
     "年月日号天周岁个名人次元角万亿米里公吨斤克升倍种项届位家只条座度小分秒吋英层辆台艘架篇部集场轮局票"
     "本册张间所栋幢户匹株棵颗枚支瓶杯袋盒箱件页遍趟顿级款批组队节平刻首封份束串卷幅滴粒双副排列圈朵笔例起席扇门"
+    # Japanese.
+    "かヶカヵ箇円歳つ"
 )
 _HAN_IDIOMS = re.compile(
     "千万(?![元人美吨])|万一|万万|百万富翁|一一|三三两两|七七八八|千百|百般|万千|万分|十分(?!之|钟)|百分"
@@ -89,12 +90,9 @@ _HAN_IDIOMS = re.compile(
 # A set: "in" a range is a walk through it for a float.
 _YEARS = frozenset(range(1_000, 2_100))
 _TWO, _YEAR_DIGITS = 2, 4
-_WORD = re.compile(r"(?<! [ye] )[a-zäöüéê-]{3,20}")
-_ENGLISH_WORD = re.compile(r"\b(?:the|of|and|was|were|with)\b")
-# "tres millones", "treinta y cinco", "drei Viertel": not that number.
-_COUNTS_OTHERS = re.compile(r" (?:(?:y|e|et)\b|mil|taus|hund|cent|viert|dritt|fünft|tiers|quart|terc|cuart)")
+_WORD = re.compile(r"[a-z-]{3,20}")
 # Ordinals, multiples and their plurals.
-_NUMBER_WORDS = OTHER_NUMERALS | {f"{word}s": value for word, value in MULTIPLES.items()} | MULTIPLES | ORDINALS
+_NUMBER_WORDS = {f"{word}s": value for word, value in MULTIPLES.items()} | MULTIPLES | ORDINALS
 
 
 def stated_in_claim(text: str) -> Stated:
@@ -253,21 +251,12 @@ def _english(text: str, *, in_claim: bool) -> Iterator[Quantity]:
         )
 
 
-def names_other_numeral(text: str) -> bool:
-    """Return True if a prepared text may have a numeral of German, French, Spanish, Italian or Portuguese."""
-    return not OTHER_NUMERALS.keys().isdisjoint(_WORD.findall(text))
-
-
 def _other(text: str) -> Iterator[Quantity]:
-    """Yield the numerals of a claim in one of these languages; none of a claim that has English words."""
-    if not names_other_numeral(text) or _ENGLISH_WORD.search(text):
-        return
-    for match in _WORD.finditer(text):
-        value = OTHER_NUMERALS.get(match.group())
-        if value and match.group() not in IN_PASSAGES_ALONE and not _COUNTS_OTHERS.match(text, match.end()):
-            after = UNIT_AFTER.match(text, match.end())
-            end = after.end() if after else match.end()
-            yield Quantity(value, UNIT_BY_NAME[after["unit"]] if after else None, 1.0, start=match.start(), end=end)
+    """Yield the numerals of a claim in another language than English and Chinese."""
+    for numeral in find_stated(text):
+        after = UNIT_AFTER.match(text, numeral.end)
+        end = after.end() if after else numeral.end
+        yield Quantity(numeral.value, UNIT_BY_NAME[after["unit"]] if after else None, 1.0, start=numeral.start, end=end)
 
 
 def _implied(text: str) -> Iterator[Quantity]:
@@ -276,6 +265,7 @@ def _implied(text: str) -> Iterator[Quantity]:
         yield from _share(english_part(match["count"], match["part"]))
     words = set(_WORD.findall(text))
     yield from (Quantity(float(_NUMBER_WORDS[word]), None, 1.0) for word in words & _NUMBER_WORDS.keys())
+    yield from (Quantity(value, None, 1.0) for value in find_possible(text))
     if not words.isdisjoint(("half", "halved")):
         yield from _share(0.5)
     for count, divisor in _RATIO.findall(text):

@@ -28,32 +28,6 @@ MULTIPLES = {
     "trio": 3.0, "quartet": 4.0, "dozen": 12.0, "decade": 10.0, "century": 100.0, "single": 1.0, "sole": 1.0,
     "hat-trick": 3.0, "fortnight": 14.0, "biweekly": 2.0, "teens": 13.0, "score": 20.0, "solo": 1.0, "brace": 2.0,
 }  # fmt: skip
-# German, French, Spanish, Italian and Portuguese, in this order, as far as they differ: "3 Jahre" for "drei Jahre".
-_OTHER_NUMERALS = (
-    (2, "zwei deux dos dois duas"), (3, "drei trois tres tre três"), (4, "vier quatre cuatro quattro quatro"),
-    (5, "fünf cinq cinco cinque"), (6, "sechs six seis"), (7, "sieben sept siete sette sete"),
-    (8, "acht huit ocho otto oito"), (9, "neun neuf nueve nove"), (10, "zehn dix diez dieci"),
-    (11, "elf onze once undici"), (12, "zwölf douze doce dodici doze"), (13, "dreizehn treize trece tredici treze"),
-    (14, "vierzehn quatorze catorce quattordici catorze"), (15, "fünfzehn quinze quince quindici"),
-    (16, "sechzehn seize dieciséis sedici dezesseis"), (17, "siebzehn dix-sept diecisiete diciassette dezessete"),
-    (18, "achtzehn dix-huit dieciocho diciotto dezoito"), (19, "neunzehn dix-neuf diecinueve diciannove dezenove"),
-    (20, "zwanzig vingt veinte venti vinte"), (30, "dreissig trente treinta trenta trinta"),
-    (40, "vierzig quarante cuarenta quaranta quarenta"), (50, "fünfzig cinquante cincuenta cinquanta cinquenta"),
-    (60, "sechzig soixante sesenta sessanta sessenta"), (70, "siebzig setenta settanta"),
-    (80, "achtzig ochenta ottanta oitenta"), (90, "neunzig noventa novanta"), (100, "hundert cien cento cem"),
-)  # fmt: skip
-OTHER_NUMERALS = {word: float(value) for value, words in _OTHER_NUMERALS for word in words.split()}
-_GERMAN, _FRENCH = ({value: words.split()[at] for value, words in _OTHER_NUMERALS} for at in (0, 1))
-OTHER_NUMERALS |= {
-    word: float(tens + ones)
-    for tens in range(20, 100, 10)
-    for ones in range(1, 10)
-    for word in (f"{_GERMAN.get(ones, 'ein')}und{_GERMAN[tens]}", f"{_FRENCH[tens]}-{_FRENCH.get(ones, 'et-un')}")
-}
-# English, and read with its unit.
-del OTHER_NUMERALS["six"]
-# English words, and months, as well: an answer is not held to them.
-IN_PASSAGES_ALONE = frozenset({"dos", "elf", "once", "sept", "neuf", "quince", "seize", "otto", "doce"})
 DECADES = {"twenties": 1920, "thirties": 1930, "forties": 1940, "fifties": 1950, "sixties": 1960, "seventies": 1970}
 DECADES |= {"eighties": 1980, "nineties": 1990}
 _CARDINAL = "|".join(sorted([*_ONES, *_TENS, *_SCALES], key=len, reverse=True))
@@ -234,7 +208,7 @@ _ASCII_UNITS = sorted((name for name in UNIT_BY_NAME if name.isascii() and name[
 _OTHER_UNITS = sorted((name for name in UNIT_BY_NAME if not name.isascii() or name == "%"), key=len, reverse=True)
 # After a number; a letter must not go on after the name of a unit, a Han character may.
 UNIT_AFTER = re.compile(
-    rf"[ -]?(?P<unit>(?:{'|'.join(re.escape(name) for name in _ASCII_UNITS)})(?![a-z])"
+    rf"[ -]?(?P<unit>(?:{'|'.join(re.escape(name) for name in _ASCII_UNITS)})(?![a-zà-öø-ÿ])"
     rf"|{'|'.join(re.escape(name) for name in _OTHER_UNITS)})"
 )
 UNIT_BEFORE = re.compile(r"(?P<unit>us\$|usd|rmb|cny|eur|gbp|[$€£])\s?\Z")
