@@ -272,6 +272,12 @@ def test_a_word_that_may_be_no_number_of_another_language_is_not_missed(answer: 
     assert _claim(answer, "Der Turm ist grau.").reason is None
 
 
+def test_a_ban_in_other_inflections_is_seen_as_turned_round() -> None:
+    claim = _claim("You can immerse the device in water.", "The device must not be immersed in water.")
+
+    assert claim.reason == "negated otherwise than in the contexts"
+
+
 def test_a_copy_scores_near_one() -> None:
     assert _claim("The lamp burns.", "It is dark. The lamp burns.").support == pytest.approx(1, abs=0.05)
 

@@ -55,6 +55,12 @@ def test_a_negation_on_one_side_only_differs(claim: str, evidence: str) -> None:
         ),
         ("默认会删除目标目录里的文件，加上参数后不会。", ["默认不会删除目标目录里的文件；加上参数后才会删除。"], True),
         ("Visitors may leave the marked path.", ["Visitors must not leave the marked path after dark."], False),
+        ("Visitors are allowed to leave the marked path.", ["Visitors must not leave the marked path."], True),
+        ("Visitors are not permitted to leave the marked path.", ["Visitors must not leave the marked path."], False),
+        ("Guests may enter the pool without a cap.", ["Guests must not enter the pool without a cap."], True),
+        ("Guests may not enter the pool without a cap.", ["Guests must not enter the pool without a cap."], False),
+        ("租客未经书面同意可以转租房屋。", ["租客未经书面同意不得转租房屋。"], True),
+        ("租客未经书面同意不可转租房屋。", ["租客未经书面同意不得转租房屋。"], False),
         ("Visitors leave the marked path.", ["Visitors leave the marked path with no"], False),
         (
             "Visitors may leave the marked path.",

@@ -7,7 +7,7 @@ from itertools import islice
 
 from plumbline.judging.text.words import content_words, detect_language, has_content, split_characters, to_simplified
 
-# Of a clause its words, the number of its plain negations, and if it has any negative turn.
+# Of a clause its words, the number of its plain negations, and if it has any negative turn besides.
 Clause = tuple[frozenset[str], int, bool]
 # What plainly negates, once what only looks like it is taken out.
 _NO_EN = re.compile(
@@ -63,6 +63,7 @@ _STEM = 5
 # "Running" for "runs", "stopped" for "stop".
 _ENDING = re.compile(r"(?:([bdgmnprt])\1)?(?:ing|ed)\Z")
 _AUXILIARIES = frozenset({"do", "does", "did"})
+_PERMISSIONS = frozenset({"allowed", "permitted"})
 _NT = frozenset({"n't", "n’t"})
 _COPULA = re.compile(r"\b(?:is|are|was|were|be)(?: not\b|n['’]t\b)")
 _MAX_PLACES = 16
@@ -141,8 +142,8 @@ def is_denied(claim: Iterable[Clause], known: Iterable[Clause]) -> bool:
         by_words.setdefault(words, []).append((negations, is_negative))
     for words, negations, is_negative in claim:
         alike = by_words.get(words, [])
-        if all(bool(negations) != bool(other) for other, _ in alike) and any(
-            negations + other == 1 and not (other_negative if negations else is_negative)
+        if all((negations + other) % 2 for other, _ in alike) and any(
+            abs(negations - other) == 1 and not (other_negative if negations > other else is_negative)
             for other, other_negative in set(alike)
         ):
             return True
@@ -166,11 +167,12 @@ def split_clauses(text: str) -> Iterator[Clause]:
         if is_zh:
             words = frozenset(_NOT_HAN.sub("", _MODAL_ZH.sub("", no.sub("", _ASPECT_ZH.sub("", clause))))) - _PARTICLES
         else:
-            said = (word for word in _content(clause) if word not in _NEGATORS | _FAILURES and word[-3:] not in _NT)
+            left_out = _NEGATORS | _FAILURES | _PERMISSIONS
+            said = (word for word in _content(clause) if word not in left_out and word[-3:] not in _NT)
             words = frozenset(map(_stem, said))
         # What is denied stands behind the negation.
         if len(words) >= (_FEWEST_HAN if is_zh else FEWEST_WORDS) and (is_zh or has_content(parts[-1])):
-            yield words, len(parts) - 1, negative.search(clause) is not None
+            yield words, len(parts) - 1, negative.search(" ".join(parts) if len(parts) > 1 else clause) is not None
 
 
 def is_unexplained(claim: str, evidence: str) -> bool:

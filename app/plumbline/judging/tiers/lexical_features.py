@@ -183,11 +183,11 @@ class _Passages:
             return False
         near = best
         if not negation.may_deny(text):
-            words = frozenset(split_words(text).content) if self._denying else frozenset[str]()
+            words = {word[:_STEM] for word in split_words(text).content} if self._denying else set()
             near = [
                 self.texts[number]
                 for number in self._denying
-                if len(words.intersection(self.words[number].content)) >= negation.FEWEST_WORDS
+                if len(words.intersection(word[:_STEM] for word in self.words[number].content)) >= negation.FEWEST_WORDS
             ]
         if not near:
             return False
