@@ -31,11 +31,10 @@ from plumbline.judging.tiers.context_windows import context_windows
 from plumbline.judging.tiers.evidence.search import EvidenceSearch
 from plumbline.judging.tiers.lexical import collect_lexical_findings
 from plumbline.judging.tiers.reply_reading import read_claims, read_sentences
-from plumbline.retrieval.file_formats import read_reference_table, read_results_table
 from plumbline.retrieval.ids import build_id_rule
 from plumbline.retrieval.llm_rankings import parse_ranking
 from plumbline.retrieval.text_file import ReadLimits
-from plumbline.retrieval.trec import read_qrels, read_run, read_run_lines
+from plumbline.retrieval.trec import read_qrels, read_reference_table, read_results_table, read_run, read_run_lines
 
 SIZES = (31_250, 250_000, 500_000, 1_000_000)
 QUICK_SIZES = (31_250, 125_000)

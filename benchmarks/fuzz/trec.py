@@ -7,10 +7,9 @@ from typing import TypeVar
 
 from benchmarks.fuzz.material import pieced
 from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval.file_formats import FILE_FORMATS
 from plumbline.retrieval.run import Qrels, Results
 from plumbline.retrieval.text_file import ReadLimits, read_text_bytes
-from plumbline.retrieval.trec import read_qrels, read_run, read_run_lines
+from plumbline.retrieval.trec import FILE_FORMATS, read_qrels, read_run, read_run_lines
 from plumbline.retrieval.trec_columns import find_regular_text, read_run_columns
 
 LIMITS = ReadLimits(max_bytes=200_000, max_rows=3_000)

@@ -219,7 +219,7 @@ async def test_runs_are_compared_and_identical_ones_have_p_1(client: httpx2.Asyn
 async def test_one_run_has_nothing_to_be_compared_with(client: httpx2.AsyncClient) -> None:
     response = await client.post("/v1/retrieval/comparisons", json={"qrels": QRELS, "runs": [KEYWORD]})
 
-    assert "two runs or more" in read_problem(response, 422).detail
+    assert "at least two runs" in read_problem(response, 422).detail
 
 
 async def test_reciprocal_rank_fusion_is_that_of_a_hand_calculation(client: httpx2.AsyncClient) -> None:

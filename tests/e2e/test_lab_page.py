@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from plumbline.extras.lab.report.language import PageLanguage
 from plumbline.extras.lab.report.page import render_page
+from plumbline.extras.lab.report.table import PageLanguage
 from plumbline.extras.lab.results import ExperimentResults
-from plumbline.retrieval.report import Summary
+from plumbline.retrieval.compare import Summary
 from tests.making.lab_results import results_of
 from tests.reading.report_html import HOSTILE
 from tests.running.browser import Opened, chromium

@@ -2,9 +2,9 @@
 
 from plumbline.extras.lab.results import Built, CorpusFacts, ExperimentResults, System, Tuned
 from plumbline.extras.lab.retriever import IndexFacts
+from plumbline.retrieval.compare import LatencySummary, compare_reports, report_runs
 from plumbline.retrieval.conventions import build_conventions
 from plumbline.retrieval.measure import parse_measures
-from plumbline.retrieval.report import LatencySummary, compare_reports, report_runs
 from plumbline.retrieval.run import Run
 
 MEASURES = ("ndcg@10", "map")

@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval.file_formats import read_reference_table, read_results_table
 from plumbline.retrieval.ids import ID_RULES, build_id_rule
 from plumbline.retrieval.llm_rankings import parse_ranking
 from plumbline.retrieval.text_file import ReadLimits
-from plumbline.retrieval.trec import read_qrels, read_run, read_run_lines
+from plumbline.retrieval.trec import read_qrels, read_reference_table, read_results_table, read_run, read_run_lines
 from plumbline.retrieval.trec_columns import find_regular_text, read_run_columns
 from tests.making.columns import score_column, text_column
 

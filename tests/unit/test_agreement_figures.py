@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.agreement_scores import auroc_difference
-from plumbline.extras.calibration import weighted
+from plumbline.extras.calibration import resampling
 from plumbline.extras.calibration.figures import Agreement, Figure, Figures, Scale, measure_agreement
 from plumbline.extras.calibration.resampling import ScoredRows, by_dataset, draw_weights
 from plumbline.ground.errors import InvalidInput
@@ -61,12 +61,12 @@ def one(rows: list[tuple[float, int]], weighing: str = "natural") -> Figures:
 
 def sorted_and_weighed(
     rows: list[tuple[float, int, int]],
-) -> tuple[weighted.SortedRows, npt.NDArray[np.float64], list[tuple[float, int]]]:
+) -> tuple[resampling.SortedRows, npt.NDArray[np.float64], list[tuple[float, int]]]:
     """Rows with a weight, and the same rows as many times as they weigh."""
     rows = sorted(rows)
     scores, labels = np.array([row[0] for row in rows]), np.array([row[1] == 1 for row in rows])
     repeated = [(score, label) for score, label, weight in rows for _ in range(weight)]
-    return weighted.sorted_rows(scores, labels), np.array([[float(row[2]) for row in rows]]), repeated
+    return resampling.sorted_rows(scores, labels), np.array([[float(row[2]) for row in rows]]), repeated
 
 
 @FEW
@@ -108,15 +108,15 @@ def test_a_row_of_weight_three_counts_as_three_rows(rows: list[tuple[float, int,
     ordered, weights, repeated = sorted_and_weighed(rows)
     figures = one(repeated)
 
-    assert weighted.auroc(ordered, weights)[0] == pytest.approx(figures.auroc.value)
-    assert weighted.best_balanced_accuracy(ordered, weights)[0][0] == pytest.approx(
+    assert resampling.auroc(ordered, weights)[0] == pytest.approx(figures.auroc.value)
+    assert resampling.best_balanced_accuracy(ordered, weights)[0][0] == pytest.approx(
         figures.best_balanced_accuracy.value
     )
-    assert weighted.balanced_accuracy(ordered, weights, 0.5)[0] == pytest.approx(figures.balanced_accuracy.value)
-    assert weighted.cohen_kappa(ordered, weights, 0.5)[0] == pytest.approx(figures.kappa.value)
-    assert weighted.brier(ordered, weights)[0] == pytest.approx(figures.brier.value)
-    bins = weighted.equal_mass_bins(ordered, weights[0], 10)
-    assert weighted.calibration_error(ordered, weights, bins)[0] == pytest.approx(figures.ece.value)
+    assert resampling.balanced_accuracy(ordered, weights, 0.5)[0] == pytest.approx(figures.balanced_accuracy.value)
+    assert resampling.cohen_kappa(ordered, weights, 0.5)[0] == pytest.approx(figures.kappa.value)
+    assert resampling.brier(ordered, weights)[0] == pytest.approx(figures.brier.value)
+    bins = resampling.equal_mass_bins(ordered, weights[0], 10)
+    assert resampling.calibration_error(ordered, weights, bins)[0] == pytest.approx(figures.ece.value)
 
 
 @FEW
@@ -175,9 +175,9 @@ def test_a_constant_score_at_the_base_rate_is_calibrated_and_as_good_as_the_base
 
 
 def test_equal_mass_bins_hold_equal_numbers_of_distinct_scores() -> None:
-    rows = weighted.sorted_rows(np.arange(50) / 50, np.arange(50) % 2 == 0)
+    rows = resampling.sorted_rows(np.arange(50) / 50, np.arange(50) % 2 == 0)
 
-    assert weighted.equal_mass_bins(rows, np.ones(50), 10).tolist() == list(range(0, 50, 5))
+    assert resampling.equal_mass_bins(rows, np.ones(50), 10).tolist() == list(range(0, 50, 5))
 
 
 def test_the_reliability_table_adds_up_to_the_calibration_error() -> None:

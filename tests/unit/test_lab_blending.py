@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from plumbline.extras.lab.blending import Blended, Judged, blend_runs
 from plumbline.extras.lab.evaluating import list_pairs
 from plumbline.extras.lab.experiment import Blend, Planned
+from plumbline.extras.lab.running import Blended, Judged, blend_runs
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.conventions import build_conventions
 from plumbline.retrieval.evaluate import evaluate

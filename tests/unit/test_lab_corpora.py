@@ -7,7 +7,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from plumbline.extras.lab.corpora import AnyCorpus
-from plumbline.extras.lab.corpora.gathering import run_id
+from plumbline.extras.lab.corpora.rows import run_id
 from plumbline.extras.lab.corpus import Corpus, Document, Query
 from plumbline.ground.errors import InvalidInput
 from tests.making.record_files import json_lines, write_file

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 import plumbline
-from plumbline.extras.lab.report.language import PARTS, translate, translate_headings
 from plumbline.extras.lab.report.page import render_page
-from plumbline.extras.lab.report.table import readable, systems_table
+from plumbline.extras.lab.report.table import PARTS, readable, systems_table, translate, translate_headings
 from plumbline.extras.lab.retrievers.dense import unread_language
 from plumbline.retrieval.conventions import build_conventions
 from plumbline.retrieval.evaluate import evaluate

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from plumbline.extras.lab.report import page as lab_page
-from plumbline.extras.lab.report.language import PageLanguage
 from plumbline.extras.lab.report.page import render_page
 from plumbline.extras.lab.report.plots import HEIGHT, WIDTH, plot, plot_curves
+from plumbline.extras.lab.report.table import PageLanguage
 from plumbline.extras.lab.results import ExperimentResults
-from plumbline.retrieval.report import LatencySummary
+from plumbline.retrieval.compare import LatencySummary
 from plumbline.rows.report.texts import load_words
 from tests.making.lab_results import results_of
 from tests.reading.report_html import HOSTILE, Page

@@ -6,7 +6,7 @@ import re
 from functools import partial
 
 from plumbline.cli.progress import LabProgress
-from plumbline.extras.lab.report.language import PARTS, PageLanguage, translate
+from plumbline.extras.lab.report.table import PARTS, PageLanguage, translate
 from plumbline.rows.report.texts import load_words
 
 

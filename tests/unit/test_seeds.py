@@ -13,8 +13,8 @@ import pytest
 
 import plumbline
 from plumbline.cli.main import main
-from plumbline.extras.lab.blending import Judged, blend_runs
 from plumbline.extras.lab.experiment import Blend
+from plumbline.extras.lab.running import Judged, blend_runs
 from plumbline.retrieval.conventions import build_conventions
 from plumbline.retrieval.run import Run
 

@@ -8,10 +8,9 @@ import pytest
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval import trec_columns
-from plumbline.retrieval.file_formats import read_reference_table, read_results_table
 from plumbline.retrieval.run import ScoreColumn
 from plumbline.retrieval.text_file import ReadLimits
-from plumbline.retrieval.trec import read_qrels, read_run, read_run_lines
+from plumbline.retrieval.trec import read_qrels, read_reference_table, read_results_table, read_run, read_run_lines
 from plumbline.retrieval.trec_columns import find_regular_text, read_run_columns
 
 LIMITS = ReadLimits(max_bytes=1_000_000, max_rows=1_000)

@@ -11,17 +11,20 @@ from typing import Final, cast
 
 from plumbline.extras.provider_batches.batch_assembly import (
     Choices,
+    Estimate,
+    asked_files,
     batch_api,
     build_judge_spec,
     estimate_cost,
+    files_sent,
     prompt_digests,
     row_limits,
     row_scorer,
+    with_next_round,
 )
+from plumbline.extras.provider_batches.batch_assembly import collect as collect_rows
+from plumbline.extras.provider_batches.batch_assembly import prepare as prepare_rows
 from plumbline.extras.provider_batches.batch_file_chat import Correspondence
-from plumbline.extras.provider_batches.batch_rounds import Estimate, asked_files, files_sent, with_next_round
-from plumbline.extras.provider_batches.batch_rounds import collect as collect_rows
-from plumbline.extras.provider_batches.batch_rounds import prepare as prepare_rows
 from plumbline.extras.provider_batches.manifest import (
     MANIFEST_VERSION,
     TEST_MODEL,

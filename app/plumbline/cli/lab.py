@@ -12,8 +12,16 @@ from plumbline.cli.retrieval import add_conventions, given_conventions
 from plumbline.extras.lab.experiment import Experiment
 from plumbline.extras.lab.experiment_file import read_experiment
 from plumbline.extras.lab.folder import load_results
-from plumbline.extras.lab.report.language import PARTS, PageLanguage, translate, translate_headings
-from plumbline.extras.lab.report.table import brief, corpora_of, readable, systems_table
+from plumbline.extras.lab.report.table import (
+    PARTS,
+    PageLanguage,
+    brief,
+    corpora_of,
+    readable,
+    systems_table,
+    translate,
+    translate_headings,
+)
 from plumbline.extras.lab.results import ExperimentResults
 from plumbline.extras.lab.running import Choice, run_experiment
 from plumbline.ground.errors import InvalidInput

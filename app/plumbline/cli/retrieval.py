@@ -12,12 +12,11 @@ import msgspec
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.api import name_files
 from plumbline.retrieval.combination import NORMS, TIE_ORDERS
-from plumbline.retrieval.compare import CORRECTIONS, TESTS
+from plumbline.retrieval.compare import CORRECTIONS, TESTS, RunReport, compare_reports, report_runs, tune_by_measure
 from plumbline.retrieval.conventions import BOOLEANS, CHOICES, PRESETS, Conventions, as_dict, build_conventions
-from plumbline.retrieval.fuse import METHODS, MISSING, fuse, tune_weights
+from plumbline.retrieval.fuse import METHODS, MISSING, fuse
 from plumbline.retrieval.inputs import ReadRun, read_qrels, read_run
 from plumbline.retrieval.measure import CUTOFF_BY_NAME, Cutoff, parse_measures
-from plumbline.retrieval.report import RunReport, compare_reports, report_runs, tuning_objective
 from plumbline.retrieval.tables import TABLE_WRITERS, Table, comparison_table, pair_table
 
 if TYPE_CHECKING:
@@ -208,28 +207,21 @@ def _compare(options: argparse.Namespace) -> int:
 
 def _fuse(options: argparse.Namespace) -> int:
     runs = [read_run(path, name=name).run for name, path in name_files(options.runs, is_repeatable=True).items()]
-    recipe = {
-        "method": options.method,
-        "norm": options.norm,
-        "params": _params(options),
-        "missing": options.missing,
-        "ties": options.ties,
-        "depth": options.depth,
-    }
-    weights = options.weights
+    recipe = {name: getattr(options, name) for name in ("method", "norm", "weights", "missing", "ties", "depth")}
+    recipe["params"] = _params(options)
     if options.tune is not None:
-        if weights is not None:
+        if options.weights is not None:
             raise InvalidInput("give --weights or --tune, not both")
-        qrels = read_qrels(options.tune)
-        objective = tuning_objective(qrels, options.measure, conventions=read_conventions(options))
-        folds = {"folds": options.folds, "step": options.step, "seed": options.seed}
-        tuning = tune_weights(runs, objective, query_ids=list(qrels), **folds, **recipe)
-        weights = tuning.weights
+        grid = {name: getattr(options, name) for name in ("folds", "step", "seed")}
+        conventions, qrels = read_conventions(options), read_qrels(options.tune)
+        tuning = tune_by_measure(runs, qrels, options.measure, conventions=conventions, **grid, **recipe)
+        recipe["weights"] = tuning.weights
         sys.stderr.write(
-            f"weights {' '.join(f'{each:g}' for each in weights)}: {options.measure} {tuning.held_out_score:.4f} held "
-            f"out, {tuning.in_sample_score:.4f} in sample, {tuning.equal_score:.4f} with equal weights\n"
+            f"weights {' '.join(f'{each:g}' for each in tuning.weights)}: {options.measure} "
+            f"{tuning.held_out_score:.4f} held out, {tuning.in_sample_score:.4f} in sample, "
+            f"{tuning.equal_score:.4f} with equal weights\n"
         )
-    fusion = fuse(runs, weights=weights, **recipe)
+    fusion = fuse(runs, **recipe)
     for query, scores in fusion.run.results.items():
         ranked = scores.items() if isinstance(scores, Mapping) else ()
         sys.stdout.writelines(

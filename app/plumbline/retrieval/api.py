@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval.compare import RunComparison
+from plumbline.retrieval.compare import RunComparison, compare_reports, report_runs, tune_by_measure
 from plumbline.retrieval.conventions import build_conventions
 from plumbline.retrieval.evaluate import evaluate as evaluate_run
 from plumbline.retrieval.fuse import fuse as fuse_runs
-from plumbline.retrieval.fuse import tune_weights
 from plumbline.retrieval.inputs import read_qrels, read_run
 from plumbline.retrieval.measure import parse_measures
-from plumbline.retrieval.report import compare_reports, report_runs, tuning_objective
 
 Values = dict[str, float | None] | dict[str, dict[str, float]]
 
@@ -130,15 +128,14 @@ def fuse(
     named = runs if isinstance(runs, Mapping) else {f"run {place}": run for place, run in enumerate(runs, start=1)}
     read = [read_run(run, name=name).run for name, run in named.items()]
     recipe: dict[str, Any] = {"method": method, "norm": norm, "params": params, "missing": missing}
-    recipe |= {"ties": ties, "depth": depth}
+    recipe |= {"ties": ties, "depth": depth, "weights": weights}
     if tune_on is not None:
-        if weights is not None:
-            raise InvalidInput("give weights or tune them, not both", place="weights")
-        judged = read_qrels(tune_on)
-        objective = tuning_objective(judged, measure, conventions=build_conventions(preset, **(conventions or {})))
-        tuning = tune_weights(read, objective, query_ids=list(judged), folds=folds, step=step, seed=seed, **recipe)
-        weights = tuning.weights
-    fusion = fuse_runs(read, weights=weights, **recipe)
+        resolved = build_conventions(preset, **(conventions or {}))
+        grid = {"folds": folds, "step": step, "seed": seed}
+        recipe["weights"] = tune_by_measure(
+            read, read_qrels(tune_on), measure, conventions=resolved, **grid, **recipe
+        ).weights
+    fusion = fuse_runs(read, **recipe)
     _warn(fusion.warnings)
     return {query: dict(scores) for query, scores in fusion.run.results.items() if isinstance(scores, Mapping)}
 

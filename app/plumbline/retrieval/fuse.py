@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median_low
-from typing import Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 
@@ -70,44 +70,25 @@ class Fusion:
     warnings: tuple[str, ...]
 
 
-def fuse(
-    runs: Sequence[Run],
-    *,
-    method: str,
-    norm: str | None = None,
-    weights: Sequence[float] | None = None,
-    params: Mapping[str, float] | None = None,
-    missing: str = "zero",
-    ties: str = "docno_desc",
-    depth: int | None = None,
-    name: str | None = None,
-) -> Fusion:
+def fuse(runs: Sequence[Run], *, name: str | None = None, **options: Any) -> Fusion:
     """Fuse the runs over the queries of any of them; queries are paired by id, never by position.
 
+    A method that reads scores takes 1 - i/n for position i of a list of n ids.
+
     Args:
-        runs: at least one. A method that reads scores takes 1 - i/n for position i of a list of n ids.
-        method: one of `METHODS`.
-        norm: one of `NORMS`; `min-max` when not given. No effect on methods that read ranks alone.
-        weights: one for each run, not negative, not all 0, used as they are (not made to add up to 1).
-        params: `k` of rrf (60), `phi` of rbc (0.8), `gamma` of combgmnz (1), `sigma` of logn_isr (1).
-        missing: what a method that reads scores takes for a document that a run did not retrieve: `zero`, nothing (the
-            minimum, median and mean are over the runs that retrieved it), or `min`, the lowest score of that run for
-            that query. `zero` is above the mean of a z-score: take `min` there. combmnz counts runs that retrieved it.
-        ties: order of equal scores, in what is read and in what is returned; `docno_desc` is trec_eval's.
-        depth: documents kept for each query; all when None.
+        runs: at least one.
         name: of the fused run; the method's when not given.
+        options: as in `resolve`.
 
     Raises:
         InvalidInput: an argument is out of its range, scores too large to be added up, or more than 2,000 documents for
             one query with condorcet.
     """
-    recipe = resolve(
-        len(runs), method=method, norm=norm, weights=weights, params=params, missing=missing, ties=ties, depth=depth
-    )
+    recipe = resolve(len(runs), **options)
     # One pool at a time: all of them together are larger than the runs.
     results = _combine_queries(_pools(runs, recipe), recipe)
-    fused = Run(name if name is not None else method, results)
-    return Fusion(fused, recipe, tuple(_warnings(runs, recipe, norm)))
+    fused = Run(name if name is not None else recipe.method, results)
+    return Fusion(fused, recipe, tuple(_warnings(runs, recipe, options.get("norm"))))
 
 
 def resolve(
@@ -121,7 +102,22 @@ def resolve(
     ties: str = "docno_desc",
     depth: int | None = None,
 ) -> Recipe:
-    """Check these arguments of `fuse` and return the recipe they mean."""
+    """Check the options of a fusion and return the recipe they mean.
+
+    Args:
+        method: one of `METHODS`.
+        norm: one of `NORMS`; `min-max` when not given. No effect on methods that read ranks alone.
+        weights: one for each run, not negative, not all 0, used as they are (not made to add up to 1).
+        params: `k` of rrf (60), `phi` of rbc (0.8), `gamma` of combgmnz (1), `sigma` of logn_isr (1).
+        missing: what a method that reads scores takes for a document that a run did not retrieve: `zero`, nothing (the
+            minimum, median and mean are over the runs that retrieved it), or `min`, the lowest score of that run for
+            that query. `zero` is above the mean of a z-score: take `min` there. combmnz counts runs that retrieved it.
+        ties: order of equal scores, in what is read and in what is returned; `docno_desc` is trec_eval's.
+        depth: documents kept for each query; all when None.
+
+    Raises:
+        InvalidInput: an argument is out of its range.
+    """
     if run_count < 1:
         raise InvalidInput("fusion needs at least one run, found none")
     if method not in FORMULAS:
@@ -187,12 +183,16 @@ def _checked_weights(weights: Sequence[float] | None, method: str, run_count: in
     if weights is None:
         return (1.0,) * run_count
     if method not in WEIGHTED:
-        raise InvalidInput(f"{method} takes no weights; expected one of {', '.join(sorted(WEIGHTED))} with weights")
+        raise InvalidInput(_no_weights(method))
     if len(weights) != run_count:
         raise InvalidInput(f"expected one weight for each of {run_count} runs, found {len(weights)}")
     if not all(math.isfinite(weight) and weight >= 0.0 for weight in weights) or not any(weights):
         raise InvalidInput(f"weights must be finite, not negative and not all 0, found {list(weights)}")
     return tuple(float(weight) for weight in weights)
+
+
+def _no_weights(method: str) -> str:
+    return f"{method} takes no weights; expected one of {', '.join(sorted(WEIGHTED))} with weights"
 
 
 def _checked_params(params: Mapping[str, float], method: str) -> Mapping[str, float]:
@@ -291,15 +291,11 @@ def tune_weights(
     objective: Objective,
     *,
     query_ids: Sequence[str] | None = None,
-    method: str = "wsum",
-    norm: str | None = None,
-    params: Mapping[str, float] | None = None,
-    missing: str = "zero",
-    ties: str = "docno_desc",
-    depth: int | None = None,
     folds: int = 5,
     step: float = 0.1,
     seed: int = 0,
+    weights: Sequence[float] | None = None,
+    **options: Any,
 ) -> Tuning:
     """Return the best weights of a grid over the simplex, with their cross-validated score.
 
@@ -310,6 +306,7 @@ def tune_weights(
         step: 1 / step is a whole number; the grid then has C(1/step + runs - 1, runs - 1) points, none lost to
             rounding (ranx keeps 62 of 66 for three runs: it compares sums of floats with 1).
         seed: deals the queries into folds; their order in the runs does not matter.
+        options: of the fusion, as in `resolve`; the method is `wsum` unless given.
 
     Of points that score the same the one nearest to equal weights is taken.
 
@@ -317,9 +314,11 @@ def tune_weights(
         InvalidInput: an argument is out of its range, the grid is too large, or the objective gave other than one
             finite value for each query.
     """
-    recipe = resolve(len(runs), method=method, norm=norm, params=params, missing=missing, ties=ties, depth=depth)
-    if method not in WEIGHTED:
-        raise InvalidInput(f"{method} takes no weights; expected one of {', '.join(sorted(WEIGHTED))}")
+    if weights is not None:
+        raise InvalidInput("give weights or tune them, not both", place="weights")
+    recipe = resolve(len(runs), **{"method": "wsum", **options})
+    if recipe.method not in WEIGHTED:
+        raise InvalidInput(_no_weights(recipe.method))
     grid = simplex_grid(len(runs), step=step)
     if query_ids is None:
         query_ids = [query_id for run in runs for query_id in run.results]
@@ -328,7 +327,7 @@ def tune_weights(
         pools = list(_pools(runs, recipe))
 
     def valued(weights: tuple[float, ...]) -> FloatArray:
-        fused = Run(method, _combine_queries(pools, replace(recipe, weights=weights)))
+        fused = Run(recipe.method, _combine_queries(pools, replace(recipe, weights=weights)))
         array = np.asarray(objective(fused, shuffled), dtype=np.float64)
         if array.shape != (len(shuffled),) or not np.isfinite(array).all():
             raise InvalidInput(f"the objective must give one finite value for each of {len(shuffled)} queries")

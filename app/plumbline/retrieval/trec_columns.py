@@ -65,8 +65,8 @@ def _count_single_blanks(data: bytes) -> int | None:
 
 
 _BLOCK_BYTES: Final = 512 * 1024
-# One line can be longer than a block; places in it are 32 bits wide.
-_MOST_BLOCK_BYTES: Final = 2**30
+# Below, places are kept in 32 bits.
+_WIDE_BYTES: Final = 2**31 - 4096
 _NEWLINE: Final = ord("\n")
 # A longer number is left to the line reader.
 _MAX_NUMBER_BYTES: Final = 31
@@ -74,42 +74,33 @@ _SPACES: Final = np.uint64(int.from_bytes(b" " * WORD_BYTES, "little"))
 _COMMA_LAST: Final = np.uint64((ord(",") ^ ord(" ")) << (8 * (WORD_BYTES - 1)))
 
 
-class RunBlock(NamedTuple):
-    """Some lines of a run, one entry each."""
-
-    query_ids: TextColumn
-    documents: TextColumn
-    numbers: npt.NDArray[np.float64]
-
-
-def split_blocks(text: RegularText) -> Iterator[RunBlock]:
-    """Yield the blocks of a run of scores.
+def _split_blocks(text: RegularText) -> Iterator[tuple[TextColumn, TextColumn, npt.NDArray[np.float64]]]:
+    """Yield queries, documents and scores of some lines at a time; all texts are parts of one buffer.
 
     Raises (when walked):
         IrregularRun: a line has too few fields or too many, or a number is not written as JSON has it.
     """
     data, start = text.data, 0
-    while start < len(data):
-        end = data.rfind(b"\n", start, start + _BLOCK_BYTES) + 1 or data.find(b"\n", start) + 1 or len(data)
-        yield _parse_block(data[start:end], text)
+    size = len(data) + (data[-1] != _NEWLINE)
+    buffer = np.frombuffer(data + b"\n" * (size - len(data)) + bytes(WORD_BYTES), dtype=np.uint8)
+    while start < size:
+        end = data.rfind(b"\n", start, start + _BLOCK_BYTES) + 1 or data.find(b"\n", start) + 1 or size
+        yield _parse_block(buffer, start, end, separator=text.separator[0])
         start = end
 
 
-def _parse_block(lines: bytes, text: RegularText) -> RunBlock:
-    size = len(lines) + (lines[-1] != _NEWLINE)
-    buffer = np.zeros(size + WORD_BYTES, dtype=np.uint8)
-    buffer[: len(lines)] = np.frombuffer(lines, dtype=np.uint8)
-    buffer[size - 1] = _NEWLINE
-    if size > _MOST_BLOCK_BYTES:
-        raise IrregularRun
-    ends = np.flatnonzero(buffer[:size] <= LARGEST_BLANK).astype(np.int32)
+def _parse_block(
+    buffer: npt.NDArray[np.uint8], start: int, end: int, *, separator: int
+) -> tuple[TextColumn, TextColumn, npt.NDArray[np.float64]]:
+    ends = np.flatnonzero(buffer[start:end] <= LARGEST_BLANK) + start
     if len(ends) % SCORED_COLUMNS:
         raise IrregularRun
     by_line = buffer[ends].reshape(-1, SCORED_COLUMNS)
-    if (by_line[:, -1] != _NEWLINE).any() or (by_line[:, :-1] != text.separator[0]).any():
+    if (by_line[:, -1] != _NEWLINE).any() or (by_line[:, :-1] != separator).any():
         raise IrregularRun
+    ends = ends.astype(np.int32 if len(buffer) < _WIDE_BYTES else np.int64, copy=False)
     starts = np.empty_like(ends)
-    starts[0], starts[1:] = 0, ends[:-1] + 1
+    starts[0], starts[1:] = start, ends[:-1] + 1
     # copies: a view would keep the places of all six columns in memory, four times the file
     query_ids, documents, numbers = (
         TextColumn(
@@ -117,7 +108,7 @@ def _parse_block(lines: bytes, text: RegularText) -> RunBlock:
         )
         for index in (0, 2, 4)
     )
-    return RunBlock(query_ids, documents, _decode_numbers(numbers))
+    return query_ids, documents, _decode_numbers(numbers)
 
 
 def _decode_numbers(numbers: TextColumn) -> npt.NDArray[np.float64]:
@@ -162,41 +153,32 @@ def read_run_columns(text: RegularText) -> dict[str, Results] | None:
 
     A query's lines need not be together.
     """
+    stretches: defaultdict[str, list[_Stretch]] = defaultdict(list)
     try:
-        stretches: defaultdict[str, list[_Stretch]] = defaultdict(list)
-        for block in split_blocks(text):
-            for query_id, stretch in _split_stretches(block):
-                stretches[query_id].append(stretch)
-        return {query_id: _score_column(found) for query_id, found in stretches.items()}
+        for query_ids, documents, numbers in _split_blocks(text):
+            if max(query_ids.lengths.max(initial=0), documents.lengths.max(initial=0)) > _MAX_ID_BYTES:
+                return None
+            starts = [0, *query_ids.changes().tolist()]
+            is_scattered = (len(starts) - _FREE_STRETCHES) * _MIN_ROWS_PER_STRETCH > len(documents)
+            if is_scattered or not np.isfinite(numbers).all():
+                return None
+            fingerprints = documents.fingerprints()
+            for start, end in itertools.pairwise([*starts, len(documents)]):
+                part = _Stretch(documents.between(start, end), fingerprints[start:end], numbers[start:end])
+                stretches[query_ids[start]].append(part)
+        # `#` begins a comment, of six words
+        is_commented = any(query_id.startswith("#") for query_id in stretches)
+        return None if is_commented else {query_id: _score_column(found) for query_id, found in stretches.items()}
     except IrregularRun:
         return None
 
 
-def _split_stretches(block: RunBlock) -> Iterator[tuple[str, _Stretch]]:
-    rows = len(block.documents)
-    if max(block.query_ids.lengths.max(initial=0), block.documents.lengths.max(initial=0)) > _MAX_ID_BYTES:
-        raise IrregularRun
-    starts = [0, *block.query_ids.changes().tolist()]
-    if not np.isfinite(block.numbers).all() or (len(starts) - _FREE_STRETCHES) * _MIN_ROWS_PER_STRETCH > rows:
-        raise IrregularRun
-    fingerprints = block.documents.fingerprints()
-    for start, end in itertools.pairwise([*starts, rows]):
-        query_id = block.query_ids[start]
-        if query_id.startswith("#"):  # a comment of six words
-            raise IrregularRun
-        documents = block.documents.between(start, end)
-        yield query_id, _Stretch(documents, fingerprints[start:end], block.numbers[start:end])
-
-
-def _join_stretches(stretches: list[_Stretch]) -> _Stretch:
-    if len(stretches) == 1:
-        return stretches[0]
-    documents, fingerprints, numbers = zip(*stretches, strict=True)
-    return _Stretch(joined(documents), np.concatenate(fingerprints), np.concatenate(numbers))
-
-
 def _score_column(stretches: list[_Stretch]) -> Results:
-    documents, fingerprints, numbers = _join_stretches(stretches)
+    documents, fingerprints, numbers = stretches[0]
+    if len(stretches) > 1:
+        documents = joined([each.documents for each in stretches])
+        fingerprints = np.concatenate([each.fingerprints for each in stretches])
+        numbers = np.concatenate([each.numbers for each in stretches])
     if len(numbers) < _MIN_COLUMN:
         by_document = dict(zip(documents.texts(), numbers.tolist(), strict=True))
         if len(by_document) < len(numbers):

@@ -12,13 +12,13 @@ from plumbline.extras.calibration.resampling import (
     DrawPlan,
     DrawsByFigure,
     FigureName,
+    FloatArray,
     ReliabilityBin,
     ScoredRows,
     Weighing,
     by_dataset,
     number_or_none,
 )
-from plumbline.extras.calibration.weighted import FloatArray
 from plumbline.ground.errors import InvalidInput
 
 # A rank score only orders rows: no threshold of 0.5, no calibration.

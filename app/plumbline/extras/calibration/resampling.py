@@ -7,10 +7,136 @@ from typing import Final, Literal
 from zlib import crc32
 
 import numpy as np
+import numpy.typing as npt
 
-from plumbline.extras.calibration import weighted
-from plumbline.extras.calibration.weighted import FloatArray, IntArray, SortedRows, sorted_rows
 from plumbline.ground.errors import InvalidInput
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class SortedRows:
+    """Scores and labels of n rows by ascending score.
+
+    `tie_starts` has the position of the first row of each distinct score; rows of one score are never told apart.
+    """
+
+    scores: FloatArray
+    is_faithful: BoolArray
+    tie_starts: IntArray
+
+
+def sorted_rows(scores: FloatArray, is_faithful: BoolArray) -> SortedRows:
+    """Build the rows from scores that ascend already, shape (n,), n >= 1."""
+    return SortedRows(scores, is_faithful, np.flatnonzero(np.diff(scores, prepend=scores[0] - 1.0) != 0.0))
+
+
+def auroc(rows: SortedRows, weights: FloatArray) -> FloatArray:
+    """Return the AUROC, ties counting half: Hanley & McNeil 1982."""
+    faithful, other = _by_tie(rows, weights)
+    below = np.cumsum(other, axis=1) - other
+    wins = (faithful * (below + 0.5 * other)).sum(axis=1)
+    return _ratio(wins, faithful.sum(axis=1) * other.sum(axis=1))
+
+
+def balanced_accuracy(rows: SortedRows, weights: FloatArray, threshold: float) -> FloatArray:
+    """Return the mean of sensitivity and specificity; a row passes at `threshold` or above."""
+    faithful, other, faithful_passed, other_passed = _confusion(rows, weights, threshold)
+    return 0.5 + 0.5 * (_ratio(faithful_passed, faithful) - _ratio(other_passed, other))
+
+
+def best_balanced_accuracy(rows: SortedRows, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the highest balanced accuracy over all thresholds, and the lowest score that reaches it.
+
+    Chosen on the rows it is measured on: an upper bound of what a threshold can do.
+    """
+    faithful, other = _by_tie(rows, weights)
+    at_each = 0.5 + 0.5 * (_share_below(other) - _share_below(faithful))
+    best = np.argmax(at_each, axis=1)
+    values = np.take_along_axis(at_each, best[:, None], axis=1)[:, 0]
+    return values, np.where(np.isnan(values), np.nan, rows.scores[rows.tie_starts[best]])
+
+
+def cohen_kappa(rows: SortedRows, weights: FloatArray, threshold: float) -> FloatArray:
+    """Return Cohen's kappa of pass or fail with the label, in [-1, 1]; NaN with one label. Cohen 1960."""
+    faithful, other, faithful_passed, other_passed = _confusion(rows, weights, threshold)
+    total = faithful + other
+    observed = _ratio(faithful_passed + other - other_passed, total)
+    passed = _ratio(faithful_passed + other_passed, total)
+    share = _ratio(faithful, total)
+    by_chance = passed * share + (1.0 - passed) * (1.0 - share)
+    return np.where(faithful * other > 0.0, _ratio(observed - by_chance, 1.0 - by_chance), np.nan)
+
+
+def brier(rows: SortedRows, weights: FloatArray) -> FloatArray:
+    """Return the mean squared difference of score and label, in [0, 1]: Brier 1950."""
+    return _ratio(weights @ np.square(rows.scores - rows.is_faithful), weights.sum(axis=1))
+
+
+def brier_of_base_rate(rows: SortedRows, weights: FloatArray) -> FloatArray:
+    """Return the Brier score of a constant at the share of faithful rows: share * (1 - share)."""
+    share = _ratio(weights @ rows.is_faithful.astype(np.float64), weights.sum(axis=1))
+    return share * (1.0 - share)
+
+
+def calibration_error(rows: SortedRows, weights: FloatArray, bin_starts: IntArray) -> FloatArray:
+    """Return the expected calibration error: mean over bins, by weight, of |share of faithful rows - mean score|.
+
+    Naeini et al., AAAI 2015, and Guo et al., ICML 2017, except that the bins hold equal mass, not equal width: scores
+    crowd together, and a bin of a few rows measures nothing. It is above 0 even for a perfect score, more so the fewer
+    rows there are (Kumar et al., NeurIPS 2019); a resampled one is higher still.
+    """
+    gaps = np.add.reduceat(weights * (rows.is_faithful - rows.scores), bin_starts, axis=1)
+    return _ratio(np.abs(gaps).sum(axis=1), weights.sum(axis=1))
+
+
+def equal_mass_bins(rows: SortedRows, weights: FloatArray, bins: int) -> IntArray:
+    """Return the first position of each of at most `bins` bins of about equal weight; `weights`: shape (n,), sum > 0.
+
+    Rows of one score share a bin, the one that the middle of their weight falls in, so that the order of rows says
+    nothing; empty bins are left out.
+    """
+    mass = np.add.reduceat(weights, rows.tie_starts)
+    middle = (np.cumsum(mass) - 0.5 * mass) / mass.sum()
+    bin_of_tie = np.minimum((middle * bins).astype(np.int64), bins - 1)
+    return rows.tie_starts[np.flatnonzero(np.diff(bin_of_tie, prepend=-1) > 0)]
+
+
+def _by_tie(rows: SortedRows, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the weight of faithful and of other rows at each distinct score, shape (draws, ties)."""
+    faithful = np.add.reduceat(weights * rows.is_faithful, rows.tie_starts, axis=1)
+    return faithful, np.add.reduceat(weights * ~rows.is_faithful, rows.tie_starts, axis=1)
+
+
+def _share_below(mass: FloatArray) -> FloatArray:
+    cumulated = np.cumsum(mass, axis=1)
+    return _ratio(cumulated - mass, cumulated[:, -1:])
+
+
+def _confusion(
+    rows: SortedRows, weights: FloatArray, threshold: float
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return the weight of faithful and other rows, and of those of each that pass."""
+    first = int(np.searchsorted(rows.scores, threshold, side="left"))
+    faithful = rows.is_faithful.astype(np.float64)
+    passing = weights[:, first:]
+    return (
+        weights @ faithful,
+        weights @ (1.0 - faithful),
+        passing @ faithful[first:],
+        passing @ (1.0 - faithful[first:]),
+    )
+
+
+def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
+    """Return `above / below`, NaN if undefined."""
+    shape = np.broadcast_shapes(above.shape, below.shape)
+    ratio: FloatArray = np.full(shape, np.nan)
+    np.divide(above, below, out=ratio, where=np.broadcast_to(below > 0.0, shape))
+    return ratio
+
 
 # Weights held at once: 8 MiB, whatever the numbers of rows and draws.
 _CHUNK_CELLS = 1 << 20
@@ -140,7 +266,7 @@ class DrawPlan:
         scores = np.concatenate([each.rows.scores for each in datasets])
         labels = np.concatenate([each.rows.is_faithful for each in datasets])
         self._order = np.argsort(scores, kind="stable")
-        self._pooled = weighted.sorted_rows(scores[self._order], labels[self._order])
+        self._pooled = sorted_rows(scores[self._order], labels[self._order])
         self._weights = self._weigh_all(np.ones((1, len(scores))))
         self._bins: dict[str | None, IntArray] = {
             each.name: _bins(each.rows, self._weights[each.name][0]) for each in datasets
@@ -161,7 +287,7 @@ class DrawPlan:
     def best_threshold(self, dataset: DatasetRows | None) -> float | None:
         """Return the threshold of the best balanced accuracy of a data set, or of all rows."""
         name, rows = (dataset.name, dataset.rows) if dataset else (None, self._pooled)
-        return number_or_none(weighted.best_balanced_accuracy(rows, self._weights[name])[1][0])
+        return number_or_none(best_balanced_accuracy(rows, self._weights[name])[1][0])
 
     def reliability(self) -> tuple[ReliabilityBin, ...]:
         """Return the bins of the pooled calibration error."""
@@ -209,13 +335,13 @@ class DrawPlan:
         weights: FloatArray,
     ) -> None:
         formulas: dict[FigureName, Callable[[], FloatArray]] = {
-            "auroc": lambda: weighted.auroc(rows, weights),
-            "best_balanced_accuracy": lambda: weighted.best_balanced_accuracy(rows, weights)[0],
-            "balanced_accuracy": lambda: weighted.balanced_accuracy(rows, weights, self._threshold),
-            "kappa": lambda: weighted.cohen_kappa(rows, counts, self._threshold),
-            "brier": lambda: weighted.brier(rows, weights),
-            "brier_base_rate": lambda: weighted.brier_of_base_rate(rows, weights),
-            "ece": lambda: weighted.calibration_error(rows, weights, self._bins[name]),
+            "auroc": lambda: auroc(rows, weights),
+            "best_balanced_accuracy": lambda: best_balanced_accuracy(rows, weights)[0],
+            "balanced_accuracy": lambda: balanced_accuracy(rows, weights, self._threshold),
+            "kappa": lambda: cohen_kappa(rows, counts, self._threshold),
+            "brier": lambda: brier(rows, weights),
+            "brier_base_rate": lambda: brier_of_base_rate(rows, weights),
+            "ece": lambda: calibration_error(rows, weights, self._bins[name]),
         }
         for figure in self._names:
             parts[figure].append(formulas[figure]())
@@ -228,4 +354,4 @@ def number_or_none(value: float) -> float | None:
 
 def _bins(rows: SortedRows, weights: FloatArray) -> IntArray:
     # A data set that weighs nothing has no figures; any bin will do.
-    return weighted.equal_mass_bins(rows, weights, _CALIBRATION_BINS) if weights.any() else rows.tie_starts[:1]
+    return equal_mass_bins(rows, weights, _CALIBRATION_BINS) if weights.any() else rows.tie_starts[:1]

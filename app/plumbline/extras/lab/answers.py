@@ -15,8 +15,7 @@ import msgspec
 
 from plumbline.client import Plumbline
 from plumbline.extras.lab.chunkings import AnyChunking
-from plumbline.extras.lab.corpora.gathering import find_files
-from plumbline.extras.lab.corpora.rows import Columns, read_texts
+from plumbline.extras.lab.corpora.rows import Columns, find_files, read_texts
 from plumbline.extras.lab.corpus import Corpus
 from plumbline.extras.lab.experiment import Answers, Experiment, Planned, ProgressReporter
 from plumbline.extras.lab.folder import ResultsFolder, best_first, json_digest, load_run

@@ -11,10 +11,9 @@ from plumbline.extras.lab.folder import Outcome, ResultsFolder, load_run
 from plumbline.extras.lab.measuring import is_same
 from plumbline.extras.lab.results import RECALLS, CorpusFacts, ExperimentResults, System
 from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval.compare import RunComparison
+from plumbline.retrieval.compare import RunComparison, RunReport, compare_reports, report_runs, summarise_latency
 from plumbline.retrieval.inputs import read_qrels
 from plumbline.retrieval.measure import parse_measures
-from plumbline.retrieval.report import RunReport, compare_reports, report_runs, summarise_latency
 
 # As many as `plumbline evaluate` and `plumbline compare` take.
 _RESAMPLES: Final = 1_000

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from plumbline.extras.lab.retriever import IndexFacts
-from plumbline.retrieval.compare import RunComparison
-from plumbline.retrieval.report import LatencySummary, Summary
+from plumbline.retrieval.compare import LatencySummary, RunComparison, Summary
 
 # Names in `System.answers` that are counts; the others are means in [0, 1].
 ANSWER_COUNTS: Final = ("questions", "answered", "judged", "abstained", "empty_answer", "not_judged", "degraded")

@@ -2,19 +2,20 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import msgspec
 
 from plumbline.ground.errors import InvalidInput, MalformedBody
+from plumbline.retrieval.compare import RunReport, compare_reports, report_runs, summarise_latency, tune_by_measure
 from plumbline.retrieval.conventions import Conventions, as_dict, build_conventions
-from plumbline.retrieval.file_formats import FILE_FORMATS
-from plumbline.retrieval.fuse import Tuning, fuse, simplex_grid, tune_weights
+from plumbline.retrieval.fuse import Tuning, fuse, simplex_grid
 from plumbline.retrieval.inputs import ReadRun, read_run
 from plumbline.retrieval.measure import parse_measures
-from plumbline.retrieval.report import RunReport, compare_reports, report_runs, summarise_latency, tuning_objective
 from plumbline.retrieval.run import Qrels, Run
 from plumbline.retrieval.tables import TABLE_WRITERS, comparison_table
 from plumbline.retrieval.text_file import ReadLimits, format_place, read_text_bytes
+from plumbline.retrieval.trec import FILE_FORMATS
 from plumbline.schemas import retrieval as wire
 from plumbline.service.api.message_body import decode_message
 from plumbline.service.api.retrieval_limits import (
@@ -104,17 +105,9 @@ def fuse_runs(body: bytes) -> bytes:
     parse_measures(message.measures)
     runs = [each.run for each in _runs(message.runs)]
     check_fusion(runs, is_condorcet=message.method == "condorcet")
-    tuning = _tuned(message, runs)
-    fusion = fuse(
-        runs,
-        method=message.method,
-        norm=message.norm,
-        weights=tuning.weights if tuning else message.weights,
-        params=message.params,
-        missing=message.missing,
-        depth=message.depth,
-        name=message.name,
-    )
+    recipe = {name: getattr(message, name) for name in ("method", "norm", "weights", "params", "missing", "depth")}
+    tuning = _tuned(message, runs, recipe)
+    fusion = fuse(runs, name=message.name, **{**recipe, **({"weights": tuning.weights} if tuning else {})})
     report = None
     if message.qrels is not None:
         options = wire.EvaluationOptions(measures=message.measures, conventions=message.conventions, resamples=0)
@@ -191,31 +184,18 @@ def _runs(messages: Sequence[wire.RunIn]) -> list[ReadRun]:
     return [_to_run(run, place=f"/runs/{position}") for position, run in enumerate(messages)]
 
 
-def _tuned(message: wire.FusionRequest, runs: Sequence[Run]) -> Tuning | None:
+def _tuned(message: wire.FusionRequest, runs: Sequence[Run], recipe: Mapping[str, Any]) -> Tuning | None:
     if message.tune is None:
         return None
     if message.qrels is None:
         raise InvalidInput("tuning needs 'qrels'", place="/tune")
     if message.weights is not None:
         raise InvalidInput("give weights or tune them, not both", place="/weights")
-    qrels, conventions = message.qrels, _to_conventions(message.conventions)
     points = len(simplex_grid(len(runs), step=message.tune.step))
     check_fusion(runs, is_condorcet=message.method == "condorcet", points=points)
-    check_evaluation(qrels, runs=points, measures=1, resamples=0)
-
-    return tune_weights(
-        runs,
-        tuning_objective(qrels, message.tune.measure, conventions=conventions),
-        query_ids=list(qrels),
-        method=message.method,
-        norm=message.norm,
-        params=message.params,
-        missing=message.missing,
-        depth=message.depth,
-        folds=message.tune.folds,
-        step=message.tune.step,
-        seed=message.tune.seed,
-    )
+    check_evaluation(message.qrels, runs=points, measures=1, resamples=0)
+    how = {"conventions": _to_conventions(message.conventions), **msgspec.structs.asdict(message.tune)}
+    return tune_by_measure(runs, message.qrels, **how, **recipe)
 
 
 def _to_conventions(message: wire.ConventionsIn) -> Conventions:

@@ -7,8 +7,7 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from plumbline.extras.lab.corpora.gathering import PlacedDocument
-from plumbline.extras.lab.corpora.rows import AskedCorpus
+from plumbline.extras.lab.corpora.rows import AskedCorpus, PlacedDocument
 from plumbline.extras.lab.corpus import BODY, Corpus, Document
 from plumbline.extras.lab.outline import first_heading
 from plumbline.ground.errors import InvalidInput

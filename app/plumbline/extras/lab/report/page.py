@@ -11,9 +11,10 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from plumbline.extras.lab.report.language import PARTS, PageLanguage, translate, translate_headings
 from plumbline.extras.lab.report.plots import HEIGHT, WIDTH, plot, plot_curves
 from plumbline.extras.lab.report.table import (
+    PARTS,
+    PageLanguage,
     bytes_shown,
     comparisons_of,
     corpora_of,
@@ -21,6 +22,8 @@ from plumbline.extras.lab.report.table import (
     readable,
     systems_of,
     systems_table,
+    translate,
+    translate_headings,
     without_tuning,
 )
 from plumbline.extras.lab.results import ExperimentResults, System
