@@ -22,7 +22,7 @@ ABSENT = {
     "anyio", "click", "dotenv", "fastapi", "httpcore2", "httpx2", "huggingface_hub", "jinja2", "markupsafe", "nltk",
     "numpy", "openai", "opencc", "openvino", "opentelemetry", "prometheus_client", "psycopg", "pyarrow",
     "pydantic_settings", "python_socks", "rapidfuzz", "re2", "scipy", "sentence_transformers", "sklearn", "starlette",
-    "stop_words", "structlog", "tenacity", "tokenizers", "torch", "tqdm", "transformers", "uvicorn",
+    "stop_words", "structlog", "tokenizers", "torch", "tqdm", "transformers", "uvicorn",
 }  # fmt: skip
 LIGHT = f"""
 import sys

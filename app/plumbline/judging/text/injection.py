@@ -126,7 +126,7 @@ def _is_plain(text: str) -> bool:
 
 
 def _has_any(anchors: Iterable[str], text: str) -> bool:
-    return any(anchor in text for anchor in anchors)
+    return any(map(text.__contains__, anchors))
 
 
 def _readable(text: str) -> str:

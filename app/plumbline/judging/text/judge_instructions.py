@@ -50,7 +50,7 @@ _CHINESE_WORD = re.compile("|".join(map(re.escape, sorted(_CHINESE_BY_WORD, key=
 
 def may_instruct(text: str) -> bool:
     """Return True if a lower-cased text holds a word that every instruction to a judge has."""
-    return any(anchor in text for anchor in _ANCHORS)
+    return any(map(text.__contains__, _ANCHORS))
 
 
 def instructing_sentences(text: str) -> Iterator[tuple[int, int]]:

@@ -23,9 +23,12 @@ _SCIENTIFIC = frozenset("αβγδεζηθικλμνξοπρστυφχψωΔΣΩ�
 _MIXED = re.compile(f"[A-Za-z][{''.join(LOOKALIKES)}]|[{''.join(LOOKALIKES)}][A-Za-z]")
 _LETTERS = re.compile(r"[^\W\d_]{1,40}")
 _WORD_REACH_CHARACTERS = 40
-_BASE64 = re.compile(r"(?<![\w/+=:.-])[A-Za-z0-9+/_-]{24,4000}={0,2}(?![\w+/])")
-_HEX = re.compile(r"(?<![\w])(?:[0-9a-fA-F]{2}[ :]?){40,2000}(?![\w])")
+_FEWEST_ENCODED = 24
+_BASE64 = re.compile(rf"(?<![\w/+=:.-])[A-Za-z0-9+/_-]{{{_FEWEST_ENCODED},4000}}={{0,2}}(?![\w+/])")
+# A digit stands first, alone: `re` then runs over other characters many times as fast.
+_HEX = re.compile(r"[0-9a-fA-F](?<!\w.)[0-9a-fA-F][ :]?(?:[0-9a-fA-F]{2}[ :]?){39,1999}(?!\w)")
 _ESCAPES = re.compile(r"(?:\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|%[0-9a-fA-F]{2}|&#x?[0-9a-fA-F]{2,5};){16}")
+_ESCAPE_MARKS = "\\%&"
 _MIN_WALL_CHARACTERS = 160
 _MAX_LOOKED_AT = 50
 _PRINTABLE_SHARE = 0.95
@@ -53,7 +56,9 @@ def find_obfuscation(text: str) -> set[str]:
 def may_be_obfuscated(text: str) -> bool:
     """Return False if `find_obfuscation` surely finds nothing in the text; True is not certain."""
     return (
-        any(pattern.search(text) for pattern in (_ESCAPES, _BASE64, _HEX))
+        (any(map(text.__contains__, _ESCAPE_MARKS)) and _ESCAPES.search(text) is not None)
+        or (max(map(len, text.split()), default=0) >= _FEWEST_ENCODED and _BASE64.search(text) is not None)
+        or _HEX.search(text) is not None
         or not (text.isascii() or (remove_hidden(text) == text and _MIXED.search(text) is None))
         or len(text) >= _MIN_PADDED_CHARACTERS
     )

@@ -83,6 +83,9 @@ def split_context(text: str, *, lead: int = 0) -> ContextText:
     it: of `{"shop": "York", "count": 0}` the 0 reads "shop York count 0". The sentences lie in the text as it is; a
     title of `lead` characters, a fence, and what is said before and after JSON stay apart. Linear in its length.
     """
+    if len(text.splitlines()) == 1 and "{" not in text and "[" not in text:
+        # Most contexts: of the forms JSON alone may stand in one line.
+        return ContextText(split_sentences(text), {})
     for start, end in _likely_places(text, lead):
         inside = text[start:end]
         for read in (_json, _yaml, _csv, _lines):

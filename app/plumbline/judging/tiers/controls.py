@@ -4,15 +4,14 @@ Who reads them cannot tell them from the answer; a judge that supports the first
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Verdict
-from plumbline.judging.text.words import content_words, han_share
+from plumbline.judging.text.words import han_share
 from plumbline.judging.tiers.context_windows import Window
 from plumbline.judging.tiers.questions import Mark
 from plumbline.judging.tiers.reply_reading import ClaimReply
@@ -68,8 +67,7 @@ def draw_controls(sample: SegmentedSample, window: Window, seed: str) -> tuple[C
     """Return a false and a true sentence, in an order drawn by the seed; fewer where the contexts hold none."""
     draw = Random(seed)  # noqa: S311 - the seed is a secret or random
     shown = frozenset(piece.number - 1 for piece in window)
-    found_texts = {sentence.text for sentence in _statements(sample, shown)}
-    stated = sorted(found_texts, key=lambda text: (len(text), text))[:_MOST_TRIED]
+    stated = sorted(_statements(sample, shown), key=lambda text: (len(text), text))[:_MOST_TRIED]
     renumbered = [(text, false) for text in stated if (false := _renumbered(text, sample.source.contexts, draw))]
     changed = renumbered or [(text, false) for text in stated if (false := _negated(text))]
     changed = changed or [(text, _dated(text, sample.source.contexts, draw)) for text in stated[:_DRAWN_FROM]]
@@ -107,25 +105,23 @@ def count_right(
     return right, (len(controls) if is_whole else sum(number in claims for number in controls)) - right
 
 
-def _statements(sample: SegmentedSample, shown: frozenset[int]) -> Iterator[Sentence]:
-    for context in shown:
-        for sentence in sample.context_sentences[context]:
-            text = sentence.text
-            lengths = _LENGTHS_ZH if han_share(text) else _LENGTHS
-            if (
-                sentence.kind == "prose"
-                and len(text) in lengths
-                and _STATEMENT_END.search(text)
-                and not _SPOKEN.search(text)
-                and len(content_words(text)) >= _FEWEST_WORDS
-            ):
-                yield sentence
+def _statements(sample: SegmentedSample, shown: frozenset[int]) -> set[str]:
+    return {
+        sentence.text
+        for (context, sentence), words in zip(sample.index.places, sample.index.words, strict=True)
+        if context in shown
+        and sentence.kind == "prose"
+        and len(words.content) >= _FEWEST_WORDS
+        and len(sentence.text) in (_LENGTHS_ZH if han_share(sentence.text) else _LENGTHS)
+        and _STATEMENT_END.search(sentence.text)
+        and not _SPOKEN.search(sentence.text)
+    }
 
 
 def _renumbered(text: str, contexts: Sequence[str], draw: Random) -> str | None:
     """Return the sentence with another number, which no context has; None if that could be true as well."""
-    numbers = [] if _BOUNDED.search(text) else list(_NUMBER.finditer(text))
-    if not numbers:
+    numbers = list(_NUMBER.finditer(text))
+    if not numbers or _BOUNDED.search(text):
         return None
     found = draw.choice(numbers)
     value = int(found[1])

@@ -1,8 +1,9 @@
 """Parsing of a judge's reply into claims: whole items are kept, broken ones are asked again."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Annotated, Final
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
@@ -264,7 +265,8 @@ def drafted_claims(
     or most words of it, and one with content that is said to be no claim.
     """
     claims: list[Claim] = []
-    stems = {position: word_stems(sample.sentences[position].text) for position in batch}
+    # Made once, and only where a claim is not its sentence.
+    stems = cache(lambda: {position: word_stems(sample.sentences[position].text) for position in batch})
     for position, number in within_deadline(batch.items()):
         sentence = sample.sentences[position]
         unanswered = whole_sentence_claim(
@@ -361,7 +363,9 @@ def _located(quote: str, cited: Sequence[int], search: EvidenceSearch) -> list[E
     return located if any(part.verified for part in located) else [whole]
 
 
-def _is_about(claim: str, position: int, sample: SegmentedSample, stems: Mapping[int, frozenset[str]]) -> bool:
+def _is_about(
+    claim: str, position: int, sample: SegmentedSample, stems: Callable[[], Mapping[int, frozenset[str]]]
+) -> bool:
     """Return True if the claim shares a word with its sentence, or, for a short one as "Yes.", with what it answers.
 
     A label ("a", "1") stands for the sentence. A claim that has of its sentence only what another sentence has too,
@@ -370,13 +374,13 @@ def _is_about(claim: str, position: int, sample: SegmentedSample, stems: Mapping
     sentence = sample.sentences[position].text
     if claim == sentence or _is_label(claim):
         return True
-    words, wanted = word_stems(claim), stems[position]
+    words, wanted = word_stems(claim), stems()[position]
     if not wanted:
         return True
     if wanted & words:
         if len(wanted) < _SHORT_SENTENCE_WORDS:
             return True
-        others = (other for each, other in stems.items() if each != position)
+        others = (other for each, other in stems().items() if each != position)
         return not any(words & (other - wanted) and not words & (wanted - other) for other in others)
     if len(wanted) > _SHORT_SENTENCE_WORDS:
         return False

@@ -1,6 +1,5 @@
 """One POST to an OpenAI-compatible API, with our headers and a bound on the reply: bytes in, bytes out."""
 
-import json
 import ssl
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -12,6 +11,7 @@ from typing import NamedTuple
 
 import h11
 import httpx2
+import msgspec
 
 from plumbline.ground.connections import (
     ConnectError,
@@ -35,7 +35,6 @@ _LIMITS = ConnectionLimits(connect_seconds=5.0, read_seconds=None, kept_seconds=
 # The only header that a caller may add: the context of a trace.
 _TRACE_HEADER = "traceparent"
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
-_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 class Exchange(NamedTuple):
@@ -108,7 +107,7 @@ class CompletionsClient:
         Raises:
             CallFailure: no connection, an error status, or a reply beyond the bound.
         """
-        content = _JSON.encode(parameters).encode()
+        content = msgspec.json.encode(parameters)
         sent = [*self._headers, ("Content-Length", str(len(content)))]
         sent += [(name, value) for name, value in headers.items() if name.lower() == _TRACE_HEADER]
         head = h11.Request(method="POST", target=self._target, headers=sent)

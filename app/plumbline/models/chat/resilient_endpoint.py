@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 import structlog
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, stop_any, stop_before_delay
 
 from plumbline.ground.connections import SendStatus
 from plumbline.ground.errors import FailureReason, TierFailure
@@ -234,21 +233,20 @@ class ResilientEndpoint:
         return await self._retried(lambda until: self._call(request, until, ledger), seconds)
 
     async def _retried(self, attempt: Callable[[float], Awaitable[T]], seconds: float) -> T:
-        until = time.monotonic() + seconds
-        is_enough = stop_any(stop_after_attempt(self._policy.attempts), stop_before_delay(seconds))
-        retrying = AsyncRetrying(
-            stop=lambda state: is_enough(state) or self.is_shut,
-            wait=self._backoff,
-            retry=retry_if_exception(lambda error: isinstance(error, CallFailure) and error.is_retryable),
-            reraise=True,
-        )
+        until, made = time.monotonic() + seconds, 0
         try:
             async with asyncio.timeout(seconds) as scope:
-                # A function that only returns a coroutine would be taken for one that is done.
-                async def attempt_once() -> T:
-                    return await attempt(until)
-
-                return await retrying(attempt_once)
+                while True:
+                    try:
+                        return await attempt(until)
+                    except CallFailure as failure:
+                        made += 1
+                        if not failure.is_retryable or made >= self._policy.attempts or self.is_shut:
+                            raise
+                        pause = self._backoff_seconds(failure, made)
+                        if time.monotonic() + pause >= until:
+                            raise
+                    await asyncio.sleep(pause)
         except TimeoutError:
             if not scope.expired():
                 raise
@@ -270,11 +268,9 @@ class ResilientEndpoint:
             )
         return needed
 
-    def _backoff(self, state: RetryCallState) -> float:
-        failure = state.outcome.exception() if state.outcome else None
-        longest = min(_LONGEST_BACKOFF_SECONDS, self._policy.backoff_seconds * 2 ** (state.attempt_number - 1))
-        asked = failure.wait_seconds if isinstance(failure, CallFailure) else None
-        return (asked or 0.0) + self._policy.jitter(longest)
+    def _backoff_seconds(self, failure: CallFailure, made: int) -> float:
+        longest = min(_LONGEST_BACKOFF_SECONDS, self._policy.backoff_seconds * 2 ** (made - 1))
+        return (failure.wait_seconds or 0.0) + self._policy.jitter(longest)
 
     async def _call(self, request: ApiRequest[T], until: float, ledger: Ledger) -> T:
         worst = self._tariff.worst_case(request.prompt, request.max_output)

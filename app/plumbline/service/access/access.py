@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -337,6 +338,7 @@ def spending_path(settings: Settings) -> Path:
     return settings.data_dir / SPENDING_FILE_NAME
 
 
+@lru_cache
 def is_loopback(host: str) -> bool:
     """Return True for `localhost` and loopback addresses, brackets and mapped IPv4 included. Resolves no name."""
     if host.lower() == "localhost":

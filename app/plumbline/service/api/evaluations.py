@@ -36,7 +36,7 @@ from plumbline.schemas.conversation import ConversationRequest, is_conversation
 from plumbline.schemas.evaluation import MAX_ID_CHARACTERS, EvaluationRequest, EvaluationResult, bounded_request
 from plumbline.schemas.problem import FAILURE_DETAIL, INTERNAL, VALIDATION, RowProblem
 from plumbline.schemas.wire import json_line
-from plumbline.service.api.auth import budget_check_of
+from plumbline.service.api.auth import budget_check_of, tenant_of
 from plumbline.service.api.dependencies import BatchSlotsDep, ScorerDep, TenantDep
 from plumbline.service.api.json_body import (
     MAX_VALUES,
@@ -71,6 +71,19 @@ async def evaluate_request(
     tenant: str,
 ) -> EvaluationResult:
     """Return the result of a request that is within the limits. Raises InvalidInput, as `build_options`."""
+    result, _ = await _evaluated(request, scorer, settings, judge_names=judge_names, tenant=tenant)
+    return result
+
+
+async def _evaluated(
+    request: EvaluationRequest | ConversationRequest,
+    scorer: Scorer,
+    settings: Settings,
+    *,
+    judge_names: Collection[str],
+    tenant: str,
+) -> tuple[EvaluationResult, bool]:
+    """Return the result, and True if the sample is small."""
     sample = to_sample(request, request_limits(settings))
     options = build_options(request, settings, judge_names=judge_names, tenant=tenant)
     result = await scorer.score(sample, options)
@@ -79,7 +92,8 @@ async def evaluate_request(
         return to_wire(result, sample, sample_id=request.id, offset_unit=request.offset_unit)
 
     # The result of a long answer can have a megabyte.
-    return await scorer.offload(write, inline=is_small(sample))
+    small = is_small(sample)
+    return await scorer.offload(write, inline=small), small
 
 
 def evaluation_routes(settings: Settings, *, judge_names: Collection[str] = ()) -> APIRouter:
@@ -96,8 +110,7 @@ def evaluation_routes(settings: Settings, *, judge_names: Collection[str] = ()) 
             # generators of clients name the model by its title
             Body(openapi_examples=EVALUATION_EXAMPLES, title="SampleOrConversation"),
         ],
-        scorer: ScorerDep,
-        tenant: TenantDep,
+        request: Request,
     ) -> Response:
         """Judge one answer: which claims its contexts support, which they do not, and where the evidence is.
 
@@ -105,9 +118,10 @@ def evaluation_routes(settings: Settings, *, judge_names: Collection[str] = ()) 
         fails is listed in `attempts` with the reason; it never becomes a score. With `messages` in place of contexts
         and answer, each turn of a conversation is judged by what was retrieved or returned before it.
         """
-        request: EvaluationRequest | ConversationRequest = body
-        result = await evaluate_request(request, scorer, settings, judge_names=judge_names, tenant=tenant)
-        answer = await scorer.offload(result.model_dump_json, inline=is_small(to_sample(request)))
+        # No dependencies: each costs a fiftieth of a small sample.
+        scorer: Scorer = request.app.state.service.scorer
+        result, small = await _evaluated(body, scorer, settings, judge_names=judge_names, tenant=tenant_of(request))
+        answer = await scorer.offload(result.model_dump_json, inline=small)
         return Response(answer, media_type="application/json")
 
     return router

@@ -30,10 +30,13 @@ async def document_language(lang: Annotated[ReportLanguage | None, Query(descrip
 
 def choose_language(request: HTTPConnection) -> ReportLanguage:
     """Return the language of `?lang=`, else the one of ours that `Accept-Language` wants most."""
+    headers = request.headers
+    if not request.scope["query_string"] and "accept-language" not in headers:
+        return "en"
     named = request.query_params.get("lang")
     if named in _LANGUAGES:
         return "zh" if named == "zh" else "en"
-    wanted = preferred([_REGION.sub("", request.headers.get("accept-language", ""))], ["en", "zh"])
+    wanted = preferred([_REGION.sub("", headers.get("accept-language", ""))], ["en", "zh"])
     return "zh" if wanted[:1] == ["zh"] else "en"
 
 
