@@ -3,7 +3,14 @@
 import pytest
 
 from plumbline.judging.text.segmentation import split_sentences
-from plumbline.judging.tiers.token_alignment import MAX_CHARACTERS, SentenceWindow, pieces, split_windows
+from plumbline.judging.tiers.token_alignment import (
+    MAX_CHARACTERS,
+    SentenceWindow,
+    pieces,
+    plan_comparison,
+    split_windows,
+)
+from tests.doubles.fakes import case_of
 
 
 def _windows(*contexts: str) -> list[SentenceWindow]:
@@ -75,3 +82,28 @@ def test_a_break_in_the_first_half_is_too_early_to_cut_at() -> None:
     text = "a " + "b" * 1_200
 
     assert pieces(text, 0, len(text))[0] == (0, 800)
+
+
+_COLOURS = ["amber", "beige", "blue", "brown", "coral", "green", "grey", "ivory", "lilac", "pink", "red", "teal"]
+_TWELVE = " ".join(f"The {colour} lamp hangs in the hall." for colour in _COLOURS)
+
+
+@pytest.mark.parametrize(
+    ("answer", "colours"),
+    [
+        # Five for one sentence, the first of equals.
+        ("The lamp hangs there.", "amber beige blue brown coral"),
+        # Three for each of several: its own, and the first two of the others.
+        ("The red lamp hangs there. The teal lamp hangs there.", "amber beige red teal"),
+    ],
+)
+def test_a_sentence_is_compared_with_the_windows_nearest_to_it(answer: str, colours: str) -> None:
+    windows = plan_comparison(case_of(answer, _TWELVE)).windows
+
+    assert [window.text.split()[1] for window in windows] == colours.split()
+
+
+def test_an_inflected_word_names_a_near_window() -> None:
+    plan = plan_comparison(case_of("The torch hangs in the hall.", f"{_TWELVE} Torches burned all night."))
+
+    assert "Torches burned all night." in [window.text for window in plan.windows]

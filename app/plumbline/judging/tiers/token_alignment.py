@@ -80,9 +80,11 @@ def measure_unrelated(texts: TokenVectors) -> float:
     return min(sum(shares) / count, _HIGHEST_BASELINE)
 
 
-# Windows that a sentence is compared with, besides those near the others: 51 % of the tokens of 426 development
-# samples, at an AUROC of .751 in place of .753 (docs/decisions/0007).
-_NEAR_WINDOWS = 5
+# Windows that a sentence is compared with, besides those near the others, and how many an answer is compared with at
+# least: docs/decisions/0007.
+_NEAR_WINDOWS, _FEWEST_WINDOWS = 3, 5
+# Words cut to this length meet their inflections.
+_STEM = 5
 # MiniLM reads 256 tokens; English runs at 4 to 5 characters a token, so this stays inside with room for numbers.
 MAX_CHARACTERS = 800
 _BREAK = re.compile(r"[\s,;:，；：、]")
@@ -177,22 +179,27 @@ def _select_near(parts: Sequence[str], windows: Sequence[str]) -> Sequence[str]:
     A word counts the more, the fewer windows have it. A text in another script, or in wholly other words, is left to
     the model.
     """
-    if not parts or len(windows) <= _NEAR_WINDOWS:
+    if not parts or len(windows) <= _FEWEST_WINDOWS:
         return windows
     rows_by_word: dict[str, list[int]] = {}
     for row, window in enumerate(windows):
-        for word in dict.fromkeys(content_words(window)):
+        for word in _stems(window):
             rows_by_word.setdefault(word, []).append(row)
+    count = max(_NEAR_WINDOWS, -(-_FEWEST_WINDOWS // len(parts)))
     near: set[int] = set()
     for part in parts:
         shared = np.zeros(len(windows))
-        for word in dict.fromkeys(content_words(part)):
+        for word in _stems(part):
             if rows := rows_by_word.get(word):
                 shared[rows] += 1 / len(rows)
         if not shared.any():
             return windows
-        near.update(np.argsort(-shared, kind="stable")[:_NEAR_WINDOWS].tolist())
+        near.update(np.argsort(-shared, kind="stable")[:count].tolist())
     return [windows[row] for row in sorted(near)]
+
+
+def _stems(text: str) -> dict[str, None]:
+    return dict.fromkeys(word[:_STEM] for word in content_words(text))
 
 
 def match_sentences(plan: ComparisonPlan, alignment: TokenAlignment) -> dict[int, WindowMatch]:
