@@ -7,7 +7,28 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[2] / "app" / "plumbline"
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "app" / "plumbline"
+# Sentences that readers stumbled over, each rewritten once
+_REWRITTEN = (
+    "What `work` returns",
+    "keeps what the tier inside it says",
+    "sees the context variables of whoever",
+    "one that computes takes them one after another",
+    "Connections at one time",
+    "Seconds of work that may wait for that model",
+    "rows are written and others are left",
+    "run the same command again to go on",
+    "which tier spoke and why the others did not",
+    "No summary, no whole answer",
+    "runs further ahead of its reader",
+    "whose manners are known",
+    "what was learnt of the provider",
+    "It comes twice with one surface",
+    "Whatever is repeated may be",
+    "Who comes back with Last-Event-ID",
+    "is told every state that was missed",
+)
 _QUESTION = re.compile(r"(What|Whatever|Whether|Who|Whoever|Whose|Whom|How|However|Where|Which)\b")
 _DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -32,6 +53,16 @@ def test_no_docstring_opens_with_a_question_word() -> None:
     }
 
     assert found == {}
+
+
+def test_no_sentence_that_readers_stumbled_over_comes_back() -> None:
+    texts = {
+        path.relative_to(ROOT).as_posix(): " ".join(path.read_text(encoding="utf-8").split())
+        for pattern in ("*.md", "docs/**/*.md", "app/plumbline/**/*.py", "app/plumbline/**/*.toml", "examples/*")
+        for path in ROOT.glob(pattern)
+    }
+
+    assert {(path, said) for path, text in texts.items() for said in _REWRITTEN if said in text} == set()
 
 
 @pytest.mark.parametrize("opening", ["What is kept.", "Whether it is so.", "Who asks.", "How many there are."])
