@@ -32,6 +32,7 @@ WHOLE = {
 }
 SAID = said_texts()
 OF_PYDANTIC = ("Field required", "Extra inputs", "Input should", "String should", "List should")
+OF_TYPES = "{name} is "
 # Names that other releases of Python give to the same status, too
 OF_HTTP = {status.phrase for status in HTTPStatus} | {"Content Too Large", "URI Too Long", "Range Not Satisfiable"} | {
     "Request Entity Too Large", "Request-URI Too Long", "Requested Range Not Satisfiable", "Unprocessable Entity",
@@ -68,9 +69,11 @@ def test_no_chinese_is_of_a_text_that_nobody_says() -> None:
     for english, chinese in messages.items():
         assert sorted(re.findall(r"\{\w+\}", english)) == sorted(re.findall(r"\{\w+\}", chinese)), english
         # Its beginning or end may be a variable of the code, and a line of it ends somewhere.
-        longest = max(re.split(r"\{\w+\}|'", english), key=len).strip(" ;:,()")
+        longest = max(re.split(r"\{\w+\}|'|; expected ", english), key=len).strip(" ;:,()")
         pieces = [longest[at : at + 11] for at in range(max(1, len(longest) - 10))]
-        assert english.startswith(OF_PYDANTIC) or english in OF_HTTP or any(each in source for each in pieces), english
+        assert (
+            english.startswith((*OF_PYDANTIC, OF_TYPES)) or english in OF_HTTP or any(each in source for each in pieces)
+        ), english
 
 
 @pytest.mark.parametrize(
@@ -114,3 +117,34 @@ def test_texts_of_a_result_are_said_in_chinese_and_every_other_byte_stays() -> N
         "title": "服务繁忙",
     }
     assert b'"score": 0.1, "big": 1e+20' in translate_json(document, "zh")
+
+
+@pytest.mark.parametrize(
+    ("english", "chinese"),
+    [
+        ("contexts is missing; expected a list of strings", "缺少 contexts；应为字符串列表"),
+        ("contexts[0] is null; expected a string", "contexts[0] 为 null；应为字符串"),
+        ("3 cells; expected 4, as the header has", "有 3 个单元格；应与表头一样为 4 个"),
+        (
+            "数据.csv:1: the header: text that is not UTF-8; expected text saved as UTF-8 (Excel's CSV UTF-8)",
+            "数据.csv:1：表头：文本不是 UTF-8；应为 UTF-8 文本（Excel 里选“CSV UTF-8”）",
+        ),
+        (
+            "/file: no column is known for contexts and answer; found the columns '甲', '乙'; name yours: contexts=...",
+            "/file：找不到可作为 contexts 和 answer 的列；现有列 '甲', '乙'；请指明：contexts=...",
+        ),
+        (
+            "/file: its suffix is none of .jsonl, .csv (text also with .gz); name the format",
+            "/file：后缀不是 .jsonl, .csv 之一（文本文件可加 .gz）；请指明格式",
+        ),
+    ],
+)
+def test_faults_of_files_of_rows_are_said_in_chinese(english: str, chinese: str) -> None:
+    assert translate(english, "zh") == chinese
+
+
+@pytest.mark.parametrize(
+    "reason", ["the year is missing", "Paris is a string of lights", "the answer is null and void"]
+)
+def test_the_words_of_a_judge_are_taken_for_no_fault_of_a_file(reason: str) -> None:
+    assert translate(reason, "zh") == reason

@@ -138,4 +138,4 @@ class TableRows:
         try:
             return line.data.decode("utf-8")
         except UnicodeDecodeError:
-            raise BadRow("text that is not UTF-8", "text saved as UTF-8") from None
+            raise BadRow("text that is not UTF-8", "text saved as UTF-8 (Excel's CSV UTF-8)") from None
