@@ -59,6 +59,15 @@ def test_ids_that_look_like_chunks_are_told_when_no_rule_is_set(chunk: str) -> N
     assert "looks like a chunk of a judged document: set id_rule to 'strip_chunk'" in evaluation.warnings[-1]
 
 
+def test_an_id_of_a_megabyte_is_not_looked_at_for_chunks_of_judged_documents() -> None:
+    # A search in it would hold the interpreter for a tenth of a second.
+    long = "doc1" * 250_000
+
+    evaluation = evaluate({"q1": {long: 1}}, Run("run", {"q1": [f"{long}_3", "d"]}), ["mrr"])
+
+    assert not any("looks like a chunk" in each for each in evaluation.warnings)
+
+
 def test_the_group_of_a_pattern_is_the_id_and_no_match_keeps_it() -> None:
     rule = build_id_rule("regex", pattern=r"^(.+)/p\d+$")
 

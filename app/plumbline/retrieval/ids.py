@@ -1,7 +1,7 @@
 """Rules that map the id of a chunk, as a retriever writes it, to the id of the judged document."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Final
 
@@ -23,6 +23,8 @@ _CHUNK: Final = re.compile(
 # `doc1_3` and `doc1:3`, but not `doc_3`
 _NUMBERED: Final = re.compile(r"(?<=[0-9])[_:][0-9]+\Z")
 _MOST_LOOKED_AT: Final = 1_000
+# A search in one id holds the interpreter: a millisecond for this many characters.
+_LONGEST_LOOKED_AT: Final = 10_000
 _HEX: Final = "[0-9a-fA-F]"
 _UUID: Final = re.compile(rf"(?<!{_HEX}){_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}(?!{_HEX})")
 
@@ -86,9 +88,9 @@ def select_id_rule(conventions: Conventions, *, qrels: Qrels | None = None, run:
 
 def suggest_id_rule(qrels: Qrels, run: Run) -> str | None:
     """Return an id of a run that a rule makes a judged one, with the rule; None where no rule does."""
-    judged = frozenset(doc_id for grades in qrels.values() for doc_id in grades)
+    judged = frozenset(_of_usual_length(doc_id for grades in qrels.values() for doc_id in grades))
     uuids = frozenset(uuid for doc_id in judged for uuid in find_uuids(doc_id))
-    for doc_id in islice(_retrieved(run), _MOST_LOOKED_AT):
+    for doc_id in islice(_of_usual_length(_retrieved(run)), _MOST_LOOKED_AT):
         if not judged.isdisjoint((_CHUNK.sub("", doc_id), _NUMBERED.sub("", doc_id))):
             return f"{doc_id[:80]!r} looks like a chunk of a judged document: set id_rule to 'strip_chunk'"
         if not uuids.isdisjoint(find_uuids(doc_id)):
@@ -98,6 +100,10 @@ def suggest_id_rule(qrels: Qrels, run: Run) -> str | None:
 
 def _retrieved(run: Run) -> Iterator[str]:
     return (doc_id for results in run.results.values() for doc_id in results)
+
+
+def _of_usual_length(ids: Iterable[str]) -> Iterator[str]:
+    return (doc_id for doc_id in ids if len(doc_id) <= _LONGEST_LOOKED_AT)
 
 
 def find_uuids(text: str) -> tuple[str, ...]:
