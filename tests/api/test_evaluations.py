@@ -8,7 +8,7 @@ import pytest
 
 from plumbline.ground.errors import TooBusy
 from plumbline.judging.ports.token_vectors import TokenizedTexts, TokenVectors
-from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT, load_calibrations
+from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT, highest_score, load_calibrations
 from plumbline.judging.tiers.lexical import MODEL as LEXICAL_MODEL
 from plumbline.judging.tiers.tier import TierName
 from tests.doubles.fakes import WordEncoder
@@ -150,7 +150,7 @@ async def test_an_answer_without_contexts_fails_for_its_claims_unless_a_threshol
 
 
 async def test_a_threshold_above_the_highest_score_of_the_tier_is_warned_of() -> None:
-    highest = load_calibrations(None).highest(TierName.LEXICAL)
+    highest = highest_score(TierName.LEXICAL)
     beyond = min(1.0, highest + 0.001)
 
     at, above = [await lexical(answer=COPY, threshold=threshold) for threshold in (highest, beyond)]

@@ -11,7 +11,7 @@ from typing import Any
 
 from plumbline.assembly import encoder_of
 from plumbline.ground.settings import Settings, load_settings, variable_name
-from plumbline.judging.tiers.calibration import load_calibrations
+from plumbline.judging.tiers.calibration import highest_score
 from plumbline.judging.tiers.tier import TierName
 from tests.reading.reference_pages import PAGES as REFERENCE_PAGES
 from tests.reading.reference_pages import REFERENCE
@@ -97,9 +97,8 @@ def excerpt(result: dict[str, Any]) -> str:
 
 def highest_scores() -> str:
     """Say the highest score of each tier, in English."""
-    table = load_calibrations(None)
     llm, embedding, lexical = (
-        f"{table.highest(tier):g} in tier {tier}" for tier in TierName if tier is not TierName.DETECTOR
+        f"{highest_score(tier):g} in tier {tier}" for tier in TierName if tier is not TierName.DETECTOR
     )
     return f"The highest score is {llm}, {embedding} and {lexical}:"
 

@@ -123,7 +123,7 @@ FENCES: dict[str, set[str] | None] = {
     "openvino": {"models/encoder/openvino_model.py"},
     "huggingface_hub": {"models/encoder/model_files.py"},
     "threadpoolctl": {"models/encoder/work_threads.py"},
-    "tokenizers": {"models/encoder/text_reader.py", "models/detectors/pair_reader.py"},
+    "tokenizers": {"models/encoder/text_reader.py"},
     "filelock": {"ground/files.py"},
     "pytest": {"integrations/pytest_plugin.py"},
     "llama_index": {"integrations/llama_index.py"},

@@ -17,6 +17,7 @@ from plumbline.judging.tiers.calibration import (
     CalibrationGate,
     CalibrationTable,
     crossing,
+    highest_score,
     list_measures,
     load_calibrations,
     sigmoid,
@@ -78,16 +79,6 @@ def test_the_boundary_is_where_half_of_the_answers_are_faithful(
 
 def test_without_a_reliability_curve_the_boundary_is_the_middle() -> None:
     assert Calibration.model_validate(ENTRY).boundary == 0.5
-
-
-def test_no_tier_gives_a_score_above_the_highest_of_its_calibrations() -> None:
-    table = load_calibrations(None)
-
-    assert table.highest(TierName.LLM) == 1.0
-    for tier in (TierName.EMBEDDING, TierName.LEXICAL):
-        of_tier = [entry.highest for entry in table.entries if entry.tier is tier]
-        assert table.highest(tier) == max(of_tier)
-        assert CalibrationTable(()).highest(tier) <= 1.0
 
 
 def test_a_reduced_precision_without_an_entry_takes_that_of_the_model() -> None:
@@ -183,9 +174,9 @@ def test_more_of_a_measure_never_counts_against_its_sense_in_the_built_in_file(e
         assert less >= more if name in COUNTED_AGAINST else less <= more
 
 
-@BUILT_IN
-def test_the_highest_score_of_the_built_in_file_is_that_of_a_copy(entry: Calibration) -> None:
-    assert entry.highest == VERBATIM_SUPPORT > 0.95
+def test_the_highest_score_without_a_judge_is_that_of_a_copy() -> None:
+    assert highest_score(TierName.LLM) == 1.0
+    assert highest_score(TierName.EMBEDDING) == highest_score(TierName.LEXICAL) == VERBATIM_SUPPORT > 0.95
 
 
 def test_an_entry_made_before_there_were_factors_is_read_without_any(tmp_path: Path) -> None:

@@ -40,7 +40,6 @@ from plumbline.judging.tiers.tier import JudgeOptions, TierName
 
 T = TypeVar("T")
 
-_NOTHING_USED = Usage()
 _SHORT_TURN_SECONDS = 0.001
 _NO_CALIBRATIONS = CalibrationTable(())
 # Collections of younger objects before one of the old: seven million more objects than before, some hundred megabytes.
@@ -108,24 +107,17 @@ class Scorer:
             # The cascade then records that no tier was asked.
             case, decided = unread(sample), None
         if decided is not None:
-
-            def cite() -> SampleResult:
-                return self._with_citations(case, options, decided, until)
-
+            cite = partial(self._with_citations, case, options, decided, until)
             return await offload.run(cite, self._executor, inline=small), NO_ANSWERS
         # The result of an answer takes about as long as reading it did.
         kept = 0.0 if small else (time.monotonic() - started) * len(sample.answer) / size
-        cascade = await self._cascade.judge(
-            case,
-            options,
-            tiers=options.tiers,
-            deadline_seconds=max(0.0, until - time.monotonic() - kept),
+        left = max(0.0, until - time.monotonic() - kept)
+        cascade = await self._cascade.judge(case, options, tiers=options.tiers, deadline_seconds=left)
+        result = await offload.run(
+            lambda: self._with_citations(case, options, _result(case, options, cascade), until),
+            self._executor,
+            inline=small,
         )
-
-        def finish() -> SampleResult:
-            return self._with_citations(case, options, _result(case, options, cascade, options.ledger.usage), until)
-
-        result = await offload.run(finish, self._executor, inline=small)
         if cascade.tier in (None, TierName.LLM) or not options.metrics:
             return result, cascade.judgement.metrics if cascade.judgement else NO_ANSWERS
         return result, await offload.run(
@@ -239,11 +231,11 @@ def _prepare(sample: Sample, options: JudgeOptions) -> tuple[SegmentedSample, Sa
     return case, _build(case, options, SampleStatus.JUDGED, scores=scores, claims=claims, flags=("no_context",))
 
 
-def _result(case: SegmentedSample, options: JudgeOptions, cascade: CascadeResult, usage: Usage) -> SampleResult:
+def _result(case: SegmentedSample, options: JudgeOptions, cascade: CascadeResult) -> SampleResult:
     judgement = cascade.judgement
     if judgement is None:
         warnings: tuple[str, ...] = ("no tier could answer; see attempts",)
-        return _build(case, options, SampleStatus.NOT_JUDGED, cascade=cascade, usage=usage, warnings=warnings)
+        return _build(case, options, SampleStatus.NOT_JUDGED, cascade=cascade, warnings=warnings)
     scores = score(judgement)
     warnings = tuple(
         f"tier {attempt.tier} did not answer ({attempt.reason}): scores of different tiers are not comparable"
@@ -263,7 +255,6 @@ def _result(case: SegmentedSample, options: JudgeOptions, cascade: CascadeResult
         scores=scores,
         claims=judgement.claims,
         cascade=cascade,
-        usage=usage,
         flags=(*judgement.flags, *flags),
         warnings=(*warnings, *judgement.warnings),
     )
@@ -283,7 +274,6 @@ def _build(
     scores: Scores | None = None,
     claims: Sequence[Claim] = (),
     cascade: CascadeResult | None = None,
-    usage: Usage = _NOTHING_USED,
     flags: tuple[str, ...] = (),
     warnings: tuple[str, ...] = (),
 ) -> SampleResult:
@@ -321,7 +311,7 @@ def _build(
         contexts_given=len(case.source.contexts),
         attempts=cascade.attempts if cascade else (),
         judge=judgement.account if judgement else None,
-        usage=usage,
+        usage=options.ledger.usage if cascade else Usage(),
         windows=judgement.windows if judgement else 1,
         flags=flags,
         warnings=warnings,

@@ -15,6 +15,7 @@ from plumbline.ground.judge_settings import DEFAULT_JUDGE
 from plumbline.ground.settings import Settings, load_settings
 from plumbline.ground.telemetry import configure_logging
 from plumbline.judging.scoring import unreachable_warning
+from plumbline.judging.tiers.calibration import highest_score
 from plumbline.judging.tiers.tier import TierName
 from plumbline.models.chat.endpoints import resolve_judges
 from plumbline.models.embeddings.embedding_service import resolve_embedding_service
@@ -120,7 +121,7 @@ class LocalEngine:
             if model not in (self.settings.llm_prices or {}):
                 raise ConfigurationError(f"PLUMBLINE_LLM_PRICES: has no price of {model!r}, which --max-cost needs")
         threshold = self.settings.threshold if self.options.threshold is None else self.options.threshold
-        highest = {tier: self.plan.calibrations.highest(TierName(tier)) for tier in self.tiers}
+        highest = {tier: highest_score(TierName(tier)) for tier in self.tiers}
         short = {tier: most for tier, most in highest.items() if threshold is not None and threshold > most}
         return unreachable_warning(threshold, short) if threshold is not None and short else None
 

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from plumbline.ground.errors import InvalidInput, TierFailure
 from plumbline.models.encoder.model_files import find_model
-from plumbline.models.encoder.text_reader import TokenPlaces
+from plumbline.models.encoder.text_reader import load_tokenizer
 
 Unit = Literal["words", "tokens"]
 
@@ -124,8 +124,8 @@ def load_text_measure(unit: Unit, model: str | None) -> Callable[[str], Measured
     definition = next(iter(sorted(folder.rglob("tokenizer.json"))), None)
     if definition is None:
         raise InvalidInput(f'{str(model)!r} has no tokenizer.json; unit = "words" needs none', place="model")
-    places = TokenPlaces(definition.read_text(encoding="utf-8"))
-    return lambda text: MeasuredText(text, places.of(text))
+    tokenizer = load_tokenizer(definition.read_text(encoding="utf-8"))
+    return lambda text: MeasuredText(text, tokenizer.encode(text, add_special_tokens=False).offsets)
 
 
 def pack_runs(

@@ -114,44 +114,43 @@ class Observers(Observer):
     """Two observers, called in order; the contexts of the second are inside those of the first."""
 
     def __init__(self, first: Observer, second: Observer) -> None:
-        self._first = first
-        self._second = second
+        self._both = (first, second)
 
-    @contextmanager
-    def request(self, record: RequestRecord) -> Iterator[None]:
-        with self._first.request(record), self._second.request(record):
-            yield
+    def request(self, record: RequestRecord) -> AbstractContextManager[None]:
+        return _within(*(each.request(record) for each in self._both))
 
-    @contextmanager
-    def tier(self, record: TierRecord) -> Iterator[None]:
-        with self._first.tier(record), self._second.tier(record):
-            yield
+    def tier(self, record: TierRecord) -> AbstractContextManager[None]:
+        return _within(*(each.tier(record) for each in self._both))
 
-    @contextmanager
-    def judge_call(self, record: JudgeCallRecord) -> Iterator[None]:
-        with self._first.judge_call(record), self._second.judge_call(record):
-            yield
+    def judge_call(self, record: JudgeCallRecord) -> AbstractContextManager[None]:
+        return _within(*(each.judge_call(record) for each in self._both))
 
     def on_cache_lookup(self, outcome: CacheOutcome) -> None:
-        self._first.on_cache_lookup(outcome)
-        self._second.on_cache_lookup(outcome)
+        for each in self._both:
+            each.on_cache_lookup(outcome)
 
     def on_decision(self, tier: str, rule: str, *, passed: bool, score: float) -> None:
-        self._first.on_decision(tier, rule, passed=passed, score=score)
-        self._second.on_decision(tier, rule, passed=passed, score=score)
+        for each in self._both:
+            each.on_decision(tier, rule, passed=passed, score=score)
 
     def chunk_started(self) -> None:
-        self._first.chunk_started()
-        self._second.chunk_started()
+        for each in self._both:
+            each.chunk_started()
 
     def chunk_ended(self) -> None:
-        self._first.chunk_ended()
-        self._second.chunk_ended()
+        for each in self._both:
+            each.chunk_ended()
 
     def rows_kept(self, statuses: Sequence[str]) -> None:
-        self._first.rows_kept(statuses)
-        self._second.rows_kept(statuses)
+        for each in self._both:
+            each.rows_kept(statuses)
 
     def row_quarantined(self) -> None:
-        self._first.row_quarantined()
-        self._second.row_quarantined()
+        for each in self._both:
+            each.row_quarantined()
+
+
+@contextmanager
+def _within(first: AbstractContextManager[None], second: AbstractContextManager[None]) -> Iterator[None]:
+    with first, second:
+        yield

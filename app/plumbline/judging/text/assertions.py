@@ -13,7 +13,7 @@ from plumbline.judging.text.checkable import abstains, may_abstain
 from plumbline.judging.text.overlap import ContextIndex
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmentation import Sentence
-from plumbline.judging.text.short_answers import QuestionAssertions, question_assertions, says_yes_or_no
+from plumbline.judging.text.short_answers import question_assertions, says_yes_or_no
 from plumbline.judging.text.structured import header_positions, read_rows
 from plumbline.judging.text.words import CITATION_MARK, content_words, has_content, is_han, split_tokens
 
@@ -72,8 +72,7 @@ def find_assertions(
     """
     headers = header_positions(sentences)
     rows = read_rows(sentences, headers, lambda name: _field(name, index, stems))
-    asked: QuestionAssertions | None = None
-    is_asked = False
+    asked: dict[bool, str] | None = None
     found = []
     for position in within_deadline(checkable):
         sentence = sentences[position]
@@ -82,10 +81,10 @@ def find_assertions(
             found.append(members)
             continue
         is_yes = says_yes_or_no(plain := _plain(rows.get(position, sentence.text), sentence))
-        if is_yes is not None and not is_asked:
-            asked, is_asked = question_assertions(sample.question, sample.contexts), True
+        if is_yes is not None and asked is None:
+            asked = question_assertions(sample.question, sample.contexts)
         if is_yes is not None and asked:
-            found.append(asked.affirmed if is_yes else asked.denied)
+            found.append(asked[is_yes])
             continue
         text = strip_boilerplate(_without_declining(plain), stems)
         if position not in rows:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from plumbline.judging.text.segmentation import split_sentences
 from plumbline.judging.text.words import normalise
@@ -84,16 +83,8 @@ def says_yes_or_no(text: str) -> bool | None:
     return True if _YES.match(folded) or _YES_ZH.match(folded) else None
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionAssertions:
-    """The assertion that "Yes." makes of a question, and the one that "No." makes."""
-
-    affirmed: str
-    denied: str
-
-
-def question_assertions(question: str, contexts: Sequence[str]) -> QuestionAssertions | None:
-    """Return what "Yes." and "No." say in answer to a question; None if it is no question of yes or no.
+def question_assertions(question: str, contexts: Sequence[str]) -> dict[bool, str]:
+    """Return what "Yes." (True) and "No." (False) say in answer to a question; {} if it is no question of yes or no.
 
     The last sentence with a question mark counts. English: the auxiliary goes behind the subject, whose end is where a
     context has the auxiliary, or guessed (a pronoun, a determiner and a noun, names); "do" is left out. Chinese:
@@ -102,7 +93,7 @@ def question_assertions(question: str, contexts: Sequence[str]) -> QuestionAsser
     sentences = [sentence.text for sentence in split_sentences(question[-_MAX_QUESTION_CHARACTERS:])]
     asking = [text for text in sentences if text.endswith(("?", "？"))] or sentences
     if not asking:
-        return None
+        return {}
     asked = asking[-1].rstrip("?？!！.。 ")
     if _HAN.search(asked):
         return _chinese(asked)
@@ -116,18 +107,17 @@ def question_assertions(question: str, contexts: Sequence[str]) -> QuestionAsser
         words = rest[inverted.end() :].split()
         return _english(words, inverted.group("aux").lower(), contexts)
     if _OPEN.match(rest) or _REQUEST.match(rest) or len(rest.split()) <= 1:
-        return None
-    return QuestionAssertions(rest, f"it is not true that {rest}")
+        return {}
+    return {True: rest, False: f"it is not true that {rest}"}
 
 
-def _english(words: Sequence[str], auxiliary: str, contexts: Sequence[str]) -> QuestionAssertions:
+def _english(words: Sequence[str], auxiliary: str, contexts: Sequence[str]) -> dict[bool, str]:
     plain = auxiliary.removesuffix("n't")
     plain = {"ca": "can", "wo": "will"}.get(plain, plain)
     subject = _subject_end(words, plain, contexts)
     before, after = " ".join(words[:subject]), " ".join(words[subject:])
-    if auxiliary in _DO:
-        return QuestionAssertions(f"{before} {after}", f"{before} {plain} not {after}")
-    return QuestionAssertions(f"{before} {plain} {after}", f"{before} {plain} not {after}")
+    affirmed = f"{before} {after}" if auxiliary in _DO else f"{before} {plain} {after}"
+    return {True: affirmed, False: f"{before} {plain} not {after}"}
 
 
 def _subject_end(words: Sequence[str], auxiliary: str, contexts: Sequence[str]) -> int:
@@ -145,19 +135,19 @@ def _subject_end(words: Sequence[str], auxiliary: str, contexts: Sequence[str]) 
     return end
 
 
-def _chinese(asked: str) -> QuestionAssertions | None:
+def _chinese(asked: str) -> dict[bool, str]:
     start = _START_ZH.match(asked)
     body = asked[start.end() :] if start else asked
     if _OPEN_ZH.search(body):
-        return None
+        return {}
     plain = _CHOICE_ZH.sub(r"\1", _WHETHER_ZH.sub(lambda found: _WHETHER_BY_FORM[found.group()], body))
     plain = plain.rstrip(_MARKS_ZH)
     end = _END_ZH.search(plain)
     plain = plain[: end.start()] if end else plain
     if not plain:
-        return None
+        return {}
     verb = _NEGATABLE_ZH.search(plain)
     if verb is None:
-        return QuestionAssertions(plain, f"并非{plain}")
+        return {True: plain, False: f"并非{plain}"}
     no = "没" if verb.group() in {"有", "具有", "含有"} else "不"
-    return QuestionAssertions(plain, f"{plain[: verb.start()]}{no}{plain[verb.start() :]}")
+    return {True: plain, False: f"{plain[: verb.start()]}{no}{plain[verb.start() :]}"}

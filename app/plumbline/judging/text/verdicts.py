@@ -168,29 +168,9 @@ class Judgement:
 
 
 def whole_sentence_claim(
-    index: int,
-    sentence: Sentence,
-    *,
-    verdict: Verdict,
-    support: float | None = None,
-    reason: str | None = None,
-    evidence: tuple[Evidence, ...] = (),
-    flags: tuple[str, ...] = (),
-    weight: float = 1.0,
+    index: int, sentence: Sentence, *, verdict: Verdict, support: float | None = None, flags: tuple[str, ...] = ()
 ) -> Claim:
-    return Claim(
-        id=f"{index}.0",
-        sentence=index,
-        text=sentence.text,
-        start=sentence.start,
-        end=sentence.end,
-        verdict=verdict,
-        support=support,
-        reason=reason,
-        evidence=evidence,
-        flags=flags,
-        weight=weight,
-    )
+    return Claim(f"{index}.0", index, sentence.text, sentence.start, sentence.end, verdict, support, flags=flags)
 
 
 DUPLICATE = "duplicate"

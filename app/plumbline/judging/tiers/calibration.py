@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
@@ -46,6 +46,11 @@ _BOUNDARY_STEPS = 10_000
 MOSTLY_COPIED = "mostly_copied"
 # Names and numbers listed in a reason.
 _MAX_LISTED = 5
+
+
+def highest_score(tier: TierName) -> float:
+    """Return the highest score of a tier, whatever its model and language."""
+    return 1.0 if tier is TierName.LLM else VERBATIM_SUPPORT
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,11 +200,6 @@ class Calibration(BaseModel):
         curve = self.copied_reliability if is_copied and self.copied_reliability else self.reliability
         return curve, crossing(curve, _EVEN_SHARE) if curve else _SUPPORTED_FROM
 
-    @property
-    def highest(self) -> float:
-        """Return the most support that a sentence can have."""
-        return VERBATIM_SUPPORT
-
     def support(self, measures: Mapping[str, float]) -> float:
         logit = self.intercept + sum(weight * measures[name] for name, weight in self.weights.items())
         gate = self.gate.factor(measures[self.gate.measure]) if self.gate else 1.0
@@ -233,11 +233,8 @@ def build_judgement(
             measured = calibration.support(finding.measures) * (aggregation.copied if is_copied else 1.0)
             support = min(VERBATIM_SUPPORT, measured)
         claims.append(
-            whole_sentence_claim(
-                position,
-                sentence,
-                verdict=_verdict(finding, support),
-                support=support,
+            replace(
+                whole_sentence_claim(position, sentence, verdict=_verdict(finding, support), support=support),
                 reason=None if finding.is_copy else _doubts(finding),
                 evidence=(finding.evidence,) if finding.evidence else (),
                 flags=("verbatim",) if finding.is_copy else (),
@@ -253,7 +250,7 @@ def build_judgement(
         reliability=reliability,
         boundary=boundary,
         is_doubted=is_any_doubted,
-        highest=calibration.highest,
+        highest=highest_score(calibration.tier),
         factor=aggregation.factor(
             is_doubted=is_any_doubted,
             sentences=sum(not finding.is_copy for finding in findings),
@@ -365,13 +362,6 @@ class CalibrationTable:
                 "gate": CalibrationGate(measure=alignment, **gate),
             }
         )
-
-    def highest(self, tier: TierName) -> float:
-        """Return the highest score of a tier, whatever its model and language; 1 for tier llm."""
-        if tier is TierName.LLM:
-            return 1.0
-        entries = [entry for entry in self.entries if entry.tier is tier]
-        return max(entry.highest for entry in entries or [self.find(tier=tier, model="", language="en")])
 
 
 def load_calibrations(path: Path | None) -> CalibrationTable:

@@ -1,10 +1,9 @@
 """Premise and claim as a detector's tokens: windows of the premise that fit, and where the claim's tokens are."""
 
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Protocol
 
 from plumbline.judging.ports.exchange import Passage
 from plumbline.judging.ports.token_vectors import TokenizedTexts
@@ -44,17 +43,6 @@ class PairTokenizer(Protocol):
     """As `tokenizers.Tokenizer`."""
 
     def encode(self, sequence: str, pair: str | None = None, *, add_special_tokens: bool = True) -> PairEncoding: ...
-
-
-def model_tokenizer(definition: str) -> PairTokenizer:
-    """Return a model's own tokenizer from its JSON (`tokenizer.json`)."""
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    from tokenizers import Tokenizer  # noqa: PLC0415 - a process without a detector has no need of it
-
-    tokenizer = Tokenizer.from_str(definition)
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return cast("PairTokenizer", tokenizer)
 
 
 @dataclass(frozen=True, slots=True)

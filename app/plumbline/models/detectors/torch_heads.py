@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbline.models.detectors.description import Description, Labels, resolve_labels
-from plumbline.models.detectors.pair_reader import PairReader, model_tokenizer
+from plumbline.models.detectors.pair_reader import PairReader
 from plumbline.models.encoder.model_files import ModelFiles, NotLoaded, find_model
 from plumbline.models.encoder.packing import PackedBatch, Precision
+from plumbline.models.encoder.text_reader import load_tokenizer
 from plumbline.models.encoder.torch_model import compute_in_callers_threads
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class TorchHead:
         if backend is None:
             raise broken(description, "its tokenizer has no fast form")
         definition: str = json.dumps(json.loads(backend.to_str()), ensure_ascii=False)
-        self.reader = PairReader(model_tokenizer(definition), description, specials=tokenizer.all_special_tokens)
+        self.reader = PairReader(load_tokenizer(definition), description, specials=tokenizer.all_special_tokens)
         self.labels: Labels = resolve_labels(description, dict(config.id2label))
         self._pad = tokenizer.pad_token_id or 0
         self._start = getattr(config, "decoder_start_token_id", None) or 0

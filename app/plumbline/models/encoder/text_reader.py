@@ -38,15 +38,13 @@ class TextReader:
         most: int | None,
         prefix: str = "",
     ) -> None:
-        # A pool of threads for a few dozen sentences costs more than it gives, and two pools share two cores badly.
-        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
         self.definition = definition
         self.special = frozenset(special)
         self.unknown = unknown
         self.most = most
         self._lately: OrderedDict[tuple[str, str], _TextReading] = OrderedDict()
-        self._whole = _tokenizer(definition)
-        self._cut = _tokenizer(definition)
+        self._whole = load_tokenizer(definition)
+        self._cut = load_tokenizer(definition)
         if most is not None:
             self._cut.enable_truncation(max_length=most)
         self._prefix = prefix
@@ -91,20 +89,11 @@ class TextReader:
         return own or list(range(len(tokens)))
 
 
-class TokenPlaces:
-    """Offsets of a tokenizer's tokens in a text; `definition` is its JSON (`tokenizer.json`)."""
-
-    def __init__(self, definition: str) -> None:
-        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-        self._tokenizer = _tokenizer(definition)
-
-    def of(self, text: str) -> list[tuple[int, int]]:
-        """Return the characters [start, end) of each token, in order; special tokens are left out."""
-        return self._tokenizer.encode(text, add_special_tokens=False).offsets
-
-
-def _tokenizer(definition: str) -> "Tokenizer":
-    from tokenizers import Tokenizer  # noqa: PLC0415  # a process without tier embedding has no need of it
+def load_tokenizer(definition: str) -> "Tokenizer":
+    """Build a tokenizer that neither cuts nor pads from its JSON (`tokenizer.json`)."""
+    # A pool of threads for a few dozen sentences costs more than it gives, and two pools share two cores badly.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    from tokenizers import Tokenizer  # noqa: PLC0415  # a process without a local model has no need of it
 
     tokenizer = Tokenizer.from_str(definition)
     tokenizer.no_truncation()
