@@ -31,8 +31,7 @@ from plumbline.judging.text.segmented_sample import SegmentedSample, segment
 from plumbline.judging.text.words import content_words
 from plumbline.judging.tiers.controls import numbered_controls
 from plumbline.judging.tiers.llm import PromptSet, fit_windows
-from plumbline.judging.tiers.prompts import PromptLibrary
-from plumbline.judging.tiers.questions import keyed_mark, sentences_question
+from plumbline.judging.tiers.questions import PromptLibrary, keyed_mark, sentences_question
 
 ROWS = Path(__file__).parents[1] / "tests" / "data" / "everyday.jsonl"
 PROMPTS = PromptSet(PromptLibrary("verify_claims", "v3"), PromptLibrary("check_claims", "v3"))

@@ -26,8 +26,7 @@ from plumbline.judging.tiers.detector import DetectorTier
 from plumbline.judging.tiers.embedding import EmbeddingTier
 from plumbline.judging.tiers.lexical import LexicalTier
 from plumbline.judging.tiers.llm import METRICS_VERSION, LlmTier, PromptSet
-from plumbline.judging.tiers.prompts import PromptLibrary
-from plumbline.judging.tiers.questions import Mark, random_mark
+from plumbline.judging.tiers.questions import Mark, PromptLibrary, random_mark
 from plumbline.judging.tiers.tier import AbsentTier, ChatModel, SentenceEncoder, Tier, TierName
 from plumbline.judging.tiers.verdict_cache import CachedTier
 from plumbline.models.chat.endpoints import check_http_url, resolve_judges
@@ -231,8 +230,10 @@ def detector_of(
     """
     if settings.detector_url is not None:
         # late: a local model needs no HTTP
-        from plumbline.models.detectors.chat_detector import build_chat_detector  # noqa: PLC0415
-        from plumbline.models.detectors.remote_detector import build_remote_detector  # noqa: PLC0415
+        from plumbline.models.detectors.remote_detector import (  # noqa: PLC0415
+            build_chat_detector,
+            build_remote_detector,
+        )
 
         build = build_chat_detector if description.is_chat else build_remote_detector
         return build(description, settings, settings.detector_url, observer=observer)

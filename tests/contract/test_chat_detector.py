@@ -10,8 +10,8 @@ import pytest
 
 from plumbline.ground.errors import ConfigurationError, FailureReason, TierFailure
 from plumbline.judging.ports.exchange import Ledger, Passage
-from plumbline.models.detectors.chat_detector import ChatDetector, build_chat_detector
 from plumbline.models.detectors.description import Description, Probe, find_description
+from plumbline.models.detectors.remote_detector import ChatDetector, build_chat_detector
 from tests.doubles.scripted_faults import hang
 from tests.doubles.scripted_judge import ScriptedJudge, running_judge
 from tests.doubles.scripted_replies import RecordedRequest, Reply, TokenCount, completion, completion_payload, status

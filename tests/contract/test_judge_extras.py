@@ -12,7 +12,7 @@ from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.judge_settings import LlmEndpoint
 from plumbline.ground.settings import load_settings
 from plumbline.judging.tiers.llm import LlmTier, PromptSet
-from plumbline.judging.tiers.prompts import PromptLibrary
+from plumbline.judging.tiers.questions import PromptLibrary
 from plumbline.judging.tiers.tier import JudgeOptions
 from plumbline.models.chat.chat_models import build_chat_models
 from tests.doubles.scripted_judge import ScriptedJudge

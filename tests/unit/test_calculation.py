@@ -3,7 +3,7 @@
 import pytest
 
 from plumbline.judging.quantities.arithmetic import missing
-from plumbline.judging.quantities.calculation import without_calculated
+from plumbline.judging.quantities.context_quantities import without_calculated
 from plumbline.judging.quantities.extraction import facts_in, stated_in_claim
 
 BOATS = "Acme sold 20 boats in 2019 and 30 in 2020."

@@ -17,8 +17,7 @@ from plumbline.judging.tiers.cascade import JudgeCascade
 from plumbline.judging.tiers.context_windows import Piece
 from plumbline.judging.tiers.controls import Control, draw_controls, is_right
 from plumbline.judging.tiers.llm import LlmTier, PromptSet
-from plumbline.judging.tiers.prompts import PromptLibrary
-from plumbline.judging.tiers.questions import keyed_mark
+from plumbline.judging.tiers.questions import PromptLibrary, keyed_mark
 from plumbline.judging.tiers.reply_reading import ClaimReply
 from plumbline.judging.tiers.tier import JudgeOptions
 from tests.doubles.fakes import ScriptedChat, case_of

@@ -15,7 +15,7 @@ from plumbline.judging.tiers.calibration import load_calibrations
 from plumbline.judging.tiers.cascade import JudgeCascade
 from plumbline.judging.tiers.lexical import LexicalTier
 from plumbline.judging.tiers.llm import LlmTier, PromptSet
-from plumbline.judging.tiers.prompts import PromptLibrary
+from plumbline.judging.tiers.questions import PromptLibrary
 from plumbline.judging.tiers.tier import JudgeOptions, Tier
 from plumbline.rows.evaluation_wire import to_wire
 from plumbline.rows.jobs.row_file import decode_rows, encode_row

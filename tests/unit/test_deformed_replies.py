@@ -10,7 +10,7 @@ from plumbline.ground.concurrency import InlineExecutor
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Judgement
 from plumbline.judging.tiers.llm import LlmTier, PromptSet
-from plumbline.judging.tiers.prompts import PromptLibrary
+from plumbline.judging.tiers.questions import PromptLibrary
 from plumbline.judging.tiers.tier import JudgeOptions
 from tests.doubles.fakes import ScriptedChat, case_of
 

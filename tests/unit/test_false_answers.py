@@ -21,8 +21,7 @@ from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.words import content_words
 from plumbline.judging.tiers.cascade import JudgeCascade
 from plumbline.judging.tiers.llm import LlmTier, PromptSet
-from plumbline.judging.tiers.prompts import PromptLibrary
-from plumbline.judging.tiers.questions import keyed_mark
+from plumbline.judging.tiers.questions import PromptLibrary, keyed_mark
 from plumbline.judging.tiers.tier import JudgeOptions
 from tests.doubles.fakes import ScriptedChat
 

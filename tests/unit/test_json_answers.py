@@ -2,7 +2,7 @@
 
 import pytest
 
-from plumbline.judging.text.assertions import read_members
+from plumbline.judging.text.segmented_sample import read_members
 from tests.doubles.fakes import case_of
 
 

@@ -13,8 +13,7 @@ from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Judgement, Verdict
 from plumbline.judging.tiers.llm import LlmTier, PromptSet
-from plumbline.judging.tiers.prompts import PromptLibrary
-from plumbline.judging.tiers.questions import CHECK_SCHEMA, VERIFY_SCHEMA
+from plumbline.judging.tiers.questions import CHECK_SCHEMA, VERIFY_SCHEMA, PromptLibrary
 from plumbline.judging.tiers.tier import ChatModel, JudgeOptions
 from tests.doubles.fakes import ScriptedChat, case_of
 

@@ -22,8 +22,7 @@ from plumbline.judging.tiers.cascade import JudgeCascade
 from plumbline.judging.tiers.context_windows import context_windows
 from plumbline.judging.tiers.llm import LlmTier, PromptSet
 from plumbline.judging.tiers.offload import LONG_CHARACTERS, SMALL_CHARACTERS
-from plumbline.judging.tiers.prompts import PromptLibrary
-from plumbline.judging.tiers.questions import claims_question
+from plumbline.judging.tiers.questions import PromptLibrary, claims_question
 from plumbline.judging.tiers.tier import JudgeOptions
 from tests.doubles.fakes import ScriptedChat, case_of, claim_of
 

@@ -10,7 +10,7 @@ import pytest
 from plumbline.ground.errors import PromptError
 from plumbline.judging.text.verdicts import Verdict
 from plumbline.judging.tiers.metrics.metric import METRICS
-from plumbline.judging.tiers.prompts import Prompt, PromptLibrary
+from plumbline.judging.tiers.questions import Prompt, PromptLibrary
 
 ROOT = Path(__file__).parents[2] / "prompts"
 USER = "BEGIN {{marker}}\n{{data}}\nEND {{marker}}"

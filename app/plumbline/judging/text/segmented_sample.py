@@ -1,16 +1,210 @@
-"""A sample cut into sentences once for every tier."""
+"""A sample cut into sentences once for every tier, and what each of the answer's sentences asserts."""
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
+from typing import Any
 
-from plumbline.judging.text.assertions import find_assertions, question_stems
-from plumbline.judging.text.checkable import checkable_positions
+from plumbline.ground.concurrency import within_deadline
+from plumbline.judging.text.blocks import LIST_MARKER, has_word
+from plumbline.judging.text.boilerplate import LABELS, STEM_CHARACTERS, strip_boilerplate
+from plumbline.judging.text.checkable import abstains, checkable_positions, may_abstain
 from plumbline.judging.text.overlap import ContextIndex
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmentation import Sentence, split_sentences
-from plumbline.judging.text.structured import split_context
-from plumbline.judging.text.words import Language, detect_language, has_letters
+from plumbline.judging.text.short_answers import question_assertions, says_yes_or_no
+from plumbline.judging.text.structured import header_positions, read_rows, split_context
+from plumbline.judging.text.words import (
+    CITATION_MARK,
+    Language,
+    content_words,
+    detect_language,
+    has_content,
+    has_letters,
+    is_han,
+    split_tokens,
+)
+
+_LONGEST_FIELD_WORDS = 4
+_MAX_TURNS = 4
+_MAY_BE_MARKED = re.compile(r"[*_`#>\[【<(（~|¹²³⁰⁴-⁹]|https?:|www\.")
+_HEADING_OR_QUOTE = re.compile(r"\s*(?:>\s?){0,8}(?:#{1,6}\s+)?")
+_CHECKBOX = re.compile(r"\[[ xX✓]\]\s")
+_FENCE_LINE = re.compile(r"^[ \t>]{0,8}(?:`{3,}|~{3,})[^\n]*$", re.MULTILINE)
+_LINK = re.compile(r"!?\[([^\[\]\n]{1,300})\]\([^()\s]{1,500}(?:\s\"[^\"\n]{0,200}\")?\)")
+_NOISE = re.compile(
+    r"https?://[^\s<>()]{1,500}|www\.[^\s<>()]{1,500}|</?[a-zA-Z][a-zA-Z0-9]{0,9}(?:\s[^<>]{0,200})?/?>|\*{1,3}|__|~~|`+"
+    rf"|{CITATION_MARK}|(?<=[.。,，;；!?！？”\"）)])[¹²³⁰⁴-⁹]{{1,4}}"
+)
+_MAY_BE_NUMBERED = re.compile(r"\d(?:(?<=[a-z#.] \d)|(?<=#\d)|(?<=[料档段落源]\d)|(?<=[料档段落源] \d))", re.IGNORECASE)
+# "Document 2" is a place, and no number of the text.
+_NUMBERED_SOURCE = re.compile(
+    r"\b(documents?|docs?|passages?|contexts?|sources?|excerpts?|snippets?|chunks?|references?)\s(?:no\.?\s|#|number\s)?\d{1,2}"
+    r"(?:(?:,| and| &)\s\d{1,2}){0,4}(?![\w.%]*\w)|(?<=文档|资料|片段|段落|来源)\s?\d{1,2}(?!\d)",
+    re.IGNORECASE,
+)
+_FIELD = re.compile(r"([^:：\n]{1,60})(?::\s+|：\s*)")
+# After a clause that declines, the assertion: "I do not know who built it, but it opened in 1932."
+_TURN = re.compile(
+    r"[,;]?\s(?:but|however|because|since|though|although|yet|while)\b,?\s|[，；]\s?(?:但是|但|不过|然而|可是|因为|由于)[，,]?",
+    re.IGNORECASE,
+)
+# "I'm not sure, but ..." is a doubt about what follows, and stays with it.
+_HEDGE = re.compile(
+    r"\W{0,3}(?:well|hmm+|oh|but)?\W{0,3}i(?:\W{0,3}m| am| don?)(?: not|\W{0,3}n?\W{0,3}t) (?:sure|certain|know)"
+    "|我不(?:太)?(?:确定|知道|清楚)",
+    re.IGNORECASE,
+)
+_GROUND = re.compile(r"because|since|因为|由于", re.IGNORECASE)
+_CONCESSION = re.compile(r"(?:al|even )?though |while |虽然|尽管", re.IGNORECASE)
+_CONCESSION_END = re.compile(r",\s|[，,]\s?(?:但是|但|不过)?")
+
+
+def question_stems(question: str) -> frozenset[str]:
+    """Return the words of a question up to five characters, and its Chinese characters one by one."""
+    stems: set[str] = set()
+    for token in split_tokens(question):
+        stems.update(token if is_han(token) else (token[:STEM_CHARACTERS],))
+    return frozenset(stems)
+
+
+def find_assertions(
+    sample: Sample, sentences: Sequence[Sentence], checkable: Sequence[int], index: ContextIndex, stems: Container[str]
+) -> tuple[str, ...]:
+    """Return what each checkable sentence asserts, in their order.
+
+    Left out: marks of lists, headings, emphasis, links and citations; openers and closers; the syntax of JSON; a clause
+    that declines before one that asserts; the name of a field ("Capacity:") that no context has and that is a common
+    one or stands in the question. A table row is read with its header, "Yes." and "No." with the question. A sentence
+    of which nothing would be left is returned whole.
+    """
+    headers = header_positions(sentences)
+    rows = read_rows(sentences, headers, lambda name: _field(name, index, stems))
+    asked: dict[bool, str] | None = None
+    found = []
+    for position in within_deadline(checkable):
+        sentence = sentences[position]
+        source = _FENCE_LINE.sub("", sentence.text) if sentence.kind == "code" else sentence.text
+        if members := read_members(source, lambda name: _field(name, index, stems)):
+            found.append(members)
+            continue
+        is_yes = says_yes_or_no(plain := _plain(rows.get(position, sentence.text), sentence))
+        if is_yes is not None and asked is None:
+            asked = question_assertions(sample.question, sample.contexts)
+        if is_yes is not None and asked:
+            found.append(asked[is_yes])
+            continue
+        text = strip_boilerplate(_without_declining(plain), stems)
+        if position not in rows:
+            text = _with_field(text, index, stems)
+        found.append(text.strip() if has_word(text, 0, len(text)) else sentence.text)
+    return tuple(found)
+
+
+def _plain(text: str, sentence: Sentence) -> str:
+    """Return the text without the marks of Markdown and of citations."""
+    if sentence.kind == "code":
+        body = _FENCE_LINE.sub("", text).strip()
+        return body or text
+    start = _HEADING_OR_QUOTE.match(text)
+    at = start.end() if start else 0
+    marker = LIST_MARKER.match(text, at)
+    if marker and has_word(text, marker.end(), len(text)):
+        at = marker.end()
+    plain = text[at:].strip()
+    if _MAY_BE_MARKED.search(plain):
+        plain = _NOISE.sub(" ", _LINK.sub(r"\1", _CHECKBOX.sub("", plain, count=1))).strip()
+    if _MAY_BE_NUMBERED.search(plain):
+        plain = _NUMBERED_SOURCE.sub(r"\1", plain)
+    return plain if has_word(plain, 0, len(plain)) else text
+
+
+def _without_declining(text: str) -> str:
+    """Return the text without a clause that declines, before or behind one that asserts."""
+    if not may_abstain(text):
+        return text
+    for turn in islice(_TURN.finditer(text), _MAX_TURNS):
+        before, after = text[: turn.start()], text[turn.end() :]
+        if _HEDGE.match(before) and not _GROUND.search(turn.group()):
+            break
+        if abstains(before) and has_word(after, 0, len(after)):
+            return after
+        if abstains(after) and has_word(before, 0, len(before)):
+            return before
+    if concession := _CONCESSION.match(text):
+        end = _CONCESSION_END.search(text, concession.end())
+        if end and abstains(text[concession.end() : end.start()]) and has_word(text, end.end(), len(text)):
+            return text[end.end() :]
+    return text
+
+
+def _with_field(text: str, index: ContextIndex, stems: Container[str]) -> str:
+    field = _FIELD.match(text)
+    if field is None or not has_word(text, field.end(), len(text)):
+        return text
+    name = _field(field.group(1), index, stems)
+    return f"{name}: {text[field.end() :]}" if name else text[field.end() :]
+
+
+def _field(name: str, index: ContextIndex, stems: Container[str]) -> str:
+    """Return the name of a field or column without the words that only this layout needs."""
+    tokens = split_tokens(name)
+    if len(tokens) > _LONGEST_FIELD_WORDS:
+        return name
+    kept = [token for token in tokens if any(word in index for word in content_words(token))]
+    layout = (token for token in tokens if token not in kept)
+    if not all(token in LABELS or token[:STEM_CHARACTERS] in stems or not has_content(token) for token in layout):
+        return name
+    if len(kept) == len(tokens):
+        return name
+    return " ".join(kept) if has_content(" ".join(kept)) else ""
+
+
+_MAX_CHARACTERS = 20_000
+_WORD_BREAK = re.compile(r"[_\s-]+|(?<=[a-z0-9])(?=[A-Z])")
+
+
+def read_members(text: str, name_of: Callable[[str], str] = str) -> str | None:
+    """Return the members of a JSON object or array as one text, a sentence each; None if the text is neither.
+
+    A member is its name and its value; one that is true is its name, one that is false is denied, null is left out.
+    `name_of` may shorten a name, or leave it out.
+    """
+    stripped = text.strip()
+    if len(stripped) > _MAX_CHARACTERS or stripped[:1] + stripped[-1:] not in ("{}", "[]"):
+        return None
+    try:
+        value: Any = json.loads(stripped, parse_float=str, parse_int=str)
+    except (ValueError, RecursionError):
+        return None
+    members = [_spoken(name, leaf, name_of) for name, leaf in _leaves("", value)]
+    return ". ".join(member for member in members if member) or None
+
+
+def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield each value that is no object and no array, with the name of the member that holds it."""
+    waiting = [(name, value)]
+    while waiting:
+        name, value = waiting.pop()
+        if isinstance(value, Mapping):
+            waiting.extend(reversed(list(value.items())))
+        elif isinstance(value, list):
+            waiting.extend((name, each) for each in reversed(value))
+        else:
+            yield name, value
+
+
+def _spoken(name: str, value: Any, name_of: Callable[[str], str]) -> str:
+    words = " ".join(filter(None, _WORD_BREAK.split(name)))
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return words if value else f"no {words}"
+    shown = name_of(words) if words else ""
+    return f"{shown}: {value}" if shown else str(value)
 
 
 @dataclass(frozen=True)

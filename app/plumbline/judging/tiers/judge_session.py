@@ -31,9 +31,9 @@ from plumbline.judging.tiers.evidence.verdict_rules import (
     with_shown_calculation,
 )
 from plumbline.judging.tiers.metrics.probe import AskedProbes, Probe, ProbeProgress, split_by_window
-from plumbline.judging.tiers.prompts import Prompt
 from plumbline.judging.tiers.questions import (
     Mark,
+    Prompt,
     claims_question,
     probes_question,
     random_mark,

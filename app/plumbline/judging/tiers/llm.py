@@ -30,19 +30,19 @@ from plumbline.judging.tiers import offload
 from plumbline.judging.tiers.context_windows import Window, context_windows
 from plumbline.judging.tiers.controls import FAILED, numbered_controls
 from plumbline.judging.tiers.evidence.search import EvidenceSearch
+from plumbline.judging.tiers.evidence.verdict_rules import escalated, majority_vote, scores_by_vote, worth_escalating
 from plumbline.judging.tiers.judge_session import JudgePrompts, JudgeSession, PreparedSample, split_into_replies
 from plumbline.judging.tiers.metrics.metric import Metric, probes_for
 from plumbline.judging.tiers.metrics.probe import Material, Probe
-from plumbline.judging.tiers.prompts import PromptLibrary
 from plumbline.judging.tiers.questions import (
     Mark,
+    PromptLibrary,
     claims_question,
     probes_question,
     random_mark,
     sentences_question,
 )
 from plumbline.judging.tiers.tier import ChatModel, JudgeOptions, TierName
-from plumbline.judging.tiers.voting import escalated, majority_vote, scores_by_vote, worth_escalating
 
 # Votes of one model at 0 would be copies.
 _SAMPLING_TEMPERATURE: Final = 0.7
