@@ -200,7 +200,7 @@ async def test_after_a_while_one_probe_decides(judge: ScriptedJudge) -> None:
     async with transport(judge) as chat:
         await failure_of(chat)
         await failure_of(chat)
-        breaker = chat._endpoints[0]._guard._health.breaker
+        breaker = chat._endpoints[0].guard._health.breaker
         breaker._open_until = time.monotonic()
         results = await asyncio.gather(*(chat_result(chat) for _ in range(8)))
         assert sorted(results) == ["answered", *["circuit_open"] * 7]

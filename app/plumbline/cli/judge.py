@@ -188,7 +188,6 @@ async def _ask(
     from plumbline.judging.tiers.tier import JudgeOptions, TierName  # noqa: PLC0415
     from plumbline.models.chat.chat_models import FailoverChatModel  # noqa: PLC0415
     from plumbline.models.chat.endpoint_guard import ModelHealth  # noqa: PLC0415
-    from plumbline.models.chat.request_form import LearntForm  # noqa: PLC0415
     from plumbline.models.chat.resilient_endpoint import (  # noqa: PLC0415
         ResilientEndpoint,
         RetryPolicy,
@@ -197,7 +196,7 @@ async def _ask(
 
     asked = ResilientEndpoint(
         endpoint,
-        ModelHealth(LearntForm(endpoint.provider)),
+        ModelHealth(endpoint.provider),
         Tariff((settings.llm_prices or {}).get(endpoint.model)),
         RetryPolicy(attempts=1),
         on_exchange=exchanges.append,

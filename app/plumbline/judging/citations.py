@@ -136,14 +136,13 @@ class _Wording:
             return 0.0
         if (text, chosen) not in self._supports:
             self._count(len(text) + sum(len(self._case.source.contexts[index]) for index in chosen))
-            case = self._cases.get(chosen)
-            if case is None:
-                case = self._cases[chosen] = restrict_to_contexts(self._case, chosen)
+            if chosen not in self._cases:
+                self._cases[chosen] = restrict_to_contexts(self._case, chosen)
+            case = self._cases[chosen]
             (features,) = measure_wording([text], case)
             is_copy = features.is_whole and any(case.index.holds(row, text) for row in features.rows)
-            support = VERBATIM_SUPPORT
-            if not (is_copy or features.is_known_amount):
-                support = self._calibration.support(features.measures)
+            is_stated = is_copy or features.is_known_amount
+            support = VERBATIM_SUPPORT if is_stated else self._calibration.support(features.measures)
             self._supports[text, chosen] = support
         return self._supports[text, chosen]
 

@@ -77,7 +77,20 @@ def join_turns(sample: Sample, results: Sequence[SampleResult]) -> SampleResult:
     statuses = {each.status for each in results}
     status = next((each for each in (SampleStatus.NOT_JUDGED, *SampleStatus) if each in statuses), leader.status)
     citations = [each.citations for each in results if each.citations is not None]
-    parts = _Shifted(sample, results)
+    # The parts of the turns' results, with places in the conversation.
+    sentences: list[Sentence] = []
+    claims: list[Claim] = []
+    marks: list[Citation] = []
+    uncited: list[int] = []
+    for turn, result in zip(sample.turns, results, strict=True):
+        first = len(sentences)
+        sentences += [
+            each._replace(start=each.start + turn.start, end=each.end + turn.start) for each in result.sentences
+        ]
+        claims += [_shifted_claim(each, turn, first) for each in result.claims]
+        if (found := result.citations) is not None:
+            marks += [_shifted_citation(each, turn, first) for each in found.citations]
+            uncited += [position + first for position in found.uncited]
     calls = [each.judge for each in results if each.judge is not None]
     return replace(
         leader,
@@ -89,9 +102,9 @@ def join_turns(sample: Sample, results: Sequence[SampleResult]) -> SampleResult:
         context_utilization=_mean([each.context_utilization for each in results]),
         token_f1=results[-1].token_f1,
         exact_match=results[-1].exact_match,
-        sentences=parts.sentences,
-        claims=parts.claims,
-        contexts_used=contexts_used(parts.claims),
+        sentences=tuple(sentences),
+        claims=tuple(claims),
+        contexts_used=contexts_used(claims),
         contexts_given=len(sample.contexts),
         attempts=tuple(attempt for each in results for attempt in each.attempts),
         judge=leader.judge
@@ -105,10 +118,10 @@ def join_turns(sample: Sample, results: Sequence[SampleResult]) -> SampleResult:
         flags=tuple(flags),
         warnings=tuple(warnings),
         citations=Citations(
-            parts.citations,
+            tuple(marks),
             _mean([each.recall for each in citations]),
             _mean([each.precision for each in citations]),
-            parts.uncited,
+            tuple(uncited),
         )
         if citations
         else None,
@@ -148,40 +161,18 @@ def _mean_scores(scores: Sequence[Scores]) -> Scores:
     )
 
 
-class _Shifted:
-    """The parts of the turns' results, with places in the conversation."""
-
-    def __init__(self, sample: Sample, results: Sequence[SampleResult]) -> None:
-        sentences: list[Sentence] = []
-        claims: list[Claim] = []
-        citations: list[Citation] = []
-        uncited: list[int] = []
-        for turn, result in zip(sample.turns, results, strict=True):
-            first = len(sentences)
-            sentences += [
-                each._replace(start=each.start + turn.start, end=each.end + turn.start) for each in result.sentences
-            ]
-            for claim in result.claims:
-                evidence = tuple(
-                    each if each.context is None else replace(each, context=turn.contexts[each.context])
-                    for each in claim.evidence
-                )
-                number = claim.id.partition(".")[2]
-                claims.append(
-                    replace(
-                        claim,
-                        id=f"{claim.sentence + first}.{number}",
-                        sentence=claim.sentence + first,
-                        start=claim.start + turn.start,
-                        end=claim.end + turn.start,
-                        evidence=evidence,
-                    )
-                )
-            if (found := result.citations) is not None:
-                citations += [_shifted_citation(each, turn, first) for each in found.citations]
-                uncited += [position + first for position in found.uncited]
-        self.sentences, self.claims = tuple(sentences), tuple(claims)
-        self.citations, self.uncited = tuple(citations), tuple(uncited)
+def _shifted_claim(claim: Claim, turn: Turn, first: int) -> Claim:
+    evidence = tuple(
+        each if each.context is None else replace(each, context=turn.contexts[each.context]) for each in claim.evidence
+    )
+    return replace(
+        claim,
+        id=f"{claim.sentence + first}.{claim.id.partition('.')[2]}",
+        sentence=claim.sentence + first,
+        start=claim.start + turn.start,
+        end=claim.end + turn.start,
+        evidence=evidence,
+    )
 
 
 def _shifted_citation(citation: Citation, turn: Turn, first: int) -> Citation:

@@ -13,15 +13,14 @@ from typing import Final, NamedTuple
 import msgspec
 
 from plumbline.extras.provider_batches.reply_index import BatchReply, ReplyIndex
-from plumbline.ground.connections import SendStatus
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.models.chat.call_failures import CallFailure, status_failure
-from plumbline.models.chat.completions import read_completion
+from plumbline.models.chat.completions import TokenCounts, read_completion
 from plumbline.models.chat.endpoints import Endpoint
 from plumbline.models.chat.request_form import RequestForm
-from plumbline.models.chat.resilient_endpoint import Bill, Tariff, prompt_tokens
+from plumbline.models.chat.resilient_endpoint import Tariff, prompt_tokens
 
 _DIGITS: Final = 20
 
@@ -181,18 +180,23 @@ class BatchFileChatModel:
         return Readiness(State.READY, f"batch files of {self._endpoint.place}")
 
     def _read(self, reply: BatchReply, question: Question, ledger: Ledger) -> ChatReply:
-        bill = Bill(SendStatus(has_left=True))
+        tokens, is_free = TokenCounts(), False
         try:
             if reply.status_code >= HTTPStatus.BAD_REQUEST:
                 raise status_failure(reply.status_code, {}, reply.body, self._endpoint)
             completion = read_completion(reply.body)
-            bill.tokens = completion.tokens
+            tokens = completion.tokens
             return completion.reply(self._endpoint)
         except CallFailure as failure:
-            bill.is_free = failure.is_free
+            is_free = failure.is_free
             if failure.is_retryable:
                 self._files.ask_again(question, reply.request_id)
             raise
         finally:
             worst = self._tariff.worst_case(question.prompt_tokens, question.max_output_tokens)
-            bill.write(ledger, self._tariff, worst)
+            ledger.add_call(
+                prompt_tokens=tokens.prompt,
+                completion_tokens=tokens.completion,
+                cached_tokens=tokens.cached,
+                cost=self._tariff.cost(tokens, worst=worst, is_free=is_free),
+            )

@@ -50,7 +50,6 @@ _RATIO = re.compile(r"(?<![\d/])(\d{1,3}) ?[/⁄] ?(\d{1,3})(?![\d/])")
 _HAN_SHARE = re.compile(
     f"百分之(?P<number>\\d+(?:\\.\\d+)?|{HAN_NUMERAL.pattern})|(?P<tenths>[一二两兩三四五六七八九\\d])成(?![立为功])"
 )
-_HAN_PART = re.compile(r"(?P<divisor>[二三四五六七八九十]|\d{1,2})分之(?P<count>[一二三四五六七八九]|\d{1,2})")
 _CENTURY = re.compile(r"(?:-| )?centur(?:y|ies)|世纪")
 _SHORT_RANGE = re.compile(r"(?<!\d)(?P<century>[12]\d)\d\d ?[-–—/]{1,2} ?(?P<year>\d\d)(?![\d/-])")
 _ABOUT = re.compile(
@@ -237,11 +236,10 @@ def _english(text: str, *, in_claim: bool) -> Iterator[Quantity]:
             continue
         if in_claim and (value <= 1 or ENGLISH_PART.match(text, match.start())):
             continue
-        after = UNIT_AFTER.match(text, match.end())
-        end = after.end() if after else match.end()
+        unit, end = _unit_after(text, match.end())
         yield Quantity(
             value,
-            UNIT_BY_NAME[after["unit"]] if after else None,
+            unit,
             1.0,
             _hedge(text, match.start(), end) if in_claim else "",
             is_year=value in _YEARS and " " in match.group(),
@@ -254,9 +252,8 @@ def _english(text: str, *, in_claim: bool) -> Iterator[Quantity]:
 def _other(text: str) -> Iterator[Quantity]:
     """Yield the numerals of a claim in another language than English and Chinese."""
     for numeral in find_stated(text):
-        after = UNIT_AFTER.match(text, numeral.end)
-        end = after.end() if after else numeral.end
-        yield Quantity(numeral.value, UNIT_BY_NAME[after["unit"]] if after else None, 1.0, start=numeral.start, end=end)
+        unit, end = _unit_after(text, numeral.end)
+        yield Quantity(numeral.value, unit, 1.0, start=numeral.start, end=end)
 
 
 def _implied(text: str) -> Iterator[Quantity]:
@@ -278,24 +275,22 @@ def _han(text: str, *, in_claim: bool) -> Iterator[Quantity]:
         number = match["number"] or match["tenths"]
         value = float(number) if number[0].isdigit() else han_value(number)
         yield Quantity(value * (10.0 if match["tenths"] else 1.0), PERCENT, 1.0, start=match.start(), end=match.end())
-    for match in _HAN_PART.finditer(text):
-        divisor, count = (
-            float(part) if part.isdigit() else han_value(part) for part in match.group("divisor", "count")
-        )
-        if divisor and not in_claim:
-            yield from _share(count / divisor)
     if not in_claim and "半" in text:
         yield from _share(0.5)
     for match in HAN_NUMERAL.finditer(text):
         start, end = match.span()
         if text[max(0, start - 1) : start].isdigit() or (in_claim and not _is_han_quantity(text, start, end)):
             continue
-        after = UNIT_AFTER.match(text, end)
-        unit = UNIT_BY_NAME[after["unit"]] if after else None
         is_century = text.startswith("世纪", end)
-        end = after.end() if after else end
+        unit, end = _unit_after(text, end)
         hedge = _hedge(text, start, end) if in_claim else ""
         yield Quantity(han_value(match.group()), unit, 1.0, hedge, is_century=is_century, start=start, end=end)
+
+
+def _unit_after(text: str, at: int) -> tuple[Unit | None, int]:
+    """Return the unit that stands behind a number, and its end; None and the number's end without one."""
+    found = UNIT_AFTER.match(text, at)
+    return (UNIT_BY_NAME[found["unit"]], found.end()) if found else (None, at)
 
 
 def _share(share: float) -> Iterator[Quantity]:

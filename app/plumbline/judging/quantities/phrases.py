@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from plumbline.judging.quantities.arithmetic import Quantity
 from plumbline.judging.quantities.numerals import (
@@ -17,7 +18,7 @@ from plumbline.judging.quantities.numerals import (
 )
 
 # A rule is tried where the text has one of its words.
-_Rule = tuple[tuple[str, ...], re.Pattern[str], Callable[[re.Match[str]], Iterator[Quantity]]]
+_Rule = tuple[tuple[str, ...], re.Pattern[str], Callable[[re.Match[str]], Quantity | None]]
 
 _HAN = HAN_NUMERAL.pattern
 _HAN_DIGIT = "[一二两兩三四五六七八九]"
@@ -40,13 +41,14 @@ def find_phrases(text: str, *, in_claim: bool) -> Iterator[Quantity]:
     for words, pattern, read in _ALWAYS if in_claim else _ALWAYS + _IN_PASSAGES:
         if (words[0].isascii() or not is_ascii) and any(word in text for word in words):
             for match in pattern.finditer(text):
-                yield from read(match)
+                if (found := read(match)) is not None:
+                    yield replace(found, start=match.start(), end=match.end())
 
 
-def _halves(match: re.Match[str]) -> Iterator[Quantity]:
+def _halves(match: re.Match[str]) -> Quantity:
     count = match.groupdict().get("count")
     unit = UNIT_BY_NAME.get(f"个{match['unit']}") or UNIT_BY_NAME[match["unit"]]
-    yield Quantity((_count(count) if count else 0.0) + 0.5, unit, 0.1, start=match.start(), end=match.end())
+    return Quantity((_count(count) if count else 0.0) + 0.5, unit, 0.1)
 
 
 def _count(written: str) -> float:
@@ -57,72 +59,43 @@ def _count(written: str) -> float:
     return float(written) if written[0].isdecimal() else han_value(written)
 
 
-def _quarters_of_an_hour(match: re.Match[str]) -> Iterator[Quantity]:
-    yield Quantity(15 * _count(match["count"]), UNIT_BY_NAME["min"], 1.0, start=match.start(), end=match.end())
+def _quarters_of_an_hour(match: re.Match[str]) -> Quantity:
+    return Quantity(15 * _count(match["count"]), UNIT_BY_NAME["min"], 1.0)
 
 
-def _discount(match: re.Match[str]) -> Iterator[Quantity]:
+def _discount(match: re.Match[str]) -> Quantity:
     digits = match["digits"]
     if digits.isascii():
         value = float(digits) * (1 if "." not in digits and len(digits) > 1 else 10)
     else:
         value = sum(han_value(digit) * weight for digit, weight in zip(digits, (10, 1), strict=False))
-    yield Quantity(value, PERCENT, 1.0, start=match.start(), end=match.end())
+    return Quantity(value, PERCENT, 1.0)
 
 
-def _taken_off(match: re.Match[str]) -> Iterator[Quantity]:
-    yield from (Quantity(100 - left.value, PERCENT, 1.0) for left in _discount(match))
-
-
-def _off(match: re.Match[str]) -> Iterator[Quantity]:
-    yield Quantity(100 - float(match["percent"]), PERCENT, 1.0)
-
-
-def _fraction(match: re.Match[str]) -> Iterator[Quantity]:
+def _fraction(match: re.Match[str]) -> Quantity | None:
     divisor, count = (_count(part) for part in match.group("divisor", "count"))
-    if divisor > 1:
-        yield Quantity(100 * count / divisor, PERCENT, _SHARE_STEP, start=match.start(), end=match.end())
+    return Quantity(100 * count / divisor, PERCENT, _SHARE_STEP) if divisor > 1 else None
 
 
-def _thousandths(match: re.Match[str]) -> Iterator[Quantity]:
+def _thousandths(match: re.Match[str]) -> Quantity:
     share = 100 * _count(match["count"]) / (1_000 if match["divisor"] == "千" else 10_000)
-    yield Quantity(share, PERCENT, share / 100, start=match.start(), end=match.end())
+    return Quantity(share, PERCENT, share / 100)
 
 
-def _part(match: re.Match[str]) -> Iterator[Quantity]:
-    share = 100 * english_part(match["count"], match["part"])
-    yield Quantity(share, PERCENT, _SHARE_STEP, start=match.start(), end=match.end())
-
-
-def _quarter(match: re.Match[str]) -> Iterator[Quantity]:
+def _quarter(match: re.Match[str]) -> Quantity:
     number = next(filter(None, match.groups()))
     value = float(ORDINALS.get(number) or (han_value(number) if not number[0].isascii() else int(number[0])))
-    yield Quantity(value, QUARTER, 1.0, start=match.start(), end=match.end())
+    return Quantity(value, QUARTER, 1.0)
 
 
-def _era(match: re.Match[str]) -> Iterator[Quantity]:
+def _era(match: re.Match[str]) -> Quantity:
     number = 1.0 if match["year"] == "元" else _count(match["year"])
-    year = _FIRST_YEARS[match["era"]] + number - 1
-    yield Quantity(year, None, 1.0, others=(number,), start=match.start(), end=match.end())
+    return Quantity(_FIRST_YEARS[match["era"]] + number - 1, None, 1.0, others=(number,))
 
 
-def _decade(match: re.Match[str]) -> Iterator[Quantity]:
+def _decade(match: re.Match[str]) -> Quantity:
     century, decade = match["century"], _count(match["decade"])
-    first = (_count(century) - 1) * 100 if century else 0
-    yield Quantity(first + decade, None, 10.0, is_decade=True, start=match.start(), end=match.end())
-
-
-def _named_decade(match: re.Match[str]) -> Iterator[Quantity]:
-    yield Quantity(float(DECADES[match[1]]), None, 10.0)
-
-
-def _century(match: re.Match[str]) -> Iterator[Quantity]:
-    value = float(ORDINALS[match[1]])
-    yield Quantity(value, None, 1.0, is_century=True, start=match.start(), end=match.end())
-
-
-def _one(match: re.Match[str]) -> Iterator[Quantity]:
-    yield Quantity(1.0, UNIT_BY_NAME[match["unit"]], 1.0, start=match.start(), end=match.end())
+    return Quantity(((_count(century) - 1) * 100 if century else 0) + decade, None, 10.0, is_decade=True)
 
 
 _HAN_COUNT = rf"(?P<count>{_HAN_DIGIT}|十|(?<!\d)\d{{1,3}})"
@@ -149,7 +122,7 @@ _ALWAYS: tuple[_Rule, ...] = tuple(
             (" of ",),
             r"\b(?P<count>one|two|three|four|five|a)[ -](?P<part>thirds?|quarters?|fourths?|fifths?|sixths?|eighths?"
             r"|tenths?)(?= of\b)(?! of an? (?:hour|century|season|year|game|match|mile))",
-            _part,
+            lambda match: Quantity(100 * english_part(match["count"], match["part"]), PERCENT, _SHARE_STEP),
         ),
         (
             ("quarter", "季度", *(f"q{number}" for number in range(1, 5)), *(f"{number}q" for number in range(1, 5))),
@@ -167,16 +140,24 @@ _ALWAYS: tuple[_Rule, ...] = tuple(
             rf"(?:(?P<century>\d{{2}}|{_HAN})世纪)?(?P<decade>[二三四五六七八九]十|(?<!\d)[1-9]0)年代",
             _decade,
         ),
-        (("centur",), rf"\b({'|'.join(ORDINALS)})[ -]centur(?:y|ies)\b", _century),
+        (
+            ("centur",),
+            rf"\b({'|'.join(ORDINALS)})[ -]centur(?:y|ies)\b",
+            lambda match: Quantity(float(ORDINALS[match[1]]), None, 1.0, is_century=True),
+        ),
     )
 )
 # Claims are not held to these.
 _IN_PASSAGES: tuple[_Rule, ...] = tuple(
     (words, re.compile(pattern), read)
     for words, pattern, read in (
-        (("折",), _DISCOUNT, _taken_off),
-        (("%",), r"(?P<percent>(?<![\d.])\d{1,2}(?:\.\d{1,2})?) ?% ?(?:off|discount|reduction|的?优惠|的?折扣)", _off),
-        ((" ",), rf"\b(?:an?|one) {_LASTING}\b", _one),
-        (("ties",), rf"\b({'|'.join(DECADES)})\b", _named_decade),
+        (("折",), _DISCOUNT, lambda match: Quantity(100 - _discount(match).value, PERCENT, 1.0)),
+        (
+            ("%",),
+            r"((?<![\d.])\d{1,2}(?:\.\d{1,2})?) ?% ?(?:off|discount|reduction|的?优惠|的?折扣)",
+            lambda match: Quantity(100 - float(match[1]), PERCENT, 1.0),
+        ),
+        ((" ",), rf"\b(?:an?|one) {_LASTING}\b", lambda match: Quantity(1.0, UNIT_BY_NAME[match["unit"]], 1.0)),
+        (("ties",), rf"\b({'|'.join(DECADES)})\b", lambda match: Quantity(float(DECADES[match[1]]), None, 10.0)),
     )
 )

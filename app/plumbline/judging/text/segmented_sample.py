@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any
 
@@ -71,39 +71,6 @@ def question_stems(question: str) -> frozenset[str]:
     return frozenset(stems)
 
 
-def find_assertions(
-    sample: Sample, sentences: Sequence[Sentence], checkable: Sequence[int], index: ContextIndex, stems: Container[str]
-) -> tuple[str, ...]:
-    """Return what each checkable sentence asserts, in their order.
-
-    Left out: marks of lists, headings, emphasis, links and citations; openers and closers; the syntax of JSON; a clause
-    that declines before one that asserts; the name of a field ("Capacity:") that no context has and that is a common
-    one or stands in the question. A table row is read with its header, "Yes." and "No." with the question. A sentence
-    of which nothing would be left is returned whole.
-    """
-    headers = header_positions(sentences)
-    rows = read_rows(sentences, headers, lambda name: _field(name, index, stems))
-    asked: dict[bool, str] | None = None
-    found = []
-    for position in within_deadline(checkable):
-        sentence = sentences[position]
-        source = _FENCE_LINE.sub("", sentence.text) if sentence.kind == "code" else sentence.text
-        if members := read_members(source, lambda name: _field(name, index, stems)):
-            found.append(members)
-            continue
-        is_yes = says_yes_or_no(plain := _plain(rows.get(position, sentence.text), sentence))
-        if is_yes is not None and asked is None:
-            asked = question_assertions(sample.question, sample.contexts)
-        if is_yes is not None and asked:
-            found.append(asked[is_yes])
-            continue
-        text = strip_boilerplate(_without_declining(plain), stems)
-        if position not in rows:
-            text = _with_field(text, index, stems)
-        found.append(text.strip() if has_word(text, 0, len(text)) else sentence.text)
-    return tuple(found)
-
-
 def _plain(text: str, sentence: Sentence) -> str:
     """Return the text without the marks of Markdown and of citations."""
     if sentence.kind == "code":
@@ -141,11 +108,11 @@ def _without_declining(text: str) -> str:
     return text
 
 
-def _with_field(text: str, index: ContextIndex, stems: Container[str]) -> str:
+def _with_field(text: str, name_of: Callable[[str], str]) -> str:
     field = _FIELD.match(text)
     if field is None or not has_word(text, field.end(), len(text)):
         return text
-    name = _field(field.group(1), index, stems)
+    name = name_of(field.group(1))
     return f"{name}: {text[field.end() :]}" if name else text[field.end() :]
 
 
@@ -227,8 +194,34 @@ class SegmentedSample:
 
     @cached_property
     def assertions(self) -> tuple[str, ...]:
-        """Return what each checkable sentence asserts: tiers without a judge compare that, a judge reads sentences."""
-        return find_assertions(self.source, self.sentences, self.checkable, self.index, self.stems)
+        """Return what each checkable sentence asserts: tiers without a judge compare that, a judge reads sentences.
+
+        Left out: marks of lists, headings, emphasis, links and citations; openers and closers; the syntax of JSON; a
+        clause that declines before one that asserts; the name of a field ("Capacity:") that no context has and that is
+        a common one or stands in the question. A table row is read with its header, "Yes." and "No." with the question.
+        A sentence of which nothing would be left is returned whole.
+        """
+        name_of = partial(_field, index=self.index, stems=self.stems)
+        rows = read_rows(self.sentences, header_positions(self.sentences), name_of)
+        asked: dict[bool, str] | None = None
+        found = []
+        for position in within_deadline(self.checkable):
+            sentence = self.sentences[position]
+            source = _FENCE_LINE.sub("", sentence.text) if sentence.kind == "code" else sentence.text
+            if members := read_members(source, name_of):
+                found.append(members)
+                continue
+            is_yes = says_yes_or_no(plain := _plain(rows.get(position, sentence.text), sentence))
+            if is_yes is not None and asked is None:
+                asked = question_assertions(self.source.question, self.source.contexts)
+            if is_yes is not None and asked:
+                found.append(asked[is_yes])
+                continue
+            text = strip_boilerplate(_without_declining(plain), self.stems)
+            if position not in rows:
+                text = _with_field(text, name_of)
+            found.append(text.strip() if has_word(text, 0, len(text)) else sentence.text)
+        return tuple(found)
 
     @property
     def is_empty(self) -> bool:

@@ -116,19 +116,17 @@ class JudgeCascade:
     async def _attempt(
         self, tier: Tier, sample: SegmentedSample, options: JudgeOptions, budget: float
     ) -> tuple[Judgement | None, Attempt]:
-        started, before = time.monotonic(), options.ledger.usage
+        started, before = time.monotonic(), options.ledger.usage.calls
+        judgement = reason = detail = None
         try:
             judgement = await judge_within(tier, sample, options, budget)
         except TierFailure as failure:
-            seconds, calls = time.monotonic() - started, options.ledger.usage.calls - before.calls
-            # A tier that was never set up is no event; /readyz says so.
-            if failure.reason is not FailureReason.NOT_CONFIGURED:
-                structlog.get_logger().warning(
-                    "tier_failed", tier=tier.name, reason=failure.reason, seconds=round(seconds, 3)
-                )
-            return None, Attempt(tier.name, failure.reason, failure.detail, seconds, calls)
-        calls = options.ledger.usage.calls - before.calls
-        return judgement, Attempt(tier.name, None, None, time.monotonic() - started, calls)
+            reason, detail = failure.reason, failure.detail
+        seconds = time.monotonic() - started
+        # A tier that was never set up is no event; /readyz says so.
+        if reason is not None and reason is not FailureReason.NOT_CONFIGURED:
+            structlog.get_logger().warning("tier_failed", tier=tier.name, reason=reason, seconds=round(seconds, 3))
+        return judgement, Attempt(tier.name, reason, detail, seconds, options.ledger.usage.calls - before)
 
 
 def _budget(left: float, later: Sequence[TierName]) -> float:

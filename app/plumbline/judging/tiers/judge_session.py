@@ -139,11 +139,8 @@ class JudgeSession:
         claims = [claim for draft in drafted for claim in draft]
         open_claims = [claim for claim in claims if claim.is_checkable and claim.verdict is not Verdict.SUPPORTED]
         if others and open_claims:
-            best = {claim.id: claim for claim in claims}
-            for found in await _all(self._check(open_claims, window) for window in others):
-                for claim_id, claim in found.items():
-                    best[claim_id] = _better(best[claim_id], claim)
-            claims = list(best.values())
+            checked = await _all(self._check(open_claims, window) for window in others)
+            claims = list(_best([{claim.id: claim for claim in claims}, *checked]).values())
         claims = list(await self._second_look(claims))
         if FAILED not in self.flags:
             return tuple(claims)
@@ -151,12 +148,7 @@ class JudgeSession:
 
     async def verdicts(self, claims: Sequence[Claim], *, temperature: float | None = None) -> Mapping[str, Claim]:
         """Return this model's verdicts on another one's claims, over all windows; those it left out are missing."""
-        found = await _all(self._check(claims, window, temperature) for window in self.sample.windows)
-        best: dict[str, Claim] = {}
-        for verdicts in found:
-            for claim_id, claim in verdicts.items():
-                best[claim_id] = _better(best[claim_id], claim) if claim_id in best else claim
-        return best
+        return _best(await _all(self._check(claims, window, temperature) for window in self.sample.windows))
 
     async def answer_probes(self, claims: Sequence[Claim]) -> MetricAnswers:
         """Return the verdicts for metrics, after one short call for what the first reply left out or did not prove.
@@ -178,9 +170,14 @@ class JudgeSession:
 
     async def _ask_probes(self, asked: AskedProbes, window: Window, claims: Sequence[Claim]) -> None:
         sample = self.sample
-        left = self.until - time.monotonic()
-        request = await offload.run(
-            lambda: probes_question(
+
+        def read(reply: ChatReply) -> ClaimReading:
+            self._progress.read(reply, asked, claims, is_alone=True)
+            return ClaimReading({})
+
+        await self._ask(
+            partial(
+                probes_question,
                 sample.prompts.metrics,
                 sample.segmented,
                 window=window,
@@ -189,15 +186,11 @@ class JudgeSession:
                 max_output_tokens=sample.max_output_tokens,
                 mark=sample.mark,
             ),
-            self.executor,
-            inline=sample.is_small,
+            read,
+            lambda _: None,
+            # A metric must not take the time in which the tier would answer with what it has.
+            share=_SHARE_OF_METRICS,
         )
-        # A metric must not take the time in which the tier would answer with what it has.
-        reply = await self.chat.complete(request, seconds=max(0.0, left * _SHARE_OF_METRICS), ledger=self.ledger)
-        self.models[reply.model] = None
-        is_small = sample.is_small and offload.are_small((reply.content,))
-        read = partial(self._progress.read, reply, asked, claims, is_alone=True)
-        await offload.run(read, self.executor, inline=is_small)
 
     async def _draft(self, batch: Mapping[int, int], window: Window, probes: AskedProbes) -> list[Claim]:
         sample = self.sample
@@ -276,40 +269,40 @@ class JudgeSession:
         *,
         doubts: Mapping[str, str] = _NO_DOUBTS,
     ) -> dict[str, Claim]:
-        size = verdicts_per_reply(self.sample.max_output_tokens)
-        parts = [claims[start : start + size] for start in range(0, len(claims), size)]
-        found = await _all(self._check_some(part, window, temperature, doubts) for part in parts)
-        return {claim_id: claim for some in found for claim_id, claim in some.items()}
-
-    async def _check_some(
-        self, claims: Sequence[Claim], window: Window, temperature: float | None, doubts: Mapping[str, str]
-    ) -> dict[str, Claim]:
         sample = self.sample
-        return await self._ask(
-            partial(
-                claims_question,
-                sample.prompts.check,
-                sample.segmented,
-                window=window,
-                claims=claims,
-                max_output_tokens=sample.max_output_tokens,
-                doubts=doubts,
-                temperature=temperature,
-                mark=sample.mark,
-            ),
-            lambda reply: read_claims(reply.content, {claim.id for claim in claims}, is_truncated=reply.is_truncated),
-            lambda reading: checked_claims(reading, claims, sample.search),
-        )
+
+        def check(part: Sequence[Claim]) -> Coroutine[None, None, dict[str, Claim]]:
+            return self._ask(
+                partial(
+                    claims_question,
+                    sample.prompts.check,
+                    sample.segmented,
+                    window=window,
+                    claims=part,
+                    max_output_tokens=sample.max_output_tokens,
+                    doubts=doubts,
+                    temperature=temperature,
+                    mark=sample.mark,
+                ),
+                lambda reply: read_claims(reply.content, {claim.id for claim in part}, is_truncated=reply.is_truncated),
+                lambda reading: checked_claims(reading, part, sample.search),
+            )
+
+        size = verdicts_per_reply(sample.max_output_tokens)
+        return _best(await _all(check(claims[start : start + size]) for start in range(0, len(claims), size)))
 
     async def _ask(
         self,
         question: Callable[[], ChatRequest],
         read: Callable[[ChatReply], ReadingT],
         settled: Callable[[ReadingT], T],
+        *,
+        share: float = 1.0,
     ) -> T:
         """Ask, and parse the reply into claims; in a thread where texts are long, or quotes must be searched."""
         request = await offload.run(question, self.executor, inline=self.sample.is_small)
-        reply = await self.chat.complete(request, seconds=max(0.0, self.until - time.monotonic()), ledger=self.ledger)
+        seconds = max(0.0, share * (self.until - time.monotonic()))
+        reply = await self.chat.complete(request, seconds=seconds, ledger=self.ledger)
         self.models[reply.model] = None
         is_small = self.sample.is_small and offload.are_small((reply.content,))
         reading = await offload.run(lambda: read(reply), self.executor, inline=is_small)
@@ -351,10 +344,17 @@ async def _all(calls: Iterable[Coroutine[None, None, T]]) -> list[T]:
     return answers
 
 
-def _better(one: Claim, other: Claim) -> Claim:
-    if UNANSWERED in one.flags:
-        return other
-    return max(one, other, key=lambda claim: (_RANK[claim.verdict], -len(doubts(claim))))
+def _best(found: Iterable[Mapping[str, Claim]]) -> dict[str, Claim]:
+    """Return the best verdict on each claim by its id, the first of equals."""
+    best: dict[str, Claim] = {}
+    for verdicts in found:
+        for claim_id, other in verdicts.items():
+            one = best.setdefault(claim_id, other)
+            if UNANSWERED in one.flags:
+                best[claim_id] = other
+            else:
+                best[claim_id] = max(one, other, key=lambda claim: (_RANK[claim.verdict], -len(doubts(claim))))
+    return best
 
 
 def _after_second_look(claim: Claim, looked: Claim | None) -> Claim:

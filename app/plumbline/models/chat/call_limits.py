@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol
 
 from plumbline.ground.errors import FailureReason
@@ -34,16 +35,12 @@ class AdaptiveLimit:
 
     def __init__(self, cap: int) -> None:
         self._cap = cap
-        self._limit = cap
+        # On concurrent calls now, between 1 and the cap.
+        self.limit = cap
         self._in_use = 0
         self._era = 0
         self._clean = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
-
-    @property
-    def limit(self) -> int:
-        """Current limit on concurrent calls, between 1 and the cap."""
-        return self._limit
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[Slot]:
@@ -58,7 +55,7 @@ class AdaptiveLimit:
             self._wake()
 
     async def _enter(self) -> None:
-        if self._in_use < self._limit and not self._waiting:
+        if self._in_use < self.limit and not self._waiting:
             self._in_use += 1
             return
         turn = asyncio.get_running_loop().create_future()
@@ -75,17 +72,17 @@ class AdaptiveLimit:
     def _learn(self, slot: Slot) -> None:
         if slot.was_throttled:
             if slot.era == self._era:
-                self._limit = max(1, self._limit // 2)
+                self.limit = max(1, self.limit // 2)
                 self._era += 1
                 self._clean = 0
             return
         self._clean += 1
-        if self._clean >= self._limit:
-            self._limit = min(self._cap, self._limit + 1)
+        if self._clean >= self.limit:
+            self.limit = min(self._cap, self.limit + 1)
             self._clean = 0
 
     def _wake(self) -> None:
-        while self._waiting and self._in_use < self._limit:
+        while self._waiting and self._in_use < self.limit:
             turn = self._waiting.popleft()
             if not turn.done():
                 self._in_use += 1
@@ -164,7 +161,7 @@ class LocalBudget:
         wait = self._tokens.reserve(tokens, within_seconds=until - time.monotonic()) if self._tokens else 0.0
         if wait is None:
             raise _out_of_budget(f"{self._tpm} tokens")
-        settle = self._settling(tokens)
+        settle = partial(self._settle, tokens)
         try:
             await _sleep(wait)
             wait = self._requests.reserve(1, within_seconds=until - time.monotonic()) if self._requests else 0.0
@@ -176,12 +173,9 @@ class LocalBudget:
             raise
         return settle
 
-    def _settling(self, reserved: int) -> Settle:
-        def settle(used: int) -> None:
-            if self._tokens:
-                self._tokens.settle(reserved, used)
-
-        return settle
+    def _settle(self, reserved: int, used: int) -> None:
+        if self._tokens:
+            self._tokens.settle(reserved, used)
 
 
 class SharedBudget:
@@ -221,7 +215,7 @@ class SharedBudget:
         if wait is None:
             bounds = ((self._rpm, "requests"), (self._tpm, "tokens"))
             raise _out_of_budget(" and ".join(f"{bound} {what}" for bound, what in bounds if bound))
-        settle = self._settling(tokens)
+        settle = partial(self._settle, tokens)
         try:
             await _sleep(wait)
         except BaseException:
@@ -229,11 +223,8 @@ class SharedBudget:
             raise
         return settle
 
-    def _settling(self, reserved: int) -> Settle:
-        def settle(used: int) -> None:
-            self._correction += (used - reserved) * self._tokens.seconds_per_unit
-
-        return settle
+    def _settle(self, reserved: int, used: int) -> None:
+        self._correction += (used - reserved) * self._tokens.seconds_per_unit
 
 
 async def _sleep(seconds: float) -> None:

@@ -12,7 +12,6 @@ from plumbline.judging.tiers.llm import SHARE_OF_FIRST
 from plumbline.models.chat.call_limits import CallBudget, LocalBudget, SharedBudget
 from plumbline.models.chat.endpoint_guard import ModelHealth
 from plumbline.models.chat.endpoints import Endpoint, endpoint_digest, resolve_judges
-from plumbline.models.chat.request_form import LearntForm
 from plumbline.models.chat.resilient_endpoint import ResilientEndpoint, RetryPolicy, Tariff
 from plumbline.models.chat.shared_database import SharedDatabase
 
@@ -47,7 +46,7 @@ def build_chat_models(
     def attend(endpoint: Endpoint) -> ResilientEndpoint:
         if endpoint not in attended:
             place = (endpoint.provider.name, endpoint.base_url, endpoint.model, endpoint.variant)
-            known = health.setdefault(place, ModelHealth(LearntForm(endpoint.provider)))
+            known = health.setdefault(place, ModelHealth(endpoint.provider))
             tariff = Tariff((settings.llm_prices or {}).get(endpoint.model))
             if shared is not None and (policy.rpm or policy.tpm):
                 budget: CallBudget = SharedBudget(shared, endpoint_digest(endpoint), policy.rpm, policy.tpm)
@@ -66,20 +65,10 @@ class FailoverChatModel:
     """One judge: one or more endpoints with failover, the preferred one first."""
 
     def __init__(self, name: str, endpoints: Sequence[ResilientEndpoint]) -> None:
-        self._name = name
         self._endpoints = tuple(endpoints)
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def model(self) -> str:
-        return self._endpoints[0].endpoint.model
-
-    @property
-    def variant(self) -> str:
-        return " ".join(each.endpoint.variant for each in self._endpoints).strip()
+        self.name = name
+        self.model = self._endpoints[0].endpoint.model
+        self.variant = " ".join(each.endpoint.variant for each in self._endpoints).strip()
 
     @property
     def context_tokens(self) -> int:
@@ -113,8 +102,8 @@ class FailoverChatModel:
 
     def readiness(self) -> Readiness:
         """Return UNAVAILABLE while the breakers of all endpoints are open."""
-        is_shut = all(endpoint.is_shut for endpoint in self._endpoints)
-        detail = "; then ".join(endpoint.describe() for endpoint in self._endpoints)
+        is_shut = all(endpoint.guard.is_shut for endpoint in self._endpoints)
+        detail = "; then ".join(endpoint.guard.describe() for endpoint in self._endpoints)
         return Readiness(State.UNAVAILABLE if is_shut else State.READY, detail)
 
     async def close(self) -> None:

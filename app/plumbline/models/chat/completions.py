@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from plumbline.ground.errors import FailureReason
 from plumbline.judging.ports.exchange import ChatReply
@@ -102,21 +102,16 @@ def _text_or_none(value: object) -> object:
 _Count = Annotated[int | None, BeforeValidator(_count)]
 
 
-class _PromptDetails(BaseModel):
-    cached_tokens: _Count = None
-
-
 class ReportedUsage(BaseModel):
     """The `usage` field of a reply."""
 
     prompt_tokens: _Count = None
     completion_tokens: _Count = None
-    prompt_tokens_details: Annotated[_PromptDetails | None, BeforeValidator(object_or_none)] = None
+    cached_tokens: _Count = Field(None, validation_alias=AliasPath("prompt_tokens_details", "cached_tokens"))
 
     @property
     def tokens(self) -> TokenCounts:
-        details = self.prompt_tokens_details or _PromptDetails()
-        return TokenCounts(self.prompt_tokens, self.completion_tokens, details.cached_tokens)
+        return TokenCounts(self.prompt_tokens, self.completion_tokens, self.cached_tokens)
 
 
 class Completion(BaseModel):

@@ -9,7 +9,7 @@ import structlog
 
 from plumbline.ground.errors import FailureReason
 from plumbline.models.chat.call_failures import Blame, CallFailure
-from plumbline.models.chat.endpoints import CHAT_PATH, Endpoint
+from plumbline.models.chat.endpoints import CHAT_PATH, Endpoint, Provider
 from plumbline.models.chat.request_form import LearntForm
 
 
@@ -104,8 +104,8 @@ _CLOCK_SLACK_SECONDS = 0.02
 class ModelHealth:
     """Shared state of a model at an address, for all keys."""
 
-    def __init__(self, learnt: LearntForm) -> None:
-        self.learnt = learnt
+    def __init__(self, provider: Provider) -> None:
+        self.learnt = LearntForm(provider)
         self.breaker = Breaker(threshold=5, first_seconds=10.0, longest_seconds=300.0)
         self.trouble = ""
 

@@ -107,17 +107,13 @@ class LearntForm:
     def __init__(self, provider: Provider) -> None:
         # Window of the model where the provider said that it is smaller than the settings have it.
         self.context_tokens: int | None = None
-        self._form = RequestForm(provider.structure, provider.token_limit)
+        self.form = RequestForm(provider.structure, provider.token_limit)
         self._accepted: set[str] = set()
         self._found: tuple[RequestForm, object] | None = None
 
-    @property
-    def form(self) -> RequestForm:
-        return self._form
-
     def form_for(self, sample: object) -> RequestForm:
         """Return the form for a sample's next request: the one in which it was answered, if the usual was refused."""
-        return self._found[0] if self._found is not None and self._found[1] is sample else self._form
+        return self._found[0] if self._found is not None and self._found[1] is sample else self.form
 
     def accept(
         self, form: RequestForm, sent: Mapping[str, object], *, refused: Mapping[str, object] | None, sample: object
@@ -131,7 +127,7 @@ class LearntForm:
             return
         before, self._found = self._found, (form, sample)
         if before is not None and before[0] == form and before[1] is not sample:
-            self._form = form
+            self.form = form
 
     def learn_window(self, complaint: str, sent: Mapping[str, object]) -> None:
         """Learn the context window from the refusal of a request that was too long; its messages teach nothing."""

@@ -45,8 +45,13 @@ class Tariff:
             return None
         return (prompt * max(self.price.input, self.price.cached or 0.0) + max_output * self.price.output) / _MILLION
 
-    def cost(self, tokens: TokenCounts, *, worst: float | None) -> float | None:
-        """Return the cost of a call: the worst case if the provider sent no count, as it may have billed it."""
+    def cost(self, tokens: TokenCounts, *, worst: float | None, is_free: bool = False) -> float | None:
+        """Return the cost of a call: the worst case if the provider sent no count, as it may have billed it.
+
+        `is_free`: it refused the call and bills nothing, unless it counted tokens.
+        """
+        if is_free and not tokens.is_known:
+            return 0.0
         if self.price is None:
             return None
         if not tokens.is_known:
@@ -57,44 +62,6 @@ class Tariff:
         return (
             fresh * self.price.input + cached * cached_price + (tokens.completion or 0) * self.price.output
         ) / _MILLION
-
-
-@dataclass(slots=True)
-class Bill:
-    """Usage of one call, as far as it is known. `is_free`: the provider refused it and bills nothing."""
-
-    send_status: SendStatus = field(default_factory=SendStatus)
-    tokens: TokenCounts = field(default_factory=TokenCounts)
-    is_free: bool = False
-
-    def write(self, ledger: Ledger, tariff: Tariff, worst: float | None) -> None:
-        """Add the call to the ledger if the request has left."""
-        if not self.send_status.has_left:
-            return
-        ledger.add_call(
-            prompt_tokens=self.tokens.prompt,
-            completion_tokens=self.tokens.completion,
-            cached_tokens=self.tokens.cached,
-            cost=self._cost(tariff, worst),
-        )
-
-    def describe(self, note: JudgeCallRecord, tariff: Tariff, worst: float | None) -> None:
-        """Add the same to a record for observers."""
-        note.has_left = self.send_status.has_left
-        if note.has_left:
-            note.prompt_tokens = self.tokens.prompt
-            note.completion_tokens = self.tokens.completion
-            note.cached_tokens = self.tokens.cached
-            note.cost = self._cost(tariff, worst)
-
-    def tokens_used(self, expected: int) -> int:
-        """Return the tokens for the rate limit: the count, or the estimate if the request left and no count came."""
-        if self.tokens.is_known:
-            return (self.tokens.prompt or 0) + (self.tokens.completion or 0)
-        return expected if self.send_status.has_left else 0
-
-    def _cost(self, tariff: Tariff, worst: float | None) -> float | None:
-        return 0.0 if self.is_free and not self.tokens.is_known else tariff.cost(self.tokens, worst=worst)
 
 
 T = TypeVar("T")
@@ -177,7 +144,7 @@ class ResilientEndpoint:
         self._learnt = health.learnt
         # Under a budget of our own, a complaint about too many calls is a stray one.
         pause = policy.backoff_seconds / 4 if policy.rpm else policy.backoff_seconds
-        self._guard = EndpointGuard(endpoint, health, unasked_pause_seconds=pause)
+        self.guard = EndpointGuard(endpoint, health, unasked_pause_seconds=pause)
         self._tariff = tariff
         self._policy = policy
         self._client = CompletionsClient(endpoint, max_reply_bytes=policy.max_reply_bytes, on_exchange=on_exchange)
@@ -185,18 +152,9 @@ class ResilientEndpoint:
         self._budget = budget or LocalBudget(policy.rpm, policy.tpm)
 
     @property
-    def is_shut(self) -> bool:
-        """Return True if a breaker rejects calls now."""
-        return self._guard.is_shut
-
-    @property
     def context_tokens(self) -> int:
         """Return the most tokens of a request and its reply: what the provider said where it said less."""
         return min(self.endpoint.context_tokens, self._learnt.context_tokens or self.endpoint.context_tokens)
-
-    def describe(self) -> str:
-        """Describe provider, model, host, reply format and the reason of an open breaker; without the key."""
-        return self._guard.describe()
 
     async def complete(self, request: ChatRequest, *, seconds: float, ledger: Ledger) -> ChatReply:
         """Return one reply within `seconds`, retries included; raise TierFailure with the reason."""
@@ -221,7 +179,9 @@ class ResilientEndpoint:
                     if simpler == form:
                         raise
                     form, refused = simpler, refused or sent
-                    structlog.get_logger().info("judge_form_refused", endpoint=self.describe(), next=form.structure)
+                    structlog.get_logger().info(
+                        "judge_form_refused", endpoint=self.guard.describe(), next=form.structure
+                    )
                 else:
                     self._learnt.accept(form, sent, refused=refused, sample=ledger)
                     return reply
@@ -241,7 +201,7 @@ class ResilientEndpoint:
                         return await attempt(until)
                     except CallFailure as failure:
                         made += 1
-                        if not failure.is_retryable or made >= self._policy.attempts or self.is_shut:
+                        if not failure.is_retryable or made >= self._policy.attempts or self.guard.is_shut:
                             raise
                         pause = self._backoff_seconds(failure, made)
                         if time.monotonic() + pause >= until:
@@ -276,55 +236,67 @@ class ResilientEndpoint:
         worst = self._tariff.worst_case(request.prompt, request.max_output)
         usual = self._tariff.worst_case(expected_tokens(request.prompt), request.expected_output)
         expected = request.prompt + request.expected_output
-        self._guard.check(until)
+        self.guard.check(until)
         async with ledger.reserve(usual, worst) as is_affordable:
             if not is_affordable:
                 raise CallFailure(FailureReason.OVER_BUDGET, self._why_too_dear(usual))
             async with self._limit.slot() as slot:
-                self._guard.check(until)
+                self.guard.check(until)
                 if until - time.monotonic() < _LEAST_SECONDS:
                     raise CallFailure(FailureReason.TIMEOUT, "the deadline passed before it was this call's turn")
-                if pause := self._guard.pause_seconds:
+                if pause := self.guard.pause_seconds:
                     # With jitter, against a thundering herd.
                     await asyncio.sleep(pause + self._policy.jitter(min(pause, self._policy.backoff_seconds)))
-                bill = Bill()
+                at = self.endpoint
+                operation: Operation = "chat" if at.path == CHAT_PATH else "embeddings"
+                note = JudgeCallRecord(at.provider.name, at.model, at.host, request.max_output, operation)
                 try:
-                    async with self._within_budgets(expected, bill, until), self._guard.watch(until):
-                        return await self._exchange(request, bill, worst)
+                    async with self._within_budgets(expected, note, until), self.guard.watch(until):
+                        return await self._exchange(request, note, worst)
                 except CallFailure as failure:
                     slot.was_throttled = failure.is_throttle
                     failure.name_host(self.endpoint.host)
                     raise
                 finally:
-                    bill.write(ledger, self._tariff, worst)
+                    if note.has_left:
+                        ledger.add_call(
+                            prompt_tokens=note.prompt_tokens,
+                            completion_tokens=note.completion_tokens,
+                            cached_tokens=note.cached_tokens,
+                            cost=note.cost,
+                        )
 
-    async def _exchange(self, request: ApiRequest[T], bill: Bill, worst: float | None) -> T:
-        at = self.endpoint
-        operation: Operation = "chat" if at.path == CHAT_PATH else "embeddings"
-        note = JudgeCallRecord(at.provider.name, at.model, at.host, request.max_output, operation)
+    async def _exchange(self, request: ApiRequest[T], note: JudgeCallRecord, worst: float | None) -> T:
+        send_status, tokens, is_free = SendStatus(), TokenCounts(), False
         with self._observer.judge_call(note):
             try:
-                body = request.parse(await self._client.post(request.sent, bill.send_status, headers=note.headers))
-                bill.tokens = body.tokens
-                reply = body.reply(at)
+                body = request.parse(await self._client.post(request.sent, send_status, headers=note.headers))
+                tokens = body.tokens
+                reply = body.reply(self.endpoint)
             except CallFailure as failure:
-                bill.is_free = failure.is_free
+                is_free = failure.is_free
                 note.outcome = failure.reason
                 raise
             else:
                 note.outcome, note.is_truncated = ANSWERED, body.is_truncated
                 return reply
             finally:
-                bill.describe(note, self._tariff, worst)
+                note.has_left = send_status.has_left
+                if note.has_left:
+                    note.prompt_tokens, note.completion_tokens = tokens.prompt, tokens.completion
+                    note.cached_tokens = tokens.cached
+                    note.cost = self._tariff.cost(tokens, worst=worst, is_free=is_free)
 
     @asynccontextmanager
-    async def _within_budgets(self, expected: int, bill: Bill, until: float) -> AsyncIterator[None]:
-        """Wait for the rate limits, and correct that of tokens by the provider's count."""
+    async def _within_budgets(self, expected: int, note: JudgeCallRecord, until: float) -> AsyncIterator[None]:
+        """Wait for the rate limits, and correct that of tokens by the provider's count, if it gave one."""
         settle = await self._budget.turn(expected, until=until)
         try:
             yield
         finally:
-            settle(bill.tokens_used(expected))
+            counts = (note.prompt_tokens, note.completion_tokens)
+            is_counted = counts != (None, None)
+            settle(sum(count or 0 for count in counts) if is_counted or not note.has_left else expected)
 
     def _why_too_dear(self, usual: float | None) -> str:
         if usual is None:

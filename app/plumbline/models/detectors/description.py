@@ -43,16 +43,6 @@ class Probe(BaseModel):
             raise PydanticCustomError("no_expectation", "a probe needs `score`, `at_least` or `at_most`")
         return self
 
-    def wrong(self, found: float, tolerance: float) -> str | None:
-        """Return what was expected instead of `found`; None if it is right."""
-        if self.score is not None and not abs(found - self.score) <= tolerance:
-            return f"{self.score:g} ± {tolerance:g}"
-        if self.at_least is not None and not found >= self.at_least:
-            return f"at least {self.at_least:g}"
-        if self.at_most is not None and not found <= self.at_most:
-            return f"at most {self.at_most:g}"
-        return None
-
 
 # For a model whose card gives no numbers: whatever it was trained on, it tells these two apart.
 _PLAIN_PROBES: Final = (
@@ -283,7 +273,14 @@ def check_probe(description: Description, number: int, found: float, *, toleranc
     Raises:
         TierFailure: `detector_probe_failed`, with both numbers.
     """
-    expected = description.probe[number - 1].wrong(found, max(description.tolerance, tolerance))
+    probe, tolerance = description.probe[number - 1], max(description.tolerance, tolerance)
+    expected = None
+    if probe.score is not None and not abs(found - probe.score) <= tolerance:
+        expected = f"{probe.score:g} ± {tolerance:g}"
+    elif probe.at_least is not None and not found >= probe.at_least:
+        expected = f"at least {probe.at_least:g}"
+    elif probe.at_most is not None and not found <= probe.at_most:
+        expected = f"at most {probe.at_most:g}"
     if expected is not None:
         raise TierFailure(
             FailureReason.DETECTOR_PROBE_FAILED,

@@ -51,13 +51,10 @@ class LocalDetector:
             languages=description.languages,
             load_model=lambda choice, threads: self._load(),
         )
+        self.model = self._encoder.model
         self.languages: frozenset[str] | None = frozenset(description.languages) or None
         self.unit: Literal["sentence", "answer"] = description.unit
         self.marks_words = description.marks_words
-
-    @property
-    def model(self) -> str:
-        return self._encoder.model
 
     def readiness(self) -> Readiness:
         return self._encoder.readiness()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, Field, FiniteFloat, TypeAdapter, ValidationError
+from pydantic import AliasPath, BaseModel, Field, FiniteFloat, TypeAdapter, ValidationError
 
 from plumbline.ground.errors import ConfigurationError, FailureReason, TierFailure
 from plumbline.ground.settings import Settings
@@ -19,7 +19,6 @@ from plumbline.models.chat.call_failures import CallFailure
 from plumbline.models.chat.completions import Completion, TokenCounts, read_completion
 from plumbline.models.chat.endpoint_guard import ModelHealth
 from plumbline.models.chat.endpoints import CHAT_PATH, NO_KEY, Endpoint, Provider, check_http_url, check_key
-from plumbline.models.chat.request_form import LearntForm
 from plumbline.models.chat.resilient_endpoint import ApiRequest, ResilientEndpoint, RetryPolicy, Tariff
 from plumbline.models.detectors.description import Description, check_probe, resolve_labels
 from plumbline.models.detectors.pair_reader import PairReader, estimating_tokenizer
@@ -61,9 +60,7 @@ class _Reply:
     def reply(self, endpoint: Endpoint) -> list[dict[str, float]]:
         """Return the share of each label by its name, one for each question."""
         if len(self.body) != self.wanted or not all(self.body):
-            raise CallFailure(
-                FailureReason.INVALID_REPLY, f"the detector's reply has {len(self.body)} lists for {self.wanted} texts"
-            )
+            raise _invalid(f"has {len(self.body)} lists for {self.wanted} texts")
         return [{each.label: each.score for each in labels} for labels in self.body]
 
 
@@ -104,7 +101,7 @@ def build_endpoint(
     )
     tariff = Tariff((settings.llm_prices or {}).get(description.model))
     at = Endpoint(_PROVIDER, url, description.model, key, path=path)
-    return ResilientEndpoint(at, ModelHealth(LearntForm(_PROVIDER)), tariff, policy, observer=observer)
+    return ResilientEndpoint(at, ModelHealth(_PROVIDER), tariff, policy, observer=observer)
 
 
 class RemoteDetector:
@@ -126,8 +123,8 @@ class RemoteDetector:
         """Return IDLE until the probe was answered, UNAVAILABLE where it was answered otherwise."""
         if self._failure is not None:
             return Readiness(State.UNAVAILABLE, self._failure.detail)
-        state = State.UNAVAILABLE if self._endpoint.is_shut else State.READY if self._is_proven else State.IDLE
-        return Readiness(state, self._endpoint.describe())
+        state = State.UNAVAILABLE if self._endpoint.guard.is_shut else State.READY if self._is_proven else State.IDLE
+        return Readiness(state, self._endpoint.guard.describe())
 
     def close(self) -> None:
         self._endpoint.close()
@@ -191,7 +188,7 @@ class RemoteDetector:
             try:
                 return _Reply(_classes(body) if is_classify else _REPLY.validate_json(body), len(texts))
             except ValidationError as error:
-                raise CallFailure(FailureReason.INVALID_REPLY, "the detector's reply is no list of labels") from error
+                raise _invalid("is no list of labels") from error
 
         is_classify = self._endpoint.endpoint.path == _CLASSIFY
         body: dict[str, object] = {"inputs": texts, "raw_scores": False, "truncate": False}
@@ -238,6 +235,10 @@ class RemoteDetector:
             self._is_proven = True
 
 
+def _invalid(what: str) -> CallFailure:
+    return CallFailure(FailureReason.INVALID_REPLY, f"the detector's reply {what}")
+
+
 def _classes(body: bytes) -> list[list[_Label]]:
     """Return the shares by the labels' numbers, one list for each text, in order."""
     data = sorted(_Classification.model_validate_json(body).data, key=lambda each: each.index)
@@ -253,20 +254,10 @@ class _Candidate(BaseModel):
     logprob: FiniteFloat = Field(le=0.0)
 
 
-class _Token(BaseModel):
-    top_logprobs: list[_Candidate] = Field(min_length=1)
-
-
-class _Logprobs(BaseModel):
-    content: list[_Token] = Field(min_length=1)
-
-
-class _Choice(BaseModel):
-    logprobs: _Logprobs
-
-
-class _Probabilities(BaseModel):
-    choices: list[_Choice] = Field(min_length=1)
+class _FirstToken(BaseModel):
+    candidates: list[_Candidate] = Field(
+        min_length=1, validation_alias=AliasPath("choices", 0, "logprobs", "content", 0, "top_logprobs")
+    )
 
 
 class _Span(BaseModel):
@@ -311,26 +302,21 @@ class _Body:
     def _share(self) -> float:
         """Return the probability of the positive word as first token, in whatever case."""
         try:
-            first = _Probabilities.model_validate_json(self.raw).choices[0].logprobs.content[0]
+            first = _FirstToken.model_validate_json(self.raw)
         except ValidationError as error:
-            raise CallFailure(FailureReason.INVALID_REPLY, "the detector's reply has no logprobs") from error
+            raise _invalid("has no logprobs") from error
         positive = str(self.description.positive or "yes").casefold()
         words = {positive, *(str(each).casefold() for each in self.description.over or ("yes", "no"))}
-        found = [(each.token.strip().casefold(), math.exp(each.logprob)) for each in first.top_logprobs]
+        found = [(each.token.strip().casefold(), math.exp(each.logprob)) for each in first.candidates]
         if not any(word in words for word, _ in found):
-            raise CallFailure(
-                FailureReason.INVALID_REPLY, f"the detector's reply starts with none of {', '.join(sorted(words))}"
-            )
+            raise _invalid(f"starts with none of {', '.join(sorted(words))}")
         return min(1.0, sum(share for word, share in found if word == positive))
 
     def _mark(self, content: str) -> float:
         allowed = {str(each).casefold() for each in self.description.over}
         found = {mark.casefold() for mark in re.findall(self.description.pattern or "", content)}
         if len(found) != 1 or not found <= allowed:
-            raise CallFailure(
-                FailureReason.INVALID_REPLY,
-                f"the detector's reply has {len(found)} marks, expected one of {', '.join(sorted(allowed))}",
-            )
+            raise _invalid(f"has {len(found)} marks, expected one of {', '.join(sorted(allowed))}")
         return float(found == {str(self.description.positive).casefold()})
 
 
@@ -377,17 +363,13 @@ def _unmarked(content: str, claim: str) -> list[float]:
     try:
         spans = _Spans.model_validate_json(fenced[1] if fenced else content).hallucinated_spans
     except ValidationError as error:
-        raise CallFailure(
-            FailureReason.INVALID_REPLY, "the detector's reply is no JSON with `hallucinated_spans`"
-        ) from error
+        raise _invalid("is no JSON with `hallucinated_spans`") from error
     supports, after = [1.0] * len(claim), 0
     for span in spans:
         start = claim.find(span.text, after)
         start = claim.find(span.text) if start < 0 else start
         if start < 0:
-            raise CallFailure(
-                FailureReason.INVALID_REPLY, "the detector's reply marks words that are not in the answer"
-            )
+            raise _invalid("marks words that are not in the answer")
         after = start + len(span.text)
         supports[start:after] = [0.0] * len(span.text)
     return supports

@@ -144,13 +144,11 @@ class EmbeddingsReply:
     wanted: int
     dimensions: int | None
 
+    is_truncated = False
+
     @property
     def tokens(self) -> TokenCounts:
         return self.body.usage.tokens if self.body.usage else TokenCounts()
-
-    @property
-    def is_truncated(self) -> bool:
-        return False
 
     def reply(self, endpoint: Endpoint) -> NDArray[np.float32]:
         """Return one vector of length 1 for each text, in the texts' order: shape (texts, d).

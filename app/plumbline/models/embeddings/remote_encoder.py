@@ -18,7 +18,6 @@ from plumbline.judging.ports.token_vectors import EncoderCounts, TokenizedTexts,
 from plumbline.models.chat.call_limits import LocalBudget
 from plumbline.models.chat.endpoint_guard import ModelHealth
 from plumbline.models.chat.endpoints import endpoint_digest
-from plumbline.models.chat.request_form import LearntForm
 from plumbline.models.chat.resilient_endpoint import ApiRequest, ResilientEndpoint, RetryPolicy, Tariff
 from plumbline.models.embeddings.embedding_service import EmbeddingService, parse_embeddings
 from plumbline.models.encoder.vector_cache import HalfVectors, StoredVectors, VectorCache, VectorStore, make_key
@@ -52,7 +51,7 @@ def build_remote_encoder(
     at = service.endpoint
     endpoint = ResilientEndpoint(
         at,
-        ModelHealth(LearntForm(at.provider)),
+        ModelHealth(at.provider),
         Tariff((settings.llm_prices or {}).get(at.model)),
         policy,
         LocalBudget(policy.rpm, policy.tpm, arrivals=arrivals, key=endpoint_digest(at)),
@@ -86,6 +85,7 @@ class RemoteEncoder:
         store: VectorStore | None = None,
     ) -> None:
         self._service = service
+        self.model, self.languages = service.model, service.languages
         self._endpoint = endpoint
         self._timeout_seconds = timeout_seconds
         self._cache = VectorCache(cache_bytes)
@@ -95,14 +95,6 @@ class RemoteEncoder:
         self._dimensions = service.dimensions
         self._failure: TierFailure | None = None
         self._counts = dict.fromkeys(("texts", "tokens", "cache_hits", "cache_misses", "joined"), 0)
-
-    @property
-    def model(self) -> str:
-        return self._service.model
-
-    @property
-    def languages(self) -> frozenset[str] | None:
-        return self._service.languages
 
     async def warm_up(self) -> None:
         """Ask for one vector, so that a wrong key, address or model shows; a failure is kept for `readiness`."""
@@ -155,11 +147,11 @@ class RemoteEncoder:
 
     def readiness(self) -> Readiness:
         """Return UNAVAILABLE while a breaker is open, or nothing has worked since the first call failed."""
-        detail = self._endpoint.describe()
-        if self._failure is not None and not self._endpoint.is_shut:
+        detail = self._endpoint.guard.describe()
+        if self._failure is not None and not self._endpoint.guard.is_shut:
             detail = f"{detail}, {self._failure.detail}"
         size = f", {self._dimensions} dimensions" if self._dimensions else ""
-        is_down = self._endpoint.is_shut or self._failure is not None
+        is_down = self._endpoint.guard.is_shut or self._failure is not None
         return Readiness(State.UNAVAILABLE if is_down else State.READY, f"{detail}{size}")
 
     def close(self) -> None:

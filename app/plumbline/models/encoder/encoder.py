@@ -111,7 +111,10 @@ class SharedEncoder:
     ) -> None:
         self._choice = choice or ModelChoice()
         self._load_model = load_model or (lambda choice, threads: load(choice, threads=threads))
-        self.languages = frozenset(languages) or find_preset(model_name(self._choice.model)).languages
+        name, precision = model_name(self._choice.model), self._choice.precision
+        # Reduced precision has another name, as it has calibrations of its own.
+        self.model = name if precision == "fp32" else f"{name}@{precision}"
+        self.languages = frozenset(languages) or find_preset(name).languages
         self._threads = threads or available_cores()
         self._queue_seconds = queue_seconds
         self._stored = None if store is None else StoredVectors(store)
@@ -129,12 +132,6 @@ class SharedEncoder:
         self._identity = ""
         self._state = State.IDLE
         self._counts = dict.fromkeys(("texts", "tokens", "cache_hits", "cache_misses", "joined", "refused"), 0)
-
-    @property
-    def model(self) -> str:
-        """Return the model's name; reduced precision has another, as it has calibrations of its own."""
-        name, precision = model_name(self._choice.model), self._choice.precision
-        return name if precision == "fp32" else f"{name}@{precision}"
 
     async def warm_up(self) -> None:
         """Load the model now; a failure is kept for `readiness` and the next request."""

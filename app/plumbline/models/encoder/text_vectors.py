@@ -63,16 +63,12 @@ class TextVectors:
         self.similarity = str(self._model.similarity_fn_name)
         self._prompts = _prompts(self._model.prompts, prompts or TextPrompts())
         self._cut = _CountOfCut(self._model)
+        # Of a text; None for all.
+        self.most_tokens: int | None = self._cut.most
         # Tokenizers change while they read; passes do not.
         self._model.preprocess = self._cut.counting(self._model.preprocess)
         # What is set up by the first pass is not a query's business.
         self.of_query("warm")
-
-    @property
-    def most_tokens(self) -> int | None:
-        """Return the most tokens read of a text; None for all."""
-        most: int | None = self._cut.most
-        return most
 
     def of_documents(self, texts: Sequence[str]) -> Iterator[Batch]:
         """Yield the vectors, as places in `texts` with an array of shape (places, d); longer texts come first."""
