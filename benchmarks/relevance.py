@@ -15,7 +15,7 @@ from typing import Any
 
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import segment
-from plumbline.judging.tiers.metrics.estimates import Estimator
+from plumbline.judging.tiers.metrics import Estimator
 
 # Estimates with the row's own texts, with another's question, with another's answer.
 Found = tuple[list[float], list[float], list[float]]

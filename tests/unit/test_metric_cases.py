@@ -13,7 +13,7 @@ from plumbline.judging.scoring import Scorer
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.tiers.cascade import JudgeCascade
 from plumbline.judging.tiers.llm import LlmTier, PromptSet
-from plumbline.judging.tiers.metrics.metric import find_metrics
+from plumbline.judging.tiers.metrics import find_metrics
 from plumbline.judging.tiers.questions import PromptLibrary
 from plumbline.judging.tiers.tier import JudgeOptions
 

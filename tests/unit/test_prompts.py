@@ -9,7 +9,7 @@ import pytest
 
 from plumbline.ground.errors import PromptError
 from plumbline.judging.text.verdicts import Verdict
-from plumbline.judging.tiers.metrics.metric import METRICS
+from plumbline.judging.tiers.metrics import METRICS
 from plumbline.judging.tiers.questions import Prompt, PromptLibrary
 
 ROOT = Path(__file__).parents[2] / "prompts"

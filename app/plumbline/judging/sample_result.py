@@ -11,7 +11,7 @@ from plumbline.judging.text.scores import PassRule, contexts_used
 from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.verdicts import Claim, JudgeAccount, Scores
 from plumbline.judging.tiers.cascade import Attempt
-from plumbline.judging.tiers.metrics.metric import MetricResult, MetricStatus
+from plumbline.judging.tiers.metrics import MetricResult, MetricStatus
 from plumbline.judging.tiers.tier import TierName
 
 

@@ -34,8 +34,7 @@ from plumbline.judging.tiers import offload
 from plumbline.judging.tiers.calibration import CalibrationTable
 from plumbline.judging.tiers.cascade import CascadeResult, JudgeCascade
 from plumbline.judging.tiers.lexical import LexicalTier
-from plumbline.judging.tiers.metrics.estimates import Estimator
-from plumbline.judging.tiers.metrics.metric import Metric, MetricResult, MetricStatus, estimate_metrics
+from plumbline.judging.tiers.metrics import Estimator, Metric, MetricResult, MetricStatus, estimate_metrics
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 
 T = TypeVar("T")

@@ -14,8 +14,8 @@ from plumbline.judging.sample_result import SampleResult
 from plumbline.judging.text.sample import NO_LABELS, ContextLabels, Sample, join_labels
 from plumbline.judging.text.scores import claim_weights, count_verdicts
 from plumbline.judging.text.verdicts import Claim, Evidence, Scores
-from plumbline.judging.tiers.metrics.metric import Metric, criterion, find_metrics
-from plumbline.judging.tiers.metrics.probe import PASSAGES
+from plumbline.judging.tiers.metrics import Metric, criterion, find_metrics
+from plumbline.judging.tiers.probes import PASSAGES
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 from plumbline.rows.records.conversations import parse_conversation
 from plumbline.rows.records.record import BadRow

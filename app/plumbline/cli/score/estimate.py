@@ -13,7 +13,7 @@ from plumbline.judging.ports.exchange import estimate_tokens, expected_tokens
 from plumbline.judging.text.sample import turn_samples
 from plumbline.judging.text.segmented_sample import SegmentedSample, segment
 from plumbline.judging.tiers.llm import PromptSet, expected_requests
-from plumbline.judging.tiers.metrics.metric import Metric
+from plumbline.judging.tiers.metrics import Metric
 from plumbline.models.chat.endpoints import Endpoint
 from plumbline.rows.evaluation_wire import metrics_of
 from plumbline.rows.records.record import ReadPosition, Record, RecordProblem

@@ -30,7 +30,7 @@ from plumbline.judging.tiers.evidence.verdict_rules import (
     with_flags,
     with_shown_calculation,
 )
-from plumbline.judging.tiers.metrics.probe import AskedProbes, Probe, ProbeProgress, split_by_window
+from plumbline.judging.tiers.probes import AskedProbes, Probe, ProbeProgress, split_by_window
 from plumbline.judging.tiers.questions import (
     Mark,
     Prompt,

@@ -32,8 +32,8 @@ from plumbline.judging.tiers.controls import FAILED, numbered_controls
 from plumbline.judging.tiers.evidence.search import EvidenceSearch
 from plumbline.judging.tiers.evidence.verdict_rules import escalated, majority_vote, scores_by_vote, worth_escalating
 from plumbline.judging.tiers.judge_session import JudgePrompts, JudgeSession, PreparedSample, split_into_replies
-from plumbline.judging.tiers.metrics.metric import Metric, probes_for
-from plumbline.judging.tiers.metrics.probe import Material, Probe
+from plumbline.judging.tiers.metrics import Metric, probes_for
+from plumbline.judging.tiers.probes import Material, Probe
 from plumbline.judging.tiers.questions import (
     Mark,
     PromptLibrary,

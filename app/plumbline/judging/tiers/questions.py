@@ -23,7 +23,7 @@ from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Claim, Verdict
 from plumbline.judging.text.words import Language
 from plumbline.judging.tiers.context_windows import Piece, Window
-from plumbline.judging.tiers.metrics.probe import AskedProbes, compared_claims, reference_sentences
+from plumbline.judging.tiers.probes import AskedProbes, compared_claims, reference_sentences
 
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 _COMPLETE_FORM_VERSIONS = frozenset({"v1", "v2"})

@@ -14,7 +14,7 @@ from plumbline.judging.ports.observation import Readiness, State
 from plumbline.judging.ports.token_vectors import TokenizedTexts, TokenVectors
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Judgement
-from plumbline.judging.tiers.metrics.metric import Metric
+from plumbline.judging.tiers.metrics import Metric
 
 
 class TierName(StrEnum):
