@@ -14,10 +14,9 @@ import h11
 from benchmarks.judge_server import completion_bytes
 from plumbline.ground.connections import SendStatus
 from plumbline.judging.ports.exchange import ChatRequest
-from plumbline.models.chat.completions import read_completion
+from plumbline.models.chat.completions import LearntForm, read_completion
 from plumbline.models.chat.completions_client import CompletionsClient
 from plumbline.models.chat.endpoints import Endpoint
-from plumbline.models.chat.request_form import LearntForm
 
 CALLS = 500
 

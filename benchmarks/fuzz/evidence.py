@@ -13,7 +13,7 @@ from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import segment
 from plumbline.judging.text.verdicts import Claim, Evidence, Verdict
 from plumbline.judging.text.words import Passage, normalise
-from plumbline.judging.tiers.evidence.folding import fold, plain, strip_markup
+from plumbline.judging.tiers.evidence.quotes import fold, plain, strip_markup
 from plumbline.judging.tiers.evidence.search import EvidenceSearch
 from plumbline.judging.tiers.evidence.verdict_rules import apply_evidence
 from plumbline.judging.tiers.lexical import collect_lexical_findings

@@ -12,7 +12,7 @@ from plumbline.judging.text.negation import differs
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmentation import split_sentences
 from plumbline.judging.text.verdicts import Claim, Evidence, Verdict
-from plumbline.judging.tiers.evidence.folding import fold, plain, strip_markup
+from plumbline.judging.tiers.evidence.quotes import fold, plain, strip_markup
 from plumbline.judging.tiers.evidence.search import EvidenceSearch
 from plumbline.judging.tiers.evidence.verdict_rules import apply_evidence
 from plumbline.judging.tiers.token_alignment import MAX_CHARACTERS, pieces, split_windows

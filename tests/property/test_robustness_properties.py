@@ -6,9 +6,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from plumbline.judging.text.checkable import abstains
-from plumbline.judging.text.overlap import context_utilization
 from plumbline.judging.text.sample import Sample
-from plumbline.judging.text.segmented_sample import segment
+from plumbline.judging.text.segmented_sample import context_utilization, segment
 from plumbline.judging.text.words import contains_verbatim, content_words, detect_language, han_share, normalise
 
 # Beyond the copy it turns the sense around, and then it is no copy.

@@ -122,7 +122,7 @@ FENCES: dict[str, set[str] | None] = {
     "transformers": {"models/encoder/torch_model.py", "models/detectors/torch_heads.py"},
     "openvino": {"models/encoder/openvino_model.py"},
     "huggingface_hub": {"models/encoder/model_files.py"},
-    "threadpoolctl": {"models/encoder/work_threads.py"},
+    "threadpoolctl": {"models/encoder/fair_queue.py"},
     "tokenizers": {"models/encoder/text_reader.py"},
     "filelock": {"ground/files.py"},
     "pytest": {"integrations/pytest_plugin.py"},

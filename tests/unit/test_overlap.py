@@ -2,8 +2,8 @@
 
 from itertools import product
 
-from plumbline.judging.text.overlap import ContextIndex
 from plumbline.judging.text.segmentation import split_sentences
+from plumbline.judging.text.segmented_sample import ContextIndex
 from plumbline.judging.text.words import content_words
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from plumbline.judging.text.overlap import ContextIndex, context_utilization
 from plumbline.judging.text.segmentation import split_sentences
+from plumbline.judging.text.segmented_sample import ContextIndex, context_utilization
 
 
 def _utilization(answer: str, *contexts: str) -> float | None:

@@ -197,7 +197,7 @@ class DrainingServer(uvicorn.Server):
         else:
             code = 0 if self.started else 1
         # Of the process that serves, which has it loaded.
-        from plumbline.models.encoder.work_threads import LOADER  # noqa: PLC0415
+        from plumbline.models.encoder.fair_queue import LOADER  # noqa: PLC0415
 
         if any(thread.name == LOADER for thread in threading.enumerate()):
             # A model that is being loaded: it takes up to a minute, cannot be interrupted and would be waited for.

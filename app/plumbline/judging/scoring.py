@@ -17,7 +17,6 @@ from plumbline.judging.citations import TooManyCitations, judge_citations
 from plumbline.judging.ports.exchange import Ledger, Usage
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer
 from plumbline.judging.sample_result import SampleResult, SampleStatus, join_turns
-from plumbline.judging.text.overlap import context_utilization
 from plumbline.judging.text.sample import Sample, turn_sample
 from plumbline.judging.text.scores import (
     agreement,
@@ -28,7 +27,7 @@ from plumbline.judging.text.scores import (
     score,
     token_f1,
 )
-from plumbline.judging.text.segmented_sample import SegmentedSample, segment, unread
+from plumbline.judging.text.segmented_sample import SegmentedSample, context_utilization, segment, unread
 from plumbline.judging.text.verdicts import NO_ANSWERS, Claim, MetricAnswers, Scores, Verdict, whole_sentence_claim
 from plumbline.judging.tiers import offload
 from plumbline.judging.tiers.calibration import CalibrationTable

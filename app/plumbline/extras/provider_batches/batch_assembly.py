@@ -20,8 +20,8 @@ from plumbline.ground.version import VERSION
 from plumbline.judging.tiers.llm import PromptSet
 from plumbline.judging.tiers.questions import keyed_mark
 from plumbline.judging.tiers.tier import SentenceEncoder
+from plumbline.models.chat.completions import RequestForm
 from plumbline.models.chat.endpoints import Endpoint, Structure, resolve_judges
-from plumbline.models.chat.request_form import RequestForm
 from plumbline.models.chat.resilient_endpoint import Tariff
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.row_scorer import RowScorer

@@ -17,9 +17,8 @@ from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.models.chat.call_failures import CallFailure, status_failure
-from plumbline.models.chat.completions import TokenCounts, read_completion
+from plumbline.models.chat.completions import RequestForm, TokenCounts, read_completion
 from plumbline.models.chat.endpoints import Endpoint
-from plumbline.models.chat.request_form import RequestForm
 from plumbline.models.chat.resilient_endpoint import Tariff, prompt_tokens
 
 _DIGITS: Final = 20

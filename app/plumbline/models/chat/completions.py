@@ -1,15 +1,166 @@
-"""Parsing of chat completions: strict where a verdict depends on it, lenient where only a count does."""
+"""Chat completions: parameters of a request, without fields that its provider refuses, and parsing of the reply.
+
+Parsing is strict where a verdict depends on it, lenient where only a count does.
+"""
 
 import re
-from dataclasses import dataclass
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
 
 from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from plumbline.ground.errors import FailureReason
-from plumbline.judging.ports.exchange import ChatReply
-from plumbline.models.chat.call_failures import CallFailure, embedded_failure, shown
-from plumbline.models.chat.endpoints import Endpoint
+from plumbline.judging.ports.exchange import ChatReply, ChatRequest
+from plumbline.models.chat.call_failures import CallFailure, contains_any, embedded_failure, shown
+from plumbline.models.chat.endpoints import Endpoint, Provider, Structure, TokenLimit
+
+_STRUCTURE_WORDS = ("response_format", "json_schema", "json_object", "json mode", "json_mode", "structured output")
+_THINKING_WORDS = ("enable_thinking", "chat_template_kwargs", "reasoning_effort", "thinking")
+_REFUSAL_WORDS = (
+    "unsupported", "not support", "unrecognized", "unrecognised", "unknown", "extra inputs", "extra fields",
+    "not permitted", "not allowed", "unexpected", "instead",
+)  # fmt: skip
+_TELLING_WORDS = (
+    *_STRUCTURE_WORDS, *_THINKING_WORDS, *_REFUSAL_WORDS, "temperature", "max_tokens", "max_completion_tokens",
+)  # fmt: skip
+# "maximum context length is 8192 tokens" (OpenAI, vLLM), "available context size (8192 tokens)" and "n_ctx": 8192
+# (llama.cpp), "range of input length should be [1, 30720]" (DashScope), "213462 tokens > 200000 maximum" (Anthropic).
+_WINDOW = re.compile(
+    r"(?:context (?:length|window|size)(?: is| of)?(?: only)?:? \(?|(?<!\\)\"n_ctx\": "
+    r"|input length should be \[\d{1,9}, |\d tokens > )(\d{3,9})(?!\d)"
+)
+# No judge is of use with less, and a number that small is more likely another one.
+_LEAST_WINDOW = 1_024
+_LOOSER: Mapping[Structure, Structure] = {"json_schema": "json_object", "json_object": "plain"}
+_OTHER_LIMIT: Mapping[TokenLimit, TokenLimit] = {
+    "max_tokens": "max_completion_tokens",
+    "max_completion_tokens": "max_tokens",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RequestForm:
+    """The optional fields that are sent to a provider."""
+
+    structure: Structure
+    token_limit: TokenLimit
+    is_limit_renamed: bool = False
+    sends_temperature: bool = True
+    sends_thinking_off: bool = True
+    sends_ids: bool = True
+
+    def parameters(self, request: ChatRequest, endpoint: Endpoint) -> dict[str, object]:
+        """Build the body of a request; the endpoint's extra fields come last, and null leaves a field out."""
+        provider = endpoint.provider
+        system = request.system
+        if self.structure == "json_object" and not any("json" in text.lower() for text in (system, request.user)):
+            # DashScope refuses JSON mode unless a message has the word.
+            system += "\n\nReply with one JSON object."
+        parameters: dict[str, object] = {
+            "model": endpoint.model,
+            "messages": [{"role": "system", "content": system}, {"role": "user", "content": request.user}],
+            self.token_limit: request.max_output_tokens,
+        }
+        temperature = provider.temperature if request.temperature is None else request.temperature
+        if temperature is not None and self.sends_temperature:
+            parameters["temperature"] = temperature
+        if self.structure == "json_object":
+            parameters["response_format"] = {"type": "json_object"}
+        elif self.structure == "json_schema":
+            schema = _with_ids(request.schema, request.ids if provider.enumerates_ids and self.sends_ids else {})
+            named = {"name": request.schema_name, "strict": True, "schema": schema}
+            parameters["response_format"] = {"type": "json_schema", "json_schema": named}
+        if self.sends_thinking_off:
+            parameters |= provider.thinking_off
+        parameters |= endpoint.extra_body
+        return {name: value for name, value in parameters.items() if value is not None}
+
+    def without_refused_field(self, complaint: str, sent: Mapping[str, object], provider: Provider) -> "RequestForm":
+        """Return the form with one field less, or the same if the complaint names none that was sent.
+
+        Args:
+            complaint: what the provider wrote of the request, in lower case.
+            sent: the body that it refused. A word of its messages teaches nothing: the provider may quote it.
+        """
+        quoted = str(sent["messages"]).lower()
+        complaint = " ".join(word for word in _TELLING_WORDS if word in complaint and word not in quoted)
+        if self.sends_thinking_off and provider.thinking_off and contains_any(complaint, _THINKING_WORDS):
+            return replace(self, sends_thinking_off=False)
+        if self.structure != "plain" and contains_any(complaint, _STRUCTURE_WORDS):
+            if self.structure == "json_schema" and provider.enumerates_ids and self.sends_ids:
+                return replace(self, sends_ids=False)
+            return replace(self, structure=_LOOSER[self.structure])
+        if "temperature" in sent and "temperature" in complaint:
+            return replace(self, sends_temperature=False)
+        other = _OTHER_LIMIT[self.token_limit]
+        is_about_limit = (
+            not self.is_limit_renamed and self.token_limit in complaint and contains_any(complaint, _REFUSAL_WORDS)
+        )
+        # The newer name goes only to servers that asked for it.
+        if is_about_limit and (other == "max_tokens" or other in complaint):
+            return replace(self, token_limit=other, is_limit_renamed=True)
+        return self
+
+
+class LearntForm:
+    """The request form that a model accepts, shared by all callers of this model at this address.
+
+    A complaint may be in the words of one sample: others are spared a refused field once two samples were answered
+    without it, and never if a request with this field was once answered.
+    """
+
+    def __init__(self, provider: Provider) -> None:
+        # Window of the model where the provider said that it is smaller than the settings have it.
+        self.context_tokens: int | None = None
+        self.form = RequestForm(provider.structure, provider.token_limit)
+        self._accepted: set[str] = set()
+        self._found: tuple[RequestForm, object] | None = None
+
+    def form_for(self, sample: object) -> RequestForm:
+        """Return the form for a sample's next request: the one in which it was answered, if the usual was refused."""
+        return self._found[0] if self._found is not None and self._found[1] is sample else self.form
+
+    def accept(
+        self, form: RequestForm, sent: Mapping[str, object], *, refused: Mapping[str, object] | None, sample: object
+    ) -> None:
+        """Learn from an answered request of this form and body, about a sample known by its identity.
+
+        `refused`: the body with which the call began, if that was refused.
+        """
+        self._accepted |= _marks(sent)
+        if refused is None or not self._accepted.isdisjoint(_marks(refused) - _marks(sent)):
+            return
+        before, self._found = self._found, (form, sample)
+        if before is not None and before[0] == form and before[1] is not sample:
+            self.form = form
+
+    def learn_window(self, complaint: str, sent: Mapping[str, object]) -> None:
+        """Learn the context window from the refusal of a request that was too long; its messages teach nothing."""
+        quoted = str(sent["messages"])
+        told = [int(match[1]) for match in _WINDOW.finditer(complaint) if match[1] not in quoted]
+        if told and min(told) >= _LEAST_WINDOW:
+            self.context_tokens = min(told)
+
+
+def _with_ids(schema: Any, ids: Mapping[str, Sequence[object]]) -> Any:
+    """Return the schema with the values enumerated that these members may have, or the items of their lists."""
+    if isinstance(schema, list | tuple):
+        return [_with_ids(each, ids) for each in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    made = {name: _with_ids(value, ids) for name, value in schema.items()}
+    for name in ids.keys() & made.get("properties", {}).keys():
+        member = made["properties"][name]
+        member.get("items", member)["enum"] = list(ids[name])
+    return made
+
+
+def _marks(sent: Mapping[str, object]) -> set[str]:
+    """Return the names of the fields, and the kind of `response_format`."""
+    kind = sent.get("response_format")
+    return {*sent, *([str(kind["type"])] if isinstance(kind, dict) else [])}
+
 
 # Tags that templates of open models use: DeepSeek, Qwen and most others; Seed-OSS; Magistral.
 _THOUGHT = re.compile(

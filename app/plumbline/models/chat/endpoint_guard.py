@@ -9,8 +9,8 @@ import structlog
 
 from plumbline.ground.errors import FailureReason
 from plumbline.models.chat.call_failures import Blame, CallFailure
+from plumbline.models.chat.completions import LearntForm
 from plumbline.models.chat.endpoints import CHAT_PATH, Endpoint, Provider
-from plumbline.models.chat.request_form import LearntForm
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,16 +22,19 @@ from plumbline.ground.processor import has_nvidia_driver
 from plumbline.judging.ports.exchange import Ledger
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.judging.ports.token_vectors import EncoderCounts, TokenizedTexts, TokenVectors
-from plumbline.models.encoder.fair_queue import EncodingPace, FairQueue, Text, Waiter
-from plumbline.models.encoder.model_files import ModelFiles, find_model, find_preset, model_name, not_loaded
-from plumbline.models.encoder.packing import Precision, RowSlot, TokenModel, pack_batch
-from plumbline.models.encoder.vector_cache import StoredVectors, VectorCache, VectorStore, make_key
-from plumbline.models.encoder.work_threads import (
+from plumbline.models.encoder.fair_queue import (
+    EncodingPace,
+    FairQueue,
+    Text,
+    Waiter,
     WorkThreads,
     available_cores,
     make_in_background,
     single_threaded_algebra,
 )
+from plumbline.models.encoder.model_files import ModelFiles, find_model, find_preset, model_name, not_loaded
+from plumbline.models.encoder.packing import Precision, RowSlot, TokenModel, pack_batch
+from plumbline.models.encoder.vector_cache import StoredVectors, VectorCache, VectorStore, make_key
 
 Backend = Literal["auto", "torch", "openvino"]
 T = TypeVar("T")

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbline.ground.concurrency import Threads
+from plumbline.models.encoder.fair_queue import available_cores, single_threaded_algebra
 from plumbline.models.encoder.model_files import find_model, model_name, require_dense
 from plumbline.models.encoder.torch_model import compute_in_callers_threads, load_sentence_transformer
-from plumbline.models.encoder.work_threads import available_cores, single_threaded_algebra
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -10,12 +10,11 @@ from plumbline.judging.quantities.arithmetic import Facts
 from plumbline.judging.quantities.extraction import facts_in, same_numbers
 from plumbline.judging.text.names import KnownNames
 from plumbline.judging.text.negation import is_turned
-from plumbline.judging.text.overlap import ContextIndex
 from plumbline.judging.text.segmentation import Sentence, split_sentences
+from plumbline.judging.text.segmented_sample import ContextIndex
 from plumbline.judging.text.verdicts import Evidence
 from plumbline.judging.text.words import split_words
-from plumbline.judging.tiers.evidence.folding import View, fold, plain, strip_markup
-from plumbline.judging.tiers.evidence.quotes import Aligner, Quote, says_something
+from plumbline.judging.tiers.evidence.quotes import Aligner, Quote, View, fold, plain, says_something, strip_markup
 
 # The parts of a quote with "..." stand in one neighbourhood.
 _MAX_GAP_CHARACTERS = 1_000
