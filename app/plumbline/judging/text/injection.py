@@ -51,11 +51,10 @@ def _by_word(classes: Mapping[str, str]) -> dict[str, frozenset[str]]:
     return {word: frozenset(found) for word, found in names.items()}
 
 
-def _combinations(lines: Sequence[str]) -> tuple[Combination, ...]:
-    return tuple(Combination(tuple(classes), int(reach)) for *classes, reach in map(str.split, lines))
-
-
-_ENGLISH, _CHINESE = (_combinations(_WORDS[language]["combinations"]) for language in ("en", "zh"))
+_ENGLISH, _CHINESE = (
+    [Combination(tuple(classes), int(reach)) for *classes, reach in map(str.split, _WORDS[language]["combinations"])]
+    for language in ("en", "zh")
+)
 _ENGLISH_BY_WORD, _CHINESE_BY_WORD = (_by_word(_WORDS[language]["classes"]) for language in ("en", "zh"))
 _CHINESE_WORD = re.compile("|".join(map(re.escape, sorted(_CHINESE_BY_WORD, key=len, reverse=True))))
 

@@ -79,7 +79,8 @@ def collect_lexical_findings(sample: SegmentedSample) -> dict[int, Finding]:
     """Return the wording of each checkable sentence, by position, with the context sentence that has most of it."""
     findings = {}
     for text, (position, features) in zip(sample.assertions, measure_lexical_features(sample).items(), strict=True):
-        copy = next((row for row in features.rows if features.is_whole and _holds(sample, row, position, text)), None)
+        wordings = (text, sample.sentences[position].text) if features.is_whole else ()
+        copy = next((row for row in features.rows if any(sample.index.holds(row, each) for each in wordings)), None)
         best = next(iter(features.rows), None) if copy is None else copy
         evidence = None
         if best is not None:
@@ -96,10 +97,6 @@ def collect_lexical_findings(sample: SegmentedSample) -> dict[int, Finding]:
             features.copied,
         )
     return findings
-
-
-def _holds(sample: SegmentedSample, row: int, position: int, assertion: str) -> bool:
-    return sample.index.holds(row, assertion) or sample.index.holds(row, sample.sentences[position].text)
 
 
 def _contexts(sample: SegmentedSample) -> list[str]:

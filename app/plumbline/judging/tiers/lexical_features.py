@@ -261,12 +261,9 @@ def _unknown_runs(text: str, known: Container[str]) -> tuple[str, ...]:
     runs: list[str] = []
     for token in filter(is_han, split_tokens(_AMOUNT.sub(" ", han_to_digits(text)))):
         marked = "".join(" " if unit in known or unit in _WEIGHTLESS else unit for unit in token)
-        runs += (run for run in marked.split() if len(run) >= _SHORTEST_RUN and _uncommon(run) >= _UNCOMMON_IN_RUN)
+        long = (run for run in marked.split() if len(run) >= _SHORTEST_RUN)
+        runs += (run for run in long if sum(unit not in _LIGHT for unit in run) >= _UNCOMMON_IN_RUN)
     return tuple(dict.fromkeys(runs))
-
-
-def _uncommon(run: str) -> int:
-    return sum(unit not in _LIGHT for unit in run)
 
 
 def _doubled(units: Units, heavy: Units) -> Units:

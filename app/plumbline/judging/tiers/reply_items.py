@@ -44,21 +44,18 @@ def reply_items(
     flags = ["several_replies"] if len(starts) > 1 else []
     for start in reversed(starts[-_MAX_LISTS:]):
         items, is_cut, is_repaired = _read_list(content, start)
-        if not isinstance(items, list) or _lacks_items(items):
+        found = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else None
+        if found is None or (items and not found):
             continue
         if is_cut or is_truncated:
             flags.append("truncated_reply")
         if is_repaired:
             flags.append("repaired_reply")
-        return [item for item in items if isinstance(item, dict)], flags
+        return found, flags
     loose = list(_loose_items(content, verdict_names))
     if loose:
         return loose, [*flags, "repaired_reply", *(["truncated_reply"] if is_truncated else [])]
     return [], [*flags, "truncated_reply" if is_truncated else "unreadable_reply"]
-
-
-def _lacks_items(values: Sequence[object]) -> bool:
-    return bool(values) and not any(isinstance(value, dict) for value in values)
 
 
 def _loose_items(content: str, names: Sequence[str]) -> Iterator[Item]:

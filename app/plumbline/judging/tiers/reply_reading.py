@@ -78,10 +78,6 @@ def _texts(value: object) -> list[object]:
     return value if isinstance(value, list) else [value]
 
 
-def _numbers(value: object) -> object:
-    return [_number(each) for each in _texts(value)]
-
-
 def _number(value: object) -> int:
     digits = str(value)
     return int(digits) if digits.isdecimal() and len(digits) < _MAX_DIGITS else 0
@@ -99,7 +95,9 @@ class ClaimReply(BaseModel):
     """A judge's reply on one claim. `quotes` are unverified until they are found in a context."""
 
     claim: Annotated[_Text, Field(max_length=_MAX_CLAIM_CHARACTERS)] = ""
-    context_ids: Annotated[list[int], BeforeValidator(_numbers)] = Field(default_factory=list)
+    context_ids: Annotated[list[int], BeforeValidator(lambda value: list(map(_number, _texts(value))))] = Field(
+        default_factory=list
+    )
     quotes: Annotated[list[_Quote], Field(max_length=_MAX_QUOTES)] = Field(default_factory=list)
     derived: Annotated[bool, BeforeValidator(lambda value: value is True or str(value).lower() == "true")] = False
     reason: Annotated[_Text, BeforeValidator(lambda value: str(value or "")[:_MAX_REASON_CHARACTERS])] = ""
@@ -277,9 +275,10 @@ def drafted_claims(
             claims.append(unanswered)
             continue
         own = [said for said in replies if _is_about(said.claim, position, sample, stems)]
+        texts = [sentence.text if _is_label(said.claim) else said.claim for said in own]
         made = [
-            _settled(replace(unanswered, id=f"{position}.{order}", text=_text(said.claim, sentence.text)), said, search)
-            for order, said in enumerate(own)
+            _settled(replace(unanswered, id=f"{position}.{order}", text=text), said, search)
+            for order, (said, text) in enumerate(zip(own, texts, strict=True))
         ]
         if not any(claim.is_checkable for claim in made) and len(own) == len(replies):
             # "Did you know that it leaks?" asserts that it leaks.
@@ -307,10 +306,6 @@ def drafted_claims(
 
 def _accuses(claim: Claim) -> bool:
     return claim.verdict in (Verdict.CONTRADICTED, Verdict.NOT_MENTIONED)
-
-
-def _text(claim: str, sentence: str) -> str:
-    return sentence if _is_label(claim) else claim
 
 
 def _covers(claims: Sequence[str], sentence: str, search: EvidenceSearch) -> bool:

@@ -104,7 +104,7 @@ class Description(BaseModel):
 
     @model_validator(mode="after")
     def _fits_its_head(self) -> Self:
-        if self.template is not None and not {"{premise}", "{claim}"} <= set(_fields_of(self.template)):
+        if self.template is not None and not {"premise", "claim"} <= set(_FIELD.findall(self.template)):
             raise PydanticCustomError("template", "`template` needs `{premise}` and `{claim}`")
         if self.head == "tokens" and self.template is not None:
             raise PydanticCustomError("tokens", "head `tokens` reads a pair of texts: write `first`, not `template`")
@@ -155,10 +155,6 @@ def _has_one_group(pattern: str | None) -> bool:
 def fill(template: str, **values: str) -> str:
     """Put the values in, once: braces in them stay."""
     return _FIELD.sub(lambda found: values.get(found[1], found[0]), template)
-
-
-def _fields_of(template: str) -> list[str]:
-    return [found[0] for found in _FIELD.finditer(template)]
 
 
 @cache
